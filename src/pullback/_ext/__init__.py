@@ -1,0 +1,1 @@
+from pullback._ext import _core

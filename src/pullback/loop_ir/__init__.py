@@ -1,0 +1,56 @@
+"""The loop IR: loop nests over typed flat buffers, between jaxprs and LLVM. Knows nothing of either."""
+
+from .build import Builder, Reduction
+from .ir import (
+    Address,
+    Buffer,
+    Call,
+    Carried,
+    Combine,
+    Const,
+    Expr,
+    Function,
+    HostCall,
+    If,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Read,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from .ops import OPS, result_dtype
+from .types import DTYPES, ITEMSIZE, NAME_OF_NP_DTYPE, NP_DTYPE
+
+__all__ = [
+    "DTYPES",
+    "ITEMSIZE",
+    "NAME_OF_NP_DTYPE",
+    "NP_DTYPE",
+    "OPS",
+    "Address",
+    "Buffer",
+    "Builder",
+    "Call",
+    "Carried",
+    "Combine",
+    "Const",
+    "Expr",
+    "Function",
+    "HostCall",
+    "If",
+    "Let",
+    "Load",
+    "Loop",
+    "Op",
+    "Read",
+    "Reduction",
+    "Stmt",
+    "Store",
+    "Var",
+    "While",
+    "result_dtype",
+]

@@ -1,0 +1,206 @@
+"""The grammar of the loop IR: loop nests over flat, typed buffers. Data only; nothing here transforms anything.
+
+An expression is pure and evaluated where its statement stands: a `Load` sees the memory of that moment (pin a value
+with `Let`). Expressions form DAGs: the same object inside one statement is one value. `select` is lazy in its loads: a
+load reachable only through the branch not taken is not performed, so its index may then lie outside the buffer; every
+other index must lie inside. Integer arithmetic wraps and nothing traps. Different buffers never overlap in memory.
+
+Nodes are compared by identity. They are frozen for the type checker only: the run-time guard of a frozen dataclass
+makes construction three times slower, and compile time is made of constructions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
+
+import numpy as np
+
+T = TypeVar("T")
+Role = Literal["parallel", "reduce", "sequential", "vector", "threads"]
+Space = Literal["input", "output", "temporary", "constant"]
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def _node(cls: type[T]) -> type[T]:
+    return dataclass(slots=True, eq=False, repr=False)(cls)
+
+
+@_node
+class Buffer:
+    """A flat array in memory, aligned to 64 bytes; bool takes one byte (0 or 1), complex is (re, im) side by side."""
+
+    name: str
+    dtype: str
+    size: int  # elements
+    space: Space
+    data: np.ndarray | None = None  # values of a constant, flat
+
+
+@_node
+class Var:
+    """A scalar bound once: by Let, as a loop index (i64), as a carried value or as the result of a loop or call."""
+
+    name: str
+    dtype: str
+
+
+class Expr:
+    """Base of expressions; every one has a `dtype`. Operators on expressions are installed by build.py."""
+
+    __slots__ = ()
+    dtype: str
+    if TYPE_CHECKING:
+
+        def _binary(self, other: Expr | int | float | complex) -> Expr: ...
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = _binary
+        __truediv__ = __rtruediv__ = __and__ = __or__ = __xor__ = __lt__ = __le__ = __gt__ = __ge__ = _binary
+
+        def __neg__(self) -> Expr: ...
+
+
+@_node
+class Const(Expr):
+    dtype: str
+    value: Any  # Python bool, int, float or complex; floats already rounded to dtype
+
+
+@_node
+class Read(Expr):
+    var: Var
+
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        return self.var.dtype
+
+
+@_node
+class Load(Expr):
+    buffer: Buffer
+    index: Expr  # i64, elements from the start of the buffer
+
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        return self.buffer.dtype
+
+
+@_node
+class Op(Expr):
+    name: str  # a key of ops.OPS
+    dtype: str
+    args: tuple[Expr, ...]
+    attrs: tuple[tuple[str, Any], ...] = ()  # ("y", 3) of integer_pow, ("exact", True): never contract into fma
+
+
+@_node
+class Combine:
+    """An associative function of two groups of k scalars: `exprs` over reads of `left` and `right`."""
+
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    exprs: tuple[Expr, ...]
+
+
+@_node
+class Carried:
+    """A group of k scalars carried through a loop.
+
+    Before the first iteration `vars` are `inits`; after each they become `updates`, all evaluated at the end of the
+    body; after the loop `results` hold the last ones (`inits` if there was no iteration). With `combine`, the group is
+    a reduction: updates = combine(vars, something), inits are neutral or counted exactly once, and a loop may be
+    split into lanes and chunks whose partial results are combined.
+    """
+
+    vars: tuple[Var, ...]
+    inits: tuple[Expr, ...]
+    updates: tuple[Expr, ...]
+    results: tuple[Var, ...]
+    combine: str | Combine | None = None  # an op name (k = 1): add mul min max and or xor; None: order is fixed
+
+
+@_node
+class Address:
+    """Argument of a Call: the address of an element of a buffer."""
+
+    buffer: Buffer
+    offset: Expr  # i64, elements
+
+
+class Stmt:
+    """Base of statements."""
+
+    __slots__ = ()
+
+
+@_node
+class Let(Stmt):
+    var: Var
+    value: Expr
+
+
+@_node
+class Store(Stmt):
+    buffer: Buffer
+    index: Expr  # i64, elements
+    value: Expr
+
+
+@_node
+class Loop(Stmt):
+    """`body` for var = 0 .. extent - 1.
+
+    parallel: iterations in any order, also at once; nothing carried, no iteration reads what another writes.
+    reduce: any order, all carried groups have `combine`. sequential: in order.
+    vector: as parallel or reduce, innermost in effect: the emitter maps it to lanes. threads: as parallel, by the pool.
+    """
+
+    var: Var
+    extent: Expr  # i64
+    role: Role
+    body: tuple[Stmt, ...]
+    carried: tuple[Carried, ...] = ()
+    attrs: tuple[tuple[str, Any], ...] = ()  # hints of passes for the emitter: ("unroll", 4), ("grain", 64)
+
+
+@_node
+class While(Stmt):
+    """Repeats: body_cond; stop unless cond; body. What changes from one iteration to the next lives in buffers."""
+
+    body_cond: tuple[Stmt, ...]
+    cond: Expr  # bool; sees the Lets of body_cond
+    body: tuple[Stmt, ...]  # sees the Lets of body_cond
+
+
+@_node
+class If(Stmt):
+    cond: Expr  # bool
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@_node
+class Call(Stmt):
+    """Calls the C function `symbol`; scalars go by value, addresses as pointers. It may read and write them all."""
+
+    symbol: str
+    args: tuple[Expr | Address, ...]
+    result: Var | None = None
+
+
+@_node
+class HostCall(Stmt):
+    """Calls Python callable number `index` of the program with the addresses of `buffers`; non-zero return ends it."""
+
+    index: int
+    buffers: tuple[Buffer, ...]
+
+
+@_node
+class Function:
+    """One program: the k-th input buffer is inputs[k] of `int f(void** inputs, void** outputs, void* arena)`."""
+
+    name: str
+    buffers: tuple[Buffer, ...]  # in order within each space
+    body: tuple[Stmt, ...]
+
+

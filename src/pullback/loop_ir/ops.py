@@ -1,0 +1,107 @@
+"""The operations of the loop IR: how many arguments, of which type classes, and the type of the result.
+
+Result rules: same: type of the arguments, which all agree; bool; real: real part's type of a complex, or same;
+complex: the complex type of two floats; given: stated by the op's own dtype (convert, bitcast); select: of args 1, 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .types import COMPLEX, COMPLEX_OF, DTYPES, FLOATS, INTS, REAL_OF
+
+
+@dataclass(frozen=True, slots=True)
+class OpInfo:
+    arity: int
+    accepts: tuple[str, ...]  # dtypes of the arguments
+    result: str = "same"
+    math: bool = False  # expanded by the pass expand_math, never emitted
+
+
+NUMBERS = INTS + FLOATS + COMPLEX
+REALS = INTS + FLOATS
+INEXACT = FLOATS + COMPLEX
+BITS_LIKE = ("bool", *INTS)
+
+OPS: dict[str, OpInfo] = {}
+
+
+def _add(names: str, info: OpInfo) -> None:
+    OPS.update(dict.fromkeys(names.split(), info))
+
+
+# One argument.
+_add("neg", OpInfo(1, NUMBERS))
+_add("abs", OpInfo(1, NUMBERS, "real"))
+_add("sign square", OpInfo(1, NUMBERS))
+_add("floor ceil round_even round_away trunc", OpInfo(1, FLOATS))
+_add("sqrt", OpInfo(1, INEXACT))
+_add("not", OpInfo(1, BITS_LIKE))
+_add("popcount clz", OpInfo(1, INTS))
+_add("is_finite", OpInfo(1, FLOATS, "bool"))
+_add("convert", OpInfo(1, DTYPES, "given"))
+_add("bitcast", OpInfo(1, DTYPES, "given"))
+_add("real imag", OpInfo(1, INEXACT, "real"))
+_add("conj", OpInfo(1, INEXACT))
+# Two arguments.
+_add("add sub mul", OpInfo(2, NUMBERS))
+_add("div", OpInfo(2, NUMBERS))  # integers: towards zero, x / 0 = -1, smallest / -1 = smallest
+_add("rem", OpInfo(2, REALS))  # sign of the dividend; integers: x rem 0 = x
+_add("floordiv floormod", OpInfo(2, INTS))  # index arithmetic; the divisor is not zero
+_add("min max", OpInfo(2, ("bool", *NUMBERS)))  # NaN wins; complex: lexicographic
+_add("and or xor", OpInfo(2, BITS_LIKE))
+_add("shl shr_logical shr_arithmetic", OpInfo(2, INTS))  # amounts are unsigned; >= width: 0, or all sign bits
+_add("mulhi", OpInfo(2, INTS))  # upper half of the double-width product
+_add("eq ne", OpInfo(2, DTYPES, "bool"))
+_add("lt le gt ge", OpInfo(2, DTYPES, "bool"))  # complex: lexicographic; bool: false < true
+_add("eq_total ne_total lt_total le_total gt_total ge_total", OpInfo(2, DTYPES, "bool"))  # -NaN < -inf, -0 < 0, inf < NaN
+_add("complex", OpInfo(2, ("f32", "f64"), "complex"))
+_add("nextafter", OpInfo(2, FLOATS))
+# Three arguments.
+_add("select", OpInfo(3, DTYPES, "select"))
+_add("fma", OpInfo(3, FLOATS))  # rounded once
+# Math functions.
+_add(
+    "exp exp2 log log1p expm1 sin cos tan tanh sinh cosh asin acos atan asinh acosh atanh logistic rsqrt reciprocal",
+    OpInfo(1, INEXACT, math=True),
+)
+_add("cbrt erf erfc erf_inv lgamma digamma bessel_i0e bessel_i1e", OpInfo(1, FLOATS, math=True))
+_add("integer_pow", OpInfo(1, NUMBERS, math=True))  # attrs: ("y", exponent)
+_add("pow", OpInfo(2, NUMBERS, math=True))
+_add("atan2", OpInfo(2, INEXACT, math=True))
+_add(
+    "igamma igammac igamma_grad_a random_gamma_grad zeta polygamma",
+    OpInfo(2, FLOATS, math=True),
+)
+_add("regularized_incomplete_beta", OpInfo(3, FLOATS, math=True))
+
+
+def result_dtype(name: str, dtypes: tuple[str, ...], given: str | None = None) -> str:
+    """The result type of op `name` on arguments of `dtypes`; TypeError says what is wrong with them."""
+    info = OPS.get(name)
+    if info is None:
+        raise TypeError(f"{name}: there is no such operation of the loop IR")
+    if len(dtypes) != info.arity:
+        raise TypeError(f"{name}: takes {info.arity} argument(s), got {len(dtypes)}")
+    if info.result == "select":
+        if dtypes[0] != "bool" or dtypes[1] != dtypes[2]:
+            raise TypeError(f"select: needs (bool, t, t), got ({', '.join(dtypes)})")
+        return dtypes[1]
+    first = dtypes[0]
+    if any(dtype != first for dtype in dtypes):
+        raise TypeError(f"{name}: arguments must have one type, got ({', '.join(dtypes)})")
+    if first not in info.accepts:
+        raise TypeError(f"{name}: does not accept {first}; accepted: {', '.join(info.accepts)}")
+    match info.result:
+        case "same":
+            return first
+        case "bool":
+            return "bool"
+        case "real":
+            return REAL_OF.get(first, first)
+        case "complex":
+            return COMPLEX_OF[first]
+    if given is None:
+        raise TypeError(f"{name}: needs the result type (dtype=...)")
+    return given

@@ -1,0 +1,186 @@
+"""Abstract values: what a trace knows of an array before it has numbers.
+
+`ShapedArray` objects are interned: equal ones are the same object, so the call cache and the rules' caches compare and
+hash them by identity.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+
+from pullback.util import dtypes
+
+
+class ShapedArray:
+    """Shape, dtype and weak type of an array; interned.
+
+    `dtype` is a `numpy.dtype` or an extended dtype (a PRNG key type); `weak_type` says that the dtype came from a
+    Python scalar and gives way in promotion.
+    """
+
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "_hash", "__weakref__")
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool
+    ndim: int
+    size: int
+
+    def __new__(cls, shape, dtype, weak_type: bool = False, sharding=None, **_: Any):
+        if not (type(dtype) is np.dtype or dtypes.is_extended(dtype)):
+            dtype = np.dtype(dtype)
+        key = (shape, dtype, weak_type)
+        try:
+            found = _interned.get(key)
+        except TypeError:  # a list as shape
+            found = None
+        if found is not None:
+            return found
+        shape = tuple(int(d) for d in shape)
+        weak_type = bool(weak_type)
+        key = (shape, dtype, weak_type)
+        with _lock:
+            found = _interned.get(key)
+            if found is None:
+                found = object.__new__(cls)
+                put = object.__setattr__
+                put(found, "shape", shape)
+                put(found, "dtype", dtype)
+                put(found, "weak_type", weak_type)
+                put(found, "ndim", len(shape))
+                put(found, "size", math.prod(shape))
+                put(found, "_hash", hash(key))
+                _interned[key] = found
+        return found
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"ShapedArray is immutable; can't set '{name}'")
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        return self is other
+
+    def __reduce__(self):
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    sharding = None
+    vma: frozenset = frozenset()
+
+    def update(self, shape=None, dtype=None, weak_type=None, **_: Any) -> "ShapedArray":
+        """The aval with some fields replaced."""
+        return ShapedArray(self.shape if shape is None else shape, self.dtype if dtype is None else dtype,
+                           self.weak_type if weak_type is None else weak_type)
+
+    def strip_weak_type(self) -> "ShapedArray":
+        """The aval with `weak_type` False."""
+        return ShapedArray(self.shape, self.dtype, False) if self.weak_type else self
+
+    def to_tangent_aval(self) -> "ShapedArray":
+        """The aval of a tangent of such a value: itself for floats and complex, float0 for the rest."""
+        return tangent_aval(self)
+
+    to_cotangent_aval = to_tangent_aval
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """Such as f32[2,3]."""
+        name = dtypes.short_name(self.dtype) if short_dtypes else getattr(self.dtype, "name", str(self.dtype))
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+    def __str__(self):
+        name = getattr(self.dtype, "name", str(self.dtype))
+        return f"{'~' if self.weak_type else ''}{name}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self):
+        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{','.join(map(str, self.shape))}]" + (
+            ", weak_type=True)" if self.weak_type else ")")
+
+
+_interned: dict[tuple, ShapedArray] = {}
+_lock = threading.Lock()
+
+
+class AbstractToken:
+    """The aval of an ordering token of side effects."""
+
+    shape: tuple[int, ...] = ()
+    dtype = np.dtype(bool)
+    weak_type = False
+    ndim = 0
+    size = 0
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        return "Token"
+
+    def to_tangent_aval(self):
+        return self
+
+    def strip_weak_type(self):
+        return self
+
+
+abstract_token = AbstractToken()
+
+_float0_cache: dict[tuple, ShapedArray] = {}
+
+
+def tangent_aval(aval: ShapedArray) -> ShapedArray:
+    """Aval of the tangents of values of `aval`: float0 of the same shape where the dtype is not differentiable."""
+    dtype = aval.dtype
+    if type(dtype) is np.dtype and (dtype.kind in "fc" or dtypes.issubdtype(dtype, np.inexact)):
+        return aval.strip_weak_type()
+    return ShapedArray(aval.shape, dtypes.float0)
+
+
+def typeof(x) -> ShapedArray:
+    """The aval of an array, tracer, NumPy value or Python scalar; TypeError for anything else."""
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval
+    kind = type(x)
+    if kind in dtypes.python_scalar_dtypes:
+        if kind is int:
+            return ShapedArray((), dtypes.dtype_of(x), True)
+        return _python_scalar_aval(kind)
+    if isinstance(x, (np.ndarray, np.generic)):
+        dtype = x.dtype
+        if dtype != dtypes.float0:
+            if dtype.kind in "OSUMmV" and not dtypes.is_supported(dtype):
+                raise TypeError(f"Value {str(x)[:60]!r} of dtype {dtype} is not a valid JAX array type. "
+                                "Only arrays of numeric types are supported.")
+            dtype = dtypes.canonicalize_dtype(dtype)
+        return ShapedArray(x.shape, dtype)
+    if isinstance(x, (bool, int, float, complex)):  # subclasses, such as IntEnum
+        base = next(t for t in (bool, int, float, complex) if isinstance(x, t))
+        return ShapedArray((), dtypes.dtype_of(base(x)), base is not bool)
+    if hasattr(kind, "__jax_array__"):
+        return typeof(x.__jax_array__())
+    raise TypeError(f"Value {str(x)[:80]!r} with type {type(x)} is not a valid JAX type")
+
+
+def _python_scalar_aval(kind) -> ShapedArray:
+    return ShapedArray((), dtypes.dtype_of(kind(0)), kind is not bool)
+
+
+def is_array_like(x) -> bool:
+    """True for what `typeof` accepts."""
+    try:
+        typeof(x)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,57 @@
+"""The type checker of jaxprs: every variable is bound once before use, and every equation has the type its primitive gives.
+
+Run after tracing and between passes when PULLBACK_CHECK is set; the message shows ten equations either side.
+"""
+
+from __future__ import annotations
+
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr is ill-formed: a fault of the pass that made it."""
+
+
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, made_by: str = "tracing") -> None:
+    """Raise JaxprTypeError, naming `made_by`, if the jaxpr is ill-formed."""
+    if isinstance(jaxpr, ClosedJaxpr):
+        jaxpr = jaxpr.jaxpr
+    bound: set[Var] = set()
+    for var in [*jaxpr.constvars, *jaxpr.invars]:
+        if var in bound:
+            raise JaxprTypeError(f"after {made_by}: argument {var} is bound twice")
+        bound.add(var)
+    for number, eqn in enumerate(jaxpr.eqns):
+        try:
+            _check_eqn(eqn, bound)
+            for inner in subjaxprs(eqn.params):
+                check_jaxpr(inner, made_by)
+        except JaxprTypeError as error:
+            raise JaxprTypeError(f"after {made_by}: equation {number}: {error}\n{_around(jaxpr, number)}") from None
+        bound.update(eqn.outvars)
+    for atom in jaxpr.outvars:
+        if type(atom) is not Literal and atom not in bound:
+            raise JaxprTypeError(f"after {made_by}: result {atom} is not bound\n{_around(jaxpr, len(jaxpr.eqns))}")
+
+
+def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
+    for atom in eqn.invars:
+        if type(atom) is not Literal and atom not in bound:
+            raise JaxprTypeError(f"operand {atom} of {eqn.primitive.name} is not bound")
+    for var in eqn.outvars:
+        if var in bound:
+            raise JaxprTypeError(f"result {var} of {eqn.primitive.name} is bound before")
+    if not eqn.primitive.has_rule("abstract_eval"):
+        return
+    avals = eqn.primitive.abstract_eval(*[a.aval for a in eqn.invars], **eqn.params)
+    avals = list(avals) if eqn.primitive.multiple_results else [avals]
+    if len(avals) != len(eqn.outvars):
+        raise JaxprTypeError(f"{eqn.primitive.name} has {len(avals)} results, the equation binds {len(eqn.outvars)}")
+    for aval, var in zip(avals, eqn.outvars):
+        if (aval.shape, aval.dtype) != (var.aval.shape, var.aval.dtype):
+            raise JaxprTypeError(f"{eqn.primitive.name} gives {aval.str_short()}, the equation says {var.aval.str_short()}")
+
+
+def _around(jaxpr: Jaxpr, number: int, lines: int = 10) -> str:
+    shown = range(max(0, number - lines), min(len(jaxpr.eqns), number + lines + 1))
+    return "\n".join(f"{'-> ' if i == number else '   '}{i}: {jaxpr.eqns[i]}" for i in shown)

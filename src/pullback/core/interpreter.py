@@ -1,0 +1,108 @@
+"""The current interpreter: what happens when a primitive is bound.
+
+One interpreter is current at a time, in a context variable. A transformation makes its own the current one, runs the user's
+function, and sets its parent back while its rules run. There are no levels: an interpreter treats every value that is not
+its own tracer as a constant.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+from pullback._ext import _core
+
+
+class Interpreter:
+    """Meaning of `primitive.bind(*args, **params)`."""
+
+    parent: "Interpreter | None" = None
+
+    def process(self, primitive, args: tuple, params: dict) -> Any:
+        """Run one primitive; args may be tracers of this interpreter, of others, or concrete values."""
+        raise NotImplementedError(type(self).__name__)
+
+    def process_custom_jvp(self, custom, fun, jvp, args) -> list:
+        """Run flat `fun(*args) -> list`, which has a custom forward derivative."""
+        raise NotImplementedError(type(self).__name__)
+
+    def process_custom_vjp(self, custom, fun, fwd, bwd, args) -> list:
+        """Run flat `fun(*args) -> list`, which has a custom reverse derivative."""
+        raise NotImplementedError(type(self).__name__)
+
+    def invalidate(self) -> None:
+        """The trace is over; tracers of it that are used later have leaked."""
+
+
+_current: ContextVar[Interpreter] = ContextVar("pullback_interpreter")
+_eval: Interpreter | None = None
+
+
+def current_interpreter() -> Interpreter:
+    """The interpreter in force in this thread and context."""
+    found = _current.get(None)
+    return _eval if found is None else found  # type: ignore[return-value]
+
+
+def set_eval_interpreter(interpreter: Interpreter) -> None:
+    """Set the interpreter that is current when no transformation is: evaluation of concrete values."""
+    global _eval
+    _eval = interpreter
+
+
+def eval_interpreter() -> Interpreter:
+    """The interpreter that evaluates."""
+    return _eval  # type: ignore[return-value]
+
+
+class using:
+    """Context manager: make `interpreter` the current one."""
+
+    __slots__ = ("interpreter", "token")
+
+    def __init__(self, interpreter: Interpreter):
+        self.interpreter = interpreter
+
+    def __enter__(self):
+        self.token = _current.set(self.interpreter)
+        _core.set_tracing(self.interpreter is not _eval)
+        return self.interpreter
+
+    def __exit__(self, *exc):
+        _current.reset(self.token)
+        found = _current.get(None)
+        _core.set_tracing(found is not None and found is not _eval)
+        return False
+
+
+# Named axes of vmap, pmap and shard_map in force: name -> size.
+_axis_env: ContextVar[dict] = ContextVar("pullback_axis_env", default={})
+
+
+def axis_env() -> dict:
+    """The named axes in force, name -> size."""
+    return _axis_env.get()
+
+
+class extend_axis_env:
+    """Context manager: add a named axis."""
+
+    def __init__(self, name, size: int):
+        self.name, self.size = name, size
+
+    def __enter__(self):
+        env = _axis_env.get()
+        self.token = _axis_env.set(env if self.name is None else {**env, self.name: self.size})
+
+    def __exit__(self, *exc):
+        _axis_env.reset(self.token)
+        return False
+
+
+def axis_size(name) -> int:
+    """Size of the named axis; NameError where there is none."""
+    env = _axis_env.get()
+    if name not in env:
+        raise NameError(f"unbound axis name: {name}. The axes in force are {list(env)}; name one with "
+                        f"vmap(..., axis_name={name!r}) or pmap.")
+    return env[name]

@@ -1,0 +1,162 @@
+"""The record that a primitive is: everything the system needs to know of it, in one place.
+
+    log1p_p = Primitive("log1p", abstract_eval=..., reference=..., jvp=..., transpose=NoRule("not linear"), batch=..., lower=...)
+
+Each rule field holds a rule, `ZERO` (derivative is zero everywhere it exists), or `NoRule("reason")`; the reason is what a
+user reads who needs the rule, and what the coverage table prints. Rule signatures:
+
+    abstract_eval(*avals, **params) -> aval                     a list of avals where multiple_results
+    reference(*numpy_arrays, **params) -> numpy_array           the meaning; exact dtype of abstract_eval; list likewise
+    jvp(primals, tangents, **params) -> (out, out_dot)          tangents and out_dot may be `Zero`
+    transpose(x_bar, *args, **params) -> [arg_bar or None]      linear args are `UndefinedPrimal(aval)`; x_bar may be `Zero`
+    batch(args, dims, **params) -> (out, out_dim)               dims: int or not_mapped (None)
+    lower                                                       a kind from core/lowering.py
+
+Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, custom rules) fill:
+
+    evaluate(*arrays, **params)                                  how to run on concrete arrays, where not by reference
+    batch_axis(axis_data, args, dims, **params)                  as batch, and knows the size and name of the axis
+    partial_eval(interpreter, args, params) -> outs              split into a known and an unknown part
+    partial_eval_jaxpr / dce / typecheck ...                     see transforms/partial_eval.py, transforms/dce.py
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from pullback.core.interpreter import current_interpreter
+
+
+class Zero:
+    """A symbolic zero: a tangent or cotangent of `aval` that is known to vanish and is never stored."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return f"Zero({self.aval.str_short()})"
+
+    @staticmethod
+    def from_primal_value(x):
+        from pullback.core.avals import tangent_aval, typeof
+
+        return Zero(tangent_aval(typeof(x)))
+
+
+class _ZeroRule:
+    """The derivative vanishes wherever it exists (floor, sign, comparisons)."""
+
+    def __repr__(self):
+        return "ZERO"
+
+
+ZERO = _ZeroRule()
+
+
+class NoRule:
+    """Stands where a rule is missing on purpose; `reason` completes the sentence '<name> has no <rule> rule: ...'."""
+
+    def __init__(self, reason: str):
+        self.reason = reason
+
+    def __repr__(self):
+        return f"NoRule({self.reason!r})"
+
+
+class UndefinedPrimal:
+    """Marks a linear argument in a transpose rule: no value, only `aval`."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return f"UndefinedPrimal({self.aval.str_short()})"
+
+
+def is_undefined_primal(x) -> bool:
+    """True for the linear arguments of a transpose rule."""
+    return type(x) is UndefinedPrimal
+
+
+not_mapped = None
+
+_UNSET = NoRule("none was given")
+
+
+class Primitive:
+    """One operation; see the module's text for the fields and their signatures."""
+
+    def __init__(self, name: str, *, abstract_eval=_UNSET, reference=_UNSET, jvp=_UNSET, transpose=_UNSET, batch=_UNSET,
+                 lower=_UNSET, multiple_results: bool = False, traits: frozenset[str] | set[str] = frozenset(), samples=None,
+                 doc: str = "", evaluate: Callable | None = None, batch_axis: Callable | None = None,
+                 partial_eval: Callable | None = None, dce: Callable | None = None, effects: Callable | None = None,
+                 collective_axes: Callable | None = None, register: bool = True):
+        self.name = name
+        self.abstract_eval = abstract_eval
+        self.reference = reference
+        self.jvp = jvp
+        self.transpose = transpose
+        self.batch = batch
+        self.lower = lower
+        self.multiple_results = multiple_results
+        self.traits = frozenset(traits)
+        self.samples = samples
+        self.doc = doc
+        self.evaluate = evaluate
+        self.batch_axis = batch_axis
+        self.partial_eval = partial_eval
+        self.dce = dce
+        self.effects = effects
+        self.collective_axes = collective_axes
+        if register:
+            registry.setdefault(name, self)
+
+    def bind(self, *args: Any, **params: Any):
+        """Run under the current interpreter; arrays are positional, everything static is a keyword."""
+        return current_interpreter().process(self, args, params)
+
+    def rule(self, field: str) -> Callable:
+        """The rule in `field`, or NotImplementedError with the reason for which there is none."""
+        rule = getattr(self, field)
+        if isinstance(rule, NoRule):
+            raise NotImplementedError(f"{_RULE_NAMES.get(field, field)} of primitive '{self.name}' is not there: {rule.reason}")
+        return rule
+
+    def has_rule(self, field: str) -> bool:
+        """True unless the field is a NoRule."""
+        return not isinstance(getattr(self, field), NoRule)
+
+    # The names under which third-party libraries define primitives.
+    def def_impl(self, impl):
+        self.evaluate = impl
+        return impl
+
+    def def_abstract_eval(self, rule):
+        self.abstract_eval = rule
+        return rule
+
+    def __repr__(self):
+        return self.name
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _by_name, (self.name,)
+
+
+_RULE_NAMES = {"jvp": "Differentiation rule", "transpose": "Transpose (reverse-mode) rule", "batch": "Batching (vmap) rule",
+               "lower": "Compilation rule", "reference": "Reference evaluation", "abstract_eval": "Shape rule"}
+
+registry: dict[str, Primitive] = {}
+
+
+def _by_name(name: str) -> Primitive:
+    return registry[name]

@@ -1,0 +1,203 @@
+"""Staging: running a Python function on tracers to record it as a jaxpr.
+
+    trace(fun, avals) -> ClosedJaxpr        fun takes and gives flat lists of arrays
+
+A `Recorder` holds the equations; the staging interpreter records every primitive, partial evaluation
+(transforms/partial_eval.py) only those with unknown operands.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.core.avals import typeof
+from pullback.core.interpreter import Interpreter, current_interpreter, using
+from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from pullback.core.source import user_source
+from pullback.core.tracer import Tracer
+from pullback.util import errors
+
+
+class StagedTracer(Tracer):
+    """A value that is computed when the jaxpr runs; `var` is its name there."""
+
+    __slots__ = ("aval", "var")
+
+    def __init__(self, interpreter: "RecordingInterpreter", aval, var: Var):
+        self.interpreter = interpreter
+        self.aval = aval
+        self.var = var
+        self.source = None
+
+
+class Recorder:
+    """Equations under construction, with the constants that they mention."""
+
+    def __init__(self):
+        self.eqns: list[JaxprEqn] = []
+        self.consts: dict[int, tuple[Any, Var]] = {}  # by id of the value, which is kept alive
+
+    def const(self, value) -> Atom:
+        """The atom of a value from outside: a literal for scalars, a constvar for the rest."""
+        if not isinstance(value, Tracer):
+            literal = _as_literal(value)
+            if literal is not None:
+                return literal
+        found = self.consts.get(id(value))
+        if found is None:
+            found = self.consts[id(value)] = (value, Var(typeof(value)))
+        return found[1]
+
+    def record(self, primitive, invars: Sequence[Atom], out_avals: Sequence, params: dict, source=None) -> list[Var]:
+        """Append an equation, and give its outvars."""
+        outvars = [Var(aval) for aval in out_avals]
+        effects = primitive.effects(params) if primitive.effects is not None else frozenset()
+        self.eqns.append(JaxprEqn(invars, outvars, primitive, params, effects, source or user_source()))
+        return outvars
+
+    def jaxpr(self, invars: Sequence[Var], outvars: Sequence[Atom], debug_info: DebugInfo | None = None):
+        """(Jaxpr, const values); constants that no equation uses any more are left out."""
+        used = {a for eqn in self.eqns for a in eqn.invars if type(a) is not Literal}
+        used.update(a for a in outvars if type(a) is not Literal)
+        kept = [(value, var) for value, var in self.consts.values() if var in used]
+        effects = frozenset().union(*(eqn.effects for eqn in self.eqns)) if self.eqns else frozenset()
+        jaxpr = Jaxpr([var for _, var in kept], invars, outvars, self.eqns, effects, debug_info)
+        return jaxpr, [value for value, _ in kept]
+
+
+def _as_literal(value) -> Literal | None:
+    kind = type(value)
+    if kind in (float, int, bool, complex) or isinstance(value, np.generic):
+        return Literal(value)
+    if (kind is _core.Array or kind is np.ndarray) and value.shape == ():
+        aval = typeof(value)
+        return Literal(np.asarray(value)[()], aval) if type(aval.dtype) is np.dtype else None
+    return None
+
+
+class RecordingInterpreter(Interpreter):
+    """Base of the interpreters that record: makes tracers, and knows leaked ones."""
+
+    tracer_type: type = StagedTracer
+
+    def __init__(self, parent: Interpreter, name: str = "<function>"):
+        self.parent = parent
+        self.name = name
+        self.recorder = Recorder()
+        self.valid = True
+
+    def new_argument(self, aval) -> StagedTracer:
+        """A tracer for an argument."""
+        return self.tracer_type(self, aval, Var(aval))
+
+    def atom(self, value) -> Atom:
+        """The atom of a value: own tracers are their variables, all else is a constant."""
+        if isinstance(value, Tracer):
+            if value.interpreter is self:
+                return value.var  # type: ignore[attr-defined]
+            check_alive(value)
+        return self.recorder.const(value)
+
+    def emit(self, primitive, args, params, avals) -> list[StagedTracer]:
+        """Record an equation on values, and give tracers of its results."""
+        if not self.valid:
+            raise errors.UnexpectedTracerError(f"The trace of '{self.name}' is over, but an operation was recorded in it.")
+        source = user_source()
+        outvars = self.recorder.record(primitive, [self.atom(a) for a in args], avals, params, source)
+        outs = []
+        for aval, var in zip(avals, outvars):
+            tracer = self.tracer_type(self, aval, var)
+            tracer.source = source
+            outs.append(tracer)
+        return outs
+
+    def finish(self, invars: Sequence[Var], outs: Sequence[Any], debug_info=None):
+        """(Jaxpr, consts) with the given results; the trace is over."""
+        outvars = [self.atom(out) for out in outs]
+        self.valid = False
+        return self.recorder.jaxpr(invars, outvars, debug_info)
+
+    def invalidate(self):
+        self.valid = False
+
+
+def check_alive(tracer: Tracer) -> None:
+    """Raise UnexpectedTracerError for a tracer whose trace is over."""
+    if getattr(tracer.interpreter, "valid", True):
+        return
+    raise errors.UnexpectedTracerError(
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an "
+        f"intermediate value with type {tracer.aval.str_short()} to escape the scope of the transformation (leaked tracer). "
+        f"It was made while tracing '{getattr(tracer.interpreter, 'name', '?')}'"
+        + (f" at {tracer.source}" if tracer.source is not None else "")
+        + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, a list "
+        "or an attribute.")
+
+
+class StagingInterpreter(RecordingInterpreter):
+    """Records every primitive."""
+
+    def process(self, primitive, args, params):
+        args = tuple(args)
+        avals = primitive.rule("abstract_eval")(*[typeof(a) for a in args], **params)
+        outs = self.emit(primitive, args, params, list(avals) if primitive.multiple_results else [avals])
+        return outs if primitive.multiple_results else outs[0]
+
+    def process_custom_jvp(self, custom, fun, jvp, args):
+        return custom.stage_jvp(self, fun, jvp, args)
+
+    def process_custom_vjp(self, custom, fun, fwd, bwd, args):
+        return custom.stage_vjp(self, fun, fwd, bwd, args)
+
+
+def trace(fun: Callable[..., Sequence[Any]], avals: Sequence, debug_info: DebugInfo | None = None) -> ClosedJaxpr:
+    """Record flat `fun(*tracers) -> list` as a closed jaxpr; its consts may be tracers of enclosing traces."""
+    interpreter = StagingInterpreter(current_interpreter(), (debug_info or DebugInfo()).func_name)
+    try:
+        with using(interpreter):
+            arguments = [interpreter.new_argument(aval) for aval in avals]
+            outs = fun(*arguments)
+            jaxpr, consts = interpreter.finish([t.var for t in arguments], outs, debug_info)
+    finally:
+        interpreter.invalidate()
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """(closed', values): constants that are tracers become leading arguments, so closed' stands by itself."""
+    if not any(isinstance(c, Tracer) for c in closed.consts):
+        return closed, []
+    jaxpr = closed.jaxpr
+    moved = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts) if isinstance(c, Tracer)]
+    kept = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts) if not isinstance(c, Tracer)]
+    new = jaxpr.replace(constvars=[v for v, _ in kept], invars=[v for v, _ in moved] + jaxpr.invars)
+    return ClosedJaxpr(new, [c for _, c in kept]), [c for _, c in moved]
+
+
+class EvalInterpreter(Interpreter):
+    """Runs primitives on concrete arrays; current when no transformation is."""
+
+    def __init__(self, evaluate: Callable):
+        self.evaluate = evaluate
+
+    def process(self, primitive, args, params):
+        for arg in args:
+            if isinstance(arg, Tracer):
+                raise_leak(arg)
+        return self.evaluate(primitive, args, params)
+
+    def process_custom_jvp(self, custom, fun, jvp, args):
+        return fun(*args)
+
+    def process_custom_vjp(self, custom, fun, fwd, bwd, args):
+        return fun(*args)
+
+
+def raise_leak(tracer: Tracer) -> None:
+    """Raise UnexpectedTracerError for a tracer that is used outside of its transformation."""
+    check_alive(tracer)
+    raise errors.UnexpectedTracerError(
+        f"Encountered an unexpected tracer: {tracer.describe()} is used outside of the transformation that it belongs to.")

@@ -1,0 +1,187 @@
+"""Tracers: stand-ins for arrays while a function is being transformed.
+
+A tracer belongs to one interpreter, knows its aval, and has all operators and methods of an array (set by the numpy layer
+through `core.hooks`). What needs numbers raises an error that says which line made the value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback._ext import _core
+from pullback.core.source import user_source
+from pullback.util import errors
+
+
+class Tracer:
+    """Base of all tracers; subclasses give `interpreter` and `aval`."""
+
+    __slots__ = ("interpreter", "source", "__weakref__")
+    __array_priority__ = 1000
+    __array_ufunc__ = None  # numpy_array + tracer asks the tracer
+    interpreter: Any
+    aval: Any
+
+    def to_concrete(self):
+        """The concrete array behind this tracer, or None where there is none."""
+        return None
+
+    def describe(self) -> str:
+        """One line for error messages: the aval, and where the value was made."""
+        source = getattr(self, "source", None)
+        made = f", made at {source}" if source is not None else ""
+        return f"{type(self).__name__} of {self.aval.str_short()}{made} (used at {user_source()})"
+
+    @property
+    def shape(self):
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        return self.aval.dtype
+
+    @property
+    def ndim(self):
+        return self.aval.ndim
+
+    @property
+    def size(self):
+        return self.aval.size
+
+    @property
+    def weak_type(self):
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self):
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self):
+        return self.aval.size * self.aval.dtype.itemsize
+
+    @property
+    def sharding(self):
+        raise AttributeError(f"{type(self).__name__} has no sharding while it is traced")
+
+    @property
+    def committed(self):
+        return False
+
+    @property
+    def is_fully_addressable(self):
+        return True
+
+    def __len__(self):
+        if not self.aval.shape:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    def __iter__(self):
+        if not self.aval.shape:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[i] for i in range(self.aval.shape[0])])  # type: ignore[index]
+
+    def __reversed__(self):
+        return iter([self[i] for i in reversed(range(len(self)))])  # type: ignore[index]
+
+    def __hash__(self):
+        raise TypeError(f"unhashable type: '{type(self).__name__}'; a traced value can't be a dictionary key or a static "
+                        "argument")
+
+    def __bool__(self):
+        return bool(self._concrete(errors.TracerBoolConversionError))
+
+    def __index__(self):
+        return self._concrete(errors.TracerIntegerConversionError).__index__()
+
+    def __int__(self):
+        return int(self._concrete(errors.ConcretizationTypeError))
+
+    def __float__(self):
+        return float(self._concrete(errors.ConcretizationTypeError))
+
+    def __complex__(self):
+        return complex(self._concrete(errors.ConcretizationTypeError))
+
+    def __array__(self, dtype=None, copy=None):
+        raise errors.TracerArrayConversionError(self)
+
+    def tolist(self):
+        return self._concrete(errors.ConcretizationTypeError).tolist()
+
+    def item(self, *args):
+        return self._concrete(errors.ConcretizationTypeError).item(*args)
+
+    def tobytes(self, order="C"):
+        return self._concrete(errors.ConcretizationTypeError).tobytes(order)
+
+    def _concrete(self, error):
+        value = self.to_concrete()
+        if value is None:
+            raise error(self)
+        return value
+
+    def block_until_ready(self):
+        """The tracer itself: there is nothing to wait for while tracing."""
+        return self
+
+    def copy_to_host_async(self):
+        """Nothing: there is nothing to copy while tracing."""
+
+    def delete(self):
+        raise TypeError("a traced value can't be deleted")
+
+    def addressable_data(self, index):
+        raise errors.ConcretizationTypeError(self)
+
+    def __setitem__(self, index, value):
+        raise TypeError("JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
+                        "x = x.at[idx].set(y).")
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __repr__(self):
+        return f"{type(self).__name__}<{self.aval.str_short()}>"
+
+    def __format__(self, spec):
+        value = self.to_concrete()
+        return format(value, spec) if value is not None and spec else format(repr(self), "" if value is None else "")
+
+
+def make_operator(name: str, function):
+    """The special method of Tracer for an operator's function."""
+
+    def operator(self, *others):
+        return function(self, *others)
+
+    operator.__name__ = f"__{name}__"
+    return operator
+
+
+class _ArrayMeta(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, _array_types)
+
+    def __subclasscheck__(cls, subclass):
+        return issubclass(subclass, _array_types)
+
+
+class Array(metaclass=_ArrayMeta):
+    """The type of arrays for `isinstance` and annotations: concrete arrays, tracers, key arrays."""
+
+    def __new__(cls, *args, **kwargs):
+        raise TypeError("jax.Array can't be made directly; use jnp.array or jnp.zeros")
+
+
+_array_types: tuple = (_core.Array, Tracer)
+
+
+def add_array_type(cls) -> None:
+    """Count another class, such as PRNG key arrays, as arrays."""
+    global _array_types
+    _array_types += (cls,)

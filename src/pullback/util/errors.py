@@ -1,0 +1,86 @@
+"""The exception classes of JAX users' programs, one per kind of mistake.
+
+Each docstring says what the mistake is and how to mend it; the message of an instance names the value, where it came
+from, and the line of the user's own code.
+"""
+
+from __future__ import annotations
+
+
+class JAXTypeError(TypeError):
+    """Base of the type errors below."""
+
+
+class JAXIndexError(IndexError):
+    """Base of the index errors below."""
+
+
+class JaxRuntimeError(RuntimeError):
+    """A compiled program failed while it ran."""
+
+
+class ConcretizationTypeError(JAXTypeError):
+    """A traced value was used where a concrete one is needed.
+
+    Mend it by marking the argument static (`static_argnums`), or by using `lax.cond`, `lax.scan`, `jnp.where` in
+    place of Python control flow.
+    """
+
+    def __init__(self, tracer, context: str = ""):
+        super().__init__(_describe("Abstract tracer value encountered where concrete value is expected", tracer, context))
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced value was used in `if`, `while`, `and`, `or`, `not` or `assert`; use `lax.cond` or `jnp.where`."""
+
+    def __init__(self, tracer):
+        JAXTypeError.__init__(
+            self, _describe("Attempted boolean conversion of traced array", tracer,
+                            "Python's if, while, and, or, not need a concrete value; use jnp.where, lax.cond or "
+                            "lax.while_loop instead, or mark the argument static (static_argnums)."))
+
+
+class TracerArrayConversionError(JAXTypeError):
+    """A traced value was handed to NumPy; use the function of `pullback.numpy` with the same name."""
+
+    def __init__(self, tracer):
+        super().__init__(
+            _describe("The numpy.ndarray conversion method __array__() was called on traced array", tracer,
+                      "NumPy functions need concrete values; use the pullback.numpy function of the same name, or mark "
+                      "the argument static."))
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    """A traced value was used as a Python integer, such as an index into a list or a shape."""
+
+    def __init__(self, tracer):
+        super().__init__(
+            _describe("The __index__() method was called on traced array", tracer,
+                      "A traced value can't index a Python list or be a shape; make the sequence an array, or mark the "
+                      "argument static."))
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
+    """A traced boolean mask was used as an index; its result would have a shape that depends on values."""
+
+    def __init__(self, tracer):
+        super().__init__(
+            _describe("Array boolean indices must be concrete; got", tracer,
+                      "The shape of x[mask] depends on the values of mask. Use jnp.where(mask, x, fill), or "
+                      "jnp.nonzero(mask, size=n)."))
+
+
+class UnexpectedTracerError(JAXTypeError):
+    """A traced value outlived its trace: a function under transformation stored it in a global, list or attribute."""
+
+    def __init__(self, message):
+        super().__init__(message)
+
+
+class KeyReuseError(RuntimeError):
+    """A random key was consumed twice."""
+
+
+def _describe(what: str, tracer, advice: str) -> str:
+    text = f"{what}: {tracer.describe() if hasattr(tracer, 'describe') else tracer}"
+    return f"{text}\n{advice}" if advice else text

@@ -1,0 +1,539 @@
+"""Types of array elements: names, canonical types, promotion with weak types, limits, and the `issubdtype` tree.
+
+Promotion is a lattice: each type has edges to the types it may become, and two types meet in the least type that both can
+reach. Python scalars are types of their own in it (`int*`, `float*`, `complex*`), below the arrays' types of their kind, so
+`int8_array + 1` stays int8: such values are *weakly typed*. See the "type promotion" page of JAX's documentation.
+
+NumPy's dtypes stand for ordinary types; `ExtendedDType` is the base of types that NumPy does not have (random keys).
+"""
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from . import config as _config
+
+# ------------------------------------------------------------------------------------------------------- the types themselves
+
+bfloat16 = ml_dtypes.bfloat16
+int2, int4 = ml_dtypes.int2, ml_dtypes.int4
+uint2, uint4 = ml_dtypes.uint2, ml_dtypes.uint4
+float4_e2m1fn = ml_dtypes.float4_e2m1fn
+float8_e3m4, float8_e4m3 = ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3
+float8_e8m0fnu, float8_e4m3b11fnuz = ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3b11fnuz
+float8_e4m3fn, float8_e4m3fnuz = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz
+float8_e5m2, float8_e5m2fnuz = ml_dtypes.float8_e5m2, ml_dtypes.float8_e5m2fnuz
+
+# The type of the tangents of integers and booleans: no bytes, all values equal.
+float0: np.dtype = np.dtype([("float0", np.void, 0)])
+
+
+class extended(np.generic):
+    """Abstract scalar type of all types that NumPy does not have; for `issubdtype` only."""
+
+
+class prng_key(extended):
+    """Abstract scalar type of random keys; for `issubdtype` only."""
+
+
+class ExtendedDType:
+    """Base of the element types that are not NumPy dtypes. Each is made once and compared by identity.
+
+    `name` is what prints, `type` its abstract scalar type, `base` the NumPy dtype of its representation and
+    `base_shape` the dimensions that the representation has after those of the array.
+    """
+
+    name: str
+    type: type
+    base: np.dtype
+    base_shape: tuple[int, ...]
+    kind = "O"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return int(np.prod(self.base_shape, dtype=int)) * self.base.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
+
+
+DType = np.dtype | ExtendedDType
+_D = np.dtype
+_BOOL = _D(bool)
+
+_INTS = [_D(t) for t in (int2, int4, "int8", "int16", "int32", "int64")]
+_UINTS = [_D(t) for t in (uint2, uint4, "uint8", "uint16", "uint32", "uint64")]
+_SMALL_FLOATS = [_D(t) for t in (float4_e2m1fn, float8_e3m4, float8_e4m3, float8_e8m0fnu, float8_e4m3b11fnuz, float8_e4m3fn,
+                                 float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz)]
+_FLOATS = [*_SMALL_FLOATS, *[_D(t) for t in (bfloat16, "float16", "float32", "float64")]]
+_COMPLEX = [_D("complex64"), _D("complex128")]
+_ALL = [_BOOL, *_INTS, *_UINTS, *_FLOATS, *_COMPLEX]
+_SUPPORTED = frozenset(_ALL)
+_CUSTOM_FLOATS = frozenset([*_SMALL_FLOATS, _D(bfloat16)])
+_CUSTOM_INTS = frozenset([*_INTS[:2], *_UINTS[:2]])
+
+# Kind letters as NumPy's: b, i, u, f, c; V for float0 and k for extended types.
+_KIND: dict[Any, str] = {_BOOL: "b", float0: "V"}
+_KIND.update(dict.fromkeys(_INTS, "i") | dict.fromkeys(_UINTS, "u") | dict.fromkeys(_FLOATS, "f") | dict.fromkeys(_COMPLEX, "c"))
+
+_SHORT = {"bool": "bool", "bfloat16": "bf16"}
+_SHORT.update({d.name: d.name.replace("int", "i").replace("ui", "u") for d in [*_INTS, *_UINTS]})
+_SHORT.update({d.name: d.name.replace("float", "f").replace("complex", "c") for d in [*_FLOATS, *_COMPLEX]
+               if d.name != "bfloat16"})
+
+python_scalar_dtypes: dict[type, np.dtype] = {bool: _BOOL, int: _D("int64"), float: _D("float64"), complex: _D("complex128")}
+_PYTHON_SCALARS = (int, float, complex)      # weak ones; bool is not weak
+_X32 = {_D("int64"): _D("int32"), _D("uint64"): _D("uint32"), _D("float64"): _D("float32"), _D("complex128"): _D("complex64")}
+
+# A weak value is known by its kind alone.
+_WEAK_DEFAULT = {"b": _BOOL, "i": _D("int64"), "u": _D("int64"), "f": _D("float64"), "c": _D("complex128")}
+
+
+class TypePromotionError(ValueError):
+    """Operands of an operation have types with no implicit promotion to a common one: convert one with `.astype`."""
+
+
+TypePromotionError.__module__ = "pullback.dtypes"
+
+
+def kind_of(dtype: DType) -> str:
+    """One letter: b(ool), i(nt), u(int), f(loat), c(omplex), V (float0) or k (extended); '?' for what arrays cannot hold."""
+    kind = _KIND.get(dtype)
+    if kind is None:
+        kind = "k" if isinstance(dtype, ExtendedDType) else "?"
+    return kind
+
+
+def is_extended(dtype: Any) -> bool:
+    """Whether `dtype` is a type that NumPy does not have."""
+    return isinstance(dtype, ExtendedDType)
+
+
+def short_name(dtype: Any) -> str:
+    """The name used in printed types: 'f32', 'i32', 'bool', 'u8', 'c64', 'bf16', 'f8_e4m3fn', 'float0', 'key<fry>'."""
+    if isinstance(dtype, ExtendedDType):
+        return dtype.name
+    if dtype == float0:
+        return "float0"
+    name = np.dtype(dtype).name
+    return _SHORT.get(name, name)
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """Bits of one element; 2 and 4 for the small integers, 8 for bool."""
+    if isinstance(dtype, ExtendedDType):
+        return dtype.itemsize * 8
+    dtype = as_dtype(dtype)
+    if dtype in _CUSTOM_INTS:
+        return iinfo(dtype).bits
+    if dtype == _SMALL_FLOATS[0]:
+        return 4
+    return dtype.itemsize * 8
+
+
+# ------------------------------------------------------------------------------------------------------ from objects to dtypes
+
+def as_dtype(spec: Any) -> DType:
+    """The dtype that a user's `dtype=` argument means, not canonicalized. None means float64.
+
+    Accepts dtypes, scalar types (NumPy's, ml_dtypes', Python's), names, and objects with a `dtype` attribute.
+    Raises TypeError for what is not a dtype.
+    """
+    if isinstance(spec, np.dtype | ExtendedDType):
+        return spec
+    if isinstance(spec, str) and spec in _BY_NAME:
+        return _BY_NAME[spec]
+    inner = getattr(spec, "dtype", None)
+    if isinstance(inner, np.dtype | ExtendedDType):
+        return inner
+    return np.dtype(spec)
+
+
+_BY_NAME = {d.name: d for d in _ALL}
+_BY_NAME["float0"] = float0
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+    """The type actually used for `dtype`: with x64 off, 64-bit types become their 32-bit ones.
+
+    None and Python's types give the default types. Raises TypeError for what is not a dtype.
+    """
+    if isinstance(dtype, ExtendedDType):
+        if not allow_extended_dtype:
+            raise ValueError(f"canonicalize_dtype: {dtype} is an extended type, which is not accepted here")
+        return dtype
+    dtype = as_dtype(dtype)
+    if _config.x64_enabled():
+        return dtype
+    return _X32.get(dtype, dtype)
+
+
+def is_weak(x: Any) -> bool:
+    """Whether `x` is weakly typed: a Python int, float or complex, or an array or tracer made from them alone."""
+    t = type(x)
+    if t in _PYTHON_SCALARS:
+        return True
+    if t is bool or isinstance(x, np.ndarray | np.generic):
+        return False
+    weak = getattr(x, "weak_type", None)
+    if weak is None:
+        aval = getattr(x, "aval", None)
+        if aval is not None:
+            return bool(getattr(aval, "weak_type", False))
+        return isinstance(x, _PYTHON_SCALARS) and not isinstance(x, bool) and not hasattr(x, "dtype")
+    return bool(weak)
+
+
+def dtype_of(x: Any, canonicalize: bool = True) -> Any:
+    """The dtype of a value: array, tracer, NumPy array or scalar, Python scalar, or anything with a `dtype`.
+
+    Raises TypeError if `x` has none.
+    """
+    t = type(x)
+    dtype: Any = python_scalar_dtypes.get(t)
+    if dtype is None:
+        dtype = getattr(x, "dtype", None)
+        if not isinstance(dtype, np.dtype | ExtendedDType):
+            aval = getattr(x, "aval", None)
+            dtype = getattr(aval, "dtype", None)
+            if not isinstance(dtype, np.dtype | ExtendedDType):
+                dtype = next((d for s, d in python_scalar_dtypes.items() if isinstance(x, s)), None)
+        if dtype is None:
+            raise TypeError(f"Cannot determine dtype of {x}")
+    if not canonicalize or _config.x64_enabled():
+        return dtype
+    return _X32.get(dtype, dtype)
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python scalar type (bool, int, float or complex) of the kind of `x`, a value or a dtype.
+
+    Raises TypeError for other kinds.
+    """
+    if isinstance(x, type) and x in python_scalar_dtypes:
+        return x
+    if isinstance(x, str | type | np.dtype | ExtendedDType):
+        dtype = as_dtype(x)
+    else:
+        dtype = dtype_of(x)
+    found = {"b": bool, "i": int, "u": int, "f": float, "c": complex}.get(kind_of(dtype))
+    if found is None:
+        raise TypeError(f"scalar_type_of: {x} has dtype {dtype}, which is not of a bool, integer, float or complex kind")
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------- the type tree
+
+_CUSTOM_PARENT: dict[Any, type] = {}
+for _d in [*_SMALL_FLOATS, _D(bfloat16)]:
+    _CUSTOM_PARENT[_d] = np.floating
+for _d in _INTS[:2]:
+    _CUSTOM_PARENT[_d] = np.signedinteger
+for _d in _UINTS[:2]:
+    _CUSTOM_PARENT[_d] = np.unsignedinteger
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """NumPy's `issubdtype` over all types of this library: bfloat16 and its like are `np.floating`, int4 is
+    `np.signedinteger`, keys are `prng_key`, which is `extended`. Raises TypeError for what is not a dtype.
+    """
+    if isinstance(a, ExtendedDType):
+        if isinstance(b, ExtendedDType):
+            return a is b
+        return isinstance(b, type) and issubclass(a.type, b)
+    if isinstance(b, ExtendedDType):
+        return False
+    if isinstance(a, type) and issubclass(a, extended):
+        return isinstance(b, type) and issubclass(a, b)
+    if isinstance(b, type) and issubclass(b, extended):
+        as_dtype(a) if not isinstance(a, type) else None
+        return False
+    if not (isinstance(a, type) and issubclass(a, np.generic)):
+        a = as_dtype(a)
+    else:
+        a = _D(a) if _is_concrete(a) else a
+    if not (isinstance(b, type) and issubclass(b, np.generic) and not _is_concrete(b)):
+        b = as_dtype(b)
+    if isinstance(b, np.dtype):
+        if b == float0 or b in _CUSTOM_PARENT or (isinstance(a, np.dtype) and (a == float0 or a in _CUSTOM_PARENT)):
+            return isinstance(a, np.dtype) and a == b
+        return bool(np.issubdtype(a, b))
+    if isinstance(a, np.dtype):
+        if a == float0:
+            return b in (np.generic, np.void, np.flexible)
+        if a in _CUSTOM_PARENT:
+            return issubclass(_CUSTOM_PARENT[a], b)
+    return bool(np.issubdtype(a, b))
+
+
+def _is_concrete(scalar_type: type) -> bool:
+    return scalar_type in _CONCRETE
+
+
+_CONCRETE = frozenset({d.type for d in _ALL})
+
+
+# ------------------------------------------------------------------------------------------------------------------- promotion
+# Nodes: np.dtype for array types, int/float/complex for weak scalars.
+
+def _edges() -> dict[Any, list[Any]]:
+    i8, i16, i32, i64 = _INTS[2:]
+    u8, u16, u32, u64 = _UINTS[2:]
+    bf16, f16, f32, f64 = _FLOATS[-4:]
+    c64, c128 = _COMPLEX
+    return {
+        _BOOL: [int],
+        int: [i8, u8, *_INTS[:2], *_UINTS[:2]],
+        **{d: [] for d in [*_INTS[:2], *_UINTS[:2]]},
+        u8: [i16, u16], u16: [i32, u32], u32: [i64, u64], u64: [float],
+        i8: [i16], i16: [i32], i32: [i64], i64: [float],
+        float: [bf16, f16, *_SMALL_FLOATS, complex],
+        **{d: [] for d in _SMALL_FLOATS},
+        bf16: [f32], f16: [f32], f32: [f64, c64], f64: [c128],
+        complex: [c64], c64: [c128], c128: [],
+    }
+
+
+def _strict_edges() -> dict[Any, list[Any]]:
+    """Only weak scalars move, and only to types of their own kind or a higher one."""
+    edges: dict[Any, list[Any]] = {d: [] for d in _ALL}
+    edges[int] = [*_INTS, *_UINTS, float]
+    edges[float] = [*_FLOATS, complex]
+    edges[complex] = list(_COMPLEX)
+    return edges
+
+
+def _closure(edges: dict[Any, list[Any]]) -> dict[Any, frozenset[Any]]:
+    """For each type, everything it may become, itself included."""
+    above: dict[Any, frozenset[Any]] = {}
+
+    def reach(node: Any) -> frozenset[Any]:
+        if node not in above:
+            above[node] = frozenset([node]).union(*map(reach, edges[node]))
+        return above[node]
+
+    for node in edges:
+        reach(node)
+    return above
+
+
+_ABOVE = {"standard": _closure(_edges()), "strict": _closure(_strict_edges())}
+
+
+@lru_cache(maxsize=4096)
+def _join(mode: str, nodes: frozenset[Any], order: tuple[Any, ...]) -> Any:
+    """The least common node above `nodes`; `order` is how the operands came, for the message."""
+    above = _ABOVE[mode]
+    for node in nodes:
+        if node not in above:
+            raise ValueError(f"dtype={node!r} is not a valid dtype for type promotion: {_where(order)}")
+    common = frozenset.intersection(*[above[n] for n in nodes])
+    for node in common:
+        if above[node] == common:
+            return node
+    names = tuple(str(n) if isinstance(n, type) else n.name for n in dict.fromkeys(order))
+    text = f"Input dtypes {names} have no available implicit dtype promotion path"
+    if mode == "strict":
+        raise TypePromotionError(f"{text} when jax_numpy_dtype_promotion=strict. Convert the operands explicitly, as in "
+                                 "x.astype('float32'), or set jax_numpy_dtype_promotion=standard.")
+    if any(n in _CUSTOM_INTS for n in nodes if not isinstance(n, type)):
+        why, example = "2-bit and 4-bit integers do not promote implicitly", "int32"
+    elif any(n in _CUSTOM_FLOATS for n in nodes if not isinstance(n, type)):
+        why, example = "8-bit and 4-bit floats do not promote implicitly", "float32"
+    else:
+        why, example = "the types have no common one", "float32"
+    raise TypePromotionError(f"{text}: {why}. Convert explicitly, as in x.astype('{example}').")
+
+
+def _where(order: tuple[Any, ...]) -> str:
+    return "operands were " + ", ".join(str(n) for n in order)
+
+
+def _node_of(x: Any) -> Any:
+    """The lattice node of an operand (a value, a dtype, a name, or a Python scalar type), and check that arrays can hold it."""
+    t = type(x)
+    if t in _PYTHON_SCALARS:
+        return t
+    if t is bool:
+        return _BOOL
+    if t is type and x in _PYTHON_SCALARS:
+        return x
+    if x is None:
+        return float
+    dtype: Any
+    weak = False
+    if isinstance(x, str | type | np.dtype | ExtendedDType):
+        dtype = as_dtype(x)
+        if isinstance(x, str | type) and dtype in _X32:
+            dtype = check_user_dtype_supported(dtype, "dtype")
+    else:
+        dtype = dtype_of(x, canonicalize=False)
+        weak = is_weak(x)
+        if weak and not hasattr(x, "dtype"):                      # a subclass of int, float or complex
+            return scalar_type_of(dtype)
+    if weak:
+        kind = _KIND.get(dtype)
+        return _BOOL if kind == "b" else {"i": int, "u": int, "f": float, "c": complex}.get(kind or "", dtype)
+    if not _config.x64_enabled():
+        dtype = _X32.get(dtype, dtype)
+    if dtype not in _SUPPORTED and dtype != float0 and not isinstance(dtype, ExtendedDType):
+        raise TypeError(f"Value '{x}' with dtype {dtype} is not a valid JAX array type. "
+                        "Only arrays of numeric types are supported by JAX.")
+    return dtype
+
+
+def _of_node(node: Any) -> tuple[Any, bool]:
+    weak = isinstance(node, type)
+    dtype = python_scalar_dtypes[node] if weak else node
+    if not _config.x64_enabled():
+        dtype = _X32.get(dtype, dtype)
+    return dtype, weak
+
+
+def lattice_result_type(*args: Any) -> tuple[Any, bool]:
+    """The promoted (dtype, weak_type) of values, dtypes or scalar types, canonicalized.
+
+    Raises TypePromotionError where the lattice has no least common type, TypeError for what has no dtype, and ValueError
+    for types outside the lattice (keys, float0) beside others.
+    """
+    if len(args) == 1:
+        return _of_node(_node_of(args[0]))
+    order = tuple([_node_of(a) for a in args])
+    nodes = frozenset(order)
+    if len(nodes) == 1:
+        return _of_node(order[0])
+    return _of_node(_join(_config.value_of("jax_numpy_dtype_promotion"), nodes, order))
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The promoted dtype of values, dtypes or scalar types, canonicalized; with `return_weak_type_flag`, (dtype, weak).
+
+    Raises ValueError without arguments, and as `lattice_result_type`.
+    """
+    if not args:
+        raise ValueError("at least one array or dtype is required")
+    dtype, weak = lattice_result_type(*args)
+    return (dtype, weak) if return_weak_type_flag else dtype
+
+
+def promote_types(a: Any, b: Any, weak_a: bool = False, weak_b: bool = False) -> Any:
+    """The promoted dtype of two dtypes, not canonicalized; `int`, `float` and `complex`, and those said to be weak, are
+    Python scalars. Raises TypePromotionError as `result_type`.
+    """
+    nodes = []
+    for spec, weak in ((a, weak_a), (b, weak_b)):
+        if isinstance(spec, type) and spec in _PYTHON_SCALARS:
+            nodes.append(spec)
+        else:
+            dtype = as_dtype(spec)
+            nodes.append(scalar_type_of(dtype) if weak and kind_of(dtype) != "b" else dtype)
+    joined = _join(_config.value_of("jax_numpy_dtype_promotion"), frozenset(nodes), tuple(nodes))
+    return python_scalar_dtypes[joined] if isinstance(joined, type) else joined
+
+
+def to_inexact_dtype(dtype: Any) -> Any:
+    """Floats and complex stay; bool and integers become the default float."""
+    dtype = as_dtype(dtype)
+    return dtype if kind_of(dtype) in "fc" else canonicalize_dtype(np.float64)
+
+
+def to_floating_dtype(dtype: Any) -> Any:
+    """Floats stay; complex becomes its real type; bool and integers become the default float."""
+    dtype = as_dtype(dtype)
+    if kind_of(dtype) == "c":
+        return finfo(dtype).dtype
+    return dtype if kind_of(dtype) == "f" else canonicalize_dtype(np.float64)
+
+
+def to_complex_dtype(dtype: Any) -> Any:
+    """complex128 for 64-bit types (when x64 is on), else complex64."""
+    dtype = to_inexact_dtype(dtype)
+    return canonicalize_dtype(_COMPLEX[1] if dtype in (_D("float64"), _D("complex128")) else _COMPLEX[0])
+
+
+def to_numeric_dtype(dtype: Any) -> Any:
+    """bool becomes the default integer; all others stay."""
+    dtype = as_dtype(dtype)
+    return canonicalize_dtype(np.int64) if dtype == _BOOL else dtype
+
+
+# ---------------------------------------------------------------------------------------------------------------------- limits
+
+def finfo(dtype: Any) -> Any:
+    """Limits of a float type (for a complex one, of its parts): `eps`, `max`, `tiny`, `bits`, ...
+
+    Raises ValueError if `dtype` is not inexact.
+    """
+    dtype = as_dtype(dtype)
+    if dtype in _CUSTOM_FLOATS:
+        return ml_dtypes.finfo(dtype)
+    return np.finfo(dtype)
+
+
+def iinfo(dtype: Any) -> Any:
+    """Limits of an integer type: `min`, `max`, `bits`. Raises ValueError if `dtype` is not an integer type."""
+    dtype = as_dtype(dtype)
+    if dtype in _CUSTOM_INTS:
+        return ml_dtypes.iinfo(dtype)
+    return np.iinfo(dtype)
+
+
+# ------------------------------------------------------------------------------------------------------------- users' arguments
+
+def is_supported(dtype: Any) -> bool:
+    """Whether arrays can hold elements of this dtype (float0 included, byte-swapped types not)."""
+    return isinstance(dtype, ExtendedDType) or dtype in _SUPPORTED or dtype == float0
+
+
+def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
+    """Check a user's `dtype=` argument of function `fun_name`, and return the canonical dtype.
+
+    Raises TypeError for types that arrays cannot hold. Warns (UserWarning) when an explicit 64-bit type becomes a 32-bit one;
+    `int`, `float` and `complex` mean the default types, without a warning.
+    """
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    if isinstance(dtype, type) and dtype in python_scalar_dtypes:
+        return canonicalize_dtype(dtype)
+    resolved = as_dtype(dtype)
+    if isinstance(resolved, ExtendedDType):
+        return resolved
+    if resolved not in _SUPPORTED and resolved != float0:
+        where = f" in {fun_name}" if fun_name else ""
+        raise TypeError(f"JAX only supports number, bool, and string dtypes, got dtype {dtype}{where}")
+    canonical = canonicalize_dtype(resolved)
+    if canonical != resolved:
+        mode = _config.value_of("jax_explicit_x64_dtypes")
+        where = f" in {fun_name}" if fun_name else ""
+        text = (f"Explicitly requested dtype {resolved.name}{where} is not available, and will be truncated to dtype "
+                f"{canonical.name}. To keep 64 bits, set the option jax_enable_x64 or the environment variable "
+                "JAX_ENABLE_X64.")
+        if mode == "error":
+            raise ValueError(text)
+        if mode == "warn":
+            warnings.warn(text, UserWarning, stacklevel=3)
+    return canonical
+
+
+def python_scalar_to_numpy(x: Any, dtype: Any = None, *, strict: bool = True) -> np.ndarray:
+    """A Python (or NumPy) scalar as a 0-d array of `dtype` (default: the canonical type of its kind).
+
+    Raises OverflowError for an int that does not fit (`strict`); NumPy scalars wrap instead.
+    """
+    target = canonicalize_dtype(python_scalar_dtypes.get(type(x)) or dtype_of(x)) if dtype is None else as_dtype(dtype)
+    if strict and isinstance(x, int) and not isinstance(x, bool | np.generic) and kind_of(target) in "iu":
+        limits = iinfo(target)
+        if not int(limits.min) <= x <= int(limits.max):
+            raise OverflowError(f"Python int {x} too large to convert to {target.name}" if dtype is None else
+                                f"Python integer {x} out of bounds for {target.name}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        if target in _SUPPORTED and isinstance(x, complex) and kind_of(target) != "c":
+            return np.asarray(x.real, target)
+        return np.asarray(x).astype(target)

@@ -1,0 +1,134 @@
+"""The `PULLBACK_*` environment variables: typed, with defaults and documentation, in one table.
+
+    switches.dump                        # the value now
+    with switches.set(check=2): ...      # another value for a while, for this process
+
+Read once at import; a bad value raises ValueError naming the variable and what it accepts.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off", "")
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError(f"expected one of {', '.join(_TRUE)} or {', '.join(_FALSE[:-1])}")
+
+
+def _level(text: str) -> int:
+    if text not in ("0", "1", "2"):
+        raise ValueError("expected 0, 1 or 2")
+    return int(text)
+
+
+def _threads(text: str) -> int:
+    if not text.isdigit():
+        raise ValueError("expected a whole number, 0 for one per core")
+    return int(text)
+
+
+STAGES = ("jaxpr", "fused", "loops", "llvm", "asm")
+
+
+@dataclass(frozen=True)
+class Dump:
+    """What to write out: `stages` of programs whose name contains `function` (empty: all), into `folder` (None: stderr)."""
+
+    stages: frozenset[str] = frozenset()
+    function: str = ""
+    folder: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.stages)
+
+
+def _dump(text: str) -> Dump:
+    rest, _, folder = text.partition(":")
+    names, _, function = rest.partition("@")
+    stages = frozenset(s.strip() for s in names.split(",") if s.strip())
+    if "all" in stages:
+        stages = frozenset(STAGES)
+    if unknown := stages - set(STAGES):
+        raise ValueError(f"unknown stage {sorted(unknown)[0]!r}; expected some of {', '.join(STAGES)} or all, "
+                         "optionally followed by @function and :folder")
+    return Dump(stages, function, folder or None)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One variable: `PULLBACK_<NAME>`."""
+
+    name: str
+    default: Any
+    parse: Callable[[str], Any]
+    doc: str
+
+    @property
+    def variable(self) -> str:
+        return "PULLBACK_" + self.name.upper()
+
+
+TABLE = (
+    Switch("dump", Dump(), _dump, "Write out stages of compilation: jaxpr,fused,loops,llvm,asm[@function][:folder]."),
+    Switch("print_after", "", str, "Print the program after the pass of this name."),
+    Switch("check", 0, _level, "0: no internal checks; 1: check each stage; 2: check after each pass."),
+    Switch("time_passes", False, _boolean, "Print the time each pass took."),
+    Switch("disable_jit", False, _boolean, "Run jitted functions as plain Python (the same as JAX_DISABLE_JIT)."),
+    Switch("interpret", False, _boolean, "Run loop nests in the NumPy interpreter and compile nothing."),
+    Switch("num_threads", 0, _threads, "Threads of the pool; 0: one per core."),
+    Switch("log_compiles", False, _boolean, "Log each compilation and which argument differed from the cached ones."),
+    Switch("cache_dir", "", str, "Folder of compiled kernels; empty: none on disk."),
+)
+
+
+class Switches:
+    """The values of all variables, as attributes."""
+
+    dump: Dump
+    print_after: str
+    check: int
+    time_passes: bool
+    disable_jit: bool
+    interpret: bool
+    num_threads: int
+    log_compiles: bool
+    cache_dir: str
+
+    def __init__(self, environment: dict[str, str] | None = None) -> None:
+        environment = dict(os.environ) if environment is None else environment
+        for switch in TABLE:
+            text = environment.get(switch.variable)
+            try:
+                value = switch.default if text is None else switch.parse(text)
+            except ValueError as error:
+                raise ValueError(f"environment variable {switch.variable}={text!r}: {error}") from None
+            setattr(self, switch.name, value)
+
+    @contextmanager
+    def set(self, **values: Any) -> Iterator[None]:
+        """Other values while the block runs. Raises TypeError for an unknown name."""
+        names = [s.name for s in TABLE]
+        for name in values:
+            if name not in names:
+                raise TypeError(f"switches.set: unknown switch {name!r}; expected one of {', '.join(names)}")
+        saved = {name: getattr(self, name) for name in values}
+        try:
+            for name, value in values.items():
+                setattr(self, name, value)
+            yield
+        finally:
+            for name, value in saved.items():
+                setattr(self, name, value)
+
+
+switches = Switches()

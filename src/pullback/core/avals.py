@@ -30,7 +30,7 @@ class ShapedArray:
     size: int
 
     def __new__(cls, shape, dtype, weak_type: bool = False, sharding=None, **_: Any):
-        if not (type(dtype) is np.dtype or dtypes.is_extended(dtype)):
+        if not (isinstance(dtype, np.dtype) or dtypes.is_extended(dtype)):
             dtype = np.dtype(dtype)
         key = (shape, dtype, weak_type)
         try:
@@ -142,7 +142,7 @@ _float0_cache: dict[tuple, ShapedArray] = {}
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """Aval of the tangents of values of `aval`: float0 of the same shape where the dtype is not differentiable."""
     dtype = aval.dtype
-    if type(dtype) is np.dtype and (dtype.kind in "fc" or dtypes.issubdtype(dtype, np.inexact)):
+    if isinstance(dtype, np.dtype) and (dtype.kind in "fc" or dtypes.issubdtype(dtype, np.inexact)):
         return aval.strip_weak_type()
     return ShapedArray(aval.shape, dtypes.float0)
 

@@ -27,14 +27,18 @@ class Hooks:
     evaluate: Callable[..., Any] = _Missing("evaluate", "runtime")
     # runtime: asarray(x, dtype=None, weak_type=None, device=None) -> Array
     asarray: Callable[..., Any] = _Missing("asarray", "runtime")
+    # runtime: run(closed_jaxpr, args) -> results of the compiled program
+    run: Callable[..., Any] = _Missing("run", "runtime")
     # lax: zeros(aval), add(x, y), broadcast(x, size, axis), moveaxis(x, src, dst), convert(x, dtype, weak_type),
-    #      full(shape, value, dtype), select(pred, on_true, on_false), sum(x, axes), reduce_or(x, axes), iota(n)
+    #      select(pred, on_true, on_false), sum(x, axes), barrier(list of arrays) -> list (results not merged with others)
     zeros: Callable[..., Any] = _Missing("zeros", "lax")
     add: Callable[..., Any] = _Missing("add", "lax")
     broadcast: Callable[..., Any] = _Missing("broadcast", "lax")
     moveaxis: Callable[..., Any] = _Missing("moveaxis", "lax")
     convert: Callable[..., Any] = _Missing("convert", "lax")
     select: Callable[..., Any] = _Missing("select", "lax")
+    sum: Callable[..., Any] = _Missing("sum", "lax")
+    barrier: Callable[..., Any] = _Missing("barrier", "lax")
 
 
 hooks = Hooks()

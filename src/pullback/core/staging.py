@@ -74,7 +74,7 @@ def _as_literal(value) -> Literal | None:
         return Literal(value)
     if (kind is _core.Array or kind is np.ndarray) and value.shape == ():
         aval = typeof(value)
-        return Literal(np.asarray(value)[()], aval) if type(aval.dtype) is np.dtype else None
+        return Literal(np.asarray(value)[()], aval) if isinstance(aval.dtype, np.dtype) else None
     return None
 
 
@@ -187,6 +187,8 @@ class EvalInterpreter(Interpreter):
         for arg in args:
             if isinstance(arg, Tracer):
                 raise_leak(arg)
+        if primitive.evaluate is not None:
+            return primitive.evaluate(*args, **params)
         return self.evaluate(primitive, args, params)
 
     def process_custom_jvp(self, custom, fun, jvp, args):

@@ -1,0 +1,164 @@
+"""Batching: every value may carry one more axis, and each primitive's batch rule says what becomes of it.
+
+    vmap(f)(xs)[i] = f(xs[i])
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple, Sequence
+
+from pullback.core import (
+    ClosedJaxpr,
+    Interpreter,
+    ShapedArray,
+    Tracer,
+    current_interpreter,
+    eval_jaxpr,
+    extend_axis_env,
+    hooks,
+    trace,
+    typeof,
+    using,
+)
+from pullback.core.staging import check_alive
+
+
+class AxisData(NamedTuple):
+    """The mapped axis: its name (None if it has none) and size."""
+
+    name: Any
+    size: int
+
+
+class BatchTracer(Tracer):
+    """`value` with a mapped axis `dim` that the user's function does not see."""
+
+    __slots__ = ("value", "dim", "aval")
+
+    def __init__(self, interpreter, value, dim: int):
+        self.interpreter = interpreter
+        self.value = value
+        self.dim = dim
+        aval = typeof(value)
+        self.aval = ShapedArray(aval.shape[:dim] + aval.shape[dim + 1:], aval.dtype, aval.weak_type)
+        self.source = None
+
+
+class BatchInterpreter(Interpreter):
+    """Runs primitives on values with the mapped axis, under the parent."""
+
+    def __init__(self, parent: Interpreter, axis: AxisData):
+        self.parent = parent
+        self.axis = axis
+        self.valid = True
+
+    def split(self, value) -> tuple[Any, int | None]:
+        """(value with its mapped axis, dim); dim is None for what has none."""
+        if isinstance(value, BatchTracer) and value.interpreter is self:
+            return value.value, value.dim
+        if isinstance(value, Tracer):
+            check_alive(value)
+        return value, None
+
+    def join(self, value, dim: int | None):
+        """A tracer for a value with a mapped axis, or just the value."""
+        return value if dim is None else BatchTracer(self, value, dim)
+
+    def process(self, primitive, args, params):
+        values, dims = zip(*map(self.split, args)) if args else ((), ())
+        collective = primitive.collective_axes is not None and self.axis.name is not None and (
+            self.axis.name in primitive.collective_axes(params))
+        if not collective and all(d is None for d in dims):
+            return self.parent.process(primitive, values, params)
+        with using(self.parent):
+            if primitive.batch_axis is not None:
+                out, out_dims = primitive.batch_axis(self.axis, values, dims, **params)
+            else:
+                out, out_dims = primitive.rule("batch")(values, dims, **params)
+        if primitive.multiple_results:
+            return [self.join(v, d) for v, d in zip(out, out_dims)]
+        return self.join(out, out_dims)
+
+    def process_custom_jvp(self, custom, fun, jvp, args):
+        values, dims = zip(*map(self.split, args)) if args else ((), ())
+        if all(d is None for d in dims):
+            return self.parent.process_custom_jvp(custom, fun, jvp, values)
+
+        def batched(*xs):
+            return batch_flat(fun, self.axis, xs, dims)
+
+        def batched_jvp(primals, tangents):
+            return custom.batch_jvp(jvp, self.axis, primals, tangents, dims)
+
+        outs = self.parent.process_custom_jvp(custom, batched, batched_jvp, values)
+        return [self.join(v, 0) for v in outs]
+
+    def process_custom_vjp(self, custom, fun, fwd, bwd, args):
+        values, dims = zip(*map(self.split, args)) if args else ((), ())
+        if all(d is None for d in dims):
+            return self.parent.process_custom_vjp(custom, fun, fwd, bwd, values)
+
+        def batched(*xs):
+            return batch_flat(fun, self.axis, xs, dims)
+
+        batched_fwd, batched_bwd = custom.batch_fwd_bwd(fwd, bwd, self.axis, dims)
+        outs = self.parent.process_custom_vjp(custom, batched, batched_fwd, batched_bwd, values)
+        return [self.join(v, 0) for v in outs]
+
+
+def move_batch_axis(value, dim: int | None, to: int | None, size: int):
+    """The value with its mapped axis at `to`; broadcast where it has none, unchanged where both are None."""
+    if dim is None:
+        return value if to is None else hooks.broadcast(value, size, to)
+    if to is None:
+        raise ValueError("move_batch_axis: the value has a mapped axis, and the destination is None")
+    return value if dim == to else hooks.moveaxis(value, dim, to)
+
+
+def run_batched(fun: Callable[..., Sequence[Any]], axis: AxisData, values: Sequence[Any], dims: Sequence[int | None]):
+    """(values, dims) of the results of flat `fun` under a new batching interpreter."""
+    interpreter = BatchInterpreter(current_interpreter(), axis)
+    try:
+        with using(interpreter), extend_axis_env(axis.name, axis.size):
+            outs = fun(*[interpreter.join(v, d) for v, d in zip(values, dims)])
+            pairs = [interpreter.split(out) for out in outs]
+    finally:
+        interpreter.valid = False
+    return [v for v, _ in pairs], [d for _, d in pairs]
+
+
+def batch_flat(fun, axis: AxisData, values, dims, out_dims: int | Sequence[int | None] = 0) -> list[Any]:
+    """The results of flat `fun`, with their mapped axis at out_dims (one for all, or one each; None: must not have one)."""
+    outs, found = run_batched(fun, axis, values, dims)
+    wanted = [out_dims] * len(outs) if isinstance(out_dims, int) else out_dims
+    return [move_batch_axis(v, d, to, axis.size) for v, d, to in zip(outs, found, wanted)]
+
+
+def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, batched: Sequence[bool], instantiated: bool | Sequence[bool] = False):
+    """(jaxpr', batched_out): the jaxpr on values whose mapped axis is 0 where `batched` says so. Cached on the jaxpr.
+
+    `instantiated` says which results (or all) must have the axis even where they do not depend on a batched argument.
+    """
+    batched = tuple(map(bool, batched))
+    count = len(closed.jaxpr.outvars)
+    wanted = (instantiated,) * count if isinstance(instantiated, bool) else tuple(map(bool, instantiated))
+
+    def make():
+        batched_out: list[bool] = []
+
+        def fun(*args):
+            outs, dims = run_batched(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args,
+                                     [0 if b else None for b in batched])
+            batched_out[:] = [w or d is not None for w, d in zip(wanted, dims)]
+            return [move_batch_axis(v, d, 0, axis.size) if b else v for v, d, b in zip(outs, dims, batched_out)]
+
+        avals = [a.update(shape=(axis.size, *a.shape)) if b else a for a, b in zip(closed.in_avals, batched)]
+        return trace(fun, avals, closed.jaxpr.debug_info), tuple(batched_out)
+
+    return closed.cached(("batch", axis, batched, wanted), make)
+
+
+def to_front(values, dims) -> tuple[list[Any], list[bool]]:
+    """The values with mapped axes moved to 0, and which of them have one."""
+    return ([v if d is None or d == 0 else hooks.moveaxis(v, d, 0) for v, d in zip(values, dims)],
+            [d is not None for d in dims])

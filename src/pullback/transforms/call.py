@@ -1,0 +1,176 @@
+"""Primitives that are a jaxpr: `jit`, `checkpoint`, and what they share.
+
+Each transformation of a call is the same call of the transformed jaxpr.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_jaxpr, hooks
+from pullback.core.jaxpr import Literal
+from pullback.core.lowering import Inline
+from pullback.transforms.batching import batch_jaxpr, to_front
+from pullback.transforms.jvp import jvp_jaxpr
+from pullback.transforms.partial_eval import (
+    dce_jaxpr,
+    partial_eval_by_splitting,
+    used_inputs,
+)
+from pullback.transforms.transpose import transpose_jaxpr
+
+
+def call_abstract_eval(*_avals, jaxpr: ClosedJaxpr, **_params):
+    """The results' avals are the jaxpr's."""
+    return jaxpr.out_avals
+
+
+def call_effects(params):
+    """The effects of a call are the jaxpr's."""
+    return params["jaxpr"].effects
+
+
+def call_jvp(primitive: Primitive, primals, tangents, *, jaxpr: ClosedJaxpr, **params):
+    """Call the jaxpr that computes primals and tangents."""
+    nonzeros = [type(t) is not Zero for t in tangents]
+    jaxpr_dot, nonzeros_out = jvp_jaxpr(jaxpr, nonzeros)
+    operands = [*primals, *(t for t in tangents if type(t) is not Zero)]
+    outs = primitive.bind(*operands, jaxpr=jaxpr_dot, **_resize(params, len(operands)))
+    count = len(nonzeros_out)
+    outs_dot = iter(outs[count:])
+    return outs[:count], [next(outs_dot) if nz else Zero(a.to_tangent_aval())
+                          for nz, a in zip(nonzeros_out, jaxpr.out_avals)]
+
+
+def call_transpose(primitive: Primitive, outs_bar, *args, jaxpr: ClosedJaxpr, with_residuals: bool = False, **params):
+    """Call the jaxpr that runs backwards."""
+    linear = [type(a) is UndefinedPrimal for a in args]
+    nonzero = [type(bar) is not Zero for bar in outs_bar]
+    backwards, nonzero_out = transpose_jaxpr(jaxpr, linear, nonzero, with_residuals)
+    operands = [a for a, lin in zip(args, linear) if not lin] + [bar for bar in outs_bar if type(bar) is not Zero]
+    found = iter(primitive.bind(*operands, jaxpr=backwards, **_resize(params, len(operands))))
+    nonzeros = iter(nonzero_out)
+    return [(next(found) if next(nonzeros) else Zero(a.aval.to_tangent_aval())) if lin else None
+            for a, lin in zip(args, linear)]
+
+
+def call_batch(primitive: Primitive, axis, args, dims, *, jaxpr: ClosedJaxpr, **params):
+    """Call the jaxpr on values with the mapped axis in front."""
+    values, batched = to_front(args, dims)
+    jaxpr_batched, batched_out = batch_jaxpr(jaxpr, axis, batched)
+    outs = primitive.bind(*values, jaxpr=jaxpr_batched, **params)
+    return outs, [0 if b else None for b in batched_out]
+
+
+def call_dce(eqn, used: list[bool]):
+    """The equation without the results that nobody needs, nor the arguments that only those needed."""
+    closed: ClosedJaxpr = eqn.params["jaxpr"]
+
+    def make():
+        inner = dce_jaxpr(closed.jaxpr, used)
+        kept = used_inputs(inner)
+        return ClosedJaxpr(inner.replace(invars=[v for v, k in zip(inner.invars, kept) if k]), closed.consts), kept
+
+    smaller, kept = closed.cached(("dce", tuple(used)), make)
+    return eqn.replace(invars=[a for a, k in zip(eqn.invars, kept) if k],
+                       outvars=[v for v, u in zip(eqn.outvars, used) if u],
+                       params=_resize(eqn.params | {"jaxpr": smaller}, sum(kept)))
+
+
+def _resize(params: dict[str, Any], count: int) -> dict[str, Any]:
+    """Params whose per-argument entries fit a new number of arguments."""
+    if params.get("donated_invars"):
+        return params | {"donated_invars": ()}
+    return params
+
+
+def _rebuild_call(jaxpr, params, known):
+    return _resize(params, len(jaxpr.jaxpr.invars)) | {"jaxpr": jaxpr}
+
+
+def call_primitive(name: str, doc: str, evaluate: Callable, **fields) -> Primitive:
+    """A primitive that is its 'jaxpr' parameter, with all rules."""
+    primitive = Primitive(name, doc=doc, multiple_results=True, abstract_eval=call_abstract_eval, effects=call_effects,
+                          evaluate=evaluate, dce=call_dce, **fields)
+    primitive.jvp = functools.partial(call_jvp, primitive)
+    primitive.transpose = functools.partial(call_transpose, primitive)
+    primitive.batch_axis = functools.partial(call_batch, primitive)
+    primitive.batch = _unnamed(primitive)
+    primitive.reference = lambda *args, jaxpr, **_: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
+    return primitive
+
+
+def _unnamed(primitive):
+    from pullback.transforms.batching import AxisData
+
+    def batch(args, dims, **params):
+        size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
+        return primitive.batch_axis(AxisData(None, size), args, dims, **params)
+
+    return batch
+
+
+def _evaluate_jit(*args, jaxpr: ClosedJaxpr, **_params):
+    return hooks.run(jaxpr, args)
+
+
+jit_p = call_primitive("jit", "A function that is compiled as one program.", _evaluate_jit, lower=Inline())
+jit_p.partial_eval = lambda interpreter, args, params: partial_eval_by_splitting(
+    interpreter, jit_p, params["jaxpr"], args, params, _rebuild_call)
+
+
+# checkpoint: the unknown half recomputes what it needs of the known half, instead of storing it.
+
+def _evaluate_checkpoint(*args, jaxpr: ClosedJaxpr, **_params):
+    return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
+
+
+def _checkpoint_partial_eval(interpreter, args, params):
+    """Known results now; the unknown ones from a checkpoint of the whole, given the known args and what the policy saves."""
+    closed: ClosedJaxpr = params["jaxpr"]
+    jaxpr, policy = closed.jaxpr, params["policy"]
+    unknown = {v for v, a in zip(jaxpr.invars, args) if interpreter.is_unknown(a)}
+    saved: list = []
+    recomputed = []
+    for eqn in jaxpr.eqns:
+        if any(type(a) is not Literal and a in unknown for a in eqn.invars):
+            unknown.update(eqn.outvars)
+            recomputed.append(eqn)
+        elif policy is not None and policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params):
+            saved.extend(eqn.outvars)
+        else:
+            recomputed.append(eqn)
+    unknown_out = [type(v) is not Literal and v in unknown for v in jaxpr.outvars]
+    known_jaxpr = dce_jaxpr(jaxpr.replace(
+        invars=[v for v, a in zip(jaxpr.invars, args) if not interpreter.is_unknown(a)],
+        outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if not unk] + saved))
+    known_args = [a for a in args if not interpreter.is_unknown(a)]
+    known_outs = eval_jaxpr(known_jaxpr, closed.consts, *known_args)
+    count = len(known_outs) - len(saved)
+    rest = jaxpr.replace(invars=saved + jaxpr.invars, eqns=recomputed,
+                         outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if unk])
+    rest = dce_jaxpr(rest)
+    kept = used_inputs(rest)
+    rest = rest.replace(invars=[v for v, k in zip(rest.invars, kept) if k])
+    operands = [a for a, k in zip([*known_outs[count:], *args], kept) if k]
+    rest_closed = ClosedJaxpr(rest, closed.consts)
+    recorded = iter(interpreter.emit(checkpoint_p, operands, params | {"jaxpr": rest_closed, "differentiated": True},
+                                     rest_closed.out_avals))
+    known = iter(known_outs[:count])
+    return [next(recorded) if unk else next(known) for unk in unknown_out]
+
+
+def _checkpoint_transpose(outs_bar, *args, jaxpr, **params):
+    """Recompute and run backwards, behind a barrier that keeps the two from being merged with the first computation."""
+    if params.get("prevent_cse", True):
+        plain = [a for a in args if type(a) is not UndefinedPrimal]
+        guarded = iter(hooks.barrier(plain) if plain else [])
+        args = [a if type(a) is UndefinedPrimal else next(guarded) for a in args]
+    return call_transpose(checkpoint_p, outs_bar, *args, jaxpr=jaxpr, with_residuals=True, **params)
+
+
+checkpoint_p = call_primitive("checkpoint", "A function whose intermediate values are recomputed for its gradient.",
+                              _evaluate_checkpoint, lower=Inline())
+checkpoint_p.partial_eval = _checkpoint_partial_eval
+checkpoint_p.transpose = _checkpoint_transpose

@@ -1,0 +1,205 @@
+"""Functions with derivative rules of the user's own.
+
+Under evaluation such a function just runs. Forward mode calls the user's jvp, or for a custom vjp the user's fwd, whose
+linear part is recorded as one `custom_lin` equation; its transpose calls the user's bwd. Inside a staged program the call is an
+equation that carries the function's jaxpr and its rules.
+
+Flat contracts: fun(*args) -> outs;  jvp(primals, tangents) -> (outs, outs_dot), tangents may be `Zero`;
+fwd(*args) -> (outs, residuals);  bwd(residuals, outs_bar) -> args_bar, entries may be None or `Zero`.
+"""
+
+from __future__ import annotations
+
+from pullback.core import NoRule, Primitive, UndefinedPrimal, Zero, eval_jaxpr, hoist_tracers, hooks, tangent_aval, trace, typeof
+from pullback.core.lowering import Inline
+from pullback.transforms.batching import batch_flat, batch_jaxpr, move_batch_axis, run_batched, to_front
+from pullback.transforms.transpose import backward_pass
+from pullback.transforms.zeros import instantiate, is_float0, symbolic, zero_tangent
+
+
+class CustomJVP:
+    """The operations of interpreters on calls with a custom jvp."""
+
+    @staticmethod
+    def stage_jvp(interpreter, fun, jvp, args):
+        """Record a custom_jvp_call equation."""
+        closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args]))
+        return interpreter.emit(custom_jvp_call_p, [*consts, *args],
+                                {"call_jaxpr": closed, "jvp": jvp, "num_consts": len(consts)}, closed.out_avals)
+
+    @staticmethod
+    def batch_jvp(jvp, axis, primals, tangents, dims):
+        """(outs, outs_dot) of the user's jvp on values with the mapped axis at `dims`; results have it at 0."""
+        nonzero = [type(t) is not Zero for t in tangents]
+        n_outs: list[int] = []
+        present: list[bool] = []
+
+        def flat(*values):
+            xs = values[: len(primals)]
+            given = iter(values[len(primals):])
+            outs, outs_dot = jvp(xs, [next(given) if nz else zero_tangent(x) for x, nz in zip(xs, nonzero)])
+            n_outs[:] = [len(outs)]
+            outs_dot = [symbolic(t) for t in outs_dot]
+            present[:] = [type(t) is not Zero for t in outs_dot]
+            return [*outs, *(t for t in outs_dot if type(t) is not Zero)]
+
+        found = batch_flat(flat, axis, [*primals, *(t for t, nz in zip(tangents, nonzero) if nz)],
+                           [*dims, *(d for d, nz in zip(dims, nonzero) if nz)])
+        outs, rest = found[: n_outs[0]], iter(found[n_outs[0]:])
+        return outs, [next(rest) if p else zero_tangent(out) for out, p in zip(outs, present)]
+
+
+class CustomVJP:
+    """The operations of interpreters on calls with a custom vjp."""
+
+    @staticmethod
+    def stage_vjp(interpreter, fun, fwd, bwd, args):
+        """Record a custom_vjp_call equation."""
+        closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args]))
+        return interpreter.emit(custom_vjp_call_p, [*consts, *args],
+                                {"call_jaxpr": closed, "fwd": fwd, "bwd": bwd, "num_consts": len(consts)}, closed.out_avals)
+
+    @staticmethod
+    def linearize(fwd, bwd, primals, tangents):
+        """(outs, outs_dot): run the user's fwd, and bind the linear map whose transpose is the user's bwd."""
+        outs, residuals = fwd(*primals)
+        given = [t for t in tangents if not (type(t) is Zero and is_float0(t.aval)) and not is_float0(t)]
+        present = tuple(not is_float0(t.aval if type(t) is Zero else t) for t in tangents)
+        avals = [tangent_aval(typeof(out)) for out in outs]
+        differentiable = tuple(not is_float0(a) for a in avals)
+        found = iter(custom_lin_p.bind(*residuals, *map(instantiate, given), num_res=len(residuals), bwd=bwd,
+                                       present=present, out_avals=tuple(a for a, d in zip(avals, differentiable) if d),
+                                       differentiable=differentiable, all_avals=tuple(avals)))
+        return outs, [next(found) if d else Zero(a) for a, d in zip(avals, differentiable)]
+
+    @staticmethod
+    def batch_fwd_bwd(fwd, bwd, axis, dims):
+        """(fwd', bwd') on values with the mapped axis at `dims`; results and residuals have it at 0."""
+        res_dims: list[int | None] = []
+
+        def batched_fwd(*values):
+            count: list[int] = []
+
+            def flat(*xs):
+                outs, residuals = fwd(*xs)
+                count[:] = [len(outs)]
+                return [*outs, *residuals]
+
+            found, found_dims = run_batched(flat, axis, values, dims)
+            n = count[0]
+            outs = [move_batch_axis(v, d, 0, axis.size) for v, d in zip(found[:n], found_dims[:n])]
+            residuals, batched = to_front(found[n:], found_dims[n:])
+            res_dims[:] = [0 if b else None for b in batched]
+            return outs, residuals
+
+        def batched_bwd(residuals, outs_bar):
+            absent: list[bool] = []
+            bars_dims = [None if is_float0(b) else 0 for b in outs_bar]
+
+            def flat(*values):
+                bars = bwd(list(values[: len(residuals)]), list(values[len(residuals):]))
+                bars = [None if b is None or type(b) is Zero or is_float0(b) else b for b in bars]
+                absent[:] = [b is None for b in bars]
+                return [b for b in bars if b is not None]
+
+            found, found_dims = run_batched(flat, axis, [*residuals, *outs_bar], [*res_dims, *bars_dims])
+            pairs = iter(zip(found, found_dims))
+            args_bar = []
+            for gone, dim in zip(absent, dims):
+                if gone:
+                    args_bar.append(None)
+                    continue
+                value, found_dim = next(pairs)
+                if dim is None and found_dim is not None:
+                    value = hooks.sum(value, (found_dim,))
+                elif dim is not None:
+                    value = move_batch_axis(value, found_dim, dim, axis.size)
+                args_bar.append(value)
+            return args_bar
+
+        return batched_fwd, batched_bwd
+
+
+def _call_reference(*args, call_jaxpr, **_params):
+    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
+def _call_abstract(*_avals, call_jaxpr, **_params):
+    return call_jaxpr.out_avals
+
+
+def _call_effects(params):
+    return params["call_jaxpr"].effects
+
+
+def _call_transpose(outs_bar, *args, call_jaxpr, **_params):
+    return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, outs_bar)
+
+
+def _custom_jvp_jvp(primals, tangents, *, call_jaxpr, jvp, num_consts):
+    outs, outs_dot = jvp(primals[num_consts:], tangents[num_consts:])
+    return outs, [symbolic(t) for t in outs_dot]
+
+
+def _custom_jvp_batch(axis, args, dims, *, call_jaxpr, jvp, num_consts):
+    values, batched = to_front(args, dims)
+    closed, _ = batch_jaxpr(call_jaxpr, axis, batched, True)
+    arg_dims = [0 if b else None for b in batched[num_consts:]]
+
+    def batched_jvp(primals, tangents):
+        return CustomJVP.batch_jvp(jvp, axis, primals, tangents, arg_dims)
+
+    outs = custom_jvp_call_p.bind(*values, call_jaxpr=closed, jvp=batched_jvp, num_consts=num_consts)
+    return outs, [0] * len(outs)
+
+
+def _custom_vjp_jvp(primals, tangents, *, call_jaxpr, fwd, bwd, num_consts):
+    return CustomVJP.linearize(fwd, bwd, primals[num_consts:], tangents[num_consts:])
+
+
+def _custom_vjp_batch(axis, args, dims, *, call_jaxpr, fwd, bwd, num_consts):
+    values, batched = to_front(args, dims)
+    closed, _ = batch_jaxpr(call_jaxpr, axis, batched, True)
+    batched_fwd, batched_bwd = CustomVJP.batch_fwd_bwd(fwd, bwd, axis, [0 if b else None for b in batched[num_consts:]])
+    outs = custom_vjp_call_p.bind(*values, call_jaxpr=closed, fwd=batched_fwd, bwd=batched_bwd, num_consts=num_consts)
+    return outs, [0] * len(outs)
+
+
+def _call_by_jaxpr(params):
+    return params["call_jaxpr"]
+
+
+custom_jvp_call_p = Primitive(
+    "custom_jvp_call", doc="A function with a jvp rule of the user's.", multiple_results=True, abstract_eval=_call_abstract,
+    reference=_call_reference, evaluate=_call_reference, jvp=_custom_jvp_jvp, transpose=_call_transpose,
+    batch=NoRule("use batch_axis"), batch_axis=_custom_jvp_batch, lower=Inline(_call_by_jaxpr), effects=_call_effects)
+
+custom_vjp_call_p = Primitive(
+    "custom_vjp_call", doc="A function with a vjp rule of the user's.", multiple_results=True, abstract_eval=_call_abstract,
+    reference=_call_reference, evaluate=_call_reference, jvp=_custom_vjp_jvp, transpose=_call_transpose,
+    batch=NoRule("use batch_axis"), batch_axis=_custom_vjp_batch, lower=Inline(_call_by_jaxpr), effects=_call_effects)
+
+
+def _custom_lin_abstract(*_avals, out_avals, **_params):
+    return list(out_avals)
+
+
+def _custom_lin_evaluate(*_args, **_params):
+    raise TypeError("can't apply forward-mode differentiation (jvp) to a custom_vjp function; give it a custom_jvp rule "
+                    "instead, or differentiate it with grad or vjp.")
+
+
+def _custom_lin_transpose(outs_bar, *args, num_res, bwd, present, out_avals, differentiable, all_avals):
+    bars = iter(map(instantiate, outs_bar))
+    full = [next(bars) if d else instantiate(Zero(a)) for a, d in zip(all_avals, differentiable)]
+    args_bar = bwd(list(args[:num_res]), full)
+    args_bar = [symbolic(bar) if bar is not None else None for bar, p in zip(args_bar, present) if p]
+    return [None] * num_res + [bar if type(arg) is UndefinedPrimal else None for arg, bar in zip(args[num_res:], args_bar)]
+
+
+custom_lin_p = Primitive(
+    "custom_lin", doc="The linear map whose transpose is a user's bwd.", multiple_results=True,
+    abstract_eval=_custom_lin_abstract, reference=_custom_lin_evaluate, evaluate=_custom_lin_evaluate,
+    jvp=NoRule("forward-mode differentiation of a custom_vjp function is not defined; use custom_jvp"),
+    transpose=_custom_lin_transpose, batch=NoRule("forward mode of a custom_vjp function is not defined"),
+    lower=NoRule("can't apply forward-mode differentiation (jvp) to a custom_vjp function"))

@@ -1,0 +1,117 @@
+"""Forward mode: every value carries its tangent, and each primitive's jvp rule pushes tangents along.
+
+    jvp(f)(x, x_dot) = (f(x), Df(x) x_dot)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+from pullback.core import ZERO, ClosedJaxpr, Interpreter, Tracer, Zero, current_interpreter, eval_jaxpr, trace, typeof, using
+from pullback.core.staging import check_alive
+from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
+
+
+class JVPTracer(Tracer):
+    """A primal with a tangent that is not known to vanish."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, interpreter, primal, tangent):
+        self.interpreter = interpreter
+        self.primal = primal
+        self.tangent = tangent
+        self.source = None
+
+    @property
+    def aval(self):
+        return typeof(self.primal)
+
+    def to_concrete(self):
+        primal = self.primal
+        return primal.to_concrete() if isinstance(primal, Tracer) else primal
+
+
+class JVPInterpreter(Interpreter):
+    """Runs primals and tangents under the parent."""
+
+    def __init__(self, parent: Interpreter):
+        self.parent = parent
+        self.valid = True
+
+    def split(self, value) -> tuple[Any, Any]:
+        """(primal, tangent) of any value; what is not ours is a constant."""
+        if isinstance(value, JVPTracer) and value.interpreter is self:
+            return value.primal, value.tangent
+        if isinstance(value, Tracer):
+            check_alive(value)
+        return value, zero_tangent(value)
+
+    def join(self, primal, tangent):
+        """A value with the tangent; just the primal where the tangent vanishes."""
+        return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
+
+    def process(self, primitive, args, params):
+        primals, tangents = zip(*map(self.split, args)) if args else ((), ())
+        if all(type(t) is Zero for t in tangents) or primitive.jvp is ZERO:
+            return self.parent.process(primitive, primals, params)
+        with using(self.parent):
+            out, out_dot = primitive.rule("jvp")(primals, tangents, **params)
+        if primitive.multiple_results:
+            return [self.join(p, t) for p, t in zip(out, out_dot)]
+        return self.join(out, out_dot)
+
+    def process_custom_jvp(self, custom, fun, jvp, args):
+        primals, tangents = zip(*map(self.split, args)) if args else ((), ())
+        if all(type(t) is Zero for t in tangents):
+            return self.parent.process_custom_jvp(custom, fun, jvp, primals)
+        with using(self.parent):
+            outs, outs_dot = jvp(primals, tangents)
+        return [self.join(p, symbolic(t)) for p, t in zip(outs, outs_dot)]
+
+    def process_custom_vjp(self, custom, fun, fwd, bwd, args):
+        primals, tangents = zip(*map(self.split, args)) if args else ((), ())
+        if all(type(t) is Zero for t in tangents):
+            return self.parent.process_custom_vjp(custom, fun, fwd, bwd, primals)
+        with using(self.parent):
+            outs, outs_dot = custom.linearize(fwd, bwd, primals, tangents)
+        return [self.join(p, symbolic(t)) for p, t in zip(outs, outs_dot)]
+
+
+def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]):
+    """(outs, outs_dot) of flat `fun`; tangents in and out may be `Zero`."""
+    interpreter = JVPInterpreter(current_interpreter())
+    try:
+        with using(interpreter):
+            outs = fun(*[interpreter.join(p, symbolic(t)) for p, t in zip(primals, tangents)])
+            pairs = [interpreter.split(out) for out in outs]
+    finally:
+        interpreter.valid = False
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: Sequence[bool], instantiated: bool | Sequence[bool] = False):
+    """(jaxpr', nonzeros_out): jaxpr' takes primals, then the nonzero tangents, and gives primals, then nonzero tangents.
+
+    `instantiated` says which results (or all) must have a tangent even where it vanishes. Cached on the jaxpr.
+    """
+    nonzeros = tuple(map(bool, nonzeros))
+    count = len(closed.jaxpr.outvars)
+    wanted = (instantiated,) * count if isinstance(instantiated, bool) else tuple(map(bool, instantiated))
+
+    def make():
+        nonzeros_out: list[bool] = []
+
+        def fun(*args):
+            primals = args[: len(nonzeros)]
+            given = iter(args[len(nonzeros):])
+            tangents = [next(given) if nz else zero_tangent(p) for p, nz in zip(primals, nonzeros)]
+            outs, outs_dot = jvp_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
+            nonzeros_out[:] = [w or type(t) is not Zero for w, t in zip(wanted, outs_dot)]
+            return outs + [instantiate(t) for t, nz in zip(outs_dot, nonzeros_out) if nz]
+
+        in_avals = closed.in_avals
+        avals = in_avals + [a.to_tangent_aval() for a, nz in zip(in_avals, nonzeros) if nz]
+        return trace(fun, avals, closed.jaxpr.debug_info), tuple(nonzeros_out)
+
+    return closed.cached(("jvp", nonzeros, wanted), make)

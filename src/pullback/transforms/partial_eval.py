@@ -1,0 +1,187 @@
+"""Partial evaluation: run what depends on known values now, record the rest as a jaxpr.
+
+    linearize(f)(x) = (f(x), x_dot -> Df(x) x_dot)
+
+is forward mode with known primals and unknown tangents: the primal work runs, and what is recorded is linear.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+from pullback.core import (
+    ClosedJaxpr,
+    Interpreter,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Tracer,
+    Var,
+    Zero,
+    current_interpreter,
+    eval_jaxpr,
+    tangent_aval,
+    trace,
+    typeof,
+    using,
+)
+from pullback.core.staging import RecordingInterpreter, StagedTracer
+from pullback.transforms.jvp import JVPInterpreter
+from pullback.transforms.zeros import instantiate, symbolic
+from pullback.util import dtypes
+
+
+class UnknownTracer(StagedTracer):
+    """A value that is not known yet."""
+
+    __slots__ = ()
+
+
+class PartialInterpreter(RecordingInterpreter):
+    """Runs primitives with known operands under the parent, and records the others."""
+
+    tracer_type = UnknownTracer
+
+    def is_unknown(self, value) -> bool:
+        """True for this interpreter's own tracers."""
+        return isinstance(value, UnknownTracer) and value.interpreter is self
+
+    def process(self, primitive, args, params):
+        if not any(map(self.is_unknown, args)):
+            return self.parent.process(primitive, args, params)
+        if primitive.partial_eval is not None:
+            with using(self.parent):
+                return primitive.partial_eval(self, args, params)
+        return self.default(primitive, args, params)
+
+    def default(self, primitive, args, params):
+        """Record the equation: all its results are unknown."""
+        avals = primitive.rule("abstract_eval")(*[typeof(a) for a in args], **params)
+        outs = self.emit(primitive, args, params, list(avals) if primitive.multiple_results else [avals])
+        return outs if primitive.multiple_results else outs[0]
+
+    def process_custom_jvp(self, custom, fun, jvp, args):
+        if not any(map(self.is_unknown, args)):
+            return self.parent.process_custom_jvp(custom, fun, jvp, args)
+        return custom.stage_jvp(self, fun, jvp, args)
+
+    def process_custom_vjp(self, custom, fun, fwd, bwd, args):
+        if not any(map(self.is_unknown, args)):
+            return self.parent.process_custom_vjp(custom, fun, fwd, bwd, args)
+        return custom.stage_vjp(self, fun, fwd, bwd, args)
+
+
+def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
+    """(outs, jaxpr, consts, outs_dot) of flat `fun` at the primals.
+
+    `jaxpr` takes the tangents of all primals, and gives those of the results for which outs_dot[i] is None; the other
+    tangents are symbolic zeros in outs_dot.
+    """
+    partial = PartialInterpreter(current_interpreter(), getattr(fun, "__name__", "linearize"))
+    forward = JVPInterpreter(partial)
+    try:
+        with using(forward):
+            arguments = [partial.new_argument(tangent_aval(typeof(p))) for p in primals]
+            joined = [p if t.aval.dtype == dtypes.float0 else forward.join(p, t) for p, t in zip(primals, arguments)]
+            pairs = [forward.split(out) for out in fun(*joined)]
+        tangents = [symbolic(t) for _, t in pairs]
+        jaxpr, consts = partial.finish([t.var for t in arguments], [t for t in tangents if type(t) is not Zero])
+    finally:
+        partial.invalidate()
+        forward.valid = False
+    return [p for p, _ in pairs], dce_jaxpr(jaxpr), consts, [t if type(t) is Zero else None for t in tangents]
+
+
+def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiated: bool | Sequence[bool] = False):
+    """(known, rest, unknown_out, res_avals): split a jaxpr at the given unknown arguments.
+
+    known: known args -> known results + residuals;   rest: residuals + unknown args -> unknown results.
+    `instantiated` says which results (or all) shall count as unknown even where they are known. Cached on the jaxpr.
+    """
+    unknown = tuple(map(bool, unknown))
+    count = len(closed.jaxpr.outvars)
+    wanted = (instantiated,) * count if isinstance(instantiated, bool) else tuple(map(bool, instantiated))
+
+    def make():
+        found: list[Any] = []
+
+        def fun(*known_args):
+            staging = current_interpreter()
+            partial = PartialInterpreter(staging, closed.jaxpr.debug_info.func_name)
+            known = iter(known_args)
+            unknown_args = []
+            with using(partial):
+                args = []
+                for aval, unk in zip(closed.in_avals, unknown):
+                    if unk:
+                        unknown_args.append(partial.new_argument(aval))
+                        args.append(unknown_args[-1])
+                    else:
+                        args.append(next(known))
+                outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+            unknown_out = [w or partial.is_unknown(out) for w, out in zip(wanted, outs)]
+            jaxpr, consts = partial.finish([t.var for t in unknown_args],
+                                           [out for out, unk in zip(outs, unknown_out) if unk])
+            staged = [(v, c) for v, c in zip(jaxpr.constvars, consts) if isinstance(c, Tracer)]
+            fixed = [(v, c) for v, c in zip(jaxpr.constvars, consts) if not isinstance(c, Tracer)]
+            rest = jaxpr.replace(constvars=[v for v, _ in fixed], invars=[v for v, _ in staged] + jaxpr.invars)
+            found[:] = [ClosedJaxpr(rest, [c for _, c in fixed]), tuple(unknown_out), [v.aval for v, _ in staged]]
+            return [out for out, unk in zip(outs, unknown_out) if not unk] + [c for _, c in staged]
+
+        known = trace(fun, [a for a, unk in zip(closed.in_avals, unknown) if not unk], closed.jaxpr.debug_info)
+        return known, found[0], found[1], found[2]
+
+    return closed.cached(("partial_eval", unknown, wanted), make)
+
+
+def dce_jaxpr(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> Jaxpr:
+    """The jaxpr without equations that no kept result needs; arguments stay as they are."""
+    outvars = jaxpr.outvars if used_outputs is None else [v for v, used in zip(jaxpr.outvars, used_outputs) if used]
+    live = {v for v in outvars if type(v) is not Literal}
+    kept: list[JaxprEqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        used = [v in live for v in eqn.outvars]
+        if not any(used) and not eqn.effects:
+            continue
+        if eqn.primitive.dce is not None and not all(used):
+            eqn = eqn.primitive.dce(eqn, used)
+        kept.append(eqn)
+        live.update(v for v in eqn.invars if type(v) is not Literal)
+    return jaxpr.replace(outvars=outvars, eqns=kept[::-1])
+
+
+def used_inputs(jaxpr: Jaxpr) -> list[bool]:
+    """Which arguments an equation or result of the jaxpr mentions."""
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+    used.update(v for v in jaxpr.outvars if type(v) is not Literal)
+    return [v in used for v in jaxpr.invars]
+
+
+def partial_eval_by_splitting(interpreter: PartialInterpreter, primitive, closed: ClosedJaxpr, args, params,
+                              rebuild: Callable[[ClosedJaxpr, dict, bool], dict]) -> list:
+    """The partial_eval rule of call-like primitives: run the known half, record the unknown half.
+
+    `rebuild(jaxpr, params, known)` gives the params of either half.
+    """
+    unknown = [interpreter.is_unknown(a) for a in args]
+    known, rest, unknown_out, _ = partial_eval_jaxpr(closed, unknown)
+    outs = primitive.bind(*[a for a, unk in zip(args, unknown) if not unk], **rebuild(known, params, True))
+    n_known = len(unknown_out) - sum(unknown_out)
+    known_outs, residuals = iter(outs[:n_known]), outs[n_known:]
+    rest_args = list(residuals) + [a for a, unk in zip(args, unknown) if unk]
+    recorded = iter(interpreter.emit(primitive, rest_args, rebuild(rest, params, False), rest.out_avals))
+    return [next(recorded) if unk else next(known_outs) for unk in unknown_out]
+
+
+def split_list(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+    """The items in runs of the given sizes, and one more run with what remains."""
+    runs, start = [], 0
+    for size in sizes:
+        runs.append(list(items[start:start + size]))
+        start += size
+    runs.append(list(items[start:]))
+    return runs
+
+
+__all__ = ["Interpreter", "PartialInterpreter", "UnknownTracer", "Var", "dce_jaxpr", "instantiate", "linearize_flat",
+           "partial_eval_by_splitting", "partial_eval_jaxpr", "split_list", "used_inputs"]

@@ -1,0 +1,109 @@
+"""Reverse mode, second half: a linear jaxpr run backwards.
+
+    if y = A x then x_bar = A^T y_bar, equation by equation in reverse
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from pullback.core import ClosedJaxpr, Jaxpr, Literal, UndefinedPrimal, Var, Zero, trace
+from pullback.core.evaluate import last_uses
+from pullback.transforms.partial_eval import partial_eval_jaxpr
+from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
+
+
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents of the linear args (those that are UndefinedPrimal; None for the others), given those of the results.
+
+    Cotangents in and out may be `Zero`. Equations without linear operands are evaluated on the way.
+    """
+    known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts))
+    linear: set[Var] = set()
+    for var, arg in zip(jaxpr.invars, args):
+        if type(arg) is UndefinedPrimal:
+            linear.add(var)
+        else:
+            known[var] = arg
+
+    backwards = []
+    for eqn in jaxpr.eqns:
+        if any(type(a) is not Literal and a in linear for a in eqn.invars):
+            linear.update(eqn.outvars)
+            backwards.append(eqn)
+            continue
+        values = [a.val if type(a) is Literal else known[a] for a in eqn.invars]
+        outs = eqn.primitive.bind(*values, **eqn.params)
+        known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
+
+    bars: dict[Var, Any] = {}
+
+    def accumulate(atom, bar):
+        if type(atom) is not Literal and bar is not None and type(bar) is not Zero and atom in linear:
+            bars[atom] = add_cotangents(bars.get(atom), bar)
+
+    for atom, bar in zip(jaxpr.outvars, cotangents):
+        accumulate(atom, symbolic(bar))
+
+    for eqn in reversed(backwards):
+        outs_bar = [bars.pop(v, None) for v in eqn.outvars]
+        if all(bar is None for bar in outs_bar):
+            continue
+        outs_bar = [Zero(v.aval.to_tangent_aval()) if bar is None else bar for v, bar in zip(eqn.outvars, outs_bar)]
+        operands = [a.val if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a] for a in eqn.invars]
+        rule = eqn.primitive.rule("transpose")
+        args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
+        if args_bar is None:
+            continue
+        for atom, bar in zip(eqn.invars, args_bar):
+            accumulate(atom, bar)
+
+    return [bars.get(v, Zero(v.aval.to_tangent_aval())) if v in linear else None for v in jaxpr.invars]
+
+
+def backward_pass_with_residuals(closed: ClosedJaxpr, args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """As `backward_pass` for a jaxpr that is linear in the UndefinedPrimal args but computes anything else as well.
+
+    The part that does not depend on the linear args is evaluated first.
+    """
+    unknown = [type(a) is UndefinedPrimal for a in args]
+    known, rest, unknown_out, res_avals = partial_eval_jaxpr(closed, unknown)
+    outs = known(*[a for a, unk in zip(args, unknown) if not unk])
+    residuals = outs[len(outs) - len(res_avals):] if res_avals else []
+    linear_args = [a for a, unk in zip(args, unknown) if unk]
+    bars = backward_pass(rest.jaxpr, rest.consts, [*residuals, *linear_args],
+                         [bar for bar, unk in zip(cotangents, unknown_out) if unk])
+    linear_bars = iter(bars[len(residuals):])
+    return [next(linear_bars) if unk else None for unk in unknown]
+
+
+def transpose_jaxpr(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool], with_residuals: bool = False):
+    """(jaxpr', nonzero_out): jaxpr' takes the non-linear args and the nonzero cotangents, gives the linear args' cotangents.
+
+    nonzero_out says which linear arguments get one; the others' vanish and are left out. Cached on the jaxpr.
+    """
+    linear, nonzero = tuple(map(bool, linear)), tuple(map(bool, nonzero))
+
+    def make():
+        nonzero_out: list[bool] = []
+
+        def fun(*flat):
+            values = iter(flat)
+            args = [UndefinedPrimal(a) if lin else next(values) for a, lin in zip(closed.in_avals, linear)]
+            bars = [next(values) if nz else Zero(a.to_tangent_aval()) for a, nz in zip(closed.out_avals, nonzero)]
+            if with_residuals:
+                outs = backward_pass_with_residuals(closed, args, bars)
+            else:
+                outs = backward_pass(closed.jaxpr, closed.consts, args, bars)
+            outs = [bar for bar, lin in zip(outs, linear) if lin]
+            nonzero_out[:] = [type(bar) is not Zero for bar in outs]
+            return [bar for bar in outs if type(bar) is not Zero]
+
+        avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
+        avals += [a.to_tangent_aval() for a, nz in zip(closed.out_avals, nonzero) if nz]
+        return trace(fun, avals, closed.jaxpr.debug_info), tuple(nonzero_out)
+
+    return closed.cached(("transpose", linear, nonzero, with_residuals), make)
+
+
+__all__ = ["backward_pass", "backward_pass_with_residuals", "instantiate", "transpose_jaxpr"]

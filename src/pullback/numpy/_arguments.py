@@ -1,0 +1,391 @@
+"""What every function of `pullback.numpy` does with its arguments, in the order in which it does it.
+
+1. `check_arraylike`: arrays, tracers, NumPy values and Python scalars pass; lists and strings are refused, since converting
+   them silently would hide slow element-by-element copies.
+2. `as_array`: a NumPy value or Python scalar becomes an Array; Python scalars stay weakly typed.
+3. `promote` / `promote_inexact` / `promote_numeric`: one dtype for all arguments, by the lattice of `util.dtypes`.
+4. `align_ranks`: leading axes of length 1 are added to the arguments of lower rank; scalars and axes of length 1 are left
+   to lax, which broadcasts them without copies.
+
+The rest are the checks shared by reducers and shape functions: axes, `out=`, static integers.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback._ext import _core
+from pullback.core import Array as AnyArray
+from pullback.core import Tracer, hooks, typeof
+from pullback.util import dtypes
+from pullback.util.config import config
+from pullback.util.errors import ConcretizationTypeError
+
+Array = _core.Array
+PYTHON_SCALARS = (bool, int, float, complex)
+_PYTHON_SCALAR_SET = frozenset(PYTHON_SCALARS)
+_BOOL = np.dtype(bool)
+DEFAULT_WEAK = {"b": bool, "i": int, "f": float, "c": complex}
+
+
+# ---- 1. what counts as an array
+
+
+def is_arraylike(x: Any) -> bool:
+    """True for what may be passed as an array: Array, Tracer, NumPy array or scalar, Python scalar, `__jax_array__`."""
+    if isinstance(x, (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)) or isinstance(x, AnyArray):
+        return True
+    return hasattr(x, "__jax_array__") and not isinstance(x, type)
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """Raises TypeError naming the function, the type that came and its position, if an argument is not array-like."""
+    for position, arg in enumerate(args):
+        if not is_arraylike(arg):
+            hint = "; convert it first with asarray" if isinstance(arg, (list, tuple)) else ""
+            raise TypeError(
+                f"{name} requires ndarray or scalar arguments, got {type(arg)} at position {position}{hint}."
+            )
+
+
+def check_no_float0(name: str, *args: Any) -> None:
+    """Raises TypeError if an argument has dtype float0, the tangent type of integers, on which nothing is computed."""
+    for arg in args:
+        if getattr(arg, "dtype", None) == dtypes.float0:
+            raise TypeError(
+                f"Called {name} with a float0 array. float0s do not support any operations by design, because they "
+                "are not compatible with non-trivial vector spaces. Use, for example, zeros of the primal's shape instead."
+            )
+
+
+# ---- 2. conversion
+
+
+def as_array(x: Any) -> Any:
+    """Array or Tracer with the value of the array-like x; a Python scalar becomes weakly typed."""
+    kind = type(x)
+    if kind is Array or isinstance(x, (Array, Tracer)):
+        return x
+    if kind in _PYTHON_SCALAR_SET:
+        return make_array(x, dtypes.dtype_of(x), kind is not bool)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return make_array(x)
+    if isinstance(x, AnyArray):
+        return x
+    if hasattr(x, "__jax_array__"):
+        return as_array(x.__jax_array__())
+    if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic):  # subclasses such as enum.IntEnum
+        return as_array(next(k for k in PYTHON_SCALARS if isinstance(x, k))(x))
+    return make_array(x)
+
+
+def make_array(x: Any, dtype: Any = None, weak: bool = False) -> Any:
+    """Array with the value of a NumPy array or scalar, of its canonical dtype or the one given."""
+    return hooks.asarray(x, dtype, weak)
+
+
+def arrays(name: str, *args: Any) -> list[Any]:
+    """The arguments, checked and converted."""
+    check_arraylike(name, *args)
+    return [as_array(x) for x in args]
+
+
+def dtype_of(x: Any) -> np.dtype:
+    """dtype of an array-like, after canonicalization."""
+    return x.dtype if isinstance(x, (Array, Tracer)) else dtypes.dtype_of(x)
+
+
+def is_weak(x: Any) -> bool:
+    """Whether x is weakly typed: a Python scalar, or an array computed from Python scalars alone."""
+    if isinstance(x, (Array, Tracer)):
+        return x.aval.weak_type
+    return dtypes.is_weak(x)
+
+
+def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """x with the dtype and weak type given; x itself if it has them."""
+    if not isinstance(x, (Array, Tracer)):
+        if type(x) in _PYTHON_SCALAR_SET:
+            return _scalar(x, np.dtype(dtype), weak)
+        x = as_array(x)
+    aval = x.aval
+    if aval.dtype == dtype:
+        if aval.weak_type == weak:
+            return x
+    elif not weak:
+        return lax.convert_element_type(x, dtype)
+    return lax.convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=weak, sharding=None)
+
+
+def _scalar(x: Any, dtype: np.dtype, weak: bool) -> Any:
+    """Python scalar as an Array of this dtype; an integer that the default integer holds, but dtype does not, wraps."""
+    if type(x) is int and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if not limits.min <= x <= limits.max:
+            return lax.convert_element_type(make_array(x, dtypes.dtype_of(x), True), dtype)
+    return make_array(x, dtype, weak)
+
+
+def static_array(x: Any) -> np.ndarray:
+    """NumPy value of a concrete array-like or nested sequence."""
+    return np.asarray(x)
+
+
+# ---- 3. promotion
+
+
+def promote_dtypes(*args: Any) -> list[Any]:
+    """The array-likes, all converted to the dtype and weak type that the promotion lattice gives."""
+    if len(args) < 2:
+        return [as_array(x) for x in args]
+    dtype, weak = dtypes.lattice_result_type(*args)
+    return [convert(x, dtype, weak) for x in args]
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Any]:
+    """As promote_dtypes; booleans and integers become the default float."""
+    dtype, weak = dtypes.lattice_result_type(*args)
+    dtype = dtypes.to_inexact_dtype(dtype)
+    return [convert(x, dtype, weak) for x in args]
+
+
+def promote_dtypes_numeric(*args: Any) -> list[Any]:
+    """As promote_dtypes; booleans become the default integer."""
+    dtype, weak = dtypes.lattice_result_type(*args)
+    dtype = dtypes.to_numeric_dtype(dtype)
+    return [convert(x, dtype, weak) for x in args]
+
+
+def promote_dtypes_complex(*args: Any) -> list[Any]:
+    """As promote_dtypes; real types become the complex type of their precision."""
+    dtype, weak = dtypes.lattice_result_type(*args)
+    dtype = to_complex_dtype(dtypes.to_inexact_dtype(dtype))
+    return [convert(x, dtype, weak) for x in args]
+
+
+def to_complex_dtype(dtype: Any) -> np.dtype:
+    """complex64 for floats up to 32 bit, complex128 for float64; a complex dtype itself."""
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        return np.dtype(dtype)
+    return np.dtype(np.complex128 if np.dtype(dtype) == np.float64 else np.complex64)
+
+
+def to_real_dtype(dtype: Any) -> np.dtype:
+    """dtype of the real part of a complex dtype; any other dtype itself."""
+    dtype = np.dtype(dtype)
+    return np.zeros((), dtype).real.dtype if dtype.kind == "c" else dtype
+
+
+def promote(name: str, *args: Any) -> list[Any]:
+    """Checked, of one dtype, of compatible ranks: ready for an n-ary lax function."""
+    check_arraylike(name, *args)
+    check_no_float0(name, *args)
+    return align_ranks(name, promote_dtypes(*args))
+
+
+def promote_inexact(name: str, *args: Any) -> list[Any]:
+    """As promote, of one floating-point or complex dtype."""
+    check_arraylike(name, *args)
+    check_no_float0(name, *args)
+    return align_ranks(name, promote_dtypes_inexact(*args))
+
+
+def promote_numeric(name: str, *args: Any) -> list[Any]:
+    """As promote, of one dtype that is not bool."""
+    check_arraylike(name, *args)
+    check_no_float0(name, *args)
+    return align_ranks(name, promote_dtypes_numeric(*args))
+
+
+# ---- 4. broadcasting
+
+
+def align_ranks(name: str, args: list[Any]) -> list[Any]:
+    """Arrays of which all but scalars have one rank; ValueError if their shapes cannot be broadcast."""
+    shapes = [x.shape for x in args]
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return args
+    ranks = {len(shape) for shape in shapes if shape}
+    if config.jax_numpy_rank_promotion != "allow":
+        _check_rank_promotion(name, shapes)
+    if len(ranks) < 2:
+        return args
+    rank = max(ranks)
+    broadcast_shapes_of(name, shapes)
+    return [
+        lax.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape, tuple(range(rank - x.ndim, rank)))
+        if x.ndim < rank and x.ndim
+        else x
+        for x in args
+    ]
+
+
+def broadcast_shapes_of(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape to which the shapes broadcast; ValueError showing all of them if there is none."""
+    rank = max((len(s) for s in shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for axis, length in enumerate(shape, start=rank - len(shape)):
+            if length != 1 and result[axis] != length:
+                if result[axis] != 1:
+                    raise ValueError(
+                        f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]} ({name}: "
+                        f"lengths {result[axis]} and {length} meet in axis {axis - rank})"
+                    )
+                result[axis] = length
+    return tuple(result)
+
+
+def _check_rank_promotion(name: str, shapes: list[tuple[int, ...]]) -> None:
+    nonscalar = [s for s in shapes if s]
+    if not nonscalar or len({len(s) for s in nonscalar}) == 1:
+        return
+    text = ", ".join(str(s) for s in shapes)
+    if config.jax_numpy_rank_promotion == "raise":
+        raise ValueError(
+            f"Operands could not be broadcast together for {name} on shapes {text} and with the config option "
+            "jax_numpy_rank_promotion='raise'. For more information, see the documentation of rank promotion."
+        )
+    warnings.warn(
+        f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the jax_numpy_rank_promotion "
+        "config option to 'allow' to disable this warning.",
+        stacklevel=4,
+    )
+
+
+def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
+    """x broadcast to the shape by NumPy's rule; ValueError if that is not possible."""
+    x = as_array(x)
+    shape = tuple(shape)
+    if x.shape == shape:
+        return x
+    rank = len(shape)
+    if x.ndim > rank:
+        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={x.shape} shape={shape}")
+    offset = rank - x.ndim
+    kept = []
+    for axis, length in enumerate(x.shape):
+        if length != shape[offset + axis]:
+            if length != 1:
+                raise ValueError(
+                    f"Incompatible types for broadcasting: input type={x.dtype}{list(x.shape)} and requested "
+                    f"type={x.dtype}{list(shape)}: length {length} cannot become {shape[offset + axis]}"
+                )
+        else:
+            kept.append(axis)
+    if len(kept) < x.ndim:
+        dropped = tuple(axis for axis in range(x.ndim) if axis not in kept)
+        x = lax.squeeze(x, dropped)
+    return lax.broadcast_in_dim(x, shape, tuple(offset + axis for axis in kept))
+
+
+def broadcast_arrays(name: str, *args: Any) -> list[Any]:
+    """The arrays, all broadcast to their common shape."""
+    shapes = [x.shape for x in args]
+    if all(s == shapes[0] for s in shapes):
+        return list(args)
+    shape = broadcast_shapes_of(name, shapes)
+    return [broadcast_to(x, shape) for x in args]
+
+
+# ---- checks of static arguments
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Arrays are immutable, so that nothing can be written into `out`: NotImplementedError unless it is None."""
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
+
+
+def canonical_axis(name: str, axis: Any, rank: int, argument: str = "axis", error: type[Exception] = ValueError) -> int:
+    """Axis as a number from 0 to rank - 1; the error if it is out of bounds, TypeError if it is not an integer."""
+    number = static_int(axis, f"{name}: argument '{argument}'")
+    if not -rank <= number < rank:
+        accepted = f"expected {-rank} to {rank - 1}" if rank else "a scalar has no axes"
+        raise error(
+            f"axis {number} is out of bounds for array of dimension {rank} ({name}: argument '{argument}'; {accepted})"
+        )
+    return number + rank if number < 0 else number
+
+
+def canonical_axes(name: str, axis: Any, rank: int, argument: str = "axis") -> tuple[int, ...]:
+    """None (all axes), one axis or a sequence of different ones, as a tuple of numbers from 0 to rank - 1, in order given."""
+    if axis is None:
+        return tuple(range(rank))
+    if is_integer(axis):
+        return (canonical_axis(name, axis, rank, argument),)
+    axes = tuple(canonical_axis(name, a, rank, argument) for a in axis)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axis': {tuple(axis)} ({name})")
+    return axes
+
+
+def is_integer(x: Any) -> bool:
+    """True for what can serve as a static integer, arrays of rank 0 and integer dtype included."""
+    if isinstance(x, (bool, int, np.integer)):
+        return True
+    if isinstance(x, (Array, np.ndarray)):
+        return x.ndim == 0 and dtypes.issubdtype(x.dtype, np.integer)
+    return not isinstance(x, (Tracer, Sequence)) and hasattr(x, "__index__")
+
+
+def static_int(x: Any, context: str) -> int:
+    """The value of a static integer; ConcretizationTypeError with the context for a traced one."""
+    if type(x) is int:
+        return x
+    if isinstance(x, Tracer):
+        raise ConcretizationTypeError(x, context)
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise TypeError(f"{context} must be an integer, got {x!r} of type {type(x).__name__}") from None
+
+
+def concrete_or_error(x: Any, context: str) -> Any:
+    """x, if its value is known now; ConcretizationTypeError with the context if it is a tracer."""
+    if isinstance(x, Tracer):
+        value = x.to_concrete()
+        if value is None:
+            raise ConcretizationTypeError(x, context)
+        return value
+    return x
+
+
+def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
+    """Shape given as an integer or a sequence of integers, as a tuple; TypeError for anything else."""
+    if is_integer(shape) and not isinstance(shape, bool):
+        shape = (shape,)
+    try:
+        result = tuple(shape)
+        return tuple(d if type(d) is int else operator.index(d) for d in result)
+    except TypeError:
+        pass
+    except ConcretizationTypeError:
+        pass
+    shown = tuple(shape) if isinstance(shape, (list, tuple)) else shape
+    hint = ""
+    members = shown if isinstance(shown, tuple) else (shown,)
+    if any(isinstance(d, Tracer) for d in members):
+        hint = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+        if isinstance(shown, Tracer):
+            shown = (shown,)
+    raise TypeError(
+        f"Shapes must be 1D sequences of concrete values of integer type, got {shown}.{f' ({context})' if context else ''}{hint}"
+    )
+
+
+def static_bool(x: Any, context: str) -> bool:
+    """The value of a static flag."""
+    return bool(concrete_or_error(x, context))
+
+
+def describe(x: Any) -> str:
+    """Short text of an array's type, as f32[2,3], for messages."""
+    return typeof(x).str_short()

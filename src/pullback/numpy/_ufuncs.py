@@ -1,0 +1,713 @@
+"""Elementwise functions that NumPy calls universal: arithmetic, powers, exponentials, trigonometry, comparison, logic, bits.
+
+Tables first: one line a function that lax has. What needs more than one lax function is written out above its line.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback.api import custom_jvp
+from pullback.numpy._arguments import (
+    Array,
+    Tracer,
+    arrays,
+    as_array,
+    broadcast_arrays,
+    check_arraylike,
+    convert,
+    dtype_of,
+    is_weak,
+    make_array,
+    promote,
+    promote_dtypes_numeric,
+    promote_inexact,
+    promote_numeric,
+    refuse_out,
+)
+from pullback.numpy._ufunc_object import ufunc
+from pullback.numpy._ufunc_tables import SAME, TO_INEXACT, TO_NUMERIC, binary, named, unary
+from pullback.util import dtypes
+
+_BOOL = np.dtype(bool)
+
+
+def _is(x: Any, kind: Any) -> bool:
+    return dtypes.issubdtype(x.dtype, kind)
+
+
+def const(x: Any, value: Any) -> Any:
+    """Scalar of x's dtype and weak type, to be broadcast by lax."""
+    aval = x.aval
+    return make_array(value, aval.dtype, aval.weak_type)
+
+
+def where(condition: Any, on_true: Any, on_false: Any) -> Any:
+    """lax.select of which each of the cases may be a scalar."""
+    shape = condition.shape
+    return lax.select(condition, _fill(on_true, shape), _fill(on_false, shape))
+
+
+def _fill(x: Any, shape: tuple[int, ...]) -> Any:
+    return x if x.shape == shape else lax.broadcast_in_dim(x, shape, ())
+
+
+# ---- arithmetic
+
+
+def _add(x: Any, y: Any) -> Any:
+    return lax.bitwise_or(x, y) if x.dtype == _BOOL else lax.add(x, y)
+
+
+def _multiply(x: Any, y: Any) -> Any:
+    return lax.bitwise_and(x, y) if x.dtype == _BOOL else lax.mul(x, y)
+
+
+add_ = binary("add", _add, SAME, "Sum of the arguments, elementwise; of booleans, their disjunction.")
+subtract_ = binary("subtract", lax.sub, SAME, "Difference of the arguments, elementwise; TypeError for booleans.")
+multiply_ = binary(
+    "multiply", _multiply, SAME, "Product of the arguments, elementwise; of booleans, their conjunction."
+)
+true_divide = binary("true_divide", lax.div, TO_INEXACT, "Quotient of the arguments, elementwise, as a float.")
+divide = binary("divide", lax.div, TO_INEXACT, "Quotient of the arguments, elementwise, as a float.")
+negative_ = unary("negative", lax.neg, SAME, "-x, elementwise; TypeError for booleans.")
+
+
+def _positive(x: Any) -> Any:
+    return x
+
+
+def _abs(x: Any) -> Any:
+    return x if _is(x, np.unsignedinteger) or x.dtype == _BOOL else lax.abs(x)
+
+
+def _square(x: Any) -> Any:
+    return lax.square(x)
+
+
+def _reciprocal(x: Any) -> Any:
+    return lax.integer_pow(x, -1)
+
+
+def _sign(x: Any) -> Any:
+    return lax.sign(x)
+
+
+positive = unary("positive", _positive, SAME, "x itself, as an array.")
+absolute = unary("absolute", _abs, SAME, "Absolute value, elementwise; of complex numbers their modulus, a float.")
+abs = unary("abs", _abs, SAME, "Absolute value, elementwise; of complex numbers their modulus, a float.")
+fabs = unary("fabs", lax.abs, TO_INEXACT, "Absolute value of real numbers as a float; TypeError for complex ones.")
+square = unary("square", _square, TO_NUMERIC, "x * x, elementwise.")
+reciprocal = unary("reciprocal", _reciprocal, TO_INEXACT, "1 / x, elementwise.")
+sign = unary("sign", _sign, SAME, "Sign, elementwise: -1, 0, 1 or NaN; of complex numbers x / |x|.")
+
+
+def _no_complex(name: str, x: Any) -> None:
+    if _is(x, np.complexfloating):
+        raise TypeError(f"{name} does not support complex-valued inputs, got dtype {x.dtype}")
+
+
+def _fabs(x: Any, /) -> Any:
+    (x,) = promote_inexact("fabs", x)
+    _no_complex("fabs", x)
+    return lax.abs(x)
+
+
+fabs = named(_fabs, "fabs", fabs.__doc__ or "")
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Any:
+    """Largest integer not above the quotient x1 / x2, elementwise, in the promoted dtype; TypeError for complex numbers."""
+    x1, x2 = promote_numeric("floor_divide", x1, x2)
+    dtype = x1.dtype
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return lax.div(x1, x2)
+    if dtypes.issubdtype(dtype, np.integer):
+        quotient = lax.div(x1, x2)
+        # Division truncates towards 0; one less is right where the signs differ and something remains.
+        differs = lax.bitwise_and(lax.ne(lax.sign(x1), lax.sign(x2)), lax.ne(lax.rem(x1, x2), const(x1, 0)))
+        return where(differs, lax.sub(quotient, const(quotient, 1)), quotient)
+    _no_complex("floor_divide", x1)
+    return _float_divmod(x1, x2)[0]
+
+
+def remainder(x1: Any, x2: Any, /) -> Any:
+    """x1 - x2 * floor(x1 / x2), elementwise: the remainder with the sign of x2; TypeError for complex numbers."""
+    x1, x2 = promote_numeric("remainder", x1, x2)
+    _no_complex("remainder", x1)
+    truncated = lax.rem(x1, x2)
+    zero = const(truncated, 0)
+    nonzero = lax.ne(truncated, zero)
+    if _is(x1, np.unsignedinteger):
+        return truncated
+    differs = lax.bitwise_and(lax.ne(lax.lt(truncated, zero), lax.lt(x2, const(x2, 0))), nonzero)
+    return where(differs, lax.add(truncated, x2), truncated)
+
+
+def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Quotient rounded down and remainder with the sign of x2, consistent with each other as in Python's divmod."""
+    mod = lax.rem(x1, x2)
+    quotient = lax.div(lax.sub(x1, mod), x2)
+    zero = const(mod, 0)
+    differs = lax.bitwise_and(lax.ne(mod, zero), lax.ne(lax.sign(x2), lax.sign(mod)))
+    mod = where(differs, lax.add(mod, x2), mod)
+    quotient = where(differs, lax.sub(quotient, const(quotient, 1)), quotient)
+    return lax.round(quotient), mod
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+    """(floor_divide(x1, x2), remainder(x1, x2)); TypeError for complex numbers."""
+    x1, x2 = promote_numeric("divmod", x1, x2)
+    if _is(x1, np.integer):
+        return floor_divide(x1, x2), remainder(x1, x2)
+    _no_complex("divmod", x1)
+    return _float_divmod(x1, x2)
+
+
+def _fmod(x1: Any, x2: Any) -> Any:
+    _no_complex("fmod", x1)
+    return lax.rem(x1, x2)
+
+
+mod = named(lambda x1, x2, /: remainder(x1, x2), "mod", remainder.__doc__ or "")
+fmod = binary(
+    "fmod", _fmod, TO_NUMERIC, "Remainder with the sign of x1, elementwise, as C's fmod; TypeError for complex."
+)
+
+
+# ---- powers
+
+
+def power(x1: Any, x2: Any, /) -> Any:
+    """x1 to the power x2, elementwise.
+
+    A static integer exponent multiplies repeatedly (exact, defined for negative x1); an integer to a negative static power
+    raises TypeError. Integers to an integer array's power wrap, and negative powers of them give 0 or +-1 as for 1 and -1.
+    """
+    if type(x2) is int or isinstance(x2, np.integer) or (type(x2) is Array and x2.ndim == 0 and _is(x2, np.integer)):
+        exponent = operator.index(x2) if not isinstance(x2, Tracer) else None
+        if exponent is not None and (type(x2) is not Array or not _is(as_array_or_none(x1), np.inexact)):
+            if type(x2) is Array and isinstance(x1, Tracer):
+                return _general_power(x1, x2)
+            check_arraylike("power", x1, x2)
+            (base,) = promote_dtypes_numeric(x1)
+            return lax.integer_pow(base, exponent)
+    return _general_power(x1, x2)
+
+
+def as_array_or_none(x: Any) -> Any:
+    """as_array of array-likes; a scalar array of a float dtype for others, which the caller refuses later."""
+    try:
+        return as_array(x)
+    except (TypeError, ValueError):
+        return make_array(0.0, np.dtype(np.float32))
+
+
+def _general_power(x1: Any, x2: Any) -> Any:
+    check_arraylike("power", x1, x2)
+    if dtypes.issubdtype(dtype_of(x2), np.integer) and dtypes.issubdtype(dtype_of(x1), np.inexact):
+        a, b = as_array(x1), as_array(x2)
+        if b.ndim == 0:
+            return lax.pow(a, b)
+    x1, x2 = promote_numeric("power", x1, x2)
+    return _integer_power(x1, x2) if _is(x1, np.integer) else lax.pow(x1, x2)
+
+
+def _integer_power(base: Any, exponent: Any) -> Any:
+    """Power of integers by repeated squaring over the bits of the exponent; wraps on overflow."""
+    base, exponent = broadcast_arrays("power", base, exponent)
+    bits = dtypes.iinfo(exponent.dtype).bits - (0 if _is(exponent, np.unsignedinteger) else 1)
+    one, zero = const(base, 1), const(exponent, 0)
+
+    def step(_: Any, state: Any) -> Any:
+        result, square_, left = state
+        odd = lax.ne(lax.bitwise_and(left, const(left, 1)), zero)
+        return (
+            where(odd, lax.mul(result, square_), result),
+            lax.mul(square_, square_),
+            lax.shift_right_logical(left, lax.full_like(left, 1)),
+        )
+
+    # Negative exponents: 1 and -1 have integer inverses; of all others the inverse rounds to 0 (of 0, too, by convention).
+    negative_exponent = lax.lt(exponent, zero)
+    steps = lax.fori_loop(
+        0,
+        bits,
+        step,
+        (lax.full_like(base, 1), base, lax.abs(exponent) if _is(exponent, np.signedinteger) else exponent),
+    )
+    unit = lax.eq(lax.abs(base), one) if _is(base, np.signedinteger) else lax.eq(base, one)
+    return where(lax.bitwise_and(negative_exponent, lax.bitwise_not(unit)), const(base, 0), steps[0])
+
+
+pow = named(lambda x1, x2, /: power(x1, x2), "pow", power.__doc__ or "")
+float_power = binary("float_power", lax.pow, TO_INEXACT, "x1 to the power x2, elementwise, as a float.")
+sqrt = unary("sqrt", lax.sqrt, TO_INEXACT, "Square root, elementwise; NaN for negative real numbers.")
+cbrt = unary("cbrt", lax.cbrt, TO_INEXACT, "Cube root of real numbers, elementwise.")
+
+
+def hypot(x1: Any, x2: Any, /) -> Any:
+    """sqrt(x1**2 + x2**2), elementwise, without overflow on the way; inf where either is infinite, even with NaN.
+
+    Raises ValueError for complex numbers.
+    """
+    x1, x2 = promote_inexact("hypot", x1, x2)
+    if _is(x1, np.complexfloating):
+        raise ValueError(
+            "hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by using abs(x)"
+        )
+    x1, x2 = lax.abs(x1), lax.abs(x2)
+    inf = const(x1, math.inf)
+    infinite = lax.bitwise_or(lax.eq(x1, inf), lax.eq(x2, inf))
+    large, small = lax.max(x1, x2), lax.min(x1, x2)
+    at_zero = lax.eq(large, const(large, 0))
+    ratio = lax.div(small, where(at_zero, const(large, 1), large))
+    length = lax.mul(large, lax.sqrt(lax.add(const(ratio, 1), lax.square(ratio))))
+    return where(infinite, inf, where(at_zero, large, length))
+
+
+# ---- exponentials and logarithms
+
+
+def _log2(x: Any) -> Any:
+    return lax.div(lax.log(x), lax.log(const(x, 2)))
+
+
+def _log10(x: Any) -> Any:
+    return lax.mul(lax.log(x), const(x, 1 / math.log(10)))
+
+
+exp = unary("exp", lax.exp, TO_INEXACT, "e to the power x, elementwise.")
+exp2 = unary("exp2", lax.exp2, TO_INEXACT, "2 to the power x, elementwise.")
+expm1 = unary("expm1", lax.expm1, TO_INEXACT, "exp(x) - 1, elementwise, accurate near 0.")
+log = unary("log", lax.log, TO_INEXACT, "Natural logarithm, elementwise.")
+log2 = unary("log2", _log2, TO_INEXACT, "Logarithm of base 2, elementwise.")
+log10 = unary("log10", _log10, TO_INEXACT, "Logarithm of base 10, elementwise.")
+log1p = unary("log1p", lax.log1p, TO_INEXACT, "log(1 + x), elementwise, accurate near 0.")
+
+
+@custom_jvp
+def _logaddexp(x1: Any, x2: Any) -> Any:
+    if _is(x1, np.complexfloating):
+        # The larger real part comes out; the imaginary part is brought back to (-pi, pi].
+        first = lax.ge(lax.real(x1), lax.real(x2))
+        large, small = where_pair(first, x1, x2)
+        total = lax.add(large, lax.log1p(lax.exp(lax.sub(small, large))))
+        infinite = lax.bitwise_and(lax.eq(x1, x2), lax.eq(lax.real(x1), const(lax.real(x1), -math.inf)))
+        total = where(infinite, large, total)
+        phase = lax.imag(total)
+        turn = const(phase, 2 * math.pi)
+        wrapped = lax.sub(phase, lax.mul(turn, lax.round(lax.div(phase, turn))))
+        return lax.complex(lax.real(total), wrapped)
+    large = lax.max(x1, x2)
+    difference = lax.sub(x1, x2)
+    # Equal infinities have no difference.
+    undefined = lax.ne(difference, difference)
+    return where(undefined, lax.add(x1, x2), lax.add(large, lax.log1p(lax.exp(lax.neg(lax.abs(difference))))))
+
+
+def where_pair(first: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """(x, y) where first holds, (y, x) elsewhere."""
+    shape = np.broadcast_shapes(first.shape, x.shape, y.shape)
+    first, x, y = (
+        lax.broadcast_in_dim(a, shape, tuple(range(len(shape) - a.ndim, len(shape)))) if a.shape != shape else a
+        for a in (first, x, y)
+    )
+    return lax.select(first, x, y), lax.select(first, y, x)
+
+
+def _share(x: Any, total: Any) -> Any:
+    """exp(x - total), where an infinite x that is the total counts as 1 (+inf) or as nothing (-inf)."""
+    difference = lax.sub(x, total)
+    undefined = lax.ne(difference, difference)
+    return lax.exp(where(undefined, lax.full_like(difference, 0), difference))
+
+
+@_logaddexp.defjvp
+def _logaddexp_jvp(primals: Any, tangents: Any) -> Any:
+    x1, x2 = primals
+    t1, t2 = tangents
+    x1, x2, t1, t2 = _spread(x1, x2, t1, t2)
+    total = _logaddexp(x1, x2)
+    return total, lax.add(lax.mul(t1, _share(x1, total)), lax.mul(t2, _share(x2, total)))
+
+
+def _spread(*args: Any) -> list[Any]:
+    return broadcast_arrays("logaddexp", *args)
+
+
+def _logaddexp2(x1: Any, x2: Any) -> Any:
+    scale = const(x1, math.log(2))
+    x1, x2 = _spread(lax.mul(x1, scale), lax.mul(x2, scale))
+    return lax.div(_logaddexp(x1, x2), scale)
+
+
+def _logaddexp_call(x1: Any, x2: Any) -> Any:
+    return _logaddexp(*_spread(x1, x2))
+
+
+logaddexp_ = binary("logaddexp", _logaddexp_call, TO_INEXACT, "log(exp(x1) + exp(x2)), elementwise, without overflow.")
+logaddexp2_ = binary("logaddexp2", _logaddexp2, TO_INEXACT, "log2(2**x1 + 2**x2), elementwise, without overflow.")
+
+
+# ---- trigonometry
+
+
+def _degrees_to_radians(x: Any) -> Any:
+    return lax.mul(x, const(x, math.pi / 180))
+
+
+def _radians_to_degrees(x: Any) -> Any:
+    return lax.mul(x, const(x, 180 / math.pi))
+
+
+_TRIGONOMETRIC = {
+    "sin": (lax.sin, "Sine, elementwise."),
+    "cos": (lax.cos, "Cosine, elementwise."),
+    "tan": (lax.tan, "Tangent, elementwise."),
+    "arcsin": (lax.asin, "Inverse sine, elementwise, in [-pi/2, pi/2]."),
+    "arccos": (lax.acos, "Inverse cosine, elementwise, in [0, pi]."),
+    "arctan": (lax.atan, "Inverse tangent, elementwise, in [-pi/2, pi/2]."),
+    "sinh": (lax.sinh, "Hyperbolic sine, elementwise."),
+    "cosh": (lax.cosh, "Hyperbolic cosine, elementwise."),
+    "tanh": (lax.tanh, "Hyperbolic tangent, elementwise."),
+    "arcsinh": (lax.asinh, "Inverse hyperbolic sine, elementwise."),
+    "arccosh": (lax.acosh, "Inverse hyperbolic cosine, elementwise."),
+    "arctanh": (lax.atanh, "Inverse hyperbolic tangent, elementwise."),
+    "asin": (lax.asin, "Inverse sine, elementwise, in [-pi/2, pi/2]."),
+    "acos": (lax.acos, "Inverse cosine, elementwise, in [0, pi]."),
+    "atan": (lax.atan, "Inverse tangent, elementwise, in [-pi/2, pi/2]."),
+    "asinh": (lax.asinh, "Inverse hyperbolic sine, elementwise."),
+    "acosh": (lax.acosh, "Inverse hyperbolic cosine, elementwise."),
+    "atanh": (lax.atanh, "Inverse hyperbolic tangent, elementwise."),
+    "deg2rad": (_degrees_to_radians, "Degrees to radians, elementwise."),
+    "radians": (_degrees_to_radians, "Degrees to radians, elementwise."),
+    "rad2deg": (_radians_to_degrees, "Radians to degrees, elementwise."),
+    "degrees": (_radians_to_degrees, "Radians to degrees, elementwise."),
+}
+_made = {name: unary(name, lax_fn, TO_INEXACT, doc) for name, (lax_fn, doc) in _TRIGONOMETRIC.items()}
+sin, cos, tan, arcsin, arccos, arctan = (_made[n] for n in ("sin", "cos", "tan", "arcsin", "arccos", "arctan"))
+sinh, cosh, tanh, arcsinh, arccosh, arctanh = (
+    _made[n] for n in ("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh")
+)
+asin, acos, atan, asinh, acosh, atanh = (_made[n] for n in ("asin", "acos", "atan", "asinh", "acosh", "atanh"))
+deg2rad, radians, rad2deg, degrees = (_made[n] for n in ("deg2rad", "radians", "rad2deg", "degrees"))
+arctan2 = binary("arctan2", lax.atan2, TO_INEXACT, "Angle of the point (x2, x1), elementwise, in [-pi, pi].")
+atan2 = binary("atan2", lax.atan2, TO_INEXACT, "Angle of the point (x2, x1), elementwise, in [-pi, pi].")
+
+
+def sinc(x: Any, /) -> Any:
+    """sin(pi x) / (pi x), elementwise, 1 at 0; all derivatives up to the ninth are right at 0, too."""
+    (x,) = promote_inexact("sinc", x)
+    at_zero = lax.eq(x, const(x, 0))
+    y = lax.mul(x, const(x, math.pi))
+    safe = where(at_zero, const(y, 1), y)
+    squared = lax.square(y)
+    series = lax.full_like(y, (-1) ** 5 / math.factorial(11))
+    for k in range(4, -1, -1):  # Horner's rule for the Maclaurin series in y**2
+        series = lax.add(lax.mul(series, squared), lax.full_like(y, (-1) ** k / math.factorial(2 * k + 1)))
+    return where(at_zero, series, lax.div(lax.sin(safe), safe))
+
+
+# ---- rounding
+
+
+def _rounding(name: str, lax_fn: Any, doc: str) -> Any:
+    """Integers and booleans are rounded already."""
+
+    def apply(x: Any) -> Any:
+        return x if _is(x, np.integer) or x.dtype == _BOOL else lax_fn(x)
+
+    return unary(name, apply, SAME, doc)
+
+
+def _trunc(x: Any) -> Any:
+    return where(lax.lt(x, const(x, 0)), lax.ceil(x), lax.floor(x))
+
+
+def _rint(x: Any) -> Any:
+    if _is(x, np.complexfloating):
+        return lax.complex(_rint(lax.real(x)), _rint(lax.imag(x)))
+    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+floor = _rounding("floor", lax.floor, "Largest integer not above x, elementwise, in x's dtype.")
+ceil = _rounding("ceil", lax.ceil, "Smallest integer not below x, elementwise, in x's dtype.")
+trunc = _rounding("trunc", _trunc, "Integer part, elementwise, in x's dtype.")
+
+
+def rint(x: Any, /) -> Any:
+    """Nearest integer, elementwise, in a float dtype; halves go to the even neighbour."""
+    check_arraylike("rint", x)
+    x = as_array(x)
+    if not _is(x, np.inexact):
+        return convert(x, dtypes.to_inexact_dtype(x.dtype))
+    return _rint(x)
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """a rounded to a number of decimals, halves to the even neighbour; integers unchanged.
+
+    Raises NotImplementedError for integers with decimals < 0, and for `out`.
+    """
+    (a,) = arrays("round", a)
+    decimals = operator.index(decimals)
+    refuse_out("round", out)
+    if _is(a, np.integer):
+        if decimals < 0:
+            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+        return a
+    if not _is(a, np.inexact):
+        raise ValueError(f"round: argument 'a' has dtype {a.dtype}, which is not inexact; expected integers or floats")
+    if decimals == 0:
+        return _rint(a)
+    if _is(a, np.complexfloating):
+        return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
+    # float16 and bfloat16 would overflow in the product with the power of ten.
+    small = dtypes.finfo(a.dtype).bits < 32
+    work = lax.convert_element_type(a, np.float32) if small else a
+    factor = const(work, 10 ** builtins.abs(decimals))
+    if decimals > 0:
+        result = lax.div(_rint(lax.mul(work, factor)), factor)
+    else:
+        result = lax.mul(_rint(lax.div(work, factor)), factor)
+    return convert(result, a.dtype, is_weak(a)) if small else result
+
+
+around = named(lambda a, decimals=0, out=None: round(a, decimals, out), "around", round.__doc__ or "")
+
+
+# ---- maxima
+
+
+maximum_ = binary("maximum", lax.max, SAME, "Larger of the arguments, elementwise; NaN where either is NaN.")
+minimum_ = binary("minimum", lax.min, SAME, "Smaller of the arguments, elementwise; NaN where either is NaN.")
+
+
+def fmax(x1: Any, x2: Any) -> Any:
+    """Larger of the arguments, elementwise; where one is NaN, the other."""
+    x1, x2 = _spread(*promote("fmax", x1, x2))
+    return lax.select(lax.bitwise_or(greater(x1, x2), isnan(x2)), x1, x2)
+
+
+def fmin(x1: Any, x2: Any) -> Any:
+    """Smaller of the arguments, elementwise; where one is NaN, the other."""
+    x1, x2 = _spread(*promote("fmin", x1, x2))
+    return lax.select(lax.bitwise_or(less(x1, x2), isnan(x2)), x1, x2)
+
+
+# ---- comparison
+
+
+def _comparison(name: str, lax_fn: Any, doc: str) -> Any:
+    """Order of complex numbers: by real part, then by imaginary part."""
+    strict = lax.gt if lax_fn in (lax.gt, lax.ge) else lax.lt
+
+    def compare(x: Any, y: Any) -> Any:
+        if not _is(x, np.complexfloating):
+            return lax_fn(x, y)
+        rx, ry = lax.real(x), lax.real(y)
+        by_imaginary = lax.bitwise_and(lax.eq(rx, ry), lax_fn(lax.imag(x), lax.imag(y)))
+        return lax.bitwise_or(strict(rx, ry), by_imaginary)
+
+    return binary(name, compare, SAME, doc)
+
+
+equal = binary("equal", lax.eq, SAME, "x1 == x2, elementwise.")
+not_equal = binary("not_equal", lax.ne, SAME, "x1 != x2, elementwise.")
+greater = _comparison("greater", lax.gt, "x1 > x2, elementwise; complex numbers by real, then imaginary part.")
+greater_equal = _comparison(
+    "greater_equal", lax.ge, "x1 >= x2, elementwise; complex numbers by real, then imaginary part."
+)
+less = _comparison("less", lax.lt, "x1 < x2, elementwise; complex numbers by real, then imaginary part.")
+less_equal = _comparison("less_equal", lax.le, "x1 <= x2, elementwise; complex numbers by real, then imaginary part.")
+
+
+# ---- logic and bits
+
+
+def _truth(x: Any) -> Any:
+    return x if x.dtype == _BOOL else lax.ne(x, const(x, 0))
+
+
+def _logical(lax_fn: Any) -> Any:
+    def apply(x: Any, y: Any) -> Any:
+        return lax_fn(_truth(x), _truth(y))
+
+    return apply
+
+
+def _logical_not(x: Any) -> Any:
+    return lax.bitwise_not(x) if x.dtype == _BOOL else lax.eq(x, const(x, 0))
+
+
+logical_and_ = binary(
+    "logical_and", _logical(lax.bitwise_and), SAME, "Whether both arguments are nonzero, elementwise."
+)
+logical_or_ = binary("logical_or", _logical(lax.bitwise_or), SAME, "Whether an argument is nonzero, elementwise.")
+logical_xor_ = binary(
+    "logical_xor", _logical(lax.bitwise_xor), SAME, "Whether one argument alone is nonzero, elementwise."
+)
+logical_not = unary("logical_not", _logical_not, SAME, "Whether x is zero, elementwise.")
+bitwise_and_ = binary("bitwise_and", lax.bitwise_and, SAME, "Conjunction of the bits of integers or booleans.")
+bitwise_or_ = binary("bitwise_or", lax.bitwise_or, SAME, "Disjunction of the bits of integers or booleans.")
+bitwise_xor_ = binary(
+    "bitwise_xor", lax.bitwise_xor, SAME, "Exclusive disjunction of the bits of integers or booleans."
+)
+invert = unary("invert", lax.bitwise_not, SAME, "Complement of the bits of integers; negation of booleans.")
+bitwise_not = unary("bitwise_not", lax.bitwise_not, SAME, "Complement of the bits of integers; negation of booleans.")
+bitwise_invert = unary(
+    "bitwise_invert", lax.bitwise_not, SAME, "Complement of the bits of integers; negation of booleans."
+)
+
+
+def _shift_right(x: Any, y: Any) -> Any:
+    # Zeros come in for unsigned integers, copies of the sign for signed ones.
+    return lax.shift_right_logical(x, y) if _is(x, np.unsignedinteger) else lax.shift_right_arithmetic(x, y)
+
+
+_LEFT, _RIGHT = (
+    "x1 with its bits moved up by x2 places, elementwise.",
+    "x1 with its bits moved down by x2 places, elementwise.",
+)
+left_shift = binary("left_shift", lax.shift_left, TO_NUMERIC, _LEFT)
+bitwise_left_shift = binary("bitwise_left_shift", lax.shift_left, TO_NUMERIC, _LEFT)
+right_shift = binary("right_shift", _shift_right, TO_NUMERIC, _RIGHT)
+bitwise_right_shift = binary("bitwise_right_shift", _shift_right, TO_NUMERIC, _RIGHT)
+
+
+def bitwise_count(x: Any, /) -> Any:
+    """Number of ones among the bits of |x|, elementwise, as uint8; TypeError for floats."""
+    (x,) = promote_numeric("bitwise_count", x)
+    return lax.convert_element_type(lax.population_count(_abs(x)), np.uint8)
+
+
+# ---- kinds of numbers
+
+
+def isnan(x: Any, /) -> Any:
+    """Whether x is NaN, elementwise; a complex number is if either part is."""
+    (x,) = arrays("isnan", x)
+    return lax.ne(x, x)
+
+
+def isfinite(x: Any, /) -> Any:
+    """Whether x is neither infinite nor NaN, elementwise."""
+    (x,) = arrays("isfinite", x)
+    if _is(x, np.complexfloating):
+        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    if _is(x, np.floating):
+        return lax.is_finite(x)
+    return lax.full(x.shape, True, np.bool_)
+
+
+def isinf(x: Any, /) -> Any:
+    """Whether x is infinite, elementwise; a complex number is if either part is."""
+    (x,) = arrays("isinf", x)
+    if _is(x, np.complexfloating):
+        return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
+    if _is(x, np.floating):
+        return convert(lax.eq(lax.abs(x), const(x, math.inf)), np.bool_)
+    return lax.full(x.shape, False, np.bool_)
+
+
+def _is_signed_inf(name: str, value: float, x: Any, out: Any) -> Any:
+    refuse_out(name, out)
+    (x,) = arrays(name, x)
+    if _is(x, np.complexfloating):
+        raise ValueError(f"isposinf/isneginf are not well defined for complex types, got dtype {x.dtype}")
+    if _is(x, np.floating):
+        return convert(lax.eq(x, const(x, value)), np.bool_)
+    return lax.full(x.shape, False, np.bool_)
+
+
+def isposinf(x: Any, /, out: None = None) -> Any:
+    """Whether x is +inf, elementwise; ValueError for complex numbers."""
+    return _is_signed_inf("isposinf", math.inf, x, out)
+
+
+def isneginf(x: Any, /, out: None = None) -> Any:
+    """Whether x is -inf, elementwise; ValueError for complex numbers."""
+    return _is_signed_inf("isneginf", -math.inf, x, out)
+
+
+def iscomplex(x: Any) -> Any:
+    """Whether the imaginary part is not 0, elementwise."""
+    i = imag(x)
+    return lax.ne(i, const(i, 0))
+
+
+def isreal(x: Any) -> Any:
+    """Whether the imaginary part is 0, elementwise."""
+    i = imag(x)
+    return lax.eq(i, const(i, 0))
+
+
+# ---- complex numbers
+
+
+def real(val: Any, /) -> Any:
+    """Real part, elementwise; real arrays as they are."""
+    (val,) = arrays("real", val)
+    return lax.real(val) if _is(val, np.complexfloating) else val
+
+
+def imag(val: Any, /) -> Any:
+    """Imaginary part, elementwise; zeros for real arrays."""
+    (val,) = arrays("imag", val)
+    return lax.imag(val) if _is(val, np.complexfloating) else lax.full_like(val, 0)
+
+
+def conjugate(x: Any, /) -> Any:
+    """Complex conjugate, elementwise; real arrays as they are."""
+    (x,) = arrays("conjugate", x)
+    return lax.conj(x) if _is(x, np.complexfloating) else x
+
+
+def conj(x: Any, /) -> Any:
+    """Complex conjugate, elementwise; real arrays as they are."""
+    return conjugate(x)
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    """Phase of complex numbers in (-pi, pi], or in degrees."""
+    (z,) = arrays("angle", z)
+    re, im = real(z), imag(z)
+    if not _is(re, np.inexact) or (_is(z, np.floating) and z.ndim == 0):
+        dtype = dtypes.canonicalize_dtype(np.float64)
+        re, im = convert(re, dtype), convert(im, dtype)
+    result = lax.atan2(im, re)
+    return _radians_to_degrees(result) if deg else result
+
+
+# ---- the ones that are ufunc objects; their other methods are those of the reducers, which are further down the layers
+
+
+def _ufunc(fn: Any, name: str, nin: int, identity: Any) -> ufunc:
+    made = ufunc(fn, nin, 1, name=name, identity=identity, call=fn)
+    made.__module__ = "pullback.numpy"
+    return made
+
+
+add = _ufunc(add_, "add", 2, 0)
+subtract = _ufunc(subtract_, "subtract", 2, None)
+multiply = _ufunc(multiply_, "multiply", 2, 1)
+negative = _ufunc(negative_, "negative", 1, None)
+maximum = _ufunc(maximum_, "maximum", 2, None)
+minimum = _ufunc(minimum_, "minimum", 2, None)
+logaddexp = _ufunc(logaddexp_, "logaddexp", 2, -math.inf)
+logaddexp2 = _ufunc(logaddexp2_, "logaddexp2", 2, -math.inf)
+logical_and = _ufunc(logical_and_, "logical_and", 2, True)
+logical_or = _ufunc(logical_or_, "logical_or", 2, False)
+logical_xor = _ufunc(logical_xor_, "logical_xor", 2, False)
+bitwise_and = _ufunc(bitwise_and_, "bitwise_and", 2, -1)
+bitwise_or = _ufunc(bitwise_or_, "bitwise_or", 2, 0)
+bitwise_xor = _ufunc(bitwise_xor_, "bitwise_xor", 2, 0)
+
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -171,6 +171,10 @@ class Builder:
     def temporary(self, name: str, dtype: str, size: int) -> Buffer:
         return self.buffer(name, dtype, size, "temporary")
 
+    def local(self, name: str, dtype: str, size: int) -> Buffer:
+        """Scratch space of which each iteration of the outermost parallel loop around its uses has its own."""
+        return self.buffer(name, dtype, size, "local")
+
     def constant(self, name: str, data: np.ndarray) -> Buffer:
         """A buffer holding the elements of `data` in C order."""
         flat = np.ascontiguousarray(data).reshape(-1)
@@ -183,7 +187,7 @@ class Builder:
         """The function of everything built so far."""
         if len(self._blocks) != 1:
             raise ValueError(f"function {name!r}: {len(self._blocks) - 1} statement scope(s) are still open")
-        order = {"input": 0, "output": 1, "constant": 2, "temporary": 3}
+        order = {"input": 0, "output": 1, "constant": 2, "temporary": 3, "local": 4}
         return Function(name, tuple(sorted(self.buffers, key=lambda x: order[x.space])), tuple(self._blocks[0]))
 
     # Expressions.

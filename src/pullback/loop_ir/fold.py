@@ -126,7 +126,7 @@ def make(name: str, args: tuple[Expr, ...], dtype: str | None = None, attrs: tup
 
 
 def _fold_unary(name: str, x: Expr, dtype: str) -> Expr | None:
-    if name == "convert" and x.dtype == dtype or name == "bitcast" and x.dtype == dtype:
+    if name in ("convert", "bitcast") and x.dtype == dtype:
         return x
     if name in ("real", "conj") and x.dtype not in REAL_OF:
         return x

@@ -18,7 +18,7 @@ import numpy as np
 
 T = TypeVar("T")
 Role = Literal["parallel", "reduce", "sequential", "vector", "threads"]
-Space = Literal["input", "output", "temporary", "constant"]
+Space = Literal["input", "output", "temporary", "constant", "local"]
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -28,7 +28,11 @@ def _node(cls: type[T]) -> type[T]:
 
 @_node
 class Buffer:
-    """A flat array in memory, aligned to 64 bytes; bool takes one byte (0 or 1), complex is (re, im) side by side."""
+    """A flat array in memory, aligned to 64 bytes; bool takes one byte (0 or 1), complex is (re, im) side by side.
+
+    input, output: the caller's; constant: `data`; temporary: in the arena of the program, uninitialized at its start;
+    local: small scratch space (some KB), each iteration of a parallel loop has its own, uninitialized at its start.
+    """
 
     name: str
     dtype: str

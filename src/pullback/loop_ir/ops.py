@@ -6,9 +6,11 @@ complex: the complex type of two floats; given: stated by the op's own dtype (co
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
-from .types import COMPLEX, COMPLEX_OF, DTYPES, FLOATS, INTS, REAL_OF
+from .types import COMPLEX, COMPLEX_OF, DTYPES, FLOATS, INTS, REAL_OF, int_range, is_int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ _add("shl shr_logical shr_arithmetic", OpInfo(2, INTS))  # amounts are unsigned;
 _add("mulhi", OpInfo(2, INTS))  # upper half of the double-width product
 _add("eq ne", OpInfo(2, DTYPES, "bool"))
 _add("lt le gt ge", OpInfo(2, DTYPES, "bool"))  # complex: lexicographic; bool: false < true
-_add("eq_total ne_total lt_total le_total gt_total ge_total", OpInfo(2, DTYPES, "bool"))  # -NaN < -inf, -0 < 0, inf < NaN
+# Total order of floats: -NaN < -inf, -0 < 0, inf < NaN.
+_add("eq_total ne_total lt_total le_total gt_total ge_total", OpInfo(2, DTYPES, "bool"))
 _add("complex", OpInfo(2, ("f32", "f64"), "complex"))
 _add("nextafter", OpInfo(2, FLOATS))
 # Three arguments.
@@ -105,3 +108,29 @@ def result_dtype(name: str, dtypes: tuple[str, ...], given: str | None = None) -
     if given is None:
         raise TypeError(f"{name}: needs the result type (dtype=...)")
     return given
+
+
+def neutral(combine: str, dtype: str) -> Any:
+    """The value n with combine(n, x) = x for all x (-0.0 for the sum of floats); None where there is none.
+
+    `combine` is one of add, mul, min, max, and, or, xor. Complex min and max, which are lexicographic, have none.
+    """
+    match combine:
+        case "add":
+            return 0 if is_int(dtype) else -0.0
+        case "mul":
+            return 1
+        case "and":
+            return True if dtype == "bool" else -1
+        case "or" | "xor":
+            return 0
+    if dtype == "bool":
+        return combine == "min"
+    if is_int(dtype):
+        return int_range(dtype)[combine == "min"]
+    if dtype in REAL_OF:
+        return None
+    return math.inf if combine == "min" else -math.inf
+
+
+COMBINES = ("add", "mul", "min", "max", "and", "or", "xor")

@@ -1,0 +1,238 @@
+"""The meaning of the loop IR, in NumPy: slow, exact, and the oracle that compiled code is compared with.
+
+Statements run one by one; a parallel loop whose body is only Lets and Stores runs all its iterations at once on arrays.
+An index outside its buffer raises IndexError naming the statement, unless a `select` discards what was loaded there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .ir import (
+    Address,
+    Buffer,
+    Call,
+    Const,
+    Expr,
+    Function,
+    HostCall,
+    If,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Read,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from .numpy_ops import evaluate
+from .types import NP_DTYPE
+from .visit import loaded, operands, stored, subexpressions
+
+Value = tuple[Any, Any]  # NumPy value of the exact dtype, and None or a mask of lanes whose value must not be used
+
+
+class Interpreter:
+    """Runs a function on NumPy arrays.
+
+    `calls` maps symbols of Call to Python functions taking scalars and (array, offset) pairs; `host_calls` lists the
+    Python callables of HostCall, each given the buffers' arrays.
+    """
+
+    def __init__(
+        self,
+        calls: Mapping[str, Callable[..., Any]] | None = None,
+        host_calls: Sequence[Callable[..., Any]] = (),
+    ) -> None:
+        self.calls = calls or {}
+        self.host_calls = host_calls
+        self.memory: dict[Buffer, np.ndarray] = {}
+        self.env: dict[Var, Value] = {}
+
+    def run(self, function: Function, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The flat output arrays of `function` applied to `inputs`; ValueError if those do not fit."""
+        given = iter(inputs)
+        wanted = sum(buffer.space == "input" for buffer in function.buffers)
+        if wanted != len(inputs):
+            raise ValueError(f"{function.name}: takes {wanted} input(s), got {len(inputs)}")
+        for buffer in function.buffers:
+            if buffer.space == "input":
+                array = np.ascontiguousarray(next(given)).reshape(-1)
+                if array.dtype != NP_DTYPE[buffer.dtype] or array.size != buffer.size:
+                    raise ValueError(
+                        f"{function.name}: input {buffer.name!r} is {buffer.dtype}[{buffer.size}], "
+                        f"got {array.dtype}[{array.size}]"
+                    )
+                self.memory[buffer] = array.copy()
+            elif buffer.space == "constant":
+                assert buffer.data is not None
+                self.memory[buffer] = buffer.data
+            else:
+                self.memory[buffer] = np.zeros(buffer.size, NP_DTYPE[buffer.dtype])
+        with np.errstate(all="ignore"):
+            self.block(function.body)
+        return [self.memory[buffer] for buffer in function.buffers if buffer.space == "output"]
+
+    # Expressions.
+
+    def values(self, roots: Sequence[Expr], lanes: int | None = None) -> list[Value]:
+        """The values of `roots` now; with `lanes`, variables may hold one value per lane."""
+        memo: dict[int, Value] = {}
+        for expr in subexpressions(roots):
+            memo[id(expr)] = self._value(expr, [memo[id(x)] for x in operands(expr)])
+        return [memo[id(root)] for root in roots]
+
+    def _value(self, expr: Expr, args: list[Value]) -> Value:
+        match expr:
+            case Const():
+                return NP_DTYPE[expr.dtype].type(expr.value), None
+            case Read():
+                return self.env[expr.var]
+            case Load():
+                memory = self.memory[expr.buffer]
+                (index, poison) = args[0]
+                bad = (index < 0) | (index >= memory.size)
+                if not np.any(bad):
+                    return memory[index], poison
+                poison = bad if poison is None else poison | bad
+                if memory.size == 0:
+                    return np.zeros(np.shape(index), memory.dtype)[()], poison
+                return memory[np.where(bad, 0, index)], poison
+            case Op("select"):
+                (c, c_poison), (x, x_poison), (y, y_poison) = args
+                value = np.where(c, x, y).astype(NP_DTYPE[expr.dtype], copy=False)[()]
+                poison = c_poison
+                if x_poison is not None or y_poison is not None:
+                    either = np.where(
+                        c,
+                        False if x_poison is None else x_poison,
+                        False if y_poison is None else y_poison,
+                    )
+                    poison = either if poison is None else poison | either
+                return value, poison
+            case Op():
+                poison = None
+                for _, p in args:
+                    if p is not None:
+                        poison = p if poison is None else poison | p
+                return evaluate(expr, [value for value, _ in args]), poison
+        raise TypeError(f"not an expression: {expr!r}")
+
+    def use(self, stmt: str, *roots: Expr) -> list[Any]:
+        """The values of `roots`, which must all be loaded from inside their buffers."""
+        result = []
+        for (value, poison), root in zip(self.values(roots), roots):
+            if poison is not None and np.any(poison):
+                raise IndexError(self._out_of_bounds(stmt, root))
+            result.append(value)
+        return result
+
+    def _out_of_bounds(self, stmt: str, root: Expr) -> str:
+        for expr in subexpressions((root,)):
+            if isinstance(expr, Load):
+                index = np.asarray(self.values((expr.index,))[0][0])
+                bad = index[(index < 0) | (index >= expr.buffer.size)]
+                if bad.size:
+                    return f"{stmt}: load of {expr.buffer.name}[{bad.flat[0]}], which has {expr.buffer.size} element(s)"
+        return f"{stmt}: a load lies outside its buffer"
+
+    # Statements.
+
+    def block(self, body: Sequence[Stmt]) -> None:
+        for stmt in body:
+            self.stmt(stmt)
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let():
+                (value,) = self.use(f"let {stmt.var.name}", stmt.value)
+                self.env[stmt.var] = value, None
+            case Store():
+                self._store(stmt)
+            case Loop():
+                self._loop(stmt)
+            case While():
+                while True:
+                    self.block(stmt.body_cond)
+                    if not self.use("while", stmt.cond)[0]:
+                        break
+                    self.block(stmt.body)
+            case If():
+                self.block(stmt.then if self.use("if", stmt.cond)[0] else stmt.orelse)
+            case Call():
+                self._call(stmt)
+            case HostCall():
+                self.host_calls[stmt.index](*(self.memory[buffer] for buffer in stmt.buffers))
+
+    def _store(self, stmt: Store) -> None:
+        memory = self.memory[stmt.buffer]
+        index, value = self.use(f"store to {stmt.buffer.name}", stmt.index, stmt.value)
+        bad = np.asarray((index < 0) | (index >= memory.size))
+        if np.any(bad):
+            first = np.asarray(index)[bad].flat[0] if np.ndim(index) else index
+            raise IndexError(f"store to {stmt.buffer.name}[{first}], which has {memory.size} element(s)")
+        memory[index] = value
+
+    def _loop(self, loop: Loop) -> None:
+        extent = int(self.use(f"extent of {loop.var.name}", loop.extent)[0])
+        if not loop.carried and extent > 1 and self._at_once(loop):
+            self.env[loop.var] = np.arange(extent, dtype=np.int64), None
+            self.block(loop.body)
+            return
+        for group in loop.carried:
+            for var, value in zip(group.vars, self.use(f"loop {loop.var.name}", *group.inits)):
+                self.env[var] = value, None
+        for i in range(extent):
+            self.env[loop.var] = np.int64(i), None
+            self.block(loop.body)
+            updates = [update for group in loop.carried for update in group.updates]
+            carried = [var for group in loop.carried for var in group.vars]
+            for var, value in zip(carried, self.use(f"loop {loop.var.name}", *updates)):
+                self.env[var] = value, None
+        for group in loop.carried:
+            for result, var in zip(group.results, group.vars):
+                self.env[result] = self.env[var]
+
+    def _at_once(self, loop: Loop) -> bool:
+        if loop.role not in ("parallel", "vector", "threads"):
+            return False
+        if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
+            return False
+        written = stored(loop.body)
+        return not any(buffer.space == "local" for buffer in written | loaded(loop.body))
+
+    def _call(self, stmt: Call) -> None:
+        if stmt.symbol not in self.calls:
+            raise NotImplementedError(f"call of {stmt.symbol}: the interpreter was given no function of that name")
+        args = []
+        for arg in stmt.args:
+            if isinstance(arg, Address):
+                args.append((self.memory[arg.buffer], int(self.use(stmt.symbol, arg.offset)[0])))
+            else:
+                args.append(self.use(stmt.symbol, arg)[0])
+        result = self.calls[stmt.symbol](*args)
+        if stmt.result is not None:
+            self.env[stmt.result] = NP_DTYPE[stmt.result.dtype].type(result), None
+
+
+def interpret(
+    function: Function,
+    inputs: Sequence[np.ndarray],
+    calls: Mapping[str, Callable[..., Any]] | None = None,
+    host_calls: Sequence[Callable[..., Any]] = (),
+) -> list[np.ndarray]:
+    """The flat outputs of `function`; ValueError for inputs that do not fit, IndexError for an index out of bounds."""
+    return Interpreter(calls, host_calls).run(function, inputs)
+
+
+def evaluate_expr(expr: Expr, env: Mapping[Var, np.ndarray]) -> np.ndarray:
+    """The values of an expression without loads, given arrays for its variables: how math kernels are tested."""
+    interpreter = Interpreter()
+    interpreter.env = {var: (value, None) for var, value in env.items()}
+    with np.errstate(all="ignore"):
+        return interpreter.values((expr,))[0][0]

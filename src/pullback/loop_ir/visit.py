@@ -1,0 +1,255 @@
+"""Walking over loop IR: operands, statements, what is read and written. The one place that knows each node's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from .fold import make
+from .ir import (
+    Address,
+    Buffer,
+    Call,
+    Carried,
+    Expr,
+    HostCall,
+    If,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Read,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+
+
+def operands(expr: Expr) -> tuple[Expr, ...]:
+    """Direct subexpressions."""
+    if isinstance(expr, Op):
+        return expr.args
+    return (expr.index,) if isinstance(expr, Load) else ()
+
+
+def subexpressions(roots: Sequence[Expr]) -> list[Expr]:
+    """Every expression reachable from `roots`, once each, operands before users."""
+    seen: set[int] = set()
+    order: list[Expr] = []
+    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        expr, done = stack.pop()
+        if done:
+            order.append(expr)
+        elif id(expr) not in seen:
+            seen.add(id(expr))
+            stack.append((expr, True))
+            stack.extend((operand, False) for operand in reversed(operands(expr)))
+    return order
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions that stand directly in a statement (not in the statements inside it)."""
+    match stmt:
+        case Let():
+            return (stmt.value,)
+        case Store():
+            return (stmt.index, stmt.value)
+        case Loop():
+            exprs: list[Expr] = [stmt.extent]
+            for group in stmt.carried:
+                exprs += [*group.inits, *group.updates]
+            return tuple(exprs)
+        case While() | If():
+            return (stmt.cond,)
+        case Call():
+            return tuple(arg.offset if isinstance(arg, Address) else arg for arg in stmt.args)
+    return ()
+
+
+def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The statement lists inside a statement."""
+    match stmt:
+        case Loop():
+            return (stmt.body,)
+        case While():
+            return (stmt.body_cond, stmt.body)
+        case If():
+            return (stmt.then, stmt.orelse)
+    return ()
+
+
+def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """Every statement of `body`, outside in, in order."""
+    for stmt in body:
+        yield stmt
+        for block in blocks(stmt):
+            yield from statements(block)
+
+
+def bound(stmt: Stmt) -> tuple[Var, ...]:
+    """The variables that a statement itself binds, for itself or for what follows."""
+    match stmt:
+        case Let():
+            return (stmt.var,)
+        case Loop():
+            return (stmt.var, *(v for group in stmt.carried for v in (*group.vars, *group.results)))
+        case Call():
+            return () if stmt.result is None else (stmt.result,)
+    return ()
+
+
+def loads(stmt: Stmt) -> set[Buffer]:
+    """Buffers that a statement reads directly, calls included."""
+    found = {expr.buffer for expr in subexpressions(expressions(stmt)) if isinstance(expr, Load)}
+    return found | _passed(stmt)
+
+
+def stores(stmt: Stmt) -> set[Buffer]:
+    """Buffers that a statement may write directly, calls included."""
+    return {stmt.buffer} if isinstance(stmt, Store) else _passed(stmt)
+
+
+def _passed(stmt: Stmt) -> set[Buffer]:
+    match stmt:
+        case Call():
+            return {arg.buffer for arg in stmt.args if isinstance(arg, Address)}
+        case HostCall():
+            return set(stmt.buffers)
+    return set()
+
+
+def loaded(body: Sequence[Stmt]) -> set[Buffer]:
+    """Buffers that `body` may read anywhere inside."""
+    return set().union(*(loads(stmt) for stmt in statements(body)))
+
+
+def stored(body: Sequence[Stmt]) -> set[Buffer]:
+    """Buffers that `body` may write anywhere inside."""
+    return set().union(*(stores(stmt) for stmt in statements(body)))
+
+
+def free_vars(body: Sequence[Stmt]) -> list[Var]:
+    """Variables that `body` reads but does not bind, in the order of their first use."""
+    inside = {v for stmt in statements(body) for v in bound(stmt)}
+    found: dict[Var, None] = {}
+    for stmt in statements(body):
+        for expr in subexpressions(expressions(stmt)):
+            if isinstance(expr, Read) and expr.var not in inside:
+                found[expr.var] = None
+    return list(found)
+
+
+class Rewriter:
+    """Copies statements while replacing expressions and statements; unchanged parts are kept as the same objects.
+
+    Subclasses override `expr` (called on each expression after its operands were rewritten) and `stmt` (called on each
+    statement after what is inside it; returns the statements that take its place).
+    """
+
+    def __init__(self) -> None:
+        self._memo: dict[int, Expr] = {}
+        self._keep: list[Expr] = []  # ids in the memo stay valid only while their expressions live
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        return [stmt]
+
+    def rewrite(self, root: Expr) -> Expr:
+        """The rewritten expression."""
+        memo = self._memo
+        done = memo.get(id(root))
+        if done is not None:
+            return done
+        for expr in subexpressions((root,)):
+            if id(expr) in memo:
+                continue
+            self._keep.append(expr)
+            memo[id(expr)] = self.expr(rebuilt(expr, tuple(memo[id(x)] for x in operands(expr))))
+        return memo[id(root)]
+
+    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """The rewritten statements."""
+        result: list[Stmt] = []
+        for stmt in body:
+            result += self.stmt(self.inside(stmt))
+        return tuple(result)
+
+    def inside(self, stmt: Stmt) -> Stmt:
+        """`stmt` with its expressions and inner statements rewritten."""
+        r = self.rewrite
+        match stmt:
+            case Let():
+                return Let(stmt.var, r(stmt.value))
+            case Store():
+                return Store(stmt.buffer, r(stmt.index), r(stmt.value))
+            case Loop():
+                extent = r(stmt.extent)
+                inits = [tuple(map(r, group.inits)) for group in stmt.carried]
+                body = self.block(stmt.body)
+                carried = tuple(
+                    Carried(group.vars, init, tuple(map(r, group.updates)), group.results, group.combine)
+                    for group, init in zip(stmt.carried, inits)
+                )
+                return Loop(stmt.var, extent, stmt.role, body, carried, stmt.attrs)
+            case While():
+                body_cond = self.block(stmt.body_cond)
+                return While(body_cond, r(stmt.cond), self.block(stmt.body))
+            case If():
+                return If(r(stmt.cond), self.block(stmt.then), self.block(stmt.orelse))
+            case Call():
+                args = tuple(Address(a.buffer, r(a.offset)) if isinstance(a, Address) else r(a) for a in stmt.args)
+                return Call(stmt.symbol, args, stmt.result)
+        return stmt
+
+
+def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
+    """`expr` with other operands, folded; the same object if they are the same."""
+    if isinstance(expr, Op):
+        if all(new is old for new, old in zip(args, expr.args)):
+            return expr
+        return make(expr.name, args, expr.dtype, expr.attrs)
+    if isinstance(expr, Load):
+        return expr if args[0] is expr.index else Load(expr.buffer, args[0])
+    return expr
+
+
+class Substitute(Rewriter):
+    """Replaces readings of variables; variables bound inside are renamed afresh if `rename` is given."""
+
+    def __init__(self, values: dict[Var, Expr], rename: Callable[[Var], Var] | None = None) -> None:
+        super().__init__()
+        self.values = dict(values)
+        self.rename = rename
+
+    def expr(self, expr: Expr) -> Expr:
+        return self.values.get(expr.var, expr) if isinstance(expr, Read) else expr
+
+    def inside(self, stmt: Stmt) -> Stmt:
+        if self.rename is not None:
+            for var in bound(stmt):
+                self.values[var] = Read(self.rename(var))
+        stmt = super().inside(stmt)
+        if self.rename is None:
+            return stmt
+
+        def new(var: Var) -> Var:
+            read = self.values[var]
+            assert isinstance(read, Read)
+            return read.var
+
+        match stmt:
+            case Let():
+                return Let(new(stmt.var), stmt.value)
+            case Loop():
+                carried = tuple(
+                    replace(group, vars=tuple(map(new, group.vars)), results=tuple(map(new, group.results)))
+                    for group in stmt.carried
+                )
+                return Loop(new(stmt.var), stmt.extent, stmt.role, stmt.body, carried, stmt.attrs)
+            case Call():
+                return Call(stmt.symbol, stmt.args, None if stmt.result is None else new(stmt.result))
+        return stmt

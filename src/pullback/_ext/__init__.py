@@ -1,1 +1,11 @@
-from pullback._ext import _core
+"""The native runtime, with types: arrays, call cache of `jit`, programs, memory and threads.
+
+`_core` is the extension module itself; its interface is written down in `_core.pyi`.
+"""
+
+from pullback._ext import _core, _repr
+from pullback._ext._core import Array
+
+_core.set_hooks(repr=_repr.array_repr)
+
+__all__ = ["Array", "_core"]

@@ -1,0 +1,55 @@
+#include "trace_state.h"
+
+namespace pb {
+
+thread_local TraceState trace_state;
+PyObject* process_token = nullptr;
+
+namespace {
+
+// The object that stands for all tokens equal to `token` (borrowed, lives for ever), or null if it is not hashable.
+PyObject* intern(PyObject* token) {
+    static PyObject* table = PyDict_New();
+    return table ? PyDict_SetDefault(table, token, token) : nullptr;
+}
+
+PyObject* set_tracing(PyObject*, PyObject* value) {
+    int tracing = PyObject_IsTrue(value);
+    if (tracing < 0) return nullptr;
+    trace_state.tracing = tracing;
+    Py_RETURN_NONE;
+}
+
+PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(trace_state.tracing); }
+
+PyObject* set_process(PyObject*, PyObject* token) {
+    PyObject* interned = intern(token);
+    if (!interned) return nullptr;
+    process_token = interned;
+    Py_RETURN_NONE;
+}
+
+PyObject* set_thread(PyObject*, PyObject* token) {
+    PyObject* interned = token == Py_None ? nullptr : intern(token);
+    if (!interned && token != Py_None) return nullptr;
+    trace_state.thread_token = interned;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"set_tracing", set_tracing, METH_O,
+     "set_tracing(active)\n--\n\nSays whether the calling thread traces, so that calls of jitted functions must go through Python."},
+    {"is_tracing", is_tracing, METH_NOARGS, "is_tracing()\n--\n\nWhat the calling thread said last by `set_tracing`."},
+    {"set_trace_context_token", set_process, METH_O,
+     "set_trace_context_token(token)\n--\n\nSets the hashable object that stands for the process-wide configuration in the keys of "
+     "call caches."},
+    {"set_thread_context_token", set_thread, METH_O,
+     "set_thread_context_token(token)\n--\n\nThe same for what the calling thread overrides (context managers); None for nothing."},
+    {nullptr},
+};
+
+}  // namespace
+
+bool add_trace_state(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+
+}  // namespace pb

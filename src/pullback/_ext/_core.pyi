@@ -1,0 +1,192 @@
+"""Interface of the native runtime. The headers in ext/ state the contracts in full."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+# Of avals only the attributes shape, dtype and weak_type are read (and str_short() for messages).
+Aval = Any
+
+# ---- arrays (ext/array.h, operators.h, dlpack.h) --------------------------------------------------------------------
+
+class Array:
+    """An immutable n-dimensional array in memory: C-contiguous, aligned to 64 bytes. Made by the functions below only."""
+
+    aval: Final[Aval]
+    shape: Final[tuple[int, ...]]
+    dtype: Final[np.dtype]
+    ndim: Final[int]
+    size: Final[int]
+    nbytes: Final[int]
+    itemsize: Final[int]
+    weak_type: Final[bool]
+    committed: Final[bool]
+    _device: Final[Any]  # the device that the array is committed to, or None
+    @property
+    def device(self) -> Any: ...  # _device, or what the hook default_device() returns
+    @property
+    def sharding(self) -> Any: ...  # what the hook sharding(self) returns
+    def item(self, *args: Any) -> Any: ...
+    def tolist(self) -> Any: ...
+    def delete(self) -> None: ...
+    def is_deleted(self) -> bool: ...
+    def block_until_ready(self) -> Array: ...
+    def copy_to_host_async(self) -> None: ...
+    def is_ready(self) -> bool: ...
+    def addressable_data(self, index: int, /) -> Array: ...
+    def unsafe_buffer_pointer(self) -> int: ...
+    def on_device_size_in_bytes(self) -> int: ...
+    def __array__(self, dtype: Any = None, context: Any = None, copy: bool | None = None) -> np.ndarray: ...
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+    def __complex__(self) -> complex: ...
+    def __index__(self) -> int: ...
+    def __getattr__(self, name: str) -> Any: ...  # what set_array_attribute put on the type
+    # every operator calls the table given to set_operators
+
+def from_numpy(x: np.ndarray, aval: Aval, device: Any = None, copy: bool = False) -> Array:
+    """The contents of `x` (cast if the dtype differs; the shape must agree). Unless `copy`, memory is shared where it is
+    C-contiguous and aligned to 64 bytes; the caller then promises that nobody writes to it."""
+
+def zeros(aval: Aval, device: Any = None) -> Array: ...
+def writable(aval: Aval, device: Any = None) -> tuple[Array, np.ndarray]:
+    """A new Array with undefined contents, and a writable ndarray over its memory to fill it before anyone sees it."""
+
+def with_aval(x: Array, aval: Aval, device: Any = None) -> Array:
+    """The same memory under another aval of as many bytes (reshape, bitcast, weak type), committed to `device` or to none."""
+
+def from_dlpack(capsule: Any, copy: bool = False) -> Array: ...
+def set_operators(table: dict[str, Callable[..., Any] | None]) -> None:
+    """Names: add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul rmatmul
+    and rand or ror xor rxor lshift rlshift rshift rrshift lt le eq ne gt ge neg pos abs invert getitem iter contains.
+    'radd' is called as radd(array, other) for other + array. NotImplemented may be returned."""
+
+def set_array_attribute(name: str, value: Any) -> None:
+    """Puts a function (as method), property or other descriptor on the type Array."""
+
+def set_hooks(
+    *,
+    make_aval: Callable[[tuple[int, ...], np.dtype, bool], Aval] | None = ...,
+    repr: Callable[[np.ndarray, bool], str] | None = ...,  # set by pullback._ext
+    reconstruct: Callable[[np.ndarray, bool], Array] | None = ...,  # unpickles; a module-level function
+    default_device: Callable[[], Any] | None = ...,
+    sharding: Callable[[Array], Any] | None = ...,
+    leaf: Callable[[Any], tuple[Hashable, Array] | None] | None = ...,
+    asarray: Callable[[Any], Array] | None = ...,
+    tracer: type | None = ...,
+) -> None:
+    """Hands Python functions to the extension.
+
+    `leaf(x)` is asked about arguments of jitted functions that C does not know: it returns (key, Array) for what is an array
+    in disguise (a PRNG key array: key = its dtype), or None to go through `miss`. `asarray(x)` converts a NumPy or Python value
+    that C cannot convert exactly as the program wants it. Instances of `tracer` always go through `miss`."""
+
+# ---- what calls depend on beside their arguments (ext/trace_state.h) -------------------------------------------------
+
+def set_tracing(active: bool) -> None: ...
+def is_tracing() -> bool: ...
+def set_trace_context_token(token: Hashable) -> None:
+    """The process-wide configuration; part of the key of every call cache. Equal tokens mean the same configuration."""
+
+def set_thread_context_token(token: Hashable | None) -> None:
+    """What the calling thread overrides; also part of the key."""
+
+# ---- memory and threads (ext/allocator.h, thread_pool.h) -------------------------------------------------------------
+
+def memory_stats() -> dict[str, int]: ...
+def trim_memory(keep: int = 0) -> None: ...
+def set_memory_cache_limit(bytes: int) -> None: ...
+def set_num_threads(n: int) -> None:
+    """How many threads a parallel loop uses, the caller included. ValueError if n < 1."""
+
+def num_threads() -> int: ...
+def symbol_addresses() -> dict[str, int]:
+    """C functions for generated code:
+    void pb_parallel_for(void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx, int64_t n, int64_t grain)
+    int  pb_interrupt_pending(void)                         nonzero: return 2 from the program soon
+    int  pb_host_call(void *record, void **buffers)         nonzero: return that from the program at once
+    int  pb_host_call_index(int64_t index, void **buffers)  callable number `index` of the running Executable
+    """
+
+# ---- programs (ext/executable.h) -------------------------------------------------------------------------------------
+
+def register_host_call(function: Callable[[tuple[int, ...]], Any], count: int) -> int:
+    """A record for pb_host_call; `function` gets a tuple of the `count` addresses. Kept until release_host_call(record)."""
+
+def release_host_call(record: int) -> None: ...
+
+class Executable:
+    """A native program: int f(void **inputs, void **outputs, void *arena), returning 0 if all went well."""
+
+    def __init__(
+        self,
+        address: int,
+        in_avals: Sequence[Aval],
+        out_avals: Sequence[Aval],
+        arena_bytes: int = 0,
+        keepalive: Any = None,
+        constants: Sequence[Array] = (),
+        *,
+        host_calls: Sequence[tuple[Callable[[tuple[int, ...]], Any], int]] = (),  # (function, number of buffers)
+        forward: Sequence[int] | None = None,  # per output: input (constants after inputs) that it plainly is, or -1
+        alias: Sequence[int] | None = None,  # per output: donated input whose memory it may take over, or -1
+        donate: Sequence[int] = (),  # inputs that are deleted by a call
+        release_gil: bool = False,
+        interruptible: bool = False,  # the program asks pb_interrupt_pending
+        input_alignment: int = 64,  # what is asked of NumPy arguments' memory; arrays always have 64
+        name: str = "",
+    ) -> None:
+        """An aliased output gets the address of its input if that memory is not shared with anyone, else memory of its own: the
+        program must be right either way. Forwarded outputs have a null address in `outputs`."""
+    def call(self, inputs: Sequence[Array]) -> list[Array]: ...
+    __call__ = call
+    in_avals: Final[tuple[Aval, ...]]
+    out_avals: Final[tuple[Aval, ...]]
+    constants: Final[tuple[Array, ...]]
+    keepalive: Final[Any]
+    address: Final[int]
+    arena_bytes: Final[int]
+    name: Final[str]
+
+# ---- the call cache of jit (ext/call_cache.h) ------------------------------------------------------------------------
+
+class CacheEntry:
+    """What to do on a hit: pick the kept leaves, run, put the outputs together.
+
+    `run` is an Executable, or any callable list[Array] -> sequence of outputs. `kept` numbers the leaves, in the order of flattening
+    (positional arguments without the static ones, then keyword arguments sorted by name), that are passed on; None: all.
+    `out_tree` is the PyTreeDef of the result (of _core.pytree)."""
+
+    def __init__(self, run: Executable | Callable[[list[Array]], Sequence[Any]], out_tree: Any, kept: Sequence[int] | None = None) -> None: ...
+    run: Final[Any]
+    out_tree: Final[Any]
+    kept: Final[tuple[int, ...] | None]
+
+class JitFunction:
+    """A callable that remembers, by the types of its arguments, which program to run.
+
+    miss(args, kwargs) -> (result, CacheEntry | None) is called for arguments that are new or that need Python (tracers, an active
+    trace, unknown types). An entry is kept for the key of the arguments. `result` is returned as it is."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        miss: Callable[[tuple, dict], tuple[Any, CacheEntry | None]],
+        static_argnums: Sequence[int] = (),  # not negative
+        static_argnames: Sequence[str] = (),
+        maxsize: int = 4096,
+    ) -> None: ...
+    __wrapped__: Callable[..., Any]
+    __dict__: dict[str, Any]
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, instance: Any, owner: Any = None) -> Any: ...
+    def cache_size(self) -> int: ...
+    def clear(self) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+pytree: Any  # ext/pytree.h

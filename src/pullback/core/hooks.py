@@ -12,33 +12,28 @@ from typing import Any, Callable
 from pullback._ext import _core
 
 
-class _Missing:
-    def __init__(self, name: str, layer: str):
-        self.name, self.layer = name, layer
-
-    def __call__(self, *args, **kwargs):
-        raise RuntimeError(f"core.hooks.{self.name} is not filled; import pullback.{self.layer} first")
-
-
 class Hooks:
-    """The functions that higher layers hand to core."""
+    """The functions that higher layers hand to core; signatures are those of the lax functions of the same names, but:
 
-    # runtime: evaluate(primitive, args, params) -> result(s), on concrete values
-    evaluate: Callable[..., Any] = _Missing("evaluate", "runtime")
-    # runtime: asarray(x, dtype=None, weak_type=None, device=None) -> Array
-    asarray: Callable[..., Any] = _Missing("asarray", "runtime")
-    # runtime: run(closed_jaxpr, args) -> results of the compiled program
-    run: Callable[..., Any] = _Missing("run", "runtime")
-    # lax: zeros(aval), add(x, y), broadcast(x, size, axis), moveaxis(x, src, dst), convert(x, dtype, weak_type),
-    #      select(pred, on_true, on_false), sum(x, axes), barrier(list of arrays) -> list (results not merged with others)
-    zeros: Callable[..., Any] = _Missing("zeros", "lax")
-    add: Callable[..., Any] = _Missing("add", "lax")
-    broadcast: Callable[..., Any] = _Missing("broadcast", "lax")
-    moveaxis: Callable[..., Any] = _Missing("moveaxis", "lax")
-    convert: Callable[..., Any] = _Missing("convert", "lax")
-    select: Callable[..., Any] = _Missing("select", "lax")
-    sum: Callable[..., Any] = _Missing("sum", "lax")
-    barrier: Callable[..., Any] = _Missing("barrier", "lax")
+    evaluate(primitive, args, params)     run a primitive on concrete values (runtime)
+    run(closed_jaxpr, args)               results of the compiled program (runtime)
+    asarray(x, dtype=None, weak_type=None, device=None) -> Array (runtime)
+    zeros(aval); broadcast(x, size, axis): insert an axis; moveaxis(x, source, destination); convert(x, dtype, weak_type)
+    select(pred, on_true, on_false): pred may have fewer (leading) axes;  select_n(index, *cases): so may index
+    sum(x, axes); reduce_or(x): over all axes; barrier(list of arrays): copies that are not merged with others
+    stack(arrays): along a new axis 0;  interleave(x, y, axis): x0 y0 x1 y1 ..., x may have one element more
+    less, not_equal, clamp, add, reshape, rev, slice_in_dim, concatenate: of lax;  vmap: of api
+    """
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise RuntimeError(f"core.hooks.{name} is not filled; import pullback first")
+
+    def fill(self, **functions: Callable[..., Any]) -> None:
+        """Set functions, as the layer that owns them is imported."""
+        for name, function in functions.items():
+            setattr(self, name, function)
 
 
 hooks = Hooks()

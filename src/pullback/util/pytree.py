@@ -1,0 +1,504 @@
+"""Pytrees: nested containers of leaves. The Python face of the C++ core, and what the rest of the package imports.
+
+A *pytree* is a leaf or a container (None, tuple, list, dict, named tuple, OrderedDict, defaultdict, registered class) of
+pytrees. Its *structure* is a `PyTreeDef`. Dicts are taken in the order of their sorted keys; None has no leaves.
+Messages about trees that do not match are in `util/_pytree_errors.py`.
+"""
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from pullback._ext import _core
+
+_native = _core.pytree
+
+PyTreeDef = _native.PyTreeDef
+DictKey = _native.DictKey
+SequenceKey = _native.SequenceKey
+GetAttrKey = _native.GetAttrKey
+FlattenedIndexKey = _native.FlattenedIndexKey
+
+Leaf = Any
+T = TypeVar("T")
+Typ = TypeVar("Typ", bound=type[Any])
+H = TypeVar("H", bound=Hashable)
+KeyEntry = TypeVar("KeyEntry", bound=Hashable)
+KeyPath = tuple[KeyEntry, ...]
+KeyLeafPair = tuple[KeyEntry, Any]
+
+
+class Unspecified:
+    """The type of the default of an argument for which None is a value like any other."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<unspecified>"
+
+
+_unspecified = Unspecified()
+
+
+# ---- flattening and rebuilding
+
+
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Leaf], PyTreeDef]:
+    """The leaves of a tree, in order, and its structure; `is_leaf(subtree)` may declare any subtree a leaf.
+
+    ValueError if the keys of a dict cannot be sorted; RecursionError if the tree is too deep or contains itself.
+    """
+    return _native.flatten(tree, is_leaf, False)
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
+    """The tree with the given structure and leaves: the inverse of `tree_flatten`.
+
+    ValueError if the number of leaves is not `treedef.num_leaves`.
+    """
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
+    """The leaves of a tree, in order."""
+    return _native.leaves(tree, is_leaf)
+
+
+def tree_structure(tree: Any, is_leaf: None | Callable[[Any], bool] = None) -> PyTreeDef:
+    """The structure of a tree."""
+    return _native.structure(tree, is_leaf)
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether every element of the iterable is a leaf."""
+    return _native.all_leaves(iterable, is_leaf)
+
+
+def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
+    """The tree with the given structure whose leaves are in `xs`, nested iterables of the same shape.
+
+    ValueError if the numbers of children differ somewhere.
+    """
+    return treedef.from_iterable_tree(xs)
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of the tuple of trees that have the given structures."""
+    return _native.treedef_tuple(treedefs)
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures of the children of the root."""
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether the structure is a single node: a leaf, or a container without children."""
+    return treedef.num_nodes == 1
+
+
+# ---- mapping and reducing
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """The tree of `f(leaf, *rest_leaves)`; `tree` must be a prefix of every tree of `rest`, whose subtrees `f` receives.
+
+    ValueError, naming the key path, if it is not.
+    """
+    return _native.tree_map(f, tree, rest, is_leaf, _explain_tree_map)
+
+
+def tree_reduce(
+    function: Callable[[T, Any], T],
+    tree: Any,
+    initializer: T | Unspecified = _unspecified,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> T:
+    """`function` folded over the leaves from the left; TypeError if there are no leaves and no `initializer`."""
+    if initializer is _unspecified:
+        return functools.reduce(function, tree_leaves(tree, is_leaf))
+    return functools.reduce(function, tree_leaves(tree, is_leaf), initializer)
+
+
+def tree_reduce_associative(
+    operation: Callable[[T, T], T],
+    tree: Any,
+    *,
+    identity: T | Unspecified = _unspecified,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> T:
+    """An associative operation over the leaves, combined pairwise in halves: depth log2(leaves).
+
+    `identity` is the result where there are no leaves; TypeError if it is needed but not given.
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if not leaves:
+        if isinstance(identity, Unspecified):
+            raise TypeError("tree_reduce_associative: the tree has no leaves; must specify identity for that case")
+        return identity
+
+    def combine(low: int, high: int) -> T:
+        if high - low == 1:
+            return leaves[low]
+        middle = (low + high) // 2
+        return operation(combine(low, middle), combine(middle, high))
+
+    return combine(0, len(leaves))
+
+
+def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether all leaves are true (as by `all`)."""
+    return all(tree_leaves(tree, is_leaf))
+
+
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+    """Turns a tree of structure outer(inner(leaf)) into one of structure inner(outer(leaf)).
+
+    `inner_treedef=None` takes the structure of the first subtree. TypeError if the number of leaves does not fit.
+    """
+    leaves, treedef = tree_flatten(pytree_to_transpose)
+    if inner_treedef is None:
+        subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
+        if not subtrees:
+            raise ValueError("tree_transpose: outer_treedef has no leaves, so inner_treedef cannot be inferred; pass it")
+        inner_treedef = tree_structure(subtrees[0])
+    inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
+    if len(leaves) != inner_size * outer_size:
+        expected = outer_treedef.compose(inner_treedef)
+        raise TypeError(f"tree_transpose: Mismatch\n  {treedef}\n != \n  {expected}")
+    columns = (leaves[i::inner_size] for i in range(inner_size))
+    return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
+
+
+# ---- key paths
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """The (key path, leaf) pairs of a tree and its structure; `is_leaf_takes_path`: called as `is_leaf(path, subtree)`."""
+    return _native.flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """The (key path, leaf) pairs of a tree, in order."""
+    return _native.flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """Like `tree_map`, with `f(key_path, leaf, *rest_leaves)`."""
+    pairs, treedef = _native.flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = []
+    for other in rest:
+        try:
+            columns.append(treedef.flatten_up_to(other))
+        except ValueError as error:
+            from pullback.util._pytree_errors import explain_mismatch
+
+            predicate = None if is_leaf_takes_path else is_leaf
+            raise explain_mismatch("tree_map_with_path tree", tree, other, predicate) or error from None
+    paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
+    return treedef.unflatten([f(*arguments) for arguments in zip(paths, leaves, *columns)])
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A key path as text, `[0]['a'].b`; `simple` prints bare keys, to be joined by a `separator`: `0/a/b`."""
+    return separator.join([_simple_key(key) if simple else str(key) for key in keys])
+
+
+def _simple_key(key: Any) -> str:
+    match key:
+        case DictKey(value) | SequenceKey(value) | GetAttrKey(value) | FlattenedIndexKey(value):
+            return str(value)
+    return str(key)
+
+
+# ---- prefixes
+
+
+def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """Each leaf of `prefix_tree` as often as the subtree of `full_tree` in its place has leaves, as a flat list.
+
+    `is_leaf` applies to the prefix only. ValueError, naming the key path, if it is not a prefix.
+    """
+    leaves, treedef = _native.flatten(prefix_tree, is_leaf, False)
+    result = _native.broadcast(leaves, treedef, _native.structure(full_tree, None))
+    if result is not None:
+        return result
+    from pullback.util._pytree_errors import explain_mismatch
+
+    error = explain_mismatch("broadcast_prefix prefix_tree", prefix_tree, full_tree, is_leaf)
+    raise error or ValueError(f"broadcast_prefix: {treedef} is not a prefix of {tree_structure(full_tree)}")
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """A tree shaped like `full_tree`, with each leaf of `prefix_tree` repeated over the subtree in its place."""
+    return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def broadcast_flattened_prefix(prefix_leaves: list[Any], prefix_treedef: PyTreeDef, treedef: PyTreeDef) -> list[Any] | None:
+    """Like `broadcast_prefix`, for trees that are flattened already; None if the first is not a prefix of the second."""
+    return _native.broadcast(prefix_leaves, prefix_treedef, treedef)
+
+
+def flatten_axes(
+    name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
+) -> list[Any]:
+    """One entry of `axis_tree` (whose Nones are leaves) for each leaf of `treedef`, of which it must be a prefix.
+
+    `name` names the argument in the ValueError otherwise raised; `tupled_args` adds to it that the arguments form a
+    tuple. `kws` says that `treedef` is that of (args, kwargs); both are matched in the same way.
+    """
+    leaves, axis_treedef = _native.flatten(axis_tree, None, True)
+    result = _native.broadcast(leaves, axis_treedef, treedef)
+    if result is not None:
+        return result
+    from pullback.util._pytree_errors import flatten_axes_error
+
+    raise flatten_axes_error(name, treedef, axis_tree, tupled_args)
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Callable[[str], ValueError]]:
+    """Where and why `prefix_tree` is no prefix of `full_tree`: functions from the name of the prefix to the error."""
+    from pullback.util._pytree_errors import find_prefix_errors
+
+    return list(find_prefix_errors((), prefix_tree, full_tree, is_leaf))
+
+
+def equality_errors(
+    tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Iterable[tuple[KeyPath, str, str, str]]:
+    """The places where two structures differ: (key path, what the first has, what the second has, why they differ)."""
+    from pullback.util._pytree_errors import find_equality_errors
+
+    return find_equality_errors((), tree1, tree2, is_leaf)
+
+
+def _explain_tree_map(tree: Any, other: Any, is_leaf: Callable[[Any], bool] | None) -> None:
+    from pullback.util._pytree_errors import explain_mismatch
+
+    error = explain_mismatch("tree_map tree", tree, other, is_leaf)
+    if error is not None:
+        raise error
+
+
+# ---- one level
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+    """The children of a node and its metadata; ValueError for a leaf."""
+    level = _native.one_level(tree, False)
+    if level is None:
+        raise ValueError(f"can't tree-flatten type: {type(tree)}")
+    return level
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[KeyLeafPair], Hashable]:
+    """The (key, child) pairs of a node and its metadata; ValueError for a leaf."""
+    level = _native.one_level(tree, True)
+    if level is None:
+        raise ValueError(f"can't tree-flatten type: {type(tree)}")
+    return level
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether objects of exactly this type are nodes rather than leaves."""
+    return _native.is_node(typ)
+
+
+# ---- registration
+
+
+def register_pytree_node(
+    nodetype: type[T],
+    flatten_func: Callable[[T], tuple[Iterable[Any], Hashable]],
+    unflatten_func: Callable[[Any, Any], T],
+    flatten_with_keys_func: Callable[[T], tuple[Iterable[KeyLeafPair], Hashable]] | None = None,
+) -> None:
+    """Makes `nodetype` (not its subclasses) a node type.
+
+    `flatten_func(node) -> (children, aux)`, `unflatten_func(aux, children) -> node`; `flatten_with_keys_func(node) ->
+    ((key, child) pairs, aux)` names the children in key paths. ValueError if the type is a node type already.
+    """
+    _native.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+
+
+def register_pytree_with_keys(
+    nodetype: type[T],
+    flatten_with_keys: Callable[[T], tuple[Iterable[KeyLeafPair], Hashable]],
+    unflatten_func: Callable[[Any, Iterable[Any]], T],
+    flatten_func: None | Callable[[T], tuple[Iterable[Any], Hashable]] = None,
+):
+    """Like `register_pytree_node`, from the function with keys; `flatten_func` may be given for speed."""
+    if flatten_func is None:
+
+        def flatten_func(tree: T) -> tuple[Iterable[Any], Hashable]:
+            pairs, aux = flatten_with_keys(tree)
+            return [child for _, child in pairs], aux
+
+    register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_node_class(cls: Typ) -> Typ:
+    """Class decorator: a node type by its methods `tree_flatten(self)` and classmethod `tree_unflatten(cls, aux, children)`."""
+    # Looked up at call time on the class: a subclass may be registered with overriding methods.
+    register_pytree_node(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys_class(cls: Typ) -> Typ:
+    """Class decorator: as `register_pytree_node_class`, with `tree_flatten_with_keys` (and, if defined, `tree_flatten`)."""
+    flatten = (lambda node: node.tree_flatten()) if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(), cls.tree_unflatten, flatten)
+    return cls
+
+
+def register_dataclass(
+    nodetype: Typ,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Typ:
+    """Makes a dataclass a node type: `data_fields` are children, `meta_fields` are part of the structure.
+
+    Without them, fields with `metadata={"static": True}` are meta fields and all others data fields. Returns the class.
+    TypeError if only one is given, or none for a class that is no dataclass; ValueError if together with `drop_fields`
+    they are not exactly the dataclass's fields that its `__init__` takes.
+    """
+    is_dataclass = dataclasses.is_dataclass(nodetype)
+    if data_fields is None or meta_fields is None:
+        if (data_fields is None) != (meta_fields is None):
+            raise TypeError(
+                "register_dataclass: data_fields and meta_fields must both be specified when either is specified. "
+                f"Got {data_fields=} {meta_fields=}."
+            )
+        if not is_dataclass:
+            raise TypeError(
+                "register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. "
+                f"Got {nodetype=}."
+            )
+        fields = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
+        meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
+        data_fields = [field.name for field in fields if not field.metadata.get("static", False)]
+    data_fields, meta_fields = tuple(data_fields), tuple(meta_fields)
+    given = {*data_fields, *meta_fields}
+    if overlap := set(data_fields) & set(meta_fields):
+        raise ValueError(f"register_dataclass: data_fields and meta_fields must not overlap. Overlapping fields: {overlap}.")
+    if is_dataclass:
+        required = {field.name for field in dataclasses.fields(nodetype) if field.init} - set(drop_fields)
+        rule = "register_dataclass: data_fields and meta_fields must include all dataclass fields with init=True and only them."
+        if unexpected := given - required:
+            raise ValueError(f"{rule} Unexpected fields: {unexpected}.")
+        if missing := required - given:
+            raise ValueError(f"{rule} Missing fields: {missing}. Add them to drop_fields to suppress this error.")
+    _native.register_dataclass_node(nodetype, data_fields, meta_fields)
+    return nodetype
+
+
+def register_static(cls: type[H]) -> type[H]:
+    """Makes a hashable class a node type without children: its objects are part of the structure."""
+    register_pytree_with_keys(cls, lambda node: ((), node), lambda aux, _: aux, lambda node: ((), node))
+    return cls
+
+
+def static(**kwargs: Any) -> Any:
+    """`dataclasses.field(**kwargs)` whose metadata marks it as a meta field for `register_dataclass`."""
+    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    return dataclasses.field(metadata=metadata, **kwargs)
+
+
+class PyTreeRegistry:
+    """The registry of node types as an object; there is one, `default_registry`."""
+
+    __slots__ = ()
+
+    def flatten(self, tree: Any, leaf_predicate: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+        """As `tree_flatten`."""
+        return _native.flatten(tree, leaf_predicate, False)
+
+    def flatten_with_path(
+        self, tree: Any, leaf_predicate: Callable[[Any, Any], bool] | None = None
+    ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+        """As `tree_flatten_with_path`; the predicate is called with the key path and the subtree."""
+        return _native.flatten_with_path(tree, leaf_predicate, True)
+
+    def flatten_one_level(self, tree: Any) -> tuple[Iterable[Any], Any] | None:
+        """The children and metadata of a node; None for a leaf."""
+        return _native.one_level(tree, False)
+
+    def flatten_one_level_with_keys(self, tree: Any) -> tuple[Iterable[KeyLeafPair], Any] | None:
+        """The (key, child) pairs and metadata of a node; None for a leaf."""
+        return _native.one_level(tree, True)
+
+    def is_node(self, type: type) -> bool:
+        """As `is_tree_node`."""
+        return _native.is_node(type)
+
+    def register_node(
+        self, type: type, to_iterable: Callable, from_iterable: Callable, to_iterable_with_keys: Callable | None = None
+    ) -> None:
+        """As `register_pytree_node`."""
+        _native.register_node(type, to_iterable, from_iterable, to_iterable_with_keys)
+
+    def register_dataclass_node(self, type: type, data_fields: Sequence[str], meta_fields: Sequence[str], /) -> Any:
+        """As `register_dataclass`, without its checks."""
+        return _native.register_dataclass_node(type, data_fields, meta_fields)
+
+    def __reduce__(self) -> str:
+        return "default_registry"
+
+
+default_registry = PyTreeRegistry()
+
+
+# ---- Partial
+
+
+class _OpaqueCallable:
+    """A functools.partial hidden from the constructor of another one, which would merge the two and lose the inner
+    arguments' place in the structure. Hashable and comparable as what it holds."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _OpaqueCallable and self.function == other.function
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+
+class Partial(functools.partial):
+    """A functools.partial that is a pytree: its arguments are children, its function is part of the structure."""
+
+    def __new__(klass, func, *args, **kw):
+        if isinstance(func, functools.partial):
+            func = _OpaqueCallable(func)
+        return super().__new__(klass, func, *args, **kw)
+
+
+register_pytree_node(
+    Partial,
+    lambda partial: ((partial.args, partial.keywords), partial.func),
+    lambda func, children: Partial(func, *children[0], **children[1]),
+)

@@ -1,0 +1,46 @@
+"""Math functions as expressions of basic ops of the loop IR.
+
+`expand(op, b)` is what the pass expand_math calls for every op; the table below it is the list of what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...loop_ir.ir import Expr, Op
+from . import exponential, hyperbolic, logarithm, trigonometric
+
+if TYPE_CHECKING:
+    from ...loop_ir.build import Builder
+
+REAL: dict[str, Callable[..., Expr]] = {
+    "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expm1": exponential.expm1,
+    "logistic": exponential.logistic,
+    "log": logarithm.log,
+    "log1p": logarithm.log1p,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "tanh": hyperbolic.tanh,
+    "sinh": hyperbolic.sinh,
+    "cosh": hyperbolic.cosh,
+}
+
+
+def expand(op: Op, b: Builder) -> Expr | None:
+    """The expression of basic ops that computes `op`, or None if the op is not a math function we expand.
+
+    f32 and f64 directly; f16 and bf16 through f32, rounded once at the end.
+    """
+    function = REAL.get(op.name)
+    dtype = op.args[0].dtype
+    if function is None:
+        return None
+    attrs = dict(op.attrs)
+    if dtype in ("f32", "f64"):
+        return function(b, *op.args, **attrs)
+    if dtype in ("f16", "bf16"):
+        return b.convert(function(b, *(b.convert(arg, "f32") for arg in op.args), **attrs), dtype)
+    return None

@@ -1,0 +1,1 @@
+"""Polynomial coefficients by subject, written by tools/minimax.py."""

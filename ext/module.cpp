@@ -7,6 +7,11 @@
 #include "allocator.h"
 #include "array.h"
 #include "dlpack.h"
+#include "executable.h"
+#include "host_call.h"
+#include "pytree.h"
+#include "thread_pool.h"
+#include "pytree.h"
 #include "trace_state.h"
 
 namespace nb = nanobind;
@@ -30,6 +35,21 @@ nb::dict memory_stats() {
     return d;
 }
 
+void set_num_threads(int n) {
+    if (n < 1) throw nb::value_error("set_num_threads: n must be at least 1");
+    pb::set_num_threads(n);
+}
+
+nb::dict symbol_addresses() {
+    nb::dict d;
+    auto add = [&](const char* name, auto* function) { d[name] = reinterpret_cast<uintptr_t>(function); };
+    add("pb_parallel_for", pb_parallel_for);
+    add("pb_interrupt_pending", pb_interrupt_pending);
+    add("pb_host_call", pb_host_call);
+    add("pb_host_call_index", pb_host_call_index);
+    return d;
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -39,6 +59,11 @@ NB_MODULE(_core, m) {
     check(pb::add_array_type(m.ptr()));
     check(pb::add_dlpack(m.ptr()));
     check(pb::add_trace_state(m.ptr()));
+    check(pb::add_host_calls(m.ptr()));
+    check(pb::add_executable_type(m.ptr()));
+    bind_pytree(m);
+
+    bind_pytree(m);
 
     m.def("memory_stats", memory_stats,
           "Bytes in use and cached by the allocator of array data, its limit, and how many blocks it gave out and reused.");
@@ -46,4 +71,8 @@ NB_MODULE(_core, m) {
           "Gives cached memory back to the system until at most `keep` bytes are cached.");
     m.def("set_memory_cache_limit", [](size_t bytes) { pb::set_cache_limit(bytes); }, nb::arg("bytes"),
           "Sets how many bytes of freed memory may be kept for reuse.");
+
+    m.def("num_threads", pb::num_threads, "How many threads a parallel loop uses, the caller included.");
+    m.def("set_num_threads", set_num_threads, nb::arg("n"), "Sets how many threads a parallel loop uses; ValueError if n < 1.");
+    m.def("symbol_addresses", symbol_addresses, "The addresses of the C functions that generated code may call, by name.");
 }

@@ -1,0 +1,399 @@
+#include "executable.h"
+
+#include <structmember.h>
+
+
+
+#include <cstddef>
+#include <cstring>
+
+#include "allocator.h"
+#include "ref.h"
+#include "small_vector.h"
+
+namespace pb {
+
+PyTypeObject* executable_type = nullptr;
+
+namespace {
+
+// Whether input `index` may be overwritten: it is donated, an array of its own memory, and passed only once.
+bool may_take_over(const Program& p, int64_t index, const AvalInfo* out, Array* const* arrays) {
+    Array* a = arrays[index];
+    if (!a || !is_exclusive(a) || a->info->nbytes != out->nbytes || out->nbytes == 0) return false;
+    for (size_t i = 0; i < p.in.size(); ++i)
+        if (int64_t(i) != index && arrays[i] == a) return false;
+    for (Array* constant : p.constants)
+        if (constant == a) return false;
+    return true;
+}
+
+struct Run {
+    const Program& p;
+    Array* const* arrays;
+    PyObject** outputs;
+    size_t made = 0;    // outputs that exist
+    size_t pinned = 0;  // inputs that are pinned
+    void* arena = nullptr;
+
+    ~Run() {
+        if (arena) deallocate(arena, p.arena_bytes);
+        for (size_t i = 0; i < pinned; ++i)
+            if (arrays[i]) unpin(arrays[i]);
+    }
+    bool fail() {
+        while (made) Py_DECREF(outputs[--made]);
+        return false;
+    }
+    void delete_donated() {
+        for (int64_t i : p.donate)
+            if (Array* a = arrays[i]; a && !a->deleted) delete_data(a);
+    }
+};
+
+Array* make_output(const Program& p, size_t o, Array* const* arrays, void* const* data) {
+    AvalInfo* info = retain_info(p.out[o]);
+    int64_t from = p.forward[o];
+    if (from < 0) return new_array(info);
+    size_t n = p.in.size();
+    Array* source = size_t(from) < n ? arrays[from] : p.constants[size_t(from) - n];
+    if (source) return new_array_sharing(info, source);
+    Array* copy = new_array(info);
+    if (copy && info->nbytes) memcpy(copy->data, data[from], size_t(info->nbytes));
+    return copy;
+}
+
+}  // namespace
+
+bool execute(Executable* executable, Array* const* arrays, void* const* data, PyObject** outputs) {
+    const Program& p = *executable->program;
+    Ref keep = Ref::borrow(reinterpret_cast<PyObject*>(executable));
+    size_t n_in = p.in.size(), n_out = p.out.size();
+    SmallVector<void*, 48> pointers(n_in + p.constants.size() + n_out);
+    void** in = pointers.data();
+    void** out = in + n_in + p.constants.size();
+    Run run{p, arrays, outputs};
+    if (n_in) memcpy(in, data, n_in * sizeof(void*));
+    for (size_t i = 0; i < n_in; ++i)
+        if (arrays[i] && !check_not_deleted(arrays[i])) return false;
+    for (size_t k = 0; k < p.constants.size(); ++k) {
+        if (!check_not_deleted(p.constants[k])) return false;
+        in[n_in + k] = p.constants[k]->data;
+    }
+    if (p.arena_bytes) {
+        run.arena = allocate(p.arena_bytes);
+        if (!run.arena) {
+            PyErr_Format(PyExc_MemoryError, "out of memory: program '%U' needs %zu bytes of scratch memory", executable->name,
+                         p.arena_bytes);
+            return false;
+        }
+    }
+    for (size_t o = 0; o < n_out; ++o) {
+        Array* result = nullptr;
+        int64_t from = p.alias[o];
+        if (from >= 0 && may_take_over(p, from, p.out[o], arrays)) {
+            Array* donor = arrays[from];
+            result = new_array_over(retain_info(p.out[o]), donor->data, nullptr);
+            if (result) {  // the array has ceased to be the owner; its own reference to the memory must go
+                donor->data = nullptr;
+                donor->deleted = true;
+            }
+        } else {
+            result = make_output(p, o, arrays, data);
+        }
+        if (!result) return run.fail();
+        outputs[o] = reinterpret_cast<PyObject*>(result);
+        run.made = o + 1;
+        out[o] = p.forward[o] < 0 ? result->data : nullptr;
+    }
+    int code;
+    if (p.release_gil) {
+        for (size_t i = 0; i < n_in; ++i)
+            if (arrays[i]) pin(arrays[i]);
+        run.pinned = n_in;
+    }
+    Frame frame(&p.host_calls, p.interruptible);
+    if (p.release_gil) {
+        PyThreadState* state = PyEval_SaveThread();
+        code = p.function(in, out, run.arena);
+        PyEval_RestoreThread(state);
+    } else {
+        code = p.function(in, out, run.arena);
+    }
+    run.delete_donated();
+    if (code == 0) return true;
+    frame.raise(code, PyUnicode_AsUTF8(executable->name));
+    return run.fail();
+}
+
+// ---- the Python type ------------------------------------------------------------------------------------------------
+
+namespace {
+
+Executable* as_executable(PyObject* object) { return reinterpret_cast<Executable*>(object); }
+
+bool read_avals(PyObject* avals, std::vector<AvalInfo*>& out) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(avals); ++i) {
+        AvalInfo* info = aval_info(PyTuple_GET_ITEM(avals, i));
+        if (!info) return false;
+        out.push_back(info);
+    }
+    return true;
+}
+
+// Reads a sequence of integers in [low, high).
+bool read_indices(PyObject* object, const char* argument, int64_t low, int64_t high, std::vector<int64_t>& out) {
+    Ref sequence = Ref::steal(PySequence_Tuple(object));
+    if (!sequence) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i) {
+        int64_t value = PyLong_AsLongLong(PyTuple_GET_ITEM(sequence.get(), i));
+        if (value == -1 && PyErr_Occurred()) return false;
+        if (value < low || value >= high) {
+            PyErr_Format(PyExc_ValueError, "Executable: %s[%zd] is %lld; expected %lld to %lld", argument, i, (long long)value,
+                         (long long)low, (long long)high - 1);
+            return false;
+        }
+        out.push_back(value);
+    }
+    return true;
+}
+
+bool read_per_output(PyObject* object, const char* argument, int64_t high, size_t outputs, std::vector<int64_t>& out) {
+    if (object == Py_None) {
+        out.assign(outputs, -1);
+        return true;
+    }
+    if (!read_indices(object, argument, -1, high, out)) return false;
+    if (out.size() == outputs) return true;
+    PyErr_Format(PyExc_ValueError, "Executable: %s has %zu entries for %zu outputs", argument, out.size(), outputs);
+    return false;
+}
+
+bool read_host_calls(PyObject* object, std::vector<HostRecord*>& out) {
+    Ref sequence = Ref::steal(PySequence_Tuple(object));
+    if (!sequence) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i) {
+        PyObject* pair = PyTuple_GET_ITEM(sequence.get(), i);
+        PyObject* function;
+        Py_ssize_t count;
+        if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "On", &function, &count) || !PyCallable_Check(function) || count < 0) {
+            PyErr_Format(PyExc_TypeError, "Executable: host_calls[%zd] is %R; expected (callable, number of buffers)", i, pair);
+            return false;
+        }
+        out.push_back(new HostRecord{Py_NewRef(function), count});
+    }
+    return true;
+}
+
+// What forward, alias and donate must satisfy for `execute` to be safe.
+bool validate(const Program& p) {
+    std::vector<bool> donated(p.in.size()), taken(p.in.size());
+    for (int64_t i : p.donate) donated[size_t(i)] = true;
+    for (size_t o = 0; o < p.out.size(); ++o) {
+        if (int64_t from = p.forward[o]; from >= 0) {
+            size_t n = p.in.size();
+            const AvalInfo* source = size_t(from) < n ? p.in[size_t(from)] : p.constants[size_t(from) - n]->info;
+            if (source->nbytes != p.out[o]->nbytes) {
+                PyErr_Format(PyExc_ValueError, "Executable: output %zu has %lld bytes, but input %lld, which it forwards, has %lld", o,
+                             (long long)p.out[o]->nbytes, (long long)from, (long long)source->nbytes);
+                return false;
+            }
+            if (size_t(from) < n) taken[size_t(from)] = true;
+        }
+    }
+    for (size_t o = 0; o < p.out.size(); ++o) {
+        int64_t from = p.alias[o];
+        if (from < 0) continue;
+        if (!donated[size_t(from)] || taken[size_t(from)] || p.forward[o] >= 0) {
+            PyErr_Format(PyExc_ValueError, "Executable: output %zu aliases input %lld, which must be donated and go to no other output",
+                         o, (long long)from);
+            return false;
+        }
+        taken[size_t(from)] = true;
+    }
+    return true;
+}
+
+void executable_dealloc(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    Executable* e = as_executable(self);
+    if (e->weakrefs) PyObject_ClearWeakRefs(self);
+    if (e->program) {
+        for (AvalInfo* info : e->program->in) release_info(info);
+        for (AvalInfo* info : e->program->out) release_info(info);
+        for (HostRecord* record : e->program->host_calls) {
+            Py_XDECREF(record->function);
+            delete record;
+        }
+        delete e->program;
+    }
+    Py_XDECREF(e->in_avals);
+    Py_XDECREF(e->out_avals);
+    Py_XDECREF(e->constants);
+    Py_XDECREF(e->keepalive);
+    Py_XDECREF(e->name);
+    PyTypeObject* type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+// Only what can be part of a cycle. There is no tp_clear: a running program must not lose its parts; cycles go through
+// the functions that refer back to an Executable, and those are cleared.
+int executable_traverse(PyObject* self, visitproc visit, void* arg) {
+    Executable* e = as_executable(self);
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(e->keepalive);
+    if (e->program)
+        for (HostRecord* record : e->program->host_calls) Py_VISIT(record->function);
+    return 0;
+}
+
+PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"address", "in_avals",   "out_avals", "arena_bytes", "keepalive",   "constants",     "host_calls",
+                                  "forward", "alias",      "donate",    "release_gil", "interruptible", "input_alignment", "name",
+                                  nullptr};
+    PyObject *address, *in_avals, *out_avals, *keepalive = Py_None, *constants = nullptr, *host_calls = nullptr;
+    PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr;
+    Py_ssize_t arena_bytes = 0, input_alignment = 64;
+    int release_gil = 0, interruptible = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppnU:Executable", const_cast<char**>(names), &address, &in_avals,
+                                     &out_avals, &arena_bytes, &keepalive, &constants, &host_calls, &forward, &alias, &donate,
+                                     &release_gil, &interruptible, &input_alignment, &name))
+        return nullptr;
+    void* function = PyLong_AsVoidPtr(address);
+    if (!function) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "Executable: the address is null");
+        return nullptr;
+    }
+    if (arena_bytes < 0 || input_alignment < 1 || (input_alignment & (input_alignment - 1))) {
+        PyErr_SetString(PyExc_ValueError, "Executable: arena_bytes must be at least 0, input_alignment a power of two");
+        return nullptr;
+    }
+    Ref self = Ref::steal(type->tp_alloc(type, 0));
+    if (!self) return nullptr;
+    Executable* e = as_executable(self.get());
+    Program* p = e->program = new Program;
+    p->function = reinterpret_cast<int (*)(void**, void**, void*)>(function);
+    p->arena_bytes = size_t(arena_bytes);
+    p->input_alignment = size_t(input_alignment);
+    p->interruptible = interruptible;
+    e->keepalive = Py_NewRef(keepalive);
+    e->name = name ? Py_NewRef(name) : PyUnicode_FromString("");
+    e->in_avals = PySequence_Tuple(in_avals);
+    e->out_avals = e->in_avals ? PySequence_Tuple(out_avals) : nullptr;
+    if (!e->name || !PyUnicode_AsUTF8(e->name) || !e->out_avals) return nullptr;
+    e->constants = constants ? PySequence_Tuple(constants) : PyTuple_New(0);
+    if (!e->constants || !read_avals(e->in_avals, p->in) || !read_avals(e->out_avals, p->out)) return nullptr;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(e->constants); ++i) {
+        PyObject* constant = PyTuple_GET_ITEM(e->constants, i);
+        if (!is_array(constant)) {
+            PyErr_Format(PyExc_TypeError, "Executable: constants[%zd] is a %s; expected an Array", i, Py_TYPE(constant)->tp_name);
+            return nullptr;
+        }
+        p->constants.push_back(as_array(constant));
+    }
+    int64_t n_in = int64_t(p->in.size());
+    if (host_calls && !read_host_calls(host_calls, p->host_calls)) return nullptr;
+    if (!read_per_output(forward, "forward", n_in + int64_t(p->constants.size()), p->out.size(), p->forward)) return nullptr;
+    if (!read_per_output(alias, "alias", n_in, p->out.size(), p->alias)) return nullptr;
+    if (donate && !read_indices(donate, "donate", 0, n_in, p->donate)) return nullptr;
+    if (!validate(*p)) return nullptr;
+    p->release_gil = release_gil || !p->host_calls.empty();
+    return self.release();
+}
+
+PyObject* executable_call(PyObject* self, PyObject* inputs) {
+    Executable* e = as_executable(self);
+    const Program& p = *e->program;
+    Ref sequence = Ref::steal(PySequence_Tuple(inputs));
+    if (!sequence) return nullptr;
+    size_t n = p.in.size();
+    if (size_t(PyTuple_GET_SIZE(sequence.get())) != n) {
+        PyErr_Format(PyExc_TypeError, "program '%U' takes %zu inputs; got %zd", e->name, n, PyTuple_GET_SIZE(sequence.get()));
+        return nullptr;
+    }
+    SmallVector<Array*, 32> arrays(n);
+    SmallVector<void*, 32> data(n);
+    for (size_t i = 0; i < n; ++i) {
+        PyObject* input = PyTuple_GET_ITEM(sequence.get(), Py_ssize_t(i));
+        if (!is_array(input)) {
+            PyErr_Format(PyExc_TypeError, "program '%U': input %zu is a %s; expected an Array", e->name, i, Py_TYPE(input)->tp_name);
+            return nullptr;
+        }
+        Array* a = arrays[i] = as_array(input);
+        // Weak types may differ; the layout may not.
+        if (a->info != p.in[i] && (a->info->ndim != p.in[i]->ndim ||
+                                   !PyArray_CompareLists(a->info->dims, p.in[i]->dims, a->info->ndim) ||
+                                   (a->info->descr != p.in[i]->descr && !PyArray_EquivTypes(a->info->descr, p.in[i]->descr)))) {
+            PyErr_Format(PyExc_TypeError, "program '%U': input %zu is %S; expected %S", e->name, i, a->info->aval, p.in[i]->aval);
+            return nullptr;
+        }
+        data[i] = a->data;
+    }
+    Ref list = Ref::steal(PyList_New(Py_ssize_t(p.out.size())));
+    if (!list) return nullptr;
+    SmallVector<PyObject*, 32> outputs(p.out.size());
+    if (!execute(e, arrays.data(), data.data(), outputs.data())) return nullptr;
+    for (size_t o = 0; o < p.out.size(); ++o) PyList_SET_ITEM(list.get(), Py_ssize_t(o), outputs[o]);
+    return list.release();
+}
+
+PyObject* executable_tp_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+    if (PyTuple_GET_SIZE(args) != 1 || (kwargs && PyDict_GET_SIZE(kwargs))) {
+        PyErr_SetString(PyExc_TypeError, "an Executable takes one argument, the list of its inputs");
+        return nullptr;
+    }
+    return executable_call(self, PyTuple_GET_ITEM(args, 0));
+}
+
+PyObject* executable_repr(PyObject* self) {
+    Executable* e = as_executable(self);
+    return PyUnicode_FromFormat("<Executable '%U': %zd inputs, %zd outputs, %zd constants>", e->name, PyTuple_GET_SIZE(e->in_avals),
+                                PyTuple_GET_SIZE(e->out_avals), PyTuple_GET_SIZE(e->constants));
+}
+
+PyObject* get_address(PyObject* self, void*) {
+    return PyLong_FromVoidPtr(reinterpret_cast<void*>(as_executable(self)->program->function));
+}
+PyObject* get_arena_bytes(PyObject* self, void*) { return PyLong_FromSize_t(as_executable(self)->program->arena_bytes); }
+
+PyMethodDef methods[] = {
+    {"call", executable_call, METH_O, "call($self, inputs, /)\n--\n\nRuns the program on a list of Arrays; returns the list of its outputs."},
+    {nullptr},
+};
+PyMemberDef members[] = {
+    {"in_avals", T_OBJECT_EX, offsetof(Executable, in_avals), READONLY, "The avals of the inputs."},
+    {"out_avals", T_OBJECT_EX, offsetof(Executable, out_avals), READONLY, "The avals of the outputs."},
+    {"constants", T_OBJECT_EX, offsetof(Executable, constants), READONLY, "The arrays that are passed after the inputs."},
+    {"keepalive", T_OBJECT_EX, offsetof(Executable, keepalive), READONLY, "What owns the machine code."},
+    {"name", T_OBJECT_EX, offsetof(Executable, name), READONLY, "A name for messages."},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Executable, weakrefs), READONLY, nullptr},
+    {nullptr},
+};
+PyGetSetDef attributes[] = {
+    {"address", get_address, nullptr, "The address of the machine code."},
+    {"arena_bytes", get_arena_bytes, nullptr, "The scratch memory a run needs."},
+    {nullptr},
+};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(executable_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(executable_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(executable_traverse)},
+    {Py_tp_call, reinterpret_cast<void*>(executable_tp_call)},
+    {Py_tp_repr, reinterpret_cast<void*>(executable_repr)},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {Py_tp_getset, attributes},
+    {Py_tp_doc, const_cast<char*>("A native program: int f(void** inputs, void** outputs, void* arena).")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"pullback._ext._core.Executable", sizeof(Executable), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+
+}  // namespace
+
+bool add_executable_type(PyObject* module) {
+    executable_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    return executable_type && PyModule_AddObjectRef(module, "Executable", reinterpret_cast<PyObject*>(executable_type)) == 0;
+}
+
+}  // namespace pb

@@ -1,0 +1,46 @@
+// Calls from native programs back into Python, and the interruption of programs by Ctrl-C.
+//
+// Every run of a program has a Frame, which its parallel loops' threads see as `current_frame`. What goes wrong in a call into Python
+// is stored there, the program returns a nonzero code, and whoever ran it raises the stored exception.
+#pragma once
+#include <Python.h>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace pb {
+
+struct HostRecord {
+    PyObject* function;  // strong; called with a tuple of `count` integers
+    int64_t count;
+};
+
+struct Frame {
+    const std::vector<HostRecord*>* host_calls = nullptr;  // of the program, by index
+    bool interruptible = false;
+    std::atomic<bool> interrupted{false};
+    PyObject* exception = nullptr;  // strong or null; the first that was raised; guarded by the GIL
+    void* outer = nullptr;          // the frame that was current before
+
+    // Makes this frame current until it ends. GIL held. While an interruptible frame of the main thread is current, SIGINT is
+    // also noticed by pb_interrupt_pending.
+    Frame(const std::vector<HostRecord*>* calls, bool can_interrupt);
+    ~Frame();
+    // Raises what the program's return code says: the stored exception, KeyboardInterrupt for code 2, else RuntimeError.
+    void raise(int code, const char* program);
+};
+
+// register_host_call(function, count) -> address of a record; release_host_call(address)
+bool add_host_calls(PyObject* module);
+
+}  // namespace pb
+
+extern "C" {
+// Nonzero if the program that runs should stop because of Ctrl-C; it then returns 2. Cheap: one load if nothing has happened.
+int pb_interrupt_pending(void);
+// Takes the GIL and calls record->function((address, ...)). Returns 0, or 1 if it raised. From any thread of the program.
+int pb_host_call(void* record, void** buffers);
+// The same for callable number `index` of the program that runs.
+int pb_host_call_index(int64_t index, void** buffers);
+}

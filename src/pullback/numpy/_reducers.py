@@ -1,0 +1,777 @@
+"""Functions that combine the elements along axes: sums, products, extrema, truth, means and variances, running sums.
+
+`_reduce` does what all reducers share: array-like checks, refusal of `out`, axes, `where`, `initial`, `keepdims`, the dtype
+of the result. A reducer is then one `_Reduction` and a signature.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback.numpy._arguments import (
+    Array,
+    Tracer,
+    arrays,
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    check_arraylike,
+    convert,
+    is_integer,
+    make_array,
+    refuse_out,
+    static_int,
+    to_real_dtype,
+)
+from pullback.numpy._ufunc_tables import COMPLEXES
+from pullback.numpy._ufuncs import add as add_ufunc
+from pullback.numpy._ufuncs import (
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    const,
+    imag,
+    isnan,
+    logaddexp,
+    logaddexp2,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    multiply,
+    real,
+    where,
+)
+from pullback.util import dtypes
+
+_BOOL = np.dtype(bool)
+_HALF = frozenset((np.dtype(np.float16), np.dtype(dtypes.bfloat16)))
+# Dtypes of which neither sums nor extrema need another type: the short path.
+_PLAIN = frozenset(np.dtype(t) for t in (np.float32, np.float64)) | COMPLEXES
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reduction:
+    """How one reducer differs from the others.
+
+    reduce: lax function (x, axes). combine: binary function that merges `initial` with the result.
+    identity: from dtype to the value that changes nothing. accumulates: sums and products, whose small integers are widened
+    and whose half floats are computed in float32. empty: whether no element at all is fine.
+    """
+
+    name: str
+    reduce: Callable[[Any, tuple[int, ...]], Any]
+    combine: Callable[[Any, Any], Any]
+    identity: Callable[[np.dtype], Any]
+    accumulates: bool = False
+    truth: bool = False
+    empty: bool = True
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    if dtype == _BOOL:
+        return False
+    if dtypes.issubdtype(dtype, np.integer):
+        return int(dtypes.iinfo(dtype).min)
+    return complex(-math.inf, -math.inf) if dtype in COMPLEXES else -math.inf
+
+
+def _highest(dtype: np.dtype) -> Any:
+    if dtype == _BOOL:
+        return True
+    if dtypes.issubdtype(dtype, np.integer):
+        return int(dtypes.iinfo(dtype).max)
+    return complex(math.inf, math.inf) if dtype in COMPLEXES else math.inf
+
+
+def _conjunction(x: Any, axes: tuple[int, ...]) -> Any:
+    return lax.reduce_and(x, axes)
+
+
+_SUM = _Reduction(
+    "sum", lambda x, axes: lax.reduce_sum(x, axes), lambda a, b: lax.add(a, b), lambda dtype: 0, accumulates=True
+)
+_PROD = _Reduction(
+    "prod", lambda x, axes: lax.reduce_prod(x, axes), lambda a, b: lax.mul(a, b), lambda dtype: 1, accumulates=True
+)
+_MAX = _Reduction("max", lambda x, axes: lax.reduce_max(x, axes), lambda a, b: lax.max(a, b), _lowest, empty=False)
+_MIN = _Reduction("min", lambda x, axes: lax.reduce_min(x, axes), lambda a, b: lax.min(a, b), _highest, empty=False)
+_ALL = _Reduction("all", _conjunction, lambda a, b: lax.bitwise_and(a, b), lambda dtype: True, truth=True)
+_ANY = _Reduction(
+    "any", lambda x, axes: lax.reduce_or(x, axes), lambda a, b: lax.bitwise_or(a, b), lambda dtype: False, truth=True
+)
+
+
+def widened(dtype: np.dtype) -> np.dtype:
+    """dtype of sums over a dtype: integers narrower than the default integer are widened to it, booleans count."""
+    if dtype == _BOOL:
+        return np.dtype(dtypes.canonicalize_dtype(np.int64))
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        wide = np.dtype(dtypes.canonicalize_dtype(np.uint64))
+    elif dtypes.issubdtype(dtype, np.integer):
+        wide = np.dtype(dtypes.canonicalize_dtype(np.int64))
+    else:
+        return dtype
+    return wide if dtypes.iinfo(dtype).bits < wide.itemsize * 8 else dtype
+
+
+def _reduce(
+    op: _Reduction,
+    a: Any,
+    axis: Any,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    mask: Any = None,
+    widen: bool = True,
+) -> Any:
+    if out is not None:
+        refuse_out(op.name, out)
+    if (
+        axis is None
+        and dtype is None
+        and initial is None
+        and mask is None
+        and not keepdims
+        and isinstance(a, (Array, Tracer))
+        and not op.truth
+    ):
+        aval = a.aval
+        if aval.dtype in _PLAIN and not aval.weak_type and (op.empty or aval.size):
+            return op.reduce(a, tuple(range(aval.ndim)))
+    (a,) = arrays(op.name, a)
+    if dtype is not None:
+        dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, op.name))
+    axes = canonical_axes(op.name, axis, a.ndim)
+    if initial is not None:
+        check_arraylike(op.name, initial)
+        if np.ndim(initial) != 0:
+            raise ValueError(f"{op.name}: argument 'initial' must be a scalar, got shape {np.shape(initial)}")
+    if not op.empty and initial is None:
+        if any(a.shape[k] == 0 for k in axes):
+            raise ValueError(f"zero-size array to reduction operation {op.name} which has no identity")
+        if mask is not None:
+            raise ValueError(
+                f"reduction operation {op.name} does not have an identity, so to use a where mask one has to specify 'initial'"
+            )
+    if op.truth:
+        result_dtype = work = _BOOL
+        x = a if a.dtype == _BOOL else lax.ne(a, const(a, 0))
+    else:
+        result_dtype = dtype if dtype is not None else (widened(a.dtype) if op.accumulates and widen else a.dtype)
+        # Only where the user has not asked for a type is a half-precision sum computed in single precision.
+        work = np.dtype(np.float32) if op.accumulates and dtype is None and result_dtype in _HALF else result_dtype
+        x = convert(a, work)
+    if mask is not None:
+        check_arraylike(op.name, mask)
+        (mask,) = arrays(op.name, mask)
+        x = lax.select(broadcast_to(convert(mask, np.bool_), x.shape), x, lax.full_like(x, op.identity(np.dtype(work))))
+    result = op.reduce(x, axes)
+    if initial is not None:
+        result = op.combine(convert(initial, work), result)
+    if work != result_dtype:
+        result = convert(result, result_dtype)
+    return kept(result, a.shape, axes) if keepdims else result
+
+
+def kept(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """x, the result of reducing an array of this shape, with the reduced axes at length 1."""
+    return lax.expand_dims(x, tuple(sorted(axes))) if axes else x
+
+
+# ---- sums, products, extrema, truth
+
+
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """Sum over axes; of narrow integers and booleans as the default integer unless `promote_integers` is False."""
+    return _reduce(_SUM, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """Product over axes; of narrow integers and booleans as the default integer unless `promote_integers` is False."""
+    return _reduce(_PROD, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def max(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Largest element over axes; NaN if there is one. ValueError without elements, and for `where` without `initial`."""
+    return _reduce(_MAX, a, axis, None, out, keepdims, initial, where)
+
+
+def min(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Smallest element over axes; NaN if there is one. ValueError without elements, and for `where` without `initial`."""
+    return _reduce(_MIN, a, axis, None, out, keepdims, initial, where)
+
+
+def amax(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Alias of `max`."""
+    return max(a, axis, out, keepdims, initial, where)
+
+
+def amin(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Alias of `min`."""
+    return min(a, axis, out, keepdims, initial, where)
+
+
+def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    """Whether all elements over axes are nonzero."""
+    return _reduce(_ALL, a, axis, None, out, keepdims, None, where)
+
+
+def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    """Whether an element over axes is nonzero."""
+    return _reduce(_ANY, a, axis, None, out, keepdims, None, where)
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """Difference between the largest and the smallest element over axes; TypeError for booleans."""
+    refuse_out("ptp", out)
+    return lax.sub(max(a, axis, None, keepdims), min(a, axis, None, keepdims))
+
+
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Number of nonzero elements over axes, as the default integer."""
+    (a,) = arrays("count_nonzero", a)
+    return sum(lax.ne(a, const(a, 0)), axis, np.dtype(dtypes.canonicalize_dtype(np.int64)), None, keepdims)
+
+
+# ---- means and variances
+
+
+def _count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    return math.prod(shape[k] for k in axes)
+
+
+def _work_dtype(dtype: np.dtype) -> np.dtype:
+    """Precision of means and variances: half floats are computed in float32."""
+    return np.dtype(np.float32) if dtype in _HALF else dtype
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Arithmetic mean over axes, of integers as the default float; NaN without elements."""
+    refuse_out("mean", out)
+    (a,) = arrays("mean", a)
+    if dtype is None:
+        result_dtype = np.dtype(dtypes.to_inexact_dtype(a.dtype))
+    else:
+        result_dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "mean"))
+    work = _work_dtype(np.dtype(dtypes.to_inexact_dtype(result_dtype)))
+    axes = canonical_axes("mean", axis, a.ndim)
+    total = sum(a, axes, work, None, keepdims, None, where)
+    if where is None:
+        divisor = make_array(_count(a.shape, axes), work)
+    else:
+        (mask,) = arrays("mean", where)
+        divisor = sum(broadcast_to(convert(mask, np.bool_), a.shape), axes, to_real_dtype(work), None, keepdims)
+        divisor = convert(divisor, work)
+    return convert(lax.div(total, divisor), result_dtype)
+
+
+def _ddof(ddof: Any, correction: Any) -> Any:
+    if correction is None:
+        return ddof
+    if not isinstance(ddof, int) or ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Mean squared distance from the mean over axes, with divisor n - ddof; NaN where that is not positive.
+
+    Of complex numbers the distance is the modulus; the result is real. `mean` may be given if known, with the reduced axes
+    kept. Raises ValueError if both ddof and correction are given.
+    """
+    return _var("var", a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
+
+
+def _var(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, center: Any) -> Any:
+    refuse_out(name, out)
+    (a,) = arrays(name, a)
+    work, result_dtype = _variance_dtypes(a.dtype, dtype, name)
+    axes = canonical_axes(name, axis, a.ndim)
+    x = convert(a, work)
+    if center is None:
+        center = mean(x, axes, work, None, True, where=mask)
+    else:
+        (center,) = arrays(name, center)
+        center = convert(center, work)
+    from pullback.numpy._arguments import promote
+
+    centered = lax.sub(*promote(name, x, center))
+    if np.dtype(work).kind == "c":
+        squared = lax.add(lax.square(lax.real(centered)), lax.square(lax.imag(centered)))
+    else:
+        squared = lax.square(centered)
+    real_dtype = squared.dtype
+    if mask is None:
+        count = make_array(_count(a.shape, axes), real_dtype)
+    else:
+        (mask,) = arrays(name, mask)
+        count = sum(broadcast_to(convert(mask, np.bool_), a.shape), axes, real_dtype, None, keepdims)
+    divisor = lax.sub(count, convert(ddof, real_dtype))
+    total = sum(squared, axes, real_dtype, None, keepdims, None, mask)
+    result = convert(lax.div(total, divisor), result_dtype)
+    positive = broadcast_to(lax.gt(divisor, const(divisor, 0)), result.shape)
+    return lax.select(positive, result, lax.full_like(result, math.nan))
+
+
+def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dtype, np.dtype]:
+    """(dtype to compute in, dtype of the result) of a variance; ValueError if complex numbers are asked for as real."""
+    if requested is not None:
+        requested = np.dtype(dtypes.check_user_dtype_supported(requested, name))
+        if dtypes.issubdtype(dtype, np.complexfloating) and not dtypes.issubdtype(requested, np.complexfloating):
+            raise ValueError(
+                f"{name} does not support real dtype parameters when computing the variance of an array of complex values. "
+                f"The semantics of numpy seem unclear in this case: got dtype={requested} for {dtype}"
+            )
+        work = np.dtype(dtypes.to_inexact_dtype(dtypes.result_type(dtype, requested)))
+        return _work_dtype(work), to_real_dtype(requested)
+    work = np.dtype(dtypes.to_inexact_dtype(dtype))
+    return _work_dtype(work), to_real_dtype(work)
+
+
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Square root of the variance over axes; arguments as of `var`."""
+    if dtype is not None and not dtypes.issubdtype(dtypes.check_user_dtype_supported(dtype, "std"), np.inexact):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
+    return lax.sqrt(_var("std", a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean))
+
+
+# ---- positions of extrema
+
+
+def _argument(name: str, lax_fn: Callable[..., Any], a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    refuse_out(name, out)
+    (a,) = arrays(name, a)
+    if axis is None:
+        shape = (1,) * a.ndim
+        x, number = lax.reshape(a, (a.size,)), 0
+    else:
+        number = canonical_axis(name, operator.index(axis), a.ndim)
+        x, shape = a, tuple(1 if k == number else n for k, n in enumerate(a.shape))
+    if x.shape[number] == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    result = lax_fn(x, number, np.dtype(dtypes.canonicalize_dtype(np.int64)))
+    return lax.reshape(result, shape) if keepdims else result
+
+
+def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Position of the largest element along an axis (or of all in C order), the first of equals; the first NaN wins."""
+    return _argument("argmax", lax.argmax, a, axis, out, keepdims)
+
+
+def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Position of the smallest element along an axis (or of all in C order), the first of equals; the first NaN wins."""
+    return _argument("argmin", lax.argmin, a, axis, out, keepdims)
+
+
+# ---- the same without NaN
+
+
+def _without_nan(name: str, a: Any, value: Any) -> tuple[Any, Any]:
+    """(a with NaN replaced by value(dtype), where NaN was or None if a has no NaN by its dtype)."""
+    (a,) = arrays(name, a)
+    if not dtypes.issubdtype(a.dtype, np.inexact):
+        return a, None
+    missing = isnan(a)
+    return where(missing, const(a, value(a.dtype)), a), missing
+
+
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """Sum over axes, with NaN counted as 0."""
+    x, _ = _without_nan("nansum", a, lambda dtype: 0)
+    return _reduce(dataclasses.replace(_SUM, name="nansum"), x, axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """Product over axes, with NaN counted as 1."""
+    x, _ = _without_nan("nanprod", a, lambda dtype: 1)
+    return _reduce(dataclasses.replace(_PROD, name="nanprod"), x, axis, dtype, out, keepdims, initial, where)
+
+
+def _nan_extremum(op: _Reduction, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any) -> Any:
+    name = f"nan{op.name}"
+    x, missing = _without_nan(name, a, op.identity)
+    result = _reduce(dataclasses.replace(op, name=name), x, axis, None, out, keepdims, initial, mask)
+    if missing is None or initial is not None:
+        return result
+    nothing = all(missing, axis, None, keepdims, where=mask)
+    return lax.select(nothing, lax.full_like(result, math.nan), result)
+
+
+def nanmax(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Largest element over axes that is not NaN; NaN if there is none."""
+    return _nan_extremum(_MAX, a, axis, out, keepdims, initial, where)
+
+
+def nanmin(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Smallest element over axes that is not NaN; NaN if there is none."""
+    return _nan_extremum(_MIN, a, axis, out, keepdims, initial, where)
+
+
+def _nan_count(name: str, a: Any, axes: Any, dtype: Any, keepdims: bool, mask: Any) -> Any:
+    present = lax.bitwise_not(isnan(a))
+    if mask is not None:
+        (mask,) = arrays(name, mask)
+        present = lax.bitwise_and(present, broadcast_to(convert(mask, np.bool_), a.shape))
+    return sum(present, axes, dtype, None, keepdims)
+
+
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+) -> Any:
+    """Mean over axes of the elements that are not NaN; NaN if there are none."""
+    refuse_out("nanmean", out)
+    (a,) = arrays("nanmean", a)
+    if not dtypes.issubdtype(a.dtype, np.inexact):
+        return mean(a, axis, dtype, None, keepdims, where=where)
+    result_dtype = a.dtype if dtype is None else np.dtype(dtypes.check_user_dtype_supported(dtype, "nanmean"))
+    count = _nan_count("nanmean", a, axis, to_real_dtype(result_dtype), keepdims, where)
+    total = nansum(a, axis, result_dtype, None, keepdims, where=where)
+    return lax.div(total, convert(count, result_dtype))
+
+
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """Variance over axes of the elements that are not NaN; NaN where fewer than ddof + 1 remain."""
+    return _nan_var("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean)
+
+
+def _nan_var(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, center: Any
+) -> Any:
+    refuse_out(name, out)
+    (a,) = arrays(name, a)
+    work, result_dtype = _variance_dtypes(a.dtype, dtype, name)
+    axes = canonical_axes(name, axis, a.ndim)
+    x = convert(a, work)
+    if center is None:
+        center = nanmean(x, axes, work, None, True, mask)
+    center = broadcast_to(convert(center, work), x.shape)
+    centered = where(isnan(x), const(x, 0), lax.sub(x, center))
+    squared = (
+        lax.add(lax.square(real(centered)), lax.square(imag(centered)))
+        if np.dtype(work).kind == "c"
+        else lax.square(centered)
+    )
+    count = _nan_count(name, x, axes, squared.dtype, keepdims, mask)
+    divisor = lax.sub(count, convert(ddof, count.dtype))
+    total = sum(squared, axes, squared.dtype, None, keepdims, None, mask)
+    invalid = lax.le(divisor, const(divisor, 0))
+    safe = where(invalid, const(divisor, 1), divisor)
+    result = convert(lax.div(total, safe), result_dtype)
+    return where(invalid, const(result, math.nan), result)
+
+
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """Square root of `nanvar`."""
+    return lax.sqrt(_nan_var("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean))
+
+
+def _nan_argument(
+    name: str, find: Callable[..., Any], filler: Callable[..., Any], a: Any, axis: Any, out: Any, keepdims: Any
+) -> Any:
+    refuse_out(name, out)
+    x, missing = _without_nan(name, a, filler)
+    result = find(x, axis, None, keepdims)
+    if missing is None:
+        return result
+    nothing = all(missing, axis, None, bool(keepdims))
+    return lax.select(nothing, lax.full_like(result, -1), result)
+
+
+def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Position of the largest element that is not NaN; -1 if there is none."""
+    return _nan_argument("nanargmax", argmax, _lowest, a, axis, out, keepdims)
+
+
+def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Position of the smallest element that is not NaN; -1 if there is none."""
+    return _nan_argument("nanargmin", argmin, _highest, a, axis, out, keepdims)
+
+
+# ---- running sums
+
+
+def _cumulate(
+    name: str, lax_fn: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any, widen: bool = False
+) -> Any:
+    refuse_out(name, out)
+    (a,) = arrays(name, a)
+    if axis is None:
+        a, axis = lax.reshape(a, (a.size,)), 0
+    elif not is_integer(axis):
+        raise ValueError(f"axis must be None or an integer; got axis={axis} ({name})")
+    axis = canonical_axis(name, axis, a.ndim)
+    if dtype is not None:
+        target = np.dtype(dtypes.check_user_dtype_supported(dtype, name))
+    elif widen:
+        target = widened(a.dtype)
+    else:
+        target = np.dtype(dtypes.canonicalize_dtype(np.int64)) if a.dtype == _BOOL else a.dtype
+    return lax_fn(convert(a, target), axis=axis)
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Sums of all elements up to each along an axis, or of all in C order; booleans count as the default integer."""
+    return _cumulate("cumsum", lax.cumsum, a, axis, dtype, out)
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Products of all elements up to each along an axis, or of all in C order."""
+    return _cumulate("cumprod", lax.cumprod, a, axis, dtype, out)
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """As `cumsum`, with NaN counted as 0."""
+    return _cumulate("nancumsum", lax.cumsum, _without_nan("nancumsum", a, lambda dtype: 0)[0], axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """As `cumprod`, with NaN counted as 1."""
+    return _cumulate("nancumprod", lax.cumprod, _without_nan("nancumprod", a, lambda dtype: 1)[0], axis, dtype, out)
+
+
+def _cumulative(
+    name: str, lax_fn: Callable[..., Any], first: int, x: Any, axis: Any, dtype: Any, include_initial: bool
+) -> Any:
+    (x,) = arrays(name, x)
+    if x.ndim == 0:
+        raise ValueError(
+            f"The input must be non-scalar to take a {name.replace('_', ' ')}, however a scalar value or scalar array was given."
+        )
+    if axis is None:
+        if x.ndim > 1:
+            raise ValueError(
+                f"The input array has rank {x.ndim}, however axis was not set to an explicit value. "
+                "The axis argument is only optional for one-dimensional arrays."
+            )
+        axis = 0
+    axis = canonical_axis(name, static_int(axis, f"{name}: argument 'axis'"), x.ndim)
+    result = _cumulate(name, lax_fn, x, axis, dtype, None, widen=True)
+    if not include_initial:
+        return result
+    start = tuple(1 if k == axis else n for k, n in enumerate(result.shape))
+    return lax.concatenate([lax.full(start, first, result.dtype), result], axis)
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Sums of all elements up to each along an axis, from 0 if `include_initial`; integers are widened as by `sum`."""
+    return _cumulative("cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Products of all elements up to each along an axis, from 1 if `include_initial`; integers are widened as by `prod`."""
+    return _cumulative("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial)
+
+
+# ---- the methods of the ufunc objects that are reducers
+
+
+def _reduce_method(reducer: Callable[..., Any], has_dtype: bool = True) -> Callable[..., Any]:
+    def method(
+        a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        options: dict[str, Any] = {"axis": axis, "keepdims": keepdims, "where": where}
+        if initial is not None:
+            options["initial"] = initial
+        if has_dtype:
+            options["dtype"] = dtype
+            return reducer(a, **options)
+        result = reducer(a, **options)
+        return result if dtype is None else convert(result, np.dtype(dtype))
+
+    return method
+
+
+def _logical_method(op: _Reduction) -> Callable[..., Any]:
+    def method(
+        a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        start = None if initial is None else bool(initial)
+        result = _reduce(op, a, axis, None, None, keepdims, start, where)
+        return result if dtype is None else convert(result, np.dtype(dtype))
+
+    return method
+
+
+def _bits_method(
+    lax_reduce: Callable[..., Any], combine: Callable[..., Any], identity: int, name: str
+) -> Callable[..., Any]:
+    op = _Reduction(
+        name, lambda x, axes: lax_reduce(x, axes), combine, lambda dtype: bool(identity) if dtype == _BOOL else identity
+    )
+
+    def method(
+        a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        return _reduce(op, a, axis, dtype, None, keepdims, initial, where)
+
+    return method
+
+
+def _logsumexp_method(ufunc_object: Any, base: float) -> Callable[..., Any]:
+    """Reduction by logaddexp: the largest element is taken out, so that nothing overflows."""
+
+    def method(
+        a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        (a,) = arrays("logaddexp.reduce", a)
+        x = convert(a, np.dtype(dtypes.to_inexact_dtype(a.dtype)) if dtype is None else np.dtype(dtype))
+        if where is not None:
+            (where,) = arrays("logaddexp.reduce", where)
+            x = lax.select(broadcast_to(convert(where, np.bool_), x.shape), x, lax.full_like(x, -math.inf))
+        axes = canonical_axes("logaddexp.reduce", axis, x.ndim)
+        scale = const(x, math.log(base))
+        x = lax.mul(x, scale) if base != math.e else x
+        top = kept(max(x, axes, initial=-math.inf), x.shape, axes)
+        top = lax.stop_gradient(_finite_or_zero(top))
+        total = sum(lax.exp(lax.sub(x, broadcast_to(top, x.shape))), axes, keepdims=True)
+        result = lax.add(lax.log(total), top)
+        result = lax.div(result, scale) if base != math.e else result
+        result = result if keepdims else lax.squeeze(result, axes)
+        return result if initial is None else ufunc_object(initial, result)
+
+    return method
+
+
+def _finite_or_zero(x: Any) -> Any:
+    return where(lax.is_finite(x), x, const(x, 0))
+
+
+def _accumulate_method(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
+    def method(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        return _cumulate("accumulate", lax_fn, a, axis, dtype, None)
+
+    return method
+
+
+def _at_method(update: str) -> Callable[..., Any]:
+    def method(a: Any, indices: Any, b: Any) -> Any:
+        from pullback.numpy._indexing import index_update
+
+        return index_update(arrays("at", a)[0], indices, b, update)
+
+    return method
+
+
+add_ufunc._reduce, add_ufunc._accumulate, add_ufunc._at = (
+    _reduce_method(sum),
+    _accumulate_method(lax.cumsum),
+    _at_method("add"),
+)
+multiply._reduce, multiply._accumulate, multiply._at = (
+    _reduce_method(prod),
+    _accumulate_method(lax.cumprod),
+    _at_method("multiply"),
+)
+maximum._reduce, maximum._accumulate, maximum._at = (
+    _reduce_method(max, False),
+    _accumulate_method(lax.cummax),
+    _at_method("max"),
+)
+minimum._reduce, minimum._accumulate, minimum._at = (
+    _reduce_method(min, False),
+    _accumulate_method(lax.cummin),
+    _at_method("min"),
+)
+logical_and._reduce, logical_or._reduce = _logical_method(_ALL), _logical_method(_ANY)
+bitwise_and._reduce = _bits_method(lax.reduce_and, lambda a, b: lax.bitwise_and(a, b), -1, "bitwise_and")
+bitwise_or._reduce = _bits_method(lax.reduce_or, lambda a, b: lax.bitwise_or(a, b), 0, "bitwise_or")
+bitwise_xor._reduce = _bits_method(lax.reduce_xor, lambda a, b: lax.bitwise_xor(a, b), 0, "bitwise_xor")
+logaddexp._reduce = _logsumexp_method(logaddexp, math.e)
+logaddexp2._reduce = _logsumexp_method(logaddexp2, 2.0)

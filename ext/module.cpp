@@ -9,7 +9,6 @@
 #include "dlpack.h"
 #include "executable.h"
 #include "host_call.h"
-#include "pytree.h"
 #include "thread_pool.h"
 #include "pytree.h"
 #include "trace_state.h"
@@ -61,7 +60,6 @@ NB_MODULE(_core, m) {
     check(pb::add_trace_state(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
     check(pb::add_executable_type(m.ptr()));
-    bind_pytree(m);
 
     bind_pytree(m);
 

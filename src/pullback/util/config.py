@@ -139,6 +139,12 @@ def value_of(name: str) -> Any:
     return state.values[name]
 
 
+def context_tokens() -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+    """(process-wide, this thread's) parts of what a trace depends on; the second is None where the thread overrides nothing."""
+    overrides = {name: value for name, value in _thread.overrides.items() if name in _traced}
+    return tuple(_global[name] for name in _traced), tuple(sorted(overrides.items(), key=str)) or None
+
+
 def add_listener(listener: Callable[[], None]) -> None:
     """Have `listener()` called, in the thread concerned, each time that thread's settings are resolved anew."""
     _listeners.append(listener)

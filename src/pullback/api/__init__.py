@@ -1,0 +1,39 @@
+"""The transformations, as users call them; each file checks its arguments first, then uses `transforms`."""
+
+from pullback.api.checkpoint import checkpoint, checkpoint_name, checkpoint_policies, remat
+from pullback.api.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
+from pullback.api.grad import (
+    grad,
+    hessian,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jvp,
+    linear_transpose,
+    linearize,
+    value_and_grad,
+    vjp,
+)
+from pullback.api.jit import jit
+from pullback.api.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
+from pullback.api.values import (
+    block_until_ready,
+    clear_caches,
+    copy_to_host_async,
+    device_get,
+    device_put,
+    ensure_compile_time_eval,
+    named_call,
+    named_scope,
+)
+from pullback.api.vmap import vmap
+from pullback.core import hooks
+
+__all__ = [
+    "ShapeDtypeStruct", "block_until_ready", "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches",
+    "closure_convert", "copy_to_host_async", "custom_gradient", "custom_jvp", "custom_vjp", "device_get", "device_put",
+    "ensure_compile_time_eval", "eval_shape", "grad", "hessian", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose",
+    "linearize", "make_jaxpr", "named_call", "named_scope", "remat", "value_and_grad", "vjp", "vmap",
+]
+
+hooks.fill(vmap=vmap)

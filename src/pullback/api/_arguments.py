@@ -1,0 +1,143 @@
+"""Arguments of transformed functions: static ones, argnums, trees, and the errors for what is wrong with them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Iterable, Sequence
+
+from pullback._ext import _core
+from pullback.core import typeof
+from pullback.core.tracer import Tracer
+from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path
+
+
+def function_name(fun: Callable) -> str:
+    """The name of a function for messages and debugging."""
+    while hasattr(fun, "func") and not hasattr(fun, "__name__"):
+        fun = fun.func
+    return getattr(fun, "__name__", None) or type(fun).__name__
+
+
+def check_callable(transformation: str, fun: Any) -> None:
+    """TypeError unless `fun` is a function, and not a generator function."""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r}: argument 'fun' of {transformation} must be a function")
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {function_name(fun)}")
+
+
+def as_tuple(x: Any) -> tuple:
+    """A tuple of what may be one thing or several."""
+    if x is None:
+        return ()
+    if isinstance(x, (str, int)) or not isinstance(x, Iterable):
+        return (x,)
+    return tuple(x)
+
+
+def signature_of(fun: Callable) -> inspect.Signature | None:
+    """The signature, or None for functions that have none."""
+    try:
+        return inspect.signature(fun)
+    except (ValueError, TypeError):
+        return None
+
+
+def resolve_argnums(transformation: str, fun, what: str, argnums, argnames) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """(numbers, names) of the arguments named either way, each completed from the other through the signature.
+
+    ValueError for numbers or names that the function does not have.
+    """
+    signature = signature_of(fun)
+    nums, names = as_tuple(argnums), as_tuple(argnames)
+    for num in nums:
+        if not hasattr(num, "__index__"):
+            raise TypeError(f"{transformation}: {what}_argnums must be an integer or integers, got {num!r}")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{transformation}: {what}_argnames must be a string or strings, got {name!r}")
+    nums = tuple(int(n) for n in nums)
+    if signature is None:
+        return nums, names
+    parameters = list(signature.parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind == p.VAR_POSITIONAL for p in parameters)
+    keywords = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    if not variadic:
+        for num in nums:
+            if not -len(positional) <= num < len(positional):
+                raise ValueError(f"{transformation} got {what}_argnums={argnums}, but {function_name(fun)} takes "
+                                 f"{len(positional)} positional arguments")
+        nums = tuple(n + len(positional) if n < 0 else n for n in nums)
+    if not any(p.kind == p.VAR_KEYWORD for p in parameters):
+        for name in names:
+            if name not in keywords:
+                raise ValueError(f"{transformation} got {what}_argnames={argnames!r}, but {function_name(fun)} has no argument "
+                                 f"'{name}'; it has {sorted(keywords)}")
+    by_number = {i: p.name for i, p in enumerate(positional) if p.kind == p.POSITIONAL_OR_KEYWORD}
+    by_name = {name: i for i, name in by_number.items()}
+    if argnums is None:
+        nums = tuple(by_name[n] for n in names if n in by_name)
+    elif argnames is None:
+        names = tuple(by_number[n] for n in nums if n in by_number)
+    return tuple(sorted(set(nums))), tuple(names)
+
+
+def check_leaf(leaf: Any, function: str, path: str) -> Any:
+    """The aval of an argument's leaf; TypeError that names function, argument and value for what is no array."""
+    try:
+        return typeof(leaf)
+    except TypeError:
+        raise TypeError(
+            f"Error interpreting argument to {function} as an abstract array. The problematic value is {str(leaf)[:80]!r} of "
+            f"type {type(leaf)}, passed at path {path}; {type(leaf)} is not a valid JAX type. This typically means that a jit-wrapped "
+            "function was called with a non-array argument: make it an array, mark it as static with static_argnums or "
+            "static_argnames, or register its class as a pytree node (jax.tree_util.register_pytree_node_class).") from None
+
+
+def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipped: Sequence[int] = ()) -> list[str]:
+    """A name such as x['w'][0] for each leaf of the call's arguments, without those at the positions `skipped`."""
+    signature = signature_of(fun)
+    names: list[str] = []
+    if signature is not None:
+        for p in signature.parameters.values():
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                names.append(p.name)
+            elif p.kind == p.VAR_POSITIONAL:
+                names.extend(f"{p.name}[{i}]" for i in range(len(args) - len(names)))
+    paths = []
+    for i, arg in enumerate(args):
+        if i in skipped:
+            continue
+        name = names[i] if i < len(names) else f"args[{i}]"
+        paths.extend(name + keystr(path) for path, _ in tree_flatten_with_path(arg)[0])
+    for key in sorted(kwargs):
+        paths.extend(key + keystr(path) for path, _ in tree_flatten_with_path(kwargs[key])[0])
+    return paths
+
+
+def checked_leaves(transformation: str, what: str, tree: Any):
+    """(leaves, treedef) of arrays; TypeError naming the leaf that is none."""
+    leaves, treedef = tree_flatten(tree)
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, (_core.Array, Tracer)):
+            continue
+        try:
+            typeof(leaf)
+        except TypeError:
+            path = keystr(tree_flatten_with_path(tree)[0][i][0])
+            raise TypeError(f"{transformation}: {what}{path} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not a valid "
+                            "JAX type") from None
+    return leaves, treedef
+
+
+def check_result(leaf: Any, function: str, where: str = "") -> Any:
+    """The leaf of a function's result; TypeError for what is no array."""
+    if hasattr(leaf, "aval"):
+        return leaf
+    try:
+        typeof(leaf)
+    except TypeError:
+        raise TypeError(f"function {function} traced for a transformation returned a value of type {type(leaf)}{where}, which is not "
+                        f"a valid JAX type: {str(leaf)[:80]!r}") from None
+    return leaf

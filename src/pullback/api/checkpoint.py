@@ -1,0 +1,139 @@
+"""checkpoint: trade memory for work by recomputing intermediate values in the backward pass."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+from pullback.api import _arguments as arguments
+from pullback.core import DebugInfo, Primitive, hoist_tracers, trace, typeof
+from pullback.core.lowering import Elementwise
+from pullback.transforms.call import checkpoint_p
+from pullback.util.pytree import tree_flatten, tree_unflatten
+
+
+def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: Callable | None = None,
+               static_argnums: int | tuple[int, ...] = (), concrete: bool = False) -> Any:
+    """`fun`, whose intermediate values are not kept for its gradient but computed again.
+
+    policy(primitive, *avals, **params) -> bool says which results are kept after all (see `checkpoint_policies`). static_argnums:
+    arguments that are passed on as they are. Without `fun`, a decorator.
+    """
+    if fun is None:
+        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
+    arguments.check_callable("checkpoint", fun)
+    if concrete:
+        raise NotImplementedError("The 'concrete' option to jax.checkpoint is deprecated; use static_argnums instead.")
+    nums = arguments.as_tuple(static_argnums)
+    name = arguments.function_name(fun)
+
+    @functools.wraps(fun, updated=())
+    def checkpointed(*args, **kwargs):
+        fixed = {n % len(args): args[n] for n in nums if -len(args) <= n < len(args)}
+        leaves, tree = arguments.checked_leaves("checkpoint", "argument ", (
+            tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
+        out_tree: list[Any] = []
+
+        def flat(*values):
+            dynamic, names = tree_unflatten(tree, values)
+            rest = iter(dynamic)
+            outs, found = tree_flatten(fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **names))
+            out_tree[:] = [found]
+            return [arguments.check_result(o, name) for o in outs]
+
+        closed, consts = hoist_tracers(trace(flat, [typeof(x) for x in leaves], DebugInfo("checkpoint", name)))
+        outs = checkpoint_p.bind(*consts, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy)
+        return tree_unflatten(out_tree[0], outs)
+
+    return checkpointed
+
+
+remat = checkpoint
+
+
+def _name_abstract(aval, *, name):
+    return aval
+
+
+def _name_reference(x, *, name):
+    return x
+
+
+def _name_jvp(primals, tangents, *, name):
+    return name_p.bind(primals[0], name=name), tangents[0]
+
+
+def _name_transpose(x_bar, x, *, name):
+    return [x_bar]
+
+
+def _name_batch(args, dims, *, name):
+    return name_p.bind(args[0], name=name), dims[0]
+
+
+def _name_scalar(b, x, *, name):
+    return x
+
+
+name_p = Primitive("name", doc="A value with a name that checkpoint policies can mention.", abstract_eval=_name_abstract,
+                   reference=_name_reference, jvp=_name_jvp, transpose=_name_transpose, batch=_name_batch,
+                   lower=Elementwise(_name_scalar, cost=0))
+
+
+def checkpoint_name(x, name: str):
+    """`x`, named for `checkpoint_policies.save_only_these_names` and its like."""
+    leaves, tree = tree_flatten(x)
+    return tree_unflatten(tree, [name_p.bind(leaf, name=name) for leaf in leaves])
+
+
+class checkpoint_policies:
+    """Policies for `checkpoint`: which intermediate values are kept for the backward pass."""
+
+    @staticmethod
+    def everything_saveable(primitive, *_, **__) -> bool:
+        """Keep everything: as without checkpoint."""
+        return True
+
+    @staticmethod
+    def nothing_saveable(primitive, *_, **__) -> bool:
+        """Keep nothing: the default."""
+        return False
+
+    @staticmethod
+    def dots_saveable(primitive, *_, **__) -> bool:
+        """Keep the results of products and convolutions."""
+        return primitive.name in ("dot_general", "conv_general_dilated", "ragged_dot_general")
+
+    checkpoint_dots = dots_saveable
+
+    @staticmethod
+    def dots_with_no_batch_dims_saveable(primitive, *_, **params) -> bool:
+        """Keep the results of products without batch dimensions."""
+        if primitive.name != "dot_general":
+            return False
+        (_, _), (left, right) = params["dimension_numbers"]
+        return not left and not right
+
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+    @staticmethod
+    def save_anything_except_these_names(*names) -> Callable:
+        """Keep everything but the values with these names."""
+        return lambda primitive, *_, **params: not (primitive is name_p and params["name"] in names)
+
+    @staticmethod
+    def save_any_names_but_these(*names) -> Callable:
+        """Keep named values, but for these names."""
+        return lambda primitive, *_, **params: primitive is name_p and params["name"] not in names
+
+    @staticmethod
+    def save_only_these_names(*names) -> Callable:
+        """Keep the values with these names only."""
+        return lambda primitive, *_, **params: primitive is name_p and params["name"] in names
+
+    @staticmethod
+    def save_from_both_policies(first, second) -> Callable:
+        """Keep what either policy keeps."""
+        return lambda primitive, *a, **k: first(primitive, *a, **k) or second(primitive, *a, **k)
+
+

@@ -1,0 +1,343 @@
+"""Functions with derivative rules of the user's own: custom_jvp, custom_vjp, custom_gradient, closure_convert."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+from pullback.api import _arguments as arguments
+from pullback.core import ClosedJaxpr, DebugInfo, Zero, current_interpreter, eval_jaxpr, hooks, tangent_aval, trace, typeof
+from pullback.core.tracer import Tracer
+from pullback.transforms.custom import CustomJVP, CustomVJP
+from pullback.transforms.zeros import instantiate, is_float0
+from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
+
+
+def _bind_arguments(fun: Callable, args: tuple, kwargs: dict) -> tuple:
+    """All arguments by position, defaults filled in; TypeError for keyword-only ones."""
+    signature = arguments.signature_of(fun)
+    if signature is None:
+        return args
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"{arguments.function_name(fun)}: keyword arguments could not be resolved to positions: {list(bound.kwargs)}")
+    return bound.args
+
+
+class _Split:
+    """The arguments of a call, cut into differentiable trees and fixed Python values."""
+
+    def __init__(self, args: tuple, nondiff: tuple[int, ...], name: str):
+        self.count = len(args)
+        self.fixed = {i % len(args): args[i % len(args)] for i in nondiff if -len(args) <= i < len(args)}
+        self.dynamic = [a for i, a in enumerate(args) if i not in self.fixed]
+        self.leaves, self.tree = arguments.checked_leaves(name, "argument ", tuple(self.dynamic))
+
+    def full(self, leaves) -> list[Any]:
+        """The arguments with new leaves."""
+        values = iter(tree_unflatten(self.tree, leaves))
+        return [self.fixed[i] if i in self.fixed else next(values) for i in range(self.count)]
+
+    @property
+    def fixed_values(self) -> list[Any]:
+        return [self.fixed[i] for i in sorted(self.fixed)]
+
+
+class _Custom:
+    """What custom_jvp and custom_vjp share."""
+
+    def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
+        arguments.check_callable(type(self).__name__, fun)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        nums, _ = arguments.resolve_argnums(type(self).__name__, fun, "nondiff", arguments.as_tuple(nondiff_argnums), ())
+        if nondiff_argnames:
+            more, _ = arguments.resolve_argnums(type(self).__name__, fun, "nondiff", None, nondiff_argnames)
+            nums = (*nums, *more)
+        self.nondiff_argnums = tuple(sorted(set(nums)))
+        self._name = arguments.function_name(fun)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def _flat_function(self, split: _Split, out_tree: list):
+        def flat(*leaves):
+            outs, tree = tree_flatten(self.fun(*split.full(leaves)))
+            out_tree[:] = [tree]
+            return [arguments.check_result(o, self._name) for o in outs]
+
+        return flat
+
+
+class custom_jvp(_Custom):
+    """A function whose forward derivative is given by `defjvp` or `defjvps`; its reverse derivative is the transpose of that.
+
+    nondiff_argnums: arguments that are passed on to the rule as they are, before primals and tangents.
+    """
+
+    jvp: Callable | None = None
+    symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+        """Set the rule `jvp(*nondiff, primals, tangents) -> (out, out_dot)`; usable as a decorator."""
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable | None) -> None:
+        """Set one rule an argument, `rule(x_dot, out, *primals) -> out_dot`, or None where the derivative vanishes."""
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        def jvp(primals, tangents):
+            out = self(*primals)
+            parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents) if rule is not None]
+            leaves, tree = tree_flatten(out)
+            sums: list[Any] = [Zero(tangent_aval(typeof(x))) for x in leaves]
+            for part in parts:
+                sums = [p if type(s) is Zero else hooks.add(s, p) for s, p in zip(sums, tree_leaves(part))]
+            return out, tree_unflatten(tree, [instantiate(s) for s in sums])
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args, **kwargs):
+        if self.jvp is None:
+            raise AttributeError(f"No JVP defined for custom_jvp function {self._name} using defjvp.")
+        split = _Split(_bind_arguments(self.fun, args, kwargs), self.nondiff_argnums, self._name)
+        out_tree: list[Any] = []
+
+        def flat_jvp(primals, tangents):
+            xs = tree_unflatten(split.tree, primals)
+            if self.symbolic_zeros:
+                ts = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
+            else:
+                ts = [instantiate(t) for t in tangents]
+            pair = self.jvp(*split.fixed_values, tuple(xs), tuple(tree_unflatten(split.tree, ts)))
+            return _checked_pair(pair, self._name, out_tree)
+
+        outs = current_interpreter().process_custom_jvp(CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.leaves)
+        return tree_unflatten(out_tree[0], outs)
+
+
+def _checked_pair(pair, name, out_tree):
+    """(outs, outs_dot) of a user's jvp rule; TypeError where structure, shapes or dtypes of the two disagree."""
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(f"Custom JVP rule for function {name} must produce a pair (list or tuple of length two) representing primal "
+                        f"and tangent outputs, but got {pair!r}.")
+    outs, tree = tree_flatten(pair[0])
+    dots, dot_tree = tree_flatten(pair[1])
+    if tree != dot_tree:
+        raise TypeError(f"Custom JVP rule for function {name} must produce primal and tangent outputs with equal container (pytree) "
+                        f"structures, but got {tree} and {dot_tree} respectively.")
+    out_tree[:] = [tree]
+    new_dots = []
+    for out, dot in zip(outs, dots):
+        want = tangent_aval(typeof(out))
+        if isinstance(dot, SymbolicZero):
+            new_dots.append(Zero(want))
+            continue
+        have = typeof(dot)
+        if have.shape != want.shape or (have.dtype != want.dtype and not have.weak_type):
+            raise TypeError(f"Custom JVP rule for function {name} must produce primal and tangent outputs with corresponding shapes and "
+                            f"dtypes. Expected {want.str_short()} (tangent type of {typeof(out).str_short()}) but got "
+                            f"{have.str_short()}.")
+        new_dots.append(dot if have.dtype == want.dtype else hooks.convert(dot, want.dtype, False))
+    return outs, new_dots
+
+
+class SymbolicZero:
+    """A tangent that is known to vanish, as rules defined with `symbolic_zeros=True` see it."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    @property
+    def shape(self):
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        return self.aval.dtype
+
+    @property
+    def ndim(self):
+        return self.aval.ndim
+
+    def __repr__(self):
+        return f"SymbolicZero({self.aval.str_short()})"
+
+
+class CustomVJPPrimal:
+    """What a fwd rule defined with `symbolic_zeros=True` gets for each leaf: the value, and whether it is perturbed."""
+
+    def __init__(self, value, perturbed: bool):
+        self.value = value
+        self.perturbed = perturbed
+
+
+class custom_vjp(_Custom):
+    """A function whose reverse derivative is given by `defvjp(fwd, bwd)`.
+
+    fwd(*args) -> (out, residuals);  bwd(*nondiff, residuals, out_bar) -> tuple of one cotangent an argument (None for zero).
+    """
+
+    fwd: Callable | None = None
+    bwd: Callable | None = None
+    symbolic_zeros = False
+
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+        """Set the two rules."""
+        self.fwd, self.bwd = fwd, bwd
+        self.symbolic_zeros = symbolic_zeros
+
+    def __call__(self, *args, **kwargs):
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp.")
+        split = _Split(_bind_arguments(self.fun, args, kwargs), self.nondiff_argnums, self._name)
+        out_tree: list[Any] = []
+        res_tree: list[Any] = []
+
+        def flat_fwd(*leaves):
+            values = [CustomVJPPrimal(x, True) for x in leaves] if self.symbolic_zeros else leaves
+            pair = self.fwd(*split.full(values))
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(f"Custom VJP fwd rule {arguments.function_name(self.fwd)} for function {self._name} must produce a pair "
+                                f"(list or tuple of length two) representing primal outputs and residuals, but got {pair!r}.")
+            outs, tree = tree_flatten(pair[0])
+            if out_tree and out_tree[0] != tree:
+                raise TypeError(f"Custom VJP fwd rule for function {self._name} must produce a primal output with the container "
+                                f"(pytree) structure of the function's output: {out_tree[0]}, but got {tree}.")
+            out_tree[:] = [tree]
+            residuals, res_tree[:] = _flatten_residuals(pair[1])
+            return outs, residuals
+
+        def flat_bwd(residuals, outs_bar):
+            bars = self.bwd(*split.fixed_values, tree_unflatten(res_tree[0], residuals), tree_unflatten(out_tree[0], outs_bar))
+            return _argument_cotangents(bars, split, self._name)
+
+        outs = current_interpreter().process_custom_vjp(CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd,
+                                                        split.leaves)
+        return tree_unflatten(out_tree[0], outs)
+
+
+def _flatten_residuals(residuals):
+    leaves, tree = tree_flatten(residuals)
+    return leaves, [tree]
+
+
+def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
+    """One cotangent a leaf; TypeError/ValueError where the user's bwd gives the wrong structure, shape or dtype."""
+    if isinstance(bars, list):
+        bars = tuple(bars)
+    children = split.tree.children()
+    if not isinstance(bars, tuple) or len(bars) != len(children):
+        got = f"a tuple of length {len(bars)}" if isinstance(bars, tuple) else f"{bars!r}"
+        raise TypeError(f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure "
+                        f"of the args tuple of the primal function, a tuple of length {len(children)}, but got {got}.")
+    flat: list[Any] = []
+    for number, (bar, child) in enumerate(zip(bars, children)):
+        flat.extend(_leaf_cotangents(bar, child, f"[{number}]", name))
+    out = []
+    paths = [keystr(p) for p, _ in tree_flatten_with_path(tree_unflatten(split.tree, list(split.leaves)))[0]]
+    for bar, leaf, path in zip(flat, split.leaves, paths):
+        want = tangent_aval(typeof(leaf))
+        if bar is None or isinstance(bar, SymbolicZero) or is_float0(bar) or type(bar) is Zero:
+            out.append(None)
+            continue
+        have = typeof(bar)
+        if want.dtype.kind == "V":  # float0: the argument is not differentiable
+            out.append(None)
+            continue
+        if have.shape != want.shape:
+            raise ValueError(f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple of "
+                             f"the primal function, but at output{path} the bwd rule produced an output of type {have.str_short()} "
+                             f"corresponding to an input of type {want.str_short()}")
+        out.append(bar if have.dtype == want.dtype else hooks.convert(bar, want.dtype, False))
+    return out
+
+
+def _leaf_cotangents(bar, child, path, name):
+    """The cotangents of one argument's leaves; None stands for zeros of a whole subtree."""
+    if bar is None:
+        return [None] * child.num_leaves
+    leaves, tree = tree_flatten(bar, is_leaf=lambda x: x is None)
+    if len(leaves) == child.num_leaves and (tree == child or None in leaves):
+        return leaves
+    if tree == child:
+        return leaves
+    raise TypeError(f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure of the args "
+                    f"tuple of the primal function: at output{path} it produced {tree}, but the argument is {child}.")
+
+
+def custom_gradient(fun: Callable) -> Callable:
+    """A function from `fun(*args) -> (out, vjp_fun)`, where vjp_fun gives the cotangents of the arguments."""
+    arguments.check_callable("custom_gradient", fun)
+
+    @functools.wraps(fun, updated=())
+    def wrapped(*args, **kwargs):
+        def primal(*xs):
+            return fun(*xs, **kwargs)[0]
+
+        trees: list[Any] = []
+
+        def fwd(*xs):
+            out, pull = fun(*xs, **kwargs)
+            leaves, tree = tree_flatten(out)
+            avals = [tangent_aval(typeof(x)) for x in leaves]
+            inner_tree: list[Any] = []
+
+            def flat(*bars):
+                found = pull(tree_unflatten(tree, bars))
+                found = found if isinstance(found, (tuple, list)) else (found,)
+                outs, inner = tree_flatten(tuple(found))
+                inner_tree[:] = [inner]
+                return outs
+
+            closed = trace(flat, avals, DebugInfo("custom_gradient", arguments.function_name(fun)))
+            trees[:] = [(closed, inner_tree[0])]
+            return out, list(closed.consts)
+
+        def bwd(residuals, out_bar):
+            closed, inner = trees[0]
+            return tree_unflatten(inner, eval_jaxpr(closed.jaxpr, residuals, *tree_leaves(out_bar)))
+
+        custom = custom_vjp(primal)
+        custom.defvjp(fwd, bwd)
+        return custom(*args)
+
+    return wrapped
+
+
+def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list[Any]]:
+    """(converted, hoisted): `converted(*args, *hoisted)` is `fun(*args)` without closing over values under differentiation."""
+    arguments.check_callable("closure_convert", fun)
+    leaves, tree = tree_flatten(example_args)
+    out_tree: list[Any] = []
+
+    def flat(*values):
+        outs, found = tree_flatten(fun(*tree_unflatten(tree, values)))
+        out_tree[:] = [found]
+        return [arguments.check_result(o, arguments.function_name(fun)) for o in outs]
+
+    closed = trace(flat, [typeof(x) for x in leaves], DebugInfo("closure_convert", arguments.function_name(fun)))
+    hoisted = [c for c in closed.consts if _is_differentiable(c)]
+    moved = [v for v, c in zip(closed.jaxpr.constvars, closed.consts) if _is_differentiable(c)]
+    kept = [(v, c) for v, c in zip(closed.jaxpr.constvars, closed.consts) if not _is_differentiable(c)]
+    open_jaxpr = closed.jaxpr.replace(constvars=[v for v, _ in kept], invars=moved + closed.jaxpr.invars)
+    converted_jaxpr = ClosedJaxpr(open_jaxpr, [c for _, c in kept])
+
+    def converted(*args_and_hoisted):
+        n = len(args_and_hoisted) - len(hoisted)
+        args, values = args_and_hoisted[:n], args_and_hoisted[n:]
+        flat_args, found = tree_flatten(tuple(args))
+        if found != tree:
+            raise TypeError(f"closure_convert: called with arguments of structure {found}, converted for {tree}")
+        return tree_unflatten(out_tree[0], converted_jaxpr(*values, *flat_args))
+
+    return converted, hoisted
+
+
+def _is_differentiable(value) -> bool:
+    return isinstance(value, Tracer) and not is_float0(Zero(tangent_aval(typeof(value))).aval)
+

@@ -1,0 +1,454 @@
+"""Differentiation: forward (jvp, jacfwd), reverse (grad, vjp, jacrev), linear maps (linearize, linear_transpose), hessian."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from pullback.api._arguments import check_callable, check_result, checked_leaves, function_name
+from pullback.api.vmap import vmap
+from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
+from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
+from pullback.transforms.jvp import JVPTracer, jvp_flat
+from pullback.transforms.partial_eval import linearize_flat
+from pullback.transforms.transpose import backward_pass
+from pullback.transforms.zeros import instantiate
+from pullback.util import dtypes
+from pullback.util.pytree import Partial, tree_flatten, tree_unflatten
+
+
+def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+         allow_int: bool = False, reduce_axes: Sequence[Any] = ()) -> Callable:
+    """A function that gives the gradient of scalar-valued `fun` with respect to the arguments at `argnums`.
+
+    The gradient has the structure of those arguments (a tuple for several argnums); with `has_aux`, (gradient, aux). TypeError
+    if the output is no scalar, or inputs or output are not floating point (complex needs `holomorphic`, integers `allow_int`).
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+
+    @functools.wraps(fun, updated=())
+    def grad_f(*args, **kwargs):
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return _documented(grad_f, fun, "Gradient of {} with respect to argument(s) {}.", argnums)
+
+
+def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+                   allow_int: bool = False, reduce_axes: Sequence[Any] = ()) -> Callable:
+    """A function that gives (value, gradient) of scalar-valued `fun`; as `grad`."""
+    check_callable("grad", fun)
+    check_argnums("grad", argnums)
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes argument to grad is deprecated")
+
+    @functools.wraps(fun, updated=())
+    def value_and_grad_f(*args, **kwargs):
+        flat, leaves, unflatten = _dynamic_arguments("grad", fun, argnums, args, kwargs, has_aux)
+        for leaf in leaves:
+            _check_input_dtype("grad", leaf, holomorphic, allow_int)
+        outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
+        out = outs[0] if len(outs) == 1 and flat.out_tree.num_nodes == 1 else None
+        _check_scalar(out, flat.out_tree)
+        _check_output_dtype("grad", out, holomorphic)
+        bar = hooks.ones(typeof(out))
+        bars = _pull_back(jaxpr, consts, zeros, [bar], leaves)
+        gradient = unflatten(bars)
+        value = tree_unflatten(flat.out_tree, outs)
+        return ((value, aux), gradient) if has_aux else (value, gradient)
+
+    return _documented(value_and_grad_f, fun, "Value and gradient of {} with respect to argument(s) {}.", argnums)
+
+
+def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
+    """(fun(*primals), derivative of fun at primals along tangents); with has_aux, aux as a third.
+
+    primals and tangents are tuples or lists of equal structure, shapes and dtypes (float0 tangents for integers); else TypeError
+    or ValueError.
+    """
+    check_callable("jvp", fun)
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError("primal and tangent arguments to jax.jvp must be tuples or lists; found "
+                        f"{type(primals).__name__} and {type(tangents).__name__}.")
+    ps, tree = checked_leaves("jvp", "primals", primals)
+    ts, tangent_tree = checked_leaves("jvp", "tangents", tangents)
+    if tree != tangent_tree:
+        raise TypeError("primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
+                        f"{tree} whereas tangents have tree structure {tangent_tree}.")
+    for p, t in zip(ps, ts):
+        _check_tangent("jvp", typeof(p), t)
+    flat = _Flat(fun, tree, {}, has_aux)
+    outs, outs_dot = jvp_flat(flat, ps, ts)
+    out = tree_unflatten(flat.out_tree, outs[: flat.n_outs])
+    out_dot = tree_unflatten(flat.out_tree, [instantiate(t) for t in outs_dot[: flat.n_outs]])
+    return (out, out_dot, flat.take_aux(outs)) if has_aux else (out, out_dot)
+
+
+def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
+    """(fun(*primals), pullback): pullback(x_bar) gives the cotangents of the primals as a tuple; with has_aux, aux as a third.
+
+    The pullback is a pytree that holds the residuals, so it can be passed to jitted functions.
+    """
+    check_callable("vjp", fun)
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes argument to vjp is deprecated")
+    leaves, tree = checked_leaves("vjp", "primals", primals)
+    flat = _Flat(fun, tree, {}, has_aux)
+    outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
+    static = _Pullback(jaxpr, zeros, tuple(typeof(o) for o in outs), tuple(typeof(x) for x in leaves), tree, flat.out_tree,
+                       function_name(fun))
+    pullback = Partial(static, consts)
+    out = tree_unflatten(flat.out_tree, outs)
+    return (out, pullback, aux) if has_aux else (out, pullback)
+
+
+def linearize(fun: Callable, *primals, has_aux: bool = False):
+    """(fun(*primals), linear map from tangents to output tangents at the primals); with has_aux, aux as a third."""
+    check_callable("linearize", fun)
+    leaves, tree = checked_leaves("linearize", "primals", primals)
+    flat = _Flat(fun, tree, {}, has_aux)
+    outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
+    static = _Pushforward(jaxpr, zeros, tuple(typeof(x) for x in leaves), tree, flat.out_tree)
+    out = tree_unflatten(flat.out_tree, outs)
+    pushforward = Partial(static, consts)
+    return (out, pushforward, aux) if has_aux else (out, pushforward)
+
+
+def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
+    """The transpose of `fun`, which must be linear in all of `primals` (arrays or ShapeDtypeStructs, only types matter).
+
+    The result takes a cotangent of fun's output and gives a tuple of cotangents of the primals. TypeError for dtypes that are not
+    floating point or integer linear maps, or cotangents of the wrong type.
+    """
+    check_callable("linear_transpose", fun)
+    leaves, tree = tree_flatten(primals)
+    avals = [_aval_of_spec("linear_transpose", leaf) for leaf in leaves]
+    flat = _Flat(fun, tree, {}, False)
+    closed = trace(flat, avals)
+    out_avals = closed.out_avals
+    if not (all(dtypes.issubdtype(a.dtype, np.inexact) for a in avals + out_avals)
+            or all(dtypes.issubdtype(a.dtype, np.integer) for a in avals + out_avals)):
+        raise TypeError("linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer "
+                        f"functions, but got {[str(a.dtype) for a in avals]} -> {[str(a.dtype) for a in out_avals]}.")
+
+    def transposed(x_bar):
+        bars, bar_tree = tree_flatten(x_bar)
+        if bar_tree != flat.out_tree:
+            raise TypeError(f"cotangent tree does not match function output, expected {flat.out_tree} but got {bar_tree}")
+        for bar, aval in zip(bars, out_avals):
+            have = typeof(bar)
+            if have.shape != aval.shape or have.dtype != aval.dtype:
+                raise TypeError(f"cotangent type does not match function output, expected {aval.str_short()} but got "
+                                f"{have.str_short()}")
+        out = backward_pass(closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], bars)
+        return tree_unflatten(tree, [hooks.zeros(a) if type(bar) is Zero else bar for a, bar in zip(avals, out)])
+
+    return transposed
+
+
+def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+    """Jacobian of `fun` by forward mode, one column a direction: leaves have shape output.shape + input.shape."""
+    check_callable("jacfwd", fun)
+    check_argnums("jacfwd", argnums)
+
+    @functools.wraps(fun, updated=())
+    def jacfun(*args, **kwargs):
+        flat, leaves, unflatten = _dynamic_arguments("jacfwd", fun, argnums, args, kwargs, has_aux)
+        for leaf in leaves:
+            _check_input_dtype("jacfwd", leaf, holomorphic, False)
+        basis = _basis([tangent_aval(typeof(x)) for x in leaves])
+
+        def push(*directions):
+            outs, outs_dot = jvp_flat(flat, leaves, directions)
+            return [instantiate(t) for t in outs_dot[: flat.n_outs]] + outs
+
+        # The primal results do not depend on the direction, so they come back without the mapped axis.
+        size = sum(typeof(x).size for x in leaves)
+        values, dims = run_batched(push, AxisData(None, size), basis, [0] * len(basis))
+        outs = values[flat.n_outs:]
+        for out in outs[: flat.n_outs]:
+            _check_jacobian_output("jacfwd", out, holomorphic)
+        columns = [move_batch_axis(v, d, typeof(out).ndim, size)
+                   for v, d, out in zip(values[: flat.n_outs], dims, outs)]
+        aux = flat.take_aux(outs) if has_aux else None
+        jacobian = tree_unflatten(flat.out_tree, [unflatten(_split_columns(c, leaves)) for c in columns])
+        return (jacobian, aux) if has_aux else jacobian
+
+    return _documented(jacfun, fun, "Jacobian of {} with respect to argument(s) {}.", argnums)
+
+
+def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+           allow_int: bool = False) -> Callable:
+    """Jacobian of `fun` by reverse mode, one row an output element: leaves have shape output.shape + input.shape."""
+    check_callable("jacrev", fun)
+    check_argnums("jacrev", argnums)
+
+    @functools.wraps(fun, updated=())
+    def jacfun(*args, **kwargs):
+        flat, leaves, unflatten = _dynamic_arguments("jacrev", fun, argnums, args, kwargs, has_aux)
+        for leaf in leaves:
+            _check_input_dtype("jacrev", leaf, holomorphic, allow_int)
+        outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
+        for out in outs:
+            _check_jacobian_output("jacrev", out, holomorphic)
+
+        def pull(*bars):
+            return _pull_back(jaxpr, consts, zeros, bars, leaves)
+
+        basis = _basis([tangent_aval(typeof(o)) for o in outs])
+        rows = vmap(pull)(*basis)
+        per_input = [_split_rows(r, outs) for r in rows]
+        jacobian = tree_unflatten(flat.out_tree, [unflatten([parts[k] for parts in per_input]) for k in range(len(outs))])
+        return (jacobian, aux) if has_aux else jacobian
+
+    return _documented(jacfun, fun, "Jacobian of {} with respect to argument(s) {}.", argnums)
+
+
+def jacobian(fun: Callable, argnums=0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False) -> Callable:
+    """As `jacrev`."""
+    return jacrev(fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+    """Second derivatives of `fun`, forward over reverse: leaves have shape output.shape + input.shape + input.shape."""
+    return jacfwd(jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums, has_aux=has_aux,
+                  holomorphic=holomorphic)
+
+
+# What they share.
+
+class _Flat:
+    """`fun` of flat leaves; notes the structure of its result, and keeps aux apart."""
+
+    def __init__(self, fun, in_tree, kwargs, has_aux, rebuild=None):
+        self.fun, self.in_tree, self.kwargs, self.has_aux = fun, in_tree, kwargs, has_aux
+        self.rebuild = rebuild
+        self.out_tree: Any = None
+        self.aux_tree: Any = None
+        self.n_outs = 0
+        self.__name__ = function_name(fun)
+
+    def __call__(self, *leaves):
+        args = tree_unflatten(self.in_tree, leaves) if self.rebuild is None else self.rebuild(leaves)
+        out = self.fun(*args, **self.kwargs)
+        if self.has_aux:
+            if not isinstance(out, (tuple, list)) or len(out) != 2:
+                raise TypeError("expected function with aux output to return a two-element tuple, but got "
+                                f"type {type(out)} with value {out!r}")
+            out, aux = out
+            aux_leaves, self.aux_tree = tree_flatten(aux)
+        else:
+            aux_leaves = []
+        outs, self.out_tree = tree_flatten(out)
+        self.n_outs = len(outs)
+        return [check_result(o, self.__name__) for o in outs] + aux_leaves
+
+    def take_aux(self, outs):
+        return tree_unflatten(self.aux_tree, outs[self.n_outs:])
+
+
+def _linearize(flat: _Flat, leaves, has_aux):
+    """(outs, jaxpr, consts, zeros, aux) of a flat function; zeros has a Zero for each result that does not move."""
+    aux_leaves: list[Any] = []
+
+    def fun(*args):
+        outs = flat(*args)
+        aux_leaves[:] = [a.primal if isinstance(a, JVPTracer) else a for a in outs[flat.n_outs:]] if has_aux else []
+        return outs[: flat.n_outs]
+
+    outs, jaxpr, consts, zeros = linearize_flat(fun, leaves)
+    aux = tree_unflatten(flat.aux_tree, aux_leaves) if has_aux else None
+    return outs, jaxpr, consts, zeros, aux
+
+
+def _pull_back(jaxpr, consts, zeros, bars, leaves):
+    """Cotangents of the leaves, given those of all results."""
+    live = [bar for bar, zero in zip(bars, zeros) if zero is None]
+    avals = [tangent_aval(typeof(x)) for x in leaves]
+    found = backward_pass(jaxpr, consts, [UndefinedPrimal(a) for a in avals], live)
+    return [instantiate(b) for b in found]
+
+
+class _Pullback:
+    """The static part of what `vjp` gives."""
+
+    def __init__(self, jaxpr, zeros, out_avals, in_avals, in_tree, out_tree, name):
+        self.jaxpr, self.zeros, self.out_avals, self.in_avals = jaxpr, zeros, out_avals, in_avals
+        self.in_tree, self.out_tree, self.__name__ = in_tree, out_tree, name
+
+    def __call__(self, consts, x_bar):
+        bars, tree = tree_flatten(x_bar)
+        if tree != self.out_tree:
+            raise ValueError("unexpected tree structure of argument to vjp function: got {}, but expected to match the output "
+                             "structure of the differentiated function {}, {}".format(tree, self.__name__, self.out_tree))
+        for bar, aval in zip(bars, self.out_avals):
+            want, have = tangent_aval(aval), typeof(bar)
+            if want.shape != have.shape or (want.dtype != have.dtype and not isinstance(bar, (int, float, complex))):
+                raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
+                                 f"expected {want.str_short()} because the corresponding output of the differentiated function "
+                                 f"{self.__name__} had JAX type {aval.str_short()}")
+        bars = [hooks.convert(bar, a.dtype, False) if isinstance(bar, (int, float, complex)) else bar
+                for bar, a in zip(bars, self.out_avals)]
+        live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
+        found = backward_pass(self.jaxpr, consts, [UndefinedPrimal(tangent_aval(a)) for a in self.in_avals], live)
+        return tree_unflatten(self.in_tree, [instantiate(b) for b in found])
+
+
+class _Pushforward:
+    """The static part of what `linearize` gives."""
+
+    def __init__(self, jaxpr, zeros, in_avals, in_tree, out_tree):
+        self.jaxpr, self.zeros, self.in_avals, self.in_tree, self.out_tree = jaxpr, zeros, in_avals, in_tree, out_tree
+
+    def __call__(self, consts, *tangents):
+        leaves, tree = tree_flatten(tangents)
+        if tree != self.in_tree:
+            raise TypeError(f"linearized function called with tangents of structure {tree}, but the primals had {self.in_tree}")
+        for aval, tangent in zip(self.in_avals, leaves):
+            _check_tangent("linearized function", aval, tangent)
+        found = iter(eval_jaxpr(self.jaxpr, consts, *leaves))
+        outs = [next(found) if zero is None else instantiate(zero) for zero in self.zeros]
+        return tree_unflatten(self.out_tree, outs)
+
+
+def check_argnums(name: str, argnums) -> None:
+    """TypeError unless argnums is an integer or a sequence of integers."""
+    nums = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    if not all(hasattr(n, "__index__") for n in nums):
+        raise TypeError(f"{name}: argnums must be an integer or a sequence of integers, got {argnums!r}")
+
+
+def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
+    """(flat function of the differentiated leaves, those leaves, function from their gradients to a tree)."""
+    several = isinstance(argnums, (tuple, list))
+    nums = [int(n) for n in (argnums if several else (argnums,))]
+    highest = max((n if n >= 0 else -n - 1 for n in nums), default=-1)
+    if highest >= len(args):
+        raise TypeError(f"differentiating with respect to argnums={argnums} requires at least {highest + 1} positional arguments "
+                        f"to be passed by the caller, but got only {len(args)} positional arguments.")
+    nums = [n + len(args) if n < 0 else n for n in nums]
+    if len(set(nums)) != len(nums):
+        raise ValueError(f"{name}: argnums={argnums} names an argument twice")
+    leaves, tree = checked_leaves(name, "argument ", tuple(args[n] for n in nums))
+
+    def rebuild(values):
+        new = list(args)
+        for n, value in zip(nums, tree_unflatten(tree, values)):
+            new[n] = value
+        return new
+
+    def unflatten(values):
+        out = tree_unflatten(tree, values)
+        return out if several else out[0]
+
+    return _Flat(fun, tree, kwargs, has_aux, rebuild), leaves, unflatten
+
+
+def _check_input_dtype(name, x, holomorphic, allow_int):
+    dtype = typeof(x).dtype
+    if holomorphic:
+        if not dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(f"{name} with holomorphic=True requires inputs with complex dtype, but got {dtype}.")
+    if dtypes.is_extended(dtype) or dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.bool_):
+        if not allow_int:
+            raise TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
+                            f"{dtype}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True.")
+    elif name == "jacfwd" and not holomorphic and not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(f"{name} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {dtype}. For "
+                        "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
+                        "involving complex inputs or integer inputs, use jax.jvp directly.")
+
+
+def _check_scalar(out, out_tree):
+    if out is None:
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output was tree of structure {out_tree}.")
+    shape = typeof(out).shape
+    if shape != ():
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {shape}.")
+
+
+def _check_output_dtype(name, out, holomorphic):
+    dtype = typeof(out).dtype
+    if holomorphic:
+        if not dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype}.")
+    elif dtypes.issubdtype(dtype, np.complexfloating):
+        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. For "
+                        "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
+                        "involving complex outputs, use jax.vjp directly.")
+    elif not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. For "
+                        "differentiation of functions with integer outputs, use jax.vjp directly.")
+
+
+def _check_jacobian_output(name, out, holomorphic):
+    dtype = typeof(out).dtype
+    if holomorphic:
+        if not dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype}.")
+    elif name == "jacrev":
+        _check_output_dtype(name, out, False)
+
+
+def _check_tangent(name, aval, tangent):
+    have, want = typeof(tangent), tangent_aval(aval)
+    if have.dtype != want.dtype and not (aval.weak_type or isinstance(tangent, (int, float, complex))):
+        raise TypeError(f"primal and tangent arguments to jax.{name} do not match; dtypes must be equal, or in case of int/bool "
+                        f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected tangent "
+                        f"dtype {want.dtype}, but got tangent dtype {have.dtype} instead.")
+    if have.shape != want.shape:
+        raise ValueError(f"{name} called with different primal and tangent shapes; Got primal shape {aval.shape} and tangent "
+                         f"shape as {have.shape}")
+
+
+def _aval_of_spec(name, leaf):
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not hasattr(leaf, "aval"):
+        return ShapedArray(tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype))
+    try:
+        return typeof(leaf)
+    except TypeError:
+        raise TypeError(f"{name}: a primal is {leaf!r}, which is neither an array nor a ShapeDtypeStruct") from None
+
+
+def _basis(avals):
+    """For each aval an array with a leading axis over all elements of all avals: the rows of an identity matrix."""
+    total = sum(a.size for a in avals)
+    rows, start = [], 0
+    for aval in avals:
+        rows.append(hooks.reshape(hooks.eye(total, aval.size, -start, aval.dtype), (total, *aval.shape)))
+        start += aval.size
+    return rows
+
+
+def _split_columns(columns, leaves):
+    """The Jacobian of one output, cut along its last axis into one array of shape out + in for each input."""
+    parts, start = [], 0
+    out_shape = typeof(columns).shape[:-1]
+    for leaf in leaves:
+        aval = typeof(leaf)
+        part = hooks.slice_in_dim(columns, start, start + aval.size, 1, len(out_shape)) if len(leaves) > 1 else columns
+        parts.append(hooks.reshape(part, (*out_shape, *aval.shape)))
+        start += aval.size
+    return parts
+
+
+def _split_rows(rows, outs):
+    """The Jacobian with respect to one input, cut along its first axis into one array of shape out + in for each output."""
+    parts, start = [], 0
+    in_shape = typeof(rows).shape[1:]
+    for out in outs:
+        aval = typeof(out)
+        part = hooks.slice_in_dim(rows, start, start + aval.size, 1, 0) if len(outs) > 1 else rows
+        parts.append(hooks.reshape(part, (*aval.shape, *in_shape)))
+        start += aval.size
+    return parts
+
+
+def _documented(wrapped, fun, text, argnums):
+    name = function_name(fun)
+    wrapped.__doc__ = text.format(name, argnums) + (f"\n\n{fun.__doc__}" if getattr(fun, "__doc__", None) else "")
+    wrapped.__name__ = name
+    return wrapped
+

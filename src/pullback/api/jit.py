@@ -1,0 +1,221 @@
+"""jit: functions that are traced once per types of their arguments, compiled, and found again in C.
+
+A call goes to `_core.JitFunction`, which looks its arguments' types up and runs the program. What it does not know comes to
+`_Jit.miss`: new types, tracers, an active transformation, wrong arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+from pullback._ext import _core
+from pullback.api import _arguments as arguments
+from pullback.api.stages import Lowered, Traced
+from pullback.core import (
+    ClosedJaxpr,
+    DebugInfo,
+    current_interpreter,
+    eval_interpreter,
+    hoist_tracers,
+    hooks,
+    trace,
+    typeof,
+)
+from pullback.core.staging import raise_leak
+from pullback.core.tracer import Tracer
+from pullback.transforms.call import jit_p
+from pullback.util import config
+from pullback.util.pytree import tree_flatten, tree_unflatten
+
+
+def jit(fun: Callable | None = None, /, *, in_shardings=None, out_shardings=None, static_argnums=None, static_argnames=None,
+        donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None, backend=None, inline: bool = False,
+        abstracted_axes=None, compiler_options: dict[str, Any] | None = None) -> Any:
+    """Compile `fun` with one trace for each new combination of argument structure, shapes, dtypes and static values.
+
+    static_argnums / static_argnames: arguments that are compile-time constants (hashable; ValueError otherwise). donate_*: arguments
+    whose memory the results may take over; they can't be used afterwards. Without `fun`, a decorator. The function must be
+    pure: Python side effects happen while it is traced only. TypeError for arguments that are neither arrays nor trees of arrays.
+    """
+    options = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
+               "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline}
+    if abstracted_axes is not None:
+        raise NotImplementedError("jit: abstracted_axes is not supported; shapes are static")
+    if fun is None:
+        return functools.partial(jit, **options)
+    arguments.check_callable("jit", fun)
+    return _Jit(fun, **options).function
+
+
+class _Jit:
+    """One jitted function: its options, its traces, and the C object that users call."""
+
+    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline):
+        self.fun = fun
+        self.name = arguments.function_name(fun)
+        self.static_nums, self.static_names = arguments.resolve_argnums("jit", fun, "static", static_argnums, static_argnames)
+        self.donate_nums, self.donate_names = arguments.resolve_argnums("jit", fun, "donate", donate_argnums, donate_argnames)
+        if set(self.static_nums) & set(self.donate_nums):
+            raise ValueError(f"jit: arguments {sorted(set(self.static_nums) & set(self.donate_nums))} are both static and donated")
+        self.keep_unused = keep_unused
+        self.inline = inline
+        self.traces: dict[Any, tuple[ClosedJaxpr, list[Any], Any]] = {}
+        self.programs: dict[Any, tuple[_core.CacheEntry, Any]] = {}
+        function = _core.JitFunction(fun, self.miss, tuple(n for n in self.static_nums if n >= 0), self.static_names)
+        function.lower = self.lower
+        function.trace = self.trace
+        function.eval_shape = self.eval_shape
+        function.clear_cache = self.clear_cache
+        function._cache_size = lambda: len(self.traces)
+        self.function = function
+
+    # calls
+
+    def miss(self, args: tuple, kwargs: dict) -> tuple[Any, _core.CacheEntry | None]:
+        """The call in full: (result, what C shall remember for arguments of these types)."""
+        if config.config.jax_disable_jit:
+            return self.fun(*args, **kwargs), None
+        leaves, in_tree, avals, statics = self.flatten(args, kwargs)
+        closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
+        traced = current_interpreter() is not eval_interpreter() or any(isinstance(x, Tracer) for x in leaves)
+        if traced or consts:
+            if self.inline and not closed.consts:
+                outs = closed(*consts, *leaves)
+            else:
+                outs = jit_p.bind(*consts, *leaves, jaxpr=closed, name=self.name, inline=self.inline, donated_invars=())
+            return tree_unflatten(out_tree, outs), None
+        donated = self.donated(args, kwargs)
+        entry, program = self.program(closed, donated, out_tree)
+        arrays = [hooks.asarray(leaf) for leaf in leaves]
+        outs = program([arrays[i] for i in entry.kept] if entry.kept is not None else arrays)
+        return tree_unflatten(out_tree, outs), entry
+
+    def flatten(self, args, kwargs):
+        """(leaves, tree, avals, static values) of a call; errors name the argument."""
+        statics = []
+        for n in self.static_nums:
+            if -len(args) <= n < len(args):
+                statics.append((n % len(args), self.hashable(args[n], f"at position {n}")))
+        for name in self.static_names:
+            if name in kwargs:
+                statics.append((name, self.hashable(kwargs[name], f"'{name}'")))
+        fixed = {where for where, _ in statics}
+        dynamic_args = tuple(a for i, a in enumerate(args) if i not in fixed)
+        dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in fixed}
+        leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
+        avals = []
+        for i, leaf in enumerate(leaves):
+            aval = getattr(leaf, "aval", None)
+            if aval is None:
+                try:
+                    aval = typeof(leaf)
+                except TypeError:
+                    paths = arguments.leaf_paths(self.fun, args, dynamic_kwargs, [w for w in fixed if isinstance(w, int)])
+                    aval = arguments.check_leaf(leaf, self.name, paths[i])
+            avals.append(aval)
+        return leaves, in_tree, tuple(avals), tuple(statics)
+
+    def hashable(self, value, where: str):
+        """The static value; ValueError if it has no hash."""
+        try:
+            hash(value)
+        except TypeError:
+            raise ValueError(f"Non-hashable static arguments are used in a jit function: argument {where} of {self.name} is of type "
+                             f"{type(value)}, which is not hashable: {str(value)[:80]}. As it is static, a new value means a new "
+                             "compilation, so it must be hashable and have __eq__; make it a tuple, or do not mark it static.") from None
+        return value
+
+    def traced(self, in_tree, avals, statics, args, kwargs):
+        """(closed jaxpr, closed-over tracers, out_tree), from the cache or by running the function on tracers."""
+        key = (in_tree, avals, tuple((w, type(v), v) for w, v in statics), config.epoch())
+        found = self.traces.get(key)
+        if found is not None:
+            return found
+        fixed = dict(statics)
+        n_args = len(args)
+        out_tree: list[Any] = []
+
+        def flat(*leaves):
+            dynamic_args, dynamic_kwargs = tree_unflatten(in_tree, leaves)
+            values = iter(dynamic_args)
+            full = [fixed[i] if i in fixed else next(values) for i in range(n_args)]
+            names = {k: v for k, v in fixed.items() if isinstance(k, str)}
+            out_leaves, tree = tree_flatten(self.fun(*full, **dynamic_kwargs, **names))
+            out_tree[:] = [tree]
+            return [arguments.check_result(leaf, self.name) for leaf in out_leaves]
+
+        closed, consts = hoist_tracers(trace(flat, avals, DebugInfo("jit", self.name)))
+        found = (closed, consts, out_tree[0])
+        if not consts:  # closed-over tracers belong to one call
+            self.traces[key] = found
+        return found
+
+    def donated(self, args, kwargs) -> tuple[int, ...]:
+        """Numbers of the leaves that are donated."""
+        if not self.donate_nums and not self.donate_names:
+            return ()
+        fixed = {n % len(args) for n in self.static_nums if -len(args) <= n < len(args)}
+        numbers, position = [], 0
+        for i, arg in enumerate(args):
+            if i in fixed:
+                continue
+            count = len(tree_flatten(arg)[0])
+            if i in self.donate_nums:
+                numbers.extend(range(position, position + count))
+            position += count
+        for name in sorted(k for k in kwargs if k not in self.static_names):
+            count = len(tree_flatten(kwargs[name])[0])
+            if name in self.donate_names:
+                numbers.extend(range(position, position + count))
+            position += count
+        return tuple(numbers)
+
+    def program(self, closed: ClosedJaxpr, donated: tuple[int, ...], out_tree):
+        """(cache entry, callable on the kept arrays) of a traced function."""
+        found = self.programs.get((closed, donated, out_tree))
+        if found is None:
+            for const in closed.consts:
+                if isinstance(const, Tracer):
+                    raise_leak(const)
+            run, kept = hooks.compile(closed, donated=donated, keep_unused=self.keep_unused)
+            entry = _core.CacheEntry(run, out_tree, kept)
+            found = self.programs[closed, donated, out_tree] = (entry, run)
+        return found
+
+    # ahead of time
+
+    def trace(self, *args, **kwargs) -> Traced:
+        """The function traced for arguments of these types (arrays or ShapeDtypeStructs)."""
+        leaves, in_tree, avals, statics = self.flatten(args, kwargs)
+        closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
+        if consts:
+            raise TypeError(f"{self.name}: can't be traced ahead of time while it closes over values of an enclosing transformation")
+        fixed = {w for w, _ in statics}
+        return Traced(closed, in_tree, out_tree, self.name, self.donated(args, kwargs), self.keep_unused, fixed)
+
+    def lower(self, *args, **kwargs) -> Lowered:
+        """The function traced and optimized for arguments of these types, ready to be compiled."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args, **kwargs):
+        """The types of the result, without running anything."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forget all traces and programs."""
+        self.traces.clear()
+        self.programs.clear()
+        self.function.clear()
+
+
+def _tell_context() -> None:
+    """Keep the call caches' view of the configuration up to date."""
+    process_wide, own = config.context_tokens()
+    _core.set_trace_context_token(process_wide)
+    _core.set_thread_context_token(own)
+
+
+config.add_listener(_tell_context)
+_tell_context()
+

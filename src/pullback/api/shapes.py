@@ -1,0 +1,123 @@
+"""Types without values: ShapeDtypeStruct, eval_shape, make_jaxpr."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+from pullback.api import _arguments as arguments
+from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, trace, typeof
+from pullback.util import dtypes
+from pullback.util.pytree import tree_flatten, tree_unflatten
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that need not exist; accepted wherever only types matter.
+
+    shape: a tuple of integers; dtype: anything that names a dtype. TypeError if dtype is None.
+    """
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+
+    def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, vma=None, is_ref: bool = False):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = (int(shape),) if isinstance(shape, int) else tuple(shape)
+        self.dtype = dtype if dtypes.is_extended(dtype) else dtypes.as_dtype(dtype)
+        self.weak_type = weak_type
+        self.sharding = sharding
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        return ShapedArray(self.shape, self.dtype).size
+
+    @property
+    def aval(self):
+        return ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype, True), self.weak_type)
+
+    def update(self, **kw) -> "ShapeDtypeStruct":
+        """The struct with some fields replaced."""
+        shape, dtype = kw.pop("shape", self.shape), kw.pop("dtype", self.dtype)
+        return ShapeDtypeStruct(shape, dtype, **({"sharding": self.sharding, "weak_type": self.weak_type} | kw))
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __eq__(self, other):
+        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype, self.weak_type, self.sharding) == (
+            other.shape, other.dtype, other.weak_type, other.sharding)
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype, self.weak_type))
+
+    def __repr__(self):
+        name = getattr(self.dtype, "name", str(self.dtype))
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak})"
+
+
+def eval_shape(fun: Callable, *args, **kwargs):
+    """The types of `fun(*args, **kwargs)`, as a tree of ShapeDtypeStruct, without computing anything.
+
+    Arguments are arrays or anything with shape and dtype. TypeError as for `jit`.
+    """
+    arguments.check_callable("eval_shape", fun)
+    closed, out_tree = trace_with_tree(fun, args, kwargs)
+    return tree_unflatten(out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals])
+
+
+def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, abstracted_axes=None) -> Callable:
+    """A function that gives the jaxpr of `fun` for arguments of the types it is called with.
+
+    With `return_shape`, (jaxpr, tree of ShapeDtypeStruct).
+    """
+    arguments.check_callable("make_jaxpr", fun)
+    nums, _ = arguments.resolve_argnums("make_jaxpr", fun, "static", arguments.as_tuple(static_argnums), ())
+
+    @functools.wraps(fun, updated=())
+    def make_jaxpr_f(*args, **kwargs):
+        closed, out_tree = trace_with_tree(fun, args, kwargs, nums)
+        if return_shape:
+            return closed, tree_unflatten(out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                                                     for a in closed.out_avals])
+        return closed
+
+    make_jaxpr_f.__name__ = f"make_jaxpr({arguments.function_name(fun)})"
+    return make_jaxpr_f
+
+
+def trace_with_tree(fun, args, kwargs, static_nums=()) -> tuple[ClosedJaxpr, Any]:
+    """(closed jaxpr, tree of the result) of `fun` for these arguments; closed-over tracers stay as consts."""
+    fixed = {n % len(args): args[n] for n in static_nums if -len(args) <= n < len(args)}
+    leaves, tree = tree_flatten((tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
+    name = arguments.function_name(fun)
+    avals = []
+    for i, leaf in enumerate(leaves):
+        if not hasattr(leaf, "aval") and hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+            avals.append(ShapedArray(tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype, True), getattr(leaf, "weak_type", False)))
+        else:
+            try:
+                avals.append(typeof(leaf))
+            except TypeError:
+                avals.append(arguments.check_leaf(leaf, name, arguments.leaf_paths(fun, args, kwargs, list(fixed))[i]))
+    out_tree: list[Any] = []
+
+    def flat(*values):
+        dynamic, names = tree_unflatten(tree, values)
+        rest = iter(dynamic)
+        out, out_tree[:] = _flatten(fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **names))
+        return [arguments.check_result(o, name) for o in out]
+
+    closed = trace(flat, avals, DebugInfo("make_jaxpr", name))
+    return closed, out_tree[0]
+
+
+def _flatten(out):
+    leaves, tree = tree_flatten(out)
+    return leaves, [tree]

@@ -1,0 +1,126 @@
+"""Ahead of time: a function traced, lowered, compiled, each stage an object that can be looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.api.shapes import ShapeDtypeStruct
+from pullback.core import ClosedJaxpr, hooks, typeof
+from pullback.util.pytree import tree_flatten, tree_unflatten
+
+
+def _structs(tree, avals):
+    return tree_unflatten(tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals])
+
+
+class Traced:
+    """A traced function: `.jaxpr`, `.out_info`, `.lower()`."""
+
+    def __init__(self, closed: ClosedJaxpr, in_tree, out_tree, name: str, donated: tuple[int, ...], keep_unused: bool, fixed=()):
+        self.jaxpr = closed
+        self.in_tree, self.out_tree = in_tree, out_tree
+        self.fun_name = name
+        self._donated, self._keep_unused, self._fixed = donated, keep_unused, fixed
+
+    @property
+    def out_info(self):
+        """The types of the result, as a tree of ShapeDtypeStruct."""
+        return _structs(self.out_tree, self.jaxpr.out_avals)
+
+    @property
+    def in_avals(self):
+        """The types of the arguments, as (args, kwargs)."""
+        return tree_unflatten(self.in_tree, self.jaxpr.in_avals)
+
+    args_info = in_avals
+
+    def lower(self, *, lowering_platforms=None, _private_parameters=None) -> "Lowered":
+        """The program after the graph passes and lowering to loops."""
+        return Lowered(self)
+
+
+class Lowered:
+    """A function lowered to loops: `.as_text()`, `.cost_analysis()`, `.compile()`."""
+
+    def __init__(self, traced: Traced):
+        self._traced = traced
+        self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
+        self._program: Any = None
+
+    def _compiled(self):
+        if self._program is None:
+            self._program = hooks.program(self._traced.jaxpr, donated=self._traced._donated, keep_unused=self._traced._keep_unused)
+        return self._program
+
+    @property
+    def out_info(self):
+        """The types of the result, as a tree of ShapeDtypeStruct."""
+        return self._traced.out_info
+
+    @property
+    def in_avals(self):
+        """The types of the arguments, as (args, kwargs)."""
+        return self._traced.in_avals
+
+    args_info = in_avals
+
+    def as_text(self, dialect: str | None = None, **_options) -> str:
+        """The program as text: 'jaxpr', 'loops' (the default), 'llvm' or 'asm'; ValueError for another name."""
+        return self._compiled().as_text(dialect or "loops")
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Operations and bytes moved."""
+        return self._compiled().cost_analysis()
+
+    def compile(self, compiler_options=None) -> "Compiled":
+        """Native code, as a callable."""
+        return Compiled(self._traced, self._compiled())
+
+
+class Compiled:
+    """A compiled function; called with arguments of exactly the types that it was compiled for."""
+
+    def __init__(self, traced: Traced, program):
+        self._traced, self._program = traced, program
+        self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
+
+    @property
+    def out_info(self):
+        """The types of the result, as a tree of ShapeDtypeStruct."""
+        return self._traced.out_info
+
+    @property
+    def in_avals(self):
+        """The types of the arguments, as (args, kwargs)."""
+        return self._traced.in_avals
+
+    args_info = in_avals
+
+    def as_text(self, dialect: str | None = None) -> str:
+        """The program as text: 'jaxpr', 'loops', 'llvm' or 'asm' (the default); ValueError for another name."""
+        return self._program.as_text(dialect or "asm")
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Operations and bytes moved."""
+        return self._program.cost_analysis()
+
+    def memory_analysis(self):
+        """Bytes of arguments, results, temporaries and code."""
+        return self._program.memory_analysis()
+
+    def runtime_executable(self):
+        """There is no XLA executable; raises NotImplementedError that says so."""
+        raise NotImplementedError("runtime_executable: pullback has no XLA executable; use as_text(), cost_analysis() and "
+                                  "memory_analysis(), or call the compiled function")
+
+    def __call__(self, *args, **kwargs):
+        args = tuple(a for i, a in enumerate(args) if i not in self._traced._fixed)
+        leaves, tree = tree_flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise TypeError(f"Function compiled for input pytree {self.in_tree} was called with input pytree {tree}")
+        for i, (leaf, aval) in enumerate(zip(leaves, self._traced.jaxpr.in_avals)):
+            have = typeof(leaf)
+            if have.shape != aval.shape or have.dtype != aval.dtype:
+                raise TypeError("Argument types differ from the types for which this computation was compiled: leaf "
+                                f"{i} was compiled with {aval.str_short()} and called with {have.str_short()}")
+        return tree_unflatten(self.out_tree, self._program.call([hooks.asarray(leaf) for leaf in leaves]))

@@ -260,6 +260,41 @@ bool flatten(PyObject* tree, std::vector<PyObject*>& leaves, PyTreeDefObject** t
 
 // ---- one level
 
+namespace {
+
+// The first eight characters as a number that orders like the string; 0 for characters beyond Latin-1, where
+// strings are compared in full.
+uint64_t string_prefix(PyObject* string) {
+    if (PyUnicode_KIND(string) != PyUnicode_1BYTE_KIND) return 0;
+    uint64_t prefix = 0;
+    const Py_UCS1* bytes = PyUnicode_1BYTE_DATA(string);
+    Py_ssize_t length = std::min<Py_ssize_t>(PyUnicode_GET_LENGTH(string), 8);
+    for (Py_ssize_t i = 0; i < length; ++i) prefix |= uint64_t(bytes[i]) << (56 - 8 * i);
+    return prefix;
+}
+
+// Keys are mostly short strings, and comparing numbers is several times as fast.
+void sort_strings(std::vector<Item>::iterator begin, std::vector<Item>::iterator end) {
+    struct Entry {
+        uint64_t prefix;
+        Item item;
+    };
+    std::vector<Entry> entries;
+    entries.reserve(end - begin);
+    bool narrow = true;
+    for (auto it = begin; it != end; ++it) {
+        narrow = narrow && PyUnicode_KIND(it->key) == PyUnicode_1BYTE_KIND;
+        entries.push_back({string_prefix(it->key), *it});
+    }
+    std::sort(entries.begin(), entries.end(), [narrow](const Entry& a, const Entry& b) {
+        if (narrow && a.prefix != b.prefix) return a.prefix < b.prefix;
+        return PyUnicode_Compare(a.item.key, b.item.key) < 0;
+    });
+    for (const Entry& entry : entries) *begin++ = entry.item;
+}
+
+}  // namespace
+
 bool sorted_items(PyObject* dict, std::vector<Item>& out) {
     size_t first = out.size();
     Py_ssize_t position = 0;
@@ -274,8 +309,7 @@ bool sorted_items(PyObject* dict, std::vector<Item>& out) {
     if (out.size() - first <= 1 || (strings && ascending)) return true;
     // Comparing two strings or two integers cannot fail and runs no user code.
     if (strings) {
-        std::sort(out.begin() + first, out.end(),
-                  [](const Item& a, const Item& b) { return PyUnicode_Compare(a.key, b.key) < 0; });
+        sort_strings(out.begin() + first, out.end());
         return true;
     }
     if (integers) {
@@ -580,7 +614,10 @@ bool expand_like(const Node& node, PyObject* object, RefVector& agenda) {
     case Kind::leaf:
         return true;
     case Kind::none:
-        return object == Py_None || wrong_type("None", object);
+        if (object == Py_None) return true;
+        PyErr_Format(PyExc_ValueError, "Expected None, got %R. (None is a node without leaves; flattened with "
+                     "is_leaf=lambda x: x is None it is a leaf, which is a prefix of anything.)", object);
+        return false;
     case Kind::tuple:
     case Kind::list: {
         bool tuple = node.kind == Kind::tuple;

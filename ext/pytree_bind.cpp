@@ -258,13 +258,16 @@ PyObject* py_one_level(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Level level;
     bool with_keys = args[1] == Py_True;
     if (!open_node(args[0], kind, registration, with_keys, level)) return nullptr;
-    Ref children = Ref::steal(PyTuple_New(level.children.size()));
-    for (size_t i = 0; children && i < level.children.size(); ++i) {
+    RefVector children;
+    for (size_t i = 0; i < level.children.size(); ++i) {
         PyObject* child = with_keys ? PyTuple_Pack(2, level.keys[i], level.children[i]) : Py_NewRef(level.children[i]);
         if (!child) return nullptr;
-        PyTuple_SET_ITEM(children.get(), i, child);
+        children.push_owned(child);
     }
-    return children ? PyTuple_Pack(2, children.get(), level.data ? level.data.get() : Py_None) : nullptr;
+    Ref list = Ref::steal(to_list(children));
+    bool as_tuple = kind == Kind::tuple || kind == Kind::dict || kind == Kind::none;
+    Ref sequence = list && as_tuple ? Ref::steal(PyList_AsTuple(list.get())) : list;
+    return sequence ? PyTuple_Pack(2, sequence.get(), level.data ? level.data.get() : Py_None) : nullptr;
 }
 
 PyObject* py_is_node(PyObject*, PyObject* type) {

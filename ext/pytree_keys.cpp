@@ -16,7 +16,7 @@ struct KeyObject {
 
 PyTypeObject *dict_key_type, *sequence_key_type, *attr_key_type, *flat_index_key_type;
 
-constexpr Py_ssize_t cached_indices = 64;
+constexpr Py_ssize_t cached_indices = 1024;
 PyObject* sequence_keys[cached_indices];  // strong, made on first use
 
 PyObject* make_key(PyTypeObject* type, PyObject* value) {

@@ -15,6 +15,8 @@ from pullback.util.pytree import (
 
 Predicate = Callable[[Any], bool] | None
 
+_none_hint = "None is a node without leaves; is_leaf=lambda x: x is None makes it a leaf, which is a prefix of anything."
+
 
 def explain_mismatch(name: str, prefix_tree: Any, full_tree: Any, is_leaf: Predicate) -> ValueError | None:
     """The first error of `find_prefix_errors`, for a prefix called `name`; None if there is none."""
@@ -47,11 +49,14 @@ def find_prefix_errors(
         return
     kind, full_kind = type(prefix_tree), type(full_tree)
     if kind is not full_kind:
-        yield _error(
-            "different types", path,
+        found = "a leaf" if full_kind is _Leaf else str(full_kind)
+        details = [
             f"At that key path, the prefix pytree {{name}} has a subtree of type\n    {kind}",
-            f"but the full pytree has a subtree of a different type there,\n    {full_kind}.",
-        )
+            f"but the full pytree has a subtree of a different type there,\n    {found}.",
+        ]
+        if prefix_tree is None:
+            details.append(_none_hint)
+        yield _error("different types", path, *details)
         return
     # The keys of children, where a user's code names them, may fail; the structure counts.
     pairs, data = flatten_one_level_with_keys(prefix_tree)
@@ -156,11 +161,11 @@ class _Leaf:
 
 def flatten_axes_error(name: str, treedef: Any, axis_tree: Any, tupled_args: bool) -> ValueError:
     """The error of `flatten_axes`: all places where `axis_tree` is no prefix of `treedef`, and the usual causes."""
-    lines = [f"{name} specification must be a tree prefix of the corresponding value"]
+    lines = [f"{name} specification must be a tree prefix of the corresponding value."]
     if tupled_args:
         lines.append(
-            f"(note that {name} that are non-trivial pytrees should always be wrapped in a tuple representing the "
-            "argument list)."
+            f"Note that {name} that are non-trivial pytrees should always be wrapped in a tuple representing the "
+            "argument list."
         )
         if treedef.num_nodes > 1 and len(treedef.children()) == 1:
             lines.append(f"The argument list has one element: perhaps {name}=({axis_tree!r},) was meant.")

@@ -389,7 +389,8 @@ def register_dataclass(
                 "register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. "
                 f"Got {nodetype=}."
             )
-        fields = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
+        # Fields with init=False are kept, to be refused below: rebuilding would silently lose their values.
+        fields = [field for field in dataclasses.fields(nodetype) if field.name not in drop_fields]
         meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
         data_fields = [field.name for field in fields if not field.metadata.get("static", False)]
     data_fields, meta_fields = tuple(data_fields), tuple(meta_fields)

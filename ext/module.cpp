@@ -6,6 +6,7 @@
 
 #include "allocator.h"
 #include "array.h"
+#include "call_cache.h"
 #include "dlpack.h"
 #include "executable.h"
 #include "host_call.h"
@@ -60,6 +61,7 @@ NB_MODULE(_core, m) {
     check(pb::add_trace_state(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
     check(pb::add_executable_type(m.ptr()));
+    check(pb::add_call_cache_types(m.ptr()));
 
     bind_pytree(m);
 

@@ -581,7 +581,16 @@ PyObject* unflatten_nodes(const Node* nodes, Py_ssize_t num_nodes, PyObject* con
     return result;
 }
 
-PyObject* unflatten(const PyTreeDefObject* treedef, PyObject* const* leaves) {
+PyObject* unflatten(const PyTreeDefObject* treedef, PyObject* const* leaves, Py_ssize_t count) {
+    Py_ssize_t expected = treedef->num_leaves();
+    if (count != expected) {
+        if (count < expected) {
+            PyErr_Format(PyExc_ValueError, "Too few leaves for PyTreeDef; expected %zd, got %zd", expected, count);
+        } else {
+            PyErr_Format(PyExc_ValueError, "Too many leaves for PyTreeDef; expected %zd.", expected);
+        }
+        return nullptr;
+    }
     return unflatten_nodes(treedef->nodes, treedef->size(), leaves);
 }
 

@@ -142,8 +142,8 @@ int stops_at(PyObject* is_leaf, PyObject* path, PyObject* object);
 
 // The two calls most users need. `leaves` is appended to, with strong references; `*treedef` is a new reference.
 bool flatten(PyObject* tree, std::vector<PyObject*>& leaves, PyTreeDefObject** treedef);
-// `leaves` holds treedef->num_leaves() objects and is not changed while this runs. New reference.
-PyObject* unflatten(const PyTreeDefObject* treedef, PyObject* const* leaves);
+// New reference. `leaves` must not change while this runs; ValueError if `count` is not treedef->num_leaves().
+PyObject* unflatten(const PyTreeDefObject* treedef, PyObject* const* leaves, Py_ssize_t count);
 PyObject* unflatten_nodes(const Node* nodes, Py_ssize_t num_nodes, PyObject* const* leaves);
 
 // Flattens `tree` only as deep as `treedef` goes; appends num_leaves subtrees to `out`. ValueError if it does not match.

@@ -61,41 +61,28 @@ PyObject* node_type(const Node& node) {
     return nullptr;
 }
 
-bool too_few(Py_ssize_t expected, Py_ssize_t got) {
-    PyErr_Format(PyExc_ValueError, "Too few leaves for PyTreeDef; expected %zd, got %zd", expected, got);
-    return false;
-}
-
-// Exactly `count` leaves from any iterable. Never takes more than one too many: it may be endless.
+// The leaves in any iterable, at most one more than `count`: it may be endless.
 bool take_leaves(PyObject* iterable, Py_ssize_t count, RefVector& out) {
     if (PyTuple_CheckExact(iterable) || PyList_CheckExact(iterable)) {
-        Py_ssize_t size = PySequence_Fast_GET_SIZE(iterable);
-        if (size < count) return too_few(count, size);
-        if (size > count) {
-            PyErr_Format(PyExc_ValueError, "Too many leaves for PyTreeDef; expected %zd, got %zd.", count, size);
-            return false;
-        }
-        for (Py_ssize_t i = 0; i < count; ++i) out.push(PySequence_Fast_GET_ITEM(iterable, i));
+        Py_ssize_t size = std::min(count + 1, PySequence_Fast_GET_SIZE(iterable));
+        for (Py_ssize_t i = 0; i < size; ++i) out.push(PySequence_Fast_GET_ITEM(iterable, i));
         return true;
     }
     Ref iterator = Ref::steal(PyObject_GetIter(iterable));
     if (!iterator) return false;
-    while (PyObject* leaf = PyIter_Next(iterator.get())) {
+    while (Py_ssize_t(out.size()) <= count) {
+        PyObject* leaf = PyIter_Next(iterator.get());
+        if (!leaf) return !PyErr_Occurred();
         out.push_owned(leaf);
-        if (Py_ssize_t(out.size()) > count) {
-            PyErr_Format(PyExc_ValueError, "Too many leaves for PyTreeDef; expected %zd.", count);
-            return false;
-        }
     }
-    if (PyErr_Occurred()) return false;
-    return Py_ssize_t(out.size()) == count || too_few(count, out.size());
+    return true;
 }
 
 PyObject* treedef_unflatten(PyObject* self, PyObject* iterable) {
     PyTreeDefObject* treedef = as_treedef(self);
     RefVector leaves;
     if (!take_leaves(iterable, treedef->num_leaves(), leaves)) return nullptr;
-    return unflatten(treedef, leaves.items.data());
+    return unflatten(treedef, leaves.items.data(), leaves.size());
 }
 
 PyObject* treedef_flatten_up_to(PyObject* self, PyObject* tree) {
@@ -220,7 +207,7 @@ PyObject* treedef_from_iterable_tree(PyObject* self, PyObject* tree) {
         }
         for (Py_ssize_t k = 0; k < arity; ++k) agenda.push(PyTuple_GET_ITEM(children.get(), k));
     }
-    return unflatten(treedef, leaves.items.data());
+    return unflatten(treedef, leaves.items.data(), leaves.size());
 }
 
 // ---- structures made from parts

@@ -1,0 +1,131 @@
+"""Products of matrices through BLAS, and Fortran calls in general."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.loop_ir import Address, Const, Expr
+from pullback.lower.storage import Storage, contiguous
+
+if TYPE_CHECKING:
+    from pullback.lower.contexts import NestContext
+
+SMALL = 16 * 16 * 16  # multiply-adds below which a loop nest beats the call
+PREFIX = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
+
+
+def call_fortran(ctx: NestContext, symbol: str, args: tuple[Any, ...], result: str | None = None) -> Expr | None:
+    """Call a Fortran routine: every argument goes by reference, scalars through memory cells."""
+    return ctx.b.call(symbol, *(_by_reference(ctx, arg) for arg in args), result=result)
+
+
+def _by_reference(ctx: NestContext, arg: Any) -> Address:
+    if isinstance(arg, Address):
+        return arg
+    if isinstance(arg, Storage):
+        return ctx.address(arg)
+    if isinstance(arg, str):
+        return _cell_of_constant(ctx, np.frombuffer(arg.encode("ascii"), np.uint8))
+    if isinstance(arg, (bool, int)):
+        return _cell_of_constant(ctx, np.asarray([arg], np.int32))
+    if isinstance(arg, (np.ndarray, np.generic)):
+        return _cell_of_constant(ctx, np.asarray(arg).reshape(-1))
+    if isinstance(arg, Const):
+        from pullback.loop_ir import NP_DTYPE
+
+        dtype = "i32" if arg.dtype == "i64" else arg.dtype
+        return _cell_of_constant(ctx, np.asarray([arg.value], NP_DTYPE[dtype]))
+    if isinstance(arg, Expr):
+        value = ctx.b.convert(arg, "i32") if arg.dtype == "i64" else arg
+        cell = ctx.temporary(value.dtype, (1,), "cell")
+        ctx.store(cell, (0,), value)
+        return ctx.address(cell)
+    raise TypeError(f"call_fortran: cannot pass {arg!r}; expected a Storage, an expression, a number or a string")
+
+
+def _cell_of_constant(ctx: NestContext, value: np.ndarray) -> Address:
+    return ctx.b.address(ctx.lowering.scalar_constant(value))
+
+
+def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float = 1.0, beta: float = 0.0) -> None:
+    """out[m, n] = alpha * x[m, k] @ y[k, n] + beta * out.
+
+    Storages have two axes and any strides; those that BLAS cannot take are copied first. Floats and complex up to 64 bit
+    go through gemm or gemv, small products and other types through a loop nest.
+    """
+    (m, k), n = x.shape, y.shape[1]
+    if m == 0 or n == 0:
+        return
+    if out.dtype not in PREFIX or m * n * k <= SMALL or k == 0:
+        _loops(ctx, out, x, y, alpha, beta)
+        return
+    if n == 1 or m == 1:
+        _vector(ctx, out, x, y, alpha, beta)
+        return
+    if _row_leading(out) is None and _row_leading(out.transposed((1, 0))) is not None:
+        matmul(ctx, out.transposed((1, 0)), y.transposed((1, 0)), x.transposed((1, 0)), alpha, beta)
+        return
+    target = out if _row_leading(out) is not None else ctx.temporary(out.dtype, out.shape)
+    if target is not out and beta:
+        ctx.copy(target, out)
+    # Row-major out = x @ y is column-major out' = y' @ x'.
+    a, lda, trans_a = _operand(ctx, y)
+    c, ldb, trans_b = _operand(ctx, x)
+    scalar = np.dtype({"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}[out.dtype])
+    call_fortran(ctx, PREFIX[out.dtype] + "gemm",
+                 (trans_a, trans_b, n, m, k, np.asarray(alpha, scalar), a, lda, c, ldb, np.asarray(beta, scalar), target,
+                  _row_leading(target)))
+    if target is not out:
+        ctx.copy(out, target)
+
+
+def _row_leading(s: Storage) -> int | None:
+    """The leading dimension of a matrix whose rows are contiguous, or None."""
+    rows, columns = s.shape
+    if s.strides[1] != 1 and columns > 1:
+        return None
+    lead = s.strides[0] if rows > 1 else columns
+    return lead if lead >= max(columns, 1) else None
+
+
+def _operand(ctx: NestContext, s: Storage) -> tuple[Storage, int, str]:
+    """(storage, leading dimension, transposition) of the column-major transpose of a row-major matrix."""
+    lead = _row_leading(s)
+    if lead is not None:
+        return s, lead, "N"
+    lead = _row_leading(s.transposed((1, 0)))
+    if lead is not None:
+        return s, lead, "T"
+    packed = ctx.temporary(s.dtype, s.shape, "packed")
+    ctx.copy(packed, s)
+    return packed, s.shape[1], "N"
+
+
+def _vector(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
+    """Matrix times vector: bound by memory, a loop nest that threads share."""
+    _loops(ctx, out, x, y, alpha, beta)
+
+
+def _loops(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
+    b = ctx.b
+    (m, k), n = x.shape, y.shape[1]
+    wide = {"f16": "f32", "bf16": "f32"}.get(out.dtype, out.dtype)
+    with ctx.loops((m, n)) as (i, j):
+        with b.reduce(k, b.const(wide, 0), "or" if wide == "bool" else "add") as r:
+            left, right = b.convert(ctx.load(x, (i, r.i)), wide), b.convert(ctx.load(y, (r.i, j)), wide)
+            r.update(b.op("or", r.var, b.op("and", left, right)) if wide == "bool" else b.add(r.var, b.mul(left, right)))
+        value = r.result
+        if alpha != 1.0:
+            value = b.mul(value, b.const(wide, alpha))
+        if beta != 0.0:
+            value = b.add(value, b.mul(b.convert(ctx.load(out, (i, j)), wide), b.const(wide, beta)))
+        ctx.store(out, (i, j), b.convert(value, out.dtype))
+
+
+def packed(ctx: NestContext, s: Storage) -> Storage:
+    """A row-major copy."""
+    copy = contiguous(ctx.b.temporary("packed", s.dtype, s.size), s.shape)
+    ctx.copy(copy, s)
+    return copy

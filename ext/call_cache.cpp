@@ -437,7 +437,7 @@ struct Jit {
     PyObject* dict;
     PyObject* weakrefs;
     Table* table;
-    std::vector<size_t>* static_positions;     // ascending
+    std::vector<int64_t>* static_positions;    // negative: counted from the last
     std::vector<PyObject*>* static_names;      // strong, str
 };
 
@@ -533,7 +533,7 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     self->miss = Py_NewRef(miss);
     self->table = new Table;
     self->table->maxsize = size_t(maxsize);
-    self->static_positions = new std::vector<size_t>;
+    self->static_positions = new std::vector<int64_t>;
     self->static_names = new std::vector<PyObject*>;
     self->dict = PyDict_New();
     if (!self->dict || !copy_identity(self->dict, fun)) return nullptr;
@@ -542,13 +542,9 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple.get()); ++i) {
             Py_ssize_t n = PyLong_AsSsize_t(PyTuple_GET_ITEM(tuple.get(), i));
             if (n == -1 && PyErr_Occurred()) return nullptr;
-            if (n < 0) return PyErr_Format(PyExc_ValueError, "JitFunction: static_argnums[%zd] is %zd; expected at least 0", i, n);
-            self->static_positions->push_back(size_t(n));
+            self->static_positions->push_back(n);
         }
         if (!tuple) return nullptr;
-        auto& positions = *self->static_positions;
-        std::sort(positions.begin(), positions.end());
-        positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
     }
     if (argnames) {
         Ref tuple = Ref::steal(PySequence_Tuple(argnames));

@@ -176,15 +176,18 @@ Build CallKey::add_tree(PyObject* tree, int depth) {
     }
 }
 
-Build CallKey::build(PyObject* const* args, size_t count, PyObject* keyword_names, const std::vector<size_t>& static_positions,
+Build CallKey::build(PyObject* const* args, size_t count, PyObject* keyword_names, const std::vector<int64_t>& static_positions,
                      const std::vector<PyObject*>& static_names) {
     words.push(address(process_token));
     words.push(address(trace_state.thread_token));
     words.push(count);
-    size_t next_static = 0;
+    auto is_static_position = [&](size_t i) {
+        for (int64_t n : static_positions)
+            if (n == int64_t(i) || n == int64_t(i) - int64_t(count)) return true;
+        return false;
+    };
     for (size_t i = 0; i < count; ++i) {
-        if (next_static < static_positions.size() && static_positions[next_static] == i) {
-            ++next_static;
+        if (is_static_position(i)) {
             add_static(args[i], i);
         } else if (Build b = add_tree(args[i], 0); b != Build::ok) {
             return b;

@@ -78,9 +78,9 @@ class CallKey {
     CallKey() = default;
     ~CallKey();
 
-    // Reads the arguments of a vectorcall. `static_positions` is ascending. `unknown`: some argument is a tracer, of a type that has
+    // Reads the arguments of a vectorcall. Negative static positions count from the last positional argument. `unknown`: some argument is a tracer, of a type that has
     // no key, or cannot be flattened or hashed, so that Python must see to it. `error`: an error is set.
-    Build build(PyObject* const* args, size_t count, PyObject* keyword_names, const std::vector<size_t>& static_positions,
+    Build build(PyObject* const* args, size_t count, PyObject* keyword_names, const std::vector<int64_t>& static_positions,
                 const std::vector<PyObject*>& static_names);
 
     Growable<uint64_t, 96> words;

@@ -177,7 +177,7 @@ class JitFunction:
         self,
         fun: Callable[..., Any],
         miss: Callable[[tuple, dict], tuple[Any, CacheEntry | None]],
-        static_argnums: Sequence[int] = (),  # not negative
+        static_argnums: Sequence[int] = (),  # negative: counted from the last positional argument
         static_argnames: Sequence[str] = (),
         maxsize: int = 4096,
     ) -> None: ...

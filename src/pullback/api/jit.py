@@ -62,7 +62,7 @@ class _Jit:
         self.inline = inline
         self.traces: dict[Any, tuple[ClosedJaxpr, list[Any], Any]] = {}
         self.programs: dict[Any, tuple[_core.CacheEntry, Any]] = {}
-        function = _core.JitFunction(fun, self.miss, tuple(n for n in self.static_nums if n >= 0), self.static_names)
+        function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names)
         function.lower = self.lower
         function.trace = self.trace
         function.eval_shape = self.eval_shape

@@ -1,0 +1,69 @@
+# make demo    sets up ./.venv, builds pullback into it, and runs the demonstration
+# make test    the same set-up, then the tests
+# make check   style (ruff) and types (mypy)
+# make build   the set-up alone; the extension is rebuilt only if its sources or the build files have changed
+# make clean   removes build outputs; make distclean the environment, too
+
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+STAMPS := $(VENV)/.stamps
+NATIVE := $(wildcard ext/*.cpp ext/*.h) CMakeLists.txt pyproject.toml
+
+# The first Python of the supported versions that runs.
+PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
+
+.PHONY: demo test check build clean distclean
+
+demo: $(STAMPS)/examples
+	@echo "== Running examples/pln: a Poisson log-normal model, fitted by gradients through compiled code"
+	@$(PY) -m examples.pln --demo
+
+test: $(STAMPS)/test
+	@echo "== Running the tests on two workers"
+	@$(PY) -m pytest -n 2 -q tests
+
+check: $(STAMPS)/check
+	@echo "== Checking style (ruff) and types (mypy)"
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+
+build: $(STAMPS)/package
+
+$(PY):
+	@test -n "$(PYTHON)" || { echo "pullback needs Python 3.11 to 3.13; set PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "== Creating $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/tools: | $(PY)
+	@echo "== Installing the build tools (scikit-build-core, nanobind, cmake, ninja, numpy)"
+	@mkdir -p $(STAMPS)
+	@$(PIP) 'scikit-build-core>=0.10' 'nanobind>=2.4' 'cmake>=3.18' ninja 'numpy>=2.0'
+	@touch $@
+
+$(STAMPS)/package: $(STAMPS)/tools $(NATIVE)
+	@echo "== Building the extension and installing pullback (editable)"
+	@$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+$(STAMPS)/examples: $(STAMPS)/package examples/requirements.txt
+	@echo "== Installing what the examples need (optax and what it imports, without the original JAX)"
+	@$(PIP) --no-deps -r examples/requirements.txt
+	@$(PIP) 'matplotlib>=3.8'
+	@touch $@
+
+$(STAMPS)/test: $(STAMPS)/examples
+	@echo "== Installing the test tools"
+	@$(PIP) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'mpmath>=1.3'
+	@touch $@
+
+$(STAMPS)/check: $(STAMPS)/package
+	@$(PIP) 'ruff>=0.6' 'mypy>=1.11'
+	@touch $@
+
+clean:
+	@rm -rf build dist src/pullback/_ext/*.so $(STAMPS)/package
+
+distclean: clean
+	@rm -rf $(VENV)

@@ -1,0 +1,25 @@
+"""The primitives and the functions that bind them: `jax.lax`.
+
+Functions here are strict: operands of one dtype, shapes that agree (a scalar beside an array is fine). `pullback.numpy`
+promotes and broadcasts.
+"""
+
+from pullback.lax import _families
+from pullback.lax._arithmetic import *
+from pullback.lax._bits import *
+from pullback.lax._compare import *
+from pullback.lax._complex import *
+from pullback.lax._creation import *
+from pullback.lax._cumulative import *
+from pullback.lax._joining import *
+from pullback.lax._math import *
+from pullback.lax._reductions import *
+from pullback.lax._shape import *
+from pullback.lax._special import *
+from pullback.lax import _hooks  # noqa: E402  fills core.hooks
+from pullback.lax._bits import convert as _convert
+
+for _name, _value in list(globals().items()):
+    if not _name.startswith("_"):
+        setattr(_families.lax, _name, _value)
+_families.lax.convert = _convert

@@ -1,0 +1,542 @@
+"""Families of primitives: what the members of a family share, so that a member's record is a handful of lines.
+
+    unary(name, ...)      out[i] = f(x[i])
+    nary(name, n, ...)    out[i] = f(x[i], y[i], ...); an operand is a scalar (rank 0) or has the shape of the result
+    reduction(name, ...)  out[i] = fold of x over params['axes']
+    movement(name, ...)   every result element is an operand element: linear, a view
+
+Rules may name any function of the package as `lax.<name>`, whichever file it is in: they run after the import is complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from pullback.core import ZERO, NoRule, Primitive, ShapedArray, UndefinedPrimal, Zero, hooks, tangent_aval, typeof
+from pullback.core.lowering import Elementwise, Pointwise, Reduction
+from pullback.util import dtypes
+
+__all__ = ["BOOL", "INT", "UINT", "FLOAT", "COMPLEX", "ANY", "NUMERIC", "REAL", "INEXACT", "BITS", "LINEAR", "Samples", "Case", "lax",
+           "ZERO", "NoRule", "NOT_LINEAR", "Primitive", "ShapedArray", "Zero", "UndefinedPrimal", "typeof", "unary", "nary", "reduction",
+           "movement", "unary_function", "binary_function", "as_array", "as_arrays", "check_dtypes", "is_zero", "instantiate",
+           "add_tangents", "aval_of", "constant", "unbroadcast", "canonical_axis", "tangent_zero", "move_batch_axis",
+           "batch_front", "batch_size", "is_linear", "computed_wide", "dtypes", "np"]
+
+
+class _Functions:
+    """All functions and primitives of lax as attributes; filled when the package's import is complete."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"lax.{name}: there is no such function, or pullback.lax is not imported yet")
+
+
+lax: Any = _Functions()
+
+# Kinds of dtypes, as dtypes.kind_of has them.
+BOOL, INT, UINT, FLOAT, COMPLEX = "b", "i", "u", "f", "c"
+REAL = INT + UINT + FLOAT
+NUMERIC = REAL + COMPLEX
+INEXACT = FLOAT + COMPLEX
+BITS = INT + UINT + BOOL
+ANY = NUMERIC + BOOL
+_KIND_NAMES = {"b": "bool", "f": "floating", "c": "complexfloating"}
+
+NOT_LINEAR = NoRule("it is not linear in any operand")
+
+
+class _Linear:
+    def __repr__(self):
+        return "LINEAR"
+
+
+LINEAR = _Linear()  # as a jvp rule: the primitive applied to the tangent
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of a primitive for the tests: operands as NumPy arrays and parameters."""
+
+    operands: tuple[Any, ...]
+    params: dict[str, Any]
+    tolerance: float = 1e-5
+    derivatives: bool = True
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Where the tests try a primitive.
+
+    `low`, `high`: range of the operands, one number or one per operand. `edges`: special values (all combinations are
+    tried). `ulp`: allowed error of compiled code against the reference. `dtypes`: restrict to these names. `cases(rng)`:
+    complete calls, for primitives with parameters or shapes of their own.
+    """
+
+    low: float | tuple[float, ...] = -3.0
+    high: float | tuple[float, ...] = 3.0
+    edges: tuple[Any, ...] = ()
+    ulp: float = 2.0
+    dtypes: tuple[str, ...] | None = None
+    cases: Callable[[np.random.Generator], Sequence[Case]] | None = None
+
+
+INF, NAN = float("inf"), float("nan")
+FLOAT_EDGES = (0.0, -0.0, 1.0, -1.0, INF, -INF, NAN)
+
+# ------------------------------------------------------------------------------------------------------------------- array-likes
+
+_PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def as_array(x: Any, name: str, position: int = 0) -> Any:
+    """An array or tracer of an array-like operand; Python scalars become weakly typed. TypeError for anything else."""
+    if hasattr(x, "aval"):
+        return x
+    if isinstance(x, (np.ndarray, np.generic)) or isinstance(x, _PYTHON_SCALARS):
+        return hooks.asarray(x)
+    if hasattr(x, "__jax_array__"):
+        return as_array(x.__jax_array__(), name, position)
+    raise TypeError(f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type(x)} "
+                    f"and was passed to {name} at position {position}.")
+
+
+def as_arrays(name: str, *operands: Any) -> list[Any]:
+    """`as_array` of each operand."""
+    return [x if hasattr(x, "aval") else as_array(x, name, i) for i, x in enumerate(operands)]
+
+
+_NUMPY_NAMES = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+                "select": "where", "sub": "subtract", "mul": "multiply", "div": "divide", "max": "maximum", "min": "minimum",
+                "rem": "remainder", "atan2": "arctan2"}
+
+
+def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
+    """TypeError unless all dtypes are the same."""
+    first = avals[0].dtype
+    for aval in avals:
+        if aval.dtype != first:
+            hint = (f" (Tip: jnp.{_NUMPY_NAMES.get(name, name)} is a similar function that does automatic type promotion on "
+                    "inputs)." if tip else ".")
+            raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got "
+                            f"{', '.join(_dtype_name(a.dtype) for a in avals)}.{hint}")
+
+
+def _dtype_name(dtype: Any) -> str:
+    return getattr(dtype, "name", str(dtype))
+
+
+def accepted_names(kinds: str) -> str:
+    """The kinds as JAX users know them: 'floating, complexfloating'."""
+    names = ["integer"] if "i" in kinds and "u" in kinds else []
+    names += [{"i": "signedinteger", "u": "unsignedinteger"}[k] for k in "iu" if k in kinds and not names]
+    return ", ".join(names + [_KIND_NAMES[k] for k in "fcb" if k in kinds])
+
+
+def check_kind(name: str, dtype: Any, kinds: str, position: int | None = None) -> None:
+    """TypeError unless `dtype` is of one of the kinds."""
+    if dtypes.kind_of(dtype) not in kinds:
+        where = "" if position is None else f" at position {position}"
+        raise TypeError(f"{name} does not accept dtype {_dtype_name(dtype)}{where}. Accepted dtypes{where} are subtypes of "
+                        f"{accepted_names(kinds)}.")
+
+
+def constant(x: Any, value: Any) -> Any:
+    """A NumPy scalar of the dtype of `x`: an operand that broadcasts, and a literal in a jaxpr."""
+    dtype = x.dtype
+    return dtype.type(value) if type(dtype) is np.dtype else np.asarray(value, dtype)[()]
+
+
+def canonical_axis(axis: Any, ndim: int, name: str, what: str = "axis") -> int:
+    """An axis in 0..ndim-1; ValueError outside of -ndim..ndim-1."""
+    axis = axis.__index__()
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{name}: {what} {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def broadcast_two(name: str, shape_a: tuple, shape_b: tuple) -> tuple[int, ...]:
+    """The common shape of two operands of equal rank, or of which one is a scalar; TypeError otherwise."""
+    if shape_a == shape_b or not shape_b:
+        return shape_a
+    if not shape_a:
+        return shape_b
+    if len(shape_a) != len(shape_b):
+        raise TypeError(f"{name}: arrays must have the same number of dimensions, got {shape_a} and {shape_b} with "
+                        f"{len(shape_a)} and {len(shape_b)}")
+    out = []
+    for m, n in zip(shape_a, shape_b):
+        if m != n and m != 1 and n != 1:
+            raise TypeError(f"{name} got incompatible shapes for broadcasting: {shape_a}, {shape_b}.")
+        out.append(n if m == 1 else m)
+    return tuple(out)
+
+
+# --------------------------------------------------------------------------------------------------------------------- tangents
+
+def is_zero(t: Any) -> bool:
+    """Whether a tangent or cotangent is a symbolic zero, or of the type that only has zeros."""
+    return type(t) is Zero or getattr(t, "dtype", None) == dtypes.float0
+
+
+def is_linear(x: Any) -> bool:
+    """True for the linear operands of a transpose rule."""
+    return type(x) is UndefinedPrimal
+
+
+def aval_of(x: Any) -> Any:
+    """The aval of a value or of an UndefinedPrimal."""
+    aval = getattr(x, "aval", None)
+    return typeof(x) if aval is None else aval
+
+
+def instantiate(t: Any) -> Any:
+    """A tangent as an array: symbolic zeros become zeros."""
+    return hooks.zeros(t.aval) if type(t) is Zero else t
+
+
+def add_tangents(a: Any, b: Any) -> Any:
+    """Sum of two tangents, either of which may be Zero or None."""
+    if a is None or is_zero(a):
+        return b
+    if b is None or is_zero(b):
+        return a
+    return lax.add_any_p.bind(a, b)
+
+
+def tangent_zero(x: Any) -> Zero:
+    """The symbolic zero tangent of a value."""
+    return Zero(tangent_aval(aval_of(x)))
+
+
+def unbroadcast(x_bar: Any, aval: Any) -> Any:
+    """The cotangent of an operand that was broadcast from rank 0."""
+    if aval.ndim == 0 and x_bar.ndim:
+        return lax.reduce_sum_p.bind(x_bar, axes=tuple(range(x_bar.ndim)))
+    return x_bar
+
+
+def broadcast_tangent(t: Any, shape: tuple[int, ...]) -> Any:
+    """A tangent of a rank-0 operand, at the shape of the result."""
+    if t.shape == shape:
+        return t
+    return lax.broadcast_in_dim_p.bind(t, shape=shape, broadcast_dimensions=())
+
+
+# --------------------------------------------------------------------------------------------------------------------- batching
+
+def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
+    """The size of the batch axis of the mapped operands."""
+    return next(x.shape[d] for x, d in zip(args, dims) if d is not None)
+
+
+def move_batch_axis(x: Any, source: int, to: int) -> Any:
+    """`x` with one axis moved."""
+    if source == to:
+        return x
+    order = [i for i in range(x.ndim) if i != source]
+    order.insert(to, source)
+    return lax.transpose_p.bind(x, permutation=tuple(order))
+
+
+def batch_front(x: Any, d: int | None, size: int) -> Any:
+    """`x` with its batch axis first, broadcast if it has none."""
+    if d is None:
+        shape = (size, *np.shape(x))
+        return lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(1, len(shape))))
+    return move_batch_axis(x, d, 0)
+
+
+def _batch_unary(bind):
+    def batch(args, dims, **params):
+        return bind(*args, **params), dims[0]
+
+    return batch
+
+
+def _batch_nary(bind):
+    """All mapped operands alike: nothing moves. Otherwise batch axes go first, and operands of lower rank are broadcast."""
+
+    def batch(args, dims, **params):
+        mapped = [(x.shape, d) for x, d in zip(args, dims) if d is not None]
+        shape, dim = mapped[0]
+        if all(pair == mapped[0] for pair in mapped) and all(
+                d is not None or not np.shape(x) for x, d in zip(args, dims)):
+            return bind(*args, **params), dim
+        size = shape[dim]
+        inner = next((s for x, d in zip(args, dims) if (s := _without(np.shape(x), d))), ())
+        out = (size, *inner)
+        operands = []
+        for x, d in zip(args, dims):
+            if d is None and not np.shape(x):
+                operands.append(x)
+                continue
+            if d is not None:
+                x = move_batch_axis(x, d, 0)
+            if x.shape != out:
+                kept = (0,) if d is not None and x.ndim == 1 else tuple(range(len(out) - x.ndim, len(out)))
+                x = lax.broadcast_in_dim_p.bind(x, shape=out, broadcast_dimensions=kept)
+            operands.append(x)
+        return bind(*operands, **params), 0
+
+    return batch
+
+
+def _without(shape: tuple[int, ...], d: int | None) -> tuple[int, ...]:
+    return shape if d is None else shape[:d] + shape[d + 1:]
+
+
+# --------------------------------------------------------------------------------------------------------------------- elementwise
+
+def computed_wide(function: Callable) -> Callable:
+    """The reference of a float function that NumPy or SciPy has for f32 and f64 only: narrower types are computed in f32."""
+
+    def reference(*operands, **params):
+        dtype = operands[0].dtype
+        if dtype.itemsize >= 4:
+            return np.asarray(function(*operands, **params), dtype)
+        wide = [x.astype(np.float32) for x in operands]
+        return np.asarray(function(*wide, **params)).astype(dtype)
+
+    return reference
+
+
+def _same_dtype(dtype: Any, **params: Any) -> Any:
+    return dtype
+
+
+def bool_result(dtype: Any, **params: Any) -> Any:
+    return np.dtype(bool)
+
+
+def _nary_shape_rule(name, arity, accepts, result, weak):
+    kinds = (accepts,) * arity if isinstance(accepts, str) else tuple(accepts)
+    same_dtypes = isinstance(accepts, str)
+    cache: dict[Any, Any] = {}
+
+    def check(*avals, **params):
+        if len(avals) != arity:
+            raise TypeError(f"{name} takes {arity} operand(s), got {len(avals)}")
+        for i, (aval, kind) in enumerate(zip(avals, kinds)):
+            check_kind(name, aval.dtype, kind, i if arity > 1 else None)
+        if same_dtypes:
+            check_dtypes(name, *avals)
+        shape = ()
+        for aval in avals:
+            if aval.shape and aval.shape != shape:
+                if shape:
+                    broadcast_two(name, shape, aval.shape)
+                    raise TypeError(f"{name}: operands of a primitive must have one shape or be scalars, got "
+                                    f"{', '.join(a.str_short() for a in avals)}")
+                shape = aval.shape
+        return ShapedArray(shape, result(avals[0].dtype, **params), weak and all(a.weak_type for a in avals))
+
+    def abstract_eval(*avals, **params):
+        if params:
+            return check(*avals, **params)
+        out = cache.get(avals)
+        if out is None:
+            out = cache[avals] = check(*avals)
+        return out
+
+    return abstract_eval
+
+
+def _unary_jvp(bind, rule, name):
+    if rule is ZERO or isinstance(rule, NoRule):
+        return rule
+
+    def jvp(primals, tangents, **params):
+        (x,), (x_dot,) = primals, tangents
+        out = bind(x, **params)
+        if is_zero(x_dot):
+            return out, tangent_zero(out)
+        if rule is LINEAR:
+            return out, bind(x_dot, **params)
+        return out, rule(x_dot, out, x, **params)
+
+    return jvp
+
+
+def _nary_jvp(bind, rules):
+    def jvp(primals, tangents, **params):
+        out = bind(*primals, **params)
+        out_dot = None
+        for rule, x_dot in zip(rules, tangents):
+            if rule is ZERO or is_zero(x_dot):
+                continue
+            if isinstance(rule, NoRule):
+                raise NotImplementedError(f"Differentiation rule is not there: {rule.reason}")
+            out_dot = add_tangents(out_dot, broadcast_tangent(rule(x_dot, out, *primals, **params), out.shape))
+        return out, tangent_zero(out) if out_dot is None else out_dot
+
+    return jvp
+
+
+def _unary_transpose(rule):
+    if isinstance(rule, NoRule) or rule is ZERO:
+        return rule
+
+    def transpose(x_bar, x, **params):
+        if is_zero(x_bar):
+            return [tangent_zero(x)]
+        return [rule(x_bar, x.aval, **params)]
+
+    return transpose
+
+
+def unary(name: str, *, doc: str, accepts: str, reference: Callable, jvp: Any, lower: Callable, transpose: Any = NOT_LINEAR,
+          result: Callable = _same_dtype, samples: Samples | None = None, weak: bool = True, cost: int = 1,
+          traits: Sequence[str] = ()) -> Primitive:
+    """The record of out[i] = f(x[i]).
+
+    `jvp(x_dot, y, x, **params)`, or LINEAR or ZERO; `transpose(y_bar, x_aval, **params)` for linear ones;
+    `lower(b, x, **params)` one loop IR expression; `result(dtype, **params)` the dtype where it is not the operand's.
+    """
+    p = Primitive(name, doc=doc, reference=reference, abstract_eval=_nary_shape_rule(name, 1, accepts, result, weak),
+                  lower=Elementwise(lower, cost), transpose=_unary_transpose(transpose), samples=samples,
+                  traits={"elementwise", *traits} | ({"linear"} if jvp is LINEAR else set()))
+    p.jvp = _unary_jvp(p.bind, jvp, name)
+    p.batch = _batch_unary(p.bind)
+    p.accepts = (accepts,)
+    return p
+
+
+def nary(name: str, arity: int, *, doc: str, accepts: str | Sequence[str], reference: Callable, jvp: Any, lower: Callable,
+         transpose: Any = NOT_LINEAR, result: Callable = _same_dtype, samples: Samples | None = None, weak: bool = True,
+         cost: int = 1, traits: Sequence[str] = ()) -> Primitive:
+    """The record of out[i] = f(x[i], y[i], ...).
+
+    `accepts`: kinds of all operands, which then have one dtype, or kinds per operand. `jvp`: ZERO, or one rule per operand,
+    `rule(x_dot, out, *primals)`, each of which may be ZERO. `transpose(out_bar, *operands)` as in the record. An operand is
+    of rank 0 or has the shape of the result.
+    """
+    p = Primitive(name, doc=doc, reference=reference, abstract_eval=_nary_shape_rule(name, arity, accepts, result, weak),
+                  lower=Elementwise(lower, cost), transpose=transpose, samples=samples,
+                  traits={"elementwise", *traits})
+    p.jvp = jvp if jvp is ZERO or isinstance(jvp, NoRule) else _nary_jvp(p.bind, tuple(jvp))
+    p.batch = _batch_nary(p.bind)
+    p.accepts = (accepts,) * arity if isinstance(accepts, str) else tuple(accepts)
+    return p
+
+
+def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False, name: str | None = None) -> Callable:
+    """The public function of a unary primitive. `accuracy` is JAX's argument; ours are as accurate as any setting asks."""
+    name, bind = name or p.name, p.bind
+    if accuracy:
+        def function(x, *, accuracy=None):
+            return bind(x if hasattr(x, "aval") else as_array(x, name))
+    else:
+        def function(x):
+            return bind(x if hasattr(x, "aval") else as_array(x, name))
+    return _named(function, name, doc or p.doc)
+
+
+def binary_function(p: Primitive, doc: str | None = None, name: str | None = None, arguments: tuple[str, str] = ("x", "y")) -> Callable:
+    """The public function of a binary primitive: scalars broadcast, and dimensions of size 1."""
+    name, bind = name or p.name, p.bind
+
+    def function(x, y):
+        try:
+            if x.aval is y.aval:
+                return bind(x, y)
+        except AttributeError:
+            pass
+        return bind(*broadcast_operands(name, x, y))
+
+    if arguments != ("x", "y"):
+        def function(x1, x2):
+            return bind(*broadcast_operands(name, x1, x2))
+    return _named(function, name, doc or p.doc)
+
+
+def broadcast_operands(name: str, *operands: Any, same_dtypes: bool = True) -> list[Any]:
+    """Array-likes as operands of an n-ary primitive: of one dtype, each of rank 0 or of the common shape."""
+    arrays = as_arrays(name, *operands)
+    if same_dtypes:
+        check_dtypes(name, *arrays)
+    shape: tuple[int, ...] = ()
+    for x in arrays:
+        if x.shape != shape:
+            shape = broadcast_two(name, shape, x.shape)
+    return [x if not x.shape or x.shape == shape else
+            lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(len(shape)))) for x in arrays]
+
+
+def _named(function: Callable, name: str, doc: str) -> Callable:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__module__ = "pullback.lax"
+    return function
+
+
+# ---------------------------------------------------------------------------------------------------------------------- reductions
+
+def check_axes(name: str, aval: Any, axes: Sequence[int]) -> None:
+    """ValueError for duplicate axes and axes that the operand does not have."""
+    if len(axes) != len(set(axes)):
+        raise ValueError(f"duplicate value in 'axes' of reduction: {tuple(axes)}")
+    if not all(0 <= a < aval.ndim for a in axes):
+        raise ValueError(f"reduction axes {tuple(axes)} contains out-of-bounds indices for {aval.str_short()}.")
+
+
+def shape_without(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """The shape with the axes dropped."""
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def shift_axes(axes: Sequence[int], d: int) -> tuple[int, ...]:
+    """Axes of an element as axes of a batched array whose batch axis is `d`."""
+    return tuple(a + (a >= d) for a in axes)
+
+
+def batch_reduction(bind: Callable) -> Callable:
+    """The batching rule of one-operand reductions with params['axes']."""
+
+    def batch(args, dims, axes, **params):
+        (x,), (d,) = args, dims
+        out = bind(x, axes=shift_axes(axes, d), **params)
+        return out, d - sum(a < d for a in axes)
+
+    return batch
+
+
+def reduction(name: str, *, doc: str, accepts: str, reference: Callable, jvp: Any, lower: Reduction, transpose: Any = NOT_LINEAR,
+              check: Callable | None = None, samples: Samples | None = None, traits: Sequence[str] = ()) -> Primitive:
+    """The record of a fold over params['axes'] that keeps the dtype; `reference(x, axes)`, `jvp(x_dot, out, x, axes)`."""
+
+    def abstract_eval(aval, *, axes, **params):
+        if dtypes.kind_of(aval.dtype) not in accepts:
+            if accepts == BITS:
+                raise TypeError(f"logical reduction requires operand dtype bool or int, got {_dtype_name(aval.dtype)}.")
+            check_kind(name, aval.dtype, accepts)
+        check_axes(name, aval, axes)
+        if check is not None:
+            check(aval, axes)
+        return ShapedArray(shape_without(aval.shape, axes), aval.dtype, aval.weak_type)
+
+    p = Primitive(name, doc=doc, abstract_eval=abstract_eval, reference=reference, lower=lower, samples=samples,
+                  transpose=_unary_transpose(transpose), traits={"reduction", *traits})
+    p.jvp = _unary_jvp(p.bind, jvp, name)
+    p.batch = batch_reduction(p.bind)
+    return p
+
+
+# ----------------------------------------------------------------------------------------------------------------------- movement
+
+def movement(name: str, *, doc: str, shape: Callable, reference: Callable, transpose: Callable, batch: Callable, at: Callable,
+             samples: Samples | None = None, is_view: bool = True, traits: Sequence[str] = ()) -> Primitive:
+    """The record of a one-operand rearrangement of any dtype.
+
+    `shape(aval, **params) -> shape` checks and raises; `at(ctx, index)` gives the result's element at an index;
+    `transpose(x_bar, aval, **params) -> cotangent`.
+    """
+
+    def abstract_eval(aval, **params):
+        return ShapedArray(tuple(shape(aval, **params)), aval.dtype, aval.weak_type)
+
+    p = Primitive(name, doc=doc, abstract_eval=abstract_eval, reference=reference, transpose=_unary_transpose(transpose),
+                  batch=batch, lower=Pointwise(at, is_view=is_view), samples=samples, traits={"movement", "linear", *traits})
+    p.jvp = _unary_jvp(p.bind, LINEAR, name)
+    return p

@@ -1,0 +1,86 @@
+"""What transformations need of arrays, handed to `core.hooks`."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from pullback.core import hooks
+from pullback.lax import _arithmetic as arithmetic
+from pullback.lax import _bits as bits
+from pullback.lax import _compare as compare
+from pullback.lax import _creation as creation
+from pullback.lax import _joining as joining
+from pullback.lax import _reductions as reductions
+from pullback.lax import _shape as shapes
+from pullback.lax._families import move_batch_axis
+
+
+def zeros(aval: Any) -> Any:
+    """Zeros of an aval; NumPy ones where the dtype only has zeros."""
+    dtype = aval.dtype
+    if dtype.kind == "V" and dtype.itemsize == 0:
+        return np.zeros(aval.shape, dtype)
+    zero = np.zeros((), dtype)[()]
+    return shapes.broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=()) if aval.shape else hooks.asarray(zero)
+
+
+def broadcast(x: Any, size: int, axis: int) -> Any:
+    """`x` repeated along a new axis."""
+    shape = np.shape(x)
+    new = (*shape[:axis], size, *shape[axis:])
+    return shapes.broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=tuple(i for i in range(len(new)) if i != axis))
+
+
+def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` with dtype and weak type."""
+    return bits.convert(x if hasattr(x, "aval") else hooks.asarray(x), dtype, weak_type)
+
+
+def _leading(index: Any, like: Any) -> Any:
+    shape = np.shape(like)
+    if not np.ndim(index) or np.shape(index) == shape:
+        return index
+    return shapes.broadcast_in_dim_p.bind(index, shape=shape, broadcast_dimensions=tuple(range(np.ndim(index))))
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """on_true where pred else on_false; `pred` may have the leading axes only."""
+    return compare.select_n_p.bind(_leading(pred, on_true), on_false, on_true)
+
+
+def select_n(index: Any, *cases: Any) -> Any:
+    """cases[index]; `index` may have the leading axes only."""
+    return compare.select_n_p.bind(_leading(index, cases[0]), *cases)
+
+
+def sum(x: Any, axes: Sequence[int]) -> Any:
+    """The sum over axes."""
+    return reductions.reduce_sum_p.bind(x, axes=tuple(axes))
+
+
+def reduce_or(x: Any) -> Any:
+    """Whether any element of a boolean array is true."""
+    return reductions.reduce_or_p.bind(x, axes=tuple(range(np.ndim(x)))) if np.ndim(x) else x
+
+
+def barrier(arrays: Sequence[Any]) -> list[Any]:
+    """Copies that are not merged with others."""
+    return joining.optimization_barrier_p.bind(*arrays) if arrays else []
+
+
+def interleave(x: Any, y: Any, axis: int) -> Any:
+    """x0 y0 x1 y1 ... along an axis; `x` may have one element more."""
+    n = y.shape[axis]
+    if n == 0:
+        return x
+    head = x if x.shape[axis] == n else shapes.slice_in_dim(x, 0, n, 1, axis)
+    merged = shapes.reshape(joining.stack([head, y], axis + 1), (*y.shape[:axis], 2 * n, *y.shape[axis + 1:]))
+    return merged if head is x else joining.concatenate([merged, shapes.slice_in_dim(x, n, n + 1, 1, axis)], axis)
+
+
+hooks.fill(zeros=zeros, broadcast=broadcast, moveaxis=move_batch_axis, convert=convert, select=select, select_n=select_n, sum=sum,
+           reduce_or=reduce_or, barrier=barrier, interleave=interleave, stack=joining.stack, less=compare.lt, not_equal=compare.ne,
+           clamp=arithmetic.clamp, add=arithmetic.add_any, reshape=shapes.reshape, rev=shapes.rev, slice_in_dim=shapes.slice_in_dim,
+           concatenate=joining.concatenate, full=creation.full, iota=creation.iota)

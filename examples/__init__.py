@@ -1,0 +1,1 @@
+"""Programs that show what pullback does, each runnable on JAX too."""

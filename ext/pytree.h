@@ -144,7 +144,10 @@ int stops_at(PyObject* is_leaf, PyObject* path, PyObject* object);
 bool flatten(PyObject* tree, std::vector<PyObject*>& leaves, PyTreeDefObject** treedef);
 // New reference. `leaves` must not change while this runs; ValueError if `count` is not treedef->num_leaves().
 PyObject* unflatten(const PyTreeDefObject* treedef, PyObject* const* leaves, Py_ssize_t count);
-PyObject* unflatten_nodes(const Node* nodes, Py_ssize_t num_nodes, PyObject* const* leaves);
+PyObject* unflatten_nodes(const Node* nodes, Py_ssize_t num_nodes, PyObject* const* leaves);  // as many as there are
+inline PyObject* unflatten(const PyTreeDefObject* treedef, PyObject* const* leaves) {         // leaves in the structure
+    return unflatten_nodes(treedef->nodes, treedef->size(), leaves);
+}
 
 // Flattens `tree` only as deep as `treedef` goes; appends num_leaves subtrees to `out`. ValueError if it does not match.
 bool flatten_up_to(const Node* nodes, Py_ssize_t num_nodes, PyObject* tree, RefVector& out);

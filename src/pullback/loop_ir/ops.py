@@ -63,7 +63,7 @@ _add("complex", OpInfo(2, ("f32", "f64"), "complex"))
 _add("nextafter", OpInfo(2, FLOATS))
 # Three arguments.
 _add("select", OpInfo(3, DTYPES, "select"))
-_add("fma", OpInfo(3, FLOATS))  # rounded once
+_add("fma", OpInfo(3, ("f32", "f64")))  # rounded once
 # Math functions.
 _add(
     "exp exp2 log log1p expm1 sin cos tan tanh sinh cosh asin acos atan asinh acosh atanh logistic rsqrt reciprocal",

@@ -1,0 +1,18 @@
+"""From loop IR to machine code through LLVM."""
+
+from .cache import ObjectCache
+from .cpu.target import Target, host_target
+from .jit import CompiledFunction, HostCallback, add_symbols, compile_function, emit_object
+from .module import build_module
+
+__all__ = [
+    "CompiledFunction",
+    "HostCallback",
+    "ObjectCache",
+    "Target",
+    "add_symbols",
+    "build_module",
+    "compile_function",
+    "emit_object",
+    "host_target",
+]

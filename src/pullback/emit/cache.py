@@ -1,0 +1,115 @@
+"""A cache of object code on disk: keyed by the program's canonical text, the CPU and the version.
+
+A file is magic, SHA-256 of the rest, slot names, object code. It is written beside and renamed into place, so readers see
+a whole file or none; one that is damaged or cut off fails the check and is written anew. When the folder outgrows its
+limit the files used longest ago go first. No failure of the disk is an error: the program is compiled then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from .cpu.target import Target
+
+# Raise when emitted code changes for equal loop IR.
+EMITTER_VERSION = 1
+_MAGIC = b"pullback-object-1\n"
+DEFAULT_LIMIT = 1 << 28
+
+
+def cache_key(text: str, offsets: str, target: Target) -> str:
+    """The name under which code is stored: a hash of all that determines it."""
+    whole = "\0".join((
+        text, offsets, target.triple, target.cpu, target.features, str(target.vector_bytes),
+        str(EMITTER_VERSION), llvmlite.__version__, str(llvm.llvm_version_info),
+    ))  # fmt: skip
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def default_folder() -> Path:
+    """PULLBACK_CACHE_DIR, or pullback in the user's cache folder."""
+    chosen = os.environ.get("PULLBACK_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pullback"
+
+
+class ObjectCache:
+    """Object code in the files of `folder`, at most about `limit` bytes of them."""
+
+    def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
+        self.folder = folder or default_folder()
+        self.limit = limit
+        self._written = 0  # bytes since the last look at the whole folder
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / key[2:]
+
+    def get(self, key: str) -> tuple[bytes, tuple[str, ...]] | None:
+        """The object code and slot names stored under `key`; None if there are none, or not intact."""
+        path = self._path(key)
+        try:
+            raw = path.read_bytes()
+        except OSError:
+            return None
+        head = len(_MAGIC)
+        body = raw[head + 32 :]
+        if raw[:head] != _MAGIC or hashlib.sha256(body).digest() != raw[head : head + 32]:
+            return None
+        size = int.from_bytes(body[:4], "little")
+        slots = tuple(json.loads(body[4 : 4 + size]))
+        try:
+            os.utime(path)  # used now: evicted later
+        except OSError:
+            pass
+        return body[4 + size :], slots
+
+    def put(self, key: str, code: bytes, slots: tuple[str, ...]) -> None:
+        """Stores object code; silently does nothing where the disk does not let it."""
+        names = json.dumps(slots).encode()
+        body = len(names).to_bytes(4, "little") + names + code
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+                os.replace(temporary, path)
+            except OSError:
+                os.unlink(temporary)
+                raise
+        except OSError:
+            return
+        if self._written == 0 or self._written > self.limit // 16:
+            self._written = 0
+            self._evict()
+        self._written += len(body)
+
+    def _evict(self) -> None:
+        """Removes the files used longest ago until the folder is below three quarters of its limit."""
+        files = []
+        for path in self.folder.glob("??/*"):
+            try:
+                stat = path.stat()
+            except OSError:
+                continue
+            files.append((stat.st_mtime, stat.st_size, path))
+        total = sum(size for _, size, _ in files)
+        if total <= self.limit:
+            return
+        for _, size, path in sorted(files):
+            try:
+                path.unlink()
+            except OSError:
+                continue
+            total -= size
+            if total <= self.limit * 3 // 4:
+                return

@@ -1,0 +1,151 @@
+"""The text of one LLVM function, written with common subexpressions found and loop invariants hoisted on the way.
+
+Instructions are appended to the innermost *scope* (function, loop body, branch) that their operands need: an instruction
+all of whose operands come from outside a loop goes in front of that loop, and a second instruction with the same text is
+the first one. This is what early-cse, gvn and licm would do, without their time: the emitter knows at once that
+buffers do not overlap and which loops write what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Union
+
+Line = Union[str, list["Line"]]
+
+
+class Scope:
+    """A region of code: `lines` so far, and `ahead`, the place in front of it in the scope around it."""
+
+    __slots__ = ("ahead", "barrier", "lines", "memo", "skippable", "writes")
+
+    def __init__(self, lines: list[Line], ahead: list[Line], barrier: bool, skippable: bool, writes: Set) -> None:
+        self.lines = lines
+        self.ahead = ahead
+        self.barrier = barrier  # nothing moves out: a branch, whose code would run although not taken
+        self.skippable = skippable  # loads do not move out: a loop that may not run at all
+        self.writes = writes  # buffers written by later iterations
+        self.memo: dict[str, str] = {}
+
+
+class Code:
+    """Writes one function; references are LLVM value names or constants as text."""
+
+    def __init__(self) -> None:
+        lines: list[Line] = []
+        self.entry: list[Line] = []  # allocas
+        self.scopes = [Scope(lines, lines, True, True, frozenset())]
+        self.level: dict[str, int] = {}  # scope depth of each value; constants are not in here: 0
+        self.block = "entry"  # label of the block being written
+        self.declarations: dict[str, str] = {}
+        self._count = 0
+
+    # Names and raw lines.
+
+    def fresh(self, hint: str = "v") -> str:
+        self._count += 1
+        return f"%{hint}.{self._count}"
+
+    def line(self, text: str) -> None:
+        """A line at the current place: terminators, stores, calls."""
+        self.scopes[-1].lines.append(text)
+
+    def label(self, name: str) -> None:
+        """Starts the block `name` (without %)."""
+        self.scopes[-1].lines.append(f"{name}:")
+        self.block = name
+
+    def here(self, text: str, hint: str = "v") -> str:
+        """An instruction with a result that stays at its place."""
+        name = self.fresh(hint)
+        self.scopes[-1].lines.append(f"  {name} = {text}")
+        self.level[name] = len(self.scopes) - 1
+        return name
+
+    def define(self, name: str) -> str:
+        """States that `name` is a value of the current scope (a phi, a parameter)."""
+        self.level[name] = len(self.scopes) - 1
+        return name
+
+    # Pure instructions.
+
+    def inst(self, text: str, *operands: str) -> str:
+        """A pure instruction, placed as far out as its operands allow; found again if it was written before."""
+        level = self.level
+        depth = 0
+        for operand in operands:
+            at = level.get(operand, 0)
+            if at > depth:
+                depth = at
+        return self._place(text, text, depth, depth)
+
+    def load(self, text: str, key: str, buffer: object, *operands: str) -> str:
+        """A load: as `inst`, but it stays inside loops that write its buffer or may not run. `key` tells its memory."""
+        lowest = max((self.level.get(operand, 0) for operand in operands), default=0)
+        scopes = self.scopes
+        depth = None
+        for d in range(len(scopes) - 1, lowest, -1):
+            if depth is None and scopes[d].skippable:
+                depth = d
+            if buffer in scopes[d].writes:
+                lowest = d
+                break
+        return self._place(text, key, lowest, lowest if depth is None else depth)
+
+    def _place(self, text: str, key: str, lowest: int, depth: int) -> str:
+        """Finds the instruction in scope `lowest` or deeper; else writes it into scope `depth` or deeper."""
+        scopes = self.scopes
+        for scope in scopes[lowest:]:
+            found = scope.memo.get(key)
+            if found is not None:
+                return found
+        top = len(scopes) - 1
+        for d in range(top, depth, -1):
+            if scopes[d].barrier:
+                depth = d
+                break
+        self._count += 1
+        name = f"%v.{self._count}"
+        (scopes[depth].lines if depth == top else scopes[depth + 1].ahead).append(f"  {name} = {text}")
+        scopes[depth].memo[key] = name
+        self.level[name] = depth
+        return name
+
+    def intrinsic(self, name: str, result: str, *args: tuple[str, str]) -> str:
+        """A pure call of an LLVM intrinsic with (type, value) arguments."""
+        self.declare(f"declare {result} @{name}({', '.join(kind for kind, _ in args)})")
+        text = f"call {result} @{name}({', '.join(f'{kind} {value}' for kind, value in args)})"
+        return self.inst(text, *(value for _, value in args))
+
+    def declare(self, text: str) -> None:
+        self.declarations[text] = text
+
+    # Scopes.
+
+    def open_loop(self, writes: Set, skippable: bool = False) -> None:
+        """Begins the scope of a loop: its lines start with the branch into it, so that `ahead` stands before that."""
+        ahead: list[Line] = []
+        lines: list[Line] = []
+        self.scopes[-1].lines += [ahead, lines]
+        self.scopes.append(Scope(lines, ahead, False, skippable, writes))
+
+    def open_branch(self) -> None:
+        """Begins the scope of a conditional branch."""
+        lines: list[Line] = []
+        self.scopes[-1].lines.append(lines)
+        self.scopes.append(Scope(lines, lines, True, True, frozenset()))
+
+    def close(self) -> None:
+        self.scopes.pop()
+
+    def text(self) -> str:
+        """All lines in order."""
+        out: list[str] = []
+        stack: list[Line] = [self.scopes[0].lines, self.entry]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, str):
+                out.append(item)
+            else:
+                stack.extend(reversed(item))
+        return "\n".join(out)

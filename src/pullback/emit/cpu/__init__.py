@@ -1,0 +1,5 @@
+"""CPU targets."""
+
+from .target import Target, host_target
+
+__all__ = ["Target", "host_target"]

@@ -1,0 +1,231 @@
+"""From a function of the loop IR to callable machine code: emission, LLVM's code generator, object cache, loading."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from ..loop_ir.ir import Buffer, Function
+from ..loop_ir.print import canonical
+from ..loop_ir.types import ITEMSIZE
+from .cache import ObjectCache, cache_key
+from .cpu.target import Target, host_target
+from .module import ENTRY, PARALLEL_FOR, SLOTS, ModuleText, build_module
+
+HostCallback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
+
+_symbols: dict[str, int] = {}
+_lock = threading.RLock()
+
+
+def add_symbols(symbols: Mapping[str, int]) -> None:
+    """Makes C functions known by name to programs compiled or loaded from now on.
+
+    `pb_parallel_for(body, ctx, count, grain)` runs body(ctx, begin, end) over parts of [0, count); without it loops of
+    threads run on the calling thread.
+    """
+    _symbols.update(symbols)
+
+
+@dataclass(slots=True)
+class CompiledFunction:
+    """Machine code of `int f(void** inputs, void** outputs, void* arena)` at `address`.
+
+    It lives as long as this object. `set_host_call(address)` gives the program the C function
+    `int host(int64 index, void** buffers)` that its host calls go through; a non-zero result ends the program.
+    """
+
+    address: int
+    arena_bytes: int
+    slots: tuple[str, ...]
+    seconds: dict[str, float]  # by stage; empty stages were not needed
+    cached: bool
+    _table: Any
+    _keep: list[Any] = field(default_factory=list)
+    _object: bytes = b""
+    _text: Callable[[], str] | None = None
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM text, emitted again if the code came from the cache."""
+        assert self._text is not None
+        return self._text()
+
+    @property
+    def asm(self) -> str:
+        """The assembly text."""
+        with _lock:
+            module = llvm.parse_assembly(self.llvm)
+            return _machine(host_target()).emit_assembly(module)
+
+    @property
+    def object_code(self) -> bytes:
+        """The relocatable object file."""
+        return self._object
+
+    def set_host_call(self, address: int) -> None:
+        """Sets the callback of the program's host calls; ignored if it has none."""
+        if "host_call" in self.slots:
+            self._table[self.slots.index("host_call")] = address
+
+    def __call__(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> int:
+        """Runs on NumPy arrays, with an arena of its own: for tests and tools. Returns the program's status."""
+        arena = np.zeros(self.arena_bytes + 64, np.uint8)
+        base = (arena.ctypes.data + 63) & ~63
+        pointers = [(ctypes.c_void_p * max(len(side), 1))(*(x.ctypes.data for x in side)) for side in (inputs, outputs)]
+        function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
+        return function(ctypes.addressof(pointers[0]), ctypes.addressof(pointers[1]), base)
+
+
+_machines: dict[Target, llvm.TargetMachine] = {}
+_jits: list[llvm.LLJIT] = []
+_count = 0
+
+
+def _machine(target: Target) -> llvm.TargetMachine:
+    """LLVM's code generator for a target; made once."""
+    machine = _machines.get(target)
+    if machine is None:
+        if not _machines:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+        machine = llvm.Target.from_triple(target.triple).create_target_machine(
+            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default"
+        )
+        machine.set_asm_verbosity(False)
+        _machines[target] = machine
+    return machine
+
+
+def _jit() -> llvm.LLJIT:
+    if not _jits:
+        _machine(host_target())
+        target = host_target()
+        machine = llvm.Target.from_triple(target.triple).create_target_machine(
+            cpu=target.cpu, features=target.features, opt=2, jit=True
+        )
+        _jits.append(llvm.create_lljit_compiler(machine))
+    return _jits[0]
+
+
+def emit_object(text: str, target: Target, verify: bool = False) -> bytes:
+    """Machine code of LLVM text as an object file; RuntimeError quotes what LLVM rejects."""
+    with _lock:
+        machine = _machine(target)
+        try:
+            module = llvm.parse_assembly(text)
+            if verify:
+                module.verify()
+        except RuntimeError as error:
+            raise RuntimeError(f"emit: LLVM rejects the module: {error}\n{_excerpt(text, str(error))}") from None
+        _optimize(module, machine)
+        return machine.emit_object(module)
+
+
+def _optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """What the emitter leaves to LLVM before instruction selection; common subexpressions, invariants are done."""
+    with llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)) as builder:
+        passes = llvm.create_new_function_pass_manager()
+        passes.add_instruction_combine_pass()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+        passes.close()
+
+
+def _excerpt(text: str, error: str) -> str:
+    """The lines around the one that an LLVM message names (<string>:LINE:...), or the start."""
+    lines = text.split("\n")
+    parts = error.split("<string>:")
+    number = int(parts[1].split(":")[0]) if len(parts) > 1 and parts[1].split(":")[0].isdigit() else 1
+    first = max(0, number - 6)
+    return "\n".join(f"{first + k + 1:5} {line}" for k, line in enumerate(lines[first : first + 12]))
+
+
+def load_object(code: bytes, slots: tuple[str, ...]) -> tuple[int, Any, Any]:
+    """Links an object file into the process: (address of its entry, its slot table or None, what keeps it alive)."""
+    global _count
+    with _lock:
+        _count += 1
+        name = f"pb{_count}"
+        library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(ENTRY)
+        if slots:
+            library = library.export_symbol(SLOTS)
+        tracker = library.add_current_process().link(_jit(), name)
+        table = (ctypes.c_void_p * len(slots)).from_address(tracker[SLOTS]) if slots else None
+        return tracker[ENTRY], table, tracker
+
+
+def compile_function(
+    function: Function,
+    plan: Mapping[Buffer, int] | None = None,
+    target: Target | None = None,
+    *,
+    symbols: Mapping[str, int] | None = None,
+    cache: ObjectCache | None = None,
+    arena_bytes: int | None = None,
+    verify: bool = False,
+) -> CompiledFunction:
+    """Compiles `function` for this machine, or takes its code from `cache`.
+
+    `plan` has the byte offset of each temporary in the arena. `symbols` are addresses of C functions beside those of
+    `add_symbols`. Raises NotImplementedError for constructs the emitter does not know, KeyError for a missing symbol.
+    """
+    target = target or host_target()
+    plan = plan or {}
+    seconds: dict[str, float] = {}
+    entry = None
+    key = ""
+    if cache is not None:
+        started = time.perf_counter()
+        offsets = ",".join(str(plan.get(b, "")) for b in function.buffers)
+        key = cache_key(canonical(function), offsets, target)
+        entry = cache.get(key)
+        seconds["lookup"] = time.perf_counter() - started
+    if entry is None:
+        started = time.perf_counter()
+        module = build_module(function, plan, target)
+        seconds["emit"] = time.perf_counter() - started
+        started = time.perf_counter()
+        code, slots = emit_object(module.text, target, verify), tuple(module.slots)
+        seconds["llvm"] = time.perf_counter() - started
+        if cache is not None:
+            cache.put(key, code, slots)
+    else:
+        code, slots = entry
+    started = time.perf_counter()
+    address, table, tracker = load_object(code, slots)
+    seconds["load"] = time.perf_counter() - started
+    keep = [tracker]
+    for k, name in enumerate(slots):
+        if name.startswith("constant:"):
+            data = np.ascontiguousarray(function.buffers[int(name.split(":")[1])].data)
+            keep.append(data)
+            table[k] = data.ctypes.data
+        elif name not in ("host_call", PARALLEL_FOR):
+            table[k] = _address_of(name, symbols)
+        elif name == PARALLEL_FOR:
+            table[k] = (symbols or {}).get(name) or _symbols.get(name) or 0
+    if arena_bytes is None:
+        arena_bytes = max((offset + b.size * ITEMSIZE[b.dtype] for b, offset in plan.items()), default=0)
+    return CompiledFunction(
+        address, arena_bytes, slots, seconds, entry is not None, table, keep, code,
+        lambda: build_module(function, plan, target).text,
+    )  # fmt: skip
+
+
+def _address_of(name: str, symbols: Mapping[str, int] | None) -> int:
+    address = (symbols or {}).get(name) or _symbols.get(name) or llvm.address_of_symbol(name)
+    if not address:
+        raise KeyError(f"compile: the program calls the C function {name!r}, which nobody has added to the symbols")
+    return int(address)
+
+
+__all__ = ["CompiledFunction", "HostCallback", "ModuleText", "add_symbols", "compile_function", "emit_object"]

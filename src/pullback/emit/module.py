@@ -1,0 +1,305 @@
+"""From a function of the loop IR to the text of an LLVM module with one exported C function.
+
+    int main(void** inputs, void** outputs, void* arena)      0, or what a host call returned to end the program
+
+Each top-level nest becomes an internal function of its own, taking the buffers it uses; nests that are equal but for
+names are emitted once. A `threads` loop becomes `body(ctx, begin, end)`, run by pb_parallel_for. Everything outside the
+module (C functions, the host callback, big constants) is reached through the table `pb_slots`, which the loader fills:
+object code holds no addresses, so it can be kept on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..loop_ir.ir import Buffer, Call, Function, HostCall, Loop, Var
+from ..loop_ir.print import canonical_part
+from ..loop_ir.types import ITEMSIZE, REAL_OF
+from ..loop_ir.visit import free_vars, loaded, statements, stored
+from .cpu.target import Target
+from .functions import FunctionEmitter
+from .types import register_type
+from .values import Value
+from .vector_loops import VectorFunctionEmitter
+
+ENTRY = "pb_main"
+SLOTS = "pb_slots"
+HOST_SLOT = "host_call"
+PARALLEL_FOR = "pb_parallel_for"
+EMBEDDED_BYTES = 4096  # constants up to this size are part of the code
+
+# The fallback of pb_parallel_for where the runtime has none; the same signature.
+_SERIAL_FOR = """
+define internal void @pb_serial_for(ptr %body, ptr %ctx, i64 %count, i64 %grain) nounwind {
+  call void %body(ptr %ctx, i64 0, i64 %count)
+  ret void
+}
+"""
+
+
+@dataclass(slots=True)
+class ModuleText:
+    """LLVM text, and the names of what the loader writes into the slots of `pb_slots`, in order.
+
+    A name is the symbol of a C function, 'host_call', or 'constant:<buffer position>'.
+    """
+
+    text: str
+    slots: list[str] = field(default_factory=list)
+
+
+class Module:
+    """Collects the functions, globals and slots of one module."""
+
+    def __init__(self, function: Function, plan: Mapping[Buffer, int], target: Target) -> None:
+        self.function = function
+        self.plan = plan
+        self.target = target
+        self.slots: list[str] = []
+        self.globals: list[str] = []
+        self.functions: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self._nests: dict[str, str] = {}
+        self._position = {buffer: k for k, buffer in enumerate(function.buffers)}
+        self._uses_threads = False
+
+    def build(self) -> ModuleText:
+        """The text of the whole module."""
+        self._program()
+        parts = [f'target triple = "{self.target.triple}"']
+        if self.slots:
+            parts.append(f"@{SLOTS} = global [{len(self.slots)} x ptr] zeroinitializer, align 8")
+        parts += self.globals
+        if self._uses_threads:
+            parts.append(_SERIAL_FOR)
+        parts += self.functions
+        parts += self.declarations.values()
+        return ModuleText("\n".join(parts) + "\n", self.slots)
+
+    def slot(self, name: str) -> int:
+        """The position of a name in the slot table."""
+        if name not in self.slots:
+            self.slots.append(name)
+        return self.slots.index(name)
+
+    def _slot_value(self, emitter: FunctionEmitter, name: str) -> str:
+        number, code = self.slot(name), emitter.code
+        at = code.inst(f"getelementptr ptr, ptr @{SLOTS}, i64 {number}")
+        return code.inst(f"load ptr, ptr {at}", at)  # never changes while the program runs: as good as pure
+
+    def symbol(self, emitter: FunctionEmitter, name: str) -> str:
+        """A pointer to the C function `name`."""
+        return self._slot_value(emitter, name)
+
+    def _finish(self, emitter: FunctionEmitter, head: str, last: str = "  ret void") -> None:
+        """Adds a finished function to the module."""
+        emitter.code.line(last)
+        self.functions.append(f"{head} {self.target.attributes} {{\nentry:\n{emitter.code.text()}\n}}\n")
+        self.declarations.update(emitter.code.declarations)
+
+    # The program function.
+
+    def _program(self) -> None:
+        emitter = ProgramEmitter(self)
+        code = emitter.code
+        positions = {"input": 0, "output": 0}
+        used = loaded(self.function.body) | stored(self.function.body)
+        for buffer in self.function.buffers:
+            pointer = None
+            if buffer.space in positions:
+                k = positions[buffer.space]
+                positions[buffer.space] += 1
+                if buffer in used:
+                    at = code.inst(f"getelementptr ptr, ptr %{buffer.space}s, i64 {k}")
+                    pointer = code.here(f"load ptr, ptr {at}, !invariant.load !0")
+            elif buffer in used and buffer.space == "temporary":
+                if buffer not in self.plan:
+                    raise ValueError(f"{self.function.name}: temporary {buffer.name!r} has no place in the plan")
+                pointer = code.inst(f"getelementptr i8, ptr %arena, i64 {self.plan[buffer]}")
+            elif buffer in used and buffer.space == "constant":
+                pointer = self._constant(emitter, buffer)
+            if pointer is not None:
+                emitter.eval.pointers[buffer] = pointer
+        emitter.block(self.function.body)
+        self._finish(emitter, f"define i32 @{ENTRY}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0")
+        self.globals.append("!0 = !{}")
+
+    def _constant(self, emitter: FunctionEmitter, buffer: Buffer) -> str:
+        assert buffer.data is not None
+        if buffer.size * ITEMSIZE[buffer.dtype] > EMBEDDED_BYTES:
+            return self._slot_value(emitter, f"constant:{self._position[buffer]}")
+        raw = np.ascontiguousarray(buffer.data).tobytes()
+        name = f"@const.{self._position[buffer]}"
+        text = "".join(f"\\{byte:02X}" for byte in raw)
+        self.globals.append(f'{name} = internal constant [{len(raw)} x i8] c"{text}", align 64')
+        return name
+
+    # Nests.
+
+    def nest(self, emitter: FunctionEmitter, loop: Loop) -> None:
+        """Calls the function of a nest, emitting it unless an equal one was."""
+        key, buffers, free = canonical_part((loop,))
+        results = [v for group in loop.carried for v in group.results]
+        name = self._nests.get(key)
+        if name is None:
+            name = self._nests[key] = f"@nest.{len(self._nests)}"
+            self._emit_nest(name, loop, buffers, free, results)
+        args = [("ptr", emitter.eval.pointers[buffer]) for buffer in buffers if buffer.space != "local"]
+        for var in free:
+            value = emitter.eval.env[var]
+            args += [(value.type, ref) for ref in value.parts]
+        code = emitter.code
+        slots = []
+        for var in results:
+            for _ in range(2 if var.dtype in REAL_OF else 1):
+                name_ = code.fresh("result")
+                code.entry.append(f"  {name_} = alloca {register_type(var.dtype)}, align 16")
+                slots.append((register_type(var.dtype), name_))
+        args += [("ptr", slot) for _, slot in slots]
+        code.line(f"  call void {name}({', '.join(f'{kind} {ref}' for kind, ref in args)})")
+        refs = iter([code.here(f"load {kind}, ptr {slot}") for kind, slot in slots])
+        for var in results:
+            re = next(refs)
+            emitter.eval.env[var] = Value(var.dtype, re, 1, next(refs) if var.dtype in REAL_OF else None)
+        for buffer in stored((loop,)):
+            emitter.eval.epoch[buffer] = emitter.eval.epoch.get(buffer, 0) + 1
+
+    def _emit_nest(
+        self, name: str, loop: Loop, buffers: Sequence[Buffer], free: Sequence[Var], results: Sequence[Var]
+    ) -> None:
+        emitter = VectorFunctionEmitter(self)
+        params = []
+        for k, buffer in enumerate(b for b in buffers if b.space != "local"):
+            size = max(buffer.size * ITEMSIZE[buffer.dtype], 1)
+            params.append(f"ptr noalias nocapture align 16 dereferenceable_or_null({size}) %b{k}")
+            emitter.eval.pointers[buffer] = f"%b{k}"
+        params += self._scalar_params(emitter, free)
+        outs = []
+        for k, var in enumerate(results):
+            for part in range(2 if var.dtype in REAL_OF else 1):
+                outs.append(f"%out{k}.{part}")
+                params.append(f"ptr noalias {outs[-1]}")
+        emitter.stmt(loop)
+        refs = [(register_type(v.dtype), ref) for v in results for ref in emitter.eval.env[v].parts]
+        for (kind, ref), out in zip(refs, outs):
+            emitter.code.line(f"  store {kind} {ref}, ptr {out}")
+        self._finish(emitter, f"define internal void {name}({', '.join(params)})")
+
+    @staticmethod
+    def _scalar_params(emitter: FunctionEmitter, free: Sequence[Var]) -> list[str]:
+        params = []
+        for k, var in enumerate(free):
+            kind, parts = register_type(var.dtype), 2 if var.dtype in REAL_OF else 1
+            names = [f"%s{k}.{part}" for part in range(parts)]
+            params += [f"{kind} {name}" for name in names]
+            emitter.eval.env[var] = Value(var.dtype, names[0], 1, names[1] if parts > 1 else None)
+        return params
+
+    # Threads.
+
+    def threads(self, emitter: FunctionEmitter, loop: Loop) -> bool:
+        """Runs a loop by the thread pool: its body becomes a function of a range of iterations."""
+        if loop.carried or isinstance(emitter, ThreadBodyEmitter):
+            return False
+        self._uses_threads = True
+        code, ev = emitter.code, emitter.eval
+        ev.begin((loop.extent,))
+        extent = ev.scalar(loop.extent).ref
+        used = loaded(loop.body) | stored(loop.body)
+        buffers = [b for b in self.function.buffers if b in used and b.space != "local"]
+        free = [v for v in free_vars(loop.body) if v is not loop.var]
+        fields: list[tuple[str, str]] = [("ptr", ev.pointers[buffer]) for buffer in buffers]
+        for var in free:
+            value = ev.env[var]
+            fields += [(value.type, ref) for ref in value.parts]
+        context = code.fresh("ctx")
+        code.entry.append(f"  {context} = alloca [{max(len(fields), 1)} x i64], align 16")
+        for k, (kind, ref) in enumerate(fields):
+            at = code.inst(f"getelementptr i64, ptr {context}, i64 {k}", context)
+            code.line(f"  store {kind} {ref}, ptr {at}")
+        name = f"@body.{len(self.functions)}"
+        self._emit_body(name, loop, buffers, free)
+        function = self._slot_value(emitter, PARALLEL_FOR)
+        missing = code.inst(f"icmp eq ptr {function}, null", function)
+        chosen = code.inst(f"select i1 {missing}, ptr @pb_serial_for, ptr {function}", missing, function)
+        grain = dict(loop.attrs).get("grain", 1)
+        code.line(f"  call void {chosen}(ptr {name}, ptr {context}, i64 {extent}, i64 {grain})")
+        for buffer in stored(loop.body):
+            ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
+        return True
+
+    def _emit_body(self, name: str, loop: Loop, buffers: Sequence[Buffer], free: Sequence[Var]) -> None:
+        """body(ctx, begin, end) unpacks the context and calls the work with pointers known not to overlap."""
+        work = ThreadBodyEmitter(self)
+        params = ["i64 %begin", "i64 %end"]
+        kinds = []
+        for k, buffer in enumerate(buffers):
+            size = max(buffer.size * ITEMSIZE[buffer.dtype], 1)
+            params.append(f"ptr noalias nocapture align 16 dereferenceable_or_null({size}) %b{k}")
+            kinds.append("ptr")
+            work.eval.pointers[buffer] = f"%b{k}"
+        scalars = self._scalar_params(work, free)
+        params += scalars
+        kinds += [param.split(" ")[0] for param in scalars]
+        work.scalar_loop(loop, "%begin", "%end")
+        inner = name.replace("body", "work")
+        self._finish(work, f"define internal void {inner}({', '.join(params)})")
+        unpack = FunctionEmitter(self)
+        args = ["i64 %begin", "i64 %end"]
+        for k, kind in enumerate(kinds):
+            at = unpack.code.here(f"getelementptr i64, ptr %ctx, i64 {k}")
+            args.append(f"{kind} {unpack.code.here(f'load {kind}, ptr {at}')}")
+        unpack.code.line(f"  call void {inner}({', '.join(args)})")
+        self._finish(unpack, f"define internal void {name}(ptr %ctx, i64 %begin, i64 %end)")
+
+    # Host calls.
+
+    def host_call(self, emitter: FunctionEmitter, stmt: HostCall) -> None:
+        """Calls int host(i64 index, void** buffers); a non-zero result ends the program with it."""
+        if not isinstance(emitter, ProgramEmitter):
+            raise NotImplementedError("a host call inside a parallel, reduce or vector loop")
+        code, ev = emitter.code, emitter.eval
+        table = code.fresh("table")
+        code.entry.append(f"  {table} = alloca [{max(len(stmt.buffers), 1)} x ptr], align 16")
+        for k, buffer in enumerate(stmt.buffers):
+            at = code.inst(f"getelementptr ptr, ptr {table}, i64 {k}", table)
+            code.line(f"  store ptr {ev.pointers[buffer]}, ptr {at}")
+            ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
+        function = self._slot_value(emitter, HOST_SLOT)
+        status = code.here(f"call i32 {function}(i64 {stmt.index}, ptr {table})")
+        number = code.fresh("").strip("%.")
+        failed = code.here(f"icmp ne i32 {status}, 0")
+        code.line(f"  br i1 {failed}, label %stop.{number}, label %go.{number}")
+        code.line(f"stop.{number}:")
+        code.line(f"  ret i32 {status}")
+        code.label(f"go.{number}")
+
+
+class ThreadBodyEmitter(VectorFunctionEmitter):
+    """Emits what a thread runs: threads loops inside it are plain loops."""
+
+
+class ProgramEmitter(VectorFunctionEmitter):
+    """Emits the program function: nests become calls, the rest stands in it."""
+
+    def loop(self, loop: Loop) -> None:
+        if _is_nest(loop):
+            self.module.nest(self, loop)
+        else:
+            super().loop(loop)
+
+
+def _is_nest(loop: Loop) -> bool:
+    """Whether a loop is worth a function: bulk work. Sequential loops stay, what is inside them may be nests."""
+    if loop.role == "sequential":
+        return False
+    return not any(isinstance(stmt, (HostCall, Call)) for stmt in statements(loop.body))
+
+
+def build_module(function: Function, plan: Mapping[Buffer, int], target: Target) -> ModuleText:
+    """The LLVM text of `function`; NotImplementedError for what the emitter does not know."""
+    return Module(function, plan, target).build()
+

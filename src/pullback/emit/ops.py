@@ -1,0 +1,481 @@
+"""The table (op, type class of the first argument) -> emission. Works on any number of lanes.
+
+Each entry takes an `Asm` of the right lane count, the op, and its arguments as `Value`s of that many lanes, and returns
+the registers of the result. 16-bit floats are f32 registers here; `emit_op` rounds the results of the ops in ROUNDED.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Union
+
+from ..loop_ir.ir import Op
+from ..loop_ir.types import BITS, REAL_OF, type_class
+from .code import Code
+from .types import int_type
+from .values import Asm, Value, broadcast, element_of, from_bits, narrow_to_odd, round_16, to_bits
+
+Refs = Union[str, tuple[str, str]]
+Rule = Callable[..., Refs]
+
+TABLE: dict[tuple[str, str], Rule] = {}
+ROUNDED = frozenset({"add", "sub", "mul", "div", "rem", "sqrt", "square", "convert"})
+
+
+def rule(names: str, classes: str) -> Callable[[Rule], Rule]:
+    """Registers an emission for each (name, class)."""
+
+    def register(function: Rule) -> Rule:
+        for name in names.split():
+            for kind in classes.split():
+                TABLE[name, kind] = function
+        return function
+
+    return register
+
+
+def emit_op(code: Code, op: Op, args: list[Value]) -> Value:
+    """The value of `op`; arguments of fewer lanes are broadcast. NotImplementedError if the table has no such entry."""
+    lanes = max(arg.lanes for arg in args)
+    if lanes > 1:
+        args = [broadcast(code, arg, lanes) for arg in args]
+    first = args[1 if op.name == "select" else 0].dtype
+    function = TABLE.get((op.name, type_class(first)))
+    if function is None:
+        raise NotImplementedError(f"emit: no emission for op {op.name!r} on {first}")
+    refs = function(Asm(code, lanes), op, *args)
+    if isinstance(refs, tuple):
+        return Value(op.dtype, refs[0], lanes, refs[1])
+    if op.dtype in ("f16", "bf16") and op.name in ROUNDED and not _keeps(op):
+        refs = round_16(code, op.dtype, refs, lanes)
+    return Value(op.dtype, refs, lanes)
+
+
+def _keeps(op: Op) -> bool:
+    return op.name == "convert" and (op.args[0].dtype in ("bool", "i8", "u8") and op.dtype == "f16")
+
+
+def _flag(op: Op) -> str:
+    return "" if ("exact", True) in op.attrs else " contract"
+
+
+def _int(opcode: str) -> Rule:
+    return lambda a, op, x, y: a.op(opcode, element_of(x.dtype), x.ref, y.ref)
+
+
+def _float(opcode: str) -> Rule:
+    return lambda a, op, x, y: a.op(opcode + _flag(op), element_of(x.dtype), x.ref, y.ref)
+
+
+def _float_call(name: str) -> Rule:
+    return lambda a, op, *xs: a.call(name, element_of(xs[0].dtype), *(x.ref for x in xs))
+
+
+TABLE.update({
+    **{(name, kind): _int(name) for name in ("add", "sub", "mul") for kind in ("signed", "unsigned")},
+    **{(name, kind): _int(name) for name in ("and", "or", "xor") for kind in ("signed", "unsigned", "bool")},
+    **{(name, "float"): _float(f"f{name}") for name in ("add", "sub", "mul", "div", "rem")},
+    ("min", "signed"): lambda a, op, x, y: a.call("llvm.smin", element_of(x.dtype), x.ref, y.ref),
+    ("max", "signed"): lambda a, op, x, y: a.call("llvm.smax", element_of(x.dtype), x.ref, y.ref),
+    ("min", "unsigned"): lambda a, op, x, y: a.call("llvm.umin", element_of(x.dtype), x.ref, y.ref),
+    ("max", "unsigned"): lambda a, op, x, y: a.call("llvm.umax", element_of(x.dtype), x.ref, y.ref),
+    ("min", "bool"): _int("and"),
+    ("max", "bool"): _int("or"),
+    ("floor", "float"): _float_call("llvm.floor"),
+    ("ceil", "float"): _float_call("llvm.ceil"),
+    ("trunc", "float"): _float_call("llvm.trunc"),
+    ("round_even", "float"): _float_call("llvm.roundeven"),
+    ("round_away", "float"): _float_call("llvm.round"),
+    ("sqrt", "float"): _float_call("llvm.sqrt"),
+    ("abs", "float"): _float_call("llvm.fabs"),
+    ("fma", "float"): _float_call("llvm.fma"),
+    ("abs", "unsigned"): lambda a, op, x: x.ref,
+    ("neg", "float"): lambda a, op, x: a.code.inst(f"fneg {x.type} {x.ref}", x.ref),
+    ("square", "float"): lambda a, op, x: a.op("fmul" + _flag(op), element_of(x.dtype), x.ref, x.ref),
+    ("not", "bool"): lambda a, op, x: a.not_(x.ref),
+    ("real", "float"): lambda a, op, x: x.ref,
+    ("conj", "float"): lambda a, op, x: x.ref,
+    ("imag", "float"): lambda a, op, x: a.imm(element_of(x.dtype), 0.0),
+    ("real", "complex"): lambda a, op, x: x.ref,
+    ("imag", "complex"): lambda a, op, x: x.im,
+    ("complex", "float"): lambda a, op, x, y: (x.ref, y.ref),
+})  # fmt: skip
+
+
+# Integers.
+
+
+@rule("neg", "signed unsigned")
+def _neg(a: Asm, op: Op, x: Value) -> Refs:
+    element = element_of(x.dtype)
+    return a.op("sub", element, a.imm(element, 0), x.ref)
+
+
+@rule("not", "signed unsigned")
+def _not(a: Asm, op: Op, x: Value) -> Refs:
+    element = element_of(x.dtype)
+    return a.op("xor", element, x.ref, a.imm(element, -1))
+
+
+@rule("square", "signed unsigned")
+def _square(a: Asm, op: Op, x: Value) -> Refs:
+    return a.op("mul", element_of(x.dtype), x.ref, x.ref)
+
+
+@rule("abs", "signed")
+def _abs(a: Asm, op: Op, x: Value) -> Refs:
+    element = element_of(x.dtype)
+    negative = a.cmp("slt", element, x.ref, a.imm(element, 0))
+    return a.select(negative, element, a.op("sub", element, a.imm(element, 0), x.ref), x.ref)
+
+
+@rule("sign", "signed unsigned")
+def _sign_int(a: Asm, op: Op, x: Value) -> Refs:
+    element = element_of(x.dtype)
+    some = a.cast("zext", "i1", a.cmp("ne", element, x.ref, a.imm(element, 0)), element)
+    if op.dtype[0] == "u":
+        return some
+    return a.op("or", element, a.op("ashr", element, x.ref, a.imm(element, BITS[op.dtype] - 1)), some)
+
+
+def _constant_int(value: Value) -> int | None:
+    """The integer in all lanes of a constant, else None."""
+    text = value.ref
+    if text[0] == "%":
+        return None
+    if text.startswith("splat"):
+        text = text[text.index(" ", 7) + 1 : -1]
+    return int(text)
+
+
+@rule("div rem", "signed unsigned")
+def _div_int(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    """Never traps: x / 0 = -1, x rem 0 = x, smallest / -1 = smallest."""
+    element, signed = element_of(x.dtype), op.dtype[0] == "i"
+    opcode = ("s" if signed else "u") + op.name
+    known = _constant_int(y)
+    if known is not None and known not in (0, -1):
+        return a.op(opcode, element, x.ref, y.ref)
+    zero = a.cmp("eq", element, y.ref, a.imm(element, 0))
+    bad = zero
+    if signed:
+        smallest = a.cmp("eq", element, x.ref, a.imm(element, -(1 << (BITS[op.dtype] - 1))))
+        overflow = a.op("and", "i1", smallest, a.cmp("eq", element, y.ref, a.imm(element, -1)))
+        bad = a.op("or", "i1", zero, overflow)
+    safe = a.select(bad, element, a.imm(element, 1), y.ref)
+    result = a.op(opcode, element, x.ref, safe)
+    return a.select(zero, element, a.imm(element, -1) if op.name == "div" else x.ref, result)
+
+
+@rule("floordiv floormod", "signed unsigned")
+def _floor_div(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    element, known = element_of(x.dtype), _constant_int(y)
+    if known is not None and known > 0 and known & (known - 1) == 0:
+        if op.name == "floormod":
+            return a.op("and", element, x.ref, a.imm(element, known - 1))
+        return a.op("ashr" if op.dtype[0] == "i" else "lshr", element, x.ref, a.imm(element, known.bit_length() - 1))
+    divisor = y.ref
+    if known is None:  # division by zero has no meaning here, but it must not trap
+        divisor = a.select(a.cmp("eq", element, y.ref, a.imm(element, 0)), element, a.imm(element, 1), y.ref)
+    if op.dtype[0] == "u" or (("nonneg", True) in op.attrs):
+        return a.op("udiv" if op.name == "floordiv" else "urem", element, x.ref, divisor)
+    rest = a.op("srem", element, x.ref, divisor)
+    other_sign = a.cmp("slt", element, a.op("xor", element, rest, divisor), a.imm(element, 0))
+    adjust = a.op("and", "i1", other_sign, a.cmp("ne", element, rest, a.imm(element, 0)))
+    if op.name == "floormod":
+        return a.op("add", element, rest, a.select(adjust, element, divisor, a.imm(element, 0)))
+    quotient = a.op("sdiv", element, x.ref, divisor)
+    return a.op("sub", element, quotient, a.cast("zext", "i1", adjust, element))
+
+
+@rule("shl shr_logical shr_arithmetic", "signed unsigned")
+def _shift(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    element, bits, known = element_of(x.dtype), BITS[op.dtype], _constant_int(y)
+    opcode = {"shl": "shl", "shr_logical": "lshr", "shr_arithmetic": "ashr"}[op.name]
+    if known is not None and 0 <= known < bits:
+        return a.op(opcode, element, x.ref, y.ref)
+    small = a.cmp("ult", element, y.ref, a.imm(element, bits))
+    if op.name == "shr_arithmetic":
+        return a.op(opcode, element, x.ref, a.select(small, element, y.ref, a.imm(element, bits - 1)))
+    return a.select(small, element, a.op(opcode, element, x.ref, y.ref), a.imm(element, 0))
+
+
+@rule("popcount", "signed unsigned")
+def _popcount(a: Asm, op: Op, x: Value) -> Refs:
+    return a.call("llvm.ctpop", element_of(x.dtype), x.ref)
+
+
+@rule("clz", "signed unsigned")
+def _clz(a: Asm, op: Op, x: Value) -> Refs:
+    kind = x.type
+    name = f"llvm.ctlz.{kind}" if a.lanes == 1 else f"llvm.ctlz.v{a.lanes}{element_of(x.dtype)}"
+    return a.code.intrinsic(name, kind, (kind, x.ref), ("i1", "false"))
+
+
+@rule("mulhi", "signed unsigned")
+def _mulhi(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    element, bits = element_of(x.dtype), BITS[op.dtype]
+    wide, extend = f"i{2 * bits}", "sext" if op.dtype[0] == "i" else "zext"
+    product = a.op("mul", wide, a.cast(extend, element, x.ref, wide), a.cast(extend, element, y.ref, wide))
+    return a.cast("trunc", wide, a.op("lshr", wide, product, a.imm(wide, bits)), element)
+
+
+# Comparisons and choice.
+
+_PREDICATES = {
+    "signed": dict(eq="eq", ne="ne", lt="slt", le="sle", gt="sgt", ge="sge"),
+    "unsigned": dict(eq="eq", ne="ne", lt="ult", le="ule", gt="ugt", ge="uge"),
+    "bool": dict(eq="eq", ne="ne", lt="ult", le="ule", gt="ugt", ge="uge"),
+    "float": dict(eq="oeq", ne="une", lt="olt", le="ole", gt="ogt", ge="oge"),
+}
+
+
+def _compare(predicate: str) -> Rule:
+    return lambda a, op, x, y: a.cmp(predicate, element_of(x.dtype), x.ref, y.ref)
+
+
+for _kind, _names in _PREDICATES.items():
+    for _name, _predicate in _names.items():
+        TABLE[_name, _kind] = _compare(_predicate)
+        if _kind != "float":
+            TABLE[f"{_name}_total", _kind] = _compare(_predicate)
+
+
+@rule("eq_total ne_total lt_total le_total gt_total ge_total", "float")
+def _total(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    """Sign-magnitude bits as two's complement: the total order of IEEE 754."""
+    keys = []
+    for value in (x, y):
+        element, bits = to_bits(a.code, value)
+        width = int(element[1:])
+        sign = a.op("ashr", element, bits, a.imm(element, width - 1))
+        keys.append(a.op("xor", element, bits, a.op("lshr", element, sign, a.imm(element, 1))))
+    return a.cmp(_PREDICATES["signed"][op.name[:2]], element, *keys)
+
+
+@rule("eq ne", "complex")
+def _equal_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    element, predicate = element_of(x.dtype), _PREDICATES["float"][op.name]
+    re, im = (a.cmp(predicate, element, p, q) for p, q in zip(x.parts, y.parts))
+    return a.op("and" if op.name == "eq" else "or", "i1", re, im)
+
+
+@rule("lt le gt ge", "complex")
+def _order_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    element = element_of(x.dtype)
+    strict, last = _PREDICATES["float"][op.name[0] + "t"], _PREDICATES["float"][op.name]
+    tie = a.op("and", "i1", a.cmp("oeq", element, x.ref, y.ref), a.cmp(last, element, x.parts[1], y.parts[1]))
+    return a.op("or", "i1", a.cmp(strict, element, x.ref, y.ref), tie)
+
+
+@rule("select", "bool signed unsigned float")
+def _select(a: Asm, op: Op, c: Value, x: Value, y: Value) -> Refs:
+    return a.select(c.ref, element_of(x.dtype), x.ref, y.ref)
+
+
+@rule("select", "complex")
+def _select_complex(a: Asm, op: Op, c: Value, x: Value, y: Value) -> Refs:
+    element = element_of(x.dtype)
+    return a.select(c.ref, element, x.ref, y.ref), a.select(c.ref, element, x.parts[1], y.parts[1])
+
+
+@rule("min max", "float")
+def _minmax(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    """The compare-and-select is one maxps, which gives y if either is NaN; a NaN x is put back by the second."""
+    element = element_of(x.dtype)
+    chosen = a.select(a.cmp("olt" if op.name == "min" else "ogt", element, x.ref, y.ref), element, x.ref, y.ref)
+    return a.select(a.cmp("uno", element, x.ref, x.ref), element, x.ref, chosen)
+
+
+@rule("min max", "complex")
+def _minmax_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    element = element_of(x.dtype)
+    order = Op("lt" if op.name == "min" else "gt", "bool", op.args)
+    first = _order_complex(a, order, x, y)
+    nan_x = a.cmp("uno", element, x.ref, x.parts[1])
+    nan_y = a.cmp("uno", element, y.ref, y.parts[1])
+    assert isinstance(first, str)
+    take_x = a.op("or", "i1", nan_x, a.op("and", "i1", first, a.not_(nan_y)))
+    return a.select(take_x, element, x.ref, y.ref), a.select(take_x, element, x.parts[1], y.parts[1])
+
+
+# Floats.
+
+
+@rule("sign", "float")
+def _sign(a: Asm, op: Op, x: Value) -> Refs:
+    element = element_of(x.dtype)
+    nonzero = a.cmp("one", element, x.ref, a.imm(element, 0.0))  # false for NaN
+    return a.select(nonzero, element, a.call("llvm.copysign", element, a.imm(element, 1.0), x.ref), x.ref)
+
+
+@rule("is_finite", "float")
+def _is_finite(a: Asm, op: Op, x: Value) -> Refs:
+    element = element_of(x.dtype)
+    return a.cmp("one", element, a.call("llvm.fabs", element, x.ref), a.imm(element, math.inf))
+
+
+@rule("nextafter", "float")
+def _nextafter(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    element, kind = element_of(x.dtype), op.dtype
+    int_element, bits = to_bits(a.code, x)
+    one = a.imm(int_element, 1)
+    up = a.cmp("olt", element, x.ref, y.ref)
+    negative = a.cmp("slt", int_element, bits, a.imm(int_element, 0))
+    grow = a.op("xor", "i1", up, negative)  # towards larger magnitude
+    moved = a.select(grow, int_element, a.op("add", int_element, bits, one), a.op("sub", int_element, bits, one))
+    smallest = a.select(up, int_element, one, a.imm(int_element, -(1 << (int(int_element[1:]) - 1)) + 1))
+    zero = a.cmp("oeq", element, x.ref, a.imm(element, 0.0))
+    value = from_bits(a.code, kind, a.select(zero, int_element, smallest, moved), a.lanes)
+    value = a.select(a.cmp("oeq", element, x.ref, y.ref), element, y.ref, value)
+    nan = a.cmp("uno", element, x.ref, y.ref)
+    return a.select(nan, element, a.op("fadd", element, x.ref, y.ref), value)
+
+
+# Conversions.
+
+
+@rule("bitcast", "bool signed unsigned float")
+def _bitcast(a: Asm, op: Op, x: Value) -> Refs:
+    element, bits = to_bits(a.code, x)
+    target = BITS[op.dtype]
+    if int(element[1:]) != target:
+        raise NotImplementedError(f"bitcast: {x.dtype} to {op.dtype} differ in width")
+    return from_bits(a.code, op.dtype, bits, a.lanes)
+
+
+def _to_float(a: Asm, x: Value, target: str) -> str:
+    """A real value as a register of the float type `target`, not yet rounded if that has 16 bits."""
+    source, kind, wide = element_of(x.dtype), type_class(x.dtype), element_of(target)
+    if kind == "float":
+        if x.dtype == "f64" and target in ("f16", "bf16"):
+            return narrow_to_odd(a.code, x.ref, a.lanes)
+        if source == wide:
+            return x.ref
+        return a.cast("fpext" if wide == "double" else "fptrunc", source, x.ref, wide)
+    opcode = "sitofp" if kind == "signed" else "uitofp"
+    if target in ("f16", "bf16") and BITS[x.dtype] >= 32:
+        return narrow_to_odd(a.code, a.cast(opcode, source, x.ref, "double"), a.lanes)
+    return a.cast(opcode, source, x.ref, wide)
+
+
+@rule("convert", "bool signed unsigned float complex")
+def _convert(a: Asm, op: Op, x: Value) -> Refs:
+    source, target = x.dtype, op.dtype
+    kind, goal = type_class(source), type_class(target)
+    if goal == "complex":
+        part = REAL_OF[target]
+        parts = [Value(REAL_OF.get(source, source), ref, x.lanes) for ref in x.parts]
+        im = _to_float(a, parts[1], part) if len(parts) > 1 else a.imm(element_of(part), 0.0)
+        return _to_float(a, parts[0], part), im
+    if kind == "complex":
+        part = REAL_OF[source]
+        if target == "bool":
+            zero = a.imm(element_of(part), 0.0)
+            return a.op("or", "i1", *(a.cmp("une", element_of(part), ref, zero) for ref in x.parts))
+        x, source, kind = Value(part, x.ref, x.lanes), part, "float"
+    element, wide = element_of(source), element_of(target)
+    if target == "bool":
+        return x.ref if kind == "bool" else a.cmp("une" if kind == "float" else "ne", element, x.ref, a.imm(element, 0))
+    if goal == "float":
+        return _to_float(a, x, target)
+    if kind == "float":
+        return _saturate(a, x, target)
+    if BITS[target] == BITS[source]:
+        return x.ref
+    if BITS[target] < BITS[source]:
+        return a.cast("trunc", element, x.ref, wide)
+    return a.cast("sext" if kind == "signed" else "zext", element, x.ref, wide)
+
+
+def _saturate(a: Asm, x: Value, target: str) -> str:
+    """Float to integer: towards zero, saturating, NaN to 0."""
+    source, wide = a.t(element_of(x.dtype)), a.t(element_of(target))
+    lanes = "" if a.lanes == 1 else f"v{a.lanes}"
+    name = f"llvm.fpto{'s' if target[0] == 'i' else 'u'}i.sat.{lanes}{element_of(target)}"
+    name += f".{lanes}{'f32' if element_of(x.dtype) == 'float' else 'f64'}"
+    return a.code.intrinsic(name, wide, (source, x.ref))
+
+
+# Complex arithmetic.
+
+
+@rule("add sub", "complex")
+def _add_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    opcode, element = f"f{op.name}{_flag(op)}", element_of(x.dtype)
+    return a.op(opcode, element, x.ref, y.ref), a.op(opcode, element, x.parts[1], y.parts[1])
+
+
+@rule("mul", "complex")
+def _mul_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    element, (p, q), (r, s) = element_of(x.dtype), x.parts, y.parts
+    mul, add, sub = (f"f{name}{_flag(op)}" for name in ("mul", "add", "sub"))
+    re = a.op(sub, element, a.op(mul, element, p, r), a.op(mul, element, q, s))
+    return re, a.op(add, element, a.op(mul, element, p, s), a.op(mul, element, q, r))
+
+
+@rule("square", "complex")
+def _square_complex(a: Asm, op: Op, x: Value) -> Refs:
+    return _mul_complex(a, op, x, x)
+
+
+@rule("div", "complex")
+def _div_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    """Smith's method: divides by the larger part of y first, so that |y|^2 neither overflows nor vanishes."""
+    element, (p, q), (r, s) = element_of(x.dtype), x.parts, y.parts
+    larger = a.cmp("oge", element, a.call("llvm.fabs", element, r), a.call("llvm.fabs", element, s))
+    big, small = a.select(larger, element, r, s), a.select(larger, element, s, r)
+    first, second = a.select(larger, element, p, q), a.select(larger, element, q, p)
+    ratio = a.op("fdiv", element, small, big)
+    scale = a.op("fadd", element, big, a.op("fmul", element, small, ratio))
+    re = a.op("fdiv", element, a.op("fadd", element, first, a.op("fmul", element, second, ratio)), scale)
+    im = a.op("fdiv", element, a.op("fsub", element, second, a.op("fmul", element, first, ratio)), scale)
+    return re, a.select(larger, element, im, a.code.inst(f"fneg {x.type} {im}", im))
+
+
+@rule("neg", "complex")
+def _neg_complex(a: Asm, op: Op, x: Value) -> Refs:
+    re, im = (a.code.inst(f"fneg {x.type} {ref}", ref) for ref in x.parts)
+    return re, im
+
+
+@rule("conj", "complex")
+def _conj(a: Asm, op: Op, x: Value) -> Refs:
+    return x.ref, a.code.inst(f"fneg {x.type} {x.parts[1]}", x.parts[1])
+
+
+@rule("abs", "complex")
+def _abs_complex(a: Asm, op: Op, x: Value) -> Refs:
+    """f32: squares are exact and safe in f64. f64: scaled by the larger part, max * sqrt(1 + (min / max)^2)."""
+    if op.dtype == "f32":
+        wide = [a.cast("fpext", "float", ref, "double") for ref in x.parts]
+        squares = [a.op("fmul contract", "double", w, w) for w in wide]
+        root = a.call("llvm.sqrt", "double", a.op("fadd contract", "double", *squares))
+        size = a.cast("fptrunc", "double", root, "float")
+        element = "float"
+    else:
+        element = "double"
+        p, q = (a.call("llvm.fabs", element, ref) for ref in x.parts)
+        bigger = a.cmp("ogt", element, p, q)
+        big, small = a.select(bigger, element, p, q), a.select(bigger, element, q, p)
+        ratio = a.op("fdiv", element, small, big)
+        one = a.op("fadd contract", element, a.op("fmul contract", element, ratio, ratio), a.imm(element, 1.0))
+        size = a.op("fmul", element, big, a.call("llvm.sqrt", element, one))
+        size = a.select(a.cmp("oeq", element, big, a.imm(element, 0.0)), element, big, size)
+    inf = a.imm(element, math.inf)
+    infinite = [a.cmp("oeq", element, a.call("llvm.fabs", element, ref), inf) for ref in x.parts]
+    return a.select(a.op("or", "i1", *infinite), element, inf, size)
+
+
+@rule("sign", "complex")
+def _sign_complex(a: Asm, op: Op, x: Value) -> Refs:
+    element = element_of(x.dtype)
+    size = _abs_complex(a, Op("abs", REAL_OF[op.dtype], op.args), x)
+    assert isinstance(size, str)
+    zero = a.cmp("oeq", element, size, a.imm(element, 0.0))
+    re, im = (a.select(zero, element, ref, a.op("fdiv", element, ref, size)) for ref in x.parts)
+    return re, im
+
+
+__all__ = ["TABLE", "emit_op", "int_type"]

@@ -1,0 +1,285 @@
+"""Vector loops: several iterations at once.
+
+A parallel loop of n iterations on L lanes runs ceil(n / L) times; the last time it starts at n - L and does some
+iterations twice, which needs neither masks nor a second copy of the body. Where iterations may not be repeated (the loop
+reads what it writes) the rest is scalar. A reduce loop has several accumulators of L lanes each; long float sums are
+made of blocks whose sums are added with compensation, so that their error does not grow with n.
+"""
+
+from __future__ import annotations
+
+from ..loop_ir.ir import Carried, Combine, Const, Loop, Op, Read
+from ..loop_ir.ops import neutral
+from ..loop_ir.visit import expressions, loaded, stored
+from .evaluate import VectorIndex
+from .functions import FunctionEmitter
+from .lanes import accumulators, lane_count, varying_vars, vectorizable
+from .ops import emit_op
+from .types import literal
+from .values import Asm, Value, broadcast, constant, element_of
+
+# Iterations of a float sum's main loop between two compensated additions.
+BLOCK = 16
+
+
+class VectorFunctionEmitter(FunctionEmitter):
+    """A FunctionEmitter that knows vector loops."""
+
+    def vector_loop(self, loop: Loop) -> bool:
+        if not vectorizable(loop):
+            return False
+        lanes = lane_count(loop, self.module.target)
+        if lanes < 2:
+            return False
+        if any(neutral(g.combine, g.vars[0].dtype) is None for g in loop.carried if isinstance(g.combine, str)):
+            return False
+        ev = self.eval
+        if isinstance(loop.extent, Const):
+            ev.ranges[loop.var] = 0, max(loop.extent.value - 1, 0)
+        elif (bounds := ev.interval(loop.extent)) is not None:
+            ev.ranges[loop.var] = 0, max(bounds[1] - 1, 0)
+        ev.begin(expressions(loop)[: 1 + sum(len(group.inits) for group in loop.carried)])
+        extent = ev.scalar(loop.extent).ref
+        if loop.carried:
+            self._reduce(loop, extent, lanes)
+        elif extent[0] != "%":
+            self._parallel_known(loop, int(extent), lanes)
+        else:
+            self._parallel(loop, extent, lanes)
+        return True
+
+    def _instance(self, loop: Loop, base: str, lanes: int) -> None:
+        """Makes `loop.var` stand for `lanes` iterations from `base`."""
+        self.eval.vector = VectorIndex(loop.var, base, lanes, varying_vars(loop))
+
+    # Parallel.
+
+    def _parallel_known(self, loop: Loop, n: int, lanes: int) -> None:
+        whole = n - n % lanes
+        if n % lanes == 0 or repeatable(loop):
+            self._whole(loop, str(n), lanes, overlap=n % lanes != 0)
+        else:
+            self._whole(loop, str(whole), lanes, overlap=False)
+            self.scalar_loop(loop, str(whole), str(n))
+
+    def _parallel(self, loop: Loop, n: str, lanes: int) -> None:
+        code = self.code
+        if repeatable(loop):
+            enough = code.inst(f"icmp sge i64 {n}, {lanes}", n)
+            self.branch(
+                enough, lambda: self._whole(loop, n, lanes, overlap=True), lambda: self.scalar_loop(loop, "0", n)
+            )
+            return
+        whole = code.inst(f"and i64 {n}, {-lanes}", n)
+        self._whole(loop, whole, lanes, overlap=False)
+        self.scalar_loop(loop, whole, n)
+
+    def _whole(self, loop: Loop, n: str, lanes: int, overlap: bool) -> None:
+        """Iterations [0, n), which are at least `lanes` if `overlap`."""
+
+        def body(i: str, _: list[Value]) -> list[Value]:
+            if overlap and i[0] == "%":
+                last = str(int(n) - lanes) if n[0] != "%" else self.code.inst(f"sub i64 {n}, {lanes}", n)
+                i = Asm(self.code, 1).call("llvm.smin", "i64", i, last)
+            self._instance(loop, i, lanes)
+            self.block(loop.body)
+            self.eval.vector = None
+            return []
+
+        self.counted("0", n, lanes, [], self.writes(loop), body)
+
+    # Reduce.
+
+    def _reduce(self, loop: Loop, n: str, lanes: int) -> None:
+        """Main loop with several accumulators, a loop of single vectors, and a scalar rest."""
+        ev, code = self.eval, self.code
+        count = accumulators(loop)
+        inits = [ev.value(init) for group in loop.carried for init in group.inits]
+        start = [broadcast(code, value, lanes) for value in self._neutrals(loop, inits)]
+        blocks = self._compensated(loop, n, lanes * count)
+        done = "0"
+        partial = start
+        writes = self.writes(loop)
+        step = lanes * count
+        if blocks:
+            done, partial = self._blocks(loop, n, lanes, count, start)
+        if count > 1:
+            end = self._floor(n, step)
+            sums = self.counted(done, end, step, self._copies(start, count), writes, self._body(loop, lanes, count))
+            total = self._tree(loop, sums, count, lanes)
+            partial = self._merge(loop, partial, total, lanes) if blocks else total
+            done = end
+        end = self._floor(n, lanes)
+        partial = self.counted(done, end, lanes, partial, writes, self._body(loop, lanes, 1))
+        results = self._across(loop, partial, lanes)
+        results = self._merge(loop, inits, results, 1)
+        self.scalar_loop(loop, end, n, results)
+
+    def _floor(self, n: str, step: int) -> str:
+        """The largest multiple of `step` (a power of two) up to n."""
+        return str(int(n) - int(n) % step) if n[0] != "%" else self.code.inst(f"and i64 {n}, {-step}", n)
+
+    def _copies(self, values: list[Value], count: int) -> list[Value]:
+        return [value for _ in range(count) for value in values]
+
+    def _neutrals(self, loop: Loop, inits: list[Value]) -> list[Value]:
+        """Where accumulators start: the neutral element; with a Combine object the inits, which are neutral."""
+        values, position = [], 0
+        for group in loop.carried:
+            for var in group.vars:
+                if isinstance(group.combine, str):
+                    start = neutral(group.combine, var.dtype)
+                    if var.dtype[0] == "c":
+                        start = complex(start, -0.0 if group.combine == "add" else 0.0)
+                    values.append(constant(var.dtype, start))
+                else:
+                    values.append(inits[position])
+                position += 1
+        return values
+
+    def _body(self, loop: Loop, lanes: int, count: int):  # type: ignore[no-untyped-def]
+        """The body for `count` vectors from index i on, each with accumulators of its own."""
+        carried = [v for group in loop.carried for v in group.vars]
+        updates = [u for group in loop.carried for u in group.updates]
+
+        def body(i: str, values: list[Value]) -> list[Value]:
+            result: list[Value] = []
+            for k in range(count):
+                base = i
+                if k:
+                    base = str(int(i) + k * lanes) if i[0] != "%" else self.code.inst(f"add i64 {i}, {k * lanes}", i)
+                self._instance(loop, base, lanes)
+                assert self.eval.vector is not None
+                own = values[k * len(carried) : (k + 1) * len(carried)]
+                self.eval.vector.values.update(zip(carried, own))
+                self.block(loop.body)
+                self.eval.begin(updates)
+                result += [broadcast(self.code, self.eval.value(update), lanes) for update in updates]
+                self.eval.vector = None
+            return result
+
+        return body
+
+    def _merge(self, loop: Loop, left: list[Value], right: list[Value], lanes: int) -> list[Value]:
+        """combine(left, right), group by group."""
+        result: list[Value] = []
+        for group in loop.carried:
+            k = len(result)
+            size = len(group.vars)
+            result += self._combine(group, left[k : k + size], right[k : k + size], lanes)
+        return result
+
+    def _combine(self, group: Carried, left: list[Value], right: list[Value], lanes: int) -> list[Value]:
+        code, ev = self.code, self.eval
+        if isinstance(group.combine, str):
+            dtype = group.vars[0].dtype
+            op = Op(group.combine, dtype, (Const(dtype, 0), Const(dtype, 0)))
+            return [emit_op(code, op, [left[0], right[0]])]
+        combine = group.combine
+        assert isinstance(combine, Combine)
+        values = dict(zip((*combine.left, *combine.right), (*left, *right)))
+        if lanes == 1:
+            ev.env.update(values)
+        else:
+            # A vector index that nothing reads: only the values of the two sides have lanes here.
+            ev.vector = VectorIndex(combine.left[0], "0", lanes, set(values))
+            ev.vector.values.update(values)
+            ev.vector.var = None  # type: ignore[assignment]
+        ev.begin(combine.exprs)
+        result = [broadcast(code, ev.value(expr), lanes) for expr in combine.exprs]
+        ev.vector = None
+        return result
+
+    def _tree(self, loop: Loop, values: list[Value], count: int, lanes: int) -> list[Value]:
+        """Combines `count` sets of accumulators pairwise."""
+        size = len(values) // count
+        sets = [values[k * size : (k + 1) * size] for k in range(count)]
+        while len(sets) > 1:
+            sets = [
+                self._merge(loop, sets[k], sets[k + 1], lanes) if k + 1 < len(sets) else sets[k]
+                for k in range(0, len(sets), 2)
+            ]
+        return sets[0]
+
+    def _across(self, loop: Loop, values: list[Value], lanes: int) -> list[Value]:
+        """Combines the lanes: upper half with lower half until one is left."""
+        while lanes > 1:
+            lanes //= 2
+            low = [self.eval.shuffle(value, range(lanes)) for value in values]
+            high = [self.eval.shuffle(value, range(lanes, 2 * lanes)) for value in values]
+            if lanes == 1:
+                low, high = ([self._single(value) for value in side] for side in (low, high))
+            values = self._merge(loop, low, high, lanes)
+        return values
+
+    def _single(self, value: Value) -> Value:
+        """The scalar in a vector of one lane."""
+        element = element_of(value.dtype)
+        refs = [self.code.inst(f"extractelement <1 x {element}> {ref}, i64 0", ref) for ref in value.parts]
+        return Value(value.dtype, refs[0], 1, refs[1] if len(refs) > 1 else None)
+
+    # Long sums.
+
+    def _compensated(self, loop: Loop, n: str, step: int) -> bool:
+        """Whether the loop is a long plain sum of floats."""
+        if n[0] != "%" and int(n) < 2 * BLOCK * step:
+            return False
+        for group in loop.carried:
+            if group.combine != "add" or group.vars[0].dtype not in ("f32", "f64"):
+                return False
+            update = group.updates[0]
+            if not isinstance(update, Op) or update.name != "add":
+                return False
+            reads = [isinstance(arg, Read) and arg.var is group.vars[0] for arg in update.args]
+            if reads.count(True) != 1:
+                return False
+        return True
+
+    def _blocks(self, loop: Loop, n: str, lanes: int, count: int, start: list[Value]) -> tuple[str, list[Value]]:
+        """Sums of all whole blocks, as lanes; and the index where they end."""
+        size = BLOCK * lanes * count
+        end = self._floor(n, size)
+        zeros = [
+            broadcast(self.code, Value(value.dtype, literal(value.dtype, 0.0)), lanes) for value in start
+        ]
+        writes = self.writes(loop)
+
+        def body(i: str, values: list[Value]) -> list[Value]:
+            stop = self.code.inst(f"add nuw nsw i64 {i}, {size}", i) if i[0] == "%" else str(int(i) + size)
+            inner = self.counted(
+                i, stop, lanes * count, self._copies(start, count), writes, self._body(loop, lanes, count), some=True
+            )
+            totals = self._tree(loop, inner, count, lanes)
+            sums, errors = values[: len(start)], values[len(start) :]
+            pairs = [self._two_sum(s, t, e) for s, t, e in zip(sums, totals, errors)]
+            return [s for s, _ in pairs] + [e for _, e in pairs]
+
+        values = self.counted("0", end, size, start + zeros, writes, body)
+        sums, errors = values[: len(start)], values[len(start) :]
+        return end, [self._plus(s, self._finite_error(s, e)) for s, e in zip(sums, errors)]
+
+    def _plus(self, x: Value, y: Value) -> Value:
+        ref = Asm(self.code, x.lanes).op("fadd", element_of(x.dtype), x.ref, y.ref)
+        return Value(x.dtype, ref, x.lanes)
+
+    def _finite_error(self, total: Value, error: Value) -> Value:
+        """The compensation, or 0 where the sum overflowed and the compensation is NaN."""
+        a, element = Asm(self.code, total.lanes), element_of(total.dtype)
+        bad = a.cmp("uno", element, error.ref, error.ref)
+        return Value(total.dtype, a.select(bad, element, a.imm(element, 0.0), error.ref), total.lanes)
+
+    def _two_sum(self, s: Value, t: Value, error: Value) -> tuple[Value, Value]:
+        """s + t rounded, and `error` plus what the rounding lost (Knuth's two-sum; The Art of Computer Programming 2)."""
+        a, element = Asm(self.code, s.lanes), element_of(s.dtype)
+        total = a.op("fadd", element, s.ref, t.ref)
+        virtual = a.op("fsub", element, total, s.ref)
+        lost = a.op("fadd", element,
+                    a.op("fsub", element, s.ref, a.op("fsub", element, total, virtual)),
+                    a.op("fsub", element, t.ref, virtual))  # fmt: skip
+        return Value(s.dtype, total, s.lanes), Value(s.dtype, a.op("fadd", element, error.ref, lost), s.lanes)
+
+
+def repeatable(loop: Loop) -> bool:
+    """Whether an iteration may run twice: it reads nothing that the loop writes."""
+    return not (loaded(loop.body) & stored(loop.body))
+

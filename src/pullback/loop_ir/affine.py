@@ -1,0 +1,139 @@
+"""What can be said about index expressions: their terms, their stride along a variable, the interval they lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .fold import const, make
+from .ir import Const, Expr, Load, Op, Read, Var
+from .types import int_range, is_int
+from .visit import operands
+
+Interval = tuple[int, int]
+
+
+def terms(expr: Expr) -> tuple[list[Expr], int]:
+    """`expr` (i64) as a sum: its non-constant terms, constant factors multiplied into sums, and the constant."""
+    found: list[Expr] = []
+    constant = 0
+    stack: list[tuple[Expr, int]] = [(expr, 1)]
+    while stack:
+        node, factor = stack.pop()
+        if isinstance(node, Const):
+            constant += factor * node.value
+        elif isinstance(node, Op) and node.name == "add":
+            stack += [(node.args[1], factor), (node.args[0], factor)]
+        elif isinstance(node, Op) and node.name == "sub":
+            stack += [(node.args[1], -factor), (node.args[0], factor)]
+        elif isinstance(node, Op) and node.name == "neg":
+            stack.append((node.args[0], -factor))
+        elif isinstance(node, Op) and node.name == "mul" and isinstance(node.args[1], Const):
+            stack.append((node.args[0], factor * node.args[1].value))
+        else:
+            found.append(node if factor == 1 else make("mul", (node, const("i64", factor))))
+    return found, constant
+
+
+def depends(expr: Expr, variables: set[Var], memo: dict[int, bool]) -> bool:
+    """Whether `expr` reads any of `variables`; `memo` is kept by the caller while its expressions live."""
+    known = memo.get(id(expr))
+    if known is None:
+        stack = [expr]
+        while stack:
+            node = stack[-1]
+            if id(node) in memo:
+                stack.pop()
+                continue
+            if isinstance(node, Read):
+                memo[id(node)] = node.var in variables
+                continue
+            waiting = [x for x in operands(node) if id(x) not in memo]
+            if waiting:
+                stack += waiting
+                continue
+            memo[id(node)] = any(memo[id(x)] for x in operands(node))
+        known = memo[id(expr)]
+    return known
+
+
+def stride(expr: Expr, var: Var, varying: set[Var], definitions: Mapping[Var, Expr], memo: dict[int, bool]) -> int | None:
+    """How much the integer `expr` grows when `var` grows by one; None if that is not one constant.
+
+    `varying`: variables that change with `var` (`var` included); `definitions`: values of those that are Lets.
+    """
+    if isinstance(expr, Read):
+        if expr.var is var:
+            return 1
+        if expr.var in definitions:
+            return stride(definitions[expr.var], var, varying, definitions, memo)
+        return None if expr.var in varying else 0
+    if isinstance(expr, Op) and expr.dtype == "i64":
+        if expr.name in ("add", "sub", "neg"):
+            parts = [stride(arg, var, varying, definitions, memo) for arg in expr.args]
+            if None in parts:
+                return None
+            if expr.name == "neg":
+                return -parts[0]  # type: ignore[operator]
+            return parts[0] + (parts[1] if expr.name == "add" else -parts[1])  # type: ignore[operator]
+        if expr.name == "mul":
+            left, right = (stride(arg, var, varying, definitions, memo) for arg in expr.args)
+            if left == 0 and right == 0:
+                return 0
+            if isinstance(expr.args[1], Const):
+                return None if left is None else left * expr.args[1].value
+            return None
+    return None if depends(expr, varying, memo) else 0
+
+
+def interval(expr: Expr, ranges: Mapping[Var, Interval], depth: int = 40) -> Interval | None:
+    """Bounds (both inclusive) of an integer expression, given those of its variables; None if unknown."""
+    if isinstance(expr, Const):
+        return (expr.value, expr.value) if is_int(expr.dtype) else None
+    if isinstance(expr, Read):
+        return ranges.get(expr.var)
+    if depth == 0 or isinstance(expr, Load) or not isinstance(expr, Op) or not is_int(expr.dtype):
+        return None
+    if expr.name == "convert":
+        inner = interval(expr.args[0], ranges, depth - 1) if is_int(expr.args[0].dtype) else None
+        low, high = int_range(expr.dtype)
+        return inner if inner is not None and low <= inner[0] and inner[1] <= high else None
+    args = expr.args[1:] if expr.name == "select" else expr.args
+    known = [interval(arg, ranges, depth - 1) for arg in args]
+    if expr.name in ("min", "max") and None in known:
+        return None
+    x = known[0]
+    y = known[1] if len(known) > 1 else None
+    if x is None:
+        if expr.name == "floormod" and y is not None and y[0] > 0:
+            return 0, y[1] - 1
+        return None
+    result: Interval | None = None
+    if expr.name == "neg":
+        result = -x[1], -x[0]
+    elif y is None:
+        return None
+    elif expr.name == "add":
+        result = x[0] + y[0], x[1] + y[1]
+    elif expr.name == "sub":
+        result = x[0] - y[1], x[1] - y[0]
+    elif expr.name == "mul":
+        corners = [p * q for p in x for q in y]
+        result = min(corners), max(corners)
+    elif expr.name == "floordiv" and y[0] > 0:
+        corners = [p // q for p in x for q in y]
+        result = min(corners), max(corners)
+    elif expr.name == "floormod" and y[0] > 0:
+        inside = y[0] == y[1] and x[0] // y[0] == x[1] // y[0]
+        result = (x[0] % y[0], x[1] % y[0]) if inside else (0, y[1] - 1)
+    elif expr.name == "div" and y[0] > 0 and x[0] >= 0:
+        result = x[0] // y[1], x[1] // y[0]
+    elif expr.name == "min":
+        result = min(x[0], y[0]), min(x[1], y[1])
+    elif expr.name == "max":
+        result = max(x[0], y[0]), max(x[1], y[1])
+    elif expr.name == "select":
+        result = min(x[0], y[0]), max(x[1], y[1])
+    if result is None:
+        return None
+    low, high = int_range(expr.dtype)
+    return result if low <= result[0] and result[1] <= high else None

@@ -64,25 +64,33 @@ trigonometric = [
         "SIN", "(sin r - r) / r^3 over z = r^2, relative to sin r / r^3", even(mp.sin, lambda r: r, 3),
         lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)) if z else z, tiny, HALF_PI**2, 3, 8,
     ),
-    Target(
-        "TAN_F32", "f32", "(tan r - r) / r^3 over z = r^2, relative to tan r / r^3", even(mp.tan, lambda r: r, 3),
-        lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)), tiny, QUARTER_PI**2, 6,
-    ),
-    Target(
-        "SIN_QUARTER_F64", "f64", "(sin r - r) / r^3 over z = r^2, relative to sin r / r^3, |r| < pi/4",
-        even(mp.sin, lambda r: r, 3), lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)), tiny, QUARTER_PI**2, 5,
-    ),
-    Target(
-        "COS_QUARTER_F64", "f64", "(cos r - 1 + r^2/2) / r^4 over z = r^2, relative to cos r / r^4",
-        even(mp.cos, lambda r: 1 - r * r / 2, 4), lambda z: z * z / mp.cos(mp.sqrt(z)), tiny, QUARTER_PI**2, 5,
+    *both(
+        "TAN", "(tan r - r) / r^3 over z = r^2, relative to tan r / r^3", even(mp.tan, lambda r: r, 3),
+        lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)), tiny, QUARTER_PI**2, 6, 14,
     ),
     *both(
         "ATAN", "(atan t - t) / t^3 over z = t^2, relative to atan t / t^3", even(mp.atan, lambda t: t, 3),
-        lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)), tiny, (SQRT2 - 1) ** 2 * mp.mpf("1.001"), 4, 10,
+        lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)), tiny, mp.mpf(1), 8, 20,
     ),
     *both(
         "ASIN", "(asin t - t) / t^3 over z = t^2, relative to asin t / t^3", even(mp.asin, lambda t: t, 3),
         lambda z: z * mp.sqrt(z) / mp.asin(mp.sqrt(z)), tiny, mp.mpf("0.2501"), 4, 12,
+    ),
+]
+
+# log2(m) = (2 / ln 2) (s + s^3 p(s^2)) for the f32 power, computed in f64; accuracy 2^-40 is plenty
+power = [
+    Target(
+        "LOG2_F64", "f64", "log2((1+s) / (1-s)) / s over z = s^2, relative to itself, to f32 accuracy",
+        even(lambda s: 2 * mp.atanh(s) / mp.log(2), lambda s: 0, 1), lambda z: mp.log(2) / 2, tiny, Z_LOG, 5,
+    ),
+    Target(
+        "EXP2_SHORT_F64", "f64", "2^r, relative to itself, to f32 accuracy", lambda r: mp.mpf(2) ** r,
+        lambda r: mp.mpf(2) ** -r, mp.mpf("-0.5"), mp.mpf("0.5"), 7,
+    ),
+    Target(
+        "LOG_TAIL_F64", "f64", "(2 atanh(s) - 2 s - 2/3 s^3) / s^5 over z = s^2, relative to 2 atanh(s) / s^5",
+        even(lambda s: 2 * mp.atanh(s), lambda s: 2 * s + 2 * s**3 / 3, 5), lambda z: z * z / 2, tiny, Z_LOG, 6,
     ),
 ]
 
@@ -102,4 +110,5 @@ TARGETS: dict[str, list[Target]] = {
     "logarithm": logarithm,
     "trigonometric": trigonometric,
     "hyperbolic": hyperbolic,
+    "power": power,
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...loop_ir.ir import Expr, Op
-from . import exponential, hyperbolic, logarithm, trigonometric
+from . import exponential, hyperbolic, inverse_trigonometric, logarithm, power, trigonometric
 
 if TYPE_CHECKING:
     from ...loop_ir.build import Builder
@@ -23,9 +23,23 @@ REAL: dict[str, Callable[..., Expr]] = {
     "log1p": logarithm.log1p,
     "sin": trigonometric.sin,
     "cos": trigonometric.cos,
+    "tan": trigonometric.tan,
+    "asin": inverse_trigonometric.asin,
+    "acos": inverse_trigonometric.acos,
+    "atan": inverse_trigonometric.atan,
+    "atan2": inverse_trigonometric.atan2,
     "tanh": hyperbolic.tanh,
     "sinh": hyperbolic.sinh,
     "cosh": hyperbolic.cosh,
+    "asinh": hyperbolic.asinh,
+    "acosh": hyperbolic.acosh,
+    "atanh": hyperbolic.atanh,
+    "pow": power.pow,
+    "integer_pow": power.integer_pow,
+    "square": power.square,
+    "reciprocal": power.reciprocal,
+    "rsqrt": power.rsqrt,
+    "cbrt": power.cbrt,
 }
 
 
@@ -39,6 +53,8 @@ def expand(op: Op, b: Builder) -> Expr | None:
     if function is None:
         return None
     attrs = dict(op.attrs)
+    if op.name == "integer_pow" and dtype[0] in "iu":
+        return power.integer_pow(b, op.args[0], **attrs)
     if dtype in ("f32", "f64"):
         return function(b, *op.args, **attrs)
     if dtype in ("f16", "bf16"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...loop_ir.ir import Expr
-from ._kit import bits_of, fast_two_sum, format_of
+from ._kit import bits_of, fast_two_sum, flip_sign, format_of
 
 if TYPE_CHECKING:
     from ...loop_ir.build import Builder
@@ -97,6 +97,18 @@ def half_turn_remainder(
                      None if rest is None else b.shl(rest, 1), 0.5)  # fmt: skip
     invalid = like - like  # 0, or NaN for inf and NaN
     return b.convert(r, f.name) + invalid, odd
+
+
+def quarter_turn_remainder(b: Builder, turn: tuple[Expr, Expr | None], like: Expr) -> tuple[Expr, Expr]:
+    """(r, n): `like`, whose |like| is `turn` turns, is n pi/2 + r, |r| <= pi/4; only the last bit of n counts."""
+    f = format_of(like)
+    top, rest = turn
+    n = b.convert(b.shr_logical(top + (1 << 61), 62), f.bits)
+    if rest is None:
+        r = signed_angle(b, b.shl(top, 2), None, 0.25)
+    else:
+        r = signed_angle(b, b.shl(top, 2) | b.shr_logical(rest, 62), b.shl(rest, 2), 0.25)
+    return flip_sign(b, b.convert(r, f.name), bits_of(b, like) & f.sign_bit) + (like - like), n
 
 
 def signed_angle(b: Builder, top: Expr, rest: Expr | None, turns: float) -> Expr:

@@ -57,13 +57,6 @@ def exp(b: Builder, x: Expr) -> Expr:
     return scale_twice(b, p, i)
 
 
-def exp_of_negative(b: Builder, x: Expr) -> Expr:
-    """e^x for x <= 0 (or NaN), denormal results included; one more operation than `exp` makes it 0.25 ulp better."""
-    i, r = reduce_by_ln2(b, clamp_low(b, x, EXP_RANGE[x.dtype][0]), 2 * format_of(x).bias)
-    p = b.fma(r * r, polynomial(b, r, EXP[x.dtype]), r) + 1.0
-    return scale_twice(b, p, i)
-
-
 def exp2(b: Builder, x: Expr) -> Expr:
     """2^x on all reals, exact for integers; denormal results included."""
     f = format_of(x)
@@ -97,6 +90,15 @@ def expm1(b: Builder, x: Expr) -> Expr:
 
 
 def logistic(b: Builder, x: Expr) -> Expr:
-    """1 / (1 + e^-x) without cancellation or overflow: with e = e^-|x|, either 1 / (1 + e) or e / (1 + e)."""
-    e = exp_of_negative(b, -b.abs(x))
-    return b.select(x < 0.0, e, 1.0) / (e + 1.0)
+    """1 / (1 + e^-x) without cancellation or overflow, denormal results included.
+
+    With e = e^-|x| = s (1 + p), s = 2^n, and q = 1 / (1 + e): q itself, or e q = s (q + p q) where x < 0.
+    """
+    f = format_of(x)
+    i, r = reduce_by_ln2(b, clamp_low(b, -b.abs(x), EXP_RANGE[f.name][0]), 2 * f.bias)
+    p = b.fma(r * r, polynomial(b, r, EXP[f.name]), r)
+    half = b.shr_logical(i, 1)
+    s1, s2 = power_of_two(b, half, f.name), power_of_two(b, i - half, f.name)
+    s = s1 * s2
+    q = 1.0 / b.fma(s, p, s + 1.0)
+    return b.select(x < 0.0, b.fma(p, q, q) * s1 * s2, q)

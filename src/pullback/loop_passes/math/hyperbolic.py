@@ -9,15 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...loop_ir.ir import Expr
-from ._kit import clamp_high, format_of, polynomial, with_sign_of
+from ._kit import clamp_high, fast_two_sum, format_of, polynomial, two_sum, with_sign_of
 from ._tables import hyperbolic as tables
 from .exponential import expm1_scaled, reduce_by_ln2
+from .logarithm import log_of_sum
 
 if TYPE_CHECKING:
     from ...loop_ir.build import Builder
 
 COSH = {"f32": tables.COSH_F32, "f64": tables.COSH_F64}
 SINH = {"f32": tables.SINH_F32, "f64": tables.SINH_F64}
+LARGE = {"f32": 2.0**14, "f64": 2.0**28}  # from here on sqrt(x^2 + 1) = |x| in effect
 
 
 def tanh(b: Builder, x: Expr) -> Expr:
@@ -60,3 +62,46 @@ def cosh(b: Builder, x: Expr) -> Expr:
     plus, minus, cosh_r, sinh_r = _parts(b, x)
     y = plus + b.fma(minus, sinh_r, plus * cosh_r)
     return y + y
+
+
+def asinh(b: Builder, x: Expr) -> Expr:
+    """The inverse hyperbolic sine, odd: log1p(|x| + x^2 / (1 + sqrt(1 + x^2))), and log(2 |x|) for large |x|."""
+    f = format_of(x)
+    size = b.abs(x)
+    large = size > LARGE[f.name]
+    square = size * size
+    more = square / (b.sqrt(square + 1.0) + 1.0)
+    w, lost = two_sum(b, size, more)
+    u, lost_too = two_sum(b, b.const(f.name, 1.0), w)
+    y = log_of_sum(
+        b, b.select(large, size, u), b.select(large, 0.0, lost + lost_too), b.select(large, -1.0, b.const(f.name, 0.0))
+    )
+    return with_sign_of(b, y, x)
+
+
+def acosh(b: Builder, x: Expr) -> Expr:
+    """The inverse hyperbolic cosine, NaN below 1: log1p(t + sqrt(2 t + t^2)) with t = x - 1; log(2 x) for large x."""
+    f = format_of(x)
+    large = x > LARGE[f.name]
+    t = x - 1.0
+    w, lost = fast_two_sum(b, b.sqrt(b.fma(t, t, t + t)), t)
+    u, lost_too = two_sum(b, b.const(f.name, 1.0), w)
+    u = b.select(large, x, b.select(x < 1.0, float("nan"), u))
+    return log_of_sum(b, u, b.select(large, 0.0, lost + lost_too), b.select(large, -1.0, b.const(f.name, 0.0)))
+
+
+def atanh(b: Builder, x: Expr) -> Expr:
+    """The inverse hyperbolic tangent, odd, +-inf at +-1, NaN beyond: log1p(q) / 2 with q = 2 |x| / (1 - |x|).
+
+    q is corrected for the rounding of the division: 1 / (1 - |x|) = (2 + q) / 2.
+    """
+    f = format_of(x)
+    size = b.abs(x)
+    one = b.const(f.name, 1.0)
+    d, d_low = fast_two_sum(b, one, -size)
+    twice = size + size
+    q = twice / d
+    rest = b.fma(-q, d_low, b.fma(-q, d, twice))
+    u, lost = two_sum(b, one, q)
+    lost = b.fma(rest, b.fma(u, 0.5, b.const(f.name, 0.5)), lost)
+    return with_sign_of(b, log_of_sum(b, u, lost) * 0.5, x)

@@ -77,10 +77,12 @@ def log1p(b: Builder, x: Expr) -> Expr:
     return with_sign_of(b, log_of_sum(b, u, lost), x)
 
 
-def log_of_sum(b: Builder, u: Expr, lost: Expr) -> Expr:
-    """log(u + lost) for |lost| <= ulp(u); u = 0, negative, infinite or NaN as in log; no denormal u."""
+def log_of_sum(b: Builder, u: Expr, lost: Expr, extra: Expr | None = None) -> Expr:
+    """log(u + lost) - extra ln 2 for |lost| <= ulp(u); u = 0, negative, infinite or NaN as in log; no denormal u."""
     f = format_of(u)
     k, m, e = split_exponent(b, u)
+    if extra is not None:
+        k = k - extra
     negated = b.max(b.const(f.bits, 2 * f.bias) - e, 0)  # for the largest k, where `lost` does not matter, 0
     scale = b.bitcast(b.shl(negated, f.mantissa), f.name)  # 2^-k
     return log_edges(b, u, log_of_split(b, k, b.fma(lost, scale, m - 1.0)))

@@ -1,4 +1,4 @@
-"""sin, cos, tan and their inverses.
+"""sin, cos, tan.
 
 sin and cos reduce by multiples of pi to |r| <= pi/2, where one odd polynomial serves both: sin(n pi + r) = (-1)^n
 sin r, and cos x = sin(x + pi/2). Up to a bound on |x|, r = x - n pi by Cody and Waite with three fma; beyond it by
@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...loop_ir.ir import Expr
-from ._kit import RARE, flip_sign, format_of, polynomial
-from ._reduction import fraction_of_turn, half_turn_remainder
+from ._kit import RARE, fast_two_sum, flip_sign, format_of, polynomial
+from ._reduction import fraction_of_turn, half_turn_remainder, quarter_turn_remainder
 from ._tables import trigonometric as tables
 
 if TYPE_CHECKING:
     from ...loop_ir.build import Builder
 
 SIN = {"f32": tables.SIN_F32, "f64": tables.SIN_F64}
+TAN = {"f32": tables.TAN_F32, "f64": tables.TAN_F64}
 INV_PI = {"f32": 0.31830987334251404, "f64": 0.3183098861837907}
 # The largest |x| that three fma reduce: n must be right to 0.01, and n pi to 1 ulp of the least remainder.
 EASY = {"f32": 3e5, "f64": 2.0**40}
@@ -60,3 +61,31 @@ def _finish(b: Builder, x: Expr, r: Expr, odd: Expr, cosine: bool) -> Expr:
     # The lowest coefficient is +0, not nothing: z = 0 must give +0 here for sin(-0) to be -0.
     y = b.fma(r, polynomial(b, z, (0.0, *SIN[x.dtype].coefficients)), r)
     return flip_sign(b, y, odd)
+
+
+def tan(b: Builder, x: Expr) -> Expr:
+    """The tangent, for arguments of any size; tan(-0) = -0, tan(+-inf) = NaN.
+
+    x = n pi/2 + r + r_low, tan(r + r_low) = t + t_low, and x has t or -1 / (t + t_low): near pi/4 and in the quotient
+    the low parts are worth one ulp each.
+    """
+    f = format_of(x)
+    rounded = b.fma(x, 2 * INV_PI[f.name], f.magic)
+    n = rounded - f.magic
+    first = b.fma(n, -f.pi[0] / 2, x)
+    r = b.fma(n, -f.pi[2] / 2, b.fma(n, -f.pi[1] / 2, first))
+    r_low = b.fma(n, -f.pi[2] / 2, b.fma(n, -f.pi[1] / 2, b.sub(first, r, exact=True)))
+    usable = b.abs(r) > 0.25  # then first - r is exact; and a small r has no need of r_low
+    hard = b.abs(x) > EASY[f.name] / 2
+    hard_r, hard_odd = quarter_turn_remainder(b, fraction_of_turn(b, x), x)
+    r = b.op("select", hard, hard_r, r, attrs=RARE)
+    r_low = b.select(usable & b.not_(hard), r_low, -0.0)
+    odd = b.ne(b.op("select", hard, hard_odd, b.bitcast(rounded, f.bits), attrs=RARE) & 1, 0)
+    z = r * r
+    cubic = r * polynomial(b, z, (0.0, *TAN[f.name].coefficients))
+    rough = r + cubic
+    t, t_low = fast_two_sum(b, r, b.fma(r_low, b.fma(rough, rough, b.const(f.name, 1.0)), cubic))
+    inverse = -1.0 / t
+    residue = b.fma(inverse, t_low, b.fma(inverse, t, b.const(f.name, 1.0)))
+    corrected = b.fma(inverse, residue, inverse)
+    return b.select(odd, corrected, t)

@@ -1,0 +1,92 @@
+"""Checks of what all samplers take: shape, dtype, and parameters that broadcast against the shape."""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.util import dtypes
+
+
+def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+    """A static shape from an int or a sequence of ints; TypeError naming the function otherwise."""
+    try:
+        out = (operator.index(shape),)
+    except TypeError:
+        try:
+            out = tuple(operator.index(d) for d in shape)
+        except TypeError:
+            raise TypeError(f"{name}: argument 'shape' is {shape!r}. Shapes must be 1D sequences of concrete values of "
+                            "integer type.") from None
+    if any(d < 0 for d in out):
+        raise ValueError(f"{name}: argument 'shape' is {out}; dimensions must not be negative")
+    return out
+
+
+def float_dtype(name: str, dtype: Any) -> np.dtype:
+    """A float dtype, by default the default one; ValueError for another kind."""
+    dtype = dtypes.check_user_dtype_supported(float if dtype is None else dtype, name)
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {dtype}")
+    return dtype
+
+
+def inexact_dtype(name: str, dtype: Any) -> np.dtype:
+    """A float or complex dtype, by default the default float; ValueError for another kind."""
+    dtype = dtypes.check_user_dtype_supported(float if dtype is None else dtype, name)
+    if not dtypes.issubdtype(dtype, np.inexact):
+        raise ValueError(f"dtype argument to `{name}` must be a float or complex dtype, got {dtype}")
+    return dtype
+
+
+def int_dtype(name: str, dtype: Any) -> np.dtype:
+    """An integer dtype, by default the default one; ValueError for another kind."""
+    dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, name)
+    if not dtypes.issubdtype(dtype, np.integer):
+        raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtype}")
+    return dtype
+
+
+def batch_shape(name: str, shape: Any, **parameters: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape`, checked against the parameters' shapes, or their common shape if it is None.
+
+    Raises ValueError if a parameter does not broadcast to `shape` without enlarging it.
+    """
+    shapes = list(parameters.values())
+    if shape is None:
+        try:
+            return np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise ValueError(f"{name}: Incompatible shapes for broadcasting: {_list(parameters)}") from None
+    out = shape_of(name, shape)
+    try:
+        fits = np.broadcast_shapes(out, *shapes) == out
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"{name}: Incompatible shapes for broadcasting: shape={out}, {_list(parameters)}; each parameter must "
+                         "broadcast to the shape")
+    return out
+
+
+def _list(parameters: dict[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{n}: {s}" for n, s in parameters.items())
+
+
+def as_dtype(x: Any, dtype: Any) -> Any:
+    """A parameter as an array of `dtype`."""
+    return lax.convert_element_type(jnp.asarray(x), dtype)
+
+
+def smallest_normal(dtype: Any) -> np.generic:
+    """The least positive normal number, as a scalar of `dtype`."""
+    return np.dtype(dtype).type(dtypes.finfo(dtype).tiny)
+
+
+def above(x: float, dtype: Any) -> np.generic:
+    """The number of `dtype` that follows x towards 0, for x = -1: the open end of the interval (-1, 1)."""
+    one = np.dtype(dtype).type(x)
+    return np.nextafter(one, np.dtype(dtype).type(0), dtype=dtype)

@@ -1,0 +1,13 @@
+"""How samplers are compiled: `@jitted("shape", ...)` is `jit` with those arguments static."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pullback.api import jit
+
+
+def jitted(*static: str) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator: jit with the named keyword arguments static."""
+    return partial(jit, static_argnames=static)

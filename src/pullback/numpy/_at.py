@@ -1,0 +1,142 @@
+"""`x.at[index].set(y)` and its like: what is written `x[index] = y` where arrays can be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.numpy._indexing import index_apply, index_get, index_update
+from pullback.numpy._ufuncs import divide, power
+
+
+class IndexUpdateHelper:
+    """What `x.at` is: takes an index."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any):
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self.array, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("x.at[idx] = y does not change x, which is immutable; use x = x.at[idx].set(y).")
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateHelper({self.array!r})"
+
+
+def _method(op: str, doc: str) -> Callable[..., Any]:
+    def update(
+        self: IndexUpdateRef,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        del out_sharding
+        return index_update(
+            self.array,
+            self.index,
+            values,
+            op,
+            mode=mode,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            wrap_negative_indices=wrap_negative_indices,
+        )
+
+    update.__name__ = op
+    update.__qualname__ = f"IndexUpdateRef.{op}"
+    update.__doc__ = doc + (
+        " Indices out of bounds are left out (mode 'drop', the default), or moved to the nearest element ('clip'); "
+        "'promise_in_bounds' leaves the check out. The promises `indices_are_sorted` and `unique_indices` allow faster code."
+    )
+    return update
+
+
+class IndexUpdateRef:
+    """What `x.at[index]` is: its methods give new arrays that differ from x at the index."""
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any):
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """x[index]; indices out of bounds take the nearest element ('clip', the default) or `fill_value` ('fill').
+
+        The fill value is by default NaN for inexact, the smallest for signed, the largest for unsigned types, True for bool.
+        """
+        del out_sharding
+        return index_get(
+            self.array,
+            self.index,
+            mode=mode,
+            fill_value=fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            wrap_negative_indices=wrap_negative_indices,
+        )
+
+    set = _method("set", "x with x[index] replaced by the values.")
+    add = _method("add", "x with the values added at the index, as often as an element is named.")
+    subtract = _method("subtract", "x with the values subtracted at the index, as often as an element is named.")
+    multiply = _method("multiply", "x with x[index] multiplied by the values, as often as an element is named.")
+    mul = multiply
+    min = _method("min", "x with x[index] replaced by its minimum with the values.")
+    max = _method("max", "x with x[index] replaced by its maximum with the values.")
+
+    def divide(self, values: Any, **options: Any) -> Any:
+        """x with x[index] divided by the values, as often as an element is named; options as of `multiply`."""
+        return self._by_factors(divide, values, options)
+
+    def power(self, values: Any, **options: Any) -> Any:
+        """x with x[index] raised to the values, as often as an element is named; options as of `multiply`."""
+        return self._by_factors(power, values, options)
+
+    def _by_factors(self, function: Callable[..., Any], values: Any, options: dict[str, Any]) -> Any:
+        from pullback.numpy._arguments import as_array, convert
+        from pullback.numpy._creation import ones_like
+
+        x = as_array(self.array)
+        options.pop("out_sharding", None)
+        factors = index_update(ones_like(x), self.index, values, "multiply", **options)
+        return convert(function(x, factors), x.dtype, x.aval.weak_type)
+
+    def apply(
+        self,
+        func: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """x with an elementwise function applied at the index, as often as an element is named."""
+        return index_apply(
+            self.array,
+            self.index,
+            func,
+            mode=mode,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            wrap_negative_indices=wrap_negative_indices,
+        )

@@ -16,6 +16,10 @@ from pullback.lax._math import *
 from pullback.lax._reductions import *
 from pullback.lax._shape import *
 from pullback.lax._special import *
+from pullback.lax._cond import cond, cond_p, switch
+from pullback.lax._loops import associative_scan, map
+from pullback.lax._scan import scan, scan_p
+from pullback.lax._while import fori_loop, while_loop, while_p
 from pullback.lax import _hooks  # noqa: E402  fills core.hooks
 from pullback.lax._bits import convert as _convert
 

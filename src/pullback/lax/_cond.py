@@ -147,7 +147,8 @@ def _abstract_eval(*_avals, branches):
 
 def _reference(index, *operands, branches):
     chosen = branches[int(index)]
-    return eval_jaxpr(chosen.jaxpr, chosen.consts, *operands)
+    outs = eval_jaxpr(chosen.jaxpr, chosen.consts, *[hooks.asarray(np.asarray(a)) for a in operands])
+    return [np.asarray(out) for out in outs]
 
 
 def _evaluate(index, *operands, branches):

@@ -80,7 +80,21 @@ def interleave(x: Any, y: Any, axis: int) -> Any:
     return merged if head is x else joining.concatenate([merged, shapes.slice_in_dim(x, n, n + 1, 1, axis)], axis)
 
 
-hooks.fill(zeros=zeros, broadcast=broadcast, moveaxis=move_batch_axis, convert=convert, select=select, select_n=select_n, sum=sum,
+def ones(aval: Any) -> Any:
+    """Ones of an aval."""
+    one = np.ones((), aval.dtype)[()]
+    return shapes.broadcast_in_dim_p.bind(one, shape=aval.shape, broadcast_dimensions=()) if aval.shape else hooks.asarray(one)
+
+
+def eye(n: int, m: int, k: int, dtype: Any) -> Any:
+    """An n x m array with ones where column - row is k, and zeros elsewhere."""
+    rows = creation.broadcasted_iota(np.dtype(np.int32), (n, m), 0)
+    columns = creation.broadcasted_iota(np.dtype(np.int32), (n, m), 1)
+    shifted = arithmetic.add(rows, np.int32(k))
+    return bits.convert(compare.eq(shifted, columns), dtype, False)
+
+
+hooks.fill(ones=ones, eye=eye, zeros=zeros, broadcast=broadcast, moveaxis=move_batch_axis, convert=convert, select=select, select_n=select_n, sum=sum,
            reduce_or=reduce_or, barrier=barrier, interleave=interleave, stack=joining.stack, less=compare.lt, not_equal=compare.ne,
            clamp=arithmetic.clamp, add=arithmetic.add_any, reshape=shapes.reshape, rev=shapes.rev, slice_in_dim=shapes.slice_in_dim,
            concatenate=joining.concatenate, full=creation.full, iota=creation.iota)

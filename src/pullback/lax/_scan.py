@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+import numpy as np
+
 from pullback.core import (
     ClosedJaxpr,
     Literal,
@@ -123,18 +125,17 @@ def _abstract_eval(*avals, jaxpr, length, num_consts, num_carry, **_params):
 
 
 def _reference(*args, jaxpr, length, reverse, num_consts, num_carry, **_params):
-    consts, carry, xs = split_list(args, [num_consts, num_carry])
+    consts, carry, xs = split_list([np.asarray(a) for a in args], [num_consts, num_carry])
     rows: list[list[Any]] = []
     for i in reversed(range(length)) if reverse else range(length):
-        outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[hooks.asarray(x[i]) for x in xs])
+        outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *map(hooks.asarray, [*consts, *carry, *(x[i] for x in xs)]))
         carry = outs[:num_carry]
-        rows.append(outs[num_carry:])
+        rows.append([np.asarray(y) for y in outs[num_carry:]])
     if reverse:
         rows.reverse()
-    avals = jaxpr.out_avals[num_carry:]
-    ys = [hooks.stack([row[k] for row in rows]) if rows else hooks.zeros(a.update(shape=(0, *a.shape)))
-          for k, a in enumerate(avals)]
-    return [*carry, *ys]
+    ys = [np.stack([row[k] for row in rows]) if rows else np.zeros((0, *aval.shape), aval.dtype)
+          for k, aval in enumerate(jaxpr.out_avals[num_carry:])]
+    return [*(np.asarray(c) for c in carry), *ys]
 
 
 def _evaluate(*args, **params):
@@ -215,8 +216,8 @@ def _partial_eval(interpreter, args, params):
     known = known.cached(("without_invariant", n_known_consts, n_res), lambda: ClosedJaxpr(dce_jaxpr(known.jaxpr.replace(
         outvars=known.jaxpr.outvars[:n_known_out] + [known.jaxpr.outvars[n_known_out + i] for i in stacked])), known.consts))
 
-    outs = scan_p.bind(*known_args, jaxpr=known, **params | {
-        "num_consts": n_known_consts, "num_carry": n_carry - sum(carry_u), "linear": (False,) * len(known_args)})
+    outs = scan_p.bind(*known_args, **params | {
+        "jaxpr": known, "num_consts": n_known_consts, "num_carry": n_carry - sum(carry_u), "linear": (False,) * len(known_args)})
     known_outs, residuals = iter(outs[:n_known_out]), outs[n_known_out:]
 
     n_uc, n_ucarry = sum(consts_u), sum(carry_u)
@@ -250,13 +251,9 @@ def _invariant_residuals(known: ClosedJaxpr, n_consts: int, n_known_out: int):
 
 def _transpose(outs_bar, *args, jaxpr, **params):
     n_consts, n_carry = _sizes(params)
+    # A carry that starts at a known value (a zero tangent) is linear all the same; the start's cotangent is dropped.
     linear = [type(a) is UndefinedPrimal for a in args]
     consts_l, carry_l, xs_l = split_list(linear, [n_consts, n_carry])
-    if not all(carry_l):
-        # A carry that starts at a known value but evolves linearly: its start contributes nothing to the linear map.
-        carry_known = [a for a, lin in zip(args[n_consts:n_consts + n_carry], carry_l) if not lin]
-        raise NotImplementedError("transpose of scan: a carry component is not linear: "
-                                  f"{[typeof(v).str_short() for v in carry_known]}")
     consts, _, xs = split_list(args, [n_consts, n_carry])
     carry_avals = [a.to_tangent_aval() for a in jaxpr.in_avals[n_consts:n_consts + n_carry]]
     ys_bar = outs_bar[n_carry:]
@@ -274,7 +271,8 @@ def _transpose(outs_bar, *args, jaxpr, **params):
         "linear": (False,) * len(operands)})
     found_consts, found_carry, found_xs = split_list(outs, [len(zeros), n_carry])
     next_const, next_x = iter(found_consts), iter(found_xs)
-    return ([next(next_const) if lin else None for lin in consts_l] + found_carry
+    return ([next(next_const) if lin else None for lin in consts_l]
+            + [bar if lin else None for bar, lin in zip(found_carry, carry_l)]
             + [next(next_x) if lin else None for lin in xs_l])
 
 

@@ -117,10 +117,10 @@ def _abstract_eval(*_avals, body_jaxpr, **_params):
 
 
 def _reference(*args, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
-    cond_consts, body_consts, carry = split_list(args, [cond_nconsts, body_nconsts])
+    cond_consts, body_consts, carry = split_list([hooks.asarray(np.asarray(a)) for a in args], [cond_nconsts, body_nconsts])
     while bool(eval_jaxpr(cond_jaxpr.jaxpr, cond_jaxpr.consts, *cond_consts, *carry)[0]):
         carry = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *body_consts, *carry)
-    return list(carry)
+    return [np.asarray(c) for c in carry]
 
 
 def _evaluate(*args, **params):
@@ -220,6 +220,11 @@ def _partial_eval(interpreter, args, params):
     return [r if u else next(outs) for r, u in zip(recorded, carry_u)]
 
 
+def _transpose(*_args, **_params):
+    raise ValueError("Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
+                     "values. Try using lax.scan, or using fori_loop with static start/stop.")
+
+
 def _effects(params):
     return params["cond_jaxpr"].effects | params["body_jaxpr"].effects
 
@@ -235,6 +240,5 @@ def _lower(ctx):
 while_p = Primitive(
     "while", doc="A loop that runs while a predicate holds.", multiple_results=True, abstract_eval=_abstract_eval,
     reference=_reference, evaluate=_evaluate, jvp=_jvp,
-    transpose=NoRule("Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
-                     "values. Try using lax.scan, or using fori_loop with static start/stop."),
+    transpose=_transpose,
     batch=NoRule("use batch_axis"), batch_axis=_batch_axis, partial_eval=_partial_eval, effects=_effects, lower=Nest(_lower))

@@ -2,9 +2,12 @@
 
     python tools/make_random_data.py tests/random/data/jax_samples.json          (in an environment with real JAX)
 
-Each case is an expression over `random` (jax.random), `jnp`, `np` and `key`; a test evaluates it under pullback. Values are
-stored as exact text: integers as they are, floats as hexadecimal numbers. Shapes are small: a few numbers show a wrong stream.
+Each case is an expression over `random` (jax.random), `jnp`, `np` and `key`; a test evaluates it under pullback.
+Values are
+stored as exact text: integers as they are, floats as hexadecimal numbers. Shapes are small: a few numbers show a
+wrong stream.
 """
+
 import json
 import sys
 import warnings
@@ -187,7 +190,11 @@ def main(path):
     from jax import random
 
     warnings.simplefilter("ignore")
-    groups = [("", COMMON, dict(partitionable=p, x64=False, impl="threefry2x32", seed=s)) for p in (True, False) for s in (42,)]
+    groups = [
+        ("", COMMON, dict(partitionable=p, x64=False, impl="threefry2x32", seed=s))
+        for p in (True, False)
+        for s in (42,)
+    ]
     groups += [("", X64, dict(partitionable=p, x64=True, impl="threefry2x32", seed=7)) for p in (True, False)]
     groups += [("", SEEDS, dict(partitionable=True, x64=x, impl="threefry2x32", seed=0)) for x in (False, True)]
     groups += [("", RBG, dict(partitionable=True, x64=False, impl=i, seed=42)) for i in ("rbg", "unsafe_rbg")]

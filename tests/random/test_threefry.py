@@ -1,4 +1,5 @@
 """The cipher: the reference against the paper's vectors, and the loop IR of every layout against the reference."""
+
 import itertools
 
 import numpy as np
@@ -10,10 +11,14 @@ from pullback.loop_ir.interpret import interpret
 from pullback.random import _threefry as threefry
 
 
-@pytest.mark.parametrize("key,counter,expected", [
-    ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
-    ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
-    ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0))])
+@pytest.mark.parametrize(
+    "key,counter,expected",
+    [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ],
+)
 def test_known_answers(key, counter, expected):
     """Vectors of the authors' test suite (Random123, kat_vectors, threefry2x32 with 20 rounds)."""
     words = threefry.encipher(*[np.full(1, v, np.uint32) for v in (*key, *counter)])
@@ -50,35 +55,40 @@ def run(primitive, arrays, **params):
         else:
             with ctx.b.loop(extents[0]) as i:
                 nest([*index, i], extents[1:])
+
     nest([], ctx.out_aval.shape)
     out = np.zeros(max(ctx.out_aval.size, 1), ctx.out_aval.dtype)
     interpret(ctx.b.function("f"), [np.ascontiguousarray(a).reshape(-1) for a in arrays], [out])
-    return out[:ctx.out_aval.size].reshape(ctx.out_aval.shape)
+    return out[: ctx.out_aval.size].reshape(ctx.out_aval.shape)
 
 
 KEYS = [np.array([7, 42], np.uint32), np.array([[1, 2], [0xFFFFFFFF, 5]], np.uint32)]
 
 
-@pytest.mark.parametrize("key,shape,width,partitionable", itertools.product(
-    KEYS, [(), (5,), (2, 3)], [8, 16, 32, 64], [True, False]))
+@pytest.mark.parametrize(
+    "key,shape,width,partitionable", itertools.product(KEYS, [(), (5,), (2, 3)], [8, 16, 32, 64], [True, False])
+)
 def test_bits_loops(key, shape, width, partitionable):
     params = dict(shape=shape, width=width, partitionable=partitionable)
-    np.testing.assert_array_equal(run(threefry.threefry_bits_p, [key], **params),
-                                  threefry.threefry_bits_p.reference(key, **params))
+    np.testing.assert_array_equal(
+        run(threefry.threefry_bits_p, [key], **params), threefry.threefry_bits_p.reference(key, **params)
+    )
 
 
 @pytest.mark.parametrize("key,shape,partitionable", itertools.product(KEYS, [(), (2,), (5,), (2, 3)], [True, False]))
 def test_split_loops(key, shape, partitionable):
     params = dict(shape=shape, partitionable=partitionable)
-    np.testing.assert_array_equal(run(threefry.threefry_split_p, [key], **params),
-                                  threefry.threefry_split_p.reference(key, **params))
+    np.testing.assert_array_equal(
+        run(threefry.threefry_split_p, [key], **params), threefry.threefry_split_p.reference(key, **params)
+    )
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_fold_in_loops(key):
     data = np.full(key.shape[:-1], 77, np.uint32)
-    np.testing.assert_array_equal(run(threefry.threefry_fold_in_p, [key, data]),
-                                  threefry.threefry_fold_in_p.reference(key, data))
+    np.testing.assert_array_equal(
+        run(threefry.threefry_fold_in_p, [key, data]), threefry.threefry_fold_in_p.reference(key, data)
+    )
 
 
 def test_wrong_key_data():

@@ -1,4 +1,5 @@
 """Options: global values, thread-local overrides, validation, epochs; and the environment switches."""
+
 import threading
 
 import pytest
@@ -55,6 +56,7 @@ def test_overrides_nest_and_are_per_thread():
     @module.debug_nans()
     def inner():
         return config.jax_debug_nans
+
     assert inner() is True and config.jax_debug_nans is False
 
 
@@ -76,7 +78,7 @@ def test_epoch_is_the_same_object_for_equal_settings():
         second = config.epoch()
     assert first is second and first is not base and config.epoch() is base
     with module.log_compiles(True):
-        assert config.epoch() is base            # does not change what a trace means
+        assert config.epoch() is base  # does not change what a trace means
     hash(base)
 
 
@@ -88,11 +90,21 @@ def test_override_is_restored_after_an_error():
 
 
 def test_switches():
-    parsed = Switches({"PULLBACK_DUMP": "loops,asm@step:/some/folder", "PULLBACK_CHECK": "2", "PULLBACK_NUM_THREADS": "3"})
-    assert parsed.dump.stages == {"loops", "asm"} and parsed.dump.function == "step" and parsed.dump.folder == "/some/folder"
+    parsed = Switches(
+        {"PULLBACK_DUMP": "loops,asm@step:/some/folder", "PULLBACK_CHECK": "2", "PULLBACK_NUM_THREADS": "3"}
+    )
+    assert (
+        parsed.dump.stages == {"loops", "asm"}
+        and parsed.dump.function == "step"
+        and parsed.dump.folder == "/some/folder"
+    )
     assert parsed.check == 2 and parsed.num_threads == 3 and parsed.interpret is False
-    for name, text, message in [("CHECK", "3", "expected 0, 1 or 2"), ("DUMP", "loop", "unknown stage 'loop'"),
-                                ("INTERPRET", "perhaps", "expected one of"), ("NUM_THREADS", "-1", "whole number")]:
+    for name, text, message in [
+        ("CHECK", "3", "expected 0, 1 or 2"),
+        ("DUMP", "loop", "unknown stage 'loop'"),
+        ("INTERPRET", "perhaps", "expected one of"),
+        ("NUM_THREADS", "-1", "whole number"),
+    ]:
         with pytest.raises(ValueError, match=f"PULLBACK_{name}='{text}': .*{message}"):
             Switches({f"PULLBACK_{name}": text})
     with switches.set(check=2):

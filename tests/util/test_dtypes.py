@@ -1,4 +1,5 @@
 """Promotion, canonical types, limits, the type tree and the rules for Python scalars."""
+
 import json
 import pathlib
 import warnings
@@ -68,7 +69,10 @@ def test_weak_values():
     assert dtypes.is_weak(Traced("float32", True)) and not dtypes.is_weak(Traced("float32", False))
     assert dtypes.dtype_of(Traced("float32", True)) == np.float32
     assert dtypes.result_type(Traced("float32", True), np.float16(1)) == np.float16
-    assert dtypes.result_type(Traced("int32", True), Traced("int8", False), return_weak_type_flag=True) == (np.int8, False)
+    assert dtypes.result_type(Traced("int32", True), Traced("int8", False), return_weak_type_flag=True) == (
+        np.int8,
+        False,
+    )
     with config.enable_x64(True):
         assert dtypes.result_type(Traced("float32", True), return_weak_type_flag=True) == (np.float64, True)
 
@@ -88,8 +92,10 @@ def test_errors():
         dtypes.result_type(dtypes.float0, "float32")
     with pytest.raises(dtypes.TypePromotionError, match="2-bit and 4-bit integers"):
         dtypes.result_type("int4", "int32")
-    with pytest.raises(dtypes.TypePromotionError, match="jax_numpy_dtype_promotion=strict"), \
-            config.numpy_dtype_promotion("strict"):
+    with (
+        pytest.raises(dtypes.TypePromotionError, match="jax_numpy_dtype_promotion=strict"),
+        config.numpy_dtype_promotion("strict"),
+    ):
         dtypes.result_type(np.int32(1), np.float32(1))
     assert issubclass(dtypes.TypePromotionError, ValueError)
 
@@ -137,16 +143,36 @@ def test_limits():
         dtypes.iinfo("float32")
 
 
-@pytest.mark.parametrize("a,b,expected", [
-    ("bfloat16", np.floating, True), ("bfloat16", np.inexact, True), (ml_dtypes.int4, np.signedinteger, True),
-    ("uint4", np.signedinteger, False), ("uint4", np.integer, True), ("bool", np.number, False), (float, np.floating, True),
-    (int, np.floating, False), ("float32", "float32", True), (np.float32, "float64", False),
-    (dtypes.float0, np.inexact, False), (dtypes.float0, np.bool_, False), (dtypes.float0, np.generic, True),
-    ("float32", dtypes.prng_key, False), (dtypes.prng_key, dtypes.extended, True), (dtypes.prng_key, np.generic, True),
-    (dtypes.extended, np.generic, True), ("bfloat16", "bfloat16", True), ("bfloat16", "float16", False),
-    (np.floating, np.inexact, True), (np.inexact, np.floating, False), (np.floating, "float32", False),
-    ("complex64", np.complexfloating, True), (None, np.number, True), ("float16", dtypes.bfloat16, False),
-])
+@pytest.mark.parametrize(
+    "a,b,expected",
+    [
+        ("bfloat16", np.floating, True),
+        ("bfloat16", np.inexact, True),
+        (ml_dtypes.int4, np.signedinteger, True),
+        ("uint4", np.signedinteger, False),
+        ("uint4", np.integer, True),
+        ("bool", np.number, False),
+        (float, np.floating, True),
+        (int, np.floating, False),
+        ("float32", "float32", True),
+        (np.float32, "float64", False),
+        (dtypes.float0, np.inexact, False),
+        (dtypes.float0, np.bool_, False),
+        (dtypes.float0, np.generic, True),
+        ("float32", dtypes.prng_key, False),
+        (dtypes.prng_key, dtypes.extended, True),
+        (dtypes.prng_key, np.generic, True),
+        (dtypes.extended, np.generic, True),
+        ("bfloat16", "bfloat16", True),
+        ("bfloat16", "float16", False),
+        (np.floating, np.inexact, True),
+        (np.inexact, np.floating, False),
+        (np.floating, "float32", False),
+        ("complex64", np.complexfloating, True),
+        (None, np.number, True),
+        ("float16", dtypes.bfloat16, False),
+    ],
+)
 def test_issubdtype(a, b, expected):
     assert dtypes.issubdtype(a, b) is expected
 
@@ -165,15 +191,27 @@ def test_extended_types():
         dtypes.result_type(key, 1)
 
 
-@pytest.mark.parametrize("dtype,name", [
-    ("float32", "f32"), ("bool", "bool"), ("uint8", "u8"), ("complex64", "c64"), ("bfloat16", "bf16"), ("int4", "i4"),
-    ("float8_e4m3fn", "f8_e4m3fn"), (dtypes.float0, "float0"), ("int64", "i64")])
+@pytest.mark.parametrize(
+    "dtype,name",
+    [
+        ("float32", "f32"),
+        ("bool", "bool"),
+        ("uint8", "u8"),
+        ("complex64", "c64"),
+        ("bfloat16", "bf16"),
+        ("int4", "i4"),
+        ("float8_e4m3fn", "f8_e4m3fn"),
+        (dtypes.float0, "float0"),
+        ("int64", "i64"),
+    ],
+)
 def test_short_names(dtype, name):
     assert dtypes.short_name(dtype) == name
 
 
 def test_item_sizes():
-    assert [dtypes.itemsize_bits(d) for d in ("int2", "uint4", "bool", "float4_e2m1fn", "float8_e5m2", "complex128")] == [
-        2, 4, 8, 4, 8, 128]
+    assert [
+        dtypes.itemsize_bits(d) for d in ("int2", "uint4", "bool", "float4_e2m1fn", "float8_e5m2", "complex128")
+    ] == [2, 4, 8, 4, 8, 128]
     assert dtypes.scalar_type_of(np.float32(1)) is float and dtypes.scalar_type_of("bfloat16") is float
     assert dtypes.scalar_type_of(True) is bool and dtypes.scalar_type_of(np.uint8) is int

@@ -1,4 +1,5 @@
 """Checks of what all samplers take: shape, dtype, and parameters that broadcast against the shape."""
+
 from __future__ import annotations
 
 import operator
@@ -19,8 +20,10 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
         try:
             out = tuple(operator.index(d) for d in shape)
         except TypeError:
-            raise TypeError(f"{name}: argument 'shape' is {shape!r}. Shapes must be 1D sequences of concrete values of "
-                            "integer type.") from None
+            raise TypeError(
+                f"{name}: argument 'shape' is {shape!r}. Shapes must be 1D sequences of concrete values of "
+                "integer type."
+            ) from None
     if any(d < 0 for d in out):
         raise ValueError(f"{name}: argument 'shape' is {out}; dimensions must not be negative")
     return out
@@ -67,8 +70,10 @@ def batch_shape(name: str, shape: Any, **parameters: tuple[int, ...]) -> tuple[i
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"{name}: Incompatible shapes for broadcasting: shape={out}, {_list(parameters)}; each parameter must "
-                         "broadcast to the shape")
+        raise ValueError(
+            f"{name}: Incompatible shapes for broadcasting: shape={out}, {_list(parameters)}; each parameter must "
+            "broadcast to the shape"
+        )
     return out
 
 

@@ -1,7 +1,9 @@
 """Continuous distributions made from uniform or normal variables in closed form.
 
-Each section gives the formula; u is uniform on [0, 1) unless said, z standard normal, e exponential, tiny the least normal number.
+Each section gives the formula; u is uniform on [0, 1) unless said, z standard normal, e exponential, tiny the least
+normal number.
 """
+
 from __future__ import annotations
 
 import math
@@ -35,7 +37,9 @@ def _shape_only(doc: str, sample: Callable[[PRNGImpl, Any, Shape, np.dtype], Any
 
     public.__name__ = public.__qualname__ = name
     public.__module__ = "pullback.random"
-    public.__doc__ = f"{doc}\n\n    Raises ValueError if `dtype` is not a float dtype, or `key` holds several keys.\n    "
+    public.__doc__ = (
+        f"{doc}\n\n    Raises ValueError if `dtype` is not a float dtype, or `key` holds several keys.\n    "
+    )
     return public
 
 
@@ -75,7 +79,8 @@ logistic = _shape_only("Logistic: density exp(-x) / (1 + exp(-x))^2.", logistic_
 maxwell = _shape_only("Maxwell: density sqrt(2/pi) x^2 exp(-x^2/2), x > 0.", maxwell_of)
 
 
-# --------------------------------------------------------------------------------------------------------------------- Gumbel
+# ------------------------------------------------------------------------------------------------------------- Gumbel
+
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
     """Gumbel: density exp(-x - exp(-x)). `mode='high'` draws more bits, for a finer upper tail.
@@ -83,8 +88,13 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     Raises ValueError if `dtype` is not a float dtype, or for a mode other than None, 'low' and 'high'.
     """
     impl, words, _ = open_key("gumbel", key)
-    return _gumbel(words, impl=impl, shape=shape_of("gumbel", shape), dtype=float_dtype("gumbel", dtype),
-                   mode=gumbel_mode("gumbel", mode))
+    return _gumbel(
+        words,
+        impl=impl,
+        shape=shape_of("gumbel", shape),
+        dtype=float_dtype("gumbel", dtype),
+        mode=gumbel_mode("gumbel", mode),
+    )
 
 
 def gumbel_mode(name: str, mode: str | None) -> str:
@@ -96,7 +106,8 @@ def gumbel_mode(name: str, mode: str | None) -> str:
 
 
 def gumbel_of(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, mode: str) -> Any:
-    """low: -log(-log u), u on [tiny, 1); high: -log(-log(1 - v)), v = u_0 below 1/2 and u_0 + eps u_1 + tiny above it"""
+    """low: -log(-log u), u on [tiny, 1); high: -log(-log(1 - v)), v = u_0 below 1/2 and u_0 + eps u_1 + tiny above
+    it"""
     tiny = smallest_normal(dtype)
     if mode == "low":
         return lax.neg(lax.log(lax.neg(lax.log(uniform_of(impl, words, shape, dtype, tiny, 1.0)))))
@@ -113,13 +124,17 @@ def _gumbel(words: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, mode: 
     return gumbel_of(impl, words, shape, dtype, mode)
 
 
-# --------------------------------------------------------------------------------------- distributions with parameters, by one mould
+# ------------------------------------------------------------------------ distributions with parameters, by one mould
 
-def with_parameters(*names: str, doc: str, fixed_shape: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+
+def with_parameters(
+    *names: str, doc: str, fixed_shape: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make `sample(impl, words, shape, dtype, *parameters)` the public `name(key, *parameters, shape, dtype)`.
 
     The parameters arrive as arrays of `dtype`; `fixed_shape`: shape is () by default, not the parameters' common shape.
     """
+
     def decorate(sample: Callable[..., Any]) -> Callable[..., Any]:
         name = sample.__name__
 
@@ -134,17 +149,23 @@ def with_parameters(*names: str, doc: str, fixed_shape: bool = False) -> Callabl
             return compiled(words, *parameters, impl=impl, shape=batch_shape(name, shape, **shapes), dtype=kind)
 
         public = _signature(name, names, run, () if fixed_shape else None)
-        public.__doc__ = (f"{doc}\n\n    The parameters broadcast to `shape`. Raises ValueError if they do not, or if `dtype` is not a "
-                          "float dtype.\n    ")
+        public.__doc__ = (
+            f"{doc}\n\n    The parameters broadcast to `shape`. Raises ValueError if they do not, "
+            "or if `dtype` is not a float dtype.\n    "
+        )
         public.__module__ = "pullback.random"
         return public
+
     return decorate
 
 
 def _signature(name: str, names: tuple[str, ...], run: Callable[..., Any], default: Any) -> Callable[..., Any]:
-    """A function (key, <names>, shape, dtype, *, out_sharding) that calls `run`, so that help() shows the true names."""
-    source = (f"def {name}(key, {', '.join(names)}, shape=default, dtype=None, *, out_sharding=None):\n"
-              f"    return run(key, ({', '.join(names)},), shape, dtype)\n")
+    """A function (key, <names>, shape, dtype, *, out_sharding) that calls `run`, so that help() shows the true
+    names."""
+    source = (
+        f"def {name}(key, {', '.join(names)}, shape=default, dtype=None, *, out_sharding=None):\n"
+        f"    return run(key, ({', '.join(names)},), shape, dtype)\n"
+    )
     scope: dict[str, Any] = {"run": run, "default": default}
     exec(source, scope)
     return scope[name]
@@ -152,7 +173,8 @@ def _signature(name: str, names: tuple[str, ...], run: Callable[..., Any], defau
 
 @with_parameters("lower", "upper", doc="Normal, restricted to (lower, upper).")
 def truncated_normal(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, lower: Any, upper: Any) -> Any:
-    """sqrt(2) erfinv(v), v uniform between erf(lower / sqrt 2) and erf(upper / sqrt 2), kept inside the open interval"""
+    """sqrt(2) erfinv(v), v uniform between erf(lower / sqrt 2) and erf(upper / sqrt 2), kept inside the open
+    interval"""
     root2 = np.sqrt(2).astype(dtype)
     a, b = (lax.erf(lax.div(x, lax.full_like(x, root2))) for x in (lower, upper))
     out = lax.mul(lax.full(shape, root2, dtype), lax.erf_inv(uniform_of(impl, words, shape, dtype, a, b)))
@@ -175,8 +197,10 @@ def rayleigh(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, scale: A
     return lax.mul(jnp.broadcast_to(scale, shape), lax.sqrt(lax.mul(log_u, lax.full(shape, -2, dtype))))
 
 
-@with_parameters("mean", doc="Wald (inverse Gaussian) of scale 1: density sqrt(1 / (2 pi x^3)) exp(-(x - mean)^2 / "
-                              "(2 mean^2 x)), x > 0.")
+@with_parameters(
+    "mean",
+    doc="Wald (inverse Gaussian) of scale 1: density sqrt(1 / (2 pi x^3)) exp(-(x - mean)^2 / (2 mean^2 x)), x > 0.",
+)
 def wald(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, mean: Any) -> Any:
     """The smaller root x of the quadratic in z^2 with probability mean / (mean + x), else mean^2 / x.
 
@@ -204,8 +228,12 @@ def triangular(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, left: 
     return lax.select(lax.lt(u, lax.div(rising, width)), below, lax.sub(right, lax.sqrt(rest)))
 
 
-@with_parameters("scale", "concentration", fixed_shape=True,
-                  doc="Weibull: density (c/s) (x/s)^(c-1) exp(-(x/s)^c), x > 0, c the concentration, s the scale.")
+@with_parameters(
+    "scale",
+    "concentration",
+    fixed_shape=True,
+    doc="Weibull: density (c/s) (x/s)^(c-1) exp(-(x/s)^c), x > 0, c the concentration, s the scale.",
+)
 def weibull_min(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, scale: Any, concentration: Any) -> Any:
     """scale e^(1 / concentration)"""
     power = lax.div(lax.full_like(concentration, 1), concentration)
@@ -213,8 +241,12 @@ def weibull_min(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, scale
     return lax.mul(lax.pow(e, jnp.broadcast_to(power, shape)), jnp.broadcast_to(scale, shape))
 
 
-@with_parameters("loc", "scale", fixed_shape=True,
-                  doc="Double-sided Maxwell: loc + scale x, where |x| is Maxwell and the sign is random.")
+@with_parameters(
+    "loc",
+    "scale",
+    fixed_shape=True,
+    doc="Double-sided Maxwell: loc + scale x, where |x| is Maxwell and the sign is random.",
+)
 def double_sided_maxwell(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, loc: Any, scale: Any) -> Any:
     """loc + scale s m, s = -1 or 1"""
     first, second = two_keys(impl, words)
@@ -224,12 +256,16 @@ def double_sided_maxwell(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dty
 
 
 # A float32 scalar, not a Python number, because the signature that users see has it.
-def lognormal(key: Any, sigma: Any = np.float32(1), shape: Any = None, dtype: Any = None, *,  # noqa: B008
-              out_sharding: Any = None) -> Any:
-    """Log-normal: exp(sigma z). `sigma` broadcasts to `shape`; ValueError if not, or if `dtype` is not a float dtype."""
+def lognormal(
+    key: Any, sigma: Any = np.float32(1), shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Log-normal: exp(sigma z). `sigma` broadcasts to `shape`; ValueError if not, or if `dtype` is not a float
+    dtype."""
     impl, words, _ = open_key("lognormal", key)
     dtype = float_dtype("lognormal", dtype)
-    return _lognormal(words, sigma, impl=impl, shape=batch_shape("lognormal", shape, sigma=np.shape(sigma)), dtype=dtype)
+    return _lognormal(
+        words, sigma, impl=impl, shape=batch_shape("lognormal", shape, sigma=np.shape(sigma)), dtype=dtype
+    )
 
 
 @jitted("impl", "shape", "dtype")

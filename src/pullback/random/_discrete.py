@@ -1,4 +1,5 @@
 """Discrete distributions: Poisson, binomial, multinomial, geometric, categorical; permutations and choices."""
+
 from __future__ import annotations
 
 import math
@@ -17,7 +18,7 @@ from pullback.random._keys import PRNGImpl, open_key, random_bits
 from pullback.random._uniform import keys_of, randint_of, two_keys, uniform_of
 from pullback.util import dtypes
 
-# -------------------------------------------------------------------------------------------------------------------- Poisson
+# ------------------------------------------------------------------------------------------------------------ Poisson
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -47,6 +48,7 @@ def _poisson(words: Any, lam: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dt
 
 def _poisson_products(impl: PRNGImpl, words: Any, lam: Any, dtype: np.dtype) -> Any:
     """The number of uniforms whose product stays above exp(-lam), less 1. Knuth, TAOCP 2, 3.4.1 F."""
+
     def above(log_product: Any) -> Any:
         return lax.gt(log_product, lax.neg(lam))
 
@@ -64,7 +66,8 @@ def _poisson_products(impl: PRNGImpl, words: Any, lam: Any, dtype: np.dtype) -> 
 def _poisson_rejection(impl: PRNGImpl, words: Any, lam: Any, dtype: np.dtype) -> Any:
     """The algorithm PTRS of Hoermann, "The transformed rejection method for generating Poisson random variables", 1993.
 
-    An element that is accepted again while others still wait takes its latest value, so that all stay independent of order.
+    An element that is accepted again while others still wait takes its latest value, so that all stay independent of
+    order.
     """
     log_lam, b = jnp.log(lam), 0.931 + 2.53 * jnp.sqrt(lam)
     a = -0.059 + 0.02483 * b
@@ -90,7 +93,8 @@ def _poisson_rejection(impl: PRNGImpl, words: Any, lam: Any, dtype: np.dtype) ->
     return lax.convert_element_type(out, dtype)
 
 
-# ------------------------------------------------------------------------------------------------------------------- binomial
+# ----------------------------------------------------------------------------------------------------------- binomial
+
 
 def _tail(k: int) -> float:
     """log k! less Stirling's formula log sqrt(2 pi) + (k + 1/2) log(k + 1) - (k + 1)."""
@@ -101,7 +105,8 @@ _TAILS = [_tail(k) for k in range(10)]
 
 
 def _stirling_tail(k: Any) -> Any:
-    """The tail: from a table up to 9, and for more the series at 9, as the numbers of JAX have it (it is below 0.0084)."""
+    """The tail: from a table up to 9, and for more the series at 9, as the numbers of JAX have it (it is below
+    0.0084)."""
     table = jnp.asarray(np.array(_TAILS), dtype=k.dtype)
     clipped = jnp.clip(k, 0, 9)
     x = clipped + 1
@@ -117,7 +122,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     """
     impl, words, _ = open_key("binomial", key)
     dtype = float_dtype("binomial", dtype)
-    return _binomial(words, n, p, impl=impl, shape=batch_shape("binomial", shape, n=np.shape(n), p=np.shape(p)), dtype=dtype)
+    return _binomial(
+        words, n, p, impl=impl, shape=batch_shape("binomial", shape, n=np.shape(n), p=np.shape(p)), dtype=dtype
+    )
 
 
 @jitted("impl", "shape", "dtype")
@@ -176,9 +183,15 @@ def _binomial_rejection(impl: PRNGImpl, words: Any, n: Any, p: Any) -> Any:
         k = jnp.floor((2 * a / us + b) * u + c)
         outside = (k < 0) | (k > n)
         log_v = jnp.log(v * alpha / (a / (us * us) + b))
-        bound = ((m + 0.5) * jnp.log((m + 1) / (r * (n - m + 1))) + (n + 1) * jnp.log((n - m + 1) / (n - k + 1))
-                 + (k + 0.5) * jnp.log(r * (n - k + 1) / (k + 1)) + _stirling_tail(m) + _stirling_tail(n - m)
-                 - _stirling_tail(k) - _stirling_tail(n - k))
+        bound = (
+            (m + 0.5) * jnp.log((m + 1) / (r * (n - m + 1)))
+            + (n + 1) * jnp.log((n - m + 1) / (n - k + 1))
+            + (k + 0.5) * jnp.log(r * (n - k + 1) / (k + 1))
+            + _stirling_tail(m)
+            + _stirling_tail(n - m)
+            - _stirling_tail(k)
+            - _stirling_tail(n - k)
+        )
         accept = at_once | (~outside & (log_v <= bound))
         return words, jnp.where(accept, k, out), accepted | accept
 
@@ -205,7 +218,9 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
 
 
 @jitted("impl", "shape", "dtype", "unroll")
-def _multinomial(words: Any, n: Any, p: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, unroll: int | bool) -> Any:
+def _multinomial(
+    words: Any, n: Any, p: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, unroll: int | bool
+) -> Any:
     """Category by category: a binomial of what is left, with the probability among the categories that are left."""
     n = jnp.broadcast_to(lax.convert_element_type(jnp.asarray(n), dtype), shape[:-1])
     p = jnp.broadcast_to(lax.convert_element_type(jnp.asarray(p), dtype), shape)
@@ -244,13 +259,23 @@ def _geometric(words: Any, p: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dt
     return lax.convert_element_type(lax.add(trials, lax.full_like(trials, 1)), dtype)
 
 
-# ---------------------------------------------------------------------------------------------------- categories and permutations
+# ---------------------------------------------------------------------------------------- categories and permutations
 
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: str | None = None, *,
-                out_sharding: Any = None) -> Any:
+
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Indices along `axis` of logits, drawn with the probabilities softmax(logits): i32[*shape].
 
-    `shape` must end with the shape of logits without `axis` (its default). Without `replace`, the draws along the dimensions
+    `shape` must end with the shape of logits without `axis` (its default). Without `replace`, the draws along the
+    dimensions
     that `shape` adds differ. Raises ValueError if shapes do not fit, or there are fewer categories than such draws.
     """
     impl, words, _ = open_key("categorical", key)
@@ -258,13 +283,15 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
     if not -len(logits_shape) <= axis < len(logits_shape):
         raise IndexError(f"categorical: argument 'axis' is {axis}, but logits have shape {logits_shape}")
     axis %= len(logits_shape)
-    batch = logits_shape[:axis] + logits_shape[axis + 1:]
+    batch = logits_shape[:axis] + logits_shape[axis + 1 :]
     shape = batch_shape("categorical", shape, **{"logits without axis": batch})
     mode = gumbel_mode("categorical", mode)
-    prefix = shape[:len(shape) - len(batch)]
+    prefix = shape[: len(shape) - len(batch)]
     if not replace and math.prod(prefix) > logits_shape[axis]:
-        raise ValueError(f"Number of samples without replacement ({math.prod(prefix)}) cannot exceed number of categories "
-                         f"({logits_shape[axis]}).")
+        raise ValueError(
+            f"Number of samples without replacement ({math.prod(prefix)}) cannot exceed number of categories "
+            f"({logits_shape[axis]})."
+        )
     return _categorical(words, logits, impl=impl, axis=axis, shape=shape, replace=bool(replace), mode=mode)
 
 
@@ -325,7 +352,8 @@ def permutation_of(impl: PRNGImpl, words: Any, x: Any, axis: int, independent: b
 
 
 def shuffle(impl: PRNGImpl, words: Any, x: Any, axis: int) -> Any:
-    """Sort by random words; as equal words leave a trace of the old order, as often as it takes for that to be negligible:
+    """Sort by random words; as equal words leave a trace of the old order, as often as it takes for that to be
+    negligible:
     the exponent of the number of elements is 3 per 32 bits."""
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
@@ -334,11 +362,14 @@ def shuffle(impl: PRNGImpl, words: Any, x: Any, axis: int) -> Any:
     return x
 
 
-def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0,
-           mode: str | None = None) -> Any:
-    """Draws from range(a), for an integer a, or from the slices of an array along `axis`: those of `shape` in its place.
+def choice(
+    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
+) -> Any:
+    """Draws from range(a), for an integer a, or from the slices of an array along `axis`: those of `shape` in its
+    place.
 
-    `p`: probabilities, 1-d; without `replace` all draws differ. Raises ValueError for a sample larger than the population
+    `p`: probabilities, 1-d; without `replace` all draws differ. Raises ValueError for a sample larger than the
+    population
     without replacement, for an empty population, and if p does not fit; TypeError if `shape` is not a sequence.
     """
     impl, words, _ = open_key("choice", key)
@@ -350,24 +381,38 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
             raise TypeError(f"choice requires ndarray or scalar arguments, got {type(value)} for argument '{name}'.")
     scalar = np.ndim(a) == 0
     if scalar and isinstance(a, Tracer):
-        a = int(a)                                        # raises: the population must be known while tracing
+        a = int(a)  # raises: the population must be known while tracing
     axis = 0 if scalar else _axis("choice", axis, np.ndim(a))
     population = int(a) if scalar else np.shape(a)[axis]
     draws = math.prod(shape)
     if population <= 0 and draws > 0:
         raise ValueError("a must be greater than 0 unless no samples are taken")
     if not replace and draws > population:
-        raise ValueError(f"Cannot take a larger sample (size {draws}) than population (size {population}) when "
-                         "'replace=False'")
+        raise ValueError(
+            f"Cannot take a larger sample (size {draws}) than population (size {population}) when 'replace=False'"
+        )
     if p is not None and np.shape(p) != (population,):
-        raise ValueError("p must be None or a 1D vector with the same size as a.shape[axis]. "
-                         f"p has shape {np.shape(p)} and a.shape[axis] is {population}.")
-    return _choice(words, None if scalar else a, p, impl=impl, n=population, shape=shape, replace=bool(replace), axis=axis,
-                   mode=gumbel_mode("choice", mode))
+        raise ValueError(
+            "p must be None or a 1D vector with the same size as a.shape[axis]. "
+            f"p has shape {np.shape(p)} and a.shape[axis] is {population}."
+        )
+    return _choice(
+        words,
+        None if scalar else a,
+        p,
+        impl=impl,
+        n=population,
+        shape=shape,
+        replace=bool(replace),
+        axis=axis,
+        mode=gumbel_mode("choice", mode),
+    )
 
 
 @jitted("impl", "n", "shape", "replace", "axis", "mode")
-def _choice(words: Any, a: Any, p: Any, *, impl: PRNGImpl, n: int, shape: Shape, replace: bool, axis: int, mode: str) -> Any:
+def _choice(
+    words: Any, a: Any, p: Any, *, impl: PRNGImpl, n: int, shape: Shape, replace: bool, axis: int, mode: str
+) -> Any:
     whole, draws = dtypes.canonicalize_dtype(np.int64), math.prod(shape)
     if p is None and not replace:
         taken = permutation_of(impl, words, lax.iota(whole, n) if a is None else jnp.asarray(a), axis)
@@ -394,4 +439,4 @@ def _choice(words: Any, a: Any, p: Any, *, impl: PRNGImpl, n: int, shape: Shape,
 
 def _in_place(taken: Any, shape: Shape, axis: int) -> Any:
     """The draws along `axis` in the given shape."""
-    return lax.reshape(taken, (*taken.shape[:axis], *shape, *taken.shape[axis + 1:]))
+    return lax.reshape(taken, (*taken.shape[:axis], *shape, *taken.shape[axis + 1 :]))

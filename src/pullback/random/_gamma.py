@@ -1,12 +1,15 @@
 """The gamma distribution and those made from it.
 
-Gamma variables come from Marsaglia and Tsang, "A simple method for generating gamma variables", 2000: with d = a - 1/3 and
+Gamma variables come from Marsaglia and Tsang, "A simple method for generating gamma variables", 2000: with d = a -
+1/3 and
 c = 1 / (3 sqrt d), draw a normal x until v = 1 + c x > 0, and a uniform u; accept d v^3 unless u >= 1 - 0.0331 x^4 and
-log u >= x^2/2 + d (1 - v^3 + log v^3). For a < 1 a variable of a + 1 is multiplied by w^(1/a), w uniform. Each element has a
+log u >= x^2/2 + d (1 - v^3 + log v^3). For a < 1 a variable of a + 1 is multiplied by w^(1/a), w uniform. Each
+element has a
 key of its own, so a result does not depend on the others.
 
 The derivative by a is the implicit one, -(dF/da) / (dF/dx) of the distribution function F (`lax.random_gamma_grad`).
 """
+
 from __future__ import annotations
 
 import math
@@ -45,6 +48,7 @@ def _keep(mask: Any, new: Any, old: Any) -> Any:
 
 def _positive_v(impl: PRNGImpl, words: Any, c: Any, wanted: Any) -> tuple[Any, Any]:
     """(x, v): for each element that is wanted, the first normal x whose v = 1 + c x is positive."""
+
     def missing(v: Any) -> Any:
         return jnp.logical_and(wanted, lax.le(v, lax.full_like(v, 0)))
 
@@ -53,8 +57,11 @@ def _positive_v(impl: PRNGImpl, words: Any, c: Any, wanted: Any) -> tuple[Any, A
         again = missing(v)
         following, drawn = _split_each(impl, words, 2)
         z = normal_of(impl, drawn, (), c.dtype)
-        return (_keep(again, following, words), lax.select(again, z, x),
-                lax.select(again, lax.add(lax.full_like(c, 1), lax.mul(z, c)), v))
+        return (
+            _keep(again, following, words),
+            lax.select(again, z, x),
+            lax.select(again, lax.add(lax.full_like(c, 1), lax.mul(z, c)), v),
+        )
 
     start = (words, lax.full_like(c, 0), lax.full_like(c, -1))
     _, x, v = lax.while_loop(lambda state: jnp.any(missing(state[2])), another, start)
@@ -107,8 +114,10 @@ def _standard_gamma_jvp(impl: PRNGImpl, log_space: bool, primals: Any, tangents:
     (_, a), (_, a_dot) = primals, tangents
     if not log_space:
         return out, lax.mul(lax.random_gamma_grad(a, out), a_dot)
-    sample = lax.exp(out)                                  # d log x / da = (dx / da) / x
-    sample = lax.select(lax.eq(sample, lax.full_like(sample, 0)), lax.full_like(sample, smallest_normal(a.dtype)), sample)
+    sample = lax.exp(out)  # d log x / da = (dx / da) / x
+    sample = lax.select(
+        lax.eq(sample, lax.full_like(sample, 0)), lax.full_like(sample, smallest_normal(a.dtype)), sample
+    )
     return out, lax.mul(lax.div(lax.random_gamma_grad(a, sample), sample), a_dot)
 
 
@@ -121,7 +130,9 @@ def gamma(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, a: Any) -> 
     return gamma_of(impl, words, shape, a)
 
 
-@with_parameters("a", doc="The logarithm of a gamma variable, accurate where the variable itself would underflow (small a).")
+@with_parameters(
+    "a", doc="The logarithm of a gamma variable, accurate where the variable itself would underflow (small a)."
+)
 def loggamma(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, a: Any) -> Any:
     return gamma_of(impl, words, shape, a, log_space=True)
 

@@ -1,4 +1,5 @@
 """How samplers are compiled: `@jitted("shape", ...)` is `jit` with those arguments static."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,8 +1,10 @@
 """Random keys: the generators, typed key arrays and raw uint32 keys, and what is done with keys alone.
 
-A *raw* key is u32[2] (threefry) or u32[4] (rbg); a *typed* key array has the element type `key<fry>`, in memory the same
+A *raw* key is u32[2] (threefry) or u32[4] (rbg); a *typed* key array has the element type `key<fry>`, in memory the
+same
 words. Functions take both; their first step is `open_key`, which gives the generator and the words.
 """
+
 from __future__ import annotations
 
 import operator
@@ -12,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import NoRule, Primitive, ShapedArray, Tracer, ZERO, add_array_type, typeof
+from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, typeof
 from pullback.core.lowering import Pointwise
 from pullback.random import _rbg
 from pullback.random._threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
 from pullback.util import config, dtypes
 
-# ---------------------------------------------------------------------------------------------------------------- generators
+# --------------------------------------------------------------------------------------------------------- generators
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +45,42 @@ def _threefry_split(key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _threefry_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
-    return threefry_bits_p.bind(key, shape=shape, width=width,
-                                partitionable=config.value_of("jax_threefry_partitionable"))
+    return threefry_bits_p.bind(
+        key, shape=shape, width=width, partitionable=config.value_of("jax_threefry_partitionable")
+    )
 
 
 def _fold_in(key: Any, data: Any) -> Any:
     return threefry_fold_in_p.bind(key, data)
 
 
-threefry = PRNGImpl("threefry2x32", "fry", (2,), seed=lambda words: words, split=_threefry_split, fold_in=_fold_in,
-                    random_bits=_threefry_bits)
-rbg = PRNGImpl("rbg", "rbg", (4,), seed=_rbg.seed,
-               split=lambda key, shape: _rbg.on_halves(key, lambda half: _threefry_split(half, shape)),
-               fold_in=lambda key, data: _rbg.on_halves(key, lambda half: _fold_in(half, data)),
-               random_bits=_rbg.random_bits)
-unsafe_rbg = PRNGImpl("unsafe_rbg", "urbg", (4,), seed=_rbg.seed, split=_rbg.unsafe_split, fold_in=_rbg.unsafe_fold_in,
-                      random_bits=_rbg.random_bits)
+threefry = PRNGImpl(
+    "threefry2x32",
+    "fry",
+    (2,),
+    seed=lambda words: words,
+    split=_threefry_split,
+    fold_in=_fold_in,
+    random_bits=_threefry_bits,
+)
+rbg = PRNGImpl(
+    "rbg",
+    "rbg",
+    (4,),
+    seed=_rbg.seed,
+    split=lambda key, shape: _rbg.on_halves(key, lambda half: _threefry_split(half, shape)),
+    fold_in=lambda key, data: _rbg.on_halves(key, lambda half: _fold_in(half, data)),
+    random_bits=_rbg.random_bits,
+)
+unsafe_rbg = PRNGImpl(
+    "unsafe_rbg",
+    "urbg",
+    (4,),
+    seed=_rbg.seed,
+    split=_rbg.unsafe_split,
+    fold_in=_rbg.unsafe_fold_in,
+    random_bits=_rbg.random_bits,
+)
 
 implementations: dict[str, PRNGImpl] = {i.name: i for i in (threefry, rbg, unsafe_rbg)}
 
@@ -119,10 +141,12 @@ class PRNGSpec:
         return hash(self._impl.name)
 
 
-# ----------------------------------------------------------------------------------------------------------------- key arrays
+# --------------------------------------------------------------------------------------------------------- key arrays
+
 
 class PRNGKeyArray:
-    """An array of random keys, of element type `key<...>`: shape, indexing and movement as of any array, no arithmetic."""
+    """An array of random keys, of element type `key<...>`: shape, indexing and movement as of any array, no
+    arithmetic."""
 
     __slots__ = ("__weakref__", "_base_array", "_impl", "aval")
     __array_priority__ = 1000
@@ -167,8 +191,10 @@ class PRNGKeyArray:
 
     # What keys cannot do.
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) to "
-                        "get its words.")
+        raise TypeError(
+            "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) to "
+            "get its words."
+        )
 
     def __bool__(self) -> bool:
         raise TypeError("key array cannot be converted to boolean.")
@@ -204,10 +230,12 @@ add_array_type(PRNGKeyArray)
 
 def _unpickle(name: str, words: np.ndarray) -> PRNGKeyArray:
     from pullback.numpy import asarray
+
     return PRNGKeyArray(resolve_impl(name), asarray(words))
 
 
-# --------------------------------------------------------------------------------------- between typed keys and their words
+# --------------------------------------------------------------------------------- between typed keys and their words
+
 
 def _unwrap_reference(key: Any) -> Any:
     return key._base_array if isinstance(key, PRNGKeyArray) else key
@@ -216,16 +244,24 @@ def _unwrap_reference(key: Any) -> Any:
 def _same_dim(primitive_of: Callable[[], Primitive]) -> Callable[..., Any]:
     def batch(args: Any, dims: Any, **params: Any) -> Any:
         return primitive_of().bind(*args, **params), dims[0]
+
     return batch
 
 
 _NO_COTANGENT = NoRule("keys have no cotangents")
 
 random_unwrap_p = Primitive(
-    "random_unwrap", reference=_unwrap_reference, evaluate=_unwrap_reference, jvp=ZERO, transpose=_NO_COTANGENT,
+    "random_unwrap",
+    reference=_unwrap_reference,
+    evaluate=_unwrap_reference,
+    jvp=ZERO,
+    transpose=_NO_COTANGENT,
     abstract_eval=lambda key: ShapedArray(key.shape + key.dtype.base_shape, key.dtype.base),
-    batch=_same_dim(lambda: random_unwrap_p), lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
-    traits={"extended"}, doc="The words of keys: key<...>[*K] -> u32[*K, n].")
+    batch=_same_dim(lambda: random_unwrap_p),
+    lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
+    traits={"extended"},
+    doc="The words of keys: key<...>[*K] -> u32[*K, n].",
+)
 
 
 def _wrap_aval(words: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
@@ -233,10 +269,17 @@ def _wrap_aval(words: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
 
 
 random_wrap_p = Primitive(
-    "random_wrap", abstract_eval=_wrap_aval, reference=lambda words, *, impl: PRNGKeyArray(impl, words),
-    evaluate=lambda words, *, impl: PRNGKeyArray(impl, words), jvp=ZERO, transpose=_NO_COTANGENT,
-    batch=_same_dim(lambda: random_wrap_p), lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
-    traits={"extended"}, doc="Words as keys: u32[*K, n] -> key<...>[*K].")
+    "random_wrap",
+    abstract_eval=_wrap_aval,
+    reference=lambda words, *, impl: PRNGKeyArray(impl, words),
+    evaluate=lambda words, *, impl: PRNGKeyArray(impl, words),
+    jvp=ZERO,
+    transpose=_NO_COTANGENT,
+    batch=_same_dim(lambda: random_wrap_p),
+    lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
+    traits={"extended"},
+    doc="Words as keys: u32[*K, n] -> key<...>[*K].",
+)
 
 
 def unwrap(key: Any) -> Any:
@@ -263,8 +306,10 @@ def _check_words(words: Any, impl: PRNGImpl) -> None:
     if words.ndim < 1:
         raise TypeError(f"{_INVALID} expected key_data.ndim >= 1; got ndim={words.ndim}")
     if tuple(words.shape[-1:]) != impl.key_shape:
-        raise TypeError(f"{_INVALID} expected key_data.shape to end with {impl.key_shape}; got shape={tuple(words.shape)} for "
-                        f"impl={impl}")
+        raise TypeError(
+            f"{_INVALID} expected key_data.shape to end with {impl.key_shape}; got shape={tuple(words.shape)} for "
+            f"impl={impl}"
+        )
     if words.dtype != np.uint32:
         raise TypeError(f"{_INVALID} expected key_data.dtype = uint32; got dtype={words.dtype}")
 
@@ -283,16 +328,20 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
         _check_words(key, impl)
         policy = config.value_of("jax_legacy_prng_key")
         if policy != "allow":
-            text = (f"{name}: got a raw uint32 key; make typed keys with jax.random.key(seed), or set "
-                    "jax_legacy_prng_key to 'allow'")
+            text = (
+                f"{name}: got a raw uint32 key; make typed keys with jax.random.key(seed), or set "
+                "jax_legacy_prng_key to 'allow'"
+            )
             if policy == "error":
                 raise ValueError(text)
             import warnings
+
             warnings.warn(text, UserWarning, stacklevel=3)
     if single and words.ndim != 1:
         shape = tuple(key.shape)
-        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). "
-                         "Use jax.vmap for batching.")
+        raise ValueError(
+            f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use jax.vmap for batching."
+        )
     return impl, words, typed
 
 
@@ -300,12 +349,14 @@ def _close(impl: PRNGImpl, words: Any, typed: bool) -> Any:
     return wrap(impl, words) if typed else words
 
 
-# --------------------------------------------------------------------------------------------------------- the public functions
+# ----------------------------------------------------------------------------------------------- the public functions
+
 
 def _seed_words(name: str, seed: Any) -> Any:
     """u32[2]: the upper and lower 32 bits of a scalar integer seed. 32-bit seeds have 0 above, also negative ones."""
     import pullback.numpy as jnp
     from pullback import lax
+
     if is_typed(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     offset = config.value_of("jax_random_seed_offset")
@@ -323,8 +374,10 @@ def _seed_words(name: str, seed: Any) -> Any:
         return jnp.asarray(np.array([high, value & 0xFFFFFFFF], np.uint32))
     seed = jnp.asarray(seed)
     if seed.ndim:
-        raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {tuple(seed.shape)} != (). "
-                        "Use jax.vmap for batching")
+        raise TypeError(
+            f"{name} accepts a scalar seed, but was given an array of shape {tuple(seed.shape)} != (). "
+            "Use jax.vmap for batching"
+        )
     if seed.dtype != bool and not dtypes.issubdtype(seed.dtype, np.integer):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
     if offset:
@@ -353,7 +406,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return wrap(found, found.seed(_seed_words("key", seed)))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802  the name is JAX's
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     """A raw key, u32[n], from an integer seed; a typed one if `jax_enable_custom_prng` is set. As `key` otherwise."""
     found = resolve_impl(impl)
     words = found.seed(_seed_words("PRNGKey", seed))
@@ -377,6 +430,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     _check_words(key_bits_array, found)
     if isinstance(key_bits_array, np.ndarray):
         import pullback.numpy as jnp
+
         key_bits_array = jnp.asarray(key_bits_array)
     return wrap(found, key_bits_array)
 
@@ -412,10 +466,13 @@ def fold_in(key: Any, data: Any) -> Any:
     Raises TypeError if `data` is not a scalar, OverflowError for a Python int outside uint32.
     """
     import pullback.numpy as jnp
+
     impl, words, typed = open_key("fold_in", key)
     if np.ndim(data):
-        raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {tuple(np.shape(data))} != (). "
-                        "Use jax.vmap for batching.")
+        raise TypeError(
+            f"fold_in accepts a scalar, but was given an array of shape {tuple(np.shape(data))} != (). "
+            "Use jax.vmap for batching."
+        )
     if isinstance(data, int | float | np.generic) and not isinstance(data, Tracer):
         with np.errstate(all="ignore"):
             data = np.asarray(data, np.uint32) if isinstance(data, int) else np.asarray(data).astype(np.uint32)

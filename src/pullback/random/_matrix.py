@@ -1,4 +1,5 @@
 """Multivariate normal vectors and random orthogonal matrices."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,16 +16,28 @@ from pullback.random._uniform import normal_of
 from pullback.util import dtypes
 
 
-def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky", *,
-                        out_sharding: Any = None) -> Any:
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Normal vectors of mean[..., n] and covariance cov[..., n, n]: f[*shape, n].
 
-    `method`: the factorization of cov, 'cholesky', 'eigh' or 'svd'. Raises ValueError for another one, and if shapes do not fit.
+    `method`: the factorization of cov, 'cholesky', 'eigh' or 'svd'. Raises ValueError for another one, and if shapes
+    do not fit.
     """
     impl, words, _ = open_key("multivariate_normal", key)
     mean_shape, cov_shape = np.shape(mean), np.shape(cov)
-    dtype = (float_dtype("multivariate_normal", dtype) if dtype is not None else
-             dtypes.to_floating_dtype(dtypes.result_type(mean, cov)))
+    dtype = (
+        float_dtype("multivariate_normal", dtype)
+        if dtype is not None
+        else dtypes.to_floating_dtype(dtypes.result_type(mean, cov))
+    )
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}" + f", got {method!r}")
     if len(mean_shape) < 1:
@@ -33,15 +46,19 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     if len(cov_shape) < 2:
         raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {len(cov_shape)}")
     if cov_shape[-2:] != (n, n):
-        raise ValueError(f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov_shape}.")
-    shape = batch_shape("multivariate_normal", shape,
-                        **{"mean.shape[:-1]": mean_shape[:-1], "cov.shape[:-2]": cov_shape[:-2]})
+        raise ValueError(
+            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov_shape}."
+        )
+    shape = batch_shape(
+        "multivariate_normal", shape, **{"mean.shape[:-1]": mean_shape[:-1], "cov.shape[:-2]": cov_shape[:-2]}
+    )
     return _multivariate_normal(words, mean, cov, impl=impl, shape=shape, dtype=dtype, method=method)
 
 
 @jitted("impl", "shape", "dtype", "method")
-def _multivariate_normal(words: Any, mean: Any, cov: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype,
-                         method: str) -> Any:
+def _multivariate_normal(
+    words: Any, mean: Any, cov: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, method: str
+) -> Any:
     """mean + F z, where F F^T = cov"""
     mean, cov = (lax.convert_element_type(jnp.asarray(x), dtype) for x in (mean, cov))
     if method == "svd":
@@ -56,11 +73,13 @@ def _multivariate_normal(words: Any, mean: Any, cov: Any, *, impl: PRNGImpl, sha
     return mean + jnp.einsum("...ij,...j->...i", factor, z)
 
 
-def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *,
-               out_sharding: Any = None) -> Any:
+def orthogonal(
+    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
+) -> Any:
     """Orthogonal (complex: unitary) matrices, uniform by Haar measure: [*shape, n, n].
 
-    With m, [*shape, n, m] with orthonormal rows (n <= m) or columns. Raises ValueError for negative sizes or another dtype.
+    With m, [*shape, n, m] with orthonormal rows (n <= m) or columns. Raises ValueError for negative sizes or another
+    dtype.
     """
     impl, words, _ = open_key("orthogonal", key)
     dtype, shape = inexact_dtype("orthogonal", dtype), shape_of("orthogonal", shape)

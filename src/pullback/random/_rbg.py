@@ -2,9 +2,12 @@
 
 Source of the cipher: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A key is
 (k0, k1, c0, c1). Block i enciphers the 128-bit counter ((k1, k0), (c1, c0) + i), the sum carrying over, under the key
-(k0, k1), and gives the words 4i to 4i + 3. 8- and 16-bit results are the low bits of one word each; a 64-bit one takes two
-words, the first below. `rbg` splits and folds as threefry does on each half of the key; `unsafe_rbg` takes rows of bits.
+(k0, k1), and gives the words 4i to 4i + 3. 8- and 16-bit results are the low bits of one word each; a 64-bit one
+takes two
+words, the first below. `rbg` splits and folds as threefry does on each half of the key; `unsafe_rbg` takes rows of
+bits.
 """
+
 from __future__ import annotations
 
 import math
@@ -13,14 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import NoRule, Primitive, ShapedArray, ZERO, hooks
+from pullback.core import ZERO, NoRule, Primitive, ShapedArray, hooks
 from pullback.core.lowering import Pointwise
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
-# ------------------------------------------------------------------------------------------------------------- the NumPy meaning
+# -------------------------------------------------------------------------------------------------- the NumPy meaning
+
 
 def _mulhilo(x: np.ndarray, factor: int) -> tuple[np.ndarray, np.ndarray]:
     product = x.astype(np.uint64) * np.uint64(factor)
@@ -45,14 +49,18 @@ def _words(key: np.ndarray, n: int) -> np.ndarray:
     with np.errstate(over="ignore"):
         total = lower + blocks
         upper = upper + (total < lower).astype(np.uint64)
-    counter = [total.astype(np.uint32), (total >> np.uint64(32)).astype(np.uint32),
-               upper.astype(np.uint32), (upper >> np.uint64(32)).astype(np.uint32)]
+    counter = [
+        total.astype(np.uint32),
+        (total >> np.uint64(32)).astype(np.uint32),
+        upper.astype(np.uint32),
+        (upper >> np.uint64(32)).astype(np.uint32),
+    ]
     out = np.stack(_philox([key[..., 0:1], key[..., 1:2]], counter), axis=-1)
     return out.reshape(*out.shape[:-2], -1)[..., :n]
 
 
 def _pair(key: np.ndarray, at: int) -> np.ndarray:
-    return key[..., at:at + 1].astype(np.uint64) | (key[..., at + 1:at + 2].astype(np.uint64) << np.uint64(32))
+    return key[..., at : at + 1].astype(np.uint64) | (key[..., at + 1 : at + 2].astype(np.uint64) << np.uint64(32))
 
 
 def _reference(key: np.ndarray, *, shape: tuple[int, ...], width: int) -> np.ndarray:
@@ -65,7 +73,8 @@ def _reference(key: np.ndarray, *, shape: tuple[int, ...], width: int) -> np.nda
     return bits.reshape(key.shape[:-1] + shape)
 
 
-# ------------------------------------------------------------------------------------------------------------ the same as loop IR
+# ------------------------------------------------------------------------------------------------ the same as loop IR
+
 
 def _at(ctx: Any, index: tuple[Any, ...]) -> Any:
     b, shape, width = ctx.b, ctx.params["shape"], ctx.params["width"]
@@ -114,12 +123,19 @@ def _batch(args: Any, dims: Any, **params: Any) -> tuple[Any, int]:
 
 
 philox_bits_p = Primitive(
-    "philox_bits", abstract_eval=_aval, reference=_reference, jvp=ZERO, batch=_batch, lower=Pointwise(_at, cost=90),
+    "philox_bits",
+    abstract_eval=_aval,
+    reference=_reference,
+    jvp=ZERO,
+    batch=_batch,
+    lower=Pointwise(_at, cost=90),
     transpose=NoRule("random words are integers, which have no cotangents"),
-    doc="Random words: u32[*K, 4] -> u8/u16/u32/u64[*K, *shape], each key's by itself.")
+    doc="Random words: u32[*K, 4] -> u8/u16/u32/u64[*K, *shape], each key's by itself.",
+)
 
 
-# ----------------------------------------------------------------------------------------------------- what the generators do
+# --------------------------------------------------------------------------------------------- what the generators do
+
 
 def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
     """Unsigned words of `width` bits, of the given shape."""
@@ -128,6 +144,7 @@ def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
 
 def _lax() -> Any:
     from pullback import lax
+
     return lax
 
 

@@ -1,17 +1,20 @@
 """Threefry-2x32 with 20 rounds: counters and a key in, random words out; and the layouts in which keys and bits use it.
 
-Source of the cipher: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. The layouts below
+Source of the cipher: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. The layouts
+below
 are those that give JAX's numbers. With c = (hi, lo) a counter and E(c) = (y0, y1) the two words it is enciphered to:
 
     partitionable      element i of a result uses the counter i, hi and lo being its upper and lower 32 bits:
                        8, 16 and 32 bits: the low bits of y0 ^ y1; 64 bits: y0 above y1; key i of a split: (y0, y1)
-    sequential         the words w_0 ... w_{n-1} of a result come from m = ceil(n/2) blocks: (w_i, w_{i+m}) = E((i, i+m)), where
+    sequential         the words w_0 ... w_{n-1} of a result come from m = ceil(n/2) blocks: (w_i, w_{i+m}) = E((i,
+    i+m)), where
                        the counter m + m - 1 of an odd n is 0; 8 and 16 bits: pieces of words, low ones first;
                        64 bits: word i above word i + n; key i of a split: words 2i and 2i + 1
     fold_in            the key E((0, data)), in both
 
 Data of keys is u32[..., 2]; leading dimensions are independent keys, so batching only adds one.
 """
+
 from __future__ import annotations
 
 import math
@@ -24,14 +27,15 @@ from pullback.core.lowering import Pointwise
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
-_COST = 90                                  # integer operations of one block, less what compiles to one instruction
+_COST = 90  # integer operations of one block, less what compiles to one instruction
 
 
 def _key_schedule(k0: Any, k1: Any, parity: Any) -> tuple[Any, Any, Any]:
     return k0, k1, k0 ^ k1 ^ parity
 
 
-# ------------------------------------------------------------------------------------------------------------- the NumPy meaning
+# -------------------------------------------------------------------------------------------------- the NumPy meaning
+
 
 def encipher(k0: np.ndarray, k1: np.ndarray, x0: np.ndarray, x1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The words (y0, y1) of counters (x0, x1) under keys (k0, k1): uint32 arrays, broadcast together."""
@@ -65,7 +69,7 @@ def _sequential_words(k0: np.ndarray, k1: np.ndarray, n: int) -> np.ndarray:
 def _bits_reference(key: np.ndarray, *, shape: tuple[int, ...], width: int, partitionable: bool) -> np.ndarray:
     n = math.prod(shape)
     out_shape, dtype = key.shape[:-1] + shape, np.dtype(f"uint{width}")
-    if out_shape == () and n == 1 and partitionable and width == 32:          # a scalar: Python's integers are quicker
+    if out_shape == () and n == 1 and partitionable and width == 32:  # a scalar: Python's integers are quicker
         return np.asarray(_scalar_block(int(key[0]), int(key[1]), 0, 0, xor=True), np.uint32)
     k0, k1 = key[..., :1], key[..., 1:]
     if partitionable:
@@ -111,7 +115,8 @@ def _scalar_block(k0: int, k1: int, x0: int, x1: int, xor: bool = False) -> Any:
     return x0 ^ x1 if xor else (x0, x1)
 
 
-# ------------------------------------------------------------------------------------------------------------ the same as loop IR
+# ------------------------------------------------------------------------------------------------ the same as loop IR
+
 
 def block(b: Any, k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
     """The words of one block as u32 expressions."""
@@ -194,7 +199,8 @@ def _fold_in_at(ctx: Any, index: tuple[Any, ...]) -> Any:
     return b.select(b.eq(index[-1], b.index(0)), y0, y1)
 
 
-# ------------------------------------------------------------------------------------------------------------------- the records
+# -------------------------------------------------------------------------------------------------------- the records
+
 
 def _check_key(name: str, key: ShapedArray) -> None:
     if key.dtype != np.uint32 or not key.shape or key.shape[-1] != 2:
@@ -216,8 +222,10 @@ def _split_aval(key: ShapedArray, *, shape: tuple[int, ...], partitionable: bool
 def _fold_in_aval(key: ShapedArray, data: ShapedArray) -> ShapedArray:
     _check_key("threefry_fold_in", key)
     if data.dtype != np.uint32 or data.shape != key.shape[:-1]:
-        raise TypeError(f"threefry_fold_in: data must be u32 of the keys' shape, got {data.str_short()} with key data "
-                        f"{key.str_short()}")
+        raise TypeError(
+            f"threefry_fold_in: data must be u32 of the keys' shape, got {data.str_short()} with key data "
+            f"{key.str_short()}"
+        )
     return key
 
 
@@ -225,29 +233,50 @@ def _batch_leading(primitive_of: Any) -> Any:
     def batch(args: Any, dims: Any, **params: Any) -> tuple[Any, int]:
         (key,), (dim,) = args, dims
         return primitive_of().bind(hooks.moveaxis(key, dim, 0), **params), 0
+
     return batch
 
 
 def _fold_in_batch(args: Any, dims: Any) -> tuple[Any, int]:
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not not_mapped)
-    moved = [hooks.broadcast(x, size, 0) if d is not_mapped else hooks.moveaxis(x, d, 0)
-             for x, d in zip(args, dims, strict=True)]
+    moved = [
+        hooks.broadcast(x, size, 0) if d is not_mapped else hooks.moveaxis(x, d, 0)
+        for x, d in zip(args, dims, strict=True)
+    ]
     return threefry_fold_in_p.bind(*moved), 0
 
 
 _NOT_LINEAR = NoRule("random words are integers, which have no cotangents")
 
 threefry_bits_p = Primitive(
-    "threefry_bits", abstract_eval=_bits_aval, reference=_bits_reference, jvp=ZERO, transpose=_NOT_LINEAR,
-    batch=_batch_leading(lambda: threefry_bits_p), lower=Pointwise(_bits_at, cost=_COST),
-    doc="Random words: u32[*K, 2] -> u8/u16/u32/u64[*K, *shape], each key's by itself.")
+    "threefry_bits",
+    abstract_eval=_bits_aval,
+    reference=_bits_reference,
+    jvp=ZERO,
+    transpose=_NOT_LINEAR,
+    batch=_batch_leading(lambda: threefry_bits_p),
+    lower=Pointwise(_bits_at, cost=_COST),
+    doc="Random words: u32[*K, 2] -> u8/u16/u32/u64[*K, *shape], each key's by itself.",
+)
 
 threefry_split_p = Primitive(
-    "threefry_split", abstract_eval=_split_aval, reference=_split_reference, jvp=ZERO, transpose=_NOT_LINEAR,
-    batch=_batch_leading(lambda: threefry_split_p), lower=Pointwise(_split_at, cost=_COST),
-    doc="New keys from each key: u32[*K, 2] -> u32[*K, *shape, 2].")
+    "threefry_split",
+    abstract_eval=_split_aval,
+    reference=_split_reference,
+    jvp=ZERO,
+    transpose=_NOT_LINEAR,
+    batch=_batch_leading(lambda: threefry_split_p),
+    lower=Pointwise(_split_at, cost=_COST),
+    doc="New keys from each key: u32[*K, 2] -> u32[*K, *shape, 2].",
+)
 
 threefry_fold_in_p = Primitive(
-    "threefry_fold_in", abstract_eval=_fold_in_aval, reference=_fold_in_reference, jvp=ZERO, transpose=_NOT_LINEAR,
-    batch=_fold_in_batch, lower=Pointwise(_fold_in_at, cost=_COST),
-    doc="A new key from each key and a word: u32[*K, 2], u32[*K] -> u32[*K, 2].")
+    "threefry_fold_in",
+    abstract_eval=_fold_in_aval,
+    reference=_fold_in_reference,
+    jvp=ZERO,
+    transpose=_NOT_LINEAR,
+    batch=_fold_in_batch,
+    lower=Pointwise(_fold_in_at, cost=_COST),
+    doc="A new key from each key and a word: u32[*K, 2], u32[*K] -> u32[*K, 2].",
+)

@@ -1,4 +1,5 @@
 """Bits, and what comes from them in one step: uniform, normal, integers, coin flips."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,15 +20,22 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     Raises ValueError for another dtype, or a key array of several keys.
     """
     impl, words, _ = open_key("bits", key)
-    dtype = dtypes.check_user_dtype_supported(np.uint64 if dtype is None and dtypes.canonicalize_dtype(np.uint64).itemsize == 8
-                                              else np.uint32 if dtype is None else dtype, "bits")
+    dtype = dtypes.check_user_dtype_supported(
+        np.uint64
+        if dtype is None and dtypes.canonicalize_dtype(np.uint64).itemsize == 8
+        else np.uint32
+        if dtype is None
+        else dtype,
+        "bits",
+    )
     if not dtypes.issubdtype(dtype, np.unsignedinteger) or dtypes.itemsize_bits(dtype) < 8:
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
     return random_bits(impl, words, dtypes.itemsize_bits(dtype), shape_of("bits", shape))
 
 
-def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
-            out_sharding: Any = None) -> Any:
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
+) -> Any:
     """Uniform on [minval, maxval), which broadcast to `shape`.
 
     Raises ValueError if `dtype` is not a float dtype, or the limits do not broadcast.
@@ -45,7 +53,7 @@ def unit_interval(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.
     """
     info = dtypes.finfo(dtype)
     width, mantissa = info.bits, info.nmant
-    drawn = 8 if mantissa < 8 else width                  # few mantissa bits: do not draw more than are used
+    drawn = 8 if mantissa < 8 else width  # few mantissa bits: do not draw more than are used
     word = np.dtype(f"uint{width}")
     raw = random_bits(impl, words, drawn, shape)
     if drawn != width:
@@ -56,7 +64,9 @@ def unit_interval(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.
     return lax.sub(numbers, lax.full_like(numbers, 1))
 
 
-def uniform_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtype, low: Any = 0.0, high: Any = 1.0) -> Any:
+def uniform_of(
+    impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtype, low: Any = 0.0, high: Any = 1.0
+) -> Any:
     """Uniform on [low, high); limits are arrays or scalars that broadcast to `shape`."""
     unit = unit_interval(impl, words, shape, dtype)
     if isinstance(low, float) and isinstance(high, float) and (low, high) == (0.0, 1.0):
@@ -106,7 +116,8 @@ def two_keys(impl: PRNGImpl, words: Any) -> list[Any]:
     return keys_of(impl, words, 2)
 
 
-# ------------------------------------------------------------------------------------------------------------------- integers
+# ----------------------------------------------------------------------------------------------------------- integers
+
 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform integers in [minval, maxval), which broadcast to `shape`; limits outside the type are clipped to it.
@@ -125,7 +136,8 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
 def randint_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: np.dtype) -> Any:
     """(h 2**w + l) mod span from two words h, l of w bits, with all arithmetic modulo 2**w.
 
-    Types under 32 bits are drawn as 32-bit ones, which changes the numbers but not the bias; the limits are clipped first.
+    Types under 32 bits are drawn as 32-bit ones, which changes the numbers but not the bias; the limits are clipped
+    first.
     """
     info = dtypes.iinfo(dtype)
     low, high = jnp.asarray(minval), jnp.asarray(maxval)
@@ -135,7 +147,9 @@ def randint_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], minval: Any, 
         return lax.convert_element_type(randint_of(impl, words, shape, low, high, np.dtype(np.int32)), dtype)
     low, high = (x if dtypes.issubdtype(x.dtype, np.integer) else as_dtype(x, dtype) for x in (low, high))
     largest = min(int(info.max), int(dtypes.iinfo(high.dtype).max))
-    beyond = jnp.broadcast_to(lax.gt(high, lax.full_like(high, largest)), shape)   # maxval is more than the type can hold
+    beyond = jnp.broadcast_to(
+        lax.gt(high, lax.full_like(high, largest)), shape
+    )  # maxval is more than the type can hold
     low, high = _clipped(low, dtype), _clipped(high, dtype)
     low, high = jnp.broadcast_to(low, shape), jnp.broadcast_to(high, shape)
     upper, lower = (random_bits(impl, half, info.bits, shape) for half in two_keys(impl, words))
@@ -145,7 +159,7 @@ def randint_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], minval: Any, 
     span = lax.select(lax.le(high, low), one, span)
     span = lax.select(jnp.logical_and(beyond, lax.gt(high, low)), lax.add(span, one), span)
     half = lax.rem(lax.full(shape, 2 ** (info.bits // 2), word), span)
-    factor = lax.rem(lax.mul(half, half), span)           # 2**w mod span
+    factor = lax.rem(lax.mul(half, half), span)  # 2**w mod span
     offset = lax.rem(lax.add(lax.mul(lax.rem(upper, span), factor), lax.rem(lower, span)), span)
     return lax.add(low, lax.convert_element_type(offset, dtype))
 
@@ -164,7 +178,8 @@ def _randint(words: Any, minval: Any, maxval: Any, *, impl: PRNGImpl, shape: tup
     return randint_of(impl, words, shape, minval, maxval, dtype)
 
 
-# ---------------------------------------------------------------------------------------------------------------------- flips
+# -------------------------------------------------------------------------------------------------------------- flips
+
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
     """True with probability p. `mode='high'` draws twice as many bits, so that small p are exact.

@@ -1,11 +1,15 @@
-"""JAX's `jax_*` options; our own `PULLBACK_*` environment variables (`switches`) are in switches.py and re-exported here.
+"""JAX's `jax_*` options; our own `PULLBACK_*` environment variables (`switches`) are in switches.py and re-exported
+here.
 
-A *flag* has one global value and, per thread, a stack of overrides made by context managers. `config.update(name, value)`
+A *flag* has one global value and, per thread, a stack of overrides made by context managers. `config.update(name,
+value)`
 sets the global value; `with enable_x64(True):` overrides it for the current thread.
 
-`config.epoch()` is one hashable token for everything that changes what a trace means. It is computed when something changes
+`config.epoch()` is one hashable token for everything that changes what a trace means. It is computed when something
+changes
 and merely read afterwards, and equal settings give the *same* object, so a cache may compare it with `is`.
 """
+
 from __future__ import annotations
 
 import functools
@@ -17,7 +21,7 @@ from typing import Any
 
 from .switches import switches
 
-# ---------------------------------------------------------------------------------------------------------------- validation
+# --------------------------------------------------------------------------------------------------------- validation
 
 _TRUE = {"1", "true", "yes", "on", "y", "t"}
 _FALSE = {"0", "false", "no", "off", "n", "f", ""}
@@ -37,6 +41,7 @@ def _bool(name: str) -> Callable[[Any], Any]:
         if isinstance(value, str):
             raise ValueError(f"{name}: expected a bool, got {value!r} of type {type(value)}")
         return bool(value)
+
     return check
 
 
@@ -48,9 +53,12 @@ def _typed(name: str, type_: type, optional: bool) -> Callable[[Any], Any]:
             return float(value)
         if not isinstance(value, type_) or (type_ is int and isinstance(value, bool)):
             none = "None or " if optional else ""
-            raise ValueError(f"{name}: new {type_.__name__} config value must be {none}of type {type_.__name__}, "
-                             f"got {value} of type {type(value)}")
+            raise ValueError(
+                f"{name}: new {type_.__name__} config value must be {none}of type {type_.__name__}, "
+                f"got {value} of type {type(value)}"
+            )
         return value
+
     return check
 
 
@@ -61,8 +69,11 @@ def _enum(name: str, values: tuple[str, ...], optional: bool) -> Callable[[Any],
         text = getattr(value, "value", value)
         if not isinstance(text, str) or text not in values:
             none = "None or " if optional else ""
-            raise ValueError(f"{name}: new enum value must be {none}in {list(values)}, got {value} of type {type(value)}")
+            raise ValueError(
+                f"{name}: new enum value must be {none}in {list(values)}, got {value} of type {type(value)}"
+            )
         return text
+
     return check
 
 
@@ -73,12 +84,15 @@ def _anything(value: Any) -> Any:
 def _device(value: Any) -> Any:
     """A Device object, a platform name or None."""
     if isinstance(value, str) and value not in ("cpu", "gpu", "cuda", "rocm", "tpu"):
-        raise ValueError("jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) "
-                         f"or a platform name string like 'cpu' or 'gpu', got: {value!r}")
+        raise ValueError(
+            "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) "
+            f"or a platform name string like 'cpu' or 'gpu', got: {value!r}"
+        )
     return value
 
 
-# --------------------------------------------------------------------------------------------------------- state and epochs
+# --------------------------------------------------------------------------------------------------- state and epochs
+
 
 class _ThreadState(threading.local):
     """What one thread sees: its overrides, and the resolved values as of global version `version`."""
@@ -94,10 +108,10 @@ class _ThreadState(threading.local):
 _lock = threading.RLock()
 _flags: dict[str, Flag] = {}
 _global: dict[str, Any] = {}
-_traced: list[str] = []                    # names of the flags whose value changes what a trace means
-_version = 0                               # bumped at each global change, so that other threads resolve again
+_traced: list[str] = []  # names of the flags whose value changes what a trace means
+_version = 0  # bumped at each global change, so that other threads resolve again
 _thread = _ThreadState()
-_tokens: dict[tuple[Any, ...], tuple[Any, ...]] = {}       # interned epochs
+_tokens: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # interned epochs
 _listeners: list[Callable[[], None]] = []
 
 
@@ -140,7 +154,8 @@ def value_of(name: str) -> Any:
 
 
 def context_tokens() -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
-    """(process-wide, this thread's) parts of what a trace depends on; the second is None where the thread overrides nothing."""
+    """(process-wide, this thread's) parts of what a trace depends on; the second is None where the thread overrides
+    nothing."""
     overrides = {name: value for name, value in _thread.overrides.items() if name in _traced}
     return tuple(_global[name] for name in _traced), tuple(sorted(overrides.items(), key=str)) or None
 
@@ -185,6 +200,7 @@ class _Override:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             with _Override(self._flag, self._value):
                 return fun(*args, **kwargs)
+
         return wrapper
 
 
@@ -200,7 +216,7 @@ class Flag:
     doc: str
     check: Callable[[Any], Any] = _anything
     traced: bool = False
-    call_default: Any = _REQUIRED            # the value of `flag()`; booleans: True
+    call_default: Any = _REQUIRED  # the value of `flag()`; booleans: True
     hook: Callable[[Any], None] | None = field(default=None)
     parse: Callable[[str], Any] = str
 
@@ -222,8 +238,10 @@ class Flag:
         return _Override(self, new_value)
 
     def __bool__(self) -> bool:
-        raise TypeError(f"bool() of the option {self.name} is ambiguous; read its value with "
-                        f"jax.config.{self.name}, or set it with `with {self.name.removeprefix('jax_')}(value):`")
+        raise TypeError(
+            f"bool() of the option {self.name} is ambiguous; read its value with "
+            f"jax.config.{self.name}, or set it with `with {self.name.removeprefix('jax_')}(value):`"
+        )
 
     def __repr__(self) -> str:
         return f"<option {self.name}={self.value!r}>"
@@ -247,6 +265,7 @@ def _define(flag: Flag) -> Flag:
 def _bool_flag(name: str, default: bool, doc: str, traced: bool = False) -> Flag:
     def parse(text: str) -> bool:
         return _parse_bool(text, f"environment variable {name.upper()}")
+
     return _define(Flag(name, default, doc, _bool(name), traced, call_default=True, parse=parse))
 
 
@@ -258,111 +277,225 @@ def _typed_flag(name: str, type_: type, default: Any, doc: str, optional: bool =
     return _define(Flag(name, default, doc, _typed(name, type_, optional), parse=type_))
 
 
-# -------------------------------------------------------------------------------------------------------- the options of JAX
+# ------------------------------------------------------------------------------------------------- the options of JAX
 
-enable_x64 = _bool_flag("jax_enable_x64", False, "Keep 64-bit types; when off, they become the 32-bit ones.", traced=True)
+enable_x64 = _bool_flag(
+    "jax_enable_x64", False, "Keep 64-bit types; when off, they become the 32-bit ones.", traced=True
+)
 numpy_rank_promotion = _enum_flag(
-    "jax_numpy_rank_promotion", "allow", ("allow", "warn", "raise"),
-    "What to do when operands of different numbers of dimensions are broadcast together.", traced=True)
+    "jax_numpy_rank_promotion",
+    "allow",
+    ("allow", "warn", "raise"),
+    "What to do when operands of different numbers of dimensions are broadcast together.",
+    traced=True,
+)
 numpy_dtype_promotion = _enum_flag(
-    "jax_numpy_dtype_promotion", "standard", ("standard", "strict"),
-    "`standard`: the full promotion lattice; `strict`: only Python scalars adapt to an array's type.", traced=True)
-disable_jit = _bool_flag("jax_disable_jit", False, "Run jitted functions and control flow as plain Python, for debugging.",
-                         traced=True)
+    "jax_numpy_dtype_promotion",
+    "standard",
+    ("standard", "strict"),
+    "`standard`: the full promotion lattice; `strict`: only Python scalars adapt to an array's type.",
+    traced=True,
+)
+disable_jit = _bool_flag(
+    "jax_disable_jit", False, "Run jitted functions and control flow as plain Python, for debugging.", traced=True
+)
 debug_nans = _bool_flag("jax_debug_nans", False, "Raise FloatingPointError when an operation makes a NaN.", traced=True)
-debug_infs = _bool_flag("jax_debug_infs", False, "Raise FloatingPointError when an operation makes an infinity.", traced=True)
-check_tracer_leaks = _bool_flag("jax_check_tracer_leaks", False, "Find tracers that outlive their trace, and name them.",
-                                traced=True)
+debug_infs = _bool_flag(
+    "jax_debug_infs", False, "Raise FloatingPointError when an operation makes an infinity.", traced=True
+)
+check_tracer_leaks = _bool_flag(
+    "jax_check_tracer_leaks", False, "Find tracers that outlive their trace, and name them.", traced=True
+)
 checking_leaks = check_tracer_leaks
-enable_checks = _bool_flag("jax_enable_checks", False, "Check the types of every jaxpr after each transformation.", traced=True)
+enable_checks = _bool_flag(
+    "jax_enable_checks", False, "Check the types of every jaxpr after each transformation.", traced=True
+)
 log_compiles = _bool_flag("jax_log_compiles", False, "Log each trace and compilation, with its time.")
 explain_cache_misses = _bool_flag("jax_explain_cache_misses", False, "Log why a jitted function was traced again.")
 MATMUL_PRECISIONS = (
-    "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "ANY_F8_ANY_F8_F32",
-    "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32",
-    "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "TF32_TF32_F32",
-    "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64")
-default_matmul_precision = _enum_flag("jax_default_matmul_precision", None, MATMUL_PRECISIONS,
-                                      "Precision of dot and convolution when the call gives none.", traced=True)
+    "default",
+    "high",
+    "highest",
+    "bfloat16",
+    "tensorfloat32",
+    "float32",
+    "ANY_F8_ANY_F8_F32",
+    "ANY_F8_ANY_F8_F32_FAST_ACCUM",
+    "ANY_F8_ANY_F8_ANY",
+    "ANY_F8_ANY_F8_ANY_FAST_ACCUM",
+    "F16_F16_F16",
+    "F16_F16_F32",
+    "BF16_BF16_BF16",
+    "BF16_BF16_F32",
+    "BF16_BF16_F32_X3",
+    "BF16_BF16_F32_X6",
+    "BF16_BF16_F32_X9",
+    "TF32_TF32_F32",
+    "TF32_TF32_F32_X3",
+    "F32_F32_F32",
+    "F64_F64_F64",
+)
+default_matmul_precision = _enum_flag(
+    "jax_default_matmul_precision",
+    None,
+    MATMUL_PRECISIONS,
+    "Precision of dot and convolution when the call gives none.",
+    traced=True,
+)
 PRNG_IMPLS = ("threefry2x32", "rbg", "unsafe_rbg")
-default_prng_impl = _enum_flag("jax_default_prng_impl", "threefry2x32", PRNG_IMPLS,
-                               "Generator of keys made without an explicit `impl`.", traced=True)
-threefry_partitionable = _bool_flag("jax_threefry_partitionable", True,
-                                    "Number the counters of threefry per element (True) or in one sequence (False, the "
-                                    "older way); the two give different numbers.", traced=True)
+default_prng_impl = _enum_flag(
+    "jax_default_prng_impl",
+    "threefry2x32",
+    PRNG_IMPLS,
+    "Generator of keys made without an explicit `impl`.",
+    traced=True,
+)
+threefry_partitionable = _bool_flag(
+    "jax_threefry_partitionable",
+    True,
+    "Number the counters of threefry per element (True) or in one sequence (False, the "
+    "older way); the two give different numbers.",
+    traced=True,
+)
 enable_custom_prng = _bool_flag("jax_enable_custom_prng", False, "Have `PRNGKey` return typed key arrays.", traced=True)
-legacy_prng_key = _enum_flag("jax_legacy_prng_key", "allow", ("allow", "warn", "error"),
-                             "What to do when a raw uint32 key is used.", traced=True)
-high_dynamic_range_gumbel = _bool_flag("jax_high_dynamic_range_gumbel", False,
-                                       "Draw Gumbel variables with more bits in the upper tail.", traced=True)
-random_seed_offset = _define(Flag("jax_random_seed_offset", 0, "Added to each integer seed.",
-                                  _typed("jax_random_seed_offset", int, False), traced=True, parse=int))
-softmax_custom_jvp = _bool_flag("jax_softmax_custom_jvp", False, "Give `nn.softmax` its own derivative rule.", traced=True)
+legacy_prng_key = _enum_flag(
+    "jax_legacy_prng_key", "allow", ("allow", "warn", "error"), "What to do when a raw uint32 key is used.", traced=True
+)
+high_dynamic_range_gumbel = _bool_flag(
+    "jax_high_dynamic_range_gumbel", False, "Draw Gumbel variables with more bits in the upper tail.", traced=True
+)
+random_seed_offset = _define(
+    Flag(
+        "jax_random_seed_offset",
+        0,
+        "Added to each integer seed.",
+        _typed("jax_random_seed_offset", int, False),
+        traced=True,
+        parse=int,
+    )
+)
+softmax_custom_jvp = _bool_flag(
+    "jax_softmax_custom_jvp", False, "Give `nn.softmax` its own derivative rule.", traced=True
+)
 debug_key_reuse = _bool_flag("jax_debug_key_reuse", False, "Find keys that are used twice.", traced=True)
 allow_f16_reductions = _bool_flag("jax_allow_f16_reductions", True, "Allow sums of float16 in float16.", traced=True)
-use_direct_linearize = _bool_flag("jax_use_direct_linearize", True, "Kept for compatibility; linearization is direct here.")
-default_device = _define(Flag("jax_default_device", None, "Where new arrays live: a Device, a platform name or None.",
-                              _device, traced=True))
+use_direct_linearize = _bool_flag(
+    "jax_use_direct_linearize", True, "Kept for compatibility; linearization is direct here."
+)
+default_device = _define(
+    Flag("jax_default_device", None, "Where new arrays live: a Device, a platform name or None.", _device, traced=True)
+)
 no_tracing = _bool_flag("jax_no_tracing", False, "Refuse to trace anything new.", traced=True)
 no_execution = _bool_flag("jax_no_execution", False, "Refuse to run compiled programs.", traced=True)
 thread_guard = _bool_flag("jax_thread_guard", False, "Refuse to start programs from a second thread.")
-remove_size_one_mesh_axis_from_type = _bool_flag("jax_remove_size_one_mesh_axis_from_type", False,
-                                                 "Leave mesh axes of size one out of types.", traced=True)
-auto_pcast = _bool_flag("jax_auto_pcast", True, "Insert casts between varying and invariant values by itself.", traced=True)
+remove_size_one_mesh_axis_from_type = _bool_flag(
+    "jax_remove_size_one_mesh_axis_from_type", False, "Leave mesh axes of size one out of types.", traced=True
+)
+auto_pcast = _bool_flag(
+    "jax_auto_pcast", True, "Insert casts between varying and invariant values by itself.", traced=True
+)
 custom_vjp3 = _bool_flag("jax_custom_vjp3", False, "Kept for compatibility.")
-disable_bwd_checks = _bool_flag("jax_disable_bwd_checks", False, "Skip the type checks of custom_vjp's backward results.",
-                                traced=True)
-mutable_array_checks = _bool_flag("jax_mutable_array_checks", True, "Check that references are used safely.", traced=True)
+disable_bwd_checks = _bool_flag(
+    "jax_disable_bwd_checks", False, "Skip the type checks of custom_vjp's backward results.", traced=True
+)
+mutable_array_checks = _bool_flag(
+    "jax_mutable_array_checks", True, "Check that references are used safely.", traced=True
+)
 _GUARD = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 transfer_guard = _enum_flag("jax_transfer_guard", None, _GUARD, "What to do about implicit transfers in any direction.")
-transfer_guard_host_to_device = _enum_flag("jax_transfer_guard_host_to_device", None, _GUARD, "The same, host to device.")
-transfer_guard_device_to_device = _enum_flag("jax_transfer_guard_device_to_device", None, _GUARD,
-                                             "The same, device to device.")
-transfer_guard_device_to_host = _enum_flag("jax_transfer_guard_device_to_host", None, _GUARD, "The same, device to host.")
-array_garbage_collection_guard = _enum_flag("jax_array_garbage_collection_guard", None, ("allow", "log", "fatal"),
-                                            "What to do when an array is freed by the garbage collector.")
-traceback_filtering = _enum_flag("jax_traceback_filtering", "auto", ("off", "tracebackhide", "remove_frames", "auto",
-                                                                     "quiet_remove_frames"),
-                                 "How frames of the library are hidden from tracebacks.")
-logging_level = _enum_flag("jax_logging_level", "NOTSET", ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
-                           "Level of the loggers of the library.")
-enable_compilation_cache = _bool_flag("jax_enable_compilation_cache", True, "Keep compiled programs on disk, given a folder.")
-compilation_cache_dir = _typed_flag("jax_compilation_cache_dir", str, None, "Folder of compiled programs.", optional=True)
-compilation_cache_max_size = _typed_flag("jax_compilation_cache_max_size", int, -1, "Its size limit in bytes; -1: none.")
-persistent_cache_min_compile_time_secs = _typed_flag("jax_persistent_cache_min_compile_time_secs", float, 1.0,
-                                                     "Shorter compilations are not kept on disk.")
-persistent_cache_min_entry_size_bytes = _typed_flag("jax_persistent_cache_min_entry_size_bytes", int, 0,
-                                                    "Smaller programs are not kept on disk.")
-raise_persistent_cache_errors = _bool_flag("jax_raise_persistent_cache_errors", False, "Raise, not warn, on cache damage.")
+transfer_guard_host_to_device = _enum_flag(
+    "jax_transfer_guard_host_to_device", None, _GUARD, "The same, host to device."
+)
+transfer_guard_device_to_device = _enum_flag(
+    "jax_transfer_guard_device_to_device", None, _GUARD, "The same, device to device."
+)
+transfer_guard_device_to_host = _enum_flag(
+    "jax_transfer_guard_device_to_host", None, _GUARD, "The same, device to host."
+)
+array_garbage_collection_guard = _enum_flag(
+    "jax_array_garbage_collection_guard",
+    None,
+    ("allow", "log", "fatal"),
+    "What to do when an array is freed by the garbage collector.",
+)
+traceback_filtering = _enum_flag(
+    "jax_traceback_filtering",
+    "auto",
+    ("off", "tracebackhide", "remove_frames", "auto", "quiet_remove_frames"),
+    "How frames of the library are hidden from tracebacks.",
+)
+logging_level = _enum_flag(
+    "jax_logging_level",
+    "NOTSET",
+    ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    "Level of the loggers of the library.",
+)
+enable_compilation_cache = _bool_flag(
+    "jax_enable_compilation_cache", True, "Keep compiled programs on disk, given a folder."
+)
+compilation_cache_dir = _typed_flag(
+    "jax_compilation_cache_dir", str, None, "Folder of compiled programs.", optional=True
+)
+compilation_cache_max_size = _typed_flag(
+    "jax_compilation_cache_max_size", int, -1, "Its size limit in bytes; -1: none."
+)
+persistent_cache_min_compile_time_secs = _typed_flag(
+    "jax_persistent_cache_min_compile_time_secs", float, 1.0, "Shorter compilations are not kept on disk."
+)
+persistent_cache_min_entry_size_bytes = _typed_flag(
+    "jax_persistent_cache_min_entry_size_bytes", int, 0, "Smaller programs are not kept on disk."
+)
+raise_persistent_cache_errors = _bool_flag(
+    "jax_raise_persistent_cache_errors", False, "Raise, not warn, on cache damage."
+)
 platforms = _typed_flag("jax_platforms", str, None, "Comma-separated platforms in order of preference.", optional=True)
 platform_name = _typed_flag("jax_platform_name", str, "", "Older name for the preferred platform.")
-num_cpu_devices = _typed_flag("jax_num_cpu_devices", int, -1, "Number of simulated CPU devices; -1: from XLA_FLAGS or 1.")
+num_cpu_devices = _typed_flag(
+    "jax_num_cpu_devices", int, -1, "Number of simulated CPU devices; -1: from XLA_FLAGS or 1."
+)
 pprint_use_color = _bool_flag("jax_pprint_use_color", True, "Colour in printed jaxprs, on terminals.")
-include_full_tracebacks_in_locations = _bool_flag("jax_include_full_tracebacks_in_locations", True, "Kept for compatibility.")
+include_full_tracebacks_in_locations = _bool_flag(
+    "jax_include_full_tracebacks_in_locations", True, "Kept for compatibility."
+)
 traceback_in_locations_limit = _typed_flag("jax_traceback_in_locations_limit", int, 10, "Kept for compatibility.")
 use_shardy_partitioner = _bool_flag("jax_use_shardy_partitioner", True, "Kept for compatibility.")
 use_simplified_jaxpr_constants = _bool_flag("jax_use_simplified_jaxpr_constants", False, "Kept for compatibility.")
-captured_constants_warn_bytes = _typed_flag("jax_captured_constants_warn_bytes", int, 2_000_000_000,
-                                            "Warn when a trace captures constants larger than this; -1: never.")
-captured_constants_report_frames = _typed_flag("jax_captured_constants_report_frames", int, 0,
-                                               "Frames to show in that warning.")
-cpu_collectives_implementation = _typed_flag("jax_cpu_collectives_implementation", str, "gloo", "Kept for compatibility.",
-                                             optional=True)
+captured_constants_warn_bytes = _typed_flag(
+    "jax_captured_constants_warn_bytes",
+    int,
+    2_000_000_000,
+    "Warn when a trace captures constants larger than this; -1: never.",
+)
+captured_constants_report_frames = _typed_flag(
+    "jax_captured_constants_report_frames", int, 0, "Frames to show in that warning."
+)
+cpu_collectives_implementation = _typed_flag(
+    "jax_cpu_collectives_implementation", str, "gloo", "Kept for compatibility.", optional=True
+)
 exec_time_optimization_effort = _typed_flag("jax_exec_time_optimization_effort", float, 0.0, "Kept for compatibility.")
 memory_fitting_effort = _typed_flag("jax_memory_fitting_effort", float, 0.0, "Kept for compatibility.")
 optimization_level = _typed_flag("jax_optimization_level", str, "UNKNOWN", "Kept for compatibility.")
 debug_log_modules = _typed_flag("jax_debug_log_modules", str, "", "Comma-separated modules to log at level DEBUG.")
-check_static_indices = _bool_flag("jax_check_static_indices", False, "Raise IndexError for static indices out of bounds.",
-                                  traced=True)
+check_static_indices = _bool_flag(
+    "jax_check_static_indices", False, "Raise IndexError for static indices out of bounds.", traced=True
+)
 _NAN_BEHAVIOUR = ("ignore", "raise")
-error_checking_behavior_nan = _enum_flag("jax_error_checking_behavior_nan", "ignore", _NAN_BEHAVIOUR, "jnp error checking.",
-                                         traced=True)
-error_checking_behavior_divide = _enum_flag("jax_error_checking_behavior_divide", "ignore", _NAN_BEHAVIOUR,
-                                            "jnp error checking.", traced=True)
-error_checking_behavior_oob = _enum_flag("jax_error_checking_behavior_oob", "ignore", _NAN_BEHAVIOUR, "jnp error checking.",
-                                         traced=True)
-explicit_x64_dtypes = _enum_flag("jax_explicit_x64_dtypes", "warn", ("allow", "warn", "error"),
-                                 "What to do when a 64-bit type is asked for and x64 is off.", traced=True)
+error_checking_behavior_nan = _enum_flag(
+    "jax_error_checking_behavior_nan", "ignore", _NAN_BEHAVIOUR, "jnp error checking.", traced=True
+)
+error_checking_behavior_divide = _enum_flag(
+    "jax_error_checking_behavior_divide", "ignore", _NAN_BEHAVIOUR, "jnp error checking.", traced=True
+)
+error_checking_behavior_oob = _enum_flag(
+    "jax_error_checking_behavior_oob", "ignore", _NAN_BEHAVIOUR, "jnp error checking.", traced=True
+)
+explicit_x64_dtypes = _enum_flag(
+    "jax_explicit_x64_dtypes",
+    "warn",
+    ("allow", "warn", "error"),
+    "What to do when a 64-bit type is asked for and x64 is off.",
+    traced=True,
+)
 
 
 class Config:
@@ -423,10 +556,14 @@ class Config:
     def config_with_absl(self) -> None:
         """Define one absl command-line flag per option, so that `--jax_enable_x64` and its like work."""
         from absl import flags
+
         for flag in _flags.values():
             if flag.name not in flags.FLAGS:
-                kind = flags.DEFINE_bool if isinstance(flag.default, bool) else (
-                    flags.DEFINE_integer if isinstance(flag.default, int) else flags.DEFINE_string)
+                kind = (
+                    flags.DEFINE_bool
+                    if isinstance(flag.default, bool)
+                    else (flags.DEFINE_integer if isinstance(flag.default, int) else flags.DEFINE_string)
+                )
                 kind(flag.name, _global[flag.name], flag.doc)
 
     def parse_flags_with_absl(self) -> None:
@@ -434,6 +571,7 @@ class Config:
         import sys
 
         from absl import flags
+
         self.config_with_absl()
         flags.FLAGS(sys.argv, known_only=True)
         self.complete_absl_config(flags)
@@ -451,6 +589,7 @@ class Config:
 
 def _near(name: str) -> str:
     import difflib
+
     found = difflib.get_close_matches(name, _flags, n=1)
     return f" (did you mean {found[0]}?)" if found else ""
 

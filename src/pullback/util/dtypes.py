@@ -1,11 +1,14 @@
 """Types of array elements: names, canonical types, promotion with weak types, limits, and the `issubdtype` tree.
 
-Promotion is a lattice: each type has edges to the types it may become, and two types meet in the least type that both can
-reach. Python scalars are types of their own in it (`int*`, `float*`, `complex*`), below the arrays' types of their kind, so
+Promotion is a lattice: each type has edges to the types it may become, and two types meet in the least type that both
+can
+reach. Python scalars are types of their own in it (`int*`, `float*`, `complex*`), below the arrays' types of their
+kind, so
 `int8_array + 1` stays int8: such values are *weakly typed*. See the "type promotion" page of JAX's documentation.
 
 NumPy's dtypes stand for ordinary types; `ExtendedDType` is the base of types that NumPy does not have (random keys).
 """
+
 from __future__ import annotations
 
 import warnings
@@ -17,7 +20,7 @@ import numpy as np
 
 from . import config as _config
 
-# ------------------------------------------------------------------------------------------------------- the types themselves
+# ----------------------------------------------------------------------------------------------- the types themselves
 
 bfloat16 = ml_dtypes.bfloat16
 int2, int4 = ml_dtypes.int2, ml_dtypes.int4
@@ -70,8 +73,20 @@ _BOOL = _D(bool)
 
 _INTS = [_D(t) for t in (int2, int4, "int8", "int16", "int32", "int64")]
 _UINTS = [_D(t) for t in (uint2, uint4, "uint8", "uint16", "uint32", "uint64")]
-_SMALL_FLOATS = [_D(t) for t in (float4_e2m1fn, float8_e3m4, float8_e4m3, float8_e8m0fnu, float8_e4m3b11fnuz, float8_e4m3fn,
-                                 float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz)]
+_SMALL_FLOATS = [
+    _D(t)
+    for t in (
+        float4_e2m1fn,
+        float8_e3m4,
+        float8_e4m3,
+        float8_e8m0fnu,
+        float8_e4m3b11fnuz,
+        float8_e4m3fn,
+        float8_e4m3fnuz,
+        float8_e5m2,
+        float8_e5m2fnuz,
+    )
+]
 _FLOATS = [*_SMALL_FLOATS, *[_D(t) for t in (bfloat16, "float16", "float32", "float64")]]
 _COMPLEX = [_D("complex64"), _D("complex128")]
 _ALL = [_BOOL, *_INTS, *_UINTS, *_FLOATS, *_COMPLEX]
@@ -81,16 +96,33 @@ _CUSTOM_INTS = frozenset([*_INTS[:2], *_UINTS[:2]])
 
 # Kind letters as NumPy's: b, i, u, f, c; V for float0 and k for extended types.
 _KIND: dict[Any, str] = {_BOOL: "b", float0: "V"}
-_KIND.update(dict.fromkeys(_INTS, "i") | dict.fromkeys(_UINTS, "u") | dict.fromkeys(_FLOATS, "f") | dict.fromkeys(_COMPLEX, "c"))
+_KIND.update(
+    dict.fromkeys(_INTS, "i") | dict.fromkeys(_UINTS, "u") | dict.fromkeys(_FLOATS, "f") | dict.fromkeys(_COMPLEX, "c")
+)
 
 _SHORT = {"bool": "bool", "bfloat16": "bf16"}
 _SHORT.update({d.name: d.name.replace("int", "i").replace("ui", "u") for d in [*_INTS, *_UINTS]})
-_SHORT.update({d.name: d.name.replace("float", "f").replace("complex", "c") for d in [*_FLOATS, *_COMPLEX]
-               if d.name != "bfloat16"})
+_SHORT.update(
+    {
+        d.name: d.name.replace("float", "f").replace("complex", "c")
+        for d in [*_FLOATS, *_COMPLEX]
+        if d.name != "bfloat16"
+    }
+)
 
-python_scalar_dtypes: dict[type, np.dtype] = {bool: _BOOL, int: _D("int64"), float: _D("float64"), complex: _D("complex128")}
-_PYTHON_SCALARS = (int, float, complex)      # weak ones; bool is not weak
-_X32 = {_D("int64"): _D("int32"), _D("uint64"): _D("uint32"), _D("float64"): _D("float32"), _D("complex128"): _D("complex64")}
+python_scalar_dtypes: dict[type, np.dtype] = {
+    bool: _BOOL,
+    int: _D("int64"),
+    float: _D("float64"),
+    complex: _D("complex128"),
+}
+_PYTHON_SCALARS = (int, float, complex)  # weak ones; bool is not weak
+_X32 = {
+    _D("int64"): _D("int32"),
+    _D("uint64"): _D("uint32"),
+    _D("float64"): _D("float32"),
+    _D("complex128"): _D("complex64"),
+}
 
 # A weak value is known by its kind alone.
 _WEAK_DEFAULT = {"b": _BOOL, "i": _D("int64"), "u": _D("int64"), "f": _D("float64"), "c": _D("complex128")}
@@ -104,7 +136,8 @@ TypePromotionError.__module__ = "pullback.dtypes"
 
 
 def kind_of(dtype: DType) -> str:
-    """One letter: b(ool), i(nt), u(int), f(loat), c(omplex), V (float0) or k (extended); '?' for what arrays cannot hold."""
+    """One letter: b(ool), i(nt), u(int), f(loat), c(omplex), V (float0) or k (extended); '?' for what arrays cannot
+    hold."""
     kind = _KIND.get(dtype)
     if kind is None:
         kind = "k" if isinstance(dtype, ExtendedDType) else "?"
@@ -138,7 +171,8 @@ def itemsize_bits(dtype: Any) -> int:
     return dtype.itemsize * 8
 
 
-# ------------------------------------------------------------------------------------------------------ from objects to dtypes
+# --------------------------------------------------------------------------------------------- from objects to dtypes
+
 
 def as_dtype(spec: Any) -> DType:
     """The dtype that a user's `dtype=` argument means, not canonicalized. None means float64.
@@ -225,11 +259,13 @@ def scalar_type_of(x: Any) -> type:
         dtype = dtype_of(x)
     found = {"b": bool, "i": int, "u": int, "f": float, "c": complex}.get(kind_of(dtype))
     if found is None:
-        raise TypeError(f"scalar_type_of: {x} has dtype {dtype}, which is not of a bool, integer, float or complex kind")
+        raise TypeError(
+            f"scalar_type_of: {x} has dtype {dtype}, which is not of a bool, integer, float or complex kind"
+        )
     return found
 
 
-# --------------------------------------------------------------------------------------------------------------- the type tree
+# ------------------------------------------------------------------------------------------------------ the type tree
 
 _CUSTOM_PARENT: dict[Any, type] = {}
 for _d in [*_SMALL_FLOATS, _D(bfloat16)]:
@@ -280,8 +316,9 @@ def _is_concrete(scalar_type: type) -> bool:
 _CONCRETE = frozenset({d.type for d in _ALL})
 
 
-# ------------------------------------------------------------------------------------------------------------------- promotion
+# ---------------------------------------------------------------------------------------------------------- promotion
 # Nodes: np.dtype for array types, int/float/complex for weak scalars.
+
 
 def _edges() -> dict[Any, list[Any]]:
     i8, i16, i32, i64 = _INTS[2:]
@@ -292,12 +329,23 @@ def _edges() -> dict[Any, list[Any]]:
         _BOOL: [int],
         int: [i8, u8, *_INTS[:2], *_UINTS[:2]],
         **{d: [] for d in [*_INTS[:2], *_UINTS[:2]]},
-        u8: [i16, u16], u16: [i32, u32], u32: [i64, u64], u64: [float],
-        i8: [i16], i16: [i32], i32: [i64], i64: [float],
+        u8: [i16, u16],
+        u16: [i32, u32],
+        u32: [i64, u64],
+        u64: [float],
+        i8: [i16],
+        i16: [i32],
+        i32: [i64],
+        i64: [float],
         float: [bf16, f16, *_SMALL_FLOATS, complex],
         **{d: [] for d in _SMALL_FLOATS},
-        bf16: [f32], f16: [f32], f32: [f64, c64], f64: [c128],
-        complex: [c64], c64: [c128], c128: [],
+        bf16: [f32],
+        f16: [f32],
+        f32: [f64, c64],
+        f64: [c128],
+        complex: [c64],
+        c64: [c128],
+        c128: [],
     }
 
 
@@ -341,8 +389,10 @@ def _join(mode: str, nodes: frozenset[Any], order: tuple[Any, ...]) -> Any:
     names = tuple(str(n) if isinstance(n, type) else n.name for n in dict.fromkeys(order))
     text = f"Input dtypes {names} have no available implicit dtype promotion path"
     if mode == "strict":
-        raise TypePromotionError(f"{text} when jax_numpy_dtype_promotion=strict. Convert the operands explicitly, as in "
-                                 "x.astype('float32'), or set jax_numpy_dtype_promotion=standard.")
+        raise TypePromotionError(
+            f"{text} when jax_numpy_dtype_promotion=strict. Convert the operands explicitly, as in "
+            "x.astype('float32'), or set jax_numpy_dtype_promotion=standard."
+        )
     if any(n in _CUSTOM_INTS for n in nodes if not isinstance(n, type)):
         why, example = "2-bit and 4-bit integers do not promote implicitly", "int32"
     elif any(n in _CUSTOM_FLOATS for n in nodes if not isinstance(n, type)):
@@ -357,7 +407,8 @@ def _where(order: tuple[Any, ...]) -> str:
 
 
 def _node_of(x: Any) -> Any:
-    """The lattice node of an operand (a value, a dtype, a name, or a Python scalar type), and check that arrays can hold it."""
+    """The lattice node of an operand (a value, a dtype, a name, or a Python scalar type), and check that arrays can
+    hold it."""
     t = type(x)
     if t in _PYTHON_SCALARS:
         return t
@@ -376,7 +427,7 @@ def _node_of(x: Any) -> Any:
     else:
         dtype = dtype_of(x, canonicalize=False)
         weak = is_weak(x)
-        if weak and not hasattr(x, "dtype"):                      # a subclass of int, float or complex
+        if weak and not hasattr(x, "dtype"):  # a subclass of int, float or complex
             return scalar_type_of(dtype)
     if weak:
         kind = _KIND.get(dtype)
@@ -384,8 +435,10 @@ def _node_of(x: Any) -> Any:
     if not _config.x64_enabled():
         dtype = _X32.get(dtype, dtype)
     if dtype not in _SUPPORTED and dtype != float0 and not isinstance(dtype, ExtendedDType):
-        raise TypeError(f"Value '{x}' with dtype {dtype} is not a valid JAX array type. "
-                        "Only arrays of numeric types are supported by JAX.")
+        raise TypeError(
+            f"Value '{x}' with dtype {dtype} is not a valid JAX array type. "
+            "Only arrays of numeric types are supported by JAX."
+        )
     return dtype
 
 
@@ -400,7 +453,8 @@ def _of_node(node: Any) -> tuple[Any, bool]:
 def lattice_result_type(*args: Any) -> tuple[Any, bool]:
     """The promoted (dtype, weak_type) of values, dtypes or scalar types, canonicalized.
 
-    Raises TypePromotionError where the lattice has no least common type, TypeError for what has no dtype, and ValueError
+    Raises TypePromotionError where the lattice has no least common type, TypeError for what has no dtype, and
+    ValueError
     for types outside the lattice (keys, float0) beside others.
     """
     if len(args) == 1:
@@ -464,7 +518,8 @@ def to_numeric_dtype(dtype: Any) -> Any:
     return canonicalize_dtype(np.int64) if dtype == _BOOL else dtype
 
 
-# ---------------------------------------------------------------------------------------------------------------------- limits
+# ------------------------------------------------------------------------------------------------------------- limits
+
 
 def finfo(dtype: Any) -> Any:
     """Limits of a float type (for a complex one, of its parts): `eps`, `max`, `tiny`, `bits`, ...
@@ -485,7 +540,8 @@ def iinfo(dtype: Any) -> Any:
     return np.iinfo(dtype)
 
 
-# ------------------------------------------------------------------------------------------------------------- users' arguments
+# --------------------------------------------------------------------------------------------------- users' arguments
+
 
 def is_supported(dtype: Any) -> bool:
     """Whether arrays can hold elements of this dtype (float0 included, byte-swapped types not)."""
@@ -495,7 +551,8 @@ def is_supported(dtype: Any) -> bool:
 def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     """Check a user's `dtype=` argument of function `fun_name`, and return the canonical dtype.
 
-    Raises TypeError for types that arrays cannot hold. Warns (UserWarning) when an explicit 64-bit type becomes a 32-bit one;
+    Raises TypeError for types that arrays cannot hold. Warns (UserWarning) when an explicit 64-bit type becomes a
+    32-bit one;
     `int`, `float` and `complex` mean the default types, without a warning.
     """
     if isinstance(dtype, ExtendedDType):
@@ -512,9 +569,11 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     if canonical != resolved:
         mode = _config.value_of("jax_explicit_x64_dtypes")
         where = f" in {fun_name}" if fun_name else ""
-        text = (f"Explicitly requested dtype {resolved.name}{where} is not available, and will be truncated to dtype "
-                f"{canonical.name}. To keep 64 bits, set the option jax_enable_x64 or the environment variable "
-                "JAX_ENABLE_X64.")
+        text = (
+            f"Explicitly requested dtype {resolved.name}{where} is not available, and will be truncated to dtype "
+            f"{canonical.name}. To keep 64 bits, set the option jax_enable_x64 or the environment variable "
+            "JAX_ENABLE_X64."
+        )
         if mode == "error":
             raise ValueError(text)
         if mode == "warn":
@@ -531,8 +590,11 @@ def python_scalar_to_numpy(x: Any, dtype: Any = None, *, strict: bool = True) ->
     if strict and isinstance(x, int) and not isinstance(x, bool | np.generic) and kind_of(target) in "iu":
         limits = iinfo(target)
         if not int(limits.min) <= x <= int(limits.max):
-            raise OverflowError(f"Python int {x} too large to convert to {target.name}" if dtype is None else
-                                f"Python integer {x} out of bounds for {target.name}")
+            raise OverflowError(
+                f"Python int {x} too large to convert to {target.name}"
+                if dtype is None
+                else f"Python integer {x} out of bounds for {target.name}"
+            )
     with np.errstate(over="ignore", invalid="ignore"):
         if target in _SUPPORTED and isinstance(x, complex) and kind_of(target) != "c":
             return np.asarray(x.real, target)

@@ -5,6 +5,7 @@
 
 Read once at import; a bad value raises ValueError naming the variable and what it accepts.
 """
+
 from __future__ import annotations
 
 import os
@@ -42,7 +43,8 @@ STAGES = ("jaxpr", "fused", "loops", "llvm", "asm")
 
 @dataclass(frozen=True)
 class Dump:
-    """What to write out: `stages` of programs whose name contains `function` (empty: all), into `folder` (None: stderr)."""
+    """What to write out: `stages` of programs whose name contains `function` (empty: all), into `folder` (None:
+    stderr)."""
 
     stages: frozenset[str] = frozenset()
     function: str = ""
@@ -59,8 +61,10 @@ def _dump(text: str) -> Dump:
     if "all" in stages:
         stages = frozenset(STAGES)
     if unknown := stages - set(STAGES):
-        raise ValueError(f"unknown stage {sorted(unknown)[0]!r}; expected some of {', '.join(STAGES)} or all, "
-                         "optionally followed by @function and :folder")
+        raise ValueError(
+            f"unknown stage {sorted(unknown)[0]!r}; expected some of {', '.join(STAGES)} or all, "
+            "optionally followed by @function and :folder"
+        )
     return Dump(stages, function, folder or None)
 
 

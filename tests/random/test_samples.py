@@ -1,0 +1,87 @@
+"""Every sampler against the numbers that JAX draws from the same key, in both threefry modes."""
+
+import json
+import pathlib
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import random
+from pullback.util import config
+
+DATA = json.loads((pathlib.Path(__file__).parent / "data" / "jax_samples.json").read_text())
+CASES = [(group["settings"], text, expected) for group in DATA["groups"] for text, expected in group["cases"].items()]
+
+# Functions with transcendental steps: their rounding is ours, to some units in the last place of the largest step.
+ULPS = {
+    "uniform": 1,
+    "normal": 4,
+    "exponential": 4,
+    "gumbel": 8,
+    "laplace": 4,
+    "logistic": 8,
+    "cauchy": 16,
+    "lognormal": 32,
+}
+ULPS_OTHERWISE = 64
+
+
+def array_of(stored):
+    name = stored["dtype"]
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    values = stored["values"]
+    if name.startswith("complex"):
+        values = [complex(float.fromhex(a), float.fromhex(b)) for a, b in values]
+    elif values and isinstance(values[0], str):
+        values = [float.fromhex(v) for v in values]
+    return np.array(values).astype(dtype).reshape(stored["shape"])
+
+
+def agree(actual, expected, text):
+    assert actual.dtype == expected.dtype and actual.shape == expected.shape
+    kind = "f" if actual.dtype == ml_dtypes.bfloat16 else actual.dtype.kind
+    if kind not in "fc":
+        np.testing.assert_array_equal(actual, expected)
+        return
+    name = text.removeprefix("random.").split("(")[0]
+    eps = float(ml_dtypes.finfo(actual.dtype).eps)
+    parts = [(actual.real, expected.real), (actual.imag, expected.imag)] if kind == "c" else [(actual, expected)]
+    for a, e in parts:
+        a, e = a.astype(np.float64), e.astype(np.float64)
+        scale = 1 if name in ("orthogonal", "multivariate_normal") else 0
+        np.testing.assert_allclose(a, e, rtol=eps * ULPS.get(name, ULPS_OTHERWISE), atol=scale * 8 * eps)
+
+
+def identity(case):
+    settings, text, _ = case
+    mode = "partitionable" if settings["partitionable"] else "sequential"
+    return f"{text}-{settings['impl']}-{mode}-x64={settings['x64']}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=identity)
+def test_same_numbers_as_jax(case):
+    settings, text, expected = case
+    with config.enable_x64(settings["x64"]), config.threefry_partitionable(settings["partitionable"]):
+        key = random.key(settings["seed"], impl=settings["impl"])
+        value = eval(text, {"random": random, "jnp": jnp, "np": np, "key": key})
+        agree(np.asarray(value), array_of(expected), text)
+
+
+RAW = [(s, t, e) for s, t, e in CASES if s["seed"] == 42 and s["impl"] == "threefry2x32" and "key_data" not in t]
+
+
+@pytest.mark.parametrize("case", RAW[::3], ids=identity)
+def test_raw_keys_under_jit_give_the_same(case):
+    settings, text, expected = case
+    with config.threefry_partitionable(settings["partitionable"]):
+        run = jax.jit(lambda key: eval(text, {"random": random, "jnp": jnp, "np": np, "key": key}))
+        agree(np.asarray(run(random.PRNGKey(42))), array_of(expected), text)
+
+
+def test_the_documented_old_stream():
+    with config.threefry_partitionable(False):
+        x = random.normal(random.split(random.PRNGKey(0))[1], (2, 3))
+    np.testing.assert_allclose(np.asarray(x), [[-1.458, -2.047, -1.424], [1.168, -0.976, -1.272]], atol=1e-3)

@@ -264,9 +264,10 @@ PyMethodDef functions[] = {
     {"set_array_attribute", set_array_attribute, METH_VARARGS,
      "set_array_attribute(name, value)\n--\n\nPuts a function, property or other descriptor on the type Array."},
     {"set_operators", reinterpret_cast<PyCFunction>(set_operators), METH_O,
-     "set_operators(table)\n--\n\nSets the functions behind the operators of Array, by names such as 'add', 'radd', 'getitem'."},
+     "set_operators(table)\n--\n\nSets the functions behind the operators of Array, by names such as 'add', 'radd', 'getitem'; returns "
+     "those set before."},
     {"set_hooks", reinterpret_cast<PyCFunction>(set_hooks), METH_VARARGS | METH_KEYWORDS,
-     "set_hooks(**hooks)\n--\n\nHands Python functions and classes to the extension; None unsets one."},
+     "set_hooks(**hooks)\n--\n\nHands Python functions and classes to the extension; None unsets one. Returns those set before."},
     {nullptr},
 };
 

@@ -252,7 +252,7 @@ PyObject* assemble(const Entry* e, PyObject** outputs, size_t count) {
             result = Py_NewRef(Py_None);
             break;
         case Entry::general:
-            result = pytree::unflatten(treedef_of(e), outputs);
+            result = pytree::unflatten(treedef_of(e), outputs, Py_ssize_t(count));
             break;
     }
     for (size_t i = 0; i < count; ++i) Py_DECREF(outputs[i]);

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "ref.h"
+
 namespace pb {
 
 Hooks hooks;
@@ -23,6 +25,8 @@ PyObject* set_hooks(PyObject*, PyObject* args, PyObject* kwargs) {
         PyErr_SetString(PyExc_TypeError, "set_hooks: takes keyword arguments only");
         return nullptr;
     }
+    Ref before = Ref::steal(PyDict_New());
+    if (!before) return nullptr;
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
@@ -40,10 +44,11 @@ PyObject* set_hooks(PyObject*, PyObject* args, PyObject* kwargs) {
             return nullptr;
         }
         PyObject* old = *found->place;
+        if (PyDict_SetItem(before.get(), key, old ? old : Py_None) < 0) return nullptr;
         *found->place = value == Py_None ? nullptr : Py_NewRef(value);
         Py_XDECREF(old);
     }
-    Py_RETURN_NONE;
+    return before.release();
 }
 
 PyObject* hook_missing(const char* name) {

@@ -109,6 +109,8 @@ PyObject* set_operators(PyObject*, PyObject* functions) {
         PyErr_SetString(PyExc_TypeError, "set_operators: expected a dict of functions by name");
         return nullptr;
     }
+    Ref before = Ref::steal(PyDict_New());
+    if (!before) return nullptr;
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(functions, &position, &key, &value)) {
@@ -123,9 +125,10 @@ PyObject* set_operators(PyObject*, PyObject* functions) {
             PyErr_Format(PyExc_TypeError, "set_operators: operator %R is %R; expected a callable or None", key, value);
             return nullptr;
         }
+        if (PyDict_SetItem(before.get(), key, table[found] ? table[found] : Py_None) < 0) return nullptr;
         Py_XSETREF(table[found], value == Py_None ? nullptr : Py_NewRef(value));
     }
-    Py_RETURN_NONE;
+    return before.release();
 }
 
 void append_operators(std::vector<PyType_Slot>& slots) {

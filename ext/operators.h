@@ -10,7 +10,7 @@
 
 namespace pb {
 
-// set_operators(dict[str, callable | None]). TypeError for an unknown name or a value that cannot be called.
+// set_operators(dict[str, callable | None]): returns what was set before for these names. TypeError for an unknown name or a value that cannot be called.
 PyObject* set_operators(PyObject* module, PyObject* table);
 
 // Appends the slots to those of the type.

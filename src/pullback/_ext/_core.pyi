@@ -61,10 +61,10 @@ def with_aval(x: Array, aval: Aval, device: Any = None) -> Array:
     """The same memory under another aval of as many bytes (reshape, bitcast, weak type), committed to `device` or to none."""
 
 def from_dlpack(capsule: Any, copy: bool = False) -> Array: ...
-def set_operators(table: dict[str, Callable[..., Any] | None]) -> None:
+def set_operators(table: dict[str, Callable[..., Any] | None]) -> dict[str, Any]:
     """Names: add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul rmatmul
     and rand or ror xor rxor lshift rlshift rshift rrshift lt le eq ne gt ge neg pos abs invert getitem iter contains.
-    'radd' is called as radd(array, other) for other + array. NotImplemented may be returned."""
+    'radd' is called as radd(array, other) for other + array. NotImplemented may be returned. Returns what was set before."""
 
 def set_array_attribute(name: str, value: Any) -> None:
     """Puts a function (as method), property or other descriptor on the type Array."""
@@ -79,8 +79,8 @@ def set_hooks(
     leaf: Callable[[Any], tuple[Hashable, Array] | None] | None = ...,
     asarray: Callable[[Any], Array] | None = ...,
     tracer: type | None = ...,
-) -> None:
-    """Hands Python functions to the extension.
+) -> dict[str, Any]:
+    """Hands Python functions to the extension; returns those that they replace.
 
     `leaf(x)` is asked about arguments of jitted functions that C does not know: it returns (key, Array) for what is an array
     in disguise (a PRNG key array: key = its dtype), or None to go through `miss`. `asarray(x)` converts a NumPy or Python value

@@ -837,67 +837,82 @@ PyTreeDefObject* make_treedef(Node* nodes, Py_ssize_t count) {
 
 // ---- printing
 
-PyObject* treedef_repr(const Node* nodes, Py_ssize_t count) {
-    std::vector<std::string> stack;
-    auto text_of = [](PyObject* object, bool quoted, std::string& out) {
-        Ref text = Ref::steal(quoted ? PyObject_Repr(object) : PyObject_Str(object));
-        if (!text) return false;
-        Py_ssize_t size;
-        const char* bytes = PyUnicode_AsUTF8AndSize(text.get(), &size);
-        if (!bytes) return false;
-        out.append(bytes, size);
-        return true;
-    };
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        const Node& node = nodes[i];
-        size_t first = stack.size() - node.arity;
-        std::string text;
-        auto join = [&](const char* open, const char* close) {
-            text += open;
-            for (size_t k = first; k < stack.size(); ++k) {
-                if (k > first) text += ", ";
-                text += stack[k];
-            }
-            text += close;
-        };
-        switch (node.kind) {
-        case Kind::leaf: text = "*"; break;
-        case Kind::none: text = "None"; break;
-        case Kind::tuple: join("(", node.arity == 1 ? ",)" : ")"); break;
-        case Kind::list: join("[", "]"); break;
-        case Kind::dict:
-            text = "{";
-            for (uint32_t k = 0; k < node.arity; ++k) {
-                if (k) text += ", ";
-                if (!text_of(PyTuple_GET_ITEM(node.data, k), true, text)) return nullptr;
-                text += ": " + stack[first + k];
-            }
-            text += "}";
-            break;
-        case Kind::named_tuple: {
-            Ref name = Ref::steal(PyObject_GetAttrString(node.data, "__name__"));
-            text = "CustomNode(namedtuple[";
-            if (!name || !text_of(name.get(), false, text)) return nullptr;
-            join("], [", "])");
-            break;
-        }
-        case Kind::custom:
-        case Kind::dataclass: {
-            Ref name = Ref::steal(
-                PyObject_GetAttrString(reinterpret_cast<PyObject*>(node.registration->type), "__name__"));
-            text = "CustomNode(";
-            if (!name || !text_of(name.get(), false, text)) return nullptr;
-            text += "[";
-            if (!text_of(node.data, false, text)) return nullptr;
-            join("], [", "])");
-            break;
-        }
-        }
-        stack.resize(first);
-        stack.push_back(std::move(text));
+namespace {
+
+// Appends str(object) or repr(object).
+bool append_text(PyObject* object, bool quoted, std::string& out) {
+    Ref text = Ref::steal(quoted ? PyObject_Repr(object) : PyObject_Str(object));
+    if (!text) return false;
+    Py_ssize_t size;
+    const char* bytes = PyUnicode_AsUTF8AndSize(text.get(), &size);
+    if (!bytes) return false;
+    out.append(bytes, size);
+    return true;
+}
+
+bool append_class_name(PyObject* type, std::string& out) {
+    Ref name = Ref::steal(PyObject_GetAttrString(type, "__name__"));
+    return name && append_text(name.get(), false, out);
+}
+
+// What stands before and after the children of a node.
+bool brackets(const Node& node, std::string& open, std::string& close) {
+    switch (node.kind) {
+    case Kind::leaf: open = "*"; return true;
+    case Kind::none: open = "None"; return true;
+    case Kind::tuple: open = "(", close = node.arity == 1 ? ",)" : ")"; return true;
+    case Kind::list: open = "[", close = "]"; return true;
+    case Kind::dict: open = "{", close = "}"; return true;
+    case Kind::named_tuple:
+        open = "CustomNode(namedtuple[";
+        if (!append_class_name(node.data, open)) return false;
+        break;
+    case Kind::custom:
+    case Kind::dataclass:
+        open = "CustomNode(";
+        if (!append_class_name(reinterpret_cast<PyObject*>(node.registration->type), open)) return false;
+        open += "[";
+        if (!append_text(node.data, false, open)) return false;
+        break;
     }
-    std::string text = "PyTreeDef(" + stack.back() + ")";
-    return PyUnicode_DecodeUTF8(text.data(), text.size(), nullptr);
+    open += "], [";
+    close = "])";
+    return true;
+}
+
+}  // namespace
+
+PyObject* treedef_repr(const Node* nodes, Py_ssize_t count) {
+    struct Task {
+        Py_ssize_t node;   // -1: only the text
+        std::string text;  // printed before the node
+    };
+    std::string out = "PyTreeDef(";
+    std::vector<Task> tasks;
+    tasks.push_back({count - 1, ""});
+    while (!tasks.empty()) {
+        Task task = std::move(tasks.back());
+        tasks.pop_back();
+        out += task.text;
+        if (task.node < 0) continue;
+        const Node& node = nodes[task.node];
+        std::string open, close;
+        if (!brackets(node, open, close)) return nullptr;
+        out += open;
+        tasks.push_back({-1, std::move(close)});
+        Py_ssize_t child = task.node - 1;
+        for (uint32_t k = node.arity; k-- > 0;) {  // the first child ends on top
+            std::string before = k ? ", " : "";
+            if (node.kind == Kind::dict) {
+                if (!append_text(PyTuple_GET_ITEM(node.data, k), true, before)) return nullptr;
+                before += ": ";
+            }
+            tasks.push_back({child, std::move(before)});
+            child -= nodes[child].num_nodes;
+        }
+    }
+    out += ")";
+    return PyUnicode_DecodeUTF8(out.data(), out.size(), nullptr);
 }
 
 }  // namespace pb::pytree

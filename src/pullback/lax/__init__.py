@@ -11,9 +11,13 @@ from pullback.lax._compare import *
 from pullback.lax._complex import *
 from pullback.lax._creation import *
 from pullback.lax._cumulative import *
+from pullback.lax._dot import *
+from pullback.lax._dynamic import *
+from pullback.lax._gather import *
 from pullback.lax._joining import *
 from pullback.lax._math import *
 from pullback.lax._reductions import *
+from pullback.lax._scatter import *
 from pullback.lax._shape import *
 from pullback.lax._special import *
 from pullback.lax._cond import cond, cond_p, switch

@@ -1,0 +1,47 @@
+"""Activations, softmax and its kin, attention, and initial values of weights (`initializers`)."""
+
+from pullback.nn import initializers
+from pullback.nn._activations import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    identity,
+    leaky_relu,
+    log1mexp,
+    log_sigmoid,
+    mish,
+    one_hot,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    soft_sign,
+    softplus,
+    sparse_plus,
+    sparse_sigmoid,
+    squareplus,
+    swish,
+)
+from pullback.nn._attention import (
+    dot_product_attention,
+    get_scaled_dot_general_config,
+    scaled_dot_general,
+    scaled_matmul,
+)
+from pullback.nn._normalizing import log_softmax, logmeanexp, logsumexp, softmax, standardize
+from pullback.numpy import tanh
+
+__all__ = [
+    "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config", "glu", "hard_sigmoid", "hard_silu",
+    "hard_swish", "hard_tanh", "identity", "initializers", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax",
+    "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "scaled_dot_general", "scaled_matmul", "selu",
+    "sigmoid",
+    "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish",
+    "tanh",
+]  # fmt: skip

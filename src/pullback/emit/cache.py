@@ -1,12 +1,13 @@
 """A cache of object code on disk: keyed by the program's canonical text, the CPU and the version.
 
-A file is magic, SHA-256 of the rest, slot names, object code. It is written beside and renamed into place, so readers see
-a whole file or none; one that is damaged or cut off fails the check and is written anew. When the folder outgrows its
-limit the files used longest ago go first. No failure of the disk is an error: the program is compiled then.
+A file is magic, SHA-256 of the rest, slot names, object code. It is written beside and renamed into place, so readers
+see a whole file or none; one that is damaged or cut off fails the check and is written anew. When the folder outgrows
+its limit the files used longest ago go first. No failure of the disk is an error: the program is compiled then.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -65,10 +66,8 @@ class ObjectCache:
             return None
         size = int.from_bytes(body[:4], "little")
         slots = tuple(json.loads(body[4 : 4 + size]))
-        try:
+        with contextlib.suppress(OSError):
             os.utime(path)  # used now: evicted later
-        except OSError:
-            pass
         return body[4 + size :], slots
 
     def put(self, key: str, code: bytes, slots: tuple[str, ...]) -> None:

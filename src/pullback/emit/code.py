@@ -1,9 +1,9 @@
 """The text of one LLVM function, written with common subexpressions found and loop invariants hoisted on the way.
 
-Instructions are appended to the innermost *scope* (function, loop body, branch) that their operands need: an instruction
-all of whose operands come from outside a loop goes in front of that loop, and a second instruction with the same text is
-the first one. This is what early-cse, gvn and licm would do, without their time: the emitter knows at once that
-buffers do not overlap and which loops write what.
+Instructions are appended to the innermost *scope* (function, loop body, branch) that their operands need: an
+instruction all of whose operands come from outside a loop goes in front of that loop, and a second instruction with the
+same text is the first one. This is what early-cse, gvn and licm would do, without their time: the emitter knows at once
+that buffers do not overlap and which loops write what.
 """
 
 from __future__ import annotations

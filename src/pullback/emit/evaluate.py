@@ -136,7 +136,7 @@ class Evaluator:
         value = self._known(arg)
         if arg.dtype == "i64" and node.dtype in ("f16", "bf16", "f32", "f64") and value.lanes > 1:
             bounds = self.interval(arg)
-            if bounds is not None and -(1 << 31) <= bounds[0] and bounds[1] < 1 << 31:
+            if bounds is not None and bounds[0] >= -(1 << 31) and bounds[1] < 1 << 31:
                 short = Value("i32", Asm(self.code, value.lanes).cast("trunc", "i64", value.ref, "i32"), value.lanes)
                 return emit_op(self.code, Op("convert", node.dtype, (Const("i32", 0),)), [short])
         return emit_op(self.code, node, [value])
@@ -201,7 +201,8 @@ class Evaluator:
             levels[level] = ref if known is None else code.inst(f"add nsw i64 {known}, {ref}", known, ref)
         element = self._element(buffer)
         for level in sorted(levels):
-            pointer = code.inst(f"getelementptr inbounds {element}, ptr {pointer}, i64 {levels[level]}", pointer, levels[level])
+            ref = levels[level]
+            pointer = code.inst(f"getelementptr inbounds {element}, ptr {pointer}, i64 {ref}", pointer, ref)
         if offset:
             pointer = code.inst(f"getelementptr inbounds {element}, ptr {pointer}, i64 {offset}", pointer)
         return pointer
@@ -318,7 +319,7 @@ class Evaluator:
     def _vector_load(self, node: Load) -> Value:
         vector, buffer, dtype = self.vector, node.buffer, node.dtype
         assert vector is not None
-        lanes, code = vector.lanes, self.code
+        lanes = vector.lanes
         if buffer.size == 0:
             return constant(dtype, 0j if dtype in REAL_OF else 0)
         guard = self._guards.get(id(node))

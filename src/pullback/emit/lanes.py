@@ -1,55 +1,13 @@
-"""Whether a vector loop can be emitted as such, and with how many lanes."""
+"""With how many lanes and accumulators a vector loop is emitted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..loop_ir.affine import depends
-from ..loop_ir.ir import Const, If, Let, Load, Loop, Op, Stmt, Store, Var
-from ..loop_ir.visit import expressions, loaded, statements, stored, subexpressions
+from ..loop_ir.ir import Const, If, Let, Load, Loop, Op, Stmt, Store
+from ..loop_ir.visit import expressions, statements, subexpressions
 from .cpu.target import Target
 from .types import register_bytes
-
-
-def varying_vars(loop: Loop) -> set[Var]:
-    """Variables that may differ between the iterations of `loop`: its index, and what is computed from it."""
-    varying = {loop.var, *(v for group in loop.carried for v in group.vars)}
-    for stmt in statements(loop.body):
-        if isinstance(stmt, Let) and depends(stmt.value, varying, {}):
-            varying.add(stmt.var)
-        elif isinstance(stmt, Loop):
-            varying.update(v for group in stmt.carried for v in (*group.vars, *group.results))
-    return varying
-
-
-def vectorizable(loop: Loop) -> bool:
-    """Whether all of the body has a meaning lane by lane: no calls, no While, loops of the same extent in all lanes."""
-    if any(group.combine is None for group in loop.carried):
-        return False
-    used = loaded(loop.body) | stored(loop.body)
-    if any(buffer.space == "local" for buffer in used):
-        return False
-    varying = varying_vars(loop)
-    return _block_ok(loop.body, varying, inside_mask=False)
-
-
-def _block_ok(body: Sequence[Stmt], varying: set[Var], inside_mask: bool) -> bool:
-    for stmt in body:
-        match stmt:
-            case Let() | Store():
-                continue
-            case If():
-                masked = inside_mask or depends(stmt.cond, varying, {})
-                if not _block_ok(stmt.then, varying, masked) or not _block_ok(stmt.orelse, varying, masked):
-                    return False
-            case Loop():
-                if inside_mask or stmt.role == "threads" or depends(stmt.extent, varying, {}):
-                    return False
-                if not _block_ok(stmt.body, varying, False):
-                    return False
-            case _:
-                return False
-    return True
 
 
 def operations(body: Sequence[Stmt]) -> int:

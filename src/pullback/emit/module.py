@@ -302,4 +302,3 @@ def _is_nest(loop: Loop) -> bool:
 def build_module(function: Function, plan: Mapping[Buffer, int], target: Target) -> ModuleText:
     """The LLVM text of `function`; NotImplementedError for what the emitter does not know."""
     return Module(function, plan, target).build()
-

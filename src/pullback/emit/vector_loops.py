@@ -1,19 +1,20 @@
 """Vector loops: several iterations at once.
 
 A parallel loop of n iterations on L lanes runs ceil(n / L) times; the last time it starts at n - L and does some
-iterations twice, which needs neither masks nor a second copy of the body. Where iterations may not be repeated (the loop
-reads what it writes) the rest is scalar. A reduce loop has several accumulators of L lanes each; long float sums are
-made of blocks whose sums are added with compensation, so that their error does not grow with n.
+iterations twice, which needs neither masks nor a second copy of the body. Where iterations may not be repeated (the
+loop reads what it writes) the rest is scalar. A reduce loop has several accumulators of L lanes each; long float sums
+are made of blocks whose sums are added with compensation, so that their error does not grow with n.
 """
 
 from __future__ import annotations
 
 from ..loop_ir.ir import Carried, Combine, Const, Loop, Op, Read
 from ..loop_ir.ops import neutral
-from ..loop_ir.visit import expressions, loaded, stored
+from ..loop_ir.vectors import repeatable, varying_vars, vectorizable
+from ..loop_ir.visit import expressions
 from .evaluate import VectorIndex
 from .functions import FunctionEmitter
-from .lanes import accumulators, lane_count, varying_vars, vectorizable
+from .lanes import accumulators, lane_count
 from .ops import emit_op
 from .types import literal
 from .values import Asm, Value, broadcast, constant, element_of
@@ -30,8 +31,6 @@ class VectorFunctionEmitter(FunctionEmitter):
             return False
         lanes = lane_count(loop, self.module.target)
         if lanes < 2:
-            return False
-        if any(neutral(g.combine, g.vars[0].dtype) is None for g in loop.carried if isinstance(g.combine, str)):
             return False
         ev = self.eval
         if isinstance(loop.extent, Const):
@@ -95,7 +94,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         ev, code = self.eval, self.code
         count = accumulators(loop)
         inits = [ev.value(init) for group in loop.carried for init in group.inits]
-        start = [broadcast(code, value, lanes) for value in self._neutrals(loop, inits)]
+        start = [broadcast(code, value, lanes) for value in self._neutrals(loop)]
         blocks = self._compensated(loop, n, lanes * count)
         done = "0"
         partial = start
@@ -122,19 +121,19 @@ class VectorFunctionEmitter(FunctionEmitter):
     def _copies(self, values: list[Value], count: int) -> list[Value]:
         return [value for _ in range(count) for value in values]
 
-    def _neutrals(self, loop: Loop, inits: list[Value]) -> list[Value]:
-        """Where accumulators start: the neutral element; with a Combine object the inits, which are neutral."""
-        values, position = [], 0
+    def _neutrals(self, loop: Loop) -> list[Value]:
+        """Where accumulators start."""
+        values = []
         for group in loop.carried:
-            for var in group.vars:
-                if isinstance(group.combine, str):
-                    start = neutral(group.combine, var.dtype)
-                    if var.dtype[0] == "c":
-                        start = complex(start, -0.0 if group.combine == "add" else 0.0)
-                    values.append(constant(var.dtype, start))
-                else:
-                    values.append(inits[position])
-                position += 1
+            if isinstance(group.combine, Combine):
+                values += [self.eval.scalar(expr) for expr in group.combine.neutral]
+                continue
+            assert group.combine is not None
+            dtype = group.vars[0].dtype
+            start = neutral(group.combine, dtype)
+            if dtype[0] == "c":
+                start = complex(start, -0.0 if group.combine == "add" else 0.0)
+            values.append(constant(dtype, start))
         return values
 
     def _body(self, loop: Loop, lanes: int, count: int):  # type: ignore[no-untyped-def]
@@ -239,9 +238,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         """Sums of all whole blocks, as lanes; and the index where they end."""
         size = BLOCK * lanes * count
         end = self._floor(n, size)
-        zeros = [
-            broadcast(self.code, Value(value.dtype, literal(value.dtype, 0.0)), lanes) for value in start
-        ]
+        zeros = [broadcast(self.code, Value(value.dtype, literal(value.dtype, 0.0)), lanes) for value in start]
         writes = self.writes(loop)
 
         def body(i: str, values: list[Value]) -> list[Value]:
@@ -269,7 +266,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         return Value(total.dtype, a.select(bad, element, a.imm(element, 0.0), error.ref), total.lanes)
 
     def _two_sum(self, s: Value, t: Value, error: Value) -> tuple[Value, Value]:
-        """s + t rounded, and `error` plus what the rounding lost (Knuth's two-sum; The Art of Computer Programming 2)."""
+        """s + t rounded, and `error` plus what that lost (two-sum; Knuth, The Art of Computer Programming, 2)."""
         a, element = Asm(self.code, s.lanes), element_of(s.dtype)
         total = a.op("fadd", element, s.ref, t.ref)
         virtual = a.op("fsub", element, total, s.ref)
@@ -277,9 +274,3 @@ class VectorFunctionEmitter(FunctionEmitter):
                     a.op("fsub", element, s.ref, a.op("fsub", element, total, virtual)),
                     a.op("fsub", element, t.ref, virtual))  # fmt: skip
         return Value(s.dtype, total, s.lanes), Value(s.dtype, a.op("fadd", element, error.ref, lost), s.lanes)
-
-
-def repeatable(loop: Loop) -> bool:
-    """Whether an iteration may run twice: it reads nothing that the loop writes."""
-    return not (loaded(loop.body) & stored(loop.body))
-

@@ -56,7 +56,9 @@ def depends(expr: Expr, variables: set[Var], memo: dict[int, bool]) -> bool:
     return known
 
 
-def stride(expr: Expr, var: Var, varying: set[Var], definitions: Mapping[Var, Expr], memo: dict[int, bool]) -> int | None:
+def stride(
+    expr: Expr, var: Var, varying: set[Var], definitions: Mapping[Var, Expr], memo: dict[int, bool]
+) -> int | None:
     """How much the integer `expr` grows when `var` grows by one; None if that is not one constant.
 
     `varying`: variables that change with `var` (`var` included); `definitions`: values of those that are Lets.

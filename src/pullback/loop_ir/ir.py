@@ -57,6 +57,7 @@ class Expr:
     if TYPE_CHECKING:
 
         def _binary(self, other: Expr | int | float | complex) -> Expr: ...
+
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = _binary
         __truediv__ = __rtruediv__ = __and__ = __or__ = __xor__ = __lt__ = __le__ = __gt__ = __ge__ = _binary
 
@@ -103,6 +104,7 @@ class Combine:
     left: tuple[Var, ...]
     right: tuple[Var, ...]
     exprs: tuple[Expr, ...]
+    neutral: tuple[Expr, ...] = ()  # leaves everything unchanged; without it the loop is not split into lanes or chunks
 
 
 @_node
@@ -111,8 +113,8 @@ class Carried:
 
     Before the first iteration `vars` are `inits`; after each they become `updates`, all evaluated at the end of the
     body; after the loop `results` hold the last ones (`inits` if there was no iteration). With `combine`, the group is
-    a reduction: updates = combine(vars, something), inits are neutral or counted exactly once, and a loop may be
-    split into lanes and chunks whose partial results are combined.
+    a reduction: updates = combine(vars, something), inits are counted exactly once, and a loop may be split into
+    lanes and chunks whose partial results are combined.
     """
 
     vars: tuple[Var, ...]
@@ -206,5 +208,3 @@ class Function:
     name: str
     buffers: tuple[Buffer, ...]  # in order within each space
     body: tuple[Stmt, ...]
-
-

@@ -186,16 +186,15 @@ class Printer:
             return f" by {combine}"
         left, right = (", ".join(f"{self.name(v)}: {v.dtype}" for v in side) for side in (combine.left, combine.right))
         self._shared = {}
-        return f" by ({left}; {right}) => ({', '.join(map(self.expr, combine.exprs))})"
+        neutral = f" from ({', '.join(map(self.expr, combine.neutral))})" if combine.neutral else ""
+        return f" by ({left}; {right}) => ({', '.join(map(self.expr, combine.exprs))}){neutral}"
 
     def _loop(self, loop: Loop) -> None:
         self.share([loop.extent, *(init for group in loop.carried for init in group.inits)])
         attrs = "{" + ", ".join(f"{key}={value!r}" for key, value in loop.attrs) + "}" if loop.attrs else ""
         head = f"{loop.role}{attrs} {self.name(loop.var)} < {self.expr(loop.extent)}"
         for group in loop.carried:
-            inits = [
-                f"{self.name(var)}: {var.dtype} = {self.expr(init)}" for var, init in zip(group.vars, group.inits)
-            ]
+            inits = [f"{self.name(var)}: {var.dtype} = {self.expr(init)}" for var, init in zip(group.vars, group.inits)]
             head += f" carry ({', '.join(inits)})"
         self.line(head + " {")
         self.block(loop.body)

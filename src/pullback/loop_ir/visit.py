@@ -158,6 +158,9 @@ class Rewriter:
     def stmt(self, stmt: Stmt) -> list[Stmt]:
         return [stmt]
 
+    def enter(self, var: Var, extent: Expr) -> None:
+        """Called before the body of a loop is rewritten."""
+
     def rewrite(self, root: Expr) -> Expr:
         """The rewritten expression."""
         memo = self._memo
@@ -189,6 +192,7 @@ class Rewriter:
             case Loop():
                 extent = r(stmt.extent)
                 inits = [tuple(map(r, group.inits)) for group in stmt.carried]
+                self.enter(stmt.var, extent)
                 body = self.block(stmt.body)
                 carried = tuple(
                     Carried(group.vars, init, tuple(map(r, group.updates)), group.results, group.combine)

@@ -1,0 +1,19 @@
+"""Passes from loop IR to loop IR, and the plan of the arena. Each is a pure function; CPU_PASSES is their order."""
+
+from collections.abc import Callable
+
+from ..loop_ir.ir import Function
+from .buffers import plan_buffers
+from .expand_math import expand_math
+from .simplify import simplify
+from .vectorize import vectorize
+
+Pass = Callable[[Function], Function]
+
+CPU_PASSES: list[Pass] = [
+    simplify,  # first: strides are read off indices
+    expand_math,  # before costs are estimated: exp is not one op
+    vectorize,
+]
+
+__all__ = ["CPU_PASSES", "Pass", "expand_math", "plan_buffers", "simplify", "vectorize"]

@@ -1,0 +1,106 @@
+"""How long loops take, roughly: the one model by which passes choose. Unit: one scalar op or access, about 0.3 ns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..loop_ir.affine import stride
+from ..loop_ir.ir import Const, Expr, If, Let, Load, Loop, Op, Stmt, Store, While
+from ..loop_ir.types import ITEMSIZE
+from ..loop_ir.vectors import varying_vars
+from ..loop_ir.visit import expressions, statements, subexpressions
+
+LANES = 8  # nominal: the choice between axes hardly depends on the machine's width
+UNKNOWN_EXTENT = 16
+NANOSECONDS = 0.3
+
+# Ops that take several instructions or a slow one.
+_SLOW = {"div": 4, "rem": 6, "sqrt": 4, "floordiv": 4, "floormod": 4}
+
+
+class Vector:
+    """A candidate vector loop: what differs between lanes, and how fast memory is walked."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.var = loop.var
+        self.varying = varying_vars(loop)
+        self.definitions = {
+            stmt.var: stmt.value for stmt in statements(loop.body) if isinstance(stmt, Let) and stmt.var.dtype == "i64"
+        }
+        self.memo: dict[int, bool] = {}
+        extent = extent_of(loop)
+        self.lanes = LANES
+        while self.lanes > extent:
+            self.lanes //= 2
+
+    def access(self, index: Expr) -> float:
+        """Cost of one element's access, of which `lanes` are done together."""
+        step = stride(index, self.var, self.varying, self.definitions, self.memo)
+        if step in (0, 1, -1):
+            return 1.0 / self.lanes
+        return 1.5
+
+
+def extent_of(loop: Loop) -> int:
+    """The number of iterations, or a guess."""
+    return loop.extent.value if isinstance(loop.extent, Const) else UNKNOWN_EXTENT
+
+
+def cost(body: Sequence[Stmt], vector: Vector | None = None) -> float:
+    """Of running `body` once; inside a vector loop, of one lane of it."""
+    total = 0.0
+    for stmt in body:
+        match stmt:
+            case Loop():
+                inner = cost(stmt.body, vector) + _expressions(_updates(stmt), vector)
+                total += extent_of(stmt) * (inner + 0.5 / (vector.lanes if vector else 1))
+            case While():
+                total += UNKNOWN_EXTENT * (cost(stmt.body_cond, vector) + cost(stmt.body, vector))
+            case If():
+                total += _expressions(expressions(stmt), vector) + cost(stmt.then, vector) + cost(stmt.orelse, vector)
+            case Store():
+                total += _expressions((stmt.value,), vector) + (vector.access(stmt.index) if vector else 1.0)
+            case Let():
+                total += _expressions((stmt.value,), vector)
+            case _:
+                total += 100.0
+    return total
+
+
+def _updates(loop: Loop) -> list[Expr]:
+    return [update for group in loop.carried for update in group.updates]
+
+
+def _expressions(roots: Sequence[Expr], vector: Vector | None) -> float:
+    """Each op and load counted once; index arithmetic is left out, since most of it is hoisted."""
+    share = 1.0 / vector.lanes if vector else 1.0
+    total = 0.0
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        expr = stack.pop()
+        if id(expr) in seen:
+            continue
+        seen.add(id(expr))
+        if isinstance(expr, Load):
+            total += vector.access(expr.index) if vector else 1.0
+        elif isinstance(expr, Op):
+            total += _SLOW.get(expr.name, 1) * share
+            stack += expr.args
+    return total
+
+
+def bytes_touched(body: Sequence[Stmt]) -> int:
+    """Upper bound of the memory that loops in `body` walk through, if every access is a new element."""
+    total = 0
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            total += extent_of(stmt) * bytes_touched(stmt.body)
+        elif isinstance(stmt, If):
+            total += bytes_touched(stmt.then) + bytes_touched(stmt.orelse)
+        if isinstance(stmt, Store):
+            total += ITEMSIZE[stmt.buffer.dtype]
+        for expr in subexpressions(expressions(stmt)):
+            if isinstance(expr, Load):
+                total += ITEMSIZE[expr.buffer.dtype]
+    return total

@@ -1,0 +1,135 @@
+"""pullback: NumPy-like arrays with composable grad, jit, vmap and scan, on a compiler of its own. The API is JAX's.
+
+    import pullback as jax
+    import pullback.numpy as jnp
+
+    @jax.jit
+    def loss(w, x, y):
+        return jnp.mean((jnp.tanh(x @ w) - y) ** 2)
+
+    gradient = jax.grad(loss)
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+
+from pullback import core, lax, runtime  # runtime fills core.hooks.evaluate before anything runs
+from pullback import numpy as numpy
+from pullback import tree, tree_util
+from pullback.api import (
+    ShapeDtypeStruct,
+    block_until_ready,
+    checkpoint,
+    checkpoint_policies,
+    clear_caches,
+    closure_convert,
+    copy_to_host_async,
+    custom_gradient,
+    custom_jvp,
+    custom_vjp,
+    device_get,
+    device_put,
+    ensure_compile_time_eval,
+    eval_shape,
+    grad,
+    hessian,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jit,
+    jvp,
+    linear_transpose,
+    linearize,
+    make_jaxpr,
+    named_call,
+    named_scope,
+    remat,
+    value_and_grad,
+    vjp,
+    vmap,
+)
+from pullback.core import Array, typeof
+from pullback.runtime.devices import (
+    Device,
+    default_backend,
+    device_count,
+    devices,
+    host_count,
+    host_id,
+    host_ids,
+    live_arrays,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+    process_indices,
+)
+from pullback.util import dtypes, errors
+from pullback.util.config import (
+    check_tracer_leaks,
+    checking_leaks,
+    config,
+    debug_infs,
+    debug_key_reuse,
+    debug_nans,
+    default_device,
+    default_matmul_precision,
+    default_prng_impl,
+    disable_jit,
+    enable_checks,
+    enable_custom_prng,
+    enable_x64,
+    explain_cache_misses,
+    legacy_prng_key,
+    log_compiles,
+    no_execution,
+    no_tracing,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
+    softmax_custom_jvp,
+    thread_guard,
+    threefry_partitionable,
+    transfer_guard,
+    transfer_guard_device_to_device,
+    transfer_guard_device_to_host,
+    transfer_guard_host_to_device,
+)
+from pullback.util.dtypes import float0
+
+__version__ = "0.1.0"
+
+# Modules that are imported when they are first used, so that `import pullback` stays quick.
+_LAZY = ("custom_derivatives", "debug", "dlpack", "example_libraries", "experimental", "export", "extend", "flatten_util", "image",
+         "interpreters", "nn", "ops", "profiler", "random", "scipy", "sharding", "stages", "typing")
+
+
+def __getattr__(name: str):
+    if name in _LAZY:
+        try:
+            return _importlib.import_module(f"pullback.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"pullback.{name}":
+                raise
+    if name in ("install_as_jax", "installed_as_jax"):
+        return getattr(_importlib.import_module("pullback._as_jax"), name)
+    raise AttributeError(f"module 'pullback' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY, "install_as_jax"})
+
+
+__all__ = [
+    "Array", "Device", "ShapeDtypeStruct", "block_until_ready", "check_tracer_leaks", "checking_leaks", "checkpoint",
+    "checkpoint_policies", "clear_caches", "closure_convert", "config", "copy_to_host_async", "core", "custom_gradient", "custom_jvp",
+    "custom_vjp", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device", "default_matmul_precision",
+    "default_prng_impl", "device_count", "device_get", "device_put", "devices", "disable_jit", "dtypes", "enable_checks",
+    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "explain_cache_misses", "float0", "grad",
+    "hessian", "host_count", "host_id", "host_ids", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
+    "linear_transpose", "linearize", "live_arrays", "local_device_count", "local_devices", "log_compiles", "make_jaxpr", "named_call",
+    "named_scope", "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "process_count",
+    "process_index", "process_indices", "remat", "runtime", "softmax_custom_jvp", "thread_guard", "threefry_partitionable",
+    "transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree",
+    "tree_util", "typeof", "value_and_grad", "vjp", "vmap",
+]

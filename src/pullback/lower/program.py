@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,8 +90,8 @@ class Lowered:
         return "\n".join(lines)
 
 
-def lower_program(closed: ClosedJaxpr, name: str = "program") -> Lowered:
-    """Lower a jaxpr whose primitives all have a lowering kind other than Inline.
+def lower_program(closed: ClosedJaxpr, name: str = "program", forwarded: Set[int] = frozenset()) -> Lowered:
+    """Lower a jaxpr whose primitives all have a lowering kind other than Inline; results numbered in `forwarded` are not written.
 
     Raises NotImplementedError, naming the primitive, for one that can neither be lowered nor run by its reference.
     """
@@ -102,6 +102,10 @@ def lower_program(closed: ClosedJaxpr, name: str = "program") -> Lowered:
     outputs = [contiguous(b.output(f"y{k}", ir_dtype(v.aval.dtype), v.aval.size), v.aval.shape)
                for k, v in enumerate(closed.jaxpr.outvars)]
     with deep_recursion():
+        if forwarded:
+            kept = [k for k in range(len(outputs)) if k not in forwarded]
+            closed = closed.replace(jaxpr=closed.jaxpr.replace(outvars=[closed.jaxpr.outvars[k] for k in kept]))
+            outputs = [outputs[k] for k in kept]
         lowering.subprogram(closed, inputs, outputs)
     return Lowered(b.function(name), lowering.host_calls, lowering.report)
 

@@ -75,7 +75,7 @@ def _fold(region: Region, eqn: JaxprEqn) -> _Fold:
     left = tuple(b.var("left", x.dtype) for x in inits)
     right = tuple(b.var("right", x.dtype) for x in inits)
     merged = tuple(rule.merge(b, [b.read(v) for v in left], [b.read(v) for v in right]))
-    return _Fold(eqn, ctx, inits, Combine(left, right, merged))
+    return _Fold(eqn, ctx, inits, Combine(left, right, merged, inits))
 
 
 def _reduce(region: Region, group: Group, folds: list[_Fold], inits: list[tuple[Expr, ...]], index: dict[int, Expr],

@@ -1,0 +1,75 @@
+"""Common subexpressions: equal equations of equal operands are computed once.
+
+Before: b = sin a; c = sin a; d = add b c; after: b = sin a; d = add b b. Barriers and equations with effects are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from pullback.graph_passes.inner import map_inner
+
+COMMUTATIVE = frozenset({"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne", "add_any"})
+
+
+def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with each value computed once, also inside of loops and branches."""
+    jaxpr = closed.jaxpr
+    env: dict[Var, Any] = {}
+    seen: dict[Any, list[Var]] = {}
+    eqns: list[JaxprEqn] = []
+    for eqn in jaxpr.eqns:
+        invars = [a if type(a) is Literal else env.get(a, a) for a in eqn.invars]
+        new = map_inner(eqn, "cse", eliminate_common_subexpressions)
+        if new is not eqn or any(a is not b for a, b in zip(invars, eqn.invars)):
+            new = new.replace(invars=invars)
+        key = None if eqn.effects or "barrier" in eqn.primitive.traits else equation_key(new)
+        if key is not None:
+            found = seen.get(key)
+            if found is not None and all(a.aval == b.aval for a, b in zip(found, eqn.outvars)):
+                env.update(zip(eqn.outvars, found))
+                continue
+            seen[key] = eqn.outvars
+        eqns.append(new)
+    if not env and all(a is b for a, b in zip(eqns, jaxpr.eqns)):
+        return closed
+    outvars = [a if type(a) is Literal else env.get(a, a) for a in jaxpr.outvars]
+    return closed.replace(jaxpr=Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info))
+
+
+def equation_key(eqn: JaxprEqn) -> Hashable | None:
+    """Equal for equations that compute the same; None for one whose parameters cannot be compared."""
+    operands = [atom_key(a) for a in eqn.invars]
+    if eqn.primitive.name in COMMUTATIVE:
+        operands.sort(key=_position)
+    params = []
+    for name, value in eqn.params.items():
+        try:
+            hash(value)
+        except TypeError:
+            if not isinstance(value, list):
+                return None
+            value = tuple(value)
+        params.append((name, value))
+    key = (eqn.primitive, tuple(operands), tuple(params))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _position(operand: Any) -> int:
+    return operand.count if isinstance(operand, Var) else -1
+
+
+def atom_key(atom: Any) -> Any:
+    """Equal for equal literals, the variable itself else."""
+    if type(atom) is Literal:
+        value = np.asarray(atom.val)
+        return value.tobytes(), value.dtype.str, atom.aval
+    return atom

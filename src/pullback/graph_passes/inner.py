@@ -1,0 +1,28 @@
+"""Applying a pass to the jaxprs inside equations (bodies of loops, branches), once per jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn
+
+Pass = Callable[[ClosedJaxpr], ClosedJaxpr]
+
+
+def map_inner(eqn: JaxprEqn, name: str, rewrite: Pass) -> JaxprEqn:
+    """The equation with `rewrite`, the pass called `name`, applied to every closed jaxpr in its parameters."""
+    changed = {}
+    for key, value in eqn.params.items():
+        if isinstance(value, ClosedJaxpr):
+            new = _cached(value, name, rewrite)
+            if new is not value:
+                changed[key] = new
+        elif isinstance(value, tuple) and value and all(isinstance(v, ClosedJaxpr) for v in value):
+            new_items = tuple(_cached(v, name, rewrite) for v in value)
+            if any(a is not b for a, b in zip(new_items, value)):
+                changed[key] = new_items
+    return eqn.replace(params=eqn.params | changed) if changed else eqn
+
+
+def _cached(closed: ClosedJaxpr, name: str, rewrite: Pass) -> ClosedJaxpr:
+    return closed.cached(("pass", name), lambda: rewrite(closed))

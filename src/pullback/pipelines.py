@@ -1,0 +1,107 @@
+"""The passes of each stage, as literal lists, and the one function that runs, checks, prints and times them.
+
+jaxpr passes are (name, why, function from ClosedJaxpr to ClosedJaxpr); loop passes the same from Function to Function.
+PULLBACK_CHECK=1 checks the program before and after a pipeline, 2 after each pass; PULLBACK_PRINT_AFTER=<pass> prints the
+program after a pass; PULLBACK_TIME_PASSES=1 prints what each took; PULLBACK_DUMP=jaxpr,loops,... writes stages out.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pullback.core.check import check_jaxpr
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.graph_passes.cse import eliminate_common_subexpressions
+from pullback.graph_passes.dead_code import eliminate_dead_code
+from pullback.graph_passes.inline import inline
+from pullback.graph_passes.keys import replace_keys
+from pullback.loop_ir import Function
+from pullback.util.switches import switches
+
+
+class Pass(NamedTuple):
+    """One step of a pipeline."""
+
+    name: str
+    why: str
+    run: Callable[[Any], Any]
+
+
+JAXPR_PASSES: tuple[Pass, ...] = (
+    Pass("inline", "the passes below and fusion see one flat program", inline),
+    Pass("keys", "lowering knows plain element types only", replace_keys),
+    Pass("dead_code", "less for all that follows", eliminate_dead_code),
+    Pass("cse", "derivatives repeat what the function computed", eliminate_common_subexpressions),
+    Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
+)
+
+LOOP_PASSES: tuple[Pass, ...] = ()
+
+
+def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program") -> ClosedJaxpr:
+    """The flat, simplified program that fusion works on."""
+    return run_passes(JAXPR_PASSES, closed, name, check_jaxpr)
+
+
+def optimize_loops(function: Function) -> Function:
+    """The loop nests as the emitter takes them."""
+    return run_passes(LOOP_PASSES, function, function.name, _check_function)
+
+
+def run_passes(passes: Sequence[Pass], program: Any, name: str, check: Callable[[Any, str], None]) -> Any:
+    """Run a pipeline on a program."""
+    if switches.check:
+        check(program, "the pipeline before")
+    for step in passes:
+        started = time.perf_counter()
+        program = step.run(program)
+        if switches.time_passes:
+            print(f"{name}: {step.name}: {(time.perf_counter() - started) * 1e3:.2f} ms", file=sys.stderr)
+        if switches.check > 1:
+            check(program, f"pass '{step.name}'")
+        if switches.print_after == step.name:
+            print(f"{name} after {step.name}:\n{text_of(program)}", file=sys.stderr)
+    if switches.check == 1 and passes:
+        check(program, f"the pipeline that ends with '{passes[-1].name}'")
+    return program
+
+
+def text_of(program: Any) -> str:
+    """A program of either representation as text."""
+    if isinstance(program, ClosedJaxpr):
+        return str(program)
+    from pullback.loop_ir.print import to_text
+
+    return to_text(program)
+
+
+def dump(stage: str, name: str, text: Callable[[], str]) -> None:
+    """Write a stage of a program out if PULLBACK_DUMP asks for it."""
+    wanted = switches.dump
+    if stage not in wanted.stages or wanted.function not in name:
+        return
+    if wanted.folder is None:
+        print(f"==== {stage} of {name}\n{text()}", file=sys.stderr)
+        return
+    folder = Path(wanted.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+    path = folder / f"{safe}.{stage}.txt"
+    number = 1
+    while path.exists():
+        number += 1
+        path = folder / f"{safe}.{number}.{stage}.txt"
+    path.write_text(text())
+
+
+def _check_function(function: Function, made_by: str) -> None:
+    from pullback.loop_ir.check import check_function
+
+    try:
+        check_function(function)
+    except Exception as error:
+        raise type(error)(f"after {made_by}: {error}") from None

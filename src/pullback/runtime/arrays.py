@@ -1,0 +1,51 @@
+"""Making arrays from what users pass: numbers, NumPy arrays, other arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.core.avals import ShapedArray, typeof
+from pullback.util import dtypes
+
+
+def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: Any = None) -> Any:
+    """`x` as an Array; NumPy data is copied, so that later changes to it do not show.
+
+    `dtype` converts, `weak_type` overrides, `device` commits. TypeError for what is not an array, number or key array.
+    """
+    if type(x) is _core.Array or hasattr(x, "_base_array"):
+        aval = x.aval
+        if dtype is not None and aval.dtype != dtype:
+            return _from_numpy(np.asarray(x), ShapedArray(aval.shape, dtype, bool(weak_type)), device)
+        if (weak_type is None or aval.weak_type == weak_type) and device is None:
+            return x
+        new = aval if weak_type is None else aval.update(weak_type=weak_type)
+        return _core.with_aval(x, new, device)
+    aval = typeof(x)
+    if not isinstance(aval.dtype, np.dtype):
+        raise TypeError(f"asarray: cannot make an array of {type(x).__name__} with element type {aval.dtype}")
+    if dtype is not None:
+        aval = ShapedArray(aval.shape, dtypes.canonicalize_dtype(dtype), False)
+    if weak_type is not None:
+        aval = aval.update(weak_type=weak_type)
+    return _from_numpy(np.asarray(x), aval, device)
+
+
+def _from_numpy(x: np.ndarray, aval: ShapedArray, device: Any) -> Any:
+    return _core.from_numpy(x, aval, device, True)
+
+
+def words_of(x: Any) -> Any:
+    """The words of a key array, anything else as it is."""
+    return getattr(x, "_base_array", x)
+
+
+def physical(aval: ShapedArray) -> ShapedArray:
+    """The aval of what is in memory: words for keys."""
+    dtype = aval.dtype
+    if isinstance(dtype, np.dtype):
+        return aval
+    return ShapedArray(aval.shape + tuple(dtype.base_shape), dtype.base)

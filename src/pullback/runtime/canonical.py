@@ -1,0 +1,58 @@
+"""A hashable key of a jaxpr: equal for programs that are equal but for the names of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+
+
+def jaxpr_key(closed: ClosedJaxpr) -> Hashable:
+    """The key; constants and parameters without a hash enter by identity, so the jaxpr must outlive the key."""
+    return closed.cached("key", lambda: (_open_key(closed.jaxpr), tuple(map(_const_key, closed.consts))))
+
+
+def _const_key(value: Any) -> Hashable:
+    if np.size(value) <= 16 and not hasattr(value, "_base_array"):
+        array = np.asarray(value)
+        return array.tobytes(), array.dtype.str, array.shape
+    return id(value)
+
+
+def _open_key(jaxpr: Jaxpr) -> Hashable:
+    numbers: dict[Var, int] = {}
+    for var in (*jaxpr.constvars, *jaxpr.invars):
+        numbers[var] = len(numbers)
+
+    def atom(a: Any) -> Hashable:
+        if type(a) is Literal:
+            value = np.asarray(a.val)
+            return value.tobytes(), a.aval
+        return numbers[a]
+
+    eqns = []
+    for eqn in jaxpr.eqns:
+        operands = tuple(map(atom, eqn.invars))
+        for var in eqn.outvars:
+            numbers[var] = len(numbers)
+        eqns.append((eqn.primitive, operands, tuple((k, _param_key(v)) for k, v in eqn.params.items()),
+                     tuple(v.aval for v in eqn.outvars)))
+    arguments = tuple(v.aval for v in (*jaxpr.constvars, *jaxpr.invars))
+    return arguments, tuple(eqns), tuple(map(atom, jaxpr.outvars))
+
+
+def _param_key(value: Any) -> Hashable:
+    if isinstance(value, ClosedJaxpr):
+        return jaxpr_key(value)
+    if isinstance(value, Jaxpr):
+        return _open_key(value)
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_param_key, value))
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return type(value), value

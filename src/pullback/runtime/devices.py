@@ -1,0 +1,194 @@
+"""Devices: one CPU, or as many simulated ones as XLA_FLAGS or jax_num_cpu_devices ask for.
+
+Simulated devices share the machine's memory; they exist so that programs for several devices can be tried on one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from pullback._ext import _core
+from pullback.util import config
+
+
+class Device:
+    """One device; `platform` is 'cpu', `id` its number."""
+
+    __slots__ = ("id", "platform", "device_kind", "process_index", "local_hardware_id", "__weakref__")
+
+    def __init__(self, number: int, platform: str = "cpu") -> None:
+        self.id = number
+        self.platform = platform
+        self.device_kind = platform
+        self.process_index = 0
+        self.local_hardware_id = number
+
+    @property
+    def host_id(self) -> int:
+        """The process that the device belongs to."""
+        return self.process_index
+
+    @property
+    def client(self) -> Client:
+        """The platform that the device belongs to."""
+        return _client
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes in use and at the peak, of all simulated devices together."""
+        return _core.memory_stats()
+
+    def live_buffers(self) -> list[Any]:
+        """Not tracked; raises NotImplementedError."""
+        raise NotImplementedError("Device.live_buffers: live arrays are not tracked")
+
+    def addressable_memories(self) -> list[Any]:
+        """Kinds of memory: none to choose from."""
+        return []
+
+    def __repr__(self) -> str:
+        return f"CpuDevice(id={self.id})"
+
+    def __str__(self) -> str:
+        return f"TFRT_CPU_{self.id}"
+
+    def __reduce__(self) -> Any:
+        return _by_number, (self.id,)
+
+    def __enter__(self) -> Device:
+        context = config.default_device(self)
+        _entered.append(context)
+        context.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        _entered.pop().__exit__(*error)
+
+
+_entered: list[Any] = []
+
+
+class Client:
+    """The CPU platform: its devices and its name."""
+
+    platform = "cpu"
+    platform_version = "pullback"
+    runtime_type = "pullback"
+
+    def devices(self) -> list[Device]:
+        """All devices."""
+        return devices()
+
+    local_devices = devices
+
+    def device_count(self) -> int:
+        """How many there are."""
+        return len(devices())
+
+    local_device_count = device_count
+
+    def process_index(self) -> int:
+        """The number of this process."""
+        return 0
+
+
+_client = Client()
+_devices: list[Device] = []
+
+
+def _by_number(number: int) -> Device:
+    return devices()[number]
+
+
+def _wanted_count() -> int:
+    count = config.value_of("jax_num_cpu_devices")
+    if count is not None and count > 0:
+        return count
+    found = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    return max(1, int(found[-1])) if found else 1
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """The devices of a platform (None: the default one); RuntimeError for a platform that is not there.
+
+    The number is fixed when they are first asked for.
+    """
+    if backend is not None and getattr(backend, "platform", backend) != "cpu":
+        raise RuntimeError(f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} are present. "
+                           "Platforms present are: cpu")
+    if not _devices:
+        _devices.extend(Device(n) for n in range(_wanted_count()))
+    return list(_devices)
+
+
+def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Device]:
+    """The devices of this process (or of `process_index`; ValueError if there is no such process)."""
+    process = host_id if process_index is None else process_index
+    if process not in (None, 0):
+        raise ValueError(f"Unknown process_index {process}")
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    """How many devices there are."""
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """How many devices this process has."""
+    return len(devices(backend))
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes take part."""
+    return 1
+
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process."""
+    return 0
+
+
+def host_count(backend: str | None = None) -> int:
+    """How many processes take part."""
+    return process_count(backend)
+
+
+def host_id(backend: str | None = None) -> int:
+    """The number of this process."""
+    return process_index(backend)
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes."""
+    return [0]
+
+
+host_ids = process_indices
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """Live arrays are not tracked, which would make each array dearer; raises NotImplementedError."""
+    raise NotImplementedError("live_arrays: live arrays are not tracked; see Device.memory_stats() for bytes in use")
+
+
+def default_backend() -> str:
+    """The name of the default platform."""
+    return "cpu"
+
+
+def default_device() -> Device:
+    """Where arrays live that are not committed: jax_default_device, or the first device."""
+    chosen = config.value_of("jax_default_device")
+    if chosen is None or isinstance(chosen, str):
+        return devices(chosen)[0]
+    return chosen
+
+
+def is_started() -> bool:
+    """Whether the number of devices is fixed already."""
+    return bool(_devices)
+
+
+_core.set_hooks(default_device=default_device)

@@ -1,0 +1,87 @@
+"""Addresses of BLAS and LAPACK routines, from the capsules that SciPy publishes for Cython, and of the runtime's C functions."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pullback._ext import _core
+from pullback.loop_ir import Call, Function, HostCall, Loop
+from pullback.loop_ir.visit import statements
+
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype = ctypes.c_void_p
+_get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_get_name = ctypes.pythonapi.PyCapsule_GetName
+_get_name.restype = ctypes.c_char_p
+_get_name.argtypes = [ctypes.py_object]
+
+
+@functools.cache
+def _capsules() -> dict[str, Any]:
+    from scipy.linalg import cython_blas, cython_lapack
+
+    return {**cython_lapack.__pyx_capi__, **cython_blas.__pyx_capi__}
+
+
+@functools.cache
+def fortran_address(name: str) -> int | None:
+    """The address of a BLAS or LAPACK routine ('dgemm'), all of whose arguments go by reference; None if there is none."""
+    capsule = _capsules().get(name)
+    return None if capsule is None else int(_get_pointer(capsule, _get_name(capsule)))
+
+
+@functools.cache
+def _runtime_symbols() -> dict[str, int]:
+    return _core.symbol_addresses()
+
+
+def called_symbols(function: Function) -> set[str]:
+    """The C functions that a program calls, those of the emitter's own making included."""
+    found = set()
+    for stmt in statements(function.body):
+        if isinstance(stmt, Call):
+            found.add(stmt.symbol)
+        elif isinstance(stmt, Loop) and stmt.role == "threads":
+            found.add("pb_parallel_for")
+        elif isinstance(stmt, HostCall):
+            found.add("pb_host_call_index")
+    return found
+
+
+def addresses(names: set[str]) -> dict[str, int]:
+    """The addresses of those names that the runtime or a library has."""
+    known = _runtime_symbols()
+    result = {}
+    for name in names:
+        address = known.get(name) or fortran_address(name)
+        if address:
+            result[name] = address
+    return result
+
+
+class PythonCalls(Mapping[str, Callable[..., Any]]):
+    """Fortran routines as Python functions of (array, offset) pairs: what the loop IR interpreter calls."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._functions = {name: _by_reference(address) for name, address in addresses(names).items()}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self._functions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+
+def _by_reference(address: int) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        pointers = [ctypes.c_void_p(array.ctypes.data + offset * array.itemsize) for array, offset in arguments]
+        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers))(address)
+        return function(*pointers)
+
+    return call

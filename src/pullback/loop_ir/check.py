@@ -1,0 +1,239 @@
+"""Checks a function: types, scopes, roles, buffers. Run after each pass under PULLBACK_CHECK, and always in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .ir import (
+    Address,
+    Buffer,
+    Call,
+    Carried,
+    Combine,
+    Const,
+    Expr,
+    Function,
+    HostCall,
+    If,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Read,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from .ops import COMBINES, result_dtype
+from .print import stmt_text
+from .types import DTYPES
+from .visit import expressions, subexpressions
+
+ROLES = ("parallel", "reduce", "sequential", "vector", "threads")
+CONTEXT = 5  # statements shown on each side of a mistake
+
+
+class CheckError(TypeError):
+    """A function breaks a rule of the loop IR; the message shows the statement among its neighbours."""
+
+
+def check(function: Function, after: str = "") -> None:
+    """Raises CheckError for the first mistake in `function`; `after` names the pass that made it."""
+    _Checker(function, after).run()
+
+
+class _Checker:
+    def __init__(self, function: Function, after: str) -> None:
+        self.function = function
+        self.after = after
+        self.buffers = set(function.buffers)
+        self.bound: set[Var] = set()  # ever, since a variable is bound once
+        self.scope: set[Var] = set()
+        self.path: list[tuple[Sequence[Stmt], int]] = []
+        self._checked: set[int] = set()
+        self._keep: list[Expr] = []
+
+    def run(self) -> None:
+        names = [buffer.name for buffer in self.function.buffers]
+        for name in names:
+            if names.count(name) > 1:
+                self.fail(f"two buffers are called {name!r}")
+        for buffer in self.function.buffers:
+            self.buffer(buffer)
+        self.block(self.function.body, parallel=False)
+
+    def fail(self, problem: str) -> None:
+        """Raises with the statements around the current one."""
+        where = f" after {self.after}" if self.after else ""
+        lines = [f"{self.function.name}{where}: {problem}"]
+        if self.path:
+            body, position = self.path[-1]
+            for k in range(max(0, position - CONTEXT), min(len(body), position + CONTEXT)):
+                text = stmt_text(body[k], 6)
+                mark = "> " if k == position else "  "
+                lines += [mark + line for line in text.split("\n")]
+        raise CheckError("\n".join(lines))
+
+    def buffer(self, buffer: Buffer) -> None:
+        if buffer.dtype not in DTYPES:
+            self.fail(f"buffer {buffer.name!r} has the unknown type {buffer.dtype!r}")
+        if buffer.size < 0:
+            self.fail(f"buffer {buffer.name!r} has {buffer.size} elements")
+        if (buffer.space == "constant") != (buffer.data is not None):
+            self.fail(f"buffer {buffer.name!r}: constants have data, other buffers have none")
+        if buffer.data is not None and buffer.data.size != buffer.size:
+            self.fail(f"constant {buffer.name!r} has {buffer.size} element(s) but {buffer.data.size} value(s)")
+
+    # Expressions.
+
+    def expr(self, root: Expr, dtype: str | None = None, what: str = "") -> None:
+        for expr in subexpressions((root,)):
+            if isinstance(expr, Read):
+                if expr.var not in self.scope:
+                    self.fail(f"{expr.var.name} is read where it is not defined")
+            elif id(expr) not in self._checked:
+                self._checked.add(id(expr))
+                self._keep.append(expr)
+                self._node(expr)
+        if dtype is not None and root.dtype != dtype:
+            self.fail(f"{what} must be {dtype}, got {root.dtype}")
+
+    def _node(self, expr: Expr) -> None:
+        match expr:
+            case Const():
+                if expr.dtype not in DTYPES:
+                    self.fail(f"constant {expr.value!r} has the unknown type {expr.dtype!r}")
+            case Load():
+                self.known(expr.buffer)
+                if expr.index.dtype != "i64":
+                    self.fail(f"index of {expr.buffer.name} must be i64, got {expr.index.dtype}")
+            case Op():
+                try:
+                    wanted = result_dtype(expr.name, tuple(arg.dtype for arg in expr.args), expr.dtype)
+                except TypeError as error:
+                    self.fail(str(error))
+                else:
+                    if expr.dtype != wanted:
+                        self.fail(f"{expr.name} gives {wanted}, but the op says {expr.dtype}")
+            case _:
+                self.fail(f"not an expression: {type(expr).__name__}")
+
+    def known(self, buffer: Buffer) -> None:
+        if buffer not in self.buffers:
+            self.fail(f"buffer {buffer.name!r} is not one of the function")
+
+    def bind(self, var: Var) -> None:
+        if var in self.bound:
+            self.fail(f"{var.name} is bound twice")
+        self.bound.add(var)
+        self.scope.add(var)
+
+    # Statements.
+
+    def block(self, body: Sequence[Stmt], parallel: bool, keep: bool = False) -> None:
+        outside = set(self.scope)
+        for k, stmt in enumerate(body):
+            self.path.append((body, k))
+            self.stmt(stmt, parallel)
+            self.path.pop()
+        if not keep:
+            self.scope = outside
+
+    def stmt(self, stmt: Stmt, parallel: bool) -> None:
+        match stmt:
+            case Let():
+                self.expr(stmt.value, stmt.var.dtype, f"value of {stmt.var.name}")
+                self.bind(stmt.var)
+            case Store():
+                self.known(stmt.buffer)
+                if stmt.buffer.space in ("input", "constant"):
+                    self.fail(f"store to {stmt.buffer.name}, which is an {stmt.buffer.space}")
+                self.expr(stmt.index, "i64", f"index of {stmt.buffer.name}")
+                self.expr(stmt.value, stmt.buffer.dtype, f"value stored to {stmt.buffer.name}")
+            case Loop():
+                self._loop(stmt, parallel)
+            case While():
+                outside = set(self.scope)
+                self.block(stmt.body_cond, parallel, keep=True)
+                self.expr(stmt.cond, "bool", "condition of while")
+                self.block(stmt.body, parallel)
+                self.scope = outside
+            case If():
+                self.expr(stmt.cond, "bool", "condition of if")
+                self.block(stmt.then, parallel)
+                self.block(stmt.orelse, parallel)
+            case Call():
+                for expr in expressions(stmt):
+                    self.expr(expr)
+                for arg in stmt.args:
+                    if isinstance(arg, Address):
+                        self.known(arg.buffer)
+                        self.expr(arg.offset, "i64", f"offset into {arg.buffer.name}")
+                if stmt.result is not None:
+                    self.bind(stmt.result)
+            case HostCall():
+                if parallel:
+                    self.fail("a host call inside a parallel, reduce or vector loop")
+                for buffer in stmt.buffers:
+                    self.known(buffer)
+            case _:
+                self.fail(f"not a statement: {type(stmt).__name__}")
+
+    def _loop(self, loop: Loop, parallel: bool) -> None:
+        if loop.role not in ROLES:
+            self.fail(f"loop {loop.var.name} has the unknown role {loop.role!r}; known: {', '.join(ROLES)}")
+        self.expr(loop.extent, "i64", f"extent of loop {loop.var.name}")
+        if loop.carried and loop.role in ("parallel", "threads"):
+            self.fail(f"loop {loop.var.name} is {loop.role}, so it cannot carry values")
+        for group in loop.carried:
+            self._inits(loop, group)
+        outside = set(self.scope)
+        if loop.var.dtype != "i64":
+            self.fail(f"index {loop.var.name} must be i64, got {loop.var.dtype}")
+        self.bind(loop.var)
+        for group in loop.carried:
+            for var in group.vars:
+                self.bind(var)
+        self.block(loop.body, parallel or loop.role != "sequential", keep=True)
+        for group in loop.carried:
+            for var, update in zip(group.vars, group.updates):
+                self.expr(update, var.dtype, f"update of {var.name}")
+        self.scope = outside
+        for group in loop.carried:
+            for var, result in zip(group.vars, group.results):
+                if result.dtype != var.dtype:
+                    self.fail(f"result {result.name} is {result.dtype}, but {var.name} is {var.dtype}")
+                self.bind(result)
+
+    def _inits(self, loop: Loop, group: Carried) -> None:
+        sizes = {len(group.vars), len(group.inits), len(group.updates), len(group.results)}
+        if len(sizes) != 1:
+            self.fail(f"loop {loop.var.name} carries a group with parts of different lengths")
+        for var, init in zip(group.vars, group.inits):
+            self.expr(init, var.dtype, f"init of {var.name}")
+        if group.combine is None:
+            if loop.role in ("reduce", "vector"):
+                self.fail(f"loop {loop.var.name} is {loop.role}: what it carries needs a combining function")
+        elif isinstance(group.combine, Combine):
+            self._combine(group.combine, group)
+        elif group.combine not in COMBINES or len(group.vars) != 1:
+            self.fail(f"cannot combine {len(group.vars)} value(s) by {group.combine!r}; known: {', '.join(COMBINES)}")
+
+    def _combine(self, combine: Combine, group: Carried) -> None:
+        wanted = [var.dtype for var in group.vars]
+        for side in (combine.left, combine.right):
+            if [var.dtype for var in side] != wanted:
+                self.fail(f"the combining function takes {[v.dtype for v in side]}, the group is {wanted}")
+        if [expr.dtype for expr in combine.exprs] != wanted:
+            self.fail(f"the combining function gives {[e.dtype for e in combine.exprs]}, the group is {wanted}")
+        outside = self.scope
+        self.scope = outside | set(combine.left) | set(combine.right)
+        for expr in combine.exprs:
+            self.expr(expr)
+        self.scope = outside
+        for expr in combine.neutral:
+            self.expr(expr)
+
+
+__all__ = ["CheckError", "check"]

@@ -156,8 +156,8 @@ def variance_scaling(
             deviation = jnp.sqrt(variance) / jnp.asarray(_CUT_REAL, kind)
             return random.truncated_normal(key, -2, 2, shape, kind) * deviation
         raise ValueError(
-            f"invalid distribution for variance scaling initializer: {distribution}; expected normal, truncated_normal
-            or uniform"
+            f"invalid distribution for variance scaling initializer: {distribution}; "
+            "expected normal, truncated_normal or uniform"
         )
 
     return init

@@ -76,14 +76,14 @@ def elementwise_calls(primitive: Primitive, rng: np.random.Generator) -> Iterato
         shapes = [(37,)] if names[0] not in ("float32", "float64") else [(37,), (), (0,), (1,), (3, 5), (2, 0, 3), (2, 3, 17)]
         for shape in shapes:
             operands = tuple(random_values(rng, t, shape, bound(samples.low, k), bound(samples.high, k)) for k, t in enumerate(types))
-            yield Call(operands, {}, samples.ulp, 1e-5, len(shape) == 1 and shape[0] > 1)
+            yield Call(operands, {}, samples.ulp, 1e-5, samples.derivatives and len(shape) == 1 and shape[0] > 1)
         if together:
             yield Call(tuple(edge_values(samples.edges, types[0], arity)), {}, samples.ulp, 1e-5, False)
             if arity > 1 and names[0] == "float32":
                 operands = [random_values(rng, t, (4, 9), bound(samples.low, k), bound(samples.high, k)) for k, t in enumerate(types)]
                 for k in range(arity):
                     mixed = tuple(x[0, 0] if i == k else x for i, x in enumerate(operands))
-                    yield Call(mixed, {}, samples.ulp, 1e-5, True)
+                    yield Call(mixed, {}, samples.ulp, 1e-5, samples.derivatives)
 
 
 def calls(primitive: Primitive, seed: int = 0) -> list[Call]:

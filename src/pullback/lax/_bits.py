@@ -134,7 +134,7 @@ def _convert_cases(rng):
     x = rng.normal(size=(2, 3)).astype(np.float32) * 100
     pairs = [("int32", x), ("uint8", np.abs(x)), ("float64", x), ("bool", x), ("complex64", x), ("float16", x), ("bfloat16", x),
              ("float32", x.astype(np.int32)), ("int8", x.astype(np.int32)), ("float32", x > 0)]
-    return [Case((operand,), {"new_dtype": dtypes.as_dtype(name), "weak_type": False}) for name, operand in pairs]
+    return [Case((operand,), {"new_dtype": dtypes.as_dtype(name), "weak_type": False}, derivatives=name == "float64") for name, operand in pairs]
 
 
 convert_element_type_p = Primitive(

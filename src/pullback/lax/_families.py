@@ -70,8 +70,9 @@ class Samples:
     """Where the tests try a primitive.
 
     `low`, `high`: range of the operands, one number or one per operand. `edges`: special values (all combinations are
-    tried). `ulp`: allowed error of compiled code against the reference. `dtypes`: restrict to these names. `cases(rng)`:
-    complete calls, for primitives with parameters or shapes of their own.
+    tried). `ulp`: allowed error of compiled code against the reference. `dtypes`: restrict to these names. `derivatives`:
+    whether both derivatives exist in all operands. `cases(rng)`: complete calls, for primitives with parameters or shapes
+    of their own.
     """
 
     low: float | tuple[float, ...] = -3.0
@@ -79,6 +80,7 @@ class Samples:
     edges: tuple[Any, ...] = ()
     ulp: float = 2.0
     dtypes: tuple[str, ...] | None = None
+    derivatives: bool = True
     cases: Callable[[np.random.Generator], Sequence[Case]] | None = None
 
 

@@ -329,7 +329,7 @@ def _batch_of(primitive):
     return batch
 
 
-def _scatter_cases(rng):
+def _scatter_cases(rng, derivatives=True):
     found = []
     for shape, numbers, indices, updates in [
             ((5, 3), ScatterDimensionNumbers((1,), (0,), (0,)), rng.integers(-1, 6, (4, 1)), (4, 3)),
@@ -339,13 +339,13 @@ def _scatter_cases(rng):
         for mode in (GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP):
             found.append(Case((rng.normal(size=shape).astype(np.float32), indices.astype(np.int32), rng.normal(size=updates).astype(np.float32)),
                               {"dimension_numbers": numbers, "update_jaxpr": None, "update_consts": (), "indices_are_sorted": False,
-                               "unique_indices": False, "mode": mode}))
+                               "unique_indices": False, "mode": mode}, derivatives=derivatives))
     return found
 
 
-def _scatter(name, doc, ufunc, loop_op, derivatives=True):
+def _scatter(name, doc, ufunc, loop_op):
     p = Primitive(name, doc=doc, abstract_eval=_scatter_shape, reference=_scatter_reference_of(name, ufunc), transpose=NOT_LINEAR,
-                  lower=Nest(_emit_of(loop_op), in_place=0), traits={"scatter"}, samples=Samples(cases=_scatter_cases))
+                  lower=Nest(_emit_of(loop_op), in_place=0), traits={"scatter"}, samples=Samples(cases=lambda rng: _scatter_cases(rng, name != "scatter-mul")))
     p.batch = _batch_of(lambda: p)
     return p
 

@@ -102,9 +102,9 @@ def _gamma_density(a, x):
 igamma_p = nary("igamma", 2, doc="The regularized lower incomplete gamma function P(a, x).", accepts=FLOAT, reference=_scipy("gammainc"),
                 jvp=(lambda a_dot, out, a, x: mul_p.bind(a_dot, igamma_grad_a_p.bind(a, x)),
                      lambda x_dot, out, a, x: mul_p.bind(x_dot, _gamma_density(a, x))),
-                lower=op("igamma"), cost=200, samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=16))
+                lower=op("igamma"), cost=200, samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=16, derivatives=False))
 igammac_p = nary("igammac", 2, doc="The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).", accepts=FLOAT,
-                 reference=_scipy("gammaincc"), lower=op("igammac"), cost=200, samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=16),
+                 reference=_scipy("gammaincc"), lower=op("igammac"), cost=200, samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=16, derivatives=False),
                  jvp=(lambda a_dot, out, a, x: mul_p.bind(a_dot, neg_p.bind(igamma_grad_a_p.bind(a, x))),
                       lambda x_dot, out, a, x: mul_p.bind(x_dot, neg_p.bind(_gamma_density(a, x)))))
 
@@ -204,7 +204,7 @@ def _not_differentiable(name, which):
 regularized_incomplete_beta_p = nary(
     "regularized_incomplete_beta", 3, doc="The regularized incomplete beta function I_x(a, b).", accepts=FLOAT, reference=_scipy("betainc"),
     jvp=(_not_differentiable("betainc", "a"), _not_differentiable("betainc", "b"), _betainc_jvp_x), cost=300,
-    lower=op("regularized_incomplete_beta"), samples=Samples(low=(0.3, 0.3, 0.05), high=(6.0, 6.0, 0.95), ulp=32))
+    lower=op("regularized_incomplete_beta"), samples=Samples(low=(0.3, 0.3, 0.05), high=(6.0, 6.0, 0.95), ulp=32, derivatives=False))
 
 
 def _zeta_reference(x, q):
@@ -217,7 +217,7 @@ zeta_p = nary("zeta", 2, doc="The Hurwitz zeta function, sum over k of (q + k) *
               reference=computed_wide(_zeta_reference), cost=100, lower=op("zeta"),
               jvp=(_not_differentiable("zeta", "x"),
                    lambda q_dot, out, x, q: mul_p.bind(q_dot, neg_p.bind(mul_p.bind(x, zeta_p.bind(add_p.bind(x, constant(x, 1)), q))))),
-              samples=Samples(low=(1.2, 0.5), high=(6.0, 6.0), ulp=8))
+              samples=Samples(low=(1.2, 0.5), high=(6.0, 6.0), ulp=8, derivatives=False))
 
 
 def _polygamma_reference(m, x):

@@ -86,9 +86,9 @@ def test_every_mismatch_has_a_prefix_error(prefix, value, text):
     errors = prefix_errors(prefix, value)
     assert errors and all("pytree structure error" in str(error("name")) for error in errors)
     for function in (broadcast_prefix, tree_broadcast):
-        with pytest.raises(ValueError, match="pytree structure error.* at key path\n    broadcast_prefix prefix_tree"):
+        with pytest.raises(ValueError, match=r"pytree structure error.* at key path\n    broadcast_prefix prefix_tree"):
             function(prefix, value)
-    with pytest.raises(ValueError, match="pytree structure error.* at key path\n    tree_map tree"):
+    with pytest.raises(ValueError, match=r"pytree structure error.* at key path\n    tree_map tree"):
         tree_map(lambda x, y: x, prefix, value)
     with pytest.raises(ValueError, match="at key path\n    tree_map_with_path tree"):
         tree_map_with_path(lambda path, x, y: x, prefix, value)
@@ -97,7 +97,8 @@ def test_every_mismatch_has_a_prefix_error(prefix, value, text):
 def test_a_leaf_is_a_prefix_of_anything():
     for value in (None, (), {"a": [1]}, Box(1, 2)):
         assert tree_structure(1).flatten_up_to(value) == [value] and not prefix_errors(1, value)
-    assert broadcast_prefix(1, None) == [] and broadcast_prefix(None, (1, 2), is_leaf=lambda x: x is None) == [None, None]
+    assert broadcast_prefix(1, None) == []
+    assert broadcast_prefix(None, (1, 2), is_leaf=lambda x: x is None) == [None, None]
     assert broadcast_prefix((3, {"a": 4, "b": 5}), ([0, 0], {"b": Box((1, 2), 0), "a": None})) == [3, 3, 5, 5]
 
 
@@ -166,7 +167,7 @@ def test_flatten_axes_never_builds_users_objects_unless_it_fails():
 
     treedef = tree_structure(make(lambda node: ((1, 2), None), refuse))
     assert flatten_axes("in_axes", treedef_tuple([treedef]), (0,)) == [0, 0]
-    with pytest.raises(ValueError, match="must be a tree prefix.*\n.*no placeholders"):
+    with pytest.raises(ValueError, match=r"must be a tree prefix.*\n.*no placeholders"):
         flatten_axes("in_axes", treedef_tuple([treedef]), (0, 1))
 
 
@@ -184,14 +185,16 @@ EQUALITY = [
      "their Python types differ"),
     (Box((1,), 0), Box((), 0), (FlattenedIndexKey(0),), "tuple of length 1", "tuple of length 0",
      "the lengths do not match"),
-    (Point(1, 2), Point(1, None), (GetAttrKey("b"),), "<class 'int'>", "<class 'NoneType'>", "their Python types differ"),
+    (Point(1, 2), Point(1, None), (GetAttrKey("b"),), "<class 'int'>", "<class 'NoneType'>",
+     "their Python types differ"),
 ]
 
 
 @pytest.mark.parametrize("one, two, path, thing1, thing2, reason", EQUALITY)
 def test_equality_errors(one, two, path, thing1, thing2, reason):
     assert list(equality_errors(one, two)) == [(path, thing1, thing2, reason)]
-    assert list(equality_errors(one, one)) == [] and list(equality_errors([one, two], [two, two]))[0][0][0] == SequenceKey(0)
+    assert list(equality_errors(one, one)) == []
+    assert [error[0] for error in equality_errors([0, one], [0, two])] == [(SequenceKey(1), *path)]
 
 
 # ---- unflatten
@@ -212,7 +215,7 @@ def test_endless_leaves():
         while True:
             yield 1
 
-    with pytest.raises(ValueError, match="Too many leaves for PyTreeDef; expected 2."):
+    with pytest.raises(ValueError, match=r"Too many leaves for PyTreeDef; expected 2\."):
         tree_unflatten(tree_structure((1, 2)), endless())
 
 
@@ -235,7 +238,7 @@ def test_arguments_of_wrong_types():
 
 @pytest.mark.parametrize("answer", ["yes", np.bool_(True), 1, 0])
 def test_is_leaf_must_return_a_bool(answer):
-    with pytest.raises(ValueError, match="is_leaf predicate returned a non-boolean value.*expected a boolean"):
+    with pytest.raises(ValueError, match=r"is_leaf predicate returned a non-boolean value.*expected a boolean"):
         tree_leaves({"a": 1}, is_leaf=lambda x: answer)
 
 
@@ -247,9 +250,10 @@ def test_unsortable_keys():
         def __lt__(self, other):
             raise ZeroDivisionError("boom")
 
-    for value, cause in (({"a": 1, 2: 3}, TypeError), ({1j: 1, 2j: 2}, TypeError), ({Bad(): 1, Bad(): 2}, ZeroDivisionError)):
+    bad = {Bad(): 1, Bad(): 2}
+    for value, cause in (({"a": 1, 2: 3}, TypeError), ({1j: 1, 2j: 2}, TypeError), (bad, ZeroDivisionError)):
         for function in (tree_leaves, tree_flatten_with_path, tree_structure({}).flatten_up_to):
-            with pytest.raises(ValueError, match="Comparator raised exception while sorting pytree dictionary keys") as caught:
+            with pytest.raises(ValueError, match="Comparator raised exception while sorting pytree dict") as caught:
                 function(value)
             assert type(caught.value.__cause__) is cause
     assert tree_leaves({Bad(): 1}) == [1]
@@ -263,7 +267,7 @@ def test_unsortable_keys():
 @pytest.mark.parametrize("result", [3, None, ((1,), 2, 3), ((1,),), [(1,), 2]])
 def test_flatten_must_return_a_pair(result):
     node = make(lambda node: result, keys=lambda node: result)
-    with pytest.raises(ValueError, match=r"to_iterable function .* should return a \(children, aux_data\) tuple, got .*Node"):
+    with pytest.raises(ValueError, match=r"to_iterable function .* return a \(children, aux_data\) tuple, got .*Node"):
         tree_flatten(node)
     with pytest.raises(ValueError, match=r"to_iterable_with_keys function .* \(key_leaf_pairs, aux_data\) tuple, got"):
         tree_flatten_with_path(node)
@@ -323,7 +327,8 @@ def test_impossible_parts(node_data, children, error):
 
 
 @pytest.mark.parametrize("state", [
-    [], [(0, 0, None, None)] * 2, [(2, 1, None, None)], [(2, 10**6, None, None)], [(99, 0, None, None)], [(-1, 0, None, None)],
+    [], [(0, 0, None, None)] * 2, [(2, 1, None, None)], [(2, 10**6, None, None)], [(99, 0, None, None)],
+    [(-1, 0, None, None)],
     [(0, -1, None, None)], [(0, 0, None, None), (5, 1, ["a", "b"], None)], [(5, 0, None, None)], [(6, 0, None, set)],
     [(6, 0, None, 3)], [(3, 0, None, tuple)], [(7, 0, None, Box)], [3], [(1,)], 3, [("a", 0, 0, 0)],
 ])
@@ -351,7 +356,8 @@ def test_user_errors_pass():
     ):
         with pytest.raises(ZeroDivisionError):
             run()
-    for run in (lambda: tree_leaves(make(lambda node: (broken(), None))), lambda: tree_unflatten(tree_structure((1, 2)), broken())):
+    node = make(lambda node: (broken(), None))
+    for run in (lambda: tree_leaves(node), lambda: tree_unflatten(tree_structure((1, 2)), broken())):
         with pytest.raises(KeyError, match="gen"):
             run()
 
@@ -360,5 +366,5 @@ def test_value_errors_of_the_mapped_function_are_not_explained_away():
     def fail(x, y):
         raise ValueError("mine")
 
-    with pytest.raises(ValueError, match="^mine$"):
+    with pytest.raises(ValueError, match=r"^mine$"):
         tree_map(fail, [1], [2])

@@ -39,7 +39,7 @@ class Node:
     def flatten(self):
         return (), None
 
-    def unflatten(aux, children):  # noqa: N805
+    def unflatten(aux, children):
         return Node()
 
 
@@ -346,8 +346,8 @@ def test_references_to_leaves_are_given_back():
 
 def test_cycles_through_metadata_are_collected():
     node = Node()
-    node.flatten = lambda: ((1,), cell)
     cell = [Leaf()]
+    node.flatten = lambda cell=cell: ((1,), cell)
     ref = weakref.ref(cell[0])
     treedef = tree_structure(node)
     cell.append(treedef)

@@ -15,7 +15,7 @@ from pullback.util.pytree import (
 
 Predicate = Callable[[Any], bool] | None
 
-_none_hint = "None is a node without leaves; is_leaf=lambda x: x is None makes it a leaf, which is a prefix of anything."
+_none_hint = "(None is a node without leaves; is_leaf=lambda x: x is None makes it a leaf, a prefix of anything.)"
 
 
 def explain_mismatch(name: str, prefix_tree: Any, full_tree: Any, is_leaf: Predicate) -> ValueError | None:
@@ -44,7 +44,7 @@ def _error(title: str, path: KeyPath, *details: str) -> Callable[[str], ValueErr
 def find_prefix_errors(
     path: KeyPath, prefix_tree: Any, full_tree: Any, is_leaf: Predicate
 ) -> Iterator[Callable[[str], ValueError]]:
-    """Yields, for each place where the first tree is not a prefix of the second, a function from its name to the error."""
+    """Yields, for each place where the first tree is no prefix of the second, a function from its name to the error."""
     if _is_leaf(prefix_tree, is_leaf):
         return
     kind, full_kind = type(prefix_tree), type(full_tree)
@@ -76,7 +76,8 @@ def find_prefix_errors(
             "different numbers of pytree children", path,
             f"At that key path, the prefix pytree {{name}} has a subtree of type\n    {kind}",
             f"with {len(keys)} child keys\n    {' '.join(keys)}",
-            f"but the full pytree has a subtree of the same type with {len(full_keys)} child keys\n    {' '.join(full_keys)}",
+            f"but the full pytree has a subtree of the same type with {len(full_keys)} child keys\n"
+            f"    {' '.join(full_keys)}",
             f"so the keys that only one of them has are\n    {' '.join(sorted(set(keys) ^ set(full_keys)))}",
         )
         return
@@ -173,7 +174,7 @@ def flatten_axes_error(name: str, treedef: Any, axis_tree: Any, tupled_args: boo
         full_tree = treedef.unflatten([_Leaf()] * treedef.num_leaves)
         errors = [make(name) for make in find_prefix_errors((), axis_tree, full_tree, lambda tree: tree is None)]
     except Exception as error:  # a user's class refused to be built from placeholders
-        lines.append(f"Got {axis_tree!r} for a value of structure {treedef}; building an example of it failed: {error!r}")
+        lines.append(f"Got {axis_tree!r} for a value of structure {treedef}; an example could not be built: {error!r}")
         return ValueError("\n".join(lines))
     if not errors:
         lines.append(f"Got {axis_tree!r} for a value of structure {treedef}.")

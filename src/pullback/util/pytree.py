@@ -1,7 +1,8 @@
 """Pytrees: nested containers of leaves. The Python face of the C++ core, and what the rest of the package imports.
 
-A *pytree* is a leaf or a container (None, tuple, list, dict, named tuple, OrderedDict, defaultdict, registered class) of
-pytrees. Its *structure* is a `PyTreeDef`. Dicts are taken in the order of their sorted keys; None has no leaves.
+A *pytree* is a leaf or a container of pytrees: None, tuple, list, dict, named tuple, OrderedDict, defaultdict, or an
+object of a registered class. Its *structure* is a `PyTreeDef`. Dicts are taken in the order of their sorted keys; None
+has no leaves.
 Messages about trees that do not match are in `util/_pytree_errors.py`.
 """
 from __future__ import annotations
@@ -66,7 +67,7 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
     return _native.leaves(tree, is_leaf)
 
 
-def tree_structure(tree: Any, is_leaf: None | Callable[[Any], bool] = None) -> PyTreeDef:
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """The structure of a tree."""
     return _native.structure(tree, is_leaf)
 
@@ -103,7 +104,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The tree of `f(leaf, *rest_leaves)`; `tree` must be a prefix of every tree of `rest`, whose subtrees `f` receives.
+    """The tree of `f(leaf, *subtrees_of_rest)`; `tree` must be a prefix of every tree of `rest`.
 
     ValueError, naming the key path, if it is not.
     """
@@ -162,7 +163,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     if inner_treedef is None:
         subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
         if not subtrees:
-            raise ValueError("tree_transpose: outer_treedef has no leaves, so inner_treedef cannot be inferred; pass it")
+            raise ValueError("tree_transpose: outer_treedef has no leaves, so inner_treedef cannot be inferred")
         inner_treedef = tree_structure(subtrees[0])
     inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
     if len(leaves) != inner_size * outer_size:
@@ -178,7 +179,10 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """The (key path, leaf) pairs of a tree and its structure; `is_leaf_takes_path`: called as `is_leaf(path, subtree)`."""
+    """The (key path, leaf) pairs of a tree and its structure.
+
+    With `is_leaf_takes_path`, the predicate is called as `is_leaf(path, subtree)`.
+    """
     return _native.flatten_with_path(tree, is_leaf, is_leaf_takes_path)
 
 
@@ -246,8 +250,10 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
     return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
-def broadcast_flattened_prefix(prefix_leaves: list[Any], prefix_treedef: PyTreeDef, treedef: PyTreeDef) -> list[Any] | None:
-    """Like `broadcast_prefix`, for trees that are flattened already; None if the first is not a prefix of the second."""
+def broadcast_flattened_prefix(
+    prefix_leaves: list[Any], prefix_treedef: PyTreeDef, treedef: PyTreeDef
+) -> list[Any] | None:
+    """Like `broadcast_prefix`, for trees that are flattened already; None if the first is no prefix of the second."""
     return _native.broadcast(prefix_leaves, prefix_treedef, treedef)
 
 
@@ -339,7 +345,7 @@ def register_pytree_with_keys(
     nodetype: type[T],
     flatten_with_keys: Callable[[T], tuple[Iterable[KeyLeafPair], Hashable]],
     unflatten_func: Callable[[Any, Iterable[Any]], T],
-    flatten_func: None | Callable[[T], tuple[Iterable[Any], Hashable]] = None,
+    flatten_func: Callable[[T], tuple[Iterable[Any], Hashable]] | None = None,
 ):
     """Like `register_pytree_node`, from the function with keys; `flatten_func` may be given for speed."""
     if flatten_func is None:
@@ -352,14 +358,13 @@ def register_pytree_with_keys(
 
 
 def register_pytree_node_class(cls: Typ) -> Typ:
-    """Class decorator: a node type by its methods `tree_flatten(self)` and classmethod `tree_unflatten(cls, aux, children)`."""
-    # Looked up at call time on the class: a subclass may be registered with overriding methods.
+    """Class decorator: a node type by its `tree_flatten(self)` and classmethod `tree_unflatten(cls, aux, children)`."""
     register_pytree_node(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)
     return cls
 
 
 def register_pytree_with_keys_class(cls: Typ) -> Typ:
-    """Class decorator: as `register_pytree_node_class`, with `tree_flatten_with_keys` (and, if defined, `tree_flatten`)."""
+    """Class decorator: as `register_pytree_node_class`, by `tree_flatten_with_keys` (and `tree_flatten`, if any)."""
     flatten = (lambda node: node.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(), cls.tree_unflatten, flatten)
     return cls
@@ -396,10 +401,15 @@ def register_dataclass(
     data_fields, meta_fields = tuple(data_fields), tuple(meta_fields)
     given = {*data_fields, *meta_fields}
     if overlap := set(data_fields) & set(meta_fields):
-        raise ValueError(f"register_dataclass: data_fields and meta_fields must not overlap. Overlapping fields: {overlap}.")
+        raise ValueError(
+            f"register_dataclass: data_fields and meta_fields must not overlap. Overlapping fields: {overlap}."
+        )
     if is_dataclass:
         required = {field.name for field in dataclasses.fields(nodetype) if field.init} - set(drop_fields)
-        rule = "register_dataclass: data_fields and meta_fields must include all dataclass fields with init=True and only them."
+        rule = (
+            "register_dataclass: data_fields and meta_fields must include all dataclass fields with init=True "
+            "and only them."
+        )
         if unexpected := given - required:
             raise ValueError(f"{rule} Unexpected fields: {unexpected}.")
         if missing := required - given:

@@ -116,6 +116,7 @@ bool execute(Executable* executable, Array* const* arrays, void* const* data, Py
     if (p.release_gil) {
         PyThreadState* state = PyEval_SaveThread();
         code = p.function(in, out, run.arena);
+        stop_if_finalizing();
         PyEval_RestoreThread(state);
     } else {
         code = p.function(in, out, run.arena);

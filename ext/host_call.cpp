@@ -75,6 +75,7 @@ void store_error(Frame* frame, PyObject* context) {
 
 int call_python(HostRecord* record, void** buffers) {
     auto* frame = static_cast<Frame*>(current_frame);
+    stop_if_finalizing();
     PyGILState_STATE gil = PyGILState_Ensure();
     int code = 1;
     {
@@ -159,6 +160,16 @@ void Frame::raise(int code, const char* program) {
     } else {
         PyErr_Format(PyExc_RuntimeError, "program '%s' failed with code %d", program, code);
     }
+}
+
+void stop_if_finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+    bool finalizing = Py_IsFinalizing();
+#else
+    bool finalizing = _Py_IsFinalizing();
+#endif
+    if (!finalizing || on_main_thread()) return;
+    while (true) pause();
 }
 
 bool add_host_calls(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }

@@ -31,6 +31,10 @@ struct Frame {
     void raise(int code, const char* program);
 };
 
+// To be called before the GIL is taken by a thread that may outlive the interpreter (daemon threads, workers). Once the interpreter
+// shuts down, taking the GIL would unwind the thread through native frames, which kills the process; such a thread sleeps for good.
+void stop_if_finalizing();
+
 // register_host_call(function, count) -> address of a record; release_host_call(address)
 bool add_host_calls(PyObject* module);
 

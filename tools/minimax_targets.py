@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import mpmath as mp
 from minimax import Target
 
@@ -105,10 +107,114 @@ hyperbolic = [
     ),
 ]
 
+
+
+def shifted(f, centre):
+    """f as a function of t = argument - centre: powers of t stay small where powers of the argument would cancel."""
+    centre = mp.mpf(centre)
+    return lambda t: f(t + centre)
+
+
+def one(name: str, text: str, dtype: str, function, weight, low, high, degree: int, centre=0) -> Target:
+    """A target for one dtype, in the shifted variable if there is a centre."""
+    low, high = mp.mpf(low) - mp.mpf(centre), mp.mpf(high) - mp.mpf(centre)
+    return Target(name, dtype, text, shifted(function, centre), shifted(weight, centre), low, high, degree)
+
+
+# erf near 0, log(erfc) beyond, (1 + 2 x) e^(x^2) erfc(x) as a function of t = (x - K) / (x + K)
+K = mp.mpf("3.75")
+log_erfc = lambda x: mp.log(mp.erfc(x))  # noqa: E731
+log_erfc_weight = lambda x: mp.erfc(x) / mp.erf(x)  # noqa: E731
+
+
+def scaled_erfc(t):
+    x = K * (1 + t) / (1 - t)
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+@cache
+def inverse_erf_ratio(w):
+    """erf_inv(x) / x where 1 - x^2 = e^-w, by Newton's method with Halley's correction on erfc."""
+    ew = mp.exp(-w)
+    x = mp.sqrt(1 - ew)
+    rest = ew / (1 + x)  # 1 - x
+    y = mp.sqrt(w) if rest < 0.5 else x * mp.sqrt(mp.pi) / 2
+    for _ in range(60):
+        step = (mp.erfc(y) - rest) * mp.sqrt(mp.pi) / 2 * mp.exp(y * y)
+        step = step / (1 - y * step) if abs(y * step) < 0.5 else step
+        y += step
+        if abs(step) < mp.mpf(10) ** -54:
+            break
+    return y / x
+
+
+root_ratio = lambda s: inverse_erf_ratio(s * s)  # noqa: E731
+w_text = "erf_inv(x) / x over w - {}, w = -log(1 - x^2), relative to itself"
+s_text = "erf_inv(x) / x over sqrt(w) - {}, w = -log(1 - x^2), relative to itself"
+inv = lambda f: lambda v: 1 / abs(f(v))  # noqa: E731
+error_function = [
+    *both(
+        "ERF", "(erf x - x) / x over z = x^2, relative to erf x / x", even(mp.erf, lambda x: x, 1),
+        lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), tiny, "0.811", 6, 11,
+    ),
+    one("LOG_ERFC_F32", "log(erfc x) over x - 2.5, to the relative accuracy of erf", "f32", log_erfc, log_erfc_weight,
+        "0.89", 4, 6, "2.5"),
+    one("LOG_ERFC_F64", "log(erfc x) over x - 3.5, to the relative accuracy of erf", "f64", log_erfc, log_erfc_weight,
+        "0.89", 6, 18, "3.5"),
+    one("ERFC_F32", "(1 + 2 x) e^(x^2) erfc x over (x - 3.75) / (x + 3.75), relative to itself", "f32", scaled_erfc,
+        inv(scaled_erfc), -1, (11 - K) / (11 + K), 11),
+    one("ERFC_F64", "(1 + 2 x) e^(x^2) erfc x over (x - 3.75) / (x + 3.75), relative to itself", "f64", scaled_erfc,
+        inv(scaled_erfc), -1, (28 - K) / (28 + K), 23),
+    one("ERF_INV_NEAR_F32", w_text.format(2.5), "f32", inverse_erf_ratio, inv(inverse_erf_ratio), tiny, "5.01", 9, 2.5),
+    one("ERF_INV_FAR_F32", s_text.format(3.125), "f32", root_ratio, inv(root_ratio), "2.2", "4.1", 10, 3.125),
+    one("ERF_INV_NEAR_F64", w_text.format(2), "f64", inverse_erf_ratio, inv(inverse_erf_ratio), tiny, "4.01", 19, 2),
+    one("ERF_INV_FAR_F64", s_text.format(2.625), "f64", root_ratio, inv(root_ratio), "1.99", "3.31", 20, 2.625),
+    one("ERF_INV_END_F64", s_text.format(4.75), "f64", root_ratio, inv(root_ratio), "3.29", "6.1", 24, 4.75),
+]
+
+# lgamma(2 + h) = h p(h); Stirling: lgamma(a) = (a - 1/2) log a - a + log(2 pi) / 2 + p(1/a^2) / a
+lgamma_h = lambda h: mp.loggamma(2 + h) / h  # noqa: E731
+
+
+def stirling(u):
+    a = 1 / mp.sqrt(u)
+    return (mp.loggamma(a) - ((a - 0.5) * mp.log(a) - a + mp.log(2 * mp.pi) / 2)) * a
+
+
+def digamma_tail(u):
+    z = 1 / mp.sqrt(u)
+    return (mp.log(z) - 1 / (2 * z) - mp.psi(0, z)) / u
+
+
+stirling_text = "(lgamma(a) - (a - 1/2) log a + a - log(2 pi) / 2) a over u = 1/a^2, relative to lgamma(a) a"
+stirling_weight = lambda u: mp.sqrt(u) / mp.loggamma(1 / mp.sqrt(u))  # noqa: E731
+digamma_text = "(log z - 1 / (2 z) - digamma(z)) z^2 over u = 1/z^2, relative to digamma(z) z^2"
+digamma_weight = lambda u: u / mp.psi(0, 1 / mp.sqrt(u))  # noqa: E731
+gamma = [
+    *both("LGAMMA", "lgamma(2 + h) / h, relative to itself", lgamma_h, inv(lgamma_h), -0.5, 0.5, 8, 18),
+    *both("STIRLING", stirling_text, stirling, stirling_weight, 1e-8, 1 / mp.mpf("3.49") ** 2, 2, 8),
+    *both("DIGAMMA", digamma_text, digamma_tail, digamma_weight, 1e-8, 1 / mp.mpf("8.49") ** 2, 1, 5),
+]
+
+bessel = []
+for n in (0, 1):
+    small = lambda t, n=n: (lambda x: mp.besseli(n, x) * mp.exp(-x) / x**n)(4 * (t + 1))  # noqa: E731
+    large = lambda t, n=n: (lambda u: mp.besseli(n, 1 / u) * mp.exp(-1 / u) / mp.sqrt(u))((t + 1) / 16)  # noqa: E731
+    over = ("", " / x")[n]
+    bessel += [
+        *both(f"I{n}E_SMALL", f"e^-x I{n}(x){over} over t = x/4 - 1, relative to itself", small, inv(small),
+              tiny - 1, 1, 18, 29),
+        *both(f"I{n}E_LARGE", f"sqrt(x) e^-x I{n}(x) over t = 16/x - 1, relative to itself", large, inv(large),
+              mp.mpf("-0.98"), 1, 7, 24),
+    ]
+
 TARGETS: dict[str, list[Target]] = {
     "exponential": exponential,
     "logarithm": logarithm,
     "trigonometric": trigonometric,
     "hyperbolic": hyperbolic,
     "power": power,
+    "error_function": error_function,
+    "gamma": gamma,
+    "bessel": bessel,
 }

@@ -9,7 +9,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...loop_ir.ir import Expr, Op
-from . import exponential, hyperbolic, inverse_trigonometric, logarithm, power, trigonometric
+from . import (
+    bessel,
+    error_function,
+    exponential,
+    gamma,
+    hyperbolic,
+    inverse_trigonometric,
+    logarithm,
+    power,
+    trigonometric,
+)
 
 if TYPE_CHECKING:
     from ...loop_ir.build import Builder
@@ -40,6 +50,13 @@ REAL: dict[str, Callable[..., Expr]] = {
     "reciprocal": power.reciprocal,
     "rsqrt": power.rsqrt,
     "cbrt": power.cbrt,
+    "erf": error_function.erf,
+    "erfc": error_function.erfc,
+    "erf_inv": error_function.erf_inv,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
+    "bessel_i0e": bessel.bessel_i0e,
+    "bessel_i1e": bessel.bessel_i1e,
 }
 
 

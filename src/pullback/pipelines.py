@@ -20,6 +20,7 @@ from pullback.graph_passes.dead_code import eliminate_dead_code
 from pullback.graph_passes.inline import inline
 from pullback.graph_passes.keys import replace_keys
 from pullback.loop_ir import Function
+from pullback.loop_passes import expand_math, simplify, vectorize
 from pullback.util.switches import switches
 
 
@@ -39,7 +40,11 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
 )
 
-LOOP_PASSES: tuple[Pass, ...] = ()
+LOOP_PASSES: tuple[Pass, ...] = (
+    Pass("simplify", "strides are read off indices", simplify),
+    Pass("expand_math", "before costs are estimated: exp is not one op", expand_math),
+    Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
+)
 
 
 def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program") -> ClosedJaxpr:

@@ -431,7 +431,12 @@ def _div_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     scale = a.op("fadd", element, big, a.op("fmul", element, small, ratio))
     re = a.op("fdiv", element, a.op("fadd", element, first, a.op("fmul", element, second, ratio)), scale)
     im = a.op("fdiv", element, a.op("fsub", element, second, a.op("fmul", element, first, ratio)), scale)
-    return re, a.select(larger, element, im, a.code.inst(f"fneg {x.type} {im}", im))
+    im = a.select(larger, element, im, a.code.inst(f"fneg {x.type} {im}", im))
+    # Division by zero: part by part, so that it is infinite where x is not zero.
+    nothing = a.cmp("oeq", element, big, a.imm(element, 0.0))
+    zero = a.call("llvm.fabs", element, r)
+    re = a.select(nothing, element, a.op("fdiv", element, p, zero), re)
+    return re, a.select(nothing, element, a.op("fdiv", element, q, zero), im)
 
 
 @rule("neg", "complex")

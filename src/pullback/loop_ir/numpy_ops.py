@@ -155,9 +155,10 @@ def _convert(op: Op, x: Array) -> Array:
         low, high = int_range(target)
         wide = x.astype(np.float64)
         inside = (wide >= low) & (wide < float(high) + (1 if high < 1 << 53 else 0))
+        scalar = NP_DTYPE[target].type
         value = np.where(inside, np.trunc(wide), 0).astype(NP_DTYPE[target])
-        value = np.where(np.isnan(wide), 0, np.where(inside, value, np.where(wide < 0, low, high).astype(object)))
-        return value.astype(NP_DTYPE[target])
+        limit = np.where(wide < 0, scalar(low), scalar(high))
+        return np.where(np.isnan(wide), scalar(0), np.where(inside, value, limit))
     if target in ("f16", "bf16") and source in ("f64", "i64", "u64", "i32", "u32"):
         return _round_once(x, target)
     return x.astype(NP_DTYPE[target])

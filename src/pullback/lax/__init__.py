@@ -19,6 +19,7 @@ from pullback.lax._math import *
 from pullback.lax._reductions import *
 from pullback.lax._scatter import *
 from pullback.lax._shape import *
+from pullback.lax._sort import *
 from pullback.lax._special import *
 from pullback.lax._cond import cond, cond_p, switch
 from pullback.lax._loops import associative_scan, map

@@ -53,7 +53,12 @@ neg_p = unary("neg", doc="-x, elementwise.", accepts=NUMERIC, reference=np.negat
 def _sign_reference(x):
     if x.dtype.kind == "f":
         return np.where(x == 0, x, np.sign(x))  # keeps -0
-    return np.sign(x)
+    if x.dtype.kind != "c":
+        return np.sign(x)
+    modulus = np.abs(x)
+    out = np.empty(x.shape, x.dtype)
+    out.real, out.imag = x.real / modulus, x.imag / modulus
+    return np.where(x == 0, x, out)
 
 
 sign_p = unary("sign", doc="-1, 0 or 1 by the sign of x; x / |x| for complex; NaN stays.", accepts=NUMERIC,

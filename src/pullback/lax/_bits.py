@@ -46,8 +46,9 @@ def _shift_left_reference(x, y):
 
 
 def _shift_right_arithmetic_reference(x, y):
-    out, too_far = _shift(np.right_shift, x, y)
-    return out if x.dtype.kind == "i" else np.where(too_far, np.zeros_like(out), out)
+    signed = np.asarray(x).view(f"i{x.dtype.itemsize}")  # the sign bit is copied whatever the type says
+    out, _ = _shift(np.right_shift, signed, y)
+    return np.asarray(out).view(x.dtype)
 
 
 def _shift_right_logical_reference(x, y):

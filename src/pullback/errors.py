@@ -1,0 +1,21 @@
+"""The exceptions: the public names of util/errors.py and core."""
+
+from pullback.core import JaxprTypeError
+from pullback.util.errors import (
+    ConcretizationTypeError,
+    JAXIndexError,
+    JaxRuntimeError,
+    JAXTypeError,
+    KeyReuseError,
+    NonConcreteBooleanIndexError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+
+__all__ = [
+    "ConcretizationTypeError", "JAXIndexError", "JAXTypeError", "JaxRuntimeError", "JaxprTypeError", "KeyReuseError",
+    "NonConcreteBooleanIndexError", "TracerArrayConversionError", "TracerBoolConversionError",
+    "TracerIntegerConversionError", "UnexpectedTracerError",
+]  # fmt: skip

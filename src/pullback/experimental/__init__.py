@@ -1,0 +1,1 @@
+"""Names that JAX keeps under jax.experimental."""

@@ -1,0 +1,58 @@
+"""Trees of arrays as one flat vector, and back."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback import lax, tree_util
+from pullback.util import dtypes
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """(vector, unravel): the leaves, flattened and joined in one common type, and the function that undoes it.
+
+    `unravel` raises ValueError for a vector of another size, TypeError for one of another type.
+    """
+    leaves, tree = tree_util.tree_flatten(pytree)
+    leaves = [jnp.asarray(leaf) for leaf in leaves]
+    if not leaves:
+        return jnp.zeros((0,), np.float32), lambda flat: tree_util.tree_unflatten(tree, _check_empty(flat))
+    shapes, kinds = [leaf.shape for leaf in leaves], [leaf.dtype for leaf in leaves]
+    common = dtypes.result_type(*kinds)
+    vector = jnp.concatenate([lax.convert_element_type(lax.reshape(x, (x.size,)), common) for x in leaves])
+    sizes = [math.prod(s) for s in shapes]
+    total, mixed = sum(sizes), any(k != common for k in kinds)
+
+    def unravel(flat: Any) -> Any:
+        dtype = dtypes.dtype_of(flat)
+        if mixed and dtype != common:
+            raise TypeError(f"unravel function given array of dtype {dtype}, but expected dtype {common}")
+        if np.shape(flat) != (total,):
+            raise ValueError(f"unravel function given array of shape {np.shape(flat)}, but expected shape {(total,)}")
+        flat, start, out = jnp.asarray(flat), 0, []
+        for shape, size, kind in zip(shapes, sizes, kinds, strict=True):
+            part = lax.reshape(lax.slice_in_dim(flat, start, start + size), shape)
+            if mixed:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # complex to real: the imaginary parts came from reals
+                    part = lax.convert_element_type(part, kind)
+            out.append(part)
+            start += size
+        return tree_util.tree_unflatten(tree, out)
+
+    return vector, unravel
+
+
+def _check_empty(flat: Any) -> list[Any]:
+    if np.shape(flat) != (0,):
+        raise ValueError(f"unravel function given array of shape {np.shape(flat)}, but expected shape (0,)")
+    return []
+
+
+__all__ = ["ravel_pytree"]

@@ -94,6 +94,9 @@ class RefVector {
     PyObject* operator[](size_t i) const { return items[i]; }
 };
 
+// Deeper trees are refused even if the user raised the recursion limit: the C stack is finite.
+constexpr int max_depth = 5000;
+
 // Flattens trees into reusable memory without making a PyTreeDef. Intended use, e.g. by a call cache:
 //     Flattener f;
 //     if (!f.flatten(args)) return nullptr;
@@ -182,6 +185,7 @@ struct Item {
 };
 // Appends the items of a dict to `out`, keys ascending; ValueError if they cannot be ordered. Appends nothing on failure.
 bool sorted_items(PyObject* dict, std::vector<Item>& out);
+void drop_items(std::vector<Item>& items, size_t from); // keeps the first `from`
 
 // Sets `type(message)` with the current error as its __cause__.
 void raise_from(PyObject* type, const char* message);

@@ -91,7 +91,6 @@ class PathFlattener {
     bool takes_path = false;
     RefVector found;  // (path, leaf) tuples
 
-    // Appends nodes through `shape`, a Flattener that is given only leaves and closed by hand.
     bool visit(PyObject* object, std::vector<Node>& nodes) {
         if (is_leaf) {
             Ref path = takes_path ? Ref::steal(current_path()) : Ref();
@@ -112,7 +111,6 @@ class PathFlattener {
     }
 
   private:
-    static constexpr int max_depth = 5000;
     int depth_ = 0;
     std::vector<PyObject*> path_;  // borrowed from the Levels being visited
 

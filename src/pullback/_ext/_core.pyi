@@ -1,6 +1,6 @@
 """Interface of the native runtime. The headers in ext/ state the contracts in full."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -38,7 +38,9 @@ class Array:
     def unsafe_buffer_pointer(self) -> int: ...
     def on_device_size_in_bytes(self) -> int: ...
     def __array__(self, dtype: Any = None, context: Any = None, copy: bool | None = None) -> np.ndarray: ...
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any: ...
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
@@ -162,7 +164,9 @@ class CacheEntry:
     (positional arguments without the static ones, then keyword arguments sorted by name), that are passed on; None: all.
     `out_tree` is the PyTreeDef of the result (of _core.pytree)."""
 
-    def __init__(self, run: Executable | Callable[[list[Array]], Sequence[Any]], out_tree: Any, kept: Sequence[int] | None = None) -> None: ...
+    def __init__(
+        self, run: Executable | Callable[[list[Array]], Sequence[Any]], out_tree: Any, kept: Sequence[int] | None = None
+    ) -> None: ...
     run: Final[Any]
     out_tree: Final[Any]
     kept: Final[tuple[int, ...] | None]
@@ -189,4 +193,52 @@ class JitFunction:
     def clear(self) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
 
-pytree: Any  # ext/pytree.h
+class pytree:  # a submodule (ext/pytree.h); util/pytree.py has the documentation
+    class PyTreeDef:
+        num_leaves: Final[int]
+        num_nodes: Final[int]
+        def unflatten(self, leaves: Iterable[Any], /) -> Any: ...
+        def flatten_up_to(self, tree: Any, /) -> list[Any]: ...
+        def children(self) -> list[pytree.PyTreeDef]: ...
+        def node_data(self) -> tuple[type, Any] | None: ...
+        def compose(self, inner: pytree.PyTreeDef, /) -> pytree.PyTreeDef: ...
+        def walk(self, f_node: Callable[..., Any], f_leaf: Callable[..., Any] | None, leaves: Iterable[Any], /) -> Any: ...
+        def from_iterable_tree(self, tree: Any, /) -> Any: ...
+        @staticmethod
+        def from_node_data_and_children(
+            registry: Any, node_data: tuple[type, Any] | None, children: Iterable[pytree.PyTreeDef], /
+        ) -> pytree.PyTreeDef: ...
+        def __hash__(self) -> int: ...
+
+    class DictKey:
+        key: Final[Hashable]
+        __match_args__: Final = ("key",)
+        def __init__(self, key: Hashable) -> None: ...
+
+    class SequenceKey:
+        idx: Final[int]
+        __match_args__: Final = ("idx",)
+        def __init__(self, idx: int) -> None: ...
+
+    class GetAttrKey:
+        name: Final[str]
+        __match_args__: Final = ("name",)
+        def __init__(self, name: str) -> None: ...
+
+    class FlattenedIndexKey:
+        key: Final[int]
+        __match_args__: Final = ("key",)
+        def __init__(self, key: int) -> None: ...
+
+    flatten: Any
+    leaves: Any
+    structure: Any
+    all_leaves: Any
+    flatten_with_path: Any
+    tree_map: Any
+    broadcast: Any
+    one_level: Any
+    is_node: Any
+    register_node: Any
+    register_dataclass_node: Any
+    treedef_tuple: Any

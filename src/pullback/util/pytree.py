@@ -118,7 +118,7 @@ def tree_reduce(
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> T:
     """`function` folded over the leaves from the left; TypeError if there are no leaves and no `initializer`."""
-    if initializer is _unspecified:
+    if isinstance(initializer, Unspecified):
         return functools.reduce(function, tree_leaves(tree, is_leaf))
     return functools.reduce(function, tree_leaves(tree, is_leaf), initializer)
 

@@ -158,6 +158,10 @@ class NestContext:
         """out[m, n] = alpha * x[m, k] @ y[k, n] + beta * out, for any strides of x and y; see products.py."""
         products.matmul(self, out, x, y, alpha, beta)
 
+    def dot_general(self, out: Storage, x: Storage, y: Storage, contracting, batch=((), ())) -> None:
+        """out = dot_general(x, y), all axes of any strides; see products.py."""
+        products.dot_general(self, out, x, y, contracting, batch)
+
 
 def buffers_of(storages: Sequence[Storage]) -> list[Buffer]:
     """The buffers of storages."""

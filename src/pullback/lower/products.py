@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,8 +106,21 @@ def _operand(ctx: NestContext, s: Storage) -> tuple[Storage, int, str]:
 
 
 def _vector(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
-    """Matrix times vector: bound by memory, a loop nest that threads share."""
-    _loops(ctx, out, x, y, alpha, beta)
+    """Matrix times vector, or vector times matrix."""
+    if x.shape[0] == 1:  # out' = y' @ x'
+        out, x, y = out.transposed((1, 0)), y.transposed((1, 0)), x.transposed((1, 0))
+    m, k = x.shape
+    a, lda, trans = _operand(ctx, x)
+    scalar = np.dtype({"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}[out.dtype])
+    steps = [s.strides[0] if s.shape[0] > 1 else 1 for s in (y, out)]
+    if m == 1 or any(step < 1 for step in steps):
+        _loops(ctx, out, x, y, alpha, beta)
+        return
+    # BLAS sees the column-major transpose of a row-major x.
+    rows, columns = (k, m) if trans == "N" else (m, k)
+    call_fortran(ctx, PREFIX[out.dtype] + "gemv",
+                 ("T" if trans == "N" else "N", rows, columns, np.asarray(alpha, scalar), a, lda, y, steps[0],
+                  np.asarray(beta, scalar), out, steps[1]))
 
 
 def _loops(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
@@ -129,3 +144,64 @@ def packed(ctx: NestContext, s: Storage) -> Storage:
     copy = contiguous(ctx.b.temporary("packed", s.dtype, s.size), s.shape)
     ctx.copy(copy, s)
     return copy
+
+
+def dot_general(ctx: NestContext, out: Storage, x: Storage, y: Storage, contracting: tuple[Sequence[int], Sequence[int]],
+                batch: tuple[Sequence[int], Sequence[int]] = ((), ())) -> None:
+    """out[batch..., x's free axes..., y's free axes...] = sum over the contracted axes of x * y.
+
+    x and y may have any strides. Operands of another type than the result are converted first. Batches become a parallel loop.
+    """
+    x, y = _as_type(ctx, x, out.dtype), _as_type(ctx, y, out.dtype)
+    (x_contract, y_contract), (x_batch, y_batch) = contracting, batch
+    x_free = [a for a in range(x.ndim) if a not in x_contract and a not in x_batch]
+    y_free = [a for a in range(y.ndim) if a not in y_contract and a not in y_batch]
+    # The contracted axes may go in any order, if it is the same for both: that of the strides of y, then of x.
+    pairs = sorted(zip(x_contract, y_contract), key=lambda pair: (-y.strides[pair[1]], -x.strides[pair[0]]))
+    x_contract, y_contract = [p[0] for p in pairs], [p[1] for p in pairs]
+    x3 = _merged(ctx, x, list(x_batch), [x_free, x_contract])
+    y3 = _merged(ctx, y, list(y_batch), [y_contract, y_free])
+    sizes = [x.shape[a] for a in x_batch]
+    m, n = x3.shape[-2], y3.shape[-1]
+    out3 = out.reshaped((*sizes, m, n))
+    if math.prod(sizes) == 0:
+        return
+    with ctx.loops(sizes) as index:
+        for i in index:
+            x3, y3, out3 = x3.at(i), y3.at(i), out3.at(i)
+        matmul(ctx, out3, x3, y3)
+
+
+def _as_type(ctx: NestContext, s: Storage, dtype: str) -> Storage:
+    if s.dtype == dtype:
+        return s
+    converted = ctx.temporary(dtype, s.shape, "converted")
+    with ctx.loops(s.shape) as index:
+        ctx.store(converted, index, ctx.b.convert(ctx.load(s, index), dtype))
+    return converted
+
+
+def _merged(ctx: NestContext, s: Storage, batch: list[int], groups: list[list[int]]) -> Storage:
+    """The storage with its batch axes first and each group of axes as one; packed where the strides do not allow that."""
+    order = s.transposed([*batch, *(a for group in groups for a in group)])
+    shape, strides = list(order.shape[:len(batch)]), list(order.strides[:len(batch)])
+    position = len(batch)
+    for group in groups:
+        sizes, steps = order.shape[position:position + len(group)], order.strides[position:position + len(group)]
+        position += len(group)
+        step = _merged_stride(sizes, steps)
+        if step is None:
+            copy = packed(ctx, order)
+            return copy.reshaped((*shape[:len(batch)], *(math.prod(s.shape[a] for a in g) for g in groups)))
+        shape.append(math.prod(sizes))
+        strides.append(step)
+    return Storage(s.buffer, s.offset, tuple(shape), tuple(strides))
+
+
+def _merged_stride(sizes: Sequence[int], strides: Sequence[int]) -> int | None:
+    """The stride of the one axis that walks all elements in order, or None."""
+    real = [(n, step) for n, step in zip(sizes, strides) if n != 1]
+    for (_, outer), (n, inner) in zip(real, real[1:]):
+        if outer != inner * n:
+            return None
+    return real[-1][1] if real else 1

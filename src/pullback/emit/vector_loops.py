@@ -8,6 +8,8 @@ are made of blocks whose sums are added with compensation, so that their error d
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from ..loop_ir.ir import Carried, Combine, Const, Loop, Op, Read
 from ..loop_ir.ops import neutral
 from ..loop_ir.vectors import repeatable, varying_vars, vectorizable
@@ -21,6 +23,14 @@ from .values import Asm, Value, broadcast, constant, element_of
 
 # Iterations of a float sum's main loop between two compensated additions.
 BLOCK = 16
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Compensated sums: the values are totals + errors."""
+
+    totals: list[Value] = field(default_factory=list)
+    errors: list[Value] = field(default_factory=list)
 
 
 class VectorFunctionEmitter(FunctionEmitter):
@@ -91,28 +101,39 @@ class VectorFunctionEmitter(FunctionEmitter):
 
     def _reduce(self, loop: Loop, n: str, lanes: int) -> None:
         """Main loop with several accumulators, a loop of single vectors, and a scalar rest."""
-        ev, code = self.eval, self.code
+        ev = self.eval
         count = accumulators(loop)
         inits = [ev.value(init) for group in loop.carried for init in group.inits]
-        start = [broadcast(code, value, lanes) for value in self._neutrals(loop)]
-        blocks = self._compensated(loop, n, lanes * count)
-        done = "0"
-        partial = start
+        neutrals = self._neutrals(loop)
+        start = [broadcast(self.code, value, lanes) for value in neutrals]
         writes = self.writes(loop)
-        step = lanes * count
-        if blocks:
-            done, partial = self._blocks(loop, n, lanes, count, start)
+        done, sums = "0", _Sums()
+        if self._compensated(loop, n, lanes * count):
+            done, sums = self._blocks(loop, n, lanes, count, start)
+        partial = start
         if count > 1:
-            end = self._floor(n, step)
-            sums = self.counted(done, end, step, self._copies(start, count), writes, self._body(loop, lanes, count))
-            total = self._tree(loop, sums, count, lanes)
-            partial = self._merge(loop, partial, total, lanes) if blocks else total
+            end = self._floor(n, lanes * count)
+            copies = self._copies(start, count)
+            every = self.counted(done, end, lanes * count, copies, writes, self._body(loop, lanes, count))
+            partial = self._tree(loop, every, count, lanes)
             done = end
         end = self._floor(n, lanes)
         partial = self.counted(done, end, lanes, partial, writes, self._body(loop, lanes, 1))
-        results = self._across(loop, partial, lanes)
-        results = self._merge(loop, inits, results, 1)
-        self.scalar_loop(loop, end, n, results)
+        if sums.totals:
+            sums = self._add_across(self._add(sums, partial), lanes)
+        else:
+            partial = self._across(loop, partial, lanes)
+        # The rest on its own: added one by one to a large total, its elements would lose more.
+        known = end[0] != "%" and end == n
+        self.scalar_loop(loop, end, n, neutrals)
+        results = [v for group in loop.carried for v in group.results]
+        rest = [ev.env[var] for var in results]
+        if sums.totals:
+            sums = self._add(self._add(sums, rest), inits)
+            values = [self._plus(s, self._finite(e)) for s, e in zip(sums.totals, sums.errors)]
+        else:
+            values = self._merge(loop, inits, partial if known else self._merge(loop, partial, rest, 1), 1)
+        ev.env.update(zip(results, values))
 
     def _floor(self, n: str, step: int) -> str:
         """The largest multiple of `step` (a power of two) up to n."""
@@ -234,8 +255,8 @@ class VectorFunctionEmitter(FunctionEmitter):
                 return False
         return True
 
-    def _blocks(self, loop: Loop, n: str, lanes: int, count: int, start: list[Value]) -> tuple[str, list[Value]]:
-        """Sums of all whole blocks, as lanes; and the index where they end."""
+    def _blocks(self, loop: Loop, n: str, lanes: int, count: int, start: list[Value]) -> tuple[str, _Sums]:
+        """The index where whole blocks end, and their sums."""
         size = BLOCK * lanes * count
         end = self._floor(n, size)
         zeros = [broadcast(self.code, Value(value.dtype, literal(value.dtype, 0.0)), lanes) for value in start]
@@ -246,31 +267,47 @@ class VectorFunctionEmitter(FunctionEmitter):
             inner = self.counted(
                 i, stop, lanes * count, self._copies(start, count), writes, self._body(loop, lanes, count), some=True
             )
-            totals = self._tree(loop, inner, count, lanes)
-            sums, errors = values[: len(start)], values[len(start) :]
-            pairs = [self._two_sum(s, t, e) for s, t, e in zip(sums, totals, errors)]
-            return [s for s, _ in pairs] + [e for _, e in pairs]
+            so_far = _Sums(values[: len(start)], values[len(start) :])
+            sums = self._add(so_far, self._tree(loop, inner, count, lanes))
+            return sums.totals + sums.errors
 
         values = self.counted("0", end, size, start + zeros, writes, body)
-        sums, errors = values[: len(start)], values[len(start) :]
-        return end, [self._plus(s, self._finite_error(s, e)) for s, e in zip(sums, errors)]
+        return end, _Sums(values[: len(start)], values[len(start) :])
 
     def _plus(self, x: Value, y: Value) -> Value:
         ref = Asm(self.code, x.lanes).op("fadd", element_of(x.dtype), x.ref, y.ref)
         return Value(x.dtype, ref, x.lanes)
 
-    def _finite_error(self, total: Value, error: Value) -> Value:
-        """The compensation, or 0 where the sum overflowed and the compensation is NaN."""
-        a, element = Asm(self.code, total.lanes), element_of(total.dtype)
+    def _finite(self, error: Value) -> Value:
+        """A compensation, or 0 where the sum overflowed and the compensation is NaN."""
+        a, element = Asm(self.code, error.lanes), element_of(error.dtype)
         bad = a.cmp("uno", element, error.ref, error.ref)
-        return Value(total.dtype, a.select(bad, element, a.imm(element, 0.0), error.ref), total.lanes)
+        return Value(error.dtype, a.select(bad, element, a.imm(element, 0.0), error.ref), error.lanes)
 
-    def _two_sum(self, s: Value, t: Value, error: Value) -> tuple[Value, Value]:
-        """s + t rounded, and `error` plus what that lost (two-sum; Knuth, The Art of Computer Programming, 2)."""
-        a, element = Asm(self.code, s.lanes), element_of(s.dtype)
-        total = a.op("fadd", element, s.ref, t.ref)
-        virtual = a.op("fsub", element, total, s.ref)
-        lost = a.op("fadd", element,
-                    a.op("fsub", element, s.ref, a.op("fsub", element, total, virtual)),
-                    a.op("fsub", element, t.ref, virtual))  # fmt: skip
-        return Value(s.dtype, total, s.lanes), Value(s.dtype, a.op("fadd", element, error.ref, lost), s.lanes)
+    def _add(self, sums: _Sums, values: list[Value]) -> _Sums:
+        """sums + values; what rounding loses goes to the errors (two-sum; Knuth, The Art of Computer Programming 2)."""
+        result = _Sums()
+        for s, error, t in zip(sums.totals, sums.errors, values):
+            a, element = Asm(self.code, s.lanes), element_of(s.dtype)
+            total = a.op("fadd", element, s.ref, t.ref)
+            virtual = a.op("fsub", element, total, s.ref)
+            left = a.op("fsub", element, s.ref, a.op("fsub", element, total, virtual))
+            lost = a.op("fadd", element, left, a.op("fsub", element, t.ref, virtual))
+            result.totals.append(Value(s.dtype, total, s.lanes))
+            result.errors.append(self._plus(error, Value(s.dtype, lost, s.lanes)))
+        return result
+
+    def _add_across(self, sums: _Sums, lanes: int) -> _Sums:
+        """The sums of all lanes."""
+        while lanes > 1:
+            lanes //= 2
+            sides = []
+            for lower in (range(lanes), range(lanes, 2 * lanes)):
+                totals, errors = ([self.eval.shuffle(v, lower) for v in side] for side in (sums.totals, sums.errors))
+                if lanes == 1:
+                    totals, errors = ([self._single(v) for v in side] for side in (totals, errors))
+                sides.append(_Sums(totals, errors))
+            low, high = sides
+            merged = self._add(low, high.totals)
+            sums = _Sums(merged.totals, [self._plus(e, f) for e, f in zip(merged.errors, high.errors)])
+        return sums

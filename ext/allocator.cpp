@@ -33,8 +33,8 @@ inline size_t class_bytes(int c) {
     return (size_t(c % 4 + 5) << (log - 2)) * 64;
 }
 
-// Held for some ten instructions at a time, so waiting threads spin. It is a lock of its own rather than a mutex so that
-// it can be taken around fork() (see below).
+// Held for some ten instructions at a time, so waiting threads spin. It is a lock of its own rather than a mutex so
+// that it can be taken around fork() (see below).
 class SpinLock {
   public:
     void lock() {

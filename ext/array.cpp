@@ -15,8 +15,7 @@ namespace {
 
 // Memory that an array has lent out: keeps one block of the allocator alive.
 struct Storage {
-    PyObject_HEAD
-    void* data;
+    PyObject_HEAD void* data;
     size_t nbytes;
 };
 
@@ -85,7 +84,8 @@ PyObject* writable_view(Array* a) {
 Array* new_array(AvalInfo* info) {
     void* data = allocate(size_t(info->nbytes));
     if (!data) {
-        PyErr_Format(PyExc_MemoryError, "out of memory: could not allocate %lld bytes for an array of shape %R and dtype %R",
+        PyErr_Format(PyExc_MemoryError,
+                     "out of memory: could not allocate %lld bytes for an array of shape %R and dtype %R",
                      (long long)info->nbytes, info->shape, info->descr);
         release_info(info);
         return nullptr;
@@ -121,7 +121,9 @@ Array* new_array_sharing(AvalInfo* info, Array* source) {
 Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share) {
     if (PyArray_NDIM(source) != info->ndim || !PyArray_CompareLists(PyArray_DIMS(source), info->dims, info->ndim)) {
         Ref shape = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(source), "shape"));
-        if (shape) PyErr_Format(PyExc_ValueError, "got an ndarray of shape %R for an aval of shape %R", shape.get(), info->shape);
+        if (shape)
+            PyErr_Format(PyExc_ValueError, "got an ndarray of shape %R for an aval of shape %R", shape.get(),
+                         info->shape);
         release_info(info);
         return nullptr;
     }
@@ -169,9 +171,10 @@ PyObject* numpy_view(Array* a) {
     PyObject* owner = share_memory(a);
     if (!owner) return nullptr;
     Py_INCREF(a->info->descr);
-    Ref view = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, a->info->descr, a->info->ndim, a->info->dims, nullptr, a->data,
-                                               NPY_ARRAY_CARRAY_RO, nullptr));
-    if (!view || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(view.get()), Py_NewRef(owner)) < 0) return nullptr;
+    Ref view = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, a->info->descr, a->info->ndim, a->info->dims, nullptr,
+                                               a->data, NPY_ARRAY_CARRAY_RO, nullptr));
+    if (!view || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(view.get()), Py_NewRef(owner)) < 0)
+        return nullptr;
     return a->view = view.release();
 }
 
@@ -183,8 +186,8 @@ PyObject* from_numpy(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"x", "aval", "device", "copy", nullptr};
     PyObject *source, *aval, *device = Py_None;
     int copy = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|Op:from_numpy", const_cast<char**>(names), &PyArray_Type, &source,
-                                     &aval, &device, &copy))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|Op:from_numpy", const_cast<char**>(names), &PyArray_Type,
+                                     &source, &aval, &device, &copy))
         return nullptr;
     AvalInfo* info = aval_info(aval);
     if (!info) return nullptr;
@@ -196,7 +199,8 @@ PyObject* from_numpy(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* zeros(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"aval", "device", nullptr};
     PyObject *aval, *device = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:zeros", const_cast<char**>(names), &aval, &device)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:zeros", const_cast<char**>(names), &aval, &device))
+        return nullptr;
     AvalInfo* info = aval_info(aval);
     if (!info) return nullptr;
     Array* a = new_array(info);
@@ -209,7 +213,8 @@ PyObject* zeros(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* writable(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"aval", "device", nullptr};
     PyObject *aval, *device = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:writable", const_cast<char**>(names), &aval, &device)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:writable", const_cast<char**>(names), &aval, &device))
+        return nullptr;
     AvalInfo* info = aval_info(aval);
     if (!info) return nullptr;
     Ref a = Ref::steal(reinterpret_cast<PyObject*>(new_array(info)));
@@ -217,15 +222,16 @@ PyObject* writable(PyObject*, PyObject* args, PyObject* kwargs) {
     if (device != Py_None) as_array(a.get())->device = Py_NewRef(device);
     PyObject* owner = share_memory(as_array(a.get()));
     Ref view = owner ? Ref::steal(writable_view(as_array(a.get()))) : Ref();
-    if (!view || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(view.get()), Py_NewRef(owner)) < 0) return nullptr;
+    if (!view || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(view.get()), Py_NewRef(owner)) < 0)
+        return nullptr;
     return PyTuple_Pack(2, a.get(), view.get());
 }
 
 PyObject* with_aval(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"x", "aval", "device", nullptr};
     PyObject *source, *aval, *device = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|O:with_aval", const_cast<char**>(names), array_type, &source, &aval,
-                                     &device))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|O:with_aval", const_cast<char**>(names), array_type, &source,
+                                     &aval, &device))
         return nullptr;
     AvalInfo* info = aval_info(aval);
     if (!info) return nullptr;
@@ -250,24 +256,30 @@ PyObject* set_array_attribute(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"from_numpy", reinterpret_cast<PyCFunction>(from_numpy), METH_VARARGS | METH_KEYWORDS,
-     "from_numpy(x, aval, device=None, copy=False)\n--\n\nAn Array with the contents of an ndarray of the aval's shape, cast to "
-     "its dtype if that differs.\n\nUnless `copy`, the memory is shared where its layout allows it; the caller promises that "
+     "from_numpy(x, aval, device=None, copy=False)\n--\n\nAn Array with the contents of an ndarray of the aval's "
+     "shape, cast to "
+     "its dtype if that differs.\n\nUnless `copy`, the memory is shared where its layout allows it; the caller "
+     "promises that "
      "nobody will write to it."},
     {"zeros", reinterpret_cast<PyCFunction>(zeros), METH_VARARGS | METH_KEYWORDS,
      "zeros(aval, device=None)\n--\n\nAn Array of zeros."},
     {"writable", reinterpret_cast<PyCFunction>(writable), METH_VARARGS | METH_KEYWORDS,
-     "writable(aval, device=None)\n--\n\nA new Array with undefined contents and a writable ndarray over its memory, to be filled before "
+     "writable(aval, device=None)\n--\n\nA new Array with undefined contents and a writable ndarray over its memory, "
+     "to be filled before "
      "the Array is shown to anyone."},
     {"with_aval", reinterpret_cast<PyCFunction>(with_aval), METH_VARARGS | METH_KEYWORDS,
-     "with_aval(x, aval, device=None)\n--\n\nAn Array over the same memory with another aval of as many bytes (reshape, bitcast, "
+     "with_aval(x, aval, device=None)\n--\n\nAn Array over the same memory with another aval of as many bytes "
+     "(reshape, bitcast, "
      "weak type), committed to `device`."},
     {"set_array_attribute", set_array_attribute, METH_VARARGS,
      "set_array_attribute(name, value)\n--\n\nPuts a function, property or other descriptor on the type Array."},
     {"set_operators", reinterpret_cast<PyCFunction>(set_operators), METH_O,
-     "set_operators(table)\n--\n\nSets the functions behind the operators of Array, by names such as 'add', 'radd', 'getitem'; returns "
+     "set_operators(table)\n--\n\nSets the functions behind the operators of Array, by names such as 'add', 'radd', "
+     "'getitem'; returns "
      "those set before."},
     {"set_hooks", reinterpret_cast<PyCFunction>(set_hooks), METH_VARARGS | METH_KEYWORDS,
-     "set_hooks(**hooks)\n--\n\nHands Python functions and classes to the extension; None unsets one. Returns those set before."},
+     "set_hooks(**hooks)\n--\n\nHands Python functions and classes to the extension; None unsets one. Returns those "
+     "set before."},
     {nullptr},
 };
 

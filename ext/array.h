@@ -1,8 +1,8 @@
 // The array type: an immutable, boxed, n-dimensional array in host memory.
 //
-// Data is C-contiguous and aligned to 64 bytes. It belongs either to the array alone (`owner` is null: freed with the array)
-// or to `owner`, a Python object that keeps it alive and may be shared with views and other arrays. An array of size 0 has a
-// valid, aligned data pointer that must not be written to or read from; one of size 1 is like any other.
+// Data is C-contiguous and aligned to 64 bytes. It belongs either to the array alone (`owner` is null: freed with the
+// array) or to `owner`, a Python object that keeps it alive and may be shared with views and other arrays. An array of
+// size 0 has a valid, aligned data pointer that must not be written to or read from; one of size 1 is like any other.
 //
 // The GIL must be held for every function here. None blocks.
 #pragma once
@@ -11,14 +11,13 @@
 namespace pb {
 
 struct Array {
-    PyObject_HEAD
-    AvalInfo* info;      // counted as user; never null in a live array
-    void* data;          // null once deleted and freed
-    PyObject* owner;     // strong or null, see above
-    PyObject* view;      // strong or null: the read-only NumPy view, made when first asked for; its base is `owner`
-    PyObject* device;    // strong or null: the device that the array is committed to
+    PyObject_HEAD AvalInfo* info;  // counted as user; never null in a live array
+    void* data;                    // null once deleted and freed
+    PyObject* owner;               // strong or null, see above
+    PyObject* view;    // strong or null: the read-only NumPy view, made when first asked for; its base is `owner`
+    PyObject* device;  // strong or null: the device that the array is committed to
     PyObject* weakrefs;
-    uint32_t pins;       // programs that are reading the data without the GIL; it is not freed while there are any
+    uint32_t pins;  // programs that are reading the data without the GIL; it is not freed while there are any
     bool deleted;
 };
 
@@ -30,14 +29,15 @@ inline Array* as_array(PyObject* object) { return reinterpret_cast<Array*>(objec
 // Takes over one use of `info`, also on failure. Null with MemoryError set if there is no memory.
 Array* new_array(AvalInfo* info);
 
-// A new array over memory that `owner` (a new reference, taken over also on failure) keeps alive. Takes over one use of `info`.
+// A new array over memory that `owner` (a new reference, taken over also on failure) keeps alive. Takes over one use of
+// `info`.
 Array* new_array_over(AvalInfo* info, void* data, PyObject* owner);
 
 // A new array of `info` (one use taken over) that shares the memory of `source`, which must have as many bytes.
 Array* new_array_sharing(AvalInfo* info, Array* source);
 
-// A new array with the contents of any NumPy array, cast to the dtype of `info`; the shapes must agree. Takes over one use of
-// `info`. The memory is shared if `share` says so and its layout allows it, else copied.
+// A new array with the contents of any NumPy array, cast to the dtype of `info`; the shapes must agree. Takes over one
+// use of `info`. The memory is shared if `share` says so and its layout allows it, else copied.
 Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share);
 
 // Whether the memory is the array's alone, so that a program may overwrite it when the array is donated.

@@ -22,11 +22,16 @@ PyArrayObject* as_numpy(PyObject* view) { return reinterpret_cast<PyArrayObject*
 PyObject* single_item(Array* a) {
     if (!check_not_deleted(a)) return nullptr;
     switch (a->info->descr->type_num) {
-        case NPY_FLOAT: return PyFloat_FromDouble(*static_cast<float*>(a->data));
-        case NPY_DOUBLE: return PyFloat_FromDouble(*static_cast<double*>(a->data));
-        case NPY_BOOL: return PyBool_FromLong(*static_cast<npy_bool*>(a->data));
-        case NPY_INT: return PyLong_FromLong(*static_cast<int*>(a->data));
-        default: break;
+        case NPY_FLOAT:
+            return PyFloat_FromDouble(*static_cast<float*>(a->data));
+        case NPY_DOUBLE:
+            return PyFloat_FromDouble(*static_cast<double*>(a->data));
+        case NPY_BOOL:
+            return PyBool_FromLong(*static_cast<npy_bool*>(a->data));
+        case NPY_INT:
+            return PyLong_FromLong(*static_cast<int*>(a->data));
+        default:
+            break;
     }
     PyObject* view = numpy_view(a);
     return view ? PyObject_CallMethod(view, "item", nullptr) : nullptr;
@@ -36,7 +41,8 @@ PyObject* single_item(Array* a) {
 PyObject* scalar(PyObject* self) {
     Array* a = as_array(self);
     if (a->info->ndim != 0) {
-        PyErr_Format(PyExc_TypeError, "Only scalar arrays can be converted to Python scalars; got arr.ndim=%d", a->info->ndim);
+        PyErr_Format(PyExc_TypeError, "Only scalar arrays can be converted to Python scalars; got arr.ndim=%d",
+                     a->info->ndim);
         return nullptr;
     }
     return single_item(a);
@@ -83,11 +89,12 @@ int to_bool(PyObject* self) {
         Ref item = Ref::steal(single_item(a));
         return item ? PyObject_IsTrue(item.get()) : -1;
     }
-    PyErr_SetString(PyExc_ValueError,
-                    a->info->size == 0
-                        ? "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not "
-                          "empty."
-                        : "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
+    PyErr_SetString(
+        PyExc_ValueError,
+        a->info->size == 0
+            ? "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not "
+              "empty."
+            : "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
     return -1;
 }
 
@@ -136,7 +143,8 @@ PyObject* format(PyObject* self, PyObject* spec) {
 PyObject* to_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"dtype", "context", "copy", nullptr};
     PyObject *dtype = Py_None, *context = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO:__array__", const_cast<char**>(names), &dtype, &context, &copy))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO:__array__", const_cast<char**>(names), &dtype, &context,
+                                     &copy))
         return nullptr;
     int must_copy = copy == Py_None ? 0 : PyObject_IsTrue(copy);
     if (must_copy < 0) return nullptr;
@@ -149,8 +157,10 @@ PyObject* to_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     if (!descr || PyArray_EquivTypes(descr, a->info->descr))
         return must_copy ? PyArray_NewCopy(as_numpy(view), NPY_CORDER) : Py_NewRef(view);
     if (copy != Py_None && !must_copy) {
-        PyErr_Format(PyExc_ValueError, "Unable to avoid copy while creating an array as requested: dtype %R was asked for, "
-                                       "but the array is %R.", descr, a->info->descr);
+        PyErr_Format(PyExc_ValueError,
+                     "Unable to avoid copy while creating an array as requested: dtype %R was asked for, "
+                     "but the array is %R.",
+                     descr, a->info->descr);
         return nullptr;
     }
     Py_INCREF(descr);
@@ -261,7 +271,8 @@ PyGetSetDef attributes[] = {
     {"size", get_size, nullptr, "The number of elements."},
     {"nbytes", get_nbytes, nullptr, "The number of bytes of all elements."},
     {"itemsize", get_itemsize, nullptr, "The number of bytes of one element."},
-    {"weak_type", get_weak, nullptr, "Whether the dtype yields to that of other operands, as that of Python scalars does."},
+    {"weak_type", get_weak, nullptr,
+     "Whether the dtype yields to that of other operands, as that of Python scalars does."},
     {"committed", get_committed, nullptr, "Whether the array was put on its device explicitly."},
     {"_device", get_raw_device, nullptr, "The device that the array is committed to, or None."},
     {"device", get_device, nullptr, "The device that holds the array."},
@@ -271,26 +282,36 @@ PyGetSetDef attributes[] = {
 };
 
 PyMethodDef methods[] = {
-    {"item", item, METH_VARARGS, "item($self, /, *args)\n--\n\nOne element as a Python scalar; raises ValueError if it is not clear which."},
+    {"item", item, METH_VARARGS,
+     "item($self, /, *args)\n--\n\nOne element as a Python scalar; raises ValueError if it is not clear which."},
     {"tolist", tolist, METH_NOARGS, "tolist($self, /)\n--\n\nThe elements as nested lists of Python scalars."},
     {"__complex__", to_complex, METH_NOARGS, "__complex__($self, /)\n--\n\nThe element of a scalar array."},
     {"__format__", format, METH_O, "__format__($self, spec, /)\n--\n\nFormats the element of a scalar array."},
     {"__array__", reinterpret_cast<PyCFunction>(to_numpy), METH_VARARGS | METH_KEYWORDS,
-     "__array__($self, /, dtype=None, context=None, copy=None)\n--\n\nA read-only ndarray over the same memory; a copy if the dtype differs."},
+     "__array__($self, /, dtype=None, context=None, copy=None)\n--\n\nA read-only ndarray over the same memory; a copy "
+     "if the dtype differs."},
     {"__copy__", duplicate, METH_NOARGS, "__copy__($self, /)\n--\n\nAnother Array over the same memory."},
     {"__deepcopy__", duplicate, METH_O, "__deepcopy__($self, memo, /)\n--\n\nAnother Array over the same memory."},
     {"__reduce__", reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nPickles the contents and the weak type."},
     {"__dlpack__", reinterpret_cast<PyCFunction>(array_to_dlpack), METH_VARARGS | METH_KEYWORDS,
-     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the same memory."},
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over "
+     "the same memory."},
     {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(kDLCPU, 0)."},
-    {"block_until_ready", itself, METH_NOARGS, "block_until_ready($self, /)\n--\n\nThe array, once its contents are there."},
-    {"copy_to_host_async", nothing, METH_NOARGS, "copy_to_host_async($self, /)\n--\n\nStarts a copy to host memory, where it is already."},
+    {"block_until_ready", itself, METH_NOARGS,
+     "block_until_ready($self, /)\n--\n\nThe array, once its contents are there."},
+    {"copy_to_host_async", nothing, METH_NOARGS,
+     "copy_to_host_async($self, /)\n--\n\nStarts a copy to host memory, where it is already."},
     {"is_ready", is_ready, METH_NOARGS, "is_ready($self, /)\n--\n\nWhether the contents are there."},
-    {"delete", delete_method, METH_NOARGS, "delete($self, /)\n--\n\nFrees the memory now; any later use raises RuntimeError."},
-    {"is_deleted", is_deleted, METH_NOARGS, "is_deleted($self, /)\n--\n\nWhether the array has been deleted or donated."},
-    {"unsafe_buffer_pointer", pointer, METH_NOARGS, "unsafe_buffer_pointer($self, /)\n--\n\nThe address of the first element."},
-    {"addressable_data", addressable_data, METH_O, "addressable_data($self, index, /)\n--\n\nThe shard of that number; there is one."},
-    {"on_device_size_in_bytes", size_in_bytes, METH_NOARGS, "on_device_size_in_bytes($self, /)\n--\n\nThe bytes of memory used."},
+    {"delete", delete_method, METH_NOARGS,
+     "delete($self, /)\n--\n\nFrees the memory now; any later use raises RuntimeError."},
+    {"is_deleted", is_deleted, METH_NOARGS,
+     "is_deleted($self, /)\n--\n\nWhether the array has been deleted or donated."},
+    {"unsafe_buffer_pointer", pointer, METH_NOARGS,
+     "unsafe_buffer_pointer($self, /)\n--\n\nThe address of the first element."},
+    {"addressable_data", addressable_data, METH_O,
+     "addressable_data($self, index, /)\n--\n\nThe shard of that number; there is one."},
+    {"on_device_size_in_bytes", size_in_bytes, METH_NOARGS,
+     "on_device_size_in_bytes($self, /)\n--\n\nThe bytes of memory used."},
     {nullptr},
 };
 

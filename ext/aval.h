@@ -1,8 +1,8 @@
 // What C needs to know of an aval, read from its Python attributes once.
 //
-// An aval is a Python object with the attributes shape (tuple of int), dtype (numpy.dtype) and weak_type (bool); avals are
-// interned, so that equal avals are one object. `aval_info` keeps a table from the object to its AvalInfo.
-// The GIL must be held for everything here.
+// An aval is a Python object with the attributes shape (tuple of int), dtype (numpy.dtype) and weak_type (bool); avals
+// are interned, so that equal avals are one object. `aval_info` keeps a table from the object to its AvalInfo. The GIL
+// must be held for everything here.
 #pragma once
 #include <cstdint>
 
@@ -22,10 +22,13 @@ struct AvalInfo {
     npy_intp dims[NPY_MAXDIMS];
 };
 
-// The info of `aval`, with one more user; to be given back by `release_info`. Null with TypeError set if it is no aval of
-// an array in memory (extended dtype, symbolic dimension), or OverflowError if it is too large to address.
+// The info of `aval`, with one more user; to be given back by `release_info`. Null with TypeError set if it is no aval
+// of an array in memory (extended dtype, symbolic dimension), or OverflowError if it is too large to address.
 AvalInfo* aval_info(PyObject* aval);
-inline AvalInfo* retain_info(AvalInfo* info) { ++info->users; return info; }
+inline AvalInfo* retain_info(AvalInfo* info) {
+    ++info->users;
+    return info;
+}
 inline void release_info(AvalInfo* info) { --info->users; }
 
 }  // namespace pb

@@ -9,6 +9,7 @@
 #include "allocator.h"
 #include "call_key.h"
 #include "executable.h"
+#include "gil.h"
 #include "hooks.h"
 #include "pytree.h"
 #include "ref.h"
@@ -24,11 +25,11 @@ PyTypeObject* jit_type = nullptr;
 // ---- CacheEntry -----------------------------------------------------------------------------------------------------
 
 struct Entry {
-    PyObject_HEAD
-    PyObject *run, *out_tree, *kept_tuple;  // strong
-    size_t* kept;                           // null: all leaves
+    PyObject_HEAD PyObject *run, *out_tree, *kept_tuple;  // strong
+    size_t* kept;                                         // null: all leaves
     size_t kept_count;
-    // What the result is: the only output, a tuple of all outputs, None, or something to be put together by the treedef.
+    // What the result is: the only output, a tuple of all outputs, None, or something to be put together by the
+    // treedef.
     enum Shape : uint8_t { single, flat_tuple, none, general } shape;
 };
 
@@ -48,9 +49,13 @@ Entry::Shape shape_of(const pytree::PyTreeDefObject* treedef) {
 PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"run", "out_tree", "kept", nullptr};
     PyObject *run, *out_tree, *kept = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:CacheEntry", const_cast<char**>(names), &run, &out_tree, &kept)) return nullptr;
-    if (!PyCallable_Check(run)) return PyErr_Format(PyExc_TypeError, "CacheEntry: run is %R; expected an Executable or a callable", run);
-    if (!pytree::is_treedef(out_tree)) return PyErr_Format(PyExc_TypeError, "CacheEntry: out_tree is %R; expected a PyTreeDef", out_tree);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:CacheEntry", const_cast<char**>(names), &run, &out_tree,
+                                     &kept))
+        return nullptr;
+    if (!PyCallable_Check(run))
+        return PyErr_Format(PyExc_TypeError, "CacheEntry: run is %R; expected an Executable or a callable", run);
+    if (!pytree::is_treedef(out_tree))
+        return PyErr_Format(PyExc_TypeError, "CacheEntry: out_tree is %R; expected a PyTreeDef", out_tree);
     Ref self = Ref::steal(type->tp_alloc(type, 0));
     if (!self) return nullptr;
     Entry* e = as_entry(self.get());
@@ -72,7 +77,8 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (is_executable(run)) {
         size_t outputs = reinterpret_cast<Executable*>(run)->program->out.size();
         if (outputs != size_t(treedef_of(e)->num_leaves())) {
-            return PyErr_Format(PyExc_ValueError, "CacheEntry: the program has %zu outputs, but out_tree has %zd leaves", outputs,
+            return PyErr_Format(PyExc_ValueError,
+                                "CacheEntry: the program has %zu outputs, but out_tree has %zd leaves", outputs,
                                 treedef_of(e)->num_leaves());
         }
     }
@@ -101,7 +107,8 @@ void entry_dealloc(PyObject* self) {
 PyMemberDef entry_members[] = {
     {"run", T_OBJECT_EX, offsetof(Entry, run), READONLY, "The program."},
     {"out_tree", T_OBJECT_EX, offsetof(Entry, out_tree), READONLY, "The structure of the result."},
-    {"kept", T_OBJECT_EX, offsetof(Entry, kept_tuple), READONLY, "The numbers of the leaves that are passed on; None: all."},
+    {"kept", T_OBJECT_EX, offsetof(Entry, kept_tuple), READONLY,
+     "The numbers of the leaves that are passed on; None: all."},
     {nullptr},
 };
 PyType_Slot entry_slots[] = {
@@ -109,10 +116,12 @@ PyType_Slot entry_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(entry_dealloc)},
     {Py_tp_traverse, reinterpret_cast<void*>(entry_traverse)},
     {Py_tp_members, entry_members},
-    {Py_tp_doc, const_cast<char*>("What a JitFunction does on a hit: run a program on some leaves, put its outputs together.")},
+    {Py_tp_doc,
+     const_cast<char*>("What a JitFunction does on a hit: run a program on some leaves, put its outputs together.")},
     {0, nullptr},
 };
-PyType_Spec entry_spec = {"pullback._ext._core.CacheEntry", sizeof(Entry), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, entry_slots};
+PyType_Spec entry_spec = {"pullback._ext._core.CacheEntry", sizeof(Entry), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                          entry_slots};
 
 // ---- leaves to memory -----------------------------------------------------------------------------------------------
 
@@ -138,7 +147,8 @@ bool put(Scratch* scratch, T value) {
     return true;
 }
 
-// Writes a Python or NumPy scalar as the program's dtype. False without an error if it is not one of the cases known here.
+// Writes a Python or NumPy scalar as the program's dtype. False without an error if it is not one of the cases known
+// here.
 bool write_scalar(const Leaf& leaf, const PyArray_Descr* descr, Scratch* scratch) {
     PyObject* x = leaf.object;
     switch (leaf.kind) {
@@ -167,10 +177,12 @@ bool write_scalar(const Leaf& leaf, const PyArray_Descr* descr, Scratch* scratch
             return true;
         }
         case LeafKind::numpy_scalar:
-            if (descr->type_num == NPY_FLOAT && PyArray_IsScalar(x, Float)) return put(scratch, PyArrayScalar_VAL(x, Float));
+            if (descr->type_num == NPY_FLOAT && PyArray_IsScalar(x, Float))
+                return put(scratch, PyArrayScalar_VAL(x, Float));
             if (descr->type_num == NPY_FLOAT && PyArray_IsScalar(x, Double))
                 return put(scratch, float(PyArrayScalar_VAL(x, Double)));
-            if (descr->type_num == NPY_DOUBLE && PyArray_IsScalar(x, Double)) return put(scratch, PyArrayScalar_VAL(x, Double));
+            if (descr->type_num == NPY_DOUBLE && PyArray_IsScalar(x, Double))
+                return put(scratch, PyArrayScalar_VAL(x, Double));
             if (descr->type_num == NPY_INT && PyArray_IsScalar(x, Int)) return put(scratch, PyArrayScalar_VAL(x, Int));
             return false;
         default:
@@ -201,7 +213,8 @@ struct Arguments {
         arrays[i] = nullptr;
         if (leaf.kind == LeafKind::ndarray) {
             auto* x = reinterpret_cast<PyArrayObject*>(leaf.object);
-            if (PyArray_TYPE(x) == info->descr->type_num && PyArray_IS_C_CONTIGUOUS(x) && is_aligned(PyArray_DATA(x), alignment)) {
+            if (PyArray_TYPE(x) == info->descr->type_num && PyArray_IS_C_CONTIGUOUS(x) &&
+                is_aligned(PyArray_DATA(x), alignment)) {
                 data[i] = PyArray_DATA(x);
                 return true;
             }
@@ -219,8 +232,8 @@ struct Arguments {
         Ref x = Ref::steal(call_asarray(leaf.object));
         if (!x) return false;
         if (as_array(x.get())->info->nbytes != info->nbytes) {
-            PyErr_Format(PyExc_TypeError, "hook 'asarray' returned %S where the program takes %S", as_array(x.get())->info->aval,
-                         info->aval);
+            PyErr_Format(PyExc_TypeError, "hook 'asarray' returned %S where the program takes %S",
+                         as_array(x.get())->info->aval, info->aval);
             return false;
         }
         return hold(i, x.release());
@@ -282,14 +295,14 @@ PyObject* run_callable(const Entry* e, const CallKey& key) {
         if (!array) return nullptr;
         PyList_SET_ITEM(list.get(), Py_ssize_t(i), array);
     }
-    Ref outputs = Ref::steal(PyObject_CallOneArg(e->run, list.get()));
+    Ref outputs = Ref::steal(in_python([&] { return PyObject_CallOneArg(e->run, list.get()); }));
     if (!outputs) return nullptr;
     Ref sequence = Ref::steal(PySequence_Tuple(outputs.get()));
     if (!sequence) return nullptr;
     size_t count = size_t(PyTuple_GET_SIZE(sequence.get()));
     if (count != size_t(treedef_of(e)->num_leaves()))
-        return PyErr_Format(PyExc_RuntimeError, "the program returned %zu outputs, but its out_tree has %zd leaves", count,
-                            treedef_of(e)->num_leaves());
+        return PyErr_Format(PyExc_RuntimeError, "the program returned %zu outputs, but its out_tree has %zd leaves",
+                            count, treedef_of(e)->num_leaves());
     SmallVector<PyObject*, 48> items(count);
     for (size_t i = 0; i < count; ++i) items[i] = Py_NewRef(PyTuple_GET_ITEM(sequence.get(), Py_ssize_t(i)));
     return assemble(e, items.data(), count);
@@ -300,13 +313,15 @@ bool check_fits(const Entry* e, const CallKey& key) {
     size_t n = e->kept ? e->kept_count : key.leaves.size();
     for (size_t i = 0; i < n && e->kept; ++i)
         if (e->kept[i] >= key.leaves.size()) {
-            PyErr_Format(PyExc_RuntimeError, "CacheEntry: kept[%zu] is %zu, but the call has %zu leaves", i, e->kept[i], key.leaves.size());
+            PyErr_Format(PyExc_RuntimeError, "CacheEntry: kept[%zu] is %zu, but the call has %zu leaves", i, e->kept[i],
+                         key.leaves.size());
             return false;
         }
     if (!is_executable(e->run)) return true;
     const Program& p = *reinterpret_cast<Executable*>(e->run)->program;
     if (n != p.in.size()) {
-        PyErr_Format(PyExc_RuntimeError, "CacheEntry: the program takes %zu inputs, but is given %zu leaves", p.in.size(), n);
+        PyErr_Format(PyExc_RuntimeError, "CacheEntry: the program takes %zu inputs, but is given %zu leaves",
+                     p.in.size(), n);
         return false;
     }
     for (size_t i = 0; i < n; ++i) {
@@ -326,7 +341,8 @@ bool check_fits(const Entry* e, const CallKey& key) {
             fits = info->ndim == 0;
         }
         if (!fits) {
-            PyErr_Format(PyExc_RuntimeError, "CacheEntry: input %zu of the program is %S, which leaf %zu of the call does not fit", i,
+            PyErr_Format(PyExc_RuntimeError,
+                         "CacheEntry: input %zu of the program is %S, which leaf %zu of the call does not fit", i,
                          info->aval, e->kept ? e->kept[i] : i);
             return false;
         }
@@ -336,7 +352,8 @@ bool check_fits(const Entry* e, const CallKey& key) {
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-// One remembered call. Counted by hand (the GIL is held), as comparing keys can run Python code that drops it from the table.
+// One remembered call. Counted by hand (the GIL is held), as comparing keys can run Python code that drops it from the
+// table.
 struct Slot {
     StoredKey key;
     Entry* entry;  // strong
@@ -368,8 +385,8 @@ struct Table {
     uint64_t clock = 0;
     size_t maxsize = 0;
 
-    // The entry for a key, as a new reference; null if there is none, or with an error set. `hash` is set unless it was found at
-    // once. `hashable` says whether an entry can be kept.
+    // The entry for a key, as a new reference; null if there is none, or with an error set. `hash` is set unless it was
+    // found at once. `hashable` says whether an entry can be kept.
     Entry* find(const CallKey& key, uint64_t* hash, bool* hashable) {
         if (last && last->key.same_words(key) && last->key.same_identities(key)) {
             last->used = ++clock;
@@ -413,7 +430,8 @@ struct Table {
             }
         }
         while (!slots.empty() && slots.size() >= maxsize)
-            remove(std::min_element(slots.begin(), slots.end(), [](auto& a, auto& b) { return a.second->used < b.second->used; }));
+            remove(std::min_element(slots.begin(), slots.end(),
+                                    [](auto& a, auto& b) { return a.second->used < b.second->used; }));
         auto* slot = new Slot(key, entry, hash);
         slot->used = ++clock;
         slots.emplace(hash, slot);
@@ -431,14 +449,13 @@ struct Table {
 // ---- JitFunction ----------------------------------------------------------------------------------------------------
 
 struct Jit {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *fun, *miss;  // strong; null only after the garbage collector has cleared the object
     PyObject* dict;
     PyObject* weakrefs;
     Table* table;
-    std::vector<int64_t>* static_positions;    // negative: counted from the last
-    std::vector<PyObject*>* static_names;      // strong, str
+    std::vector<int64_t>* static_positions;  // negative: counted from the last
+    std::vector<PyObject*>* static_names;    // strong, str
 };
 
 Jit* as_jit(PyObject* object) { return reinterpret_cast<Jit*>(object); }
@@ -454,7 +471,8 @@ PyObject* call_miss(Jit* self, PyObject* const* args, size_t count, PyObject* na
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k)
         if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(names, k), args[count + size_t(k)]) < 0) return nullptr;
     PyObject* arguments[3] = {nullptr, positional.get(), keywords.get()};
-    Ref pair = Ref::steal(PyObject_Vectorcall(miss.get(), arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    Ref pair = Ref::steal(in_python(
+        [&] { return PyObject_Vectorcall(miss.get(), arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr); }));
     if (!pair) return nullptr;
     if (!PyTuple_CheckExact(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2 ||
         (PyTuple_GET_ITEM(pair.get(), 1) != Py_None && Py_TYPE(PyTuple_GET_ITEM(pair.get(), 1)) != entry_type))
@@ -499,7 +517,8 @@ PyObject* jit_vectorcall(PyObject* object, PyObject* const* args, size_t flags, 
 
 // Copies what makes a function look like itself: name, module, docstring, annotations and its own attributes.
 bool copy_identity(PyObject* dict, PyObject* fun) {
-    for (const char* name : {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__"}) {
+    for (const char* name :
+         {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__"}) {
         Ref value = Ref::steal(PyObject_GetAttrString(fun, name));
         if (value) {
             if (PyDict_SetItemString(dict, name, value.get()) < 0) return false;
@@ -519,8 +538,8 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"fun", "miss", "static_argnums", "static_argnames", "maxsize", nullptr};
     PyObject *fun, *miss, *argnums = nullptr, *argnames = nullptr;
     Py_ssize_t maxsize = 4096;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOn:JitFunction", const_cast<char**>(names), &fun, &miss, &argnums, &argnames,
-                                     &maxsize))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOn:JitFunction", const_cast<char**>(names), &fun, &miss,
+                                     &argnums, &argnames, &maxsize))
         return nullptr;
     if (!PyCallable_Check(fun) || !PyCallable_Check(miss))
         return PyErr_Format(PyExc_TypeError, "JitFunction: expected two callables; got %R and %R", fun, miss);
@@ -551,7 +570,8 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple.get()); ++i) {
             PyObject* name = PyTuple_GET_ITEM(tuple.get(), i);
             if (!PyUnicode_CheckExact(name))
-                return PyErr_Format(PyExc_TypeError, "JitFunction: static_argnames[%zd] is %R; expected a str", i, name);
+                return PyErr_Format(PyExc_TypeError, "JitFunction: static_argnames[%zd] is %R; expected a str", i,
+                                    name);
             self->static_names->push_back(Py_NewRef(name));
         }
         if (!tuple) return nullptr;
@@ -602,7 +622,9 @@ PyObject* jit_get(PyObject* self, PyObject* instance, PyObject*) {
     return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
 }
 
-PyObject* jit_repr(PyObject* self) { return PyUnicode_FromFormat("<JitFunction of %R>", as_jit(self)->fun ? as_jit(self)->fun : Py_None); }
+PyObject* jit_repr(PyObject* self) {
+    return PyUnicode_FromFormat("<JitFunction of %R>", as_jit(self)->fun ? as_jit(self)->fun : Py_None);
+}
 
 PyObject* jit_cache_size(PyObject* self, PyObject*) { return PyLong_FromSize_t(as_jit(self)->table->slots.size()); }
 
@@ -616,7 +638,8 @@ PyObject* jit_reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(
 PyObject* jit_copy(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
 PyMethodDef jit_methods[] = {
-    {"cache_size", jit_cache_size, METH_NOARGS, "cache_size($self, /)\n--\n\nThe number of programs that are remembered."},
+    {"cache_size", jit_cache_size, METH_NOARGS,
+     "cache_size($self, /)\n--\n\nThe number of programs that are remembered."},
     {"clear", jit_clear_method, METH_NOARGS, "clear($self, /)\n--\n\nForgets all programs."},
     {"__reduce__", jit_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nPickles by name."},
     {"__copy__", jit_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nThe function itself."},
@@ -657,7 +680,8 @@ PyType_Spec jit_spec = {"pullback._ext._core.JitFunction", sizeof(Jit), 0,
 bool add_call_cache_types(PyObject* module) {
     entry_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&entry_spec));
     jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&jit_spec));
-    return entry_type && jit_type && PyModule_AddObjectRef(module, "CacheEntry", reinterpret_cast<PyObject*>(entry_type)) == 0 &&
+    return entry_type && jit_type &&
+           PyModule_AddObjectRef(module, "CacheEntry", reinterpret_cast<PyObject*>(entry_type)) == 0 &&
            PyModule_AddObjectRef(module, "JitFunction", reinterpret_cast<PyObject*>(jit_type)) == 0;
 }
 

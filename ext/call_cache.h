@@ -3,19 +3,21 @@
 // On a call
 //  1. If the thread traces (trace_state.h), or the arguments have no key: miss(args, kwargs), whose result is returned.
 //  2. The key is looked up. If it is new: miss(args, kwargs) -> (result, entry or None); an entry is kept for the key.
-//  3. Else the entry says what to do: the kept leaves are turned into memory (an Array's own; NumPy memory in place if its layout allows
-//     it, else a copy cast to the program's dtype; Python scalars written to the stack), the program runs, and its outputs are put
-//     together by `out_tree`.
+//  3. Else the entry says what to do: the kept leaves are turned into memory (an Array's own; NumPy memory in place if
+//  its layout allows
+//     it, else a copy cast to the program's dtype; Python scalars written to the stack), the program runs, and its
+//     outputs are put together by `out_tree`.
 //
 // CacheEntry(run, out_tree, kept=None)
-//   run       an Executable whose inputs are the kept leaves, in order; or a callable that takes the list of kept leaves as Arrays (made by
+//   run       an Executable whose inputs are the kept leaves, in order; or a callable that takes the list of kept
+//   leaves as Arrays (made by
 //             the hook `asarray` where they are something else) and returns the sequence of outputs
 //   out_tree  PyTreeDef with as many leaves as there are outputs
 //   kept      the numbers of the leaves that are passed on, ascending or not; None: all of them
 // An entry whose Executable does not fit the leaves of its key raises RuntimeError when it is handed in.
 //
-// The `maxsize` most recently used entries are kept. Thread-safe under the GIL, which may be released while a program runs. A
-// concurrent miss on the same key traces twice; the later entry stays.
+// The `maxsize` most recently used entries are kept. Thread-safe under the GIL, which may be released while a program
+// runs. A concurrent miss on the same key traces twice; the later entry stays.
 #pragma once
 #include <Python.h>
 

@@ -13,10 +13,24 @@ namespace {
 
 constexpr int kMaxDepth = 200;  // deeper trees go through Python, which reports recursion properly
 
-// The lowest byte of a word says what it is, except for words that follow one which announces them (addresses, dimensions) and those of
-// arrays: the address of an AvalInfo, whose lowest bits are 0.
+// The lowest byte of a word says what it is, except for words that follow one which announces them (addresses,
+// dimensions) and those of arrays: the address of an AvalInfo, whose lowest bits are 0.
 enum Tag : uint64_t {
-    kTuple = 1, kList, kDict, kNone, kNamedTuple, kCustom, kBool, kInt, kFloat, kComplex, kNumpy, kWrapped, kDevice, kStatic, kName
+    kTuple = 1,
+    kList,
+    kDict,
+    kNone,
+    kNamedTuple,
+    kCustom,
+    kBool,
+    kInt,
+    kFloat,
+    kComplex,
+    kNumpy,
+    kWrapped,
+    kDevice,
+    kStatic,
+    kName
 };
 static_assert(alignof(AvalInfo) >= 8);
 
@@ -34,8 +48,8 @@ Build give_up() {
 // Whether arrays of this dtype are told apart by its number alone, and C can read them.
 bool is_plain(const PyArray_Descr* descr) {
     int n = descr->type_num;
-    return (PyTypeNum_ISBOOL(n) || PyTypeNum_ISNUMBER(n) || PyTypeNum_ISUSERDEF(n)) && PyArray_ISNBO(descr->byteorder) &&
-           !PyDataType_REFCHK(descr);
+    return (PyTypeNum_ISBOOL(n) || PyTypeNum_ISNUMBER(n) || PyTypeNum_ISUSERDEF(n)) &&
+           PyArray_ISNBO(descr->byteorder) && !PyDataType_REFCHK(descr);
 }
 
 }  // namespace
@@ -59,7 +73,8 @@ Build CallKey::add_wrapped(PyObject* object) {
     Ref hook = Ref::borrow(hooks.leaf);
     Ref pair = Ref::steal(PyObject_CallOneArg(hook.get(), object));
     if (!pair || pair.get() == Py_None) return give_up();
-    if (!PyTuple_CheckExact(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2 || !is_array(PyTuple_GET_ITEM(pair.get(), 1))) {
+    if (!PyTuple_CheckExact(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2 ||
+        !is_array(PyTuple_GET_ITEM(pair.get(), 1))) {
         PyErr_Format(PyExc_TypeError, "hook 'leaf' returned %R; expected (key, Array) or None", pair.get());
         return Build::error;
     }
@@ -176,8 +191,8 @@ Build CallKey::add_tree(PyObject* tree, int depth) {
     }
 }
 
-Build CallKey::build(PyObject* const* args, size_t count, PyObject* keyword_names, const std::vector<int64_t>& static_positions,
-                     const std::vector<PyObject*>& static_names) {
+Build CallKey::build(PyObject* const* args, size_t count, PyObject* keyword_names,
+                     const std::vector<int64_t>& static_positions, const std::vector<PyObject*>& static_names) {
     words.push(address(process_token));
     words.push(address(trace_state.thread_token));
     words.push(count);
@@ -198,7 +213,8 @@ Build CallKey::build(PyObject* const* args, size_t count, PyObject* keyword_name
     Growable<size_t, 16> order;
     for (size_t k = 0; k < keywords; ++k) order.push(k);
     auto name = [&](size_t k) { return PyTuple_GET_ITEM(keyword_names, Py_ssize_t(k)); };
-    std::sort(order.data(), order.data() + keywords, [&](size_t a, size_t b) { return PyUnicode_Compare(name(a), name(b)) < 0; });
+    std::sort(order.data(), order.data() + keywords,
+              [&](size_t a, size_t b) { return PyUnicode_Compare(name(a), name(b)) < 0; });
     for (size_t j = 0; j < keywords; ++j) {
         size_t k = order[j];
         words.push(word(kName, 0));

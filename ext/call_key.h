@@ -1,13 +1,15 @@
-// The key of a call: everything about arguments and context that decides which program runs, and the leaves of the arguments.
+// The key of a call: everything about arguments and context that decides which program runs, and the leaves of the
+// arguments.
 //
 // A key is a list of words compared bit by bit, and a list of Python objects compared by identity or `==`:
 //   context   the tokens of trace_state.h (addresses of interned objects), the number of positional arguments
 //   argument  static: its number, and the value as an object (same type and ==)
 //             else its structure in prefix order, one word per node and leaf
-//   node      kind and number of children; the class of a named tuple, the keys of a dict, the aux data of a registered class
-//   leaf      Array: its aval (and the device it is committed to); NumPy array or scalar: dtype and shape;
+//   node      kind and number of children; the class of a named tuple, the keys of a dict, the aux data of a registered
+//   class leaf      Array: its aval (and the device it is committed to); NumPy array or scalar: dtype and shape;
 //             bool, int, float, complex: its type; else what the hook `leaf` says
-// Keyword arguments come after the positional ones, sorted by name, with their names. Leaves are numbered in that order.
+// Keyword arguments come after the positional ones, sorted by name, with their names. Leaves are numbered in that
+// order.
 //
 // Everything here needs the GIL.
 #pragma once
@@ -78,10 +80,11 @@ class CallKey {
     CallKey() = default;
     ~CallKey();
 
-    // Reads the arguments of a vectorcall. Negative static positions count from the last positional argument. `unknown`: some argument is a tracer, of a type that has
-    // no key, or cannot be flattened or hashed, so that Python must see to it. `error`: an error is set.
-    Build build(PyObject* const* args, size_t count, PyObject* keyword_names, const std::vector<int64_t>& static_positions,
-                const std::vector<PyObject*>& static_names);
+    // Reads the arguments of a vectorcall. Negative static positions count from the last positional argument.
+    // `unknown`: some argument is a tracer, of a type that has no key, or cannot be flattened or hashed, so that Python
+    // must see to it. `error`: an error is set.
+    Build build(PyObject* const* args, size_t count, PyObject* keyword_names,
+                const std::vector<int64_t>& static_positions, const std::vector<PyObject*>& static_names);
 
     Growable<uint64_t, 96> words;
     Growable<KeyObject, 8> objects;

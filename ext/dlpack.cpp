@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "array.h"
+#include "gil.h"
 #include "hooks.h"
 #include "ref.h"
 
@@ -11,8 +12,15 @@ namespace pb {
 namespace {
 
 // The structures of the DLPack ABI.
-struct DLDevice { int32_t device_type; int32_t device_id; };
-struct DLDataType { uint8_t code; uint8_t bits; uint16_t lanes; };
+struct DLDevice {
+    int32_t device_type;
+    int32_t device_id;
+};
+struct DLDataType {
+    uint8_t code;
+    uint8_t bits;
+    uint16_t lanes;
+};
 struct DLTensor {
     void* data;
     DLDevice device;
@@ -27,7 +35,10 @@ struct DLManagedTensor {
     void* manager_ctx;
     void (*deleter)(DLManagedTensor*);
 };
-struct DLPackVersion { uint32_t major; uint32_t minor; };
+struct DLPackVersion {
+    uint32_t major;
+    uint32_t minor;
+};
 struct DLManagedTensorVersioned {
     DLPackVersion version;
     void* manager_ctx;
@@ -52,23 +63,42 @@ template <typename Managed>
 void release_export(Managed* managed) {
     auto* e = static_cast<Export<Managed>*>(managed->manager_ctx);
     if (Py_IsInitialized()) {
-        PyGILState_STATE gil = PyGILState_Ensure();
+        PyGILState_STATE gil = take_gil();
         Py_DECREF(e->owner);
         PyGILState_Release(gil);
     }
     delete e;
 }
 
-struct DtypeName { const char* name; DLDataType type; };
+struct DtypeName {
+    const char* name;
+    DLDataType type;
+};
 const DtypeName dtype_names[] = {
-    {"bool", {kBool, 8, 1}},        {"int8", {kInt, 8, 1}},         {"int16", {kInt, 16, 1}},     {"int32", {kInt, 32, 1}},
-    {"int64", {kInt, 64, 1}},       {"uint8", {kUInt, 8, 1}},       {"uint16", {kUInt, 16, 1}},   {"uint32", {kUInt, 32, 1}},
-    {"uint64", {kUInt, 64, 1}},     {"float16", {kFloat, 16, 1}},   {"float32", {kFloat, 32, 1}}, {"float64", {kFloat, 64, 1}},
-    {"bfloat16", {kBfloat, 16, 1}}, {"complex64", {kComplex, 64, 1}}, {"complex128", {kComplex, 128, 1}},
+    {"bool", {kBool, 8, 1}},
+    {"int8", {kInt, 8, 1}},
+    {"int16", {kInt, 16, 1}},
+    {"int32", {kInt, 32, 1}},
+    {"int64", {kInt, 64, 1}},
+    {"uint8", {kUInt, 8, 1}},
+    {"uint16", {kUInt, 16, 1}},
+    {"uint32", {kUInt, 32, 1}},
+    {"uint64", {kUInt, 64, 1}},
+    {"float16", {kFloat, 16, 1}},
+    {"float32", {kFloat, 32, 1}},
+    {"float64", {kFloat, 64, 1}},
+    {"bfloat16", {kBfloat, 16, 1}},
+    {"complex64", {kComplex, 64, 1}},
+    {"complex128", {kComplex, 128, 1}},
     // DLPack 1.1
-    {"float8_e3m4", {7, 8, 1}},     {"float8_e4m3", {8, 8, 1}},     {"float8_e4m3b11fnuz", {9, 8, 1}},
-    {"float8_e4m3fn", {10, 8, 1}},  {"float8_e4m3fnuz", {11, 8, 1}}, {"float8_e5m2", {12, 8, 1}},
-    {"float8_e5m2fnuz", {13, 8, 1}}, {"float8_e8m0fnu", {14, 8, 1}},
+    {"float8_e3m4", {7, 8, 1}},
+    {"float8_e4m3", {8, 8, 1}},
+    {"float8_e4m3b11fnuz", {9, 8, 1}},
+    {"float8_e4m3fn", {10, 8, 1}},
+    {"float8_e4m3fnuz", {11, 8, 1}},
+    {"float8_e5m2", {12, 8, 1}},
+    {"float8_e5m2fnuz", {13, 8, 1}},
+    {"float8_e8m0fnu", {14, 8, 1}},
 };
 
 bool dtype_to_dlpack(PyArray_Descr* descr, DLDataType* out) {
@@ -92,8 +122,8 @@ PyArray_Descr* dtype_from_dlpack(DLDataType type) {
             if (name && PyArray_DescrConverter(name.get(), &descr)) return descr;
             return nullptr;
         }
-    PyErr_Format(PyExc_BufferError, "from_dlpack: type code %d with %d bits and %d lanes is not supported", type.code, type.bits,
-                 type.lanes);
+    PyErr_Format(PyExc_BufferError, "from_dlpack: type code %d with %d bits and %d lanes is not supported", type.code,
+                 type.bits, type.lanes);
     return nullptr;
 }
 
@@ -144,8 +174,8 @@ PyObject* export_array(Array* a, bool copied) {
 PyObject* array_to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
     PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &max_version,
-                                     &device, &copy))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream,
+                                     &max_version, &device, &copy))
         return nullptr;
     Array* a = as_array(self);
     if (!check_not_deleted(a)) return nullptr;
@@ -155,12 +185,15 @@ PyObject* array_to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     if (device != Py_None) {
         int type, id;
-        if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii;__dlpack__: dl_device must be (type, id)", &type, &id)) {
-            if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "__dlpack__: argument 'dl_device' must be (type, id)");
+        if (!PyTuple_Check(device) ||
+            !PyArg_ParseTuple(device, "ii;__dlpack__: dl_device must be (type, id)", &type, &id)) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_TypeError, "__dlpack__: argument 'dl_device' must be (type, id)");
             return nullptr;
         }
         if (type != kCPU) {
-            PyErr_Format(PyExc_BufferError, "__dlpack__: device type %d was asked for, but the array is in host memory", type);
+            PyErr_Format(PyExc_BufferError, "__dlpack__: device type %d was asked for, but the array is in host memory",
+                         type);
             return nullptr;
         }
     }
@@ -193,7 +226,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"capsule", "copy", nullptr};
     PyObject* capsule;
     int copy = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:from_dlpack", const_cast<char**>(names), &capsule, &copy)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:from_dlpack", const_cast<char**>(names), &capsule, &copy))
+        return nullptr;
     DLTensor* tensor;
     DLManagedTensor* plain = nullptr;
     DLManagedTensorVersioned* versioned = nullptr;
@@ -203,17 +237,19 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         versioned = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
         if (versioned->version.major != 1) {
-            PyErr_Format(PyExc_BufferError, "from_dlpack: version %u.%u of DLPack is not supported", versioned->version.major,
-                         versioned->version.minor);
+            PyErr_Format(PyExc_BufferError, "from_dlpack: version %u.%u of DLPack is not supported",
+                         versioned->version.major, versioned->version.minor);
             return nullptr;
         }
         tensor = &versioned->dl_tensor;
     } else {
-        PyErr_Format(PyExc_TypeError, "from_dlpack: expected a DLPack capsule that has not been consumed; got %R", capsule);
+        PyErr_Format(PyExc_TypeError, "from_dlpack: expected a DLPack capsule that has not been consumed; got %R",
+                     capsule);
         return nullptr;
     }
     if (tensor->device.device_type != kCPU && tensor->device.device_type != kCUDAHost) {
-        PyErr_Format(PyExc_BufferError, "from_dlpack: the tensor is on a device of type %d; only host memory (1) can be read",
+        PyErr_Format(PyExc_BufferError,
+                     "from_dlpack: the tensor is on a device of type %d; only host memory (1) can be read",
                      tensor->device.device_type);
         return nullptr;
     }
@@ -240,7 +276,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     AvalInfo* info = aval ? aval_info(aval.get()) : nullptr;
     if (!info) return nullptr;
 
-    // From here on the tensor is ours: an owner calls its deleter, be it as owner of the new array or at the end of a copy.
+    // From here on the tensor is ours: an owner calls its deleter, be it as owner of the new array or at the end of a
+    // copy.
     static const auto finish = [](PyObject* owner) {
         void* managed = PyCapsule_GetPointer(owner, "pullback_dlpack");
         if (PyCapsule_GetContext(owner)) {
@@ -262,8 +299,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     char* data = static_cast<char*>(tensor->data) + tensor->byte_offset;
     char nowhere[16] = {};
     Py_INCREF(descr.get());
-    Ref view = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(descr.get()), tensor->ndim, dims,
-                                               strides, info->nbytes ? data : nowhere, 0, nullptr));
+    Ref view = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(descr.get()),
+                                               tensor->ndim, dims, strides, info->nbytes ? data : nowhere, 0, nullptr));
     if (!view || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(view.get()), owner.release()) < 0) {
         release_info(info);
         return nullptr;
@@ -277,7 +314,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
 bool add_dlpack(PyObject* module) {
     static PyMethodDef functions[] = {
         {"from_dlpack", reinterpret_cast<PyCFunction>(from_dlpack), METH_VARARGS | METH_KEYWORDS,
-         "from_dlpack(capsule, copy=False)\n--\n\nAn Array from a DLPack capsule, without a copy where its layout allows it."},
+         "from_dlpack(capsule, copy=False)\n--\n\nAn Array from a DLPack capsule, without a copy where its layout "
+         "allows it."},
         {nullptr},
     };
     return PyModule_AddFunctions(module, functions) == 0;

@@ -1,7 +1,9 @@
-// Exchange of arrays with other libraries by DLPack, without copies. Layouts follow the public DLPack specification (1.0).
+// Exchange of arrays with other libraries by DLPack, without copies. Layouts follow the public DLPack specification
+// (1.0).
 //
 // An exported capsule keeps the memory of the array alive until its consumer is done, from whatever thread it says so.
-// An imported tensor is shared if it lies in host memory, C-contiguous and aligned to 64 bytes, and is copied otherwise.
+// An imported tensor is shared if it lies in host memory, C-contiguous and aligned to 64 bytes, and is copied
+// otherwise.
 #pragma once
 #include <Python.h>
 
@@ -11,8 +13,9 @@ namespace pb {
 PyObject* array_to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs);
 // Array.__dlpack_device__(): (1, 0), the host.
 PyObject* array_dlpack_device(PyObject* self, PyObject*);
-// from_dlpack(capsule, copy=False): an Array from a capsule; its aval is made by the hook `make_aval`. Raises BufferError for
-// tensors that cannot be had (other devices, dtypes without a counterpart), TypeError for what is not an unused capsule.
+// from_dlpack(capsule, copy=False): an Array from a capsule; its aval is made by the hook `make_aval`. Raises
+// BufferError for tensors that cannot be had (other devices, dtypes without a counterpart), TypeError for what is not
+// an unused capsule.
 PyObject* from_dlpack(PyObject* module, PyObject* args, PyObject* kwargs);
 
 bool add_dlpack(PyObject* module);

@@ -2,12 +2,11 @@
 
 #include <structmember.h>
 
-
-
 #include <cstddef>
 #include <cstring>
 
 #include "allocator.h"
+#include "gil.h"
 #include "ref.h"
 #include "small_vector.h"
 
@@ -83,8 +82,8 @@ bool execute(Executable* executable, Array* const* arrays, void* const* data, Py
     if (p.arena_bytes) {
         run.arena = allocate(p.arena_bytes);
         if (!run.arena) {
-            PyErr_Format(PyExc_MemoryError, "out of memory: program '%U' needs %zu bytes of scratch memory", executable->name,
-                         p.arena_bytes);
+            PyErr_Format(PyExc_MemoryError, "out of memory: program '%U' needs %zu bytes of scratch memory",
+                         executable->name, p.arena_bytes);
             return false;
         }
     }
@@ -116,8 +115,7 @@ bool execute(Executable* executable, Array* const* arrays, void* const* data, Py
     if (p.release_gil) {
         PyThreadState* state = PyEval_SaveThread();
         code = p.function(in, out, run.arena);
-        stop_if_finalizing();
-        PyEval_RestoreThread(state);
+        restore_thread(state);
     } else {
         code = p.function(in, out, run.arena);
     }
@@ -150,8 +148,8 @@ bool read_indices(PyObject* object, const char* argument, int64_t low, int64_t h
         int64_t value = PyLong_AsLongLong(PyTuple_GET_ITEM(sequence.get(), i));
         if (value == -1 && PyErr_Occurred()) return false;
         if (value < low || value >= high) {
-            PyErr_Format(PyExc_ValueError, "Executable: %s[%zd] is %lld; expected %lld to %lld", argument, i, (long long)value,
-                         (long long)low, (long long)high - 1);
+            PyErr_Format(PyExc_ValueError, "Executable: %s[%zd] is %lld; expected %lld to %lld", argument, i,
+                         (long long)value, (long long)low, (long long)high - 1);
             return false;
         }
         out.push_back(value);
@@ -177,8 +175,10 @@ bool read_host_calls(PyObject* object, std::vector<HostRecord*>& out) {
         PyObject* pair = PyTuple_GET_ITEM(sequence.get(), i);
         PyObject* function;
         Py_ssize_t count;
-        if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "On", &function, &count) || !PyCallable_Check(function) || count < 0) {
-            PyErr_Format(PyExc_TypeError, "Executable: host_calls[%zd] is %R; expected (callable, number of buffers)", i, pair);
+        if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "On", &function, &count) || !PyCallable_Check(function) ||
+            count < 0) {
+            PyErr_Format(PyExc_TypeError, "Executable: host_calls[%zd] is %R; expected (callable, number of buffers)",
+                         i, pair);
             return false;
         }
         out.push_back(new HostRecord{Py_NewRef(function), count});
@@ -195,7 +195,8 @@ bool validate(const Program& p) {
             size_t n = p.in.size();
             const AvalInfo* source = size_t(from) < n ? p.in[size_t(from)] : p.constants[size_t(from) - n]->info;
             if (source->nbytes != p.out[o]->nbytes) {
-                PyErr_Format(PyExc_ValueError, "Executable: output %zu has %lld bytes, but input %lld, which it forwards, has %lld", o,
+                PyErr_Format(PyExc_ValueError,
+                             "Executable: output %zu has %lld bytes, but input %lld, which it forwards, has %lld", o,
                              (long long)p.out[o]->nbytes, (long long)from, (long long)source->nbytes);
                 return false;
             }
@@ -206,7 +207,8 @@ bool validate(const Program& p) {
         int64_t from = p.alias[o];
         if (from < 0) continue;
         if (!donated[size_t(from)] || taken[size_t(from)] || p.forward[o] >= 0) {
-            PyErr_Format(PyExc_ValueError, "Executable: output %zu aliases input %lld, which must be donated and go to no other output",
+            PyErr_Format(PyExc_ValueError,
+                         "Executable: output %zu aliases input %lld, which must be donated and go to no other output",
                          o, (long long)from);
             return false;
         }
@@ -250,16 +252,16 @@ int executable_traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"address", "in_avals",   "out_avals", "arena_bytes", "keepalive",   "constants",     "host_calls",
-                                  "forward", "alias",      "donate",    "release_gil", "interruptible", "input_alignment", "name",
-                                  nullptr};
+    static const char* names[] = {"address",     "in_avals",      "out_avals",       "arena_bytes", "keepalive",
+                                  "constants",   "host_calls",    "forward",         "alias",       "donate",
+                                  "release_gil", "interruptible", "input_alignment", "name",        nullptr};
     PyObject *address, *in_avals, *out_avals, *keepalive = Py_None, *constants = nullptr, *host_calls = nullptr;
     PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr;
     Py_ssize_t arena_bytes = 0, input_alignment = 64;
     int release_gil = 0, interruptible = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppnU:Executable", const_cast<char**>(names), &address, &in_avals,
-                                     &out_avals, &arena_bytes, &keepalive, &constants, &host_calls, &forward, &alias, &donate,
-                                     &release_gil, &interruptible, &input_alignment, &name))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppnU:Executable", const_cast<char**>(names), &address,
+                                     &in_avals, &out_avals, &arena_bytes, &keepalive, &constants, &host_calls, &forward,
+                                     &alias, &donate, &release_gil, &interruptible, &input_alignment, &name))
         return nullptr;
     void* function = PyLong_AsVoidPtr(address);
     if (!function) {
@@ -288,14 +290,16 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(e->constants); ++i) {
         PyObject* constant = PyTuple_GET_ITEM(e->constants, i);
         if (!is_array(constant)) {
-            PyErr_Format(PyExc_TypeError, "Executable: constants[%zd] is a %s; expected an Array", i, Py_TYPE(constant)->tp_name);
+            PyErr_Format(PyExc_TypeError, "Executable: constants[%zd] is a %s; expected an Array", i,
+                         Py_TYPE(constant)->tp_name);
             return nullptr;
         }
         p->constants.push_back(as_array(constant));
     }
     int64_t n_in = int64_t(p->in.size());
     if (host_calls && !read_host_calls(host_calls, p->host_calls)) return nullptr;
-    if (!read_per_output(forward, "forward", n_in + int64_t(p->constants.size()), p->out.size(), p->forward)) return nullptr;
+    if (!read_per_output(forward, "forward", n_in + int64_t(p->constants.size()), p->out.size(), p->forward))
+        return nullptr;
     if (!read_per_output(alias, "alias", n_in, p->out.size(), p->alias)) return nullptr;
     if (donate && !read_indices(donate, "donate", 0, n_in, p->donate)) return nullptr;
     if (!validate(*p)) return nullptr;
@@ -310,7 +314,8 @@ PyObject* executable_call(PyObject* self, PyObject* inputs) {
     if (!sequence) return nullptr;
     size_t n = p.in.size();
     if (size_t(PyTuple_GET_SIZE(sequence.get())) != n) {
-        PyErr_Format(PyExc_TypeError, "program '%U' takes %zu inputs; got %zd", e->name, n, PyTuple_GET_SIZE(sequence.get()));
+        PyErr_Format(PyExc_TypeError, "program '%U' takes %zu inputs; got %zd", e->name, n,
+                     PyTuple_GET_SIZE(sequence.get()));
         return nullptr;
     }
     SmallVector<Array*, 32> arrays(n);
@@ -318,15 +323,17 @@ PyObject* executable_call(PyObject* self, PyObject* inputs) {
     for (size_t i = 0; i < n; ++i) {
         PyObject* input = PyTuple_GET_ITEM(sequence.get(), Py_ssize_t(i));
         if (!is_array(input)) {
-            PyErr_Format(PyExc_TypeError, "program '%U': input %zu is a %s; expected an Array", e->name, i, Py_TYPE(input)->tp_name);
+            PyErr_Format(PyExc_TypeError, "program '%U': input %zu is a %s; expected an Array", e->name, i,
+                         Py_TYPE(input)->tp_name);
             return nullptr;
         }
         Array* a = arrays[i] = as_array(input);
         // Weak types may differ; the layout may not.
-        if (a->info != p.in[i] && (a->info->ndim != p.in[i]->ndim ||
-                                   !PyArray_CompareLists(a->info->dims, p.in[i]->dims, a->info->ndim) ||
-                                   (a->info->descr != p.in[i]->descr && !PyArray_EquivTypes(a->info->descr, p.in[i]->descr)))) {
-            PyErr_Format(PyExc_TypeError, "program '%U': input %zu is %S; expected %S", e->name, i, a->info->aval, p.in[i]->aval);
+        if (a->info != p.in[i] &&
+            (a->info->ndim != p.in[i]->ndim || !PyArray_CompareLists(a->info->dims, p.in[i]->dims, a->info->ndim) ||
+             (a->info->descr != p.in[i]->descr && !PyArray_EquivTypes(a->info->descr, p.in[i]->descr)))) {
+            PyErr_Format(PyExc_TypeError, "program '%U': input %zu is %S; expected %S", e->name, i, a->info->aval,
+                         p.in[i]->aval);
             return nullptr;
         }
         data[i] = a->data;
@@ -349,23 +356,28 @@ PyObject* executable_tp_call(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* executable_repr(PyObject* self) {
     Executable* e = as_executable(self);
-    return PyUnicode_FromFormat("<Executable '%U': %zd inputs, %zd outputs, %zd constants>", e->name, PyTuple_GET_SIZE(e->in_avals),
-                                PyTuple_GET_SIZE(e->out_avals), PyTuple_GET_SIZE(e->constants));
+    return PyUnicode_FromFormat("<Executable '%U': %zd inputs, %zd outputs, %zd constants>", e->name,
+                                PyTuple_GET_SIZE(e->in_avals), PyTuple_GET_SIZE(e->out_avals),
+                                PyTuple_GET_SIZE(e->constants));
 }
 
 PyObject* get_address(PyObject* self, void*) {
     return PyLong_FromVoidPtr(reinterpret_cast<void*>(as_executable(self)->program->function));
 }
-PyObject* get_arena_bytes(PyObject* self, void*) { return PyLong_FromSize_t(as_executable(self)->program->arena_bytes); }
+PyObject* get_arena_bytes(PyObject* self, void*) {
+    return PyLong_FromSize_t(as_executable(self)->program->arena_bytes);
+}
 
 PyMethodDef methods[] = {
-    {"call", executable_call, METH_O, "call($self, inputs, /)\n--\n\nRuns the program on a list of Arrays; returns the list of its outputs."},
+    {"call", executable_call, METH_O,
+     "call($self, inputs, /)\n--\n\nRuns the program on a list of Arrays; returns the list of its outputs."},
     {nullptr},
 };
 PyMemberDef members[] = {
     {"in_avals", T_OBJECT_EX, offsetof(Executable, in_avals), READONLY, "The avals of the inputs."},
     {"out_avals", T_OBJECT_EX, offsetof(Executable, out_avals), READONLY, "The avals of the outputs."},
-    {"constants", T_OBJECT_EX, offsetof(Executable, constants), READONLY, "The arrays that are passed after the inputs."},
+    {"constants", T_OBJECT_EX, offsetof(Executable, constants), READONLY,
+     "The arrays that are passed after the inputs."},
     {"keepalive", T_OBJECT_EX, offsetof(Executable, keepalive), READONLY, "What owns the machine code."},
     {"name", T_OBJECT_EX, offsetof(Executable, name), READONLY, "A name for messages."},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Executable, weakrefs), READONLY, nullptr},
@@ -388,13 +400,15 @@ PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A native program: int f(void** inputs, void** outputs, void* arena).")},
     {0, nullptr},
 };
-PyType_Spec spec = {"pullback._ext._core.Executable", sizeof(Executable), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+PyType_Spec spec = {"pullback._ext._core.Executable", sizeof(Executable), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                    slots};
 
 }  // namespace
 
 bool add_executable_type(PyObject* module) {
     executable_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-    return executable_type && PyModule_AddObjectRef(module, "Executable", reinterpret_cast<PyObject*>(executable_type)) == 0;
+    return executable_type &&
+           PyModule_AddObjectRef(module, "Executable", reinterpret_cast<PyObject*>(executable_type)) == 0;
 }
 
 }  // namespace pb

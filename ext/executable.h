@@ -1,12 +1,15 @@
 // A native program: int f(void** inputs, void** outputs, void* arena), returning 0 if all went well.
 //
-//  * inputs: the data of the arguments, then of the constants; outputs: memory for each result (null for a forwarded one);
+//  * inputs: the data of the arguments, then of the constants; outputs: memory for each result (null for a forwarded
+//  one);
 //    arena: scratch memory of `arena_bytes` (null if 0), 64-byte aligned, undefined contents.
 //  * forward[o] = i: output o plainly is input i; it shares the memory, and the program does not write it.
-//  * alias[o] = i: output o may take over the memory of the donated input i, if that is not shared with anyone else. The
+//  * alias[o] = i: output o may take over the memory of the donated input i, if that is not shared with anyone else.
+//  The
 //    program must be right for outputs[o] == inputs[i] and for memory of its own.
 //  * A donated input is deleted by the run, also if that fails.
-//  * With `release_gil`, the GIL is released while the program runs (always if it has host calls, which may come from any of its
+//  * With `release_gil`, the GIL is released while the program runs (always if it has host calls, which may come from
+//  any of its
 //    threads). Inputs stay alive, even when another thread deletes them meanwhile.
 //  * A nonzero return code raises what the host call raised, KeyboardInterrupt (2) or RuntimeError.
 #pragma once
@@ -23,15 +26,14 @@ struct Program {
     std::vector<HostRecord*> host_calls;  // owned
     std::vector<int64_t> forward, alias;  // per output; -1: none
     std::vector<int64_t> donate;
-    std::vector<Array*> constants;        // kept alive by Executable::constants
+    std::vector<Array*> constants;  // kept alive by Executable::constants
     size_t arena_bytes = 0;
     size_t input_alignment = 64;
     bool release_gil = false, interruptible = false;
 };
 
 struct Executable {
-    PyObject_HEAD
-    Program* program;
+    PyObject_HEAD Program* program;
     PyObject *in_avals, *out_avals, *constants, *keepalive, *name;  // strong
     PyObject* weakrefs;
 };
@@ -39,9 +41,9 @@ struct Executable {
 extern PyTypeObject* executable_type;
 inline bool is_executable(PyObject* object) { return Py_TYPE(object) == executable_type; }
 
-// Runs the program. `data[i]` is the memory of input i, in the layout of its aval, aligned to input_alignment; `arrays[i]` is the
-// array it belongs to, or null (then it is only read during the call). The caller keeps both alive. Fills `outputs` with
-// new references, or returns false with an error set.
+// Runs the program. `data[i]` is the memory of input i, in the layout of its aval, aligned to input_alignment;
+// `arrays[i]` is the array it belongs to, or null (then it is only read during the call). The caller keeps both alive.
+// Fills `outputs` with new references, or returns false with an error set.
 bool execute(Executable* executable, Array* const* arrays, void* const* data, PyObject** outputs);
 
 bool add_executable_type(PyObject* module);

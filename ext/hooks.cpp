@@ -14,9 +14,10 @@ struct Slot {
     PyObject** place;
 };
 const Slot slots[] = {
-    {"make_aval", &hooks.make_aval}, {"repr", &hooks.repr},         {"reconstruct", &hooks.reconstruct},
-    {"default_device", &hooks.default_device}, {"sharding", &hooks.sharding},
-    {"leaf", &hooks.leaf},           {"asarray", &hooks.asarray},   {"tracer", &hooks.tracer},
+    {"make_aval", &hooks.make_aval},     {"repr", &hooks.repr},
+    {"reconstruct", &hooks.reconstruct}, {"default_device", &hooks.default_device},
+    {"sharding", &hooks.sharding},       {"leaf", &hooks.leaf},
+    {"asarray", &hooks.asarray},         {"tracer", &hooks.tracer},
 };
 }  // namespace
 

@@ -20,7 +20,8 @@ struct Hooks {
 
 extern Hooks hooks;
 
-// set_hooks(**hooks): replaces the hooks that are named; None unsets one. Returns those that they replace. TypeError for a name that does not exist.
+// set_hooks(**hooks): replaces the hooks that are named; None unsets one. Returns those that they replace. TypeError
+// for a name that does not exist.
 PyObject* set_hooks(PyObject* module, PyObject* args, PyObject* kwargs);
 
 // Raises RuntimeError("hook 'name' is not set"); returns null.

@@ -10,6 +10,7 @@
 #include <new>
 #include <unordered_set>
 
+#include "gil.h"
 #include "ref.h"
 #include "thread_pool.h"
 
@@ -32,12 +33,16 @@ bool on_main_thread() {
 void on_sigint(int number, siginfo_t* info, void* context) {
     sigint_seen.store(true, std::memory_order_relaxed);
     if (python_action.sa_flags & SA_SIGINFO) python_action.sa_sigaction(number, info, context);
-    else if (python_action.sa_handler != SIG_DFL && python_action.sa_handler != SIG_IGN) python_action.sa_handler(number);
+    else if (python_action.sa_handler != SIG_DFL && python_action.sa_handler != SIG_IGN)
+        python_action.sa_handler(number);
 }
 
-bool is_ours(const struct sigaction& action) { return (action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_sigint; }
+bool is_ours(const struct sigaction& action) {
+    return (action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_sigint;
+}
 
-// Ours is in place only while a program that asks for it runs, so that a process which does not compute has its own handler.
+// Ours is in place only while a program that asks for it runs, so that a process which does not compute has its own
+// handler.
 void watch_sigint() {
     if (interruptible_depth++) return;
     sigint_seen.store(false, std::memory_order_relaxed);
@@ -75,8 +80,7 @@ void store_error(Frame* frame, PyObject* context) {
 
 int call_python(HostRecord* record, void** buffers) {
     auto* frame = static_cast<Frame*>(current_frame);
-    stop_if_finalizing();
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil = take_gil();
     int code = 1;
     {
         Ref arguments = Ref::steal(PyTuple_New(Py_ssize_t(record->count)));
@@ -87,7 +91,8 @@ int call_python(HostRecord* record, void** buffers) {
             if (ok) PyTuple_SET_ITEM(arguments.get(), i, address);
         }
         Ref function = Ref::borrow(record->function);
-        Ref result = ok ? Ref::steal(PyObject_CallOneArg(function.get(), arguments.get())) : Ref();
+        Ref result =
+            ok ? Ref::steal(in_python([&] { return PyObject_CallOneArg(function.get(), arguments.get()); })) : Ref();
         if (result) code = 0;
         else store_error(frame, function.get());
     }
@@ -104,10 +109,12 @@ PyObject* register_host_call(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"function", "count", nullptr};
     PyObject* function;
     Py_ssize_t count;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "On:register_host_call", const_cast<char**>(names), &function, &count))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "On:register_host_call", const_cast<char**>(names), &function,
+                                     &count))
         return nullptr;
     if (!PyCallable_Check(function) || count < 0) {
-        PyErr_Format(PyExc_TypeError, "register_host_call: expected a callable and a count of buffers; got %R and %zd", function, count);
+        PyErr_Format(PyExc_TypeError, "register_host_call: expected a callable and a count of buffers; got %R and %zd",
+                     function, count);
         return nullptr;
     }
     auto* record = new HostRecord{Py_NewRef(function), count};
@@ -129,7 +136,8 @@ PyObject* release_host_call(PyObject*, PyObject* address) {
 
 PyMethodDef functions[] = {
     {"register_host_call", reinterpret_cast<PyCFunction>(register_host_call), METH_VARARGS | METH_KEYWORDS,
-     "register_host_call(function, count)\n--\n\nThe address of a record for pb_host_call: `function` will get a tuple of `count` "
+     "register_host_call(function, count)\n--\n\nThe address of a record for pb_host_call: `function` will get a tuple "
+     "of `count` "
      "addresses."},
     {"release_host_call", release_host_call, METH_O,
      "release_host_call(record)\n--\n\nFrees a record; no program that uses it may run again."},
@@ -162,16 +170,6 @@ void Frame::raise(int code, const char* program) {
     }
 }
 
-void stop_if_finalizing() {
-#if PY_VERSION_HEX >= 0x030D0000
-    bool finalizing = Py_IsFinalizing();
-#else
-    bool finalizing = _Py_IsFinalizing();
-#endif
-    if (!finalizing || on_main_thread()) return;
-    while (true) pause();
-}
-
 bool add_host_calls(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
 
 }  // namespace pb
@@ -185,7 +183,7 @@ int pb_interrupt_pending(void) {
     if (!frame || !frame->interruptible) return 0;
     // Python's handlers run on the main thread only; the other threads of a loop wait for what it says.
     if (on_main_thread() && !frame->interrupted.load(std::memory_order_relaxed)) {
-        PyGILState_STATE gil = PyGILState_Ensure();
+        PyGILState_STATE gil = take_gil();
         sigint_seen.store(false, std::memory_order_relaxed);
         if (PyErr_CheckSignals() < 0) {
             store_error(frame, nullptr);
@@ -197,7 +195,9 @@ int pb_interrupt_pending(void) {
     return frame->interrupted.load(std::memory_order_relaxed);
 }
 
-int pb_host_call(void* record, void** buffers) { return pb::call_python(static_cast<pb::HostRecord*>(record), buffers); }
+int pb_host_call(void* record, void** buffers) {
+    return pb::call_python(static_cast<pb::HostRecord*>(record), buffers);
+}
 
 int pb_host_call_index(int64_t index, void** buffers) {
     auto* frame = static_cast<pb::Frame*>(pb::current_frame);

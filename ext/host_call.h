@@ -1,7 +1,7 @@
 // Calls from native programs back into Python, and the interruption of programs by Ctrl-C.
 //
-// Every run of a program has a Frame, which its parallel loops' threads see as `current_frame`. What goes wrong in a call into Python
-// is stored there, the program returns a nonzero code, and whoever ran it raises the stored exception.
+// Every run of a program has a Frame, which its parallel loops' threads see as `current_frame`. What goes wrong in a
+// call into Python is stored there, the program returns a nonzero code, and whoever ran it raises the stored exception.
 #pragma once
 #include <Python.h>
 
@@ -23,17 +23,14 @@ struct Frame {
     PyObject* exception = nullptr;  // strong or null; the first that was raised; guarded by the GIL
     void* outer = nullptr;          // the frame that was current before
 
-    // Makes this frame current until it ends. GIL held. While an interruptible frame of the main thread is current, SIGINT is
-    // also noticed by pb_interrupt_pending.
+    // Makes this frame current until it ends. GIL held. While an interruptible frame of the main thread is current,
+    // SIGINT is also noticed by pb_interrupt_pending.
     Frame(const std::vector<HostRecord*>* calls, bool can_interrupt);
     ~Frame();
-    // Raises what the program's return code says: the stored exception, KeyboardInterrupt for code 2, else RuntimeError.
+    // Raises what the program's return code says: the stored exception, KeyboardInterrupt for code 2, else
+    // RuntimeError.
     void raise(int code, const char* program);
 };
-
-// To be called before the GIL is taken by a thread that may outlive the interpreter (daemon threads, workers). Once the interpreter
-// shuts down, taking the GIL would unwind the thread through native frames, which kills the process; such a thread sleeps for good.
-void stop_if_finalizing();
 
 // register_host_call(function, count) -> address of a record; release_host_call(address)
 bool add_host_calls(PyObject* module);
@@ -41,9 +38,11 @@ bool add_host_calls(PyObject* module);
 }  // namespace pb
 
 extern "C" {
-// Nonzero if the program that runs should stop because of Ctrl-C; it then returns 2. Cheap: one load if nothing has happened.
+// Nonzero if the program that runs should stop because of Ctrl-C; it then returns 2. Cheap: one load if nothing has
+// happened.
 int pb_interrupt_pending(void);
-// Takes the GIL and calls record->function((address, ...)). Returns 0, or 1 if it raised. From any thread of the program.
+// Takes the GIL and calls record->function((address, ...)). Returns 0, or 1 if it raised. From any thread of the
+// program.
 int pb_host_call(void* record, void** buffers);
 // The same for callable number `index` of the program that runs.
 int pb_host_call_index(int64_t index, void** buffers);

@@ -66,13 +66,18 @@ NB_MODULE(_core, m) {
     bind_pytree(m);
 
     m.def("memory_stats", memory_stats,
-          "Bytes in use and cached by the allocator of array data, its limit, and how many blocks it gave out and reused.");
-    m.def("trim_memory", [](size_t keep) { pb::trim_memory(keep); }, nb::arg("keep") = 0,
-          "Gives cached memory back to the system until at most `keep` bytes are cached.");
-    m.def("set_memory_cache_limit", [](size_t bytes) { pb::set_cache_limit(bytes); }, nb::arg("bytes"),
-          "Sets how many bytes of freed memory may be kept for reuse.");
+          "Bytes in use and cached by the allocator of array data, its limit, and how many blocks it gave out and "
+          "reused.");
+    m.def(
+        "trim_memory", [](size_t keep) { pb::trim_memory(keep); }, nb::arg("keep") = 0,
+        "Gives cached memory back to the system until at most `keep` bytes are cached.");
+    m.def(
+        "set_memory_cache_limit", [](size_t bytes) { pb::set_cache_limit(bytes); }, nb::arg("bytes"),
+        "Sets how many bytes of freed memory may be kept for reuse.");
 
     m.def("num_threads", pb::num_threads, "How many threads a parallel loop uses, the caller included.");
-    m.def("set_num_threads", set_num_threads, nb::arg("n"), "Sets how many threads a parallel loop uses; ValueError if n < 1.");
-    m.def("symbol_addresses", symbol_addresses, "The addresses of the C functions that generated code may call, by name.");
+    m.def("set_num_threads", set_num_threads, nb::arg("n"),
+          "Sets how many threads a parallel loop uses; ValueError if n < 1.");
+    m.def("symbol_addresses", symbol_addresses,
+          "The addresses of the C functions that generated code may call, by name.");
 }

@@ -9,16 +9,55 @@ namespace pb {
 namespace {
 
 enum Operator {
-    ADD, RADD, SUB, RSUB, MUL, RMUL, TRUEDIV, RTRUEDIV, FLOORDIV, RFLOORDIV, MOD, RMOD, DIVMOD, RDIVMOD, POW, RPOW,
-    MATMUL, RMATMUL, AND, RAND, OR, ROR, XOR, RXOR, LSHIFT, RLSHIFT, RSHIFT, RRSHIFT,
-    LT, LE, EQ, NE, GT, GE,  // in the order of Py_LT ... Py_GE
-    NEG, POS, ABS, INVERT, GETITEM, ITER, CONTAINS, COUNT
+    ADD,
+    RADD,
+    SUB,
+    RSUB,
+    MUL,
+    RMUL,
+    TRUEDIV,
+    RTRUEDIV,
+    FLOORDIV,
+    RFLOORDIV,
+    MOD,
+    RMOD,
+    DIVMOD,
+    RDIVMOD,
+    POW,
+    RPOW,
+    MATMUL,
+    RMATMUL,
+    AND,
+    RAND,
+    OR,
+    ROR,
+    XOR,
+    RXOR,
+    LSHIFT,
+    RLSHIFT,
+    RSHIFT,
+    RRSHIFT,
+    LT,
+    LE,
+    EQ,
+    NE,
+    GT,
+    GE,  // in the order of Py_LT ... Py_GE
+    NEG,
+    POS,
+    ABS,
+    INVERT,
+    GETITEM,
+    ITER,
+    CONTAINS,
+    COUNT
 };
 
 const char* const names[COUNT] = {
-    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "divmod",
-    "rdivmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror", "xor", "rxor", "lshift", "rlshift", "rshift",
-    "rrshift", "lt", "le", "eq", "ne", "gt", "ge", "neg", "pos", "abs", "invert", "getitem", "iter", "contains"};
+    "add",  "radd",   "sub",     "rsub",    "mul",    "rmul",    "truediv", "rtruediv", "floordiv", "rfloordiv", "mod",
+    "rmod", "divmod", "rdivmod", "pow",     "rpow",   "matmul",  "rmatmul", "and",      "rand",     "or",        "ror",
+    "xor",  "rxor",   "lshift",  "rlshift", "rshift", "rrshift", "lt",      "le",       "eq",       "ne",        "gt",
+    "ge",   "neg",    "pos",     "abs",     "invert", "getitem", "iter",    "contains"};
 
 PyObject* table[COUNT];
 
@@ -86,10 +125,11 @@ int contains(PyObject* a, PyObject* item) {
 }
 
 int assign(PyObject*, PyObject*, PyObject* value) {
-    PyErr_SetString(PyExc_TypeError,
-                    value ? "pullback arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
-                            "x = x.at[idx].set(y) or another .at[] method."
-                          : "pullback arrays are immutable: items cannot be deleted. Use pullback.numpy.delete(x, idx) instead.");
+    PyErr_SetString(
+        PyExc_TypeError,
+        value ? "pullback arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
+                "x = x.at[idx].set(y) or another .at[] method."
+              : "pullback arrays are immutable: items cannot be deleted. Use pullback.numpy.delete(x, idx) instead.");
     return -1;
 }
 

@@ -1,8 +1,8 @@
 // The operators of Array: each slot of the type calls a Python function from a table that `set_operators` fills.
 //
-// A function gets the operands in the order of its name ('add': array + other; 'radd' gets (array, other) for other + array)
-// and may return NotImplemented. An operator that has not been set gives NotImplemented, so Python raises its usual TypeError;
-// 'getitem', 'iter' and 'contains', which cannot do that, raise TypeError.
+// A function gets the operands in the order of its name ('add': array + other; 'radd' gets (array, other) for other +
+// array) and may return NotImplemented. An operator that has not been set gives NotImplemented, so Python raises its
+// usual TypeError; 'getitem', 'iter' and 'contains', which cannot do that, raise TypeError.
 #pragma once
 #include <Python.h>
 
@@ -10,7 +10,8 @@
 
 namespace pb {
 
-// set_operators(dict[str, callable | None]): returns what was set before for these names. TypeError for an unknown name or a value that cannot be called.
+// set_operators(dict[str, callable | None]): returns what was set before for these names. TypeError for an unknown name
+// or a value that cannot be called.
 PyObject* set_operators(PyObject* module, PyObject* table);
 
 // Appends the slots to those of the type.

@@ -10,11 +10,21 @@ class Ref {
   public:
     Ref() = default;
     // Takes over a new reference; null means that the call which made it failed.
-    static Ref steal(PyObject* object) { Ref r; r.object_ = object; return r; }
-    static Ref borrow(PyObject* object) { Py_XINCREF(object); return steal(object); }
+    static Ref steal(PyObject* object) {
+        Ref r;
+        r.object_ = object;
+        return r;
+    }
+    static Ref borrow(PyObject* object) {
+        Py_XINCREF(object);
+        return steal(object);
+    }
     Ref(const Ref& other) : object_(other.object_) { Py_XINCREF(object_); }
     Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-    Ref& operator=(Ref other) noexcept { std::swap(object_, other.object_); return *this; }
+    Ref& operator=(Ref other) noexcept {
+        std::swap(object_, other.object_);
+        return *this;
+    }
     ~Ref() { Py_XDECREF(object_); }
     PyObject* get() const { return object_; }
     PyObject* release() { return std::exchange(object_, nullptr); }

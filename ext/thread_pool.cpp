@@ -40,9 +40,10 @@ int available_cores() {
 
 std::atomic<int> wanted_threads{0};  // 0: not set, use available_cores()
 
-// A loop is published by opening the door. A worker may touch the loop's fields only between having counted itself in (possible
-// only while the door is open) and having counted itself out; the caller closes the door when no part is left to start, and returns
-// when the count is zero. So a worker that wakes up late finds the door closed, or enters the next loop properly.
+// A loop is published by opening the door. A worker may touch the loop's fields only between having counted itself in
+// (possible only while the door is open) and having counted itself out; the caller closes the door when no part is left
+// to start, and returns when the count is zero. So a worker that wakes up late finds the door closed, or enters the
+// next loop properly.
 //   door = generation << 32 | open << 31 | limit of workers << 16 | workers inside
 constexpr uint64_t kGeneration = uint64_t(1) << 32, kOpen = uint64_t(1) << 31;
 constexpr uint64_t kCount = 0xffff, kLimit = 0x7fff;
@@ -74,7 +75,8 @@ struct Pool {
     bool enter() {
         uint64_t now = door.load(std::memory_order_relaxed);
         while ((now & kOpen) && (now & kCount) < ((now >> kLimitShift) & kLimit))
-            if (door.compare_exchange_weak(now, now + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+            if (door.compare_exchange_weak(now, now + 1, std::memory_order_acquire, std::memory_order_relaxed))
+                return true;
         return false;
     }
 

@@ -1,8 +1,8 @@
 // The threads that run parallel loops of generated code.
 //
-// Workers are started when the first loop needs them, and spin for some 30 us after a loop before they sleep, so that loops
-// in quick succession start at once. The pool is never torn down: at interpreter exit the workers sleep, and a forked child, which
-// inherits none of them, starts its own when it needs them.
+// Workers are started when the first loop needs them, and spin for some 30 us after a loop before they sleep, so that
+// loops in quick succession start at once. The pool is never torn down: at interpreter exit the workers sleep, and a
+// forked child, which inherits none of them, starts its own when it needs them.
 #pragma once
 #include <cstdint>
 
@@ -12,7 +12,8 @@ using LoopBody = void (*)(void* ctx, int64_t begin, int64_t end);
 
 // Calls body(ctx, begin, end) for contiguous parts that cover [0, n) exactly once; inner boundaries are multiples of
 // `grain` (at least 1). Returns when all parts are done; the caller works, too.
-//  * n <= 0: body is not called. n <= grain, one thread, or a loop inside a loop: one call body(ctx, 0, n) by the caller.
+//  * n <= 0: body is not called. n <= grain, one thread, or a loop inside a loop: one call body(ctx, 0, n) by the
+//  caller.
 //  * If another thread's loop holds the workers, the caller does all of its own loop.
 //  * The body must not throw. Needs no GIL; the body must not wait for a lock that the caller holds (such as the GIL).
 void parallel_for(LoopBody body, void* ctx, int64_t n, int64_t grain) noexcept;
@@ -22,7 +23,8 @@ int num_threads() noexcept;
 // n >= 1. Counts for loops that start later; workers that are then too many sleep.
 void set_num_threads(int n) noexcept;
 
-// A value that belongs to the thread that called parallel_for and is seen as its own by each thread of its loop: the running program.
+// A value that belongs to the thread that called parallel_for and is seen as its own by each thread of its loop: the
+// running program.
 extern thread_local void* current_frame;
 
 }  // namespace pb

@@ -38,13 +38,16 @@ PyObject* set_thread(PyObject*, PyObject* token) {
 
 PyMethodDef functions[] = {
     {"set_tracing", set_tracing, METH_O,
-     "set_tracing(active)\n--\n\nSays whether the calling thread traces, so that calls of jitted functions must go through Python."},
+     "set_tracing(active)\n--\n\nSays whether the calling thread traces, so that calls of jitted functions must go "
+     "through Python."},
     {"is_tracing", is_tracing, METH_NOARGS, "is_tracing()\n--\n\nWhat the calling thread said last by `set_tracing`."},
     {"set_trace_context_token", set_process, METH_O,
-     "set_trace_context_token(token)\n--\n\nSets the hashable object that stands for the process-wide configuration in the keys of "
+     "set_trace_context_token(token)\n--\n\nSets the hashable object that stands for the process-wide configuration in "
+     "the keys of "
      "call caches."},
     {"set_thread_context_token", set_thread, METH_O,
-     "set_thread_context_token(token)\n--\n\nThe same for what the calling thread overrides (context managers); None for nothing."},
+     "set_thread_context_token(token)\n--\n\nThe same for what the calling thread overrides (context managers); None "
+     "for nothing."},
     {nullptr},
 };
 

@@ -1,15 +1,16 @@
 // What a thread's calls depend on beside their arguments: whether it is tracing, and the configuration in force.
 //
-// The configuration is represented by tokens: any hashable Python object; equal tokens mean the same configuration. Tokens are
-// interned here for ever, so that keys compare them by address. There is one for the process and one for each thread.
+// The configuration is represented by tokens: any hashable Python object; equal tokens mean the same configuration.
+// Tokens are interned here for ever, so that keys compare them by address. There is one for the process and one for
+// each thread.
 #pragma once
 #include <Python.h>
 
 namespace pb {
 
 struct TraceState {
-    bool tracing = false;             // an interpreter other than plain evaluation is current
-    PyObject* thread_token = nullptr; // interned (never freed) or null
+    bool tracing = false;              // an interpreter other than plain evaluation is current
+    PyObject* thread_token = nullptr;  // interned (never freed) or null
 };
 
 // The state of the calling thread. Needs no GIL for `tracing`; tokens are read with the GIL held.

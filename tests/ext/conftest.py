@@ -99,11 +99,14 @@ def load_pointers(inputs, outputs):
     return "\n".join(lines) + "\n"
 
 
-ADD_ONE = load_pointers(1, 1) + """
+ADD_ONE = (
+    load_pointers(1, 1)
+    + """
 %x = load float, ptr %in0
 %y = fadd float %x, 1.0
 store float %y, ptr %out0
 ret i32 0"""
+)
 
 
 @pytest.fixture

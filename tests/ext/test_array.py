@@ -10,8 +10,24 @@ import pytest
 
 from pullback._ext import Array, _core
 
-DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "float16", "float32", "float64", "complex64",
-          "complex128", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4]
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    ml_dtypes.bfloat16,
+    ml_dtypes.float8_e4m3fn,
+    ml_dtypes.int4,
+]
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (3,), (2, 0, 3), (4, 5), (1, 2, 3, 4)])
@@ -20,7 +36,13 @@ def test_attributes_and_contents(aval, shape, dtype):
     source = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
     kind = aval(shape, dtype, True)
     x = _core.from_numpy(source, kind)
-    assert x.aval is kind and x.shape == shape and x.dtype == source.dtype and x.ndim == len(shape) and x.size == source.size
+    assert (
+        x.aval is kind
+        and x.shape == shape
+        and x.dtype == source.dtype
+        and x.ndim == len(shape)
+        and x.size == source.size
+    )
     assert x.itemsize == source.itemsize and x.nbytes == source.nbytes and x.weak_type and not x.committed
     assert x.unsafe_buffer_pointer() % 64 == 0
     seen = np.asarray(x)
@@ -69,9 +91,17 @@ def test_cannot_be_made_directly_or_changed(array):
         np.asarray(x).flags.writeable = True
 
 
-@pytest.mark.parametrize("bad", [
-    (None, TypeError), ((1,), TypeError), ((-1,), ValueError), (("a",), TypeError), ((2**40, 2**40), OverflowError), ((1,) * 65, ValueError),
-])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        (None, TypeError),
+        ((1,), TypeError),
+        ((-1,), ValueError),
+        (("a",), TypeError),
+        ((2**40, 2**40), OverflowError),
+        ((1,) * 65, ValueError),
+    ],
+)
 def test_bad_avals(aval, bad):
     shape, error = bad
 
@@ -95,12 +125,14 @@ def test_out_of_memory_is_an_error(aval):
 
 
 def test_scalar_conversions(array):
-    assert float(array(2.5)) == 2.5 and int(array(2.7)) == 2 and bool(array(0.0)) is False and complex(array(1.5)) == 1.5
+    assert (
+        float(array(2.5)) == 2.5 and int(array(2.7)) == 2 and bool(array(0.0)) is False and complex(array(1.5)) == 1.5
+    )
     assert bool(array([[1.0]])) is True
     assert operator.index(array(3, "int32")) == 3 and operator.index(array(200, "uint8")) == 200
     assert [10, 20, 30][array(1, "int64")] == 20
     for convert in (int, float, complex):
-        with pytest.raises(TypeError, match="Only scalar arrays can be converted to Python scalars; got arr.ndim=1"):
+        with pytest.raises(TypeError, match=r"Only scalar arrays can be converted to Python scalars; got arr\.ndim=1"):
             convert(array([1.0]))
     with pytest.raises(TypeError, match="not 'complex'"):
         float(array(1j, "complex64"))
@@ -127,21 +159,34 @@ def test_item_and_len(array):
         iter(array(1.0))
 
 
-@pytest.mark.parametrize("values, dtype, weak, text", [
-    ([1.0, 2.0], "float32", False, "Array([1., 2.], dtype=float32)"),
-    (2.0, "float32", True, "Array(2., dtype=float32, weak_type=True)"),
-    (3, "int32", True, "Array(3, dtype=int32, weak_type=True)"),
-    ([], "float32", False, "Array([], shape=(0,), dtype=float32)"),
-    (np.zeros((0, 3)), "float32", False, "Array([], shape=(0, 3), dtype=float32)"),
-    ([True, False], "bool", False, "Array([ True, False], dtype=bool)"),
-    (1 + 2j, "complex64", True, "Array(1.+2.j, dtype=complex64, weak_type=True)"),
-    (np.arange(2000), "int32", False, "Array([   0,    1,    2, ..., 1997, 1998, 1999], dtype=int32)"),
-    ([1, 1], ml_dtypes.bfloat16, False, "Array([1, 1], dtype=bfloat16)"),
-    (np.full((2, 2), 0.5), "float64", False, "Array([[0.5, 0.5],\n       [0.5, 0.5]], dtype=float64)"),
-    ([1.0, np.nan, np.inf], "float32", False, "Array([ 1., nan, inf], dtype=float32)"),
-    ([1.25] * 8, "float32", True, "Array([1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25],      dtype=float32, weak_type=True)"),
-    ([1.25] * 7, "float32", True, "Array([1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25], dtype=float32, weak_type=True)"),
-])
+@pytest.mark.parametrize(
+    "values, dtype, weak, text",
+    [
+        ([1.0, 2.0], "float32", False, "Array([1., 2.], dtype=float32)"),
+        (2.0, "float32", True, "Array(2., dtype=float32, weak_type=True)"),
+        (3, "int32", True, "Array(3, dtype=int32, weak_type=True)"),
+        ([], "float32", False, "Array([], shape=(0,), dtype=float32)"),
+        (np.zeros((0, 3)), "float32", False, "Array([], shape=(0, 3), dtype=float32)"),
+        ([True, False], "bool", False, "Array([ True, False], dtype=bool)"),
+        (1 + 2j, "complex64", True, "Array(1.+2.j, dtype=complex64, weak_type=True)"),
+        (np.arange(2000), "int32", False, "Array([   0,    1,    2, ..., 1997, 1998, 1999], dtype=int32)"),
+        ([1, 1], ml_dtypes.bfloat16, False, "Array([1, 1], dtype=bfloat16)"),
+        (np.full((2, 2), 0.5), "float64", False, "Array([[0.5, 0.5],\n       [0.5, 0.5]], dtype=float64)"),
+        ([1.0, np.nan, np.inf], "float32", False, "Array([ 1., nan, inf], dtype=float32)"),
+        (
+            [1.25] * 8,
+            "float32",
+            True,
+            "Array([1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25],      dtype=float32, weak_type=True)",
+        ),
+        (
+            [1.25] * 7,
+            "float32",
+            True,
+            "Array([1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25], dtype=float32, weak_type=True)",
+        ),
+    ],
+)
 def test_repr(array, values, dtype, weak, text):
     assert repr(array(values, dtype, weak)) == text
 
@@ -169,8 +214,20 @@ def test_delete(array):
     x.delete()
     x.delete()
     assert x.is_deleted() and not twin.is_deleted() and x.shape == (2,)
-    for use in (repr, str, np.asarray, memoryview, list, Array.item, Array.tolist, Array.unsafe_buffer_pointer, copy.copy,
-                Array.block_until_ready, Array.is_ready, Array.__dlpack__):
+    for use in (
+        repr,
+        str,
+        np.asarray,
+        memoryview,
+        list,
+        Array.item,
+        Array.tolist,
+        Array.unsafe_buffer_pointer,
+        copy.copy,
+        Array.block_until_ready,
+        Array.is_ready,
+        Array.__dlpack__,
+    ):
         with pytest.raises((RuntimeError, TypeError)) as caught:
             use(x)
         if use is not list:
@@ -196,7 +253,7 @@ def test_devices_and_avals_of_shared_memory(array, aval):
     assert y.committed and y.device == "here" and y.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
     assert np.asarray(y).view("float32").tolist() == [1.0, 2.0]
     assert not _core.with_aval(y, y.aval).committed and copy.copy(y).committed
-    with pytest.raises(ValueError, match="has 8 bytes, but the new aval .* needs 4"):
+    with pytest.raises(ValueError, match=r"has 8 bytes, but the new aval .* needs 4"):
         _core.with_aval(x, aval((1,)))
     with pytest.raises(TypeError):
         _core.with_aval(np.zeros(2), aval((2,)))

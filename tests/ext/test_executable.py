@@ -27,8 +27,13 @@ def test_runs(program, aval, array):
 
 def test_inputs_are_checked(program, aval, array):
     e = program(program.add_one, (aval(()),), (aval(()),), name="p")
-    for bad, text in (([], "takes 1 inputs; got 0"), ([1.0], "expected an Array"), ([array([1.0])], r"is float32\[1\]; expected float32\[\]"),
-                      ([array(1, "int32")], r"is int32\[\]; expected"), (3, "not iterable")):
+    for bad, text in (
+        ([], "takes 1 inputs; got 0"),
+        ([1.0], "expected an Array"),
+        ([array([1.0])], r"is float32\[1\]; expected float32\[\]"),
+        ([array(1, "int32")], r"is int32\[\]; expected"),
+        (3, "not iterable"),
+    ):
         with pytest.raises(TypeError, match=text):
             e.call(bad)
     assert float(e.call([array(1.0, weak_type=True)])[0]) == 2.0  # a weak type has the same layout
@@ -44,14 +49,23 @@ def test_bad_construction(aval, array):
     kind, wide = aval(()), aval((2,))
     make = _core.Executable
     for args, options, error in [
-        ((0, (), ()), {}, ValueError), (("f", (), ()), {}, TypeError), ((1, 3, ()), {}, TypeError), ((1, (object(),), ()), {}, AttributeError),
-        ((1, (), (), -1), {}, ValueError), ((1, (), ()), {"input_alignment": 3}, ValueError), ((1, (), ()), {"nonsense": 1}, TypeError),
-        ((1, (), (), 0, None, (1.0,)), {}, TypeError), ((1, (kind,), (kind,)), {"forward": (1,)}, ValueError),
-        ((1, (kind,), (kind,)), {"forward": ()}, ValueError), ((1, (wide,), (kind,)), {"forward": (0,)}, ValueError),
-        ((1, (kind,), (kind,)), {"alias": (0,)}, ValueError), ((1, (kind,), (kind,)), {"donate": (1,)}, ValueError),
+        ((0, (), ()), {}, ValueError),
+        (("f", (), ()), {}, TypeError),
+        ((1, 3, ()), {}, TypeError),
+        ((1, (object(),), ()), {}, AttributeError),
+        ((1, (), (), -1), {}, ValueError),
+        ((1, (), ()), {"input_alignment": 3}, ValueError),
+        ((1, (), ()), {"nonsense": 1}, TypeError),
+        ((1, (), (), 0, None, (1.0,)), {}, TypeError),
+        ((1, (kind,), (kind,)), {"forward": (1,)}, ValueError),
+        ((1, (kind,), (kind,)), {"forward": ()}, ValueError),
+        ((1, (wide,), (kind,)), {"forward": (0,)}, ValueError),
+        ((1, (kind,), (kind,)), {"alias": (0,)}, ValueError),
+        ((1, (kind,), (kind,)), {"donate": (1,)}, ValueError),
         ((1, (kind,), (kind, kind)), {"donate": (0,), "alias": (0, 0)}, ValueError),
         ((1, (kind,), (kind, kind)), {"donate": (0,), "alias": (0, -1), "forward": (-1, 0)}, ValueError),
-        ((1, (), ()), {"host_calls": (print,)}, TypeError), ((1, (), ()), {"host_calls": ((print, -1),)}, TypeError),
+        ((1, (), ()), {"host_calls": (print,)}, TypeError),
+        ((1, (), ()), {"host_calls": ((print, -1),)}, TypeError),
     ]:
         with pytest.raises(error):
             make(*args, **options)
@@ -59,7 +73,9 @@ def test_bad_construction(aval, array):
 
 def test_constants_and_arena(program, aval, array):
     kind = aval((), "float32")
-    body = program.pointers(2, 1) + """
+    body = (
+        program.pointers(2, 1)
+        + """
         %a = load float, ptr %in0
         %b = load float, ptr %in1
         %c = fmul float %a, %b
@@ -67,6 +83,7 @@ def test_constants_and_arena(program, aval, array):
         %d = load float, ptr %arena
         store float %d, ptr %out0
         ret i32 0"""
+    )
     constant = array(10.0)
     e = program(body, (kind,), (kind,), arena_bytes=1000, constants=(constant,))
     assert [float(e.call([array(float(i))])[0]) for i in range(5)] == [0, 10, 20, 30, 40]
@@ -212,12 +229,15 @@ def test_host_call_by_record(program, aval):
             _core.register_host_call(*bad)
 
 
-PARALLEL_HOST_CALL = HOST_CALL + """
+PARALLEL_HOST_CALL = (
+    HOST_CALL
+    + """
 declare void @pb_parallel_for(ptr, ptr, i64, i64)
 define void @body(ptr %ctx, i64 %begin, i64 %end) {
     %code = call i32 @pb_host_call_index(i64 0, ptr null)
     ret void
 }"""
+)
 
 
 def test_host_calls_from_the_threads_of_a_loop(program):
@@ -255,7 +275,9 @@ def test_host_calls_from_the_threads_of_a_loop(program):
 
 def test_gil_is_released(program, aval, array):
     # The program waits until another Python thread has written to its input.
-    body = program.pointers(1, 1) + """
+    body = (
+        program.pointers(1, 1)
+        + """
         br label %wait
     wait:
         %x = load atomic i32, ptr %in0 acquire, align 4
@@ -264,6 +286,7 @@ def test_gil_is_released(program, aval, array):
     done:
         store i32 %x, ptr %out0
         ret i32 0"""
+    )
     kind = aval((), "int32")
     e = program(body, (kind,), (kind,), release_gil=True)
     x, memory = _core.writable(kind)
@@ -346,7 +369,8 @@ def test_exit_while_a_daemon_thread_computes(kind):
         import conftest
         from pullback._ext import _core
         declarations = "declare i32 @pb_host_call_index(i64, ptr)"
-        body = "%c = call i32 @pb_host_call_index(i64 0, ptr null)\\nret i32 %c" if {kind!r} == "host call" else "ret i32 0"
+        call = "%c = call i32 @pb_host_call_index(i64 0, ptr null)\\nret i32 %c"
+        body = call if {kind!r} == "host call" else "ret i32 0"
         address, owner = conftest.compile_ir(body, declarations)
         e = _core.Executable(address, (), (), keepalive=owner, release_gil=True, host_calls=((lambda a: None, 0),))
         def forever():
@@ -388,6 +412,6 @@ def test_host_call_functions_can_be_in_cycles(program, aval):
     e = host_program(program, aval, lambda addresses: holder)
     holder["self"] = e
     dead = weakref.ref(e)
-    del e, holder
+    e = holder = None
     gc.collect()
     assert dead() is None

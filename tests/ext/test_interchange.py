@@ -53,7 +53,7 @@ def test_buffer_protocol(array, dtype):
 
 
 def test_buffer_protocol_without_format(array):
-    with pytest.raises(BufferError, match="no format for dtype.*bfloat16"):
+    with pytest.raises(BufferError, match=r"no format for dtype.*bfloat16"):
         memoryview(array([1.0], ml_dtypes.bfloat16))
 
 
@@ -95,8 +95,14 @@ def test_dlpack_requests(array):
     assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(1, 0))) and '"dltensor"' in repr(x.__dlpack__())
     copied = np.from_dlpack(x, copy=True)
     assert copied.ctypes.data != x.unsafe_buffer_pointer()
-    for bad, error in (({"stream": 1}, BufferError), ({"dl_device": (2, 0)}, BufferError), ({"dl_device": "gpu"}, TypeError),
-                       ({"dl_device": (1,)}, TypeError), ({"max_version": 1}, TypeError), ({"max_version": ("a",)}, TypeError)):
+    for bad, error in (
+        ({"stream": 1}, BufferError),
+        ({"dl_device": (2, 0)}, BufferError),
+        ({"dl_device": "gpu"}, TypeError),
+        ({"dl_device": (1,)}, TypeError),
+        ({"max_version": 1}, TypeError),
+        ({"max_version": ("a",)}, TypeError),
+    ):
         with pytest.raises(error):
             x.__dlpack__(**bad)
     with pytest.raises(TypeError):

@@ -72,7 +72,11 @@ def test_threads(aval):
 
 
 def test_bad_arguments():
-    for call in (lambda: _core.set_memory_cache_limit(-1), lambda: _core.trim_memory("all"), lambda: _core.set_memory_cache_limit()):
+    for call in (
+        lambda: _core.set_memory_cache_limit(-1),
+        lambda: _core.trim_memory("all"),
+        lambda: _core.set_memory_cache_limit(),
+    ):
         with pytest.raises(TypeError):
             call()
 

@@ -5,10 +5,30 @@ import pytest
 
 from pullback._ext import _core
 
-BINARY = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "floordiv": operator.floordiv,
-          "mod": operator.mod, "divmod": divmod, "pow": pow, "matmul": operator.matmul, "and": operator.and_, "or": operator.or_,
-          "xor": operator.xor, "lshift": operator.lshift, "rshift": operator.rshift}
-COMPARE = {"lt": operator.lt, "le": operator.le, "eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "ge": operator.ge}
+BINARY = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "divmod": divmod,
+    "pow": pow,
+    "matmul": operator.matmul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "lshift": operator.lshift,
+    "rshift": operator.rshift,
+}
+COMPARE = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 MIRROR = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le"}
 UNARY = {"neg": operator.neg, "pos": operator.pos, "abs": abs, "invert": operator.invert}
 
@@ -50,11 +70,13 @@ def test_containers(array, operators):
 
 
 def test_not_implemented_and_unset(array, operators):
-    operators({"add": lambda a, b: NotImplemented, "radd": lambda a, b: NotImplemented, "eq": lambda a, b: NotImplemented})
-    operators({name: None for name in ("sub", "rsub", "neg", "getitem", "contains", "iter")})
+    operators(
+        {"add": lambda a, b: NotImplemented, "radd": lambda a, b: NotImplemented, "eq": lambda a, b: NotImplemented}
+    )
+    operators(dict.fromkeys(("sub", "rsub", "neg", "getitem", "contains", "iter")))
     x = array([1.0])
     for bad in (lambda: x + "a", lambda: "a" + x, lambda: x - 1, lambda: 1 - x):
-        with pytest.raises(TypeError, match="unsupported operand|can only concatenate"):
+        with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate"):
             bad()
     assert (x == None) is False  # noqa: E711
     for bad in (lambda: -x, lambda: x[0], lambda: 1 in x, lambda: iter(x)):

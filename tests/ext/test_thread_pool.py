@@ -1,4 +1,5 @@
 import ctypes
+import itertools
 import os
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def test_covers_everything_once(count, n, grain):
         assert parts == []
         return
     assert parts[0][0] == 0 and parts[-1][1] == n
-    assert all(a[1] == b[0] for a, b in zip(parts, parts[1:]))
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(parts))
     assert all(begin % max(grain, 1) == 0 for begin, _ in parts)
     if count == 1 or n <= grain:
         assert len(parts) == 1
@@ -118,8 +119,13 @@ loop:
   %more = icmp slt i64 %next, 3000
   br i1 %more, label %loop, label %done
 done: ret i32 0"""
-    e = program(body, (), (aval((100,), "int64"),), declarations + "\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n",
-                release_gil=True)
+    e = program(
+        body,
+        (),
+        (aval((100,), "int64"),),
+        declarations + "\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n",
+        release_gil=True,
+    )
     for count in (2, 5):
         _core.set_num_threads(count)
         (out,) = e.call([])
@@ -134,7 +140,12 @@ def test_number_of_threads():
             _core.set_num_threads(bad)
     with pytest.raises(TypeError):
         _core.set_num_threads("two")
-    assert set(_core.symbol_addresses()) == {"pb_parallel_for", "pb_interrupt_pending", "pb_host_call", "pb_host_call_index"}
+    assert set(_core.symbol_addresses()) == {
+        "pb_parallel_for",
+        "pb_interrupt_pending",
+        "pb_host_call",
+        "pb_host_call_index",
+    }
 
 
 CHILD = """
@@ -154,8 +165,13 @@ CHILD = """
 
 
 def run(code):
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(CHILD) + textwrap.dedent(code)], timeout=120, capture_output=True,
-                          text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(CHILD) + textwrap.dedent(code)],
+        timeout=120,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -11,7 +11,7 @@ Aval = Any
 # ---- arrays (ext/array.h, operators.h, dlpack.h) --------------------------------------------------------------------
 
 class Array:
-    """An immutable n-dimensional array in memory: C-contiguous, aligned to 64 bytes. Made by the functions below only."""
+    """An immutable n-dimensional array in memory: C-contiguous, aligned to 64 bytes. Made by functions only."""
 
     aval: Final[Aval]
     shape: Final[tuple[int, ...]]
@@ -52,21 +52,22 @@ class Array:
     # every operator calls the table given to set_operators
 
 def from_numpy(x: np.ndarray, aval: Aval, device: Any = None, copy: bool = False) -> Array:
-    """The contents of `x` (cast if the dtype differs; the shape must agree). Unless `copy`, memory is shared where it is
-    C-contiguous and aligned to 64 bytes; the caller then promises that nobody writes to it."""
+    """The contents of `x` (cast if the dtype differs; the shape must agree). Unless `copy`, memory is shared where it
+    is C-contiguous and aligned to 64 bytes; the caller then promises that nobody writes to it."""
 
 def zeros(aval: Aval, device: Any = None) -> Array: ...
 def writable(aval: Aval, device: Any = None) -> tuple[Array, np.ndarray]:
     """A new Array with undefined contents, and a writable ndarray over its memory to fill it before anyone sees it."""
 
 def with_aval(x: Array, aval: Aval, device: Any = None) -> Array:
-    """The same memory under another aval of as many bytes (reshape, bitcast, weak type), committed to `device` or to none."""
+    """The same memory under another aval of as many bytes (reshape, bitcast, weak type), on `device` or none."""
 
 def from_dlpack(capsule: Any, copy: bool = False) -> Array: ...
 def set_operators(table: dict[str, Callable[..., Any] | None]) -> dict[str, Any]:
-    """Names: add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul rmatmul
-    and rand or ror xor rxor lshift rlshift rshift rrshift lt le eq ne gt ge neg pos abs invert getitem iter contains.
-    'radd' is called as radd(array, other) for other + array. NotImplemented may be returned. Returns what was set before."""
+    """Names: add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul
+    rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift lt le eq ne gt ge neg pos abs invert getitem iter
+    contains. 'radd' is called as radd(array, other) for other + array. NotImplemented may be returned. Returns what
+    was set before."""
 
 def set_array_attribute(name: str, value: Any) -> None:
     """Puts a function (as method), property or other descriptor on the type Array."""
@@ -84,9 +85,10 @@ def set_hooks(
 ) -> dict[str, Any]:
     """Hands Python functions to the extension; returns those that they replace.
 
-    `leaf(x)` is asked about arguments of jitted functions that C does not know: it returns (key, Array) for what is an array
-    in disguise (a PRNG key array: key = its dtype), or None to go through `miss`. `asarray(x)` converts a NumPy or Python value
-    that C cannot convert exactly as the program wants it. Instances of `tracer` always go through `miss`."""
+    `leaf(x)` is asked about arguments of jitted functions that C does not know: it returns (key, Array) for what is an
+    array in disguise (a PRNG key array: key = its dtype), or None to go through `miss`. `asarray(x)` converts a NumPy
+    or Python value that C cannot convert exactly as the program wants it. Instances of `tracer` always go through
+    `miss`."""
 
 # ---- what calls depend on beside their arguments (ext/trace_state.h) -------------------------------------------------
 
@@ -118,7 +120,7 @@ def symbol_addresses() -> dict[str, int]:
 # ---- programs (ext/executable.h) -------------------------------------------------------------------------------------
 
 def register_host_call(function: Callable[[tuple[int, ...]], Any], count: int) -> int:
-    """A record for pb_host_call; `function` gets a tuple of the `count` addresses. Kept until release_host_call(record)."""
+    """A record for pb_host_call; `function` gets a tuple of the `count` addresses. Kept until released."""
 
 def release_host_call(record: int) -> None: ...
 
@@ -143,8 +145,8 @@ class Executable:
         input_alignment: int = 64,  # what is asked of NumPy arguments' memory; arrays always have 64
         name: str = "",
     ) -> None:
-        """An aliased output gets the address of its input if that memory is not shared with anyone, else memory of its own: the
-        program must be right either way. Forwarded outputs have a null address in `outputs`."""
+        """An aliased output gets the address of its input if that memory is not shared with anyone, else memory of its
+        own: the program must be right either way. Forwarded outputs have a null address in `outputs`."""
     def call(self, inputs: Sequence[Array]) -> list[Array]: ...
     __call__ = call
     in_avals: Final[tuple[Aval, ...]]
@@ -160,8 +162,9 @@ class Executable:
 class CacheEntry:
     """What to do on a hit: pick the kept leaves, run, put the outputs together.
 
-    `run` is an Executable, or any callable list[Array] -> sequence of outputs. `kept` numbers the leaves, in the order of flattening
-    (positional arguments without the static ones, then keyword arguments sorted by name), that are passed on; None: all.
+    `run` is an Executable, or any callable list[Array] -> sequence of outputs. `kept` numbers the leaves that are
+    passed on, in the order of flattening (positional arguments without the static ones, then keyword arguments sorted by
+    name); None: all of them.
     `out_tree` is the PyTreeDef of the result (of _core.pytree)."""
 
     def __init__(
@@ -174,8 +177,8 @@ class CacheEntry:
 class JitFunction:
     """A callable that remembers, by the types of its arguments, which program to run.
 
-    miss(args, kwargs) -> (result, CacheEntry | None) is called for arguments that are new or that need Python (tracers, an active
-    trace, unknown types). An entry is kept for the key of the arguments. `result` is returned as it is."""
+    miss(args, kwargs) -> (result, CacheEntry | None) is called for arguments that are new or that need Python (tracers,
+    an active trace, unknown types). An entry is kept for the key of the arguments. `result` is returned as it is."""
 
     def __init__(
         self,
@@ -202,7 +205,9 @@ class pytree:  # a submodule (ext/pytree.h); util/pytree.py has the documentatio
         def children(self) -> list[pytree.PyTreeDef]: ...
         def node_data(self) -> tuple[type, Any] | None: ...
         def compose(self, inner: pytree.PyTreeDef, /) -> pytree.PyTreeDef: ...
-        def walk(self, f_node: Callable[..., Any], f_leaf: Callable[..., Any] | None, leaves: Iterable[Any], /) -> Any: ...
+        def walk(
+            self, f_node: Callable[..., Any], f_leaf: Callable[..., Any] | None, leaves: Iterable[Any], /
+        ) -> Any: ...
         def from_iterable_tree(self, tree: Any, /) -> Any: ...
         @staticmethod
         def from_node_data_and_children(

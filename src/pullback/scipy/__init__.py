@@ -1,0 +1,18 @@
+"""SciPy's functions on arrays: special functions, statistics, linear algebra."""
+
+import importlib as _importlib
+
+_MODULES = ("linalg", "special", "stats")
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return _importlib.import_module(f"pullback.scipy.{name}")
+    raise AttributeError(f"module 'pullback.scipy' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return [*_MODULES]
+
+
+__all__ = ["linalg", "special", "stats"]

@@ -1,0 +1,42 @@
+"""Special functions, by SciPy's names."""
+
+from pullback.nn import log_softmax, logsumexp, softmax
+from pullback.scipy.special._bessel import i0, i0e, i1, i1e
+from pullback.scipy.special._elementary import (
+    bernoulli,
+    boxcox,
+    boxcox1p,
+    entr,
+    expit,
+    kl_div,
+    logit,
+    rel_entr,
+    xlog1py,
+    xlogy,
+)
+from pullback.scipy.special._error import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from pullback.scipy.special._gamma import (
+    beta,
+    betainc,
+    betaln,
+    comb,
+    digamma,
+    factorial,
+    gamma,
+    gammainc,
+    gammaincc,
+    gammaln,
+    gammasgn,
+    loggamma,
+    multigammaln,
+    poch,
+    polygamma,
+    zeta,
+)
+
+__all__ = [
+    "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf", "erfc", "erfcx",
+    "erfinv", "expit", "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e",
+    "kl_div", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "poch",
+    "polygamma", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
+]  # fmt: skip

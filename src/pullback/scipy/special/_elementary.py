@@ -1,0 +1,115 @@
+"""Functions made of logarithms, with their limits at 0; Bernoulli numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.api import custom_jvp
+from pullback.scipy.special._common import inexact
+
+
+@custom_jvp
+def _xlogy(x: Any, y: Any) -> Any:
+    safe = x != 0
+    return jnp.where(safe, x * jnp.log(jnp.where(safe, y, 1)), jnp.zeros_like(x))
+
+
+@_xlogy.defjvp
+def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (x_dot, y_dot) = primals, tangents
+    return _xlogy(x, y), x_dot * jnp.log(y) + y_dot * x / y
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """x log y, and 0 where x is 0."""
+    return _xlogy(*inexact(x, y))
+
+
+@custom_jvp
+def _xlog1py(x: Any, y: Any) -> Any:
+    safe = x != 0
+    return jnp.where(safe, x * jnp.log1p(jnp.where(safe, y, 0)), jnp.zeros_like(x))
+
+
+@_xlog1py.defjvp
+def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (x_dot, y_dot) = primals, tangents
+    return _xlog1py(x, y), x_dot * jnp.log1p(y) + y_dot * x / (1 + y)
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    """x log(1 + y), and 0 where x is 0."""
+    return _xlog1py(*inexact(x, y))
+
+
+@custom_jvp
+def _xlogx(x: Any) -> Any:
+    return _xlogy(x, x)
+
+
+@_xlogx.defjvp
+def _xlogx_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (x_dot,) = primals, tangents
+    return _xlogx(x), x_dot * (jnp.log(x) + 1)
+
+
+def entr(x: Any) -> Any:
+    """-x log x; -inf for x < 0."""
+    x = inexact(x)
+    return jnp.where(x < 0, -np.inf, -_xlogx(jnp.where(x < 0, 1, x))).astype(x.dtype)
+
+
+def rel_entr(p: Any, q: Any) -> Any:
+    """p log(p / q) for p, q > 0; 0 for p = 0 <= q; inf elsewhere."""
+    p, q = inexact(p, q)
+    both, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    a, b = jnp.where(both, p, 1), jnp.where(both, q, 1)
+    return jnp.where(both, _xlogx(a) - _xlogy(a, b), jnp.where(zero, 0, np.inf)).astype(p.dtype)
+
+
+def kl_div(p: Any, q: Any) -> Any:
+    """rel_entr(p, q) - p + q."""
+    p, q = inexact(p, q)
+    value = rel_entr(p, q)
+    return jnp.where(jnp.isfinite(value), value - p + q, value)
+
+
+def logit(x: Any) -> Any:
+    """log(x / (1 - x))."""
+    x = inexact(x)
+    return jnp.log(x) - jnp.log1p(-x)
+
+
+def expit(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    return lax.logistic(inexact(x))
+
+
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x^lmbda - 1) / lmbda, and log x where lmbda is 0."""
+    x, lmbda = inexact(x, lmbda)
+    return _boxcox(jnp.log(x), lmbda)
+
+
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """((1 + x)^lmbda - 1) / lmbda, and log(1 + x) where lmbda is 0."""
+    x, lmbda = inexact(x, lmbda)
+    return _boxcox(jnp.log1p(x), lmbda)
+
+
+def _boxcox(log_x: Any, lmbda: Any) -> Any:
+    zero = lmbda == 0
+    safe = jnp.where(zero, 1, lmbda)
+    return jnp.where(zero, log_x, jnp.expm1(safe * log_x) / safe)
+
+
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers B_0 to B_n, with B_1 = -1/2. Raises ValueError for n < 0."""
+    if n < 0:
+        raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}")
+    return jnp.asarray(scipy.special.bernoulli(n)[: n + 1])

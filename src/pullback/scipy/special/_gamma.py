@@ -1,0 +1,136 @@
+"""The gamma function and its relatives."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.scipy.special._common import inexact
+
+
+def gammaln(x: Any) -> Any:
+    """log |Gamma(x)|."""
+    return lax.lgamma(inexact(x))
+
+
+loggamma = gammaln
+
+
+def gammasgn(x: Any) -> Any:
+    """The sign of Gamma(x): nan at negative integers and -inf, that of x at 0."""
+    x = inexact(x)
+    floor = jnp.floor(x)
+    negative = jnp.where(floor == x, np.nan, jnp.where(jnp.mod(floor, 2) == 0, 1.0, -1.0))
+    value = jnp.where(x == 0, jnp.copysign(1.0, x), jnp.where(x > 0, 1.0, negative))
+    return jnp.where(jnp.isnan(x), np.nan, value).astype(x.dtype)
+
+
+def gamma(x: Any) -> Any:
+    """Gamma(x)."""
+    x = inexact(x)
+    return gammasgn(x) * jnp.exp(lax.lgamma(x))
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of log Gamma."""
+    return lax.digamma(inexact(x))
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The derivative of order n + 1 of log Gamma(x)."""
+    return lax.polygamma(*inexact(n, x))
+
+
+def zeta(x: Any, q: Any = None) -> Any:
+    """Hurwitz' zeta function sum_(k >= 0) (k + q)^-x; without q, Riemann's (q = 1)."""
+    return lax.zeta(*inexact(x, 1.0 if q is None else q))
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """log |B(a, b)|, for large arguments without cancellation.
+
+    Where the larger argument b is at least 8: Stirling's series of both quotients of gamma functions. Didonato, Morris,
+    "Algorithm 708", 1992, section 3.
+    """
+    a, b = inexact(a, b)
+    small, large = jnp.minimum(a, b), jnp.maximum(a, b)
+    use = large >= 8
+    big = jnp.where(use, large, 8)
+    total = small + big
+    correction = _stirling(big) - _stirling(total)
+    difference = correction - (big - 0.5) * jnp.log1p(small / big) - small * (jnp.log(total) - 1)
+    series = lax.lgamma(small) + jnp.where(use, difference, 0)
+    direct = lax.lgamma(small) + lax.lgamma(large) - lax.lgamma(small + large)
+    return jnp.where(use & (small > 0), series, direct)
+
+
+def _stirling(x: Any) -> Any:
+    """log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2, x >= 8, by the series of Bernoulli numbers
+    B_2k/(2k(2k-1)x^(2k-1))."""
+    inverse = 1 / (x * x)
+    coefficients = [1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156]
+    out = jnp.zeros_like(x)
+    for c in reversed(coefficients):
+        out = out * inverse + c
+    return out / x
+
+
+def beta(a: Any, b: Any) -> Any:
+    """B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)."""
+    a, b = inexact(a, b)
+    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b))
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularized incomplete beta function I_x(a, b)."""
+    return lax.betainc(*inexact(a, b, x))
+
+
+def gammainc(a: Any, x: Any) -> Any:
+    """The regularized lower incomplete gamma function P(a, x)."""
+    return lax.igamma(*inexact(a, x))
+
+
+def gammaincc(a: Any, x: Any) -> Any:
+    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+    return lax.igammac(*inexact(a, x))
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """log of the multivariate gamma function: d (d-1)/4 log pi + sum_(i<d) log Gamma(a - i/2). d is a static
+    integer."""
+    d = operator.index(d)
+    a = inexact(a)
+    shifts = np.arange(d) / 2
+    terms = lax.lgamma(jnp.expand_dims(a, -1) - jnp.asarray(shifts, a.dtype))
+    return jnp.sum(terms, axis=-1) + 0.25 * d * (d - 1) * math.log(math.pi)
+
+
+def poch(z: Any, m: Any) -> Any:
+    """Pochhammer's symbol Gamma(z + m) / Gamma(z)."""
+    z, m = inexact(z, m)
+    sign = gammasgn(z) * gammasgn(z + m)
+    return jnp.where(m == 0, 1, sign * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z))).astype(z.dtype)
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """Gamma(n + 1), and 0 for n < 0. NotImplementedError for `exact`."""
+    if exact:
+        raise NotImplementedError("factorial with exact=True")
+    n = inexact(n)
+    return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1))).astype(n.dtype)
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+    """N choose k, 0 unless 0 <= k <= N; with `repetition`, (N + k - 1) choose k."""
+    n, k = inexact(N, k)
+    if repetition:
+        n = n + k - 1
+    valid = (k >= 0) & (k <= n)
+    a, b = jnp.where(valid, n, 1), jnp.where(valid, k, 0)
+    return jnp.where(valid, jnp.exp(lax.lgamma(a + 1) - lax.lgamma(b + 1) - lax.lgamma(a - b + 1)), 0).astype(n.dtype)

@@ -1,0 +1,23 @@
+"""What the distributions share: promotion of arguments, standard variables, support."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.util import dtypes
+
+
+def promoted(*args: Any) -> list[Any]:
+    """The arguments as arrays of one float type, at least that of the default float for integers."""
+    dtype = dtypes.to_inexact_dtype(dtypes.result_type(*args))
+    return [lax.convert_element_type(jnp.asarray(a), dtype) for a in args]
+
+
+def inside(support: Any, value: Any, outside: float = -np.inf) -> Any:
+    """`value` where the mask holds, else -inf (or `outside`), without letting what is masked into derivatives'
+    choice."""
+    return jnp.where(support, value, outside)

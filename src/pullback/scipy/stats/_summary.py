@@ -1,0 +1,125 @@
+"""Summary statistics: ranks, modes, standard errors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback.api import vmap
+from pullback.util import dtypes
+
+
+class ModeResult(NamedTuple):
+    """The most frequent values, and how often they occur."""
+
+    mode: Any
+    count: Any
+
+
+def _policy(name: str, nan_policy: str) -> None:
+    if nan_policy not in ("propagate", "omit", "raise"):
+        raise ValueError(
+            f"{name}: illegal nan_policy value {nan_policy!r}; expected one of 'propagate', 'omit' or 'raise'"
+        )
+    if nan_policy == "raise":
+        raise NotImplementedError(f"{name}: nan_policy 'raise' is not supported, as it needs the values while tracing")
+
+
+def _along(x: Any, axis: int | None) -> tuple[Any, int, bool]:
+    x = jnp.asarray(x)
+    if axis is None:
+        return x.ravel(), 0, True
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
+    return x, axis % x.ndim, False
+
+
+def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+    """The most frequent value along `axis` (None: of all), the least of several, and its count.
+
+    Raises ValueError for a bad axis or policy, NotImplementedError for nan_policy 'omit' and 'raise'.
+    """
+    _policy("mode", nan_policy)
+    if nan_policy == "omit":
+        raise NotImplementedError("mode: nan_policy 'omit' is not supported")
+    ndim = np.ndim(a)
+    x, axis, flat = _along(a, axis)
+    moved = jnp.moveaxis(x, axis, 0)
+    columns = moved.reshape(moved.shape[0], -1)
+    if columns.shape[0] == 0:
+        values, counts = jnp.full(columns.shape[1:], np.nan), jnp.zeros(columns.shape[1:], int)
+    else:
+        values, counts = vmap(_mode_of, in_axes=1)(columns)
+    values, counts = values.reshape(moved.shape[1:]), counts.reshape(moved.shape[1:])
+    if keepdims:
+        if flat:
+            values, counts = values.reshape((1,) * ndim), counts.reshape((1,) * ndim)
+        else:
+            values, counts = jnp.expand_dims(values, axis), jnp.expand_dims(counts, axis)
+    return ModeResult(values, counts)
+
+
+def _mode_of(x: Any) -> tuple[Any, Any]:
+    ordered = jnp.sort(x)
+    counts = jnp.sum(ordered[:, None] == ordered[None, :], axis=1)
+    best = jnp.argmax(counts)
+    nan = jnp.isnan(x).any() if dtypes.issubdtype(x.dtype, np.inexact) else False
+    value, count = ordered[best], counts[best]
+    if nan is False:
+        return value, count
+    return jnp.where(nan, jnp.asarray(np.nan, x.dtype), value), jnp.where(nan, jnp.sum(jnp.isnan(x)), count)
+
+
+def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
+    """Ranks from 1, along `axis` (None: of all). Ties get their 'average', 'min', 'max', 'dense' or 'ordinal' rank.
+
+    Raises ValueError for another method or a bad axis, NotImplementedError for nan_policy 'omit' and 'raise'.
+    """
+    _policy("rankdata", nan_policy)
+    if nan_policy == "omit":
+        raise NotImplementedError("rankdata: nan_policy 'omit' is not supported")
+    if method not in ("average", "min", "max", "dense", "ordinal"):
+        raise ValueError(f"unknown method '{method}'")
+    x, axis, flat = _along(a, axis)
+    if flat:
+        return _rank(x, method)
+    moved = jnp.moveaxis(x, axis, 0)
+    ranks = vmap(lambda column: _rank(column, method), in_axes=1, out_axes=1)(moved.reshape(moved.shape[0], -1))
+    return jnp.moveaxis(ranks.reshape(moved.shape), 0, axis)
+
+
+def _rank(x: Any, method: str) -> Any:
+    order = jnp.argsort(x)
+    inverse = jnp.argsort(order)
+    if method == "ordinal":
+        return inverse + 1
+    ordered = x[order]
+    first = jnp.concatenate([jnp.ones((1,), bool), ordered[1:] != ordered[:-1]]) if x.size else jnp.ones((0,), bool)
+    dense = jnp.cumsum(first)[inverse]
+    if method == "dense":
+        return dense
+    below = jnp.sum(x[None, :] < x[:, None], axis=1)
+    upto = jnp.sum(x[None, :] <= x[:, None], axis=1)
+    if method == "min":
+        return below + 1
+    if method == "max":
+        return upto
+    return 0.5 * (below + 1 + upto)
+
+
+def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
+    """The standard error of the mean along `axis` (None: of all): std(ddof) / sqrt(n); 'omit' leaves nans out.
+
+    Raises ValueError for a bad policy, NotImplementedError for 'raise'.
+    """
+    _policy("sem", nan_policy)
+    x = jnp.asarray(a)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    x = x.astype(dtypes.to_inexact_dtype(x.dtype))
+    if nan_policy == "omit":
+        count = jnp.sum(~jnp.isnan(x), axis=axis, keepdims=keepdims)
+        return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count.astype(x.dtype))
+    return jnp.std(x, axis=axis, ddof=ddof, keepdims=keepdims) / np.sqrt(x.shape[axis]).astype(x.dtype)

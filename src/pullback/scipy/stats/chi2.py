@@ -1,0 +1,46 @@
+"""The chi-squared distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback.scipy import special
+from pullback.scipy.stats._common import inside, promoted
+
+
+def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """(df/2-1) log z - z/2 - log Gamma(df/2) - df/2 log 2 - log(scale), z >= 0."""
+    x, df, loc, scale = promoted(x, df, loc, scale)
+    z, half = (x - loc) / scale, df / 2
+    value = special.xlogy(half - 1, z) - z / 2 - special.gammaln(half) - half * np.log(2) - jnp.log(scale)
+    return inside(z >= 0, value)
+
+
+def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return jnp.exp(logpdf(x, df, loc, scale))
+
+
+def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The regularized lower incomplete gamma function of z/2."""
+    x, df, loc, scale = promoted(x, df, loc, scale)
+    return special.gammainc(df / 2, jnp.clip((x - loc) / scale, 0) / 2)
+
+
+def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """log P(X <= x)."""
+    return jnp.log(cdf(x, df, loc, scale))
+
+
+def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """P(X > x)."""
+    x, df, loc, scale = promoted(x, df, loc, scale)
+    return special.gammaincc(df / 2, jnp.clip((x - loc) / scale, 0) / 2)
+
+
+def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """log P(X > x)."""
+    return jnp.log(sf(x, df, loc, scale))

@@ -1,0 +1,43 @@
+"""The gamma distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pullback.numpy as jnp
+from pullback.scipy import special
+from pullback.scipy.stats._common import inside, promoted
+
+
+def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """(a-1) log z - z - log Gamma(a) - log(scale), z >= 0."""
+    x, a, loc, scale = promoted(x, a, loc, scale)
+    z = (x - loc) / scale
+    return inside(z >= 0, special.xlogy(a - 1, z) - z - special.gammaln(a) - jnp.log(scale))
+
+
+def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return jnp.exp(logpdf(x, a, loc, scale))
+
+
+def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The regularized lower incomplete gamma function of z."""
+    x, a, loc, scale = promoted(x, a, loc, scale)
+    return special.gammainc(a, jnp.clip((x - loc) / scale, 0))
+
+
+def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """log P(X <= x)."""
+    return jnp.log(cdf(x, a, loc, scale))
+
+
+def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """P(X > x)."""
+    x, a, loc, scale = promoted(x, a, loc, scale)
+    return special.gammaincc(a, jnp.clip((x - loc) / scale, 0))
+
+
+def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """log P(X > x)."""
+    return jnp.log(sf(x, a, loc, scale))

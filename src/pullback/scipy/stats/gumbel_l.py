@@ -1,0 +1,50 @@
+"""The Gumbel distribution of minima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback.scipy.stats._common import inside, promoted
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """z - exp(z) - log(scale)."""
+    x, loc, scale = promoted(x, loc, scale)
+    z = (x - loc) / scale
+    return inside(scale > 0, z - jnp.exp(z) - jnp.log(scale), np.nan)
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """-exp(z)."""
+    x, loc, scale = promoted(x, loc, scale)
+    return -jnp.exp((x - loc) / scale)
+
+
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """exp(-exp(z))."""
+    return jnp.exp(logsf(x, loc, scale))
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """P(X <= x)."""
+    x, loc, scale = promoted(x, loc, scale)
+    return -jnp.expm1(-jnp.exp((x - loc) / scale))
+
+
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """log P(X <= x)."""
+    return jnp.log(cdf(x, loc, scale))
+
+
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """log(-log(1 - q))."""
+    q, loc, scale = promoted(q, loc, scale)
+    return loc + scale * jnp.log(-jnp.log1p(-q))

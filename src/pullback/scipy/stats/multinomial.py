@@ -1,0 +1,24 @@
+"""The multinomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback.scipy import special
+from pullback.scipy.stats._common import promoted
+
+
+def logpmf(x: Any, n: Any, p: Any) -> Any:
+    """log n! + sum(x log p - log x!) over the last axis; -inf unless the x sum to n."""
+    x, p = promoted(x, p)
+    n = jnp.asarray(n).astype(x.dtype)
+    value = special.gammaln(n + 1) + jnp.sum(special.xlogy(x, p) - special.gammaln(x + 1), axis=-1)
+    return jnp.where(jnp.sum(x, axis=-1) == n, value, -np.inf)
+
+
+def pmf(x: Any, n: Any, p: Any) -> Any:
+    """P(X = x)."""
+    return jnp.exp(logpmf(x, n, p))

@@ -25,9 +25,10 @@ Real = mp.mpf
 
 @dataclass(frozen=True)
 class Target:
-    """Wanted: a polynomial p of `degree` on [low, high] with the least max |p(z) - function(z)| * weight(z).
+    """Wanted: p of `degree` on [low, high] with the least max |p(z - centre) - function(z)| * weight(z).
 
-    `start`: coefficients prescribed for the lowest powers (exactly as given).
+    A centre inside the interval keeps the powers small where those of z would cancel. `around` asks for one near that
+    place where the function happens to be close to a number of `dtype`, so that rounding p's constant costs nothing.
     """
 
     name: str
@@ -38,7 +39,21 @@ class Target:
     low: Real
     high: Real
     degree: int
-    start: tuple[float, ...] = ()
+    around: float | None = None
+
+    @property
+    def centre(self) -> Real:
+        """The point the polynomial is expanded at; 0 unless `around` is given."""
+        if self.around is None:
+            return mp.mpf(0)
+        candidates = [mp.mpf(self.around) + mp.mpf(k) / 512 for k in range(-60, 61)]
+        candidates = [c for c in candidates if self.low < c < self.high]
+
+        def loss(c: Real) -> Real:
+            value = self.function(c)
+            return abs(value - mp.mpf(round_to(value, self.dtype)))
+
+        return min(candidates, key=loss)
 
 
 def grid(low: Real, high: Real, count: int) -> list[Real]:
@@ -115,28 +130,27 @@ def round_to(value: Real, dtype: str) -> float:
 
 def polynomial(target: Target) -> tuple[list[float], float]:
     """The rounded coefficients, lowest power first, and -log2 of their largest weighted error."""
-    points = grid(target.low, target.high, max(24 * (target.degree + 2), 200))
-    rest = [target.function(z) for z in points]
-    weights = [target.weight(z) for z in points]
+    arguments = grid(target.low, target.high, max(24 * (target.degree + 2), 200))
+    rest = [target.function(z) for z in arguments]
+    weights = [target.weight(z) for z in arguments]
+    centre = target.centre
+    points = [z - centre for z in arguments]
     rounded: list[float] = []
     for i in range(target.degree + 1):
-        if i < len(target.start):
-            c = float(target.start[i])
-        else:
-            c = round_to(fit(points, rest, weights, i, target.degree)[0], target.dtype)
+        c = round_to(fit(points, rest, weights, i, target.degree)[0], target.dtype)
         rounded.append(c)
         rest = [r - mp.mpf(c) * z**i for r, z in zip(rest, points, strict=True)]
     worst = max(abs(r * w) for r, w in zip(rest, weights, strict=True))
     return rounded, float(-mp.log(worst, 2))
 
 
-def bits_of(target: Target, coefficients: tuple[float, ...], count: int = 500) -> float:
+def bits_of(target: Target, coefficients: tuple[float, ...], centre: float = 0.0, count: int = 300) -> float:
     """-log2 of the largest weighted error of `coefficients`, measured anew at `count` points."""
     worst = mp.mpf(0)
     for z in grid(target.low, target.high, count):
         value = mp.mpf(0)
         for c in reversed(coefficients):
-            value = value * z + mp.mpf(c)
+            value = value * (z - mp.mpf(centre)) + mp.mpf(c)
         worst = max(worst, abs(value - target.function(z)) * target.weight(z))
     return float(-mp.log(worst, 2))
 
@@ -163,6 +177,8 @@ def table_text(subject: str, targets: list[Target]) -> str:
             "        " + " ".join(f"{w}," for w in words[i : i + per_line]) for i in range(0, len(words), per_line)
         )
         lines.append("    ),")
+        if target.around is not None:
+            lines.append(f"    centre={float(target.centre)!r},")
         lines.append(")\n")
     return "\n".join(lines).rstrip("\n") + "\n"
 

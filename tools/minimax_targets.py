@@ -99,7 +99,7 @@ power = [
 hyperbolic = [
     *both(
         "COSH", "(cosh r - 1) / r^2 over z = r^2, relative to cosh r / r^2", even(mp.cosh, lambda r: 1, 2),
-        lambda z: z, tiny, (HALF_LN2 * mp.mpf("1.01")) ** 2, 2, 4, start=(0.5,),
+        lambda z: z, tiny, (HALF_LN2 * mp.mpf("1.01")) ** 2, 2, 4,
     ),
     *both(
         "SINH", "(sinh r - r) / r^3 over z = r^2, relative to sinh r / r^3", even(mp.sinh, lambda r: r, 3),
@@ -109,16 +109,9 @@ hyperbolic = [
 
 
 
-def shifted(f, centre):
-    """f as a function of t = argument - centre: powers of t stay small where powers of the argument would cancel."""
-    centre = mp.mpf(centre)
-    return lambda t: f(t + centre)
-
-
-def one(name: str, text: str, dtype: str, function, weight, low, high, degree: int, centre=0) -> Target:
-    """A target for one dtype, in the shifted variable if there is a centre."""
-    low, high = mp.mpf(low) - mp.mpf(centre), mp.mpf(high) - mp.mpf(centre)
-    return Target(name, dtype, text, shifted(function, centre), shifted(weight, centre), low, high, degree)
+def one(name: str, text: str, dtype: str, function, weight, low, high, degree: int, around=None) -> Target:
+    """A target for one dtype, expanded near `around` if given."""
+    return Target(name, dtype, text, function, weight, mp.mpf(low), mp.mpf(high), degree, around)
 
 
 # erf near 0, log(erfc) beyond, (1 + 2 x) e^(x^2) erfc(x) as a function of t = (x - K) / (x + K)
@@ -149,27 +142,27 @@ def inverse_erf_ratio(w):
 
 
 root_ratio = lambda s: inverse_erf_ratio(s * s)  # noqa: E731
-w_text = "erf_inv(x) / x over w - {}, w = -log(1 - x^2), relative to itself"
-s_text = "erf_inv(x) / x over sqrt(w) - {}, w = -log(1 - x^2), relative to itself"
+w_text = "erf_inv(x) / x over w = -log(1 - x^2), relative to itself"
+s_text = "erf_inv(x) / x over sqrt(w), w = -log(1 - x^2), relative to itself"
 inv = lambda f: lambda v: 1 / abs(f(v))  # noqa: E731
 error_function = [
     *both(
         "ERF", "(erf x - x) / x over z = x^2, relative to erf x / x", even(mp.erf, lambda x: x, 1),
         lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), tiny, "0.811", 6, 11,
     ),
-    one("LOG_ERFC_F32", "log(erfc x) over x - 2.5, to the relative accuracy of erf", "f32", log_erfc, log_erfc_weight,
-        "0.89", 4, 6, "2.5"),
-    one("LOG_ERFC_F64", "log(erfc x) over x - 3.5, to the relative accuracy of erf", "f64", log_erfc, log_erfc_weight,
-        "0.89", 6, 18, "3.5"),
+    one("LOG_ERFC_F32", "log(erfc x), to the relative accuracy of erf", "f32", log_erfc, log_erfc_weight,
+        "0.89", 4, 6, 1.0),
+    one("LOG_ERFC_F64", "log(erfc x), to the relative accuracy of erf", "f64", log_erfc, log_erfc_weight,
+        "0.89", 6, 18, 1.0),
     one("ERFC_F32", "(1 + 2 x) e^(x^2) erfc x over (x - 3.75) / (x + 3.75), relative to itself", "f32", scaled_erfc,
-        inv(scaled_erfc), -1, (11 - K) / (11 + K), 11),
+        inv(scaled_erfc), (mp.mpf("0.49") - K) / (mp.mpf("0.49") + K), (11 - K) / (11 + K), 10, 0.2),
     one("ERFC_F64", "(1 + 2 x) e^(x^2) erfc x over (x - 3.75) / (x + 3.75), relative to itself", "f64", scaled_erfc,
-        inv(scaled_erfc), -1, (28 - K) / (28 + K), 23),
-    one("ERF_INV_NEAR_F32", w_text.format(2.5), "f32", inverse_erf_ratio, inv(inverse_erf_ratio), tiny, "5.01", 9, 2.5),
-    one("ERF_INV_FAR_F32", s_text.format(3.125), "f32", root_ratio, inv(root_ratio), "2.2", "4.1", 10, 3.125),
-    one("ERF_INV_NEAR_F64", w_text.format(2), "f64", inverse_erf_ratio, inv(inverse_erf_ratio), tiny, "4.01", 19, 2),
-    one("ERF_INV_FAR_F64", s_text.format(2.625), "f64", root_ratio, inv(root_ratio), "1.99", "3.31", 20, 2.625),
-    one("ERF_INV_END_F64", s_text.format(4.75), "f64", root_ratio, inv(root_ratio), "3.29", "6.1", 24, 4.75),
+        inv(scaled_erfc), (mp.mpf("0.49") - K) / (mp.mpf("0.49") + K), (28 - K) / (28 + K), 22, 0.2),
+    one("ERF_INV_NEAR_F32", w_text, "f32", inverse_erf_ratio, inv(inverse_erf_ratio), tiny, "5.01", 9, 2.5),
+    one("ERF_INV_FAR_F32", s_text, "f32", root_ratio, inv(root_ratio), "2.2", "4.1", 10, 3.125),
+    one("ERF_INV_NEAR_F64", w_text, "f64", inverse_erf_ratio, inv(inverse_erf_ratio), tiny, "4.01", 19, 2.0),
+    one("ERF_INV_FAR_F64", s_text, "f64", root_ratio, inv(root_ratio), "1.99", "3.31", 20, 2.625),
+    one("ERF_INV_END_F64", s_text, "f64", root_ratio, inv(root_ratio), "3.29", "6.1", 24, 4.75),
 ]
 
 # lgamma(2 + h) = h p(h); Stirling: lgamma(a) = (a - 1/2) log a - a + log(2 pi) / 2 + p(1/a^2) / a
@@ -186,14 +179,26 @@ def digamma_tail(u):
     return (mp.log(z) - 1 / (2 * z) - mp.psi(0, z)) / u
 
 
+DIGAMMA_ZERO = mp.findroot(lambda z: mp.psi(0, z), mp.mpf("1.4616"))
+
+
+def digamma_ratio(z):
+    d = z - DIGAMMA_ZERO
+    if abs(d) < mp.mpf(10) ** -20:
+        return mp.psi(1, DIGAMMA_ZERO)
+    return mp.psi(0, z) / d
+
+
 stirling_text = "(lgamma(a) - (a - 1/2) log a + a - log(2 pi) / 2) a over u = 1/a^2, relative to lgamma(a) a"
 stirling_weight = lambda u: mp.sqrt(u) / mp.loggamma(1 / mp.sqrt(u))  # noqa: E731
 digamma_text = "(log z - 1 / (2 z) - digamma(z)) z^2 over u = 1/z^2, relative to digamma(z) z^2"
 digamma_weight = lambda u: u / mp.psi(0, 1 / mp.sqrt(u))  # noqa: E731
 gamma = [
-    *both("LGAMMA", "lgamma(2 + h) / h, relative to itself", lgamma_h, inv(lgamma_h), -0.5, 0.5, 8, 18),
+    *both("LGAMMA", "lgamma(2 + h) / h, relative to itself", lgamma_h, inv(lgamma_h), -0.751, 0.5, 10, 22),
     *both("STIRLING", stirling_text, stirling, stirling_weight, 1e-8, 1 / mp.mpf("3.49") ** 2, 2, 8),
     *both("DIGAMMA", digamma_text, digamma_tail, digamma_weight, 1e-8, 1 / mp.mpf("8.49") ** 2, 1, 5),
+    *both("DIGAMMA_ROOT", "digamma(z) / (z - 1.4616...), relative to itself", digamma_ratio, inv(digamma_ratio),
+          1, 2, 9, 20, around=1.5),
 ]
 
 bessel = []
@@ -205,7 +210,7 @@ for n in (0, 1):
         *both(f"I{n}E_SMALL", f"e^-x I{n}(x){over} over t = x/4 - 1, relative to itself", small, inv(small),
               tiny - 1, 1, 18, 29),
         *both(f"I{n}E_LARGE", f"sqrt(x) e^-x I{n}(x) over t = 16/x - 1, relative to itself", large, inv(large),
-              mp.mpf("-0.98"), 1, 7, 24),
+              mp.mpf("-0.99999"), 1, 7, 24),
     ]
 
 TARGETS: dict[str, list[Target]] = {

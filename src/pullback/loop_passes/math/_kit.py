@@ -80,7 +80,12 @@ def format_of(x: Expr) -> Format:
 
 def polynomial(b: Builder, z: Expr, p: Polynomial | Sequence[float]) -> Expr:
     """p(z) by Horner's rule: one fma per coefficient, the shortest form (other iterations fill its latency)."""
-    coefficients = p.coefficients if isinstance(p, Polynomial) else p
+    if isinstance(p, Polynomial):
+        coefficients: Sequence[float] = p.coefficients
+        if p.centre:
+            z = z - p.centre
+    else:
+        coefficients = p
     result = b.const(z.dtype, coefficients[-1])
     for c in reversed(coefficients[:-1]):
         result = b.fma(result, z, b.const(z.dtype, c))

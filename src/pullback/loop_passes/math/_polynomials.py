@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
-    """sum coefficients[k] z^k approximates `target` on `interval` with a weighted error of at most 2**-bits.
+    """sum coefficients[k] (z - centre)^k approximates `target`(z) on `interval` with a weighted error of at most 2**-bits.
 
     The claim is about exact arithmetic with the rounded coefficients; a test measures it anew against mpmath.
     """
@@ -17,3 +17,4 @@ class Polynomial:
     interval: tuple[float, float]
     bits: float
     coefficients: tuple[float, ...]  # lowest power first
+    centre: float = 0.0

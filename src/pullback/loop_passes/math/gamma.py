@@ -1,8 +1,9 @@
 """lgamma and digamma.
 
-lgamma: a polynomial around 2 reaches [-0.5, 3.5) by one or two steps of Gamma(a + 1) = a Gamma(a), whose factors are
+lgamma: a polynomial on [1.25, 2.5) reaches [-0.5, 3.5) by one or two steps of Gamma(a + 1) = a Gamma(a), whose factors are
 collected under one logarithm; Stirling's formula with a fitted remainder above; reflection below -1/2. digamma: eight
-steps of the recurrence as one quotient of polynomials, then the asymptotic expansion; reflection below 1/2. See
+steps of the recurrence as one quotient of polynomials, then the asymptotic expansion; reflection below 1/2; around its
+positive zero a polynomial times the distance from it. See
 Abramowitz and Stegun, 6.1.17, 6.1.40, 6.3.5, 6.3.7, 6.3.18. Coefficients are our own (tools/minimax.py).
 """
 
@@ -15,7 +16,7 @@ from ._kit import format_of, polynomial
 from ._tables import gamma as tables
 from .inverse_trigonometric import HALF_PI
 from .logarithm import INF, NAN, log
-from .trigonometric import SIN, tan
+from .trigonometric import SIN, pi_over_tan_pi
 
 if TYPE_CHECKING:
     from ...loop_ir.build import Builder
@@ -27,6 +28,9 @@ LOG_PI = 1.1447298858494002
 # log(2 pi) / 2 - 1/2
 STIRLING_CONSTANT = 0.4189385332046727
 STEPS = 8  # of the recurrence of digamma
+# The positive zero of digamma in two parts
+ZERO = {"f32": (1.4616321325302124, 1.2438149938918909e-08), "f64": (1.4616321449683622, 9.549995429965697e-17)}
+ROOT = {"f32": tables.DIGAMMA_ROOT_F32, "f64": tables.DIGAMMA_ROOT_F64}
 
 
 def lgamma(b: Builder, x: Expr) -> Expr:
@@ -38,13 +42,12 @@ def lgamma(b: Builder, x: Expr) -> Expr:
     zero, one = b.const(f.name, 0.0), b.const(f.name, 1.0)
     reflect = x < -0.5
     a = b.select(reflect, -x, x)
-    below_half, below_three_halves, below_five_halves, large = a < 0.5, a < 1.5, a < 2.5, a >= 3.5
+    tiny, up, core, large = a < 0.5, a < 1.25, a < 2.5, a >= 3.5
     # |Gamma(a)| = Gamma(2 + h) * factor**+-1
-    h = b.select(below_half, a, b.select(below_three_halves, a - 1.0, b.select(below_five_halves, a - 2.0, a - 3.0)))
-    factor = b.select(below_half, b.abs(b.fma(a, a, a)), b.select(below_five_halves, a, a - 1.0))
-    factor = b.select(large, a, b.select(below_three_halves | b.not_(below_five_halves), factor, one))
-    logarithm = log(b, factor)
-    near = b.fma(h, polynomial(b, h, LGAMMA[f.name]), b.select(below_three_halves, -logarithm, logarithm))
+    h = b.select(tiny, a, b.select(up, a - 1.0, b.select(core, a - 2.0, a - 3.0)))
+    factor = b.select(tiny, b.abs(b.fma(a, a, a)), b.select(up, a, b.select(core, one, a - 1.0)))
+    logarithm = log(b, b.select(large, a, factor))
+    near = b.fma(h, polynomial(b, h, LGAMMA[f.name]), b.select(up, -logarithm, logarithm))
     inverse = 1.0 / a
     tail = b.fma(inverse, polynomial(b, inverse * inverse, STIRLING[f.name]), b.const(f.name, STIRLING_CONSTANT))
     far = b.fma(a - 0.5, logarithm - 1.0, tail)
@@ -67,26 +70,35 @@ def _rising_factorial() -> list[int]:
 
 
 def digamma(b: Builder, x: Expr) -> Expr:
-    """The derivative of log Gamma; NaN at 0's negative side of integers, -inf at +0, +inf at -0.
+    """The derivative of log Gamma; -inf at +0, +inf at -0, NaN at the negative integers and at -inf.
 
-    Relative error a few ulp away from the zeros (1.4616... and one between each two poles), absolute near them.
+    Relative error a few ulp for x > 0; near the zeros between the poles, absolute.
     """
     f = format_of(x)
     reflect = x < 0.5
     y = b.select(reflect, 1.0 - x, x)
+    # [1/2, 3): one step, up or down, into [1, 2)
+    first, second, core = y < 1.0, y < 2.0, y < 3.0
+    v = b.select(first, y + 1.0, b.select(second, y, y - 1.0))
+    distance = (v - ZERO[f.name][0]) - ZERO[f.name][1]
+    near = distance * polynomial(b, v, ROOT[f.name])
+    near_top = b.select(first, -1.0, b.select(second, b.const(f.name, 0.0), 1.0))
+    near_bottom = b.select(first, y, b.select(second, b.const(f.name, 1.0), y - 1.0))
+    # up to STEPS + 1/2: all steps at once, 1/y + ... + 1/(y + STEPS - 1) = product' / product
     product = [float(c) for c in _rising_factorial()]
     slope = [k * c for k, c in enumerate(product)][1:]
     step = y < STEPS + 0.5
     small = b.select(step, y, 1.0)
-    recurrence = polynomial(b, small, slope) / polynomial(b, small, product)
+    top = b.select(core, near_top, -polynomial(b, small, slope))
+    bottom = b.select(core, near_bottom, polynomial(b, small, product))
     z = b.select(step, y + float(STEPS), y)
     inverse = 1.0 / z
     u = inverse * inverse
-    value = log(b, z) - b.fma(u, polynomial(b, u, DIGAMMA[f.name]), inverse * 0.5)
-    value = b.select(step, value - recurrence, value)
+    far = log(b, z) - b.fma(u, polynomial(b, u, DIGAMMA[f.name]), inverse * 0.5)
+    value = b.select(step, b.select(core, near, far) + top / bottom, far)
     # digamma(x) = digamma(1 - x) - pi / tan(pi x)
-    r = (x - b.round_even(x)) * (2 * HALF_PI[f.name][0])
-    mirrored = value - (2 * HALF_PI[f.name][0]) / tan(b, r)
+    r = x - b.round_even(x)
+    mirrored = value - pi_over_tan_pi(b, r)
     mirrored = b.select(b.eq(r, 0.0), b.select(b.eq(x, 0.0), -1.0 / x, NAN), mirrored)
     mirrored = b.select(b.eq(x, -INF), NAN, mirrored)
     return b.select(reflect, mirrored, value)

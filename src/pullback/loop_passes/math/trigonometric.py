@@ -89,3 +89,14 @@ def tan(b: Builder, x: Expr) -> Expr:
     residue = b.fma(inverse, t_low, b.fma(inverse, t, b.const(f.name, 1.0)))
     corrected = b.fma(inverse, residue, inverse)
     return b.select(odd, corrected, t)
+
+
+def pi_over_tan_pi(b: Builder, f: Expr) -> Expr:
+    """pi / tan(pi f) for |f| <= 1/2: by tan on [0, pi/4], or by its reciprocal on the other half."""
+    pi = format_of(f).pi[0]
+    size = b.abs(f)
+    swap = size > 0.25
+    r = b.select(swap, 0.5 - size, size) * pi
+    t = b.fma(r, polynomial(b, r * r, (0.0, *TAN[f.dtype].coefficients)), r)
+    t = t * b.select(f < 0.0, b.const(f.dtype, -1.0), 1.0)
+    return b.select(swap, t * pi, pi / t)

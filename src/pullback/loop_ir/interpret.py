@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .affine import depends
 from .ir import (
     Address,
     Buffer,
@@ -32,7 +33,8 @@ from .ir import (
 )
 from .numpy_ops import evaluate
 from .types import NP_DTYPE
-from .visit import loaded, operands, stored, subexpressions
+from .vectors import vectorizable
+from .visit import expressions, loaded, operands, statements, stored, subexpressions
 
 Value = tuple[Any, Any]  # NumPy value of the exact dtype, and None or a mask of lanes whose value must not be used
 
@@ -53,6 +55,7 @@ class Interpreter:
         self.host_calls = host_calls
         self.memory: dict[Buffer, np.ndarray] = {}
         self.env: dict[Var, Value] = {}
+        self.at_once = False  # variables hold one value per iteration of a loop
 
     def run(self, function: Function, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The flat output arrays of `function` applied to `inputs`; ValueError if those do not fit."""
@@ -80,8 +83,8 @@ class Interpreter:
 
     # Expressions.
 
-    def values(self, roots: Sequence[Expr], lanes: int | None = None) -> list[Value]:
-        """The values of `roots` now; with `lanes`, variables may hold one value per lane."""
+    def values(self, roots: Sequence[Expr]) -> list[Value]:
+        """The values of `roots` now; arrays if variables hold one value per iteration."""
         memo: dict[int, Value] = {}
         for expr in subexpressions(roots):
             memo[id(expr)] = self._value(expr, [memo[id(x)] for x in operands(expr)])
@@ -180,13 +183,17 @@ class Interpreter:
 
     def _loop(self, loop: Loop) -> None:
         extent = int(self.use(f"extent of {loop.var.name}", loop.extent)[0])
-        if not loop.carried and extent > 1 and self._at_once(loop):
+        if extent > 1 and not loop.carried and self._at_once(loop, extent):
             self.env[loop.var] = np.arange(extent, dtype=np.int64), None
+            self.at_once = True
             self.block(loop.body)
+            self.at_once = False
             return
         for group in loop.carried:
             for var, value in zip(group.vars, self.use(f"loop {loop.var.name}", *group.inits)):
                 self.env[var] = value, None
+        if extent > 1 and loop.carried and self._accumulated(loop, extent):
+            return
         for i in range(extent):
             self.env[loop.var] = np.int64(i), None
             self.block(loop.body)
@@ -198,13 +205,55 @@ class Interpreter:
             for result, var in zip(group.results, group.vars):
                 self.env[result] = self.env[var]
 
-    def _at_once(self, loop: Loop) -> bool:
-        if loop.role not in ("parallel", "vector", "threads"):
+    def _at_once(self, loop: Loop, extent: int) -> bool:
+        """Whether all iterations may run as arrays, statement by statement: inner loops then run for all of them."""
+        if self.at_once or loop.role not in ("parallel", "vector", "threads"):
             return False
-        if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
+        if any(isinstance(stmt, If) for stmt in statements(loop.body)) or not vectorizable(loop):
             return False
-        written = stored(loop.body)
-        return not any(buffer.space == "local" for buffer in written | loaded(loop.body))
+        inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, Loop)]
+        if len(inner) == 1 and isinstance(inner[0].extent, Const) and not self.leaf(loop):
+            return inner[0].extent.value <= extent
+        return True
+
+    @staticmethod
+    def leaf(loop: Loop) -> bool:
+        """Whether the body has only Lets and Stores."""
+        return all(isinstance(stmt, (Let, Store)) for stmt in loop.body)
+
+    def _accumulated(self, loop: Loop, extent: int) -> bool:
+        """Runs a plain reduce loop on arrays, still adding up in order; False if it is not one."""
+        if self.at_once or loop.role not in ("reduce", "vector") or not self.leaf(loop):
+            return False
+        carried = {var for group in loop.carried for var in group.vars}
+        memo: dict[int, bool] = {}
+        elements = []
+        for group in loop.carried:
+            update = group.updates[0]
+            if not isinstance(group.combine, str) or not isinstance(update, Op) or update.name != group.combine:
+                return False
+            x, y = update.args
+            if not isinstance(x, Read) or x.var is not group.vars[0]:
+                x, y = y, x
+            if not isinstance(x, Read) or x.var is not group.vars[0] or depends(y, carried, memo):
+                return False
+            elements.append(y)
+        for stmt in loop.body:
+            if any(depends(expr, carried, memo) for expr in expressions(stmt)):
+                return False
+        if loaded(loop.body) & stored(loop.body):
+            return False
+        self.env[loop.var] = np.arange(extent, dtype=np.int64), None
+        self.at_once = True
+        self.block(loop.body)
+        values = self.use(f"loop {loop.var.name}", *elements)
+        self.at_once = False
+        for group, value in zip(loop.carried, values):
+            dtype = NP_DTYPE[group.vars[0].dtype]
+            whole = np.empty(extent + 1, dtype)
+            whole[0], whole[1:] = self.env[group.vars[0]][0], value
+            self.env[group.results[0]] = _in_order(str(group.combine), whole), None
+        return True
 
     def _call(self, stmt: Call) -> None:
         if stmt.symbol not in self.calls:
@@ -218,6 +267,20 @@ class Interpreter:
         result = self.calls[stmt.symbol](*args)
         if stmt.result is not None:
             self.env[stmt.result] = NP_DTYPE[stmt.result.dtype].type(result), None
+
+
+def _in_order(combine: str, values: np.ndarray) -> Any:
+    """values[0] combined with values[1], then values[2], ..."""
+    ufunc = {
+        "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
+        "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    }[combine]  # fmt: skip
+    if values.dtype.kind == "c" and combine in ("min", "max"):
+        total = values[0]
+        for value in values[1:]:
+            total = evaluate(Op(combine, "c64" if values.dtype.itemsize == 8 else "c128", ()), [total, value])
+        return total
+    return ufunc.accumulate(values, dtype=values.dtype)[-1]
 
 
 def interpret(

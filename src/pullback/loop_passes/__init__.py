@@ -5,6 +5,7 @@ from collections.abc import Callable
 from ..loop_ir.ir import Function
 from .buffers import plan_buffers
 from .expand_math import expand_math
+from .parallelize import parallelize
 from .simplify import simplify
 from .vectorize import vectorize
 
@@ -14,6 +15,7 @@ CPU_PASSES: list[Pass] = [
     simplify,  # first: strides are read off indices
     expand_math,  # before costs are estimated: exp is not one op
     vectorize,
+    parallelize,  # knows what runs in lanes, so how long it takes
 ]
 
-__all__ = ["CPU_PASSES", "Pass", "expand_math", "plan_buffers", "simplify", "vectorize"]
+__all__ = ["CPU_PASSES", "Pass", "expand_math", "parallelize", "plan_buffers", "simplify", "vectorize"]

@@ -52,8 +52,9 @@ def cost(body: Sequence[Stmt], vector: Vector | None = None) -> float:
     for stmt in body:
         match stmt:
             case Loop():
-                inner = cost(stmt.body, vector) + _expressions(_updates(stmt), vector)
-                total += extent_of(stmt) * (inner + 0.5 / (vector.lanes if vector else 1))
+                lanes = vector or (Vector(stmt) if stmt.role == "vector" else None)
+                inner = cost(stmt.body, lanes) + _expressions(_updates(stmt), lanes)
+                total += extent_of(stmt) * (inner + 0.5 / (lanes.lanes if lanes else 1))
             case While():
                 total += UNKNOWN_EXTENT * (cost(stmt.body_cond, vector) + cost(stmt.body, vector))
             case If():
@@ -88,6 +89,11 @@ def _expressions(roots: Sequence[Expr], vector: Vector | None) -> float:
             total += _SLOW.get(expr.name, 1) * share
             stack += expr.args
     return total
+
+
+def nanoseconds(body: Sequence[Stmt]) -> float:
+    """Rough time of running `body` once on one core, memory included."""
+    return max(NANOSECONDS * cost(body), 0.05 * bytes_touched(body))
 
 
 def bytes_touched(body: Sequence[Stmt]) -> int:

@@ -4,7 +4,7 @@ Functions here are strict: operands of one dtype, shapes that agree (a scalar be
 promotes and broadcasts.
 """
 
-from pullback.lax import _families
+from pullback.lax import _families, linalg
 from pullback.lax._arithmetic import *
 from pullback.lax._bits import *
 from pullback.lax._compare import *

@@ -62,7 +62,7 @@ def _sign_reference(x):
 
 
 sign_p = unary("sign", doc="-1, 0 or 1 by the sign of x; x / |x| for complex; NaN stays.", accepts=NUMERIC,
-               reference=_sign_reference, jvp=ZERO, lower=op("sign"), samples=Samples(edges=FLOAT_EDGES, ulp=1))
+               reference=_sign_reference, jvp=ZERO, lower=op("sign"), samples=Samples(edges=FLOAT_EDGES, ulp=3))
 floor_p = unary("floor", doc="The largest integer <= x, elementwise.", accepts=FLOAT, reference=np.floor, jvp=ZERO,
                 lower=op("floor"), samples=Samples(edges=FLOAT_EDGES, ulp=0))
 ceil_p = unary("ceil", doc="The smallest integer >= x, elementwise.", accepts=FLOAT, reference=np.ceil, jvp=ZERO,

@@ -1,0 +1,485 @@
+"""Factorizations that solve: Cholesky, triangular systems, LU, tridiagonal systems; with derivatives as published.
+
+Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527; Giles, "Collected matrix derivative results for
+forward and reverse mode algorithmic differentiation" (2008).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.lowering import HostCall, Nest
+from pullback.lax._families import *
+from pullback.lax._matrices import (adjoint, batch_leading, check_matrix, conjugated, for_each, identity, lapack, letter,
+                                    on_diagonal, per_matrix, product, rows, to_dtype, triangle, turned)
+from pullback.lax._nests import loops
+
+Array = Any
+
+
+# ---------------------------------------------------------------------------------------------------------------------- cholesky
+
+def _cholesky_shape(aval):
+    check_matrix("cholesky", aval, square=True)
+    return aval
+
+
+def _cholesky_one(a):
+    if a.shape[0] == 0:
+        return a
+    factor, info = lapack("potrf", a.dtype)(a, lower=1, clean=1)
+    return np.tril(np.full_like(a, np.nan)) if info else factor
+
+
+def _cholesky_jvp(primals, tangents):
+    """L_dot = L phi(L^-1 A_dot L^-H), phi the lower triangle with half the diagonal."""
+    (a,), (a_dot,) = primals, tangents
+    factor = cholesky_p.bind(a)
+    if is_zero(a_dot):
+        return factor, tangent_zero(factor)
+    # The lower triangle of A is what counts.
+    a_dot = lax.mul(lax.add(a_dot, adjoint(a_dot)), constant(a_dot, 0.5))
+    left = triangular_solve(factor, a_dot, left_side=True, lower=True)
+    middle = triangular_solve(factor, left, left_side=False, lower=True, transpose_a=True, conjugate_a=True)
+    middle = triangle(middle, True)
+    shape = middle.shape
+    half = lax.select_n_p.bind(on_diagonal(shape), middle, lax.mul(middle, constant(middle, 0.5)))
+    return factor, product(factor, half)
+
+
+def _cholesky_emit(ctx):
+    aval, out = ctx.in_avals[0], ctx.result(0)
+    n = aval.shape[-1]
+    b = ctx.b
+    if aval.size == 0:
+        return
+    info = ctx.temporary("i32", (1,))
+
+    def one(matrix):
+        a = matrix(out)
+        # Row-major lower triangle: what LAPACK sees as the upper one, of the conjugate, whose factor is the transpose of ours.
+        ctx.call_fortran(letter(aval.dtype) + "potrf", "U", n, a, n, info)
+        loops(b, (n, n), lambda index: ctx.store(a, index, b.select(b.op("gt", index[1], index[0]), b.const(a.dtype, 0), ctx.load(a, index))))
+        nan = b.const(a.dtype, complex("nan+nanj") if a.dtype.startswith("c") else float("nan"))
+        with ctx.if_(b.op("ne", ctx.load(info, (0,)), 0)):
+            loops(b, (n, n), lambda index: ctx.store(a, index, b.select(b.op("gt", index[1], index[0]), b.const(a.dtype, 0), nan)))
+
+    for_each(ctx, aval.shape[:-2], one)
+
+
+def _positive(rng, shape, dtype=np.float64):
+    x = rng.normal(size=shape)
+    return (x @ np.swapaxes(x, -1, -2) + 3 * np.eye(shape[-1])).astype(dtype)
+
+
+cholesky_p = Primitive("cholesky", doc="The lower triangular L with L L^H = A; A's lower triangle is read.", abstract_eval=_cholesky_shape,
+                       reference=lambda a: per_matrix(_cholesky_one, a)[0].astype(a.dtype, copy=False), jvp=_cholesky_jvp, transpose=NOT_LINEAR,
+                       lower=Nest(_cholesky_emit, in_place=0), samples=Samples(ulp=64, cases=lambda rng: [
+                           Case((_positive(rng, s),), {}, tolerance=1e-9, derivatives=False) for s in [(3, 3), (2, 4, 4), (1, 1), (20, 20)]]))
+cholesky_p.batch = batch_leading(cholesky_p)
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
+    """The lower triangular L with L L^H = x for positive definite x: f[..., n, n]; NaN where x is not.
+
+    With `symmetrize_input`, of (x + x^H) / 2; else the lower triangle is read. Raises ValueError for matrices that are not square.
+    """
+    x = as_array(x, "cholesky")
+    check_matrix("cholesky", x.aval, square=True)
+    if symmetrize_input:
+        x = symmetrized(x)
+    return cholesky_p.bind(x)
+
+
+def symmetrized(x: Any) -> Any:
+    """(x + x^H) / 2."""
+    return lax.mul(lax.add(x, adjoint(x)), constant(x, 0.5))
+
+
+# ---------------------------------------------------------------------------------------------------------------- triangular_solve
+
+def _solve_shape(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+    check_matrix("triangular_solve", a)
+    check_dtypes("triangular_solve", a, b, tip=False)
+    if a.shape[-1] != a.shape[-2]:
+        raise TypeError(f"The arguments to triangular_solve must be square in the last two dimensions of a, got {a.shape}")
+    if b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or b.shape[-2 if left_side else -1] != a.shape[-1]:
+        raise ValueError(f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}.")
+    return ShapedArray(b.shape, b.dtype, a.weak_type and b.weak_type)
+
+
+def _solve_reference(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+    import scipy.linalg.blas
+
+    if b.size == 0:
+        return b
+    trsm = getattr(scipy.linalg.blas, letter(a.dtype) + "trsm")
+
+    def one(a, b):
+        if conjugate_a and not transpose_a:
+            a = np.conj(a)
+        code = 0 if not transpose_a else 2 if conjugate_a else 1
+        return trsm(1.0, a, b, side=0 if left_side else 1, lower=int(lower), trans_a=code, diag=int(unit_diagonal))
+
+    return per_matrix(one, a, b)[0]
+
+
+def _solve_jvp(primals, tangents, **params):
+    """op(A) X = B: X_dot = op(A)^-1 (B_dot - op(A_dot) X), and likewise from the right."""
+    (a, b), (a_dot, b_dot) = primals, tangents
+    x = triangular_solve_p.bind(a, b, **params)
+    right = None if is_zero(b_dot) else b_dot
+    if not is_zero(a_dot):
+        a_dot = triangle(a_dot, params["lower"], 1 if params["unit_diagonal"] else 0)
+        a_dot = conjugated(a_dot) if params["conjugate_a"] else a_dot
+        a_dot = turned(a_dot) if params["transpose_a"] else a_dot
+        change = lax.neg(product(a_dot, x) if params["left_side"] else product(x, a_dot))
+        right = add_tangents(right, change)
+    if right is None:
+        return x, tangent_zero(x)
+    return x, triangular_solve_p.bind(a, right, **params)
+
+
+def _solve_transpose(x_bar, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+    if is_linear(a):
+        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'triangular_solve' is not there for its matrix")
+    if is_zero(x_bar):
+        return [None, tangent_zero(b)]
+    return [None, triangular_solve_p.bind(a, x_bar, left_side=left_side, lower=lower, transpose_a=not transpose_a, conjugate_a=conjugate_a,
+                                          unit_diagonal=unit_diagonal)]
+
+
+def _solve_batch(args, dims, **params):
+    (a, b), (da, db) = args, dims
+    if da is None and a.ndim == 2:
+        # One matrix for all: the batch axis becomes more right-hand sides.
+        left = params["left_side"]
+        b = move_batch_axis(b, db, b.ndim - 1 if left else 0)
+        n = a.shape[0]
+        flat = lax.reshape(b, (n, b.size // max(n, 1)) if left else (b.size // max(n, 1), n))
+        out = lax.reshape(triangular_solve_p.bind(a, flat, **params), b.shape)
+        return out, b.ndim - 1 if left else 0
+    size = batch_size(args, dims)
+    return triangular_solve_p.bind(batch_front(a, da, size), batch_front(b, db, size), **params), 0
+
+
+def _solve_emit(ctx):
+    p, aval = ctx.params, ctx.in_avals[0]
+    out, a_all = ctx.result(0), ctx.operand(0)
+    if ctx.out_aval.size == 0:
+        return
+    if p["conjugate_a"] and not p["transpose_a"] and aval.dtype.kind == "c":
+        copy = ctx.temporary(a_all.dtype, a_all.shape)
+        loops(ctx.b, a_all.shape, lambda index: ctx.store(copy, index, ctx.b.op("conj", ctx.load(a_all, index))))
+        a_all = copy
+    n = aval.shape[-1]
+    trans = "N" if not p["transpose_a"] else "C" if p["conjugate_a"] else "T"
+    r, c = out.shape[-2:]
+
+    def one(matrix):
+        # The transposed system: sides and triangles swap, op stays.
+        ctx.call_fortran(letter(aval.dtype) + "trsm", "R" if p["left_side"] else "L", "U" if p["lower"] else "L", trans,
+                         "U" if p["unit_diagonal"] else "N", c, r, aval.dtype.type(1), matrix(a_all), n, matrix(out), c)
+
+    for_each(ctx, aval.shape[:-2], one)
+
+
+def _solve_cases(rng):
+    found = []
+    for shape, left, lower, trans, unit in [((3, 3), True, True, False, False), ((3, 3), False, True, True, False),
+                                            ((2, 3, 3), True, False, True, True), ((2, 3, 3), False, False, False, False)]:
+        a = rng.normal(size=shape) + 3 * np.eye(3)
+        b = rng.normal(size=(*shape[:-2], 3, 2) if left else (*shape[:-2], 2, 3))
+        found.append(Case((a, b), {"left_side": left, "lower": lower, "transpose_a": trans, "conjugate_a": False, "unit_diagonal": unit},
+                          tolerance=1e-10))
+    z = found[0].operands[0] + 1j * rng.normal(size=(3, 3))
+    found.append(Case((z, z[:, :2]), {"left_side": True, "lower": True, "transpose_a": False, "conjugate_a": True, "unit_diagonal": False},
+                      tolerance=1e-10, derivatives=False))
+    return found
+
+
+triangular_solve_p = Primitive("triangular_solve", doc="X with op(A) X = B (or X op(A) = B) for triangular A.", abstract_eval=_solve_shape,
+                               reference=_solve_reference, jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch,
+                               lower=Nest(_solve_emit, in_place=1), samples=Samples(ulp=64, cases=_solve_cases))
+
+
+def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False, conjugate_a: bool = False,
+                     unit_diagonal: bool = False) -> Array:
+    """X with op(a) X = b (`left_side`) or X op(a) = b, for triangular a: f[..., n, n] and b: f[..., n, k] or f[..., k, n].
+
+    b may lack the dimension k. op transposes and conjugates as told; the other triangle is not read, nor the diagonal if it
+    is unit. Raises ValueError for shapes that don't fit.
+    """
+    a, b = as_arrays("triangular_solve", a, b)
+    vector = b.ndim == a.ndim - 1
+    place = b.ndim if left_side else b.ndim - 1
+    if vector:
+        b = lax.expand_dims(b, (place,))
+    conjugate_a = bool(conjugate_a) and a.dtype.kind == "c"
+    out = triangular_solve_p.bind(a, b, left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a), conjugate_a=conjugate_a,
+                                  unit_diagonal=bool(unit_diagonal))
+    return lax.squeeze(out, (place,)) if vector else out
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- lu
+
+def _lu_shape(aval):
+    check_matrix("lu", aval)
+    *batch, m, n = aval.shape
+    return [ShapedArray(aval.shape, aval.dtype), ShapedArray((*batch, min(m, n)), np.int32), ShapedArray((*batch, m), np.int32)]
+
+
+def permutation_of(pivots: np.ndarray, m: int) -> np.ndarray:
+    """The permutation that a sequence of row swaps makes."""
+    out = np.arange(m, dtype=np.int32)
+    for i, k in enumerate(pivots):
+        out[[i, k]] = out[[k, i]]
+    return out
+
+
+def _lu_one(a):
+    m, n = a.shape
+    if min(m, n) == 0:
+        return a, np.zeros(0, np.int32), np.arange(m, dtype=np.int32)
+    lu, pivots, _ = lapack("getrf", a.dtype)(a)
+    return lu, pivots.astype(np.int32), permutation_of(pivots, m)
+
+
+def _lu_jvp(primals, tangents):
+    """With P A = L U and F = L^-1 P A_dot U^-1: L_dot = L tril(F, -1), U_dot = triu(F) U; what sticks out follows."""
+    (a,), (a_dot,) = primals, tangents
+    lu, pivots, permutation = lu_p.bind(a)
+    rest = [tangent_zero(pivots), tangent_zero(permutation)]
+    if is_zero(a_dot):
+        return [lu, pivots, permutation], [tangent_zero(lu), *rest]
+    *batch, m, n = a.shape
+    k = min(m, n)
+    # Rows in the order of the permutation, by a product with ones and zeros.
+    square = (*batch, m, m)
+    swap = lax.eq_p.bind(rows(permutation, square), lax.broadcasted_iota(np.int32, square, len(square) - 1))
+    a_dot = product(to_dtype(swap, a.dtype), a_dot)
+
+    def part(x, i0, i1, j0, j1):
+        return lax.slice_in_dim(lax.slice_in_dim(x, i0, i1, axis=x.ndim - 2), j0, j1, axis=x.ndim - 1)
+
+    core = part(lu, 0, k, 0, k)
+    left = triangular_solve(core, part(a_dot, 0, k, 0, k), left_side=True, lower=True, unit_diagonal=True)
+    f = triangular_solve(core, left, left_side=False, lower=False)
+    f_lower, f_upper = triangle(f, True, 1), triangle(f, False)
+    unit = lax.add(triangle(core, True, 1), lax.broadcast_in_dim(identity(k, a.dtype), core.shape, (core.ndim - 2, core.ndim - 1)))
+    upper = triangle(core, False)
+    l_dot, u_dot = product(unit, f_lower), product(f_upper, upper)
+    out = lax.add(l_dot, u_dot)
+    if m > k:
+        below = lax.sub(part(a_dot, k, m, 0, k), product(part(lu, k, m, 0, k), u_dot))
+        out = lax.concatenate([out, triangular_solve(core, below, left_side=False, lower=False)], out.ndim - 2)
+    if n > k:
+        beside = lax.sub(part(a_dot, 0, k, k, n), product(l_dot, part(lu, 0, k, k, n)))
+        out = lax.concatenate([out, triangular_solve(core, beside, left_side=True, lower=True, unit_diagonal=True)], out.ndim - 1)
+    return [lu, pivots, permutation], [out, *rest]
+
+
+def _lu_emit(ctx):
+    b, aval = ctx.b, ctx.in_avals[0]
+    *batch, m, n = aval.shape
+    k = min(m, n)
+    if m == 0:
+        return
+    source, lu, pivots, permutation = ctx.operand(0), ctx.result(0), ctx.result(1), ctx.result(2)
+    turned_copy = ctx.temporary(source.dtype, (n, m)) if k else None
+    info = ctx.temporary("i32", (1,))
+
+    def one(matrix):
+        order = matrix(permutation, 1)
+        loops(b, (m,), lambda index: ctx.store(order, index, b.convert(index[0], "i32")))
+        if not k:
+            return
+        swaps, target = matrix(pivots, 1), matrix(lu)
+        ctx.copy(turned_copy, matrix(source).transposed((1, 0)))
+        ctx.call_fortran(letter(aval.dtype) + "getrf", m, n, turned_copy, m, swaps, info)
+        ctx.copy(target, turned_copy.transposed((1, 0)))
+
+        def swap(index):
+            i = index[0]
+            j = b.let(b.op("sub", ctx.load(swaps, (i,)), 1))
+            ctx.store(swaps, (i,), j)
+            place = b.convert(j, "i64")
+            first, second = b.let(ctx.load(order, (i,))), b.let(ctx.load(order, (place,)))
+            ctx.store(order, (i,), second)
+            ctx.store(order, (place,), first)
+
+        loops(b, (k,), swap, "sequential")
+
+    for_each(ctx, batch, one)
+
+
+lu_p = Primitive("lu", doc="P A = L U: L and U in one matrix, row swaps, and the permutation.", abstract_eval=_lu_shape, multiple_results=True,
+                 reference=lambda a: per_matrix(_lu_one, a), jvp=_lu_jvp, transpose=NOT_LINEAR, lower=Nest(_lu_emit),
+                 samples=Samples(ulp=64, cases=lambda rng: [Case((rng.normal(size=s),), {}, tolerance=1e-10) for s in
+                                                            [(3, 3), (2, 4, 4), (4, 2), (2, 5), (1, 1)]]))
+lu_p.batch = batch_leading(lu_p)
+
+
+def lu(x: Any) -> tuple[Array, Array, Array]:
+    """(LU, pivots, permutation) with x[permutation] = L U: L unit lower and U upper triangular in one f[..., m, n].
+
+    pivots: i32[..., min(m, n)], row i was swapped with row pivots[i]; permutation: i32[..., m].
+    """
+    return tuple(lu_p.bind(as_array(x, "lu")))  # type: ignore[return-value]
+
+
+def _permutation_shape(aval, *, permutation_size):
+    if aval.dtype != np.int32:
+        raise ValueError(f"Argument to lu_pivots_to_permutation must have dtype int32, got {aval.dtype}")
+    if permutation_size < aval.shape[-1]:
+        raise ValueError(f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. Got shape {aval.shape}")
+    return ShapedArray((*aval.shape[:-1], permutation_size), np.int32)
+
+
+def _permutation_emit(ctx):
+    b, aval = ctx.b, ctx.in_avals[0]
+    size = ctx.params["permutation_size"]
+
+    def one(matrix):
+        order, swaps = matrix(ctx.result(0), 1), matrix(ctx.operand(0), 1)
+        loops(b, (size,), lambda index: ctx.store(order, index, b.convert(index[0], "i32")))
+
+        def swap(index):
+            place = b.let(b.convert(ctx.load(swaps, index), "i64"))
+            place = b.op("min", b.op("max", place, 0), size - 1)
+            first, second = b.let(ctx.load(order, index)), b.let(ctx.load(order, (place,)))
+            ctx.store(order, index, second)
+            ctx.store(order, (place,), first)
+
+        loops(b, (aval.shape[-1],), swap, "sequential")
+
+    if size:
+        for_each(ctx, aval.shape[:-1], one)
+
+
+lu_pivots_to_permutation_p = Primitive(
+    "lu_pivots_to_permutation", doc="The permutation that row swaps make.", abstract_eval=_permutation_shape, jvp=ZERO, transpose=NOT_LINEAR,
+    reference=lambda pivots, permutation_size: per_matrix(lambda x: permutation_of(x, permutation_size), pivots, core=(1,))[0],
+    lower=Nest(_permutation_emit), samples=Samples(cases=lambda rng: [
+        Case((np.array([[1, 2, 2], [0, 1, 2]], np.int32),), {"permutation_size": 4}), Case((np.array([1, 1], np.int32),), {"permutation_size": 2})]))
+lu_pivots_to_permutation_p.batch = batch_leading(lu_pivots_to_permutation_p)
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
+    """The permutation i32[..., permutation_size] that the row swaps of `lu` make. Raises ValueError for other dtypes than int32."""
+    return lu_pivots_to_permutation_p.bind(as_array(pivots, "lu_pivots_to_permutation"), permutation_size=int(permutation_size))
+
+
+# --------------------------------------------------------------------------------------------------------------- tridiagonal_solve
+
+def _tridiagonal_shape(dl, d, du, b, *, perturb_singular=False):
+    check_dtypes("tridiagonal_solve", dl, d, du, b, tip=False)
+    if dl.shape != d.shape or d.shape != du.shape or d.ndim < 1:
+        raise ValueError(f"tridiagonal_solve requires that all diagonal arguments have the same shape, got {dl.shape}, {d.shape}, {du.shape}")
+    if b.ndim != d.ndim + 1 or b.shape[:-1] != d.shape:
+        raise ValueError(f"tridiagonal_solve requires b of shape (..., n, k) for diagonals of shape (..., n), got {b.shape} and {d.shape}")
+    check_matrix("tridiagonal_solve", b)
+    return ShapedArray(b.shape, b.dtype)
+
+
+def _tridiagonal_one(dl, d, du, b):
+    if b.size == 0:
+        return b
+    if d.shape[0] == 1:
+        return b / d[:, None]
+    *_, x, info = lapack("gtsv", b.dtype)(dl[1:], d, du[:-1], b)
+    return np.full_like(b, np.nan) if info else x
+
+
+def _shift_rows(x, down):
+    """The rows moved by one, with zeros at the end left free."""
+    axis = x.ndim - 2
+    config = [(0, 0, 0)] * x.ndim
+    config[axis] = (1, -1, 0) if down else (-1, 1, 0)
+    return lax.pad(x, constant(x, 0), config)
+
+
+def _tridiagonal_product(dl, d, du, x):
+    shape = x.shape
+    return lax.add(lax.mul(rows(d, shape), x), lax.add(lax.mul(rows(dl, shape), _shift_rows(x, True)), lax.mul(rows(du, shape), _shift_rows(x, False))))
+
+
+def _tridiagonal_jvp(primals, tangents, **params):
+    """A x = b: x_dot = A^-1 (b_dot - A_dot x)."""
+    dl, d, du, b = primals
+    x = tridiagonal_solve_p.bind(*primals, **params)
+    b_dot = tangents[3]
+    right = None if is_zero(b_dot) else b_dot
+    if not all(map(is_zero, tangents[:3])):
+        dots = [lax.full(d.shape, constant(d, 0)) if is_zero(t) else t for t in tangents[:3]]
+        right = add_tangents(right, lax.neg(_tridiagonal_product(*dots, x)))
+    if right is None:
+        return x, tangent_zero(x)
+    return x, tridiagonal_solve_p.bind(dl, d, du, right, **params)
+
+
+def _tridiagonal_transpose(x_bar, dl, d, du, b, **params):
+    if any(map(is_linear, (dl, d, du))):
+        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'tridiagonal_solve' is not there for its diagonals")
+    if is_zero(x_bar):
+        return [None, None, None, tangent_zero(b)]
+    axis = d.ndim - 1
+    config = [(0, 0, 0)] * d.ndim
+    config[axis] = (1, -1, 0)
+    lower = lax.pad(du, constant(du, 0), config)
+    config[axis] = (-1, 1, 0)
+    return [None, None, None, tridiagonal_solve_p.bind(lower, d, lax.pad(dl, constant(dl, 0), config), x_bar, **params)]
+
+
+tridiagonal_solve_p = Primitive(
+    "tridiagonal_solve", doc="X with A X = B for tridiagonal A.", abstract_eval=_tridiagonal_shape, jvp=_tridiagonal_jvp,
+    reference=lambda dl, d, du, b, perturb_singular=False: per_matrix(_tridiagonal_one, dl, d, du, b, core=(1, 1, 1, 2))[0].astype(b.dtype, copy=False),
+    transpose=_tridiagonal_transpose, lower=HostCall(), samples=Samples(ulp=64, cases=lambda rng: [
+        Case((rng.normal(size=s), rng.normal(size=s) + 4, rng.normal(size=s), rng.normal(size=(*s, 2))), {"perturb_singular": False},
+             tolerance=1e-10) for s in [(4,), (2, 3), (1,)]]))
+tridiagonal_solve_p.batch = batch_leading(tridiagonal_solve_p)
+
+
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Array:
+    """X with A X = b: A has diagonal d, lower diagonal dl (dl[0] is not read) and upper du (du[-1] is not read), all f[..., n].
+
+    b: f[..., n, k]. Raises ValueError for shapes that don't fit.
+    """
+    return tridiagonal_solve_p.bind(*as_arrays("tridiagonal_solve", dl, d, du, b), perturb_singular=bool(perturb_singular))
+
+
+# ----------------------------------------------------------------------------------------------------------------- cholesky_update
+
+def _update_shape(r, w):
+    check_matrix("cholesky_update", r, square=True)
+    check_dtypes("cholesky_update", r, w, tip=False)
+    if w.shape != r.shape[:-1]:
+        raise ValueError(f"Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as input. Got shapes "
+                         f"{r.shape} and {w.shape} instead")
+    return ShapedArray(r.shape, r.dtype)
+
+
+def _update_one(r, w):
+    """Givens rotations that carry w into R row by row (Golub and Van Loan, 6.5.4)."""
+    r, w = np.array(r), np.array(w)
+    n = r.shape[0]
+    for k in range(n):
+        length = np.hypot(r[k, k], w[k])
+        c, s = r[k, k] / length, w[k] / length
+        row = c * r[k] + s * w
+        w = c * w - s * r[k]
+        r[k] = row
+        r[k, :k] = 0
+    return r
+
+
+cholesky_update_p = Primitive("cholesky_update", doc="R' with R'^T R' = R^T R + w w^T.", abstract_eval=_update_shape, transpose=NOT_LINEAR,
+                              reference=lambda r, w: per_matrix(_update_one, r, w, core=(2, 1))[0], lower=HostCall(),
+                              jvp=NoRule("differentiate cholesky of the sum instead"), samples=Samples(ulp=64, cases=lambda rng: [
+                                  Case((np.linalg.cholesky(_positive(rng, (3, 3))).T.copy(), rng.normal(size=3)), {}, derivatives=False)]))
+cholesky_update_p.batch = batch_leading(cholesky_update_p)
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
+    """The upper triangular R' with R'^T R' = R^T R + w w^T, for upper triangular R: f[n, n] and w: f[n]."""
+    return cholesky_update_p.bind(*as_arrays("cholesky_update", r_matrix, w_vector))

@@ -1,0 +1,196 @@
+"""What the records of linear algebra share: checks, batching, matrix helpers, calls of LAPACK.
+
+LAPACK is column-major and arrays are row-major, so what it sees of an array is the transpose; rules choose the routine's
+flags so that no copy is needed, or copy the transpose.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+from pullback.lax._families import *
+from pullback.lax._families import check_kind
+
+PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+REAL_OF = {"float32": np.dtype("float32"), "float64": np.dtype("float64"), "complex64": np.dtype("float32"), "complex128": np.dtype("float64")}
+
+
+def check_matrix(name: str, aval: Any, square: bool = False) -> None:
+    """TypeError or ValueError unless the operand is a stack of matrices of a type that LAPACK has."""
+    if aval.ndim < 2:
+        raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={aval.shape}")
+    check_kind(name, aval.dtype, INEXACT)
+    if aval.dtype.name not in PREFIX:
+        raise NotImplementedError(f"{name}: Unsupported dtype {aval.dtype.name}.")
+    if square and aval.shape[-1] != aval.shape[-2]:
+        raise ValueError(f"{name}: expected square matrices in the last two dimensions, got shape {aval.shape}")
+
+
+def real_of(dtype: Any) -> Any:
+    """The real type of a dtype."""
+    return REAL_OF[dtype.name]
+
+
+def letter(dtype: Any) -> str:
+    """The first letter of LAPACK's routines for a dtype."""
+    return PREFIX[dtype.name]
+
+
+def is_complex(dtype: Any) -> bool:
+    """Whether a dtype is complex."""
+    return dtype.kind == "c"
+
+
+# ------------------------------------------------------------------------------------------------------------- lax-level helpers
+
+def turned(x: Any) -> Any:
+    """The transposed matrices."""
+    n = x.ndim
+    return lax.transpose_p.bind(x, permutation=(*range(n - 2), n - 1, n - 2))
+
+
+def conjugated(x: Any) -> Any:
+    """The conjugate; real arrays as they are."""
+    return lax.conj(x) if x.dtype.kind == "c" else x
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transposes."""
+    return turned(conjugated(x))
+
+
+def product(x: Any, *others: Any) -> Any:
+    """The product of stacks of matrices."""
+    for y in others:
+        n = x.ndim - 2
+        batch = tuple(range(n))
+        x = lax.dot_general_p.bind(x, y, dimension_numbers=(((n + 1,), (n,)), (batch, batch)), precision=None, preferred_element_type=None)
+    return x
+
+
+def triangle(x: Any, lower: bool, offset: int = 0) -> Any:
+    """The lower (i >= j + offset) or upper (i <= j - offset) triangle, zero elsewhere; offset 1 leaves the diagonal out."""
+    shape = x.shape
+    i = lax.broadcasted_iota(np.int32, shape, x.ndim - 2)
+    j = lax.broadcasted_iota(np.int32, shape, x.ndim - 1)
+    keep = lax.ge_p.bind(i, lax.add(j, np.int32(offset))) if lower else lax.le_p.bind(i, lax.sub(j, np.int32(offset)))
+    return lax.select_n_p.bind(keep, constant(x, 0), x)
+
+
+def on_diagonal(shape: Sequence[int]) -> Any:
+    """Whether i == j, for stacks of matrices of a shape."""
+    n = len(shape)
+    return lax.eq_p.bind(lax.broadcasted_iota(np.int32, shape, n - 2), lax.broadcasted_iota(np.int32, shape, n - 1))
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of square matrices."""
+    return lax.reduce_sum_p.bind(lax.select_n_p.bind(on_diagonal(x.shape), constant(x, 0), x), axes=(x.ndim - 1,))
+
+
+def identity(n: int, dtype: Any) -> Any:
+    """The unit matrix."""
+    return lax.convert_element_type(on_diagonal((n, n)), dtype)
+
+
+def columns(v: Any, shape: Sequence[int]) -> Any:
+    """A vector per matrix as the factors of columns: v[..., None, :] of a shape."""
+    n = len(shape)
+    return lax.broadcast_in_dim_p.bind(v, shape=tuple(shape), broadcast_dimensions=(*range(n - 2), n - 1))
+
+
+def rows(v: Any, shape: Sequence[int]) -> Any:
+    """A vector per matrix as the factors of rows: v[..., :, None] of a shape."""
+    n = len(shape)
+    return lax.broadcast_in_dim_p.bind(v, shape=tuple(shape), broadcast_dimensions=tuple(range(n - 1)))
+
+
+def to_dtype(x: Any, dtype: Any) -> Any:
+    """x as a dtype."""
+    return lax.convert(x, dtype)
+
+
+# ---------------------------------------------------------------------------------------------------------------------- references
+
+def per_matrix(function: Callable, *stacks: np.ndarray, core: Sequence[int] = ()) -> list[np.ndarray]:
+    """`function` on each matrix of stacks; gives a list of stacked results. `core`: dimensions of one element (2 by default)."""
+    core = core or (2,) * len(stacks)
+    batch = stacks[0].shape[:stacks[0].ndim - core[0]]
+    if not batch:
+        out = function(*stacks)
+        return list(out) if isinstance(out, (tuple, list)) else [out]
+    flat = [x.reshape(-1, *x.shape[len(batch):]) for x in stacks]
+    if flat[0].shape[0] == 0:
+        out = function(*[np.zeros(x.shape[1:], x.dtype) for x in flat])
+        out = list(out) if isinstance(out, (tuple, list)) else [out]
+        return [np.zeros((*batch, *np.shape(o)), np.asarray(o).dtype) for o in out]
+    results = [function(*parts) for parts in zip(*flat)]
+    results = [list(r) if isinstance(r, (tuple, list)) else [r] for r in results]
+    return [np.stack(parts).reshape(*batch, *np.shape(parts[0])) for parts in zip(*results)]
+
+
+def lapack(name: str, dtype: Any) -> Callable:
+    """scipy.linalg's wrapper of a LAPACK routine for a dtype."""
+    import scipy.linalg.lapack
+
+    return getattr(scipy.linalg.lapack, letter(dtype) + name)
+
+
+def complex_stack(x: np.ndarray) -> np.ndarray:
+    """An array as complex of its precision."""
+    return x.astype({"float32": np.complex64, "float64": np.complex128}.get(x.dtype.name, x.dtype))
+
+
+# ------------------------------------------------------------------------------------------------------------------------ batching
+
+def batch_leading(p: Primitive) -> Callable:
+    """The batching rule of primitives that take stacks: batch axes go first."""
+
+    def batch(args, dims, **params):
+        size = batch_size(args, dims)
+        outs = p.bind(*[batch_front(x, d, size) for x, d in zip(args, dims)], **params)
+        return (outs, [0] * len(outs)) if p.multiple_results else (outs, 0)
+
+    return batch
+
+
+# ------------------------------------------------------------------------------------------------------------------------ lowering
+
+def for_each(ctx: Any, batch: Sequence[int], body: Callable[[Callable[[Any, int], Any]], None]) -> None:
+    """`body(matrix)` for each index of a stack; `matrix(storage, ndim)` is the matrix (or vector) of a storage there."""
+    n = 1
+    for size in batch:
+        n *= size
+    if n == 0:
+        return
+
+    def at(i):
+        def matrix(storage, ndim=2):
+            shape = storage.shape[storage.ndim - ndim:] if ndim else ()
+            flat = storage.reshaped((n, *shape))
+            return flat.at(i)
+
+        return matrix
+
+    if n == 1:
+        body(at(0))
+        return
+    with ctx.loops((n,), "sequential") as (i,):
+        body(at(i))
+
+
+def fill_unless(ctx: Any, info: Any, targets: Sequence[Any], bad: Callable[[Any], Any] | None = None) -> None:
+    """NaN everywhere in the targets if LAPACK reported failure in `info`."""
+    b = ctx.b
+    code = ctx.load(info, (0,))
+    with ctx.if_(b.op("ne", code, 0) if bad is None else bad(code)):
+        for target in targets:
+            value = float("nan")
+            if target.dtype.startswith("c"):
+                value = complex(value, value)
+            ctx.fill(target, b.const(target.dtype, value))
+
+
+def workspace(ctx: Any, dtype: Any, size: int) -> Any:
+    """Scratch memory for a routine."""
+    return ctx.temporary(dtypes.short_name(np.dtype(dtype)), (max(int(size), 1),), "work")

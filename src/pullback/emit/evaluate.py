@@ -53,11 +53,13 @@ class Evaluator:
         self._scalars: dict[int, Value] = {}
         self._vectors: dict[int, Value] = {}
         self._guards: dict[int, Guard] = {}
+        self._made: list[Expr] = []  # ids of expressions made here stay theirs as long as values are found by id
 
     def begin(self, roots: Sequence[Expr]) -> None:
         """Starts a statement: values found before are looked at afresh (their instructions are still shared)."""
         self._scalars = {}
         self._vectors = {}
+        self._made = []
         self._guards = load_guards(roots, self._inside)
 
     def _inside(self, load: Load) -> bool:
@@ -188,6 +190,7 @@ class Evaluator:
     def address(self, buffer: Buffer, index: Expr) -> str:
         """Pointer to the element at `index` (of lane 0): the parts that change least are added first."""
         found, offset = terms(index)
+        self._made += found
         code = self.code
         pointer = self.pointers[buffer]
         levels: dict[int, str] = {}

@@ -17,10 +17,13 @@ from pullback.core.check import check_jaxpr
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.graph_passes.cse import eliminate_common_subexpressions
 from pullback.graph_passes.dead_code import eliminate_dead_code
+from pullback.graph_passes.fold import fold_constants
 from pullback.graph_passes.inline import inline
 from pullback.graph_passes.keys import replace_keys
+from pullback.graph_passes.simplify import simplify
 from pullback.loop_ir import Function
-from pullback.loop_passes import expand_math, simplify, vectorize
+from pullback.loop_passes import expand_math, parallelize, vectorize
+from pullback.loop_passes import simplify as simplify_loops
 from pullback.util.switches import switches
 
 
@@ -37,13 +40,18 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("keys", "lowering knows plain element types only", replace_keys),
     Pass("dead_code", "less for all that follows", eliminate_dead_code),
     Pass("cse", "derivatives repeat what the function computed", eliminate_common_subexpressions),
+    Pass("simplify", "scalars stay scalars, movement merges with movement", simplify),
+    Pass("fold", "known values are numbers from here on", fold_constants),
+    Pass("simplify", "folding makes new ones, zeros and known indices", simplify),
+    Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
 )
 
 LOOP_PASSES: tuple[Pass, ...] = (
-    Pass("simplify", "strides are read off indices", simplify),
+    Pass("simplify", "strides are read off indices", simplify_loops),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math),
     Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
+    Pass("parallelize", "knows what runs in lanes, so how long it takes", parallelize),
 )
 
 
@@ -104,9 +112,6 @@ def dump(stage: str, name: str, text: Callable[[], str]) -> None:
 
 
 def _check_function(function: Function, made_by: str) -> None:
-    from pullback.loop_ir.check import check_function
+    from pullback.loop_ir.check import check
 
-    try:
-        check_function(function)
-    except Exception as error:
-        raise type(error)(f"after {made_by}: {error}") from None
+    check(function, made_by)

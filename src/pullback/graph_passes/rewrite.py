@@ -1,0 +1,157 @@
+"""Rewriting a flat jaxpr equation by equation: rules by primitive, applied until none fits.
+
+A rule takes (Rewriter, equation) and gives None (it does not fit), an atom that the result equals, or a list of atoms for
+equations with several results. New equations are made with `rewriter.emit`. Operands of the equation are already rewritten.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from pullback.core.primitive import Primitive, registry
+from pullback.graph_passes.inner import map_inner
+
+Rule = Callable[["Rewriter", JaxprEqn], Any]
+MAX_STEPS = 16  # rewrites of one equation and of those made for it
+
+
+class Rewriter:
+    """One jaxpr being rewritten; `definition(atom)` is the equation of a variable, `constant(atom)` a known value."""
+
+    def __init__(self, closed: ClosedJaxpr, rules: Mapping[str, Sequence[Rule]], name: str) -> None:
+        self.closed, self.rules, self.name = closed, rules, name
+        self.eqns: list[JaxprEqn] = []
+        self.env: dict[Var, Any] = {}
+        self.definitions: dict[Var, JaxprEqn] = {}
+        self.consts: dict[Var, Any] = dict(zip(closed.jaxpr.constvars, closed.consts))
+        self.changed = False
+        self._steps = 0
+        self._source: Any = None
+
+    def run(self, inner: Callable[[ClosedJaxpr], ClosedJaxpr]) -> ClosedJaxpr:
+        """The rewritten jaxpr; `inner` is this pass, for the jaxprs inside equations."""
+        jaxpr = self.closed.jaxpr
+        for eqn in jaxpr.eqns:
+            new = map_inner(eqn, self.name, inner)
+            self.changed |= new is not eqn
+            self._steps = 0
+            self._source = eqn.source_info
+            invars = [self.read(a) for a in new.invars]
+            if any(a is not b for a, b in zip(invars, new.invars)):
+                new = new.replace(invars=invars)
+            self._place(new)
+        if not self.changed:
+            return self.closed
+        outvars = [self.read(a) for a in jaxpr.outvars]
+        kept = list(self.consts.items())
+        return ClosedJaxpr(Jaxpr([v for v, _ in kept], jaxpr.invars, outvars, self.eqns, jaxpr.effects, jaxpr.debug_info),
+                           [c for _, c in kept])
+
+    def _place(self, eqn: JaxprEqn) -> None:
+        if self._steps < MAX_STEPS and not eqn.effects:
+            for rule in self.rules.get(eqn.primitive.name, ()):
+                found = rule(self, eqn)
+                if found is None:
+                    continue
+                self._steps += 1
+                self.changed = True
+                atoms = found if isinstance(found, list) else [found]
+                for var, atom in zip(eqn.outvars, atoms):
+                    if type(atom) is Literal and var.aval.shape:
+                        atom = self.broadcast(atom, var.aval.shape, ())
+                    self.env[var] = atom
+                return
+        for var in eqn.outvars:
+            self.definitions[var] = eqn
+        self.eqns.append(eqn)
+
+    def read(self, atom: Any) -> Any:
+        """What an atom was rewritten to."""
+        while type(atom) is not Literal:
+            found = self.env.get(atom)
+            if found is None:
+                return atom
+            atom = found
+        return atom
+
+    # What is known of atoms.
+
+    def definition(self, atom: Any, *names: str) -> JaxprEqn | None:
+        """The equation that defines an atom, if it is of one of the named primitives (any, if none is named)."""
+        eqn = None if type(atom) is Literal else self.definitions.get(atom)
+        if eqn is None or (names and eqn.primitive.name not in names):
+            return None
+        return eqn
+
+    def constant(self, atom: Any) -> np.ndarray | None:
+        """The value of a literal or small constant, else None."""
+        if type(atom) is Literal:
+            return np.asarray(atom.val)
+        value = self.consts.get(atom)
+        if value is None or not isinstance(atom.aval.dtype, np.dtype) or atom.aval.size > 4096:
+            return None
+        return np.asarray(value)
+
+    def splat(self, atom: Any) -> Any:
+        """The rank-0 atom that an array repeats, else None."""
+        if not atom.aval.shape:
+            return atom
+        eqn = self.definition(atom, "broadcast_in_dim")
+        if eqn is not None and not eqn.invars[0].aval.shape:
+            return eqn.invars[0]
+        return None
+
+    def scalar(self, atom: Any) -> Any:
+        """The number that an array repeats, as a NumPy scalar, else None."""
+        inner = self.splat(atom)
+        if inner is None or type(inner) is not Literal:
+            value = self.constant(atom)
+            return value.reshape(-1)[0] if value is not None and value.size == 1 else None
+        return np.asarray(inner.val)[()]
+
+    def is_scalar(self, atom: Any, value: Any) -> bool:
+        """Whether every element is known to equal `value`."""
+        found = self.scalar(atom)
+        return found is not None and bool(found == value)
+
+    # New equations.
+
+    def emit(self, name: str | Primitive, *operands: Any, aval: Any = None, **params: Any) -> Any:
+        """The result of a new equation (a list if it has several), itself rewritten."""
+        primitive = registry[name] if isinstance(name, str) else name
+        avals = primitive.abstract_eval(*[a.aval for a in operands], **params)
+        outs = [Var(a) for a in (avals if primitive.multiple_results else [avals])]
+        self._place(JaxprEqn(operands, outs, primitive, params, source_info=self._source))
+        results = [self.read(v) for v in outs]
+        return results if primitive.multiple_results else results[0]
+
+    def broadcast(self, atom: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
+        """broadcast_in_dim."""
+        return self.emit("broadcast_in_dim", atom, shape=tuple(shape), broadcast_dimensions=tuple(dims))
+
+    def reshape(self, atom: Any, shape: Sequence[int]) -> Any:
+        """reshape."""
+        return self.emit("reshape", atom, new_sizes=tuple(shape), dimensions=None)
+
+    def full(self, aval: Any, value: Any) -> Any:
+        """An array of one value."""
+        literal = Literal(np.asarray(value).astype(aval.dtype)[()], aval.update(shape=()))
+        return self.broadcast(literal, aval.shape, ()) if aval.shape else literal
+
+    def const(self, value: np.ndarray, aval: Any) -> Any:
+        """A known array as an atom."""
+        if value.ndim == 0:
+            return Literal(value[()], aval)
+        var = Var(aval)
+        self.consts[var] = value
+        return var
+
+
+def size_of(shape: Sequence[int]) -> int:
+    """The number of elements."""
+    return math.prod(shape)

@@ -163,7 +163,7 @@ class CacheEntry:
     """What to do on a hit: pick the kept leaves, run, put the outputs together.
 
     `run` is an Executable, or any callable list[Array] -> sequence of outputs. `kept` numbers the leaves that are
-    passed on, in the order of flattening (positional arguments without the static ones, then keyword arguments sorted by
+    passed on, in the order of flattening (positional ones without the static ones, then keyword arguments sorted by
     name); None: all of them.
     `out_tree` is the PyTreeDef of the result (of _core.pytree)."""
 

@@ -2,11 +2,22 @@
 
 from pullback.core import hooks
 from pullback.runtime import devices as _devices  # noqa: F401  tells the extension of the default device
-from pullback.runtime.arrays import asarray
+import pullback.runtime.evaluate as _evaluate
+import pullback.runtime.program as _program
+from pullback.runtime.arrays import asarray, device_put
 from pullback.runtime.dispatch import compile, program, run
 from pullback.runtime.evaluate import evaluate, reference_eval
 from pullback.runtime.program import MemoryStats, Program, compile_jaxpr
 
-hooks.fill(evaluate=evaluate, run=run, asarray=asarray, compile=compile, program=program)
 
-__all__ = ["MemoryStats", "Program", "asarray", "compile", "compile_jaxpr", "evaluate", "program", "reference_eval", "run"]
+
+def clear_caches() -> None:
+    """Forget all compiled programs that nobody holds."""
+    _evaluate.clear_caches()
+    _program.clear_caches()
+
+
+hooks.fill(evaluate=evaluate, run=run, asarray=asarray, compile=compile, program=program, device_put=device_put,
+           clear_caches=clear_caches)
+
+__all__ = ["MemoryStats", "Program", "asarray", "clear_caches", "compile", "compile_jaxpr", "device_put", "evaluate", "program", "reference_eval", "run"]

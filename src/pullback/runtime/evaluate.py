@@ -101,6 +101,12 @@ def _program(primitive: Primitive, avals: list, outs: list, params: dict[str, An
     return found
 
 
+def clear_caches() -> None:
+    """Forget the programs of primitives."""
+    _work.clear()
+    _programs.clear()
+
+
 def reference_eval(closed: ClosedJaxpr, args: Any) -> list[np.ndarray]:
     """The results of a jaxpr with every primitive run by its NumPy reference: the oracle of tests.
 

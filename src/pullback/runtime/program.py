@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 import time
@@ -267,6 +266,7 @@ def compile_jaxpr(closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | 
                          lambda: Program(closed, donated, name, keep_unused))
 
 
-def elements(avals: Sequence[Any]) -> int:
-    """How many elements values of these avals have in all."""
-    return sum(math.prod(a.shape) for a in avals)
+def clear_caches() -> None:
+    """Forget compiled code; programs that are in use keep theirs."""
+    _natives.clear()
+

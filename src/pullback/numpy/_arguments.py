@@ -39,7 +39,7 @@ DEFAULT_WEAK = {"b": bool, "i": int, "f": float, "c": complex}
 
 def is_arraylike(x: Any) -> bool:
     """True for what may be passed as an array: Array, Tracer, NumPy array or scalar, Python scalar, `__jax_array__`."""
-    if isinstance(x, (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)) or isinstance(x, AnyArray):
+    if isinstance(x, (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex, AnyArray)):
         return True
     return hasattr(x, "__jax_array__") and not isinstance(x, type)
 

@@ -66,10 +66,10 @@ int2, uint2, int4, uint4 = (_scalar_type(t) for t in (ml_dtypes.int2, ml_dtypes.
 bfloat16 = _scalar_type(ml_dtypes.bfloat16)
 float16, float32, float64 = (_scalar_type(t) for t in (np.float16, np.float32, np.float64))
 complex64, complex128 = (_scalar_type(t) for t in (np.complex64, np.complex128))
-_SMALL = (
-    "float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn "
-    "float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
-).split()
+_SMALL = [
+    *("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz"),
+    *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
+]
 for _name in _SMALL:
     globals()[_name] = _scalar_type(getattr(ml_dtypes, _name))
 

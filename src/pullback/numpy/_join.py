@@ -1,0 +1,346 @@
+"""Joining arrays and cutting them: concatenate, stack, split, insert, delete, block, pad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback.core import Array as AnyArray
+from pullback.core import Tracer
+from pullback.numpy._arguments import (
+    arrays,
+    as_array,
+    broadcast_to,
+    canonical_axis,
+    check_arraylike,
+    concrete_or_error,
+    convert,
+    is_integer,
+    promote_dtypes,
+    refuse_out,
+)
+from pullback.numpy._indexing import rewriting_take
+from pullback.numpy._shape import atleast_1d, atleast_2d, atleast_3d
+from pullback.util import dtypes
+
+# ---- joining
+
+
+def _parts(name: str, given: Any) -> list[Any]:
+    """The arrays to be joined; an array stands for its slices along the first axis."""
+    if isinstance(given, (AnyArray, np.ndarray)):
+        (given,) = arrays(name, given)
+        if given.ndim == 0:
+            raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+        return [lax.index_in_dim(given, k, 0, keepdims=False) for k in range(given.shape[0])]
+    try:
+        parts = [*given]
+    except TypeError:
+        raise TypeError(
+            f"{name}: argument 'arrays' must be an iterable of arrays (Value after * must be an iterable), got {type(given).__name__}"
+        ) from None
+    check_arraylike(name, *parts)
+    return parts
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """Arrays of equal rank joined along an axis, or all their elements in C order if the axis is None.
+
+    Raises ValueError without arrays and for scalars, TypeError if ranks or the other lengths differ.
+    """
+    parts = _parts("concatenate", arrays)
+    if not parts:
+        raise ValueError("Need at least one array to concatenate.")
+    return _concatenate("concatenate", parts, axis, dtype)
+
+
+def _concatenate(name: str, parts: list[Any], axis: Any, dtype: Any) -> Any:
+    if dtype is None:
+        parts = promote_dtypes(*parts)
+    else:
+        target = dtypes.check_user_dtype_supported(dtype, name)
+        parts = [convert(as_array(p), target) for p in parts]
+    if axis is None:
+        return lax.concatenate([lax.reshape(p, (p.size,)) for p in parts], 0)
+    if any(p.ndim == 0 for p in parts):
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    ranks = {p.ndim for p in parts}
+    shapes = ", ".join(str(p.shape) for p in parts)
+    if len(ranks) > 1:
+        raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}.")
+    axis = canonical_axis(name, axis, parts[0].ndim)
+    rest = {p.shape[:axis] + p.shape[axis + 1 :] for p in parts}
+    if len(rest) > 1:
+        raise TypeError(
+            "Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: "
+            f"concatenating along dimension {axis} for shapes {shapes}."
+        )
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """Alias of `concatenate` with the array API standard's signature."""
+    return concatenate(arrays, axis=axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """Arrays of equal shape joined along a new axis; ValueError without arrays or if shapes differ."""
+    refuse_out("stack", out)
+    if isinstance(arrays, (AnyArray, np.ndarray)):
+        (arrays,) = _checked("stack", arrays)
+        axis = canonical_axis("stack", axis, arrays.ndim)
+        order = list(range(1, arrays.ndim))
+        order.insert(axis, 0)
+        moved = arrays if axis == 0 else lax.transpose(arrays, tuple(order))
+        return moved if dtype is None else convert(moved, dtypes.check_user_dtype_supported(dtype, "stack"))
+    parts = _parts("stack", arrays)
+    if not parts:
+        raise ValueError("Need at least one array to stack.")
+    shapes = [np.shape(p) for p in parts]
+    if len({len(s) for s in shapes}) > 1:
+        raise ValueError(
+            f"Cannot stack arrays with different numbers of dimensions: got {', '.join(map(str, shapes))}."
+        )
+    if len(set(shapes)) > 1:
+        raise ValueError(f"All input arrays must have the same shape, got {', '.join(map(str, shapes))}.")
+    axis = canonical_axis("stack", axis, len(shapes[0]) + 1)
+    if dtype is None:
+        parts = promote_dtypes(*parts)
+    parts = [lax.expand_dims(as_array(p), (axis,)) for p in parts]
+    return _concatenate("stack", parts, axis, dtype)
+
+
+def _checked(name: str, *args: Any) -> list[Any]:
+    return arrays(name, *args)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The slices along an axis, as a tuple; ValueError for scalars."""
+    (x,) = arrays("unstack", x)
+    if x.ndim == 0:
+        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
+    axis = canonical_axis("unstack", axis, x.ndim)
+    return tuple(lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis]))
+
+
+def _stacker(name: str, prepare: Callable[[Any], Any], axis_of: Callable[[Any], int], doc: str) -> Callable[..., Any]:
+    def fn(tup: Any, dtype: Any = None) -> Any:
+        parts = [prepare(as_array(p)) for p in _parts(name, tup)]
+        if not parts:
+            raise ValueError("Need at least one array to concatenate.")
+        return _concatenate(name, parts, axis_of(parts[0]), dtype)
+
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = doc
+    return fn
+
+
+vstack = _stacker(
+    "vstack", atleast_2d, lambda first: 0, "Arrays joined as rows: along axis 0, vectors made matrices of a row."
+)
+hstack = _stacker(
+    "hstack", atleast_1d, lambda first: 0 if first.ndim == 1 else 1, "Arrays joined along axis 1, vectors along axis 0."
+)
+dstack = _stacker("dstack", atleast_3d, lambda first: 2, "Arrays joined along a third axis.")
+
+
+def column_stack(tup: Any) -> Any:
+    """Vectors as the columns of a matrix; matrices joined along axis 1."""
+    parts = [as_array(p) for p in _parts("column_stack", tup)]
+    columns = [p if p.ndim >= 2 else lax.reshape(p, (p.size, 1)) for p in parts]
+    return _concatenate("column_stack", columns, 1, None)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """arr with values joined at its end, both laid out in C order without an axis."""
+    check_arraylike("append", arr, values)
+    return concatenate([arr, values], axis)
+
+
+def block(arrays: Any) -> Any:
+    """Array from nested lists of blocks: the innermost lists join along the last axis, the next along the one before, ...
+
+    Raises ValueError if the lists are not all nested to one depth.
+    """
+    depth, parts_rank = _depth(arrays)
+    return _block(arrays, depth, max(depth, parts_rank))
+
+
+def _depth(nested: Any) -> tuple[int, int]:
+    if not isinstance(nested, list):
+        if isinstance(nested, tuple):
+            raise ValueError("block: use lists for nesting, got a tuple")
+        check_arraylike("block", nested)
+        return 0, np.ndim(nested)
+    if not nested:
+        raise ValueError("block does not allow empty list arguments")
+    found = [_depth(x) for x in nested]
+    if len({d for d, _ in found}) > 1:
+        raise ValueError("Mismatched list depths in jax.numpy.block")
+    return found[0][0] + 1, max(r for _, r in found)
+
+
+def _block(nested: Any, depth: int, rank: int) -> Any:
+    if not isinstance(nested, list):
+        x = as_array(nested)
+        return lax.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
+    return _concatenate("block", [_block(x, depth - 1, rank) for x in nested], -depth, None)
+
+
+# ---- cutting
+
+
+def _cut(name: str, ary: Any, where: Any, axis: int, uneven: bool) -> list[Any]:
+    (ary,) = arrays(name, ary)
+    axis = canonical_axis(name, axis, ary.ndim)
+    n = ary.shape[axis]
+    context = f"in argument 'indices_or_sections' of jnp.{name}"
+    where = concrete_or_error(where, context)
+    if np.ndim(where) > 0:
+        cuts = [concrete_or_error(w, context) for w in where]
+        bounds = [slice(int(c)).indices(n)[1] for c in cuts]
+    else:
+        sections = int(where)
+        if sections == 0:
+            raise ZeroDivisionError(f"{name}: argument 'indices_or_sections' is 0; integer division or modulo by zero")
+        size, rest = divmod(n, sections)
+        if rest and not uneven:
+            raise ValueError(
+                f"array split does not result in an equal division: rest is {rest} ({name}: {n} into {sections})"
+            )
+        sizes = [size + 1] * rest + [size] * (sections - rest)
+        bounds = list(np.cumsum(sizes)[:-1])
+    starts = [0, *(int(b) for b in bounds)]
+    stops = [*(int(b) for b in bounds), n]
+    return [lax.slice_in_dim(ary, a, max(a, b), axis=axis) for a, b in zip(starts, stops)]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Parts along an axis: a number of equal ones, or those between indices; ValueError if parts would differ."""
+    return _cut("split", ary, indices_or_sections, axis, uneven=False)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """As `split`; the first parts are longer by one where the length cannot be divided."""
+    return _cut("array_split", ary, indices_or_sections, axis, uneven=True)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along axis 1, of a vector along axis 0."""
+    return _cut("hsplit", ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1, uneven=False)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along axis 0."""
+    return _cut("vsplit", ary, indices_or_sections, 0, uneven=False)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along axis 2; IndexError below rank 3."""
+    if np.ndim(ary) < 3:
+        raise IndexError(
+            f"dsplit: expected an array of rank 3 or more, got shape {np.shape(ary)}: tuple index out of range"
+        )
+    return _cut("dsplit", ary, indices_or_sections, 2, uneven=False)
+
+
+# ---- inserting and deleting
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+    """arr without the elements (or slices along an axis) named by an index, an array of them, a slice or a mask.
+
+    Masks, and arrays that may repeat an index, must be concrete; with `assume_unique_indices` arrays may be traced.
+    """
+    (arr,) = arrays("delete", arr)
+    if axis is None:
+        arr, axis = lax.reshape(arr, (arr.size,)), 0
+    axis = canonical_axis("delete", axis, arr.ndim)
+    n = arr.shape[axis]
+    before = (slice(None),) * axis
+    if isinstance(obj, slice):
+        kept = np.delete(np.arange(n), obj)
+        return rewriting_take(arr, (*before, kept.astype(np.int32)))
+    check_arraylike("delete", arr, obj)
+    if is_integer(obj) and not isinstance(obj, (bool, np.bool_)):
+        k = canonical_axis("delete", obj, n, "obj")
+        parts = [lax.slice_in_dim(arr, 0, k, axis=axis), lax.slice_in_dim(arr, k + 1, n, axis=axis)]
+        return lax.concatenate(parts, axis)
+    (obj,) = arrays("delete", obj)
+    if isinstance(obj, Tracer) and obj.to_concrete() is None:
+        if dtypes.issubdtype(obj.dtype, np.integer) and (obj.ndim == 0 or assume_unique_indices):
+            return _delete_traced(arr, obj, axis)
+        kind = "masks" if obj.dtype == np.bool_ else "index arrays that may contain duplicates"
+        concrete_or_error(obj, f"'obj' array argument of jnp.delete(): {kind} must be concrete.")
+    known = np.asarray(concrete_or_error(obj, "'obj' argument of jnp.delete()"))
+    if known.dtype == np.bool_:
+        if known.shape != (n,):
+            raise ValueError(
+                f"np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length {n}, got {known.shape}"
+            )
+        kept = np.flatnonzero(~known)
+    else:
+        flat = known.ravel()
+        flat = np.where(flat < 0, flat + n, flat)
+        mask = np.ones(n, bool)
+        mask[flat[(flat >= 0) & (flat < n)]] = False
+        kept = np.flatnonzero(mask)
+    return rewriting_take(arr, (*before, kept.astype(np.int32)))
+
+
+def _delete_traced(arr: Any, obj: Any, axis: int) -> Any:
+    n, gone = arr.shape[axis], obj.size
+    flat = convert(lax.reshape(obj, (gone,)), np.dtype(np.int32))
+    flat = lax.select(lax.lt(flat, lax.full_like(flat, 0)), lax.add(flat, lax.full_like(flat, n)), flat)
+    numbers = lax.broadcast_in_dim(lax.iota(np.dtype(np.int32), n), (n, gone), (0,))
+    removed = lax.reduce_or(lax.eq(numbers, lax.broadcast_in_dim(flat, (n, gone), (1,))), (1,))
+    # Stable sorting by "removed" brings the kept ones to the front, in order.
+    order = lax.sort(
+        (convert(removed, np.dtype(np.int32)), lax.iota(np.dtype(np.int32), n)), num_keys=1, is_stable=True
+    )[1]
+    return rewriting_take(arr, ((slice(None),) * axis) + (lax.slice_in_dim(order, 0, n - gone, axis=0),))
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """arr with values inserted before the elements (or slices along an axis) named by an index, an array of them or a slice."""
+    (arr,) = arrays("insert", arr)
+    check_arraylike("insert", arr, 0 if isinstance(obj, slice) else obj, values)
+    values = as_array(values)
+    if axis is None:
+        arr, axis = lax.reshape(arr, (arr.size,)), 0
+    axis = canonical_axis("insert", axis, arr.ndim)
+    n = arr.shape[axis]
+    if isinstance(obj, slice):
+        obj = np.arange(*obj.indices(n))
+    (indices,) = arrays("insert", obj)
+    scalar = indices.ndim == 0
+    if indices.dtype == np.bool_:
+        known = np.asarray(concrete_or_error(indices, "'obj' argument of jnp.insert()"))
+        indices, scalar = as_array(np.flatnonzero(known).astype(np.int32)), False
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise TypeError(f"insert: argument 'obj' has dtype {indices.dtype}; expected integers")
+    indices = convert(lax.reshape(indices, (indices.size,)), np.dtype(np.int32))
+    values = convert(values, arr.dtype)
+    if values.ndim < arr.ndim:
+        values = lax.reshape(values, (1,) * (arr.ndim - values.ndim) + values.shape)
+    if scalar:
+        # One index: the values' own first axis says how many are inserted.
+        order = list(range(1, values.ndim))
+        order.insert(axis, 0)
+        values = lax.transpose(values, tuple(order))
+    count = values.shape[axis] if indices.size == 1 else indices.size
+    values = broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
+    if indices.size == 1:
+        indices = lax.broadcast_in_dim(lax.squeeze(indices, (0,)), (count,), ())
+    indices = lax.select(
+        lax.lt(indices, lax.full_like(indices, 0)), lax.add(indices, lax.full_like(indices, n)), indices
+    )
+    indices = lax.clamp(np.int32(0), indices, np.int32(n))
+    # A value's place is before the element of its index: sorting the places stably, with the values first, gives the order.
+    places = lax.concatenate([indices, lax.iota(np.dtype(np.int32), n)], 0)
+    order_ = lax.sort((places, lax.iota(np.dtype(np.int32), count + n)), num_keys=1, is_stable=True)[1]
+    joined = lax.concatenate([values, arr], axis)
+    return rewriting_take(joined, ((slice(None),) * axis) + (order_,))

@@ -1,0 +1,431 @@
+"""Functions that change the shape or the order of elements: reshape, transpose, broadcasting, flips, rolls, repetition."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback.core import Tracer
+from pullback.numpy._arguments import (
+    Array,
+    arrays,
+    as_array,
+    broadcast_shapes_of,
+    canonical_axes,
+    canonical_axis,
+    canonical_shape,
+    check_arraylike,
+    convert,
+    is_integer,
+    static_int,
+)
+from pullback.numpy._arguments import broadcast_arrays as _broadcast_arrays
+from pullback.numpy._arguments import broadcast_to as _broadcast_to
+from pullback.numpy._indexing import rewriting_take
+from pullback.numpy._ufuncs import const, remainder
+from pullback.util.errors import ConcretizationTypeError
+
+# ---- reshape
+
+
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+    """a with the same elements in another shape, of which one length may be -1 (what is left).
+
+    Elements are read and written in C order (the last axis fastest) or Fortran order. Raises TypeError if the numbers of
+    elements differ, ValueError for an unknown order, NotImplementedError for order 'A'.
+    """
+    del copy, out_sharding
+    (a,) = arrays("reshape", a)
+    return _reshape(a, shape, order)
+
+
+def _reshape(a: Any, shape: Any, order: str) -> Any:
+    new = complete_shape(a.shape, canonical_shape(shape))
+    if order == "C":
+        return a if new == a.shape else lax.reshape(a, new)
+    if order == "F":
+        reversed_axes = tuple(range(a.ndim - 1, -1, -1))
+        out_axes = tuple(range(len(new) - 1, -1, -1))
+        return lax.transpose(lax.reshape(lax.transpose(a, reversed_axes), new[::-1]), out_axes)
+    if order == "A":
+        raise NotImplementedError("reshape: order='A' is not implemented; arrays have no memory order")
+    raise ValueError(f"Unexpected value for 'order' argument: {order}.")
+
+
+def complete_shape(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+    """The new shape with -1 replaced by what the number of elements asks for; TypeError if that is impossible."""
+    unknown = new.count(-1)
+    size = math.prod(old)
+    if unknown > 1:
+        raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")
+    if any(d < -1 for d in new):
+        raise TypeError(f"reshape: shape {new} has a negative length other than -1, for an array of shape {old}")
+    if unknown:
+        known = -math.prod(new)
+        if known == 0 or size % known:
+            if known == 0 and size == 0:
+                raise TypeError(f"cannot reshape array of shape {old} into shape {new}: the length for -1 is ambiguous")
+            raise TypeError(
+                f"cannot reshape array of shape {old} (size {size}) into shape {new} because the product of specified "
+                f"axis sizes ({known}) does not evenly divide {size}"
+            )
+        return tuple(size // known if d == -1 else d for d in new)
+    if math.prod(new) != size:
+        raise TypeError(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
+    return new
+
+
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """All elements along one axis, in C or Fortran order; NotImplementedError for other orders."""
+    del out_sharding
+    (a,) = arrays("ravel", a)
+    if order == "K":
+        raise NotImplementedError("Ravel not implemented for order='K'.")
+    return _reshape(a, (a.size,), order)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """a without axes of length 1: all of them, or those given; ValueError if one given has another length."""
+    (a,) = arrays("squeeze", a)
+    if axis is None:
+        axes = tuple(k for k, n in enumerate(a.shape) if n == 1)
+    else:
+        axes = canonical_axes("squeeze", axis, a.ndim)
+        if any(a.shape[k] != 1 for k in axes):
+            raise ValueError(
+                "cannot select an axis to squeeze out which has size not equal to one, got "
+                f"shape={a.shape} and dimensions={axes}"
+            )
+    return lax.squeeze(a, axes) if axes else a
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """a with new axes of length 1 at the positions given, counted in the result; ValueError if they repeat."""
+    (a,) = arrays("expand_dims", a)
+    given = (axis,) if is_integer(axis) else tuple(axis)
+    rank = a.ndim + len(given)
+    axes = tuple(canonical_axis("expand_dims", k, rank) for k in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"repeated axis in expand_dims: {given}")
+    return lax.expand_dims(a, tuple(sorted(axes))) if axes else a
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Arrays of at least one axis; a list if there are several arguments."""
+    out = [x if x.ndim else lax.expand_dims(x, (0,)) for x in arrays("atleast_1d", *arys)]
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Arrays of at least two axes, new ones in front; a list if there are several arguments."""
+    out = [x if x.ndim >= 2 else lax.expand_dims(x, tuple(range(2 - x.ndim))) for x in arrays("atleast_2d", *arys)]
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays of at least three axes; a vector becomes (1, n, 1), a matrix (n, m, 1); a list if there are several arguments."""
+    new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
+    out = [x if x.ndim >= 3 else lax.expand_dims(x, new[x.ndim]) for x in arrays("atleast_3d", *arys)]
+    return out[0] if len(out) == 1 else out
+
+
+# ---- order of axes
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    """a with its axes reversed, or in the order given; TypeError if that is no permutation of the axes."""
+    (a,) = arrays("transpose", a)
+    if axes is None:
+        order = tuple(range(a.ndim - 1, -1, -1))
+    else:
+        given = (axes,) if is_integer(axes) else tuple(axes)
+        order = tuple(operator.index(k) + (a.ndim if operator.index(k) < 0 else 0) for k in given)
+        if sorted(order) != list(range(a.ndim)):
+            raise TypeError(
+                "transpose permutation isn't a permutation of operand dimensions, got permutation "
+                f"{given} for operand shape {a.shape}."
+            )
+    return a if order == tuple(range(a.ndim)) else lax.transpose(a, order)
+
+
+def permute_dims(a: Any, /, axes: Any) -> Any:
+    """a with its axes in the order given."""
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """x with its last two axes exchanged; ValueError below rank 2."""
+    (x,) = arrays("matrix_transpose", x)
+    if x.ndim < 2:
+        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={x.ndim}")
+    order = list(range(x.ndim))
+    order[-1], order[-2] = order[-2], order[-1]
+    return lax.transpose(x, tuple(order))
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """a with two axes exchanged; IndexError for axes out of bounds."""
+    (a,) = arrays("swapaxes", a)
+    order = list(range(a.ndim))
+    i = canonical_axis("swapaxes", axis1, a.ndim, "axis1", IndexError)
+    j = canonical_axis("swapaxes", axis2, a.ndim, "axis2", IndexError)
+    order[i], order[j] = order[j], order[i]
+    return a if i == j else lax.transpose(a, tuple(order))
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """a with the axes `source` at the positions `destination`, the others in their order."""
+    (a,) = arrays("moveaxis", a)
+    source = canonical_axes("moveaxis", source, a.ndim, "source")
+    destination = canonical_axes("moveaxis", destination, a.ndim, "destination")
+    if len(source) != len(destination):
+        raise ValueError(f"Inconsistent number of elements: {len(source)} vs {len(destination)} (moveaxis)")
+    order = [k for k in range(a.ndim) if k not in source]
+    for to, k in sorted(zip(destination, source)):
+        order.insert(to, k)
+    return a if order == list(range(a.ndim)) else lax.transpose(a, tuple(order))
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """a with an axis moved in front of the axis `start`."""
+    (a,) = arrays("rollaxis", a)
+    axis = canonical_axis("rollaxis", axis, a.ndim)
+    start = operator.index(start)
+    if not -a.ndim <= start <= a.ndim:
+        raise ValueError(f"rollaxis: argument 'start' is {start}, expected {-a.ndim} to {a.ndim}")
+    start = start + a.ndim if start < 0 else start
+    return moveaxis(a, axis, start - 1 if start > axis else start)
+
+
+# ---- broadcasting
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+    """The array broadcast to a shape; ValueError if it cannot be."""
+    del out_sharding
+    (array,) = arrays("broadcast_to", array)
+    return _broadcast_to(array, canonical_shape(shape))
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """The arrays broadcast to their common shape; ValueError if there is none."""
+    converted = arrays("broadcast_arrays", *args)
+    return _broadcast_arrays("broadcast_arrays", *converted) if converted else []
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape to which shapes broadcast; ValueError if there is none."""
+    return broadcast_shapes_of(
+        "broadcast_shapes", [(s,) if is_integer(s) else tuple(map(operator.index, s)) for s in shapes]
+    )
+
+
+# ---- order of elements
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """m with the elements along axes (all by default) in reverse order."""
+    (m,) = arrays("flip", m)
+    return lax.rev(m, canonical_axes("flip", axis, m.ndim))
+
+
+def fliplr(m: Any) -> Any:
+    """m with axis 1 reversed."""
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """m with axis 0 reversed."""
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """m turned by 90 degrees k times, from the first of the axes towards the second; ValueError if they are the same."""
+    (m,) = arrays("rot90", m)
+    first, second = (canonical_axis("rot90", axis, m.ndim, "axes") for axis in axes)
+    if first == second:
+        raise ValueError("Axes must be different")
+    turns = operator.index(k) % 4
+    if turns == 0:
+        return m
+    if turns == 2:
+        return flip(m, (first, second))
+    if turns == 1:
+        return swapaxes(flip(m, second), first, second)
+    return flip(swapaxes(m, first, second), second)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """a with elements moved along axes, those pushed out coming in at the other end; of all in C order without axis."""
+    (a,) = arrays("roll", a)
+    if axis is None:
+        return lax.reshape(roll(lax.reshape(a, (a.size,)), shift, 0), a.shape)
+    axes = (axis,) if is_integer(axis) else tuple(axis)
+    axes = tuple(canonical_axis("roll", k, a.ndim) for k in axes)
+    if isinstance(shift, (Array, Tracer)):
+        flat = lax.reshape(shift, (shift.size,))
+        shifts = [lax.index_in_dim(flat, k, 0, keepdims=False) for k in range(flat.size)]
+    else:
+        shifts = [int(s) for s in np.atleast_1d(np.asarray(shift)).ravel()]
+    if len(shifts) == 1:
+        shifts = shifts * len(axes)
+    if len(axes) == 1:
+        axes = axes * len(shifts)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes")
+    for s, k in zip(shifts, axes):
+        a = _roll_one(a, s, k)
+    return a
+
+
+def _roll_one(a: Any, shift: Any, axis: int) -> Any:
+    n = a.shape[axis]
+    if n == 0:
+        return a
+    if isinstance(shift, int):
+        first = -shift % n
+        if first == 0:
+            return a
+        return lax.concatenate(
+            [lax.slice_in_dim(a, first, n, axis=axis), lax.slice_in_dim(a, 0, first, axis=axis)], axis
+        )
+    shift = convert(shift, np.dtype(np.int32))
+    first = remainder(lax.neg(shift), const(shift, n))
+    return lax.dynamic_slice_in_dim(lax.concatenate([a, a], axis), first, n, axis)
+
+
+# ---- repetition
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """A repeated as a whole, reps times along each axis."""
+    (A,) = arrays("tile", A)
+    counts = (reps,) if is_integer(reps) else tuple(reps)
+    counts = tuple(operator.index(r) for r in counts)
+    rank = max(A.ndim, len(counts))
+    counts = (1,) * (rank - len(counts)) + counts
+    shape = (1,) * (rank - A.ndim) + A.shape
+    if all(c == 1 for c in counts):
+        return A if shape == A.shape else lax.reshape(A, shape)
+    paired = tuple(n for c, d in zip(counts, shape) for n in (c, d))
+    spread = lax.broadcast_in_dim(lax.reshape(A, shape), paired, tuple(range(1, 2 * rank, 2)))
+    return lax.reshape(spread, tuple(c * d for c, d in zip(counts, shape)))
+
+
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
+) -> Any:
+    """a with each element along an axis (or of all in C order) repeated; `repeats` is a number or one for each element.
+
+    Traced numbers need `total_repeat_length`, to which the result is cut or filled with the last element.
+    """
+    del out_sharding
+    check_arraylike("repeat", a)
+    if not is_integer(repeats):
+        check_arraylike("repeat", a, repeats)
+    (a,) = arrays("repeat", a)
+    if axis is None:
+        a, axis = lax.reshape(a, (a.size,)), 0
+    axis = canonical_axis("repeat", axis, a.ndim)
+    n = a.shape[axis]
+    traced = isinstance(repeats, Tracer) and repeats.to_concrete() is None
+    if not traced and np.ndim(repeats) == 0 and total_repeat_length is None:
+        count = int(np.asarray(repeats))
+        if count < 0:
+            raise TypeError(f"repeat: argument 'repeats' is {count}; expected at least 0")
+        spread_shape = (*a.shape[: axis + 1], count, *a.shape[axis + 1 :])
+        kept = tuple(k for k in range(len(spread_shape)) if k != axis + 1)
+        return lax.reshape(
+            lax.broadcast_in_dim(a, spread_shape, kept), (*a.shape[:axis], n * count, *a.shape[axis + 1 :])
+        )
+    if traced and total_repeat_length is None:
+        raise ConcretizationTypeError(
+            repeats,
+            "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "
+            "static value for `repeats`, or pass a static value to `total_repeat_length`.",
+        )
+    length = np.size(repeats) if not traced else repeats.size
+    if (np.ndim(repeats) if not traced else repeats.ndim) > 1:
+        raise ValueError(
+            f"repeat: argument 'repeats' must be a number or one-dimensional, got shape {np.shape(repeats)}"
+        )
+    if length not in (1, n):
+        raise ValueError(
+            f"repeat: argument 'repeats' has length {length}, but axis {axis} of an array of shape {a.shape} has {n}; "
+            "operands could not be broadcast together"
+        )
+    if not traced:
+        source = np.repeat(np.arange(n), np.broadcast_to(np.asarray(repeats), (n,)))
+        if total_repeat_length is not None:
+            total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
+            filler = source[-1] if not n else n - 1
+            source = np.concatenate([source, np.full(max(0, total - source.size), filler)])[:total]
+        return _take_static(a, source, axis)
+    total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
+    counts = _broadcast_to(lax.reshape(repeats, (repeats.size,)), (n,))
+    ends = lax.cumsum(counts, axis=0)
+    positions = lax.iota(np.dtype(np.int32), total)
+    # Element i fills the positions from ends[i-1] to ends[i]: as many ends are at or before a position as it has predecessors.
+    before = lax.le(
+        lax.broadcast_in_dim(convert(ends, positions.dtype), (total, n), (1,)),
+        lax.broadcast_in_dim(positions, (total, n), (0,)),
+    )
+    source_traced = lax.reduce_sum(convert(before, positions.dtype), (1,))
+    source_traced = lax.min(source_traced, lax.full_like(source_traced, max(n - 1, 0)))
+    return rewriting_take(a, (slice(None),) * axis + (source_traced,))
+
+
+def _take_static(a: Any, source: np.ndarray, axis: int) -> Any:
+    return rewriting_take(a, (slice(None),) * axis + (source.astype(np.int32),))
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements of a in C order, over and over, in another shape."""
+    (a,) = arrays("resize", a)
+    shape = canonical_shape(new_shape)
+    if any(d < 0 for d in shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    size = math.prod(shape)
+    if a.size == 0 or size == 0:
+        return lax.full(shape, 0, a.dtype)
+    flat = lax.reshape(a, (a.size,))
+    times = -(-size // a.size)
+    if times > 1:
+        flat = tile(flat, times)
+    return lax.reshape(lax.slice_in_dim(flat, 0, size, axis=0), shape)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """A concrete array without the zeros at its front ('f'), back ('b') or both; along all axes by default."""
+    (filt,) = arrays("trim_zeros", filt)
+    nonzero = np.nonzero(np.asarray(filt))
+    axes = canonical_axes("trim_zeros", axis, filt.ndim)
+    index: list[Any] = [slice(None)] * filt.ndim
+    for k in axes:
+        found = nonzero[k]
+        if found.size == 0:
+            index[k] = slice(0, 0)
+            continue
+        start = int(found.min()) if "f" in trim.lower() else None
+        stop = int(found.max()) + 1 if "b" in trim.lower() else None
+        index[k] = slice(start, stop)
+    return rewriting_take(filt, tuple(index))
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Vectors as index arrays of an open grid: the k-th along axis k. Booleans become the numbers of their True elements."""
+    converted = arrays("ix_", *args)
+    out = []
+    for k, x in enumerate(converted):
+        if x.ndim != 1:
+            raise ValueError(f"Arguments to ix_ must be 1-dimensional, got shape {x.shape}")
+        if x.dtype == np.bool_:
+            if isinstance(x, Tracer):
+                raise NotImplementedError("Boolean arguments to ix_ are not implemented for traced arrays")
+            x = as_array(np.flatnonzero(np.asarray(x)).astype(np.int32))
+        out.append(lax.broadcast_in_dim(x, tuple(x.size if j == k else 1 for j in range(len(converted))), (k,)))
+    return tuple(out)

@@ -1,0 +1,217 @@
+"""Sorting and searching: sort, argsort, partition, lexsort, searchsorted."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback.core import Array as AnyArray
+from pullback.numpy._arguments import (
+    arrays,
+    canonical_axis,
+    convert,
+    make_array,
+    promote_dtypes,
+)
+from pullback.numpy._indexing import rewriting_take
+from pullback.util import dtypes
+
+
+def _refuse(name: str, kind: Any, order: Any) -> None:
+    if kind is not None:
+        raise TypeError(
+            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort stability."
+        )
+    if order is not None:
+        raise TypeError(f"'order' argument to {name} is not supported.")
+
+
+def _laid_out(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    (a,) = arrays(name, a)
+    if axis is None:
+        return lax.reshape(a, (a.size,)), 0
+    return a, canonical_axis(name, axis, a.ndim)
+
+
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """Elements along an axis (all in C order if it is None) in order; NaN last, complex numbers by real, then imaginary part.
+
+    Raises TypeError for `kind` and `order`.
+    """
+    _refuse("sort", kind, order)
+    a, axis = _laid_out("sort", a, axis)
+    result = lax.sort(a, dimension=axis, is_stable=stable)
+    return lax.rev(result, (axis,)) if descending else result
+
+
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: Any = None,
+) -> Any:
+    """Positions of the elements in order along an axis (of all in C order if it is None), equal ones as they come if `stable`."""
+    _refuse("argsort", kind, order)
+    a, axis = _laid_out("argsort", a, axis)
+    if dtype is not None:
+        index = np.dtype(dtypes.check_user_dtype_supported(dtype, "argsort"))
+        if not dtypes.issubdtype(index, np.integer):
+            raise ValueError(f"argsort: dtype must be integer; got dtype={index}")
+    else:
+        index = np.dtype(np.int64 if dtypes.canonicalize_dtype(np.int64) == np.int64 else np.int32)
+    numbers = lax.broadcasted_iota(index, a.shape, axis)
+    # Descending is ascending from the other end: reversed before, equal elements keep their order when reversed back.
+    if descending:
+        a, numbers = lax.rev(a, (axis,)), lax.rev(numbers, (axis,))
+    _, result = lax.sort((a, numbers), dimension=axis, is_stable=stable, num_keys=1)
+    return lax.rev(result, (axis,)) if descending else result
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """Elements along an axis so that the kth is where sorting would put it, smaller ones before, larger ones behind."""
+    a, axis = _laid_out("partition", a, axis)
+    _check_kth("partition", a, kth, axis)
+    return lax.sort(a, dimension=axis, is_stable=True)
+
+
+def _check_kth(name: str, a: Any, kth: Any, axis: int) -> None:
+    if dtypes.issubdtype(a.dtype, np.complexfloating):
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    canonical_axis(name, operator.index(kth), a.shape[axis], "kth")
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """Positions of the elements along an axis in an order as `partition` gives, as int32."""
+    a, axis = _laid_out("argpartition", a, axis)
+    _check_kth("argpartition", a, kth, axis)
+    numbers = lax.broadcasted_iota(np.dtype(np.int32), a.shape, axis)
+    return lax.sort((a, numbers), dimension=axis, is_stable=True, num_keys=1)[1]
+
+
+def sort_complex(a: Any) -> Any:
+    """Elements in order, as complex numbers."""
+    (a,) = arrays("sort_complex", a)
+    return convert(sort(a, axis=0 if a.ndim == 0 else -1), dtypes.to_complex_dtype(a.dtype))
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """Positions in the order of several keys, of which the last counts most; ValueError if their shapes differ."""
+    if isinstance(keys, (AnyArray, np.ndarray)):
+        (keys,) = arrays("lexsort", keys)
+        keys = [lax.index_in_dim(keys, k, 0, keepdims=False) for k in range(keys.shape[0])] if keys.ndim else []
+    keys = arrays("lexsort", *keys)
+    if not keys:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    if len({k.shape for k in keys}) > 1:
+        raise ValueError("all keys need to be the same shape")
+    index = np.dtype(dtypes.canonicalize_dtype(np.int64))
+    if keys[0].ndim == 0:
+        return make_array(0, index)
+    axis = canonical_axis("lexsort", axis, keys[0].ndim)
+    numbers = lax.broadcasted_iota(index, keys[0].shape, axis)
+    return lax.sort((*keys[::-1], numbers), dimension=axis, num_keys=len(keys), is_stable=True)[-1]
+
+
+_METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    """Where the values would be inserted into a sorted vector: before its equals (side 'left') or behind them ('right').
+
+    NaN counts as larger than everything. `method` chooses how: by bisection ('scan'), sorting, or comparing with all.
+    Raises ValueError unless a is a vector and side and method are known.
+    """
+    a, v = arrays("searchsorted", a, v)
+    if side not in ("left", "right"):
+        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', 'right'].")
+    if method not in _METHODS:
+        raise ValueError(f"{method!r} is an invalid value for keyword 'method'. Expected one of {_METHODS}.")
+    if a.ndim != 1:
+        raise ValueError(f"a should be 1-dimensional, got shape {a.shape}")
+    a, v = promote_dtypes(a, v)
+    if sorter is not None:
+        (sorter,) = arrays("searchsorted", sorter)
+        a = rewriting_take(a, sorter)
+    index = np.dtype(np.int32 if a.shape[0] < 2**31 else np.int64)
+    if a.shape[0] == 0:
+        return lax.full(v.shape, 0, index)
+    if method == "compare_all" or (method == "sort" and v.ndim == 0):
+        return _by_comparing(a, v, side, index)
+    if method == "sort":
+        return _by_sorting(a, v, side, index)
+    return _by_bisection(a, v, side, index)
+
+
+def _before(x: Any, y: Any) -> Any:
+    """x < y in the order of sorting: NaN last, complex numbers by real, then imaginary part."""
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        rx, ry, ix, iy = lax.real(x), lax.real(y), lax.imag(x), lax.imag(y)
+        tie = lax.bitwise_and(lax.bitwise_not(_before(rx, ry)), lax.bitwise_not(_before(ry, rx)))
+        return lax.bitwise_or(_before(rx, ry), lax.bitwise_and(tie, _before(ix, iy)))
+    less = lax.lt(x, y)
+    if dtypes.issubdtype(x.dtype, np.floating):
+        return lax.bitwise_or(less, lax.bitwise_and(lax.eq(x, x), lax.ne(y, y)))
+    return less
+
+
+def _goes_on(element: Any, value: Any, side: str) -> Any:
+    """Whether the value's place is behind the element."""
+    return _before(element, value) if side == "left" else lax.bitwise_not(_before(value, element))
+
+
+def _by_comparing(a: Any, v: Any, side: str, index: np.dtype) -> Any:
+    shape = (*v.shape, a.shape[0])
+    element = lax.broadcast_in_dim(a, shape, (v.ndim,))
+    value = lax.broadcast_in_dim(v, shape, tuple(range(v.ndim)))
+    return lax.reduce_sum(convert(_goes_on(element, value, side), index), (v.ndim,))
+
+
+def _by_sorting(a: Any, v: Any, side: str, index: np.dtype) -> Any:
+    """Both sorted together stably, with the values in front of their equals or behind them; then they are counted."""
+    n, m = a.shape[0], v.size
+    flat = lax.reshape(v, (m,))
+    both = [flat, a] if side == "left" else [a, flat]
+    numbers = lax.iota(index, n + m)
+    order = lax.sort((lax.concatenate(both, 0), numbers), num_keys=1, is_stable=True)[1]
+    place = rewriting_take(lax.full((n + m,), 0, index), slice(None))
+    from pullback.numpy._indexing import index_update
+
+    place = index_update(place, order, numbers, "set", unique_indices=True)
+    own = lax.slice_in_dim(place, 0, m, axis=0) if side == "left" else lax.slice_in_dim(place, n, n + m, axis=0)
+    # Of the elements before a value, those that are values themselves do not count.
+    value_rank = argsort(argsort(flat))
+    return lax.reshape(lax.sub(own, convert(value_rank, index)), v.shape)
+
+
+def _by_bisection(a: Any, v: Any, side: str, index: np.dtype) -> Any:
+    n = a.shape[0]
+    steps = int(n).bit_length()
+
+    def step(_: Any, bounds: Any) -> Any:
+        low, high = bounds
+        middle = lax.div(lax.add(low, high), lax.full_like(low, 2))
+        element = rewriting_take(a, middle)
+        behind = lax.bitwise_and(_goes_on(element, v, side), lax.lt(low, high))
+        stay = lax.bitwise_and(lax.bitwise_not(behind), lax.lt(low, high))
+        return (
+            lax.select(behind, lax.add(middle, lax.full_like(middle, 1)), low),
+            lax.select(stay, middle, high),
+        )
+
+    low, _ = lax.fori_loop(0, steps, step, (lax.full(v.shape, 0, index), lax.full(v.shape, n, index)))
+    return low

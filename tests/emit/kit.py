@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
 from pullback.emit import compile_function
 from pullback.loop_ir import NP_DTYPE, Function
 from pullback.loop_ir.check import check
@@ -79,5 +80,3 @@ def same(got: np.ndarray, want: np.ndarray, ulp: float = 0) -> None:
         equal = (np.abs(g - w) <= ulp * eps * np.maximum(np.abs(w), 1e-30)) | (g == w) | ((g != g) & (w != w))
     bad = np.flatnonzero(~np.asarray(equal, bool))
     assert not bad.size, f"{bad.size} of {got.size} differ, first at {bad[0]}: got {got[bad[0]]}, want {want[bad[0]]}"
-
-

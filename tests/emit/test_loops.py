@@ -4,6 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
+
 from pullback.emit import HostCallback, compile_function
 from pullback.loop_ir import Builder, Combine
 from pullback.loop_ir.interpret import interpret
@@ -185,9 +186,8 @@ def test_branches_of_lanes(n):
                 b.store(y, i, v)
             with inner.otherwise():
                 b.store(y, i, -v)
-        with positive.otherwise():
-            with b.if_(b.lt(b.load(x, i), -1.0)):
-                b.store(y, i, b.load(x, n - 1 - i))
+        with positive.otherwise(), b.if_(b.lt(b.load(x, i), -1.0)):
+            b.store(y, i, b.load(x, n - 1 - i))
     function = b.function("f")
     for value in (False, True):
         ((got, want),) = both(function, [sample("f32", n), np.array([value])])

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from pullback.loop_ir import Builder, OPS
+
+from pullback.loop_ir import OPS, Builder
 from pullback.loop_ir.ops import result_dtype
 from pullback.loop_ir.types import BITS, DTYPES, REAL_OF
 

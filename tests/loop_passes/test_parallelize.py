@@ -4,6 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
+
 from pullback.emit import compile_function
 from pullback.loop_ir import Builder, Loop
 from pullback.loop_ir.check import check

@@ -84,7 +84,11 @@ def acosh(b: Builder, x: Expr) -> Expr:
     f = format_of(x)
     large = x > LARGE[f.name]
     t = x - 1.0
-    w, lost = fast_two_sum(b, b.sqrt(b.fma(t, t, t + t)), t)
+    square = b.fma(t, t, t + t)
+    root = b.sqrt(square)
+    root_low = b.fma(-root, root, square) / b.fma(root, 2.0, b.const(f.name, f.min_normal))  # 0 / tiny at x = 1
+    w, lost = fast_two_sum(b, root, t)
+    lost = lost + root_low
     u, lost_too = two_sum(b, b.const(f.name, 1.0), w)
     u = b.select(large, x, b.select(x < 1.0, float("nan"), u))
     return log_of_sum(b, u, b.select(large, 0.0, lost + lost_too), b.select(large, -1.0, b.const(f.name, 0.0)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from .fold import make
@@ -100,13 +101,14 @@ def bound(stmt: Stmt) -> tuple[Var, ...]:
     return ()
 
 
-def loads(stmt: Stmt) -> set[Buffer]:
+@functools.lru_cache(maxsize=2048)
+def loads(stmt: Stmt) -> Set[Buffer]:
     """Buffers that a statement reads directly, calls included."""
     found = {expr.buffer for expr in subexpressions(expressions(stmt)) if isinstance(expr, Load)}
     return found | _passed(stmt)
 
 
-def stores(stmt: Stmt) -> set[Buffer]:
+def stores(stmt: Stmt) -> Set[Buffer]:
     """Buffers that a statement may write directly, calls included."""
     return {stmt.buffer} if isinstance(stmt, Store) else _passed(stmt)
 

@@ -171,7 +171,7 @@ def _dot_reference(x, y, dimension_numbers, precision=None, preferred_element_ty
     roles = _roles(x.shape, y.shape, dimension_numbers)
     left = np.transpose(x, (*bx, *roles.free_x, *cx)).reshape(*roles.batch, math.prod(roles.rows), math.prod(roles.inner))
     right = np.transpose(y, (*by, *cy, *roles.free_y)).reshape(*roles.batch, math.prod(roles.inner), math.prod(roles.columns))
-    return np.matmul(left, right).reshape(*roles.batch, *roles.rows, *roles.columns).astype(dtype, copy=False)
+    return np.matmul(left, right).reshape((*roles.batch, *roles.rows, *roles.columns)).astype(dtype, copy=False)
 
 
 def _dot_jvp(primals, tangents, **params):

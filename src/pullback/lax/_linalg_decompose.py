@@ -324,23 +324,26 @@ def _svd_emit(ctx):
                       [ctx.result(i) for i in range(len(ctx.out_avals))])
         return
     kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
-    # The transpose A^T = conj(V) S U^T is decomposed: its U is our V^H, row by row, and its V^H our U.
+    # The matrix is copied column-major, though the transpose could be decomposed without: signs are then as NumPy's.
     job = "N" if not params["compute_uv"] else "A" if params["full_matrices"] else "S"
-    copy, info = ctx.temporary(ctx.operand(0).dtype, (m, n)), ctx.temporary("i32", (1,))
+    source = ctx.operand(0)
+    copy, info = ctx.temporary(source.dtype, (n, m)), ctx.temporary("i32", (1,))
     length = 4 * low * low + 7 * low + 66 * (m + n) + 3 * high
     work, integers = workspace(ctx, aval.dtype, length), workspace(ctx, np.int32, 8 * low)
     reals = [workspace(ctx, real_of(aval.dtype), max(5 * low * low + 7 * low, 2 * high * low + 2 * low * low + low))] if complex_ else []
     outs = [ctx.result(i) for i in range(len(ctx.out_avals))]
-    unused = workspace(ctx, aval.dtype, 1)
+    wide, tall = (m, n) if job == "A" else (low, low) if job == "S" else (1, 1)
+    left = ctx.temporary(source.dtype, (wide, m if job != "N" else 1))  # column-major m x wide
+    right = ctx.temporary(source.dtype, (n if job != "N" else 1, tall))  # column-major tall x n
 
     def one(matrix):
-        ctx.copy(copy, matrix(ctx.operand(0)))
+        ctx.copy(copy, matrix(source).transposed((1, 0)))
         s = matrix(outs[0], 1)
-        u, v = (matrix(outs[1]), matrix(outs[2])) if len(outs) > 1 else (unused, unused)
-        rows_of_v = v.shape[1] if len(outs) > 1 else 1  # leading dimension of column-major n x k
-        leading_u = u.shape[1] if len(outs) > 1 else 1
-        ctx.call_fortran(kind + "gesdd", job, n, m, copy, n, s, v, rows_of_v, u, leading_u, work, length, *reals, integers, info)
-        fill_unless(ctx, info, [s, u, v] if len(outs) > 1 else [s])
+        ctx.call_fortran(kind + "gesdd", job, m, n, copy, m, s, left, left.shape[1], right, tall, work, length, *reals, integers, info)
+        if job != "N":
+            ctx.copy(matrix(outs[1]), left.transposed((1, 0)))
+            ctx.copy(matrix(outs[2]), right.transposed((1, 0)))
+        fill_unless(ctx, info, [matrix(out, 2 if k else 1) for k, out in enumerate(outs)])
 
     for_each(ctx, batch, one)
 
@@ -443,18 +446,13 @@ def _eigh_emit(ctx):
     length, reals, integers = (2 * n + n * n + 64 * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n) if complex_ else (1 + 6 * n + 2 * n * n + 64 * n, 0, 3 + 5 * n)
     work, whole = workspace(ctx, aval.dtype, length), workspace(ctx, np.int32, integers)
     extra = [workspace(ctx, real_of(aval.dtype), reals), reals] if complex_ else []
-    uplo = "U" if params["lower"] else "L"  # of the transpose that LAPACK sees
+    uplo = "L" if params["lower"] else "U"
 
     def one(matrix):
         v, w = matrix(ctx.result(0)), matrix(ctx.result(1), 1)
-        ctx.copy(copy, matrix(ctx.operand(0)))
+        ctx.copy(copy, matrix(ctx.operand(0)).transposed((1, 0)))
         ctx.call_fortran(kind + ("heevd" if complex_ else "syevd"), "V", uplo, n, copy, n, w, work, length, *extra, whole, integers, info)
-
-        def turn(at):  # eigenvectors come as rows; those of the transpose are conjugates
-            x = ctx.load(copy, (at[1], at[0]))
-            ctx.store(v, at, b.op("conj", x) if complex_ else x)
-
-        loops(b, (n, n), turn)
+        ctx.copy(v, copy.transposed((1, 0)))
         fill_unless(ctx, info, [v, w])
 
     for_each(ctx, batch, one)

@@ -347,3 +347,27 @@ def test_sums_of_infinities():
         b.store(y, 0, r.result)
         got = compiled(b.function("f"), [data])[0][0]
         assert got == wanted or (np.isnan(got) and np.isnan(wanted))
+
+
+@pytest.mark.parametrize("role", ["vector", "sequential"])
+@pytest.mark.parametrize("share", [0.0, 0.02, 1.0])
+def test_branches_that_are_seldom_taken(share, role):
+    """Two selects on one condition whose first branches have a part in common; a third depends on the first."""
+    n = 133
+    b = Builder()
+    x, y = b.input("x", "f32", n), b.output("y", "f32", n)
+    rare = (("rare", True),)
+    with b.loop(n, role) as i:
+        v = b.load(x, i)
+        c = b.gt(v, 100.0)
+        common = b.sqrt(v) * v + b.load(x, n - 1 - i)
+        first = b.op("select", c, common + 1.0, v * 2.0, attrs=rare)
+        second = b.op("select", c, common * 3.0, first - 1.0, attrs=rare)
+        third = b.op("select", c, first + second, v, attrs=rare)
+        b.store(y, i, first + second * third)
+    data = sample("f32", n, edges=False)
+    data[np.random.default_rng(1).random(n) < share] = 1000.0
+    function = b.function("f")
+    assert "rare." in compile_function(function).llvm
+    ((got, want),) = both(function, [data])
+    assert np.allclose(got, want, rtol=1e-5)

@@ -19,6 +19,9 @@ from .ops import emit_op
 from .types import memory_type, register_type, splat, suffix
 from .values import Asm, Value, broadcast, constant, from_bits, to_bits
 
+# A select with this attr evaluates its first branch only where some lane takes it.
+RARE = ("rare", True)
+
 
 class VectorIndex:
     """The vector loop being emitted: its variable at lane 0 is `base`; `varying` variables differ between lanes."""
@@ -60,7 +63,13 @@ class Evaluator:
         self._scalars = {}
         self._vectors = {}
         self._made = []
-        self._guards = load_guards(roots, self._inside)
+        self._rare = {}
+        order = subexpressions(roots)
+        selects = [expr for expr in order if isinstance(expr, Op) and expr.name == "select"]
+        self._guards = load_guards(order, roots, self._inside) if selects else {}
+        for node in selects:
+            if RARE in node.attrs:
+                self._rare.setdefault(id(node.args[0]), []).append(node)
 
     def _inside(self, load: Load) -> bool:
         bounds = interval(load.index, self.ranges)
@@ -90,7 +99,7 @@ class Evaluator:
     def _vector_operands(self, node: Expr) -> tuple[Expr, ...]:
         assert self.vector is not None
         if isinstance(node, Op):
-            return node.args
+            return self._needed(node)
         if isinstance(node, Load):
             guard = self._guards.get(id(node))
             conds = () if guard is None else tuple(cond for cond, _ in guard.chain)
@@ -98,6 +107,60 @@ class Evaluator:
         if isinstance(node, Read) and node.var in self.vector.definitions:
             return (self.vector.definitions[node.var],)
         return ()
+
+    def _needed(self, node: Op) -> tuple[Expr, ...]:
+        """The operands to evaluate before an op: not what a select needs only in a branch of its own."""
+        if node.name == "select" and id(node.args[0]) in self._rare and node in self._rare[id(node.args[0])]:
+            return node.args[0], node.args[2]
+        return node.args
+
+    def _rare_select(self, node: Op, chosen: Value, other: Value) -> Value:
+        """A select whose first branch is evaluated only if some lane takes it.
+
+        All selects on the same condition are evaluated together, so that they share what they have in common.
+        """
+        group = self._rare[id(node.args[0])]
+        members = {id(each) for each in group}
+        now = [node]
+        for each in group:
+            if each is not node and not any(id(x) in members for x in subexpressions((each.args[1],))):
+                now.append(each)
+        if any(id(x) in members for x in subexpressions((node.args[1],))):
+            now = [node]
+        for each in now:
+            group.remove(each)
+        if chosen.ref in ("true", "false"):
+            return self._choose(node, chosen, self._known_or(node.args[1]), other)
+        taken = chosen.ref if chosen.lanes == 1 else self.any_lane(chosen.ref, chosen.lanes)
+        code = self.code
+        number = code.fresh("").strip("%.")
+        before = code.block
+        code.line(f"  br i1 {taken}, label %rare.{number}, label %join.{number}")
+        code.open_branch()
+        code.label(f"rare.{number}")
+        saved = self._scalars, self._vectors
+        self._scalars, self._vectors = dict(saved[0]), dict(saved[1])
+        lanes = 1 if self.vector is None else self.vector.lanes
+        values = [self._known_or(each.args[1]) for each in now]
+        if any(value.lanes > 1 for value in values) or chosen.lanes > 1:
+            values = [broadcast(code, value, lanes) for value in values]
+        last = code.block
+        code.line(f"  br label %join.{number}")
+        self._scalars, self._vectors = saved
+        code.close()
+        code.label(f"join.{number}")
+        for each, value in zip(now, values):
+            refs = [code.here(f"phi {value.type} [ poison, %{before} ], [ {ref}, %{last} ]") for ref in value.parts]
+            merged = Value(value.dtype, refs[0], value.lanes, refs[1] if len(refs) > 1 else None)
+            (self._vectors if merged.lanes > 1 else self._scalars)[id(each.args[1])] = merged
+        return self._choose(node, chosen, self._known_or(node.args[1]), other)
+
+    def _known_or(self, expr: Expr) -> Value:
+        """The value of an operand, evaluated now if it has not been."""
+        return self._vectors.get(id(expr)) or self._scalars.get(id(expr)) or self.value(expr)
+
+    def _choose(self, node: Op, cond: Value, x: Value, y: Value) -> Value:
+        return emit_op(self.code, node, [cond, x, y])
 
     @staticmethod
     def _regular(step: int | None) -> bool:
@@ -120,6 +183,8 @@ class Evaluator:
                 return vector.values[node.var]
             case Op("convert"):
                 return self._convert(node)
+            case Op() if len(self._needed(node)) < len(node.args):
+                return self._rare_select(node, self._known(node.args[0]), self._known(node.args[2]))
             case Op():
                 return emit_op(self.code, node, [self._known(arg) for arg in node.args])
             case Load():
@@ -159,7 +224,7 @@ class Evaluator:
                 stack.pop()
                 continue
             # The index of a load is left to `address`, which sums it up in its own order.
-            needed = [x for x in node.args if id(x) not in memo] if isinstance(node, Op) else ()
+            needed = [x for x in self._needed(node) if id(x) not in memo] if isinstance(node, Op) else ()
             if needed:
                 stack += needed
                 continue
@@ -179,6 +244,8 @@ class Evaluator:
                     if node.var in vector.definitions:
                         return self.scalar(vector.definitions[node.var])
                 return self.env[node.var]
+            case Op() if len(self._needed(node)) < len(node.args):
+                return self._rare_select(node, self._scalars[id(node.args[0])], self._scalars[id(node.args[2])])
             case Op():
                 return emit_op(self.code, node, [self._scalars[id(arg)] for arg in node.args])
             case Load():

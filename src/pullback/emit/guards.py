@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..loop_ir.ir import Expr, Load, Op
-from ..loop_ir.visit import operands, subexpressions
+from ..loop_ir.visit import operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ def _merge(a: Guard, b: Guard) -> Guard:
     return Guard(a.chain[:shared], a.clamp or b.clamp or not exact)
 
 
-def load_guards(roots: Sequence[Expr], inside: Callable[[Load], bool]) -> dict[int, Guard]:
-    """The guard of each load (by id) that is not always needed; loads with `inside` (never out of bounds) have none."""
-    order = subexpressions(roots)
-    if not any(isinstance(expr, Op) and expr.name == "select" for expr in order):
-        return {}
+def load_guards(order: Sequence[Expr], roots: Sequence[Expr], inside: Callable[[Load], bool]) -> dict[int, Guard]:
+    """The guard of each load (by id) that is not always needed; loads with `inside` (never out of bounds) have none.
+
+    `order` has all subexpressions of `roots`, operands before users.
+    """
     if all(inside(expr) for expr in order if isinstance(expr, Load)):
         return {}
     need: dict[int, Guard] = {id(root): ALWAYS for root in roots}

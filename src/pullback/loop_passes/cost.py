@@ -87,7 +87,8 @@ def _expressions(roots: Sequence[Expr], vector: Vector | None) -> float:
             total += vector.access(expr.index) if vector else 1.0
         elif isinstance(expr, Op):
             total += _SLOW.get(expr.name, 1) * share
-            stack += expr.args
+            rare = expr.name == "select" and ("rare", True) in expr.attrs
+            stack += (expr.args[0], expr.args[2]) if rare else expr.args
     return total
 
 

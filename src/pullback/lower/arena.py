@@ -106,7 +106,7 @@ def _walk(body: Sequence[Stmt], number: int, totals: dict[Buffer, int], ranges: 
             if buffer in inside and (not repeats or count == totals[buffer]):
                 first, last = inside[buffer]
             else:
-                first, last = start, number
+                first, last = start, number - 1
             known = ranges.get(buffer)
             ranges[buffer] = (first, last) if known is None else (min(known[0], first), max(known[1], last))
     return number, mentioned

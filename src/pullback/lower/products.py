@@ -54,17 +54,15 @@ def _cell_of_constant(ctx: NestContext, value: np.ndarray) -> Address:
 def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float = 1.0, beta: float = 0.0) -> None:
     """out[m, n] = alpha * x[m, k] @ y[k, n] + beta * out.
 
-    Storages have two axes and any strides; those that BLAS cannot take are copied first. Floats and complex up to 64 bit
-    go through gemm or gemv, small products and other types through a loop nest.
+    Storages have two axes and any strides; those that BLAS cannot take are copied first. f32, f64, c64 and c128 go through
+    gemm; products with vectors, small products and other types become a loop nest.
     """
     (m, k), n = x.shape, y.shape[1]
     if m == 0 or n == 0:
         return
-    if out.dtype not in PREFIX or m * n * k <= SMALL or k == 0:
+    # A product with a vector is bound by memory; a nest shares the reading among threads, which gemv does badly.
+    if out.dtype not in PREFIX or m * n * k <= SMALL or k == 0 or n == 1 or m == 1:
         _loops(ctx, out, x, y, alpha, beta)
-        return
-    if n == 1 or m == 1:
-        _vector(ctx, out, x, y, alpha, beta)
         return
     if _row_leading(out) is None and _row_leading(out.transposed((1, 0))) is not None:
         matmul(ctx, out.transposed((1, 0)), y.transposed((1, 0)), x.transposed((1, 0)), alpha, beta)
@@ -103,24 +101,6 @@ def _operand(ctx: NestContext, s: Storage) -> tuple[Storage, int, str]:
     packed = ctx.temporary(s.dtype, s.shape, "packed")
     ctx.copy(packed, s)
     return packed, s.shape[1], "N"
-
-
-def _vector(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
-    """Matrix times vector, or vector times matrix."""
-    if x.shape[0] == 1:  # out' = y' @ x'
-        out, x, y = out.transposed((1, 0)), y.transposed((1, 0)), x.transposed((1, 0))
-    m, k = x.shape
-    a, lda, trans = _operand(ctx, x)
-    scalar = np.dtype({"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}[out.dtype])
-    steps = [s.strides[0] if s.shape[0] > 1 else 1 for s in (y, out)]
-    if m == 1 or any(step < 1 for step in steps):
-        _loops(ctx, out, x, y, alpha, beta)
-        return
-    # BLAS sees the column-major transpose of a row-major x.
-    rows, columns = (k, m) if trans == "N" else (m, k)
-    call_fortran(ctx, PREFIX[out.dtype] + "gemv",
-                 ("T" if trans == "N" else "N", rows, columns, np.asarray(alpha, scalar), a, lda, y, steps[0],
-                  np.asarray(beta, scalar), out, steps[1]))
 
 
 def _loops(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:

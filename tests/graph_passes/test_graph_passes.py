@@ -1,0 +1,77 @@
+"""Graph passes: what is left of a program after them."""
+
+import numpy as np
+import pytest
+
+import pullback
+from pullback import lax
+from pullback.core import trace
+from pullback.core.jaxpr import Literal
+from pullback.pipelines import optimize_jaxpr
+from pullback.runtime import reference_eval
+
+F = np.float32
+
+
+def optimized(fun, *args):
+    """(names of the primitives left, the jaxpr) after checking that results stay."""
+    closed = trace(lambda *xs: list(fun(*xs)), [pullback.typeof(a) for a in args])
+    after = optimize_jaxpr(closed)
+    for got, want in zip(reference_eval(after, args), reference_eval(closed, args)):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    return [eqn.primitive.name for eqn in after.eqns], after
+
+
+X = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
+
+
+@pytest.mark.parametrize("fun, left", [
+    (lambda x: [lax.mul(x, F(1))], []),
+    (lambda x: [lax.add(x, F(0))], []),
+    (lambda x: [lax.neg(lax.neg(x))], []),
+    (lambda x: [lax.div(x, F(4))], ["mul"]),
+    (lambda x: [lax.transpose(lax.transpose(x, (1, 0)), (1, 0))], []),
+    (lambda x: [lax.reshape(lax.reshape(x, (20,)), (4, 5))], []),
+    (lambda x: [lax.add(x, lax.neg(x))], ["sub"]),
+    (lambda x: [lax.mul(x, lax.full((4, 5), F(3)))], ["mul"]),
+    (lambda x: [lax.rev(lax.rev(x, (0,)), (0,))], []),
+    (lambda x: [lax.reduce_sum_p.bind(lax.full((4, 5), F(2)), axes=(0, 1))], []),
+    (lambda x: [lax.dynamic_slice(x, (np.int32(1), np.int32(9)), (2, 3))], ["slice"]),
+    (lambda x: [lax.add(lax.sin(x), lax.sin(x))], ["sin", "add"]),
+    (lambda x: [lax.convert_element_type(lax.convert_element_type(x, np.complex64), np.complex64)], ["convert_element_type"]),
+])
+def test_simplified(fun, left):
+    assert optimized(fun, X)[0] == left
+
+
+@pytest.mark.parametrize("n", [10, 50_000])
+def test_sum_of_a_progression_is_a_number(n):
+    names, after = optimized(lambda: [lax.reduce_sum_p.bind(lax.iota(np.int32, n), axes=(0,))])
+    assert names == []
+    (atom,) = after.jaxpr.outvars
+    assert type(atom) is Literal and int(atom.val) == int(np.int32(np.int64(n * (n - 1) // 2) & 0xFFFFFFFF))
+
+
+def test_unused_results_of_loops_go():
+    def fun(x):
+        (a, _), _ = lax.scan(lambda c, r: ((lax.add(c[0], r), lax.exp(c[1])), lax.sin(r)), (x[0], x[0]), x)
+        return [a]
+
+    _, after = optimized(fun, X)
+    (scan,) = [e for e in after.eqns if e.primitive.name == "scan"]
+    assert [e.primitive.name for e in scan.params["jaxpr"].eqns] == ["add"]
+
+
+def test_checkpoint_recomputes():
+    def loss(x):
+        return lax.reduce_sum_p.bind(pullback.checkpoint(lambda x: lax.sin(lax.sin(x)))(x), axes=(0, 1))
+
+    names, _ = optimized(lambda x: [pullback.grad(loss)(x)], X)
+    assert names.count("sin") == 1  # of the derivative alone; the loss itself is not asked for
+    names, _ = optimized(lambda x: list(pullback.value_and_grad(loss)(x)), X)
+    assert names.count("sin") == 3
+
+
+def test_calls_are_inlined():
+    f = pullback.jit(lambda x: lax.sin(x))
+    assert optimized(lambda x: [f(f(x))], X)[0] == ["sin", "sin"]

@@ -1,0 +1,165 @@
+"""Which equations share a loop nest, by counting nests, loops, stores and temporaries."""
+
+import numpy as np
+import pytest
+from lowering_checks import check, lax, normal, spread, total
+
+F = np.float32
+
+
+def test_elementwise_chain_is_one_flat_loop():
+    r = check(lambda x, y: lax.add(lax.mul(lax.sin(x), y), F(2)), normal(4, 5), normal(4, 5, seed=1))
+    assert (r.nests, r.loops, r.stores, r.buffers("temporary")) == (1, 1, 1, 0)
+
+
+def test_optimizer_update_is_one_pass():
+    def update(p, m, v, g):
+        m = lax.add(lax.mul(m, F(0.9)), lax.mul(g, F(0.1)))
+        v = lax.add(lax.mul(v, F(0.99)), lax.mul(lax.mul(g, g), F(0.01)))
+        return lax.sub(p, lax.div(lax.mul(m, F(0.1)), lax.add(lax.sqrt(lax.abs(v)), F(1e-6)))), m, v
+
+    x = normal(30, 7)
+    r = check(update, x, x + 1, x * x, x - 2)
+    assert (r.nests, r.loops, r.stores, r.buffers("temporary")) == (1, 1, 3, 0)
+    assert r.lowered.bytes_moved == 7 * x.nbytes
+
+
+def softmax(x):
+    m = lax.reduce_max_p.bind(x, axes=(x.ndim - 1,))
+    rows = tuple(range(x.ndim - 1))
+    e = lax.exp(lax.sub(x, spread(m, x.shape, rows)))
+    s = lax.reduce_sum_p.bind(e, axes=(x.ndim - 1,))
+    return lax.div(e, spread(s, x.shape, rows))
+
+
+@pytest.mark.parametrize("shape", [(6, 50), (2, 3, 50), (7,), (5, 1), (1, 5)])
+def test_softmax_stays_in_its_rows(shape):
+    r = check(softmax, normal(*shape))
+    assert r.buffers("temporary") == 0
+    if len(shape) > 1 and shape[-1] > 1 and shape[0] > 1:
+        assert (r.nests, r.loops) == (1, 4)
+        assert r.lowered.bytes_moved == 2 * 4 * np.prod(shape)
+
+
+def test_layer_norm_recomputes_what_is_cheap():
+    def norm(x):
+        n = x.shape[1]
+        mean = lax.div(lax.reduce_sum_p.bind(x, axes=(1,)), F(n))
+        d = lax.sub(x, spread(mean, x.shape, (0,)))
+        var = lax.div(lax.reduce_sum_p.bind(lax.mul(d, d), axes=(1,)), F(n))
+        return lax.mul(d, spread(lax.rsqrt(lax.add(var, F(1e-5))), x.shape, (0,)))
+
+    r = check(norm, normal(8, 40))
+    assert (r.nests, r.buffers("temporary"), r.buffers("local")) == (1, 0, 0)
+
+
+def test_logsumexp_keeps_rows_in_registers():
+    def logsumexp(x):
+        m = lax.reduce_max_p.bind(x, axes=(1,))
+        s = lax.reduce_sum_p.bind(lax.exp(lax.sub(x, spread(m, x.shape, (0,)))), axes=(1,))
+        return lax.add(lax.log(s), m)
+
+    r = check(logsumexp, normal(9, 30))
+    assert (r.nests, r.loops, r.stores) == (1, 3, 1)
+
+
+def test_sibling_reductions_and_stores_share_a_loop():
+    def fun(x, y):
+        d = lax.sub(x, y)
+        return total(lax.mul(d, d)), total(x), lax.mul(d, F(2))
+
+    r = check(fun, normal(20, 30), normal(20, 30, seed=1), rtol=1e-4)
+    assert (r.nests, r.loops) == (1, 1)
+
+
+def test_views_are_free():
+    def fun(x):
+        return lax.add(lax.transpose(x, (1, 0)), lax.rev(x, (0,)))
+
+    r = check(fun, normal(6, 6))
+    assert (r.nests, r.stores, r.buffers("temporary")) == (1, 1, 0)
+
+
+def test_pad_and_concatenate_read_nothing_outside():
+    def fun(x):
+        padded = lax.pad(lax.exp(x), F(1), [(1, 2, 1), (-1, 2, 0)])
+        return padded, lax.concatenate([lax.sin(x), x, lax.neg(x)], 0)
+
+    check(fun, normal(3, 4))
+
+
+@pytest.mark.parametrize("steps", [5, 40])
+def test_work_is_never_multiplied(steps):
+    def fun(x):
+        for _ in range(steps):
+            x = lax.add(lax.mul(lax.sin(x), F(1.01)), lax.mul(lax.rev(x, (0,)), F(0.1)))
+        return x
+
+    x = normal(10)
+    r = check(fun, x)
+    assert sum(f.operations for f in r.lowered.report) <= 6 * steps * x.size
+    assert r.nests == steps
+
+
+def test_long_chains_do_not_exhaust_the_stack():
+    def fun(x):
+        for _ in range(1500):
+            x = lax.add(lax.mul(x, F(0.99)), F(0.01))
+        return x
+
+    r = check(fun, normal(8))
+    assert r.nests == 1
+
+
+def test_expensive_values_are_not_computed_per_column():
+    def fun(x, bias):
+        return lax.add(x, spread(lax.exp(lax.sin(bias)), x.shape, (1,)))
+
+    r = check(fun, normal(50, 6), normal(6))
+    assert r.nests == 2
+
+
+def test_values_of_rows_are_hoisted():
+    def fun(x, scale):
+        return lax.mul(x, spread(lax.exp(lax.sin(scale)), x.shape, (0,)))
+
+    r = check(fun, normal(50, 6), normal(50))
+    assert (r.nests, r.loops) == (1, 2)
+
+
+def test_scalars_live_in_registers():
+    def fun(x, a):
+        b = lax.mul(lax.exp(a), F(2))
+        return lax.mul(x, spread(b, x.shape, ())), lax.add(x, spread(b, x.shape, ()))
+
+    r = check(fun, normal(10), F(0.5))
+    assert r.buffers("temporary") == 0
+
+
+def test_reshapes_of_results_are_views():
+    def fun(x):
+        y = lax.reshape(lax.exp(x), (2, 10))
+        return y, lax.reshape(x, (20,))
+
+    r = check(fun, normal(4, 5))
+    assert r.buffers("temporary") == 0
+
+
+def test_empty_arrays():
+    r = check(lambda x: [lax.exp(x), total(x), lax.reduce_max_p.bind(x, axes=(1,))], normal(0, 3))
+    assert r.outputs[0].shape == (0, 3)
+
+
+def test_temporaries_are_taken_over():
+    def fun(x):
+        y = lax.exp(x)
+        z = lax.add(y, spread(total(y), y.shape, ()))
+        return lax.mul(z, spread(total(z), z.shape, ()))
+
+    r = check(fun, normal(30, 30), rtol=1e-3)
+    assert r.buffers("temporary") <= 1
+
+
+def test_results_that_are_arguments_or_numbers():
+    r = check(lambda x, y: [y, x, lax.add(x, y), y, F(3)], normal(3), normal(3, seed=1))
+    assert r.nests == 1

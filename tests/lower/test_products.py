@@ -1,0 +1,30 @@
+"""Products through BLAS and through loop nests, of any strides and types."""
+
+import numpy as np
+import pytest
+from lowering_checks import check, lax, normal
+
+CASES = [
+    ((30, 40), (40, 50), (((1,), (0,)), ((), ()))), ((40, 30), (40, 50), (((0,), (0,)), ((), ()))),
+    ((40, 30), (50, 40), (((0,), (1,)), ((), ()))), ((3, 4), (4, 5), (((1,), (0,)), ((), ()))),
+    ((6, 30, 40), (6, 40, 20), (((2,), (1,)), ((0,), (0,)))), ((30, 6, 40), (40, 20, 6), (((2,), (0,)), ((1,), (2,)))),
+    ((30, 40), (40,), (((1,), (0,)), ((), ()))), ((300, 40), (300,), (((0,), (0,)), ((), ()))),
+    ((300,), (300,), (((0,), (0,)), ((), ()))), ((20, 6, 40), (40, 20, 6), (((0, 2), (1, 0)), ((1,), (2,)))),
+    ((20, 40), (40, 20), (((0, 1), (1, 0)), ((), ()))), ((5, 0), (0, 4), (((1,), (0,)), ((), ()))),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int32])
+def test_dot_general(case, dtype):
+    x_shape, y_shape, numbers = case
+    x, y = (4 * normal(*x_shape)).astype(dtype), (4 * normal(*y_shape, seed=1)).astype(dtype)
+    check(lambda x, y: lax.dot_general(x, y, numbers), x, y, rtol=1e-3, atol=1e-3)
+
+
+def test_transposes_are_flags_of_the_product():
+    def fun(x, y):
+        return lax.dot(lax.transpose(x, (1, 0)), lax.transpose(y, (1, 0)))
+
+    r = check(fun, normal(50, 40), normal(60, 50), rtol=1e-4, atol=1e-4)
+    assert (r.loops, r.buffers("temporary")) == (0, 0)

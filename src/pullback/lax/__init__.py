@@ -9,10 +9,12 @@ from pullback.lax._arithmetic import *
 from pullback.lax._bits import *
 from pullback.lax._compare import *
 from pullback.lax._complex import *
+from pullback.lax._conv import *
 from pullback.lax._creation import *
 from pullback.lax._cumulative import *
 from pullback.lax._dot import *
 from pullback.lax._dynamic import *
+from pullback.lax._fft import *
 from pullback.lax._gather import *
 from pullback.lax._joining import *
 from pullback.lax._math import *
@@ -21,6 +23,7 @@ from pullback.lax._scatter import *
 from pullback.lax._shape import *
 from pullback.lax._sort import *
 from pullback.lax._special import *
+from pullback.lax._windows import *
 from pullback.lax._cond import cond, cond_p, switch
 from pullback.lax._loops import associative_scan, map
 from pullback.lax._scan import scan, scan_p

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .fold import const, make
-from .ir import Const, Expr, Load, Op, Read, Var
+from .ir import Const, Expr, Op, Read, Var
 from .types import int_range, is_int
 from .visit import operands
 
@@ -87,20 +87,37 @@ def stride(
     return None if depends(expr, varying, memo) else 0
 
 
-def interval(expr: Expr, ranges: Mapping[Var, Interval], depth: int = 40) -> Interval | None:
-    """Bounds (both inclusive) of an integer expression, given those of its variables; None if unknown."""
+_BOUNDED = frozenset(["convert", "neg", "add", "sub", "mul", "floordiv", "floormod", "div", "min", "max", "select"])
+
+
+def interval(
+    expr: Expr, ranges: Mapping[Var, Interval], depth: int = 40, memo: dict[int, Interval | None] | None = None
+) -> Interval | None:
+    """Bounds (both inclusive) of an integer expression, given those of its variables; None if unknown.
+
+    Expressions are DAGs: `memo` keeps what is known of shared parts, or ciphers would take exponential time.
+    """
     if isinstance(expr, Const):
         return (expr.value, expr.value) if is_int(expr.dtype) else None
     if isinstance(expr, Read):
         return ranges.get(expr.var)
-    if depth == 0 or isinstance(expr, Load) or not isinstance(expr, Op) or not is_int(expr.dtype):
+    if depth == 0 or not isinstance(expr, Op) or expr.name not in _BOUNDED or not is_int(expr.dtype):
         return None
+    memo = {} if memo is None else memo
+    if id(expr) not in memo:
+        memo[id(expr)] = _op_interval(expr, ranges, depth, memo)
+    return memo[id(expr)]
+
+
+def _op_interval(
+    expr: Op, ranges: Mapping[Var, Interval], depth: int, memo: dict[int, Interval | None]
+) -> Interval | None:
     if expr.name == "convert":
-        inner = interval(expr.args[0], ranges, depth - 1) if is_int(expr.args[0].dtype) else None
+        inner = interval(expr.args[0], ranges, depth - 1, memo) if is_int(expr.args[0].dtype) else None
         low, high = int_range(expr.dtype)
         return inner if inner is not None and low <= inner[0] and inner[1] <= high else None
     args = expr.args[1:] if expr.name == "select" else expr.args
-    known = [interval(arg, ranges, depth - 1) for arg in args]
+    known = [interval(arg, ranges, depth - 1, memo) for arg in args]
     if expr.name in ("min", "max") and None in known:
         return None
     x = known[0]

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...loop_ir.ir import Expr, Op
+from ...loop_ir.types import REAL_OF, is_int
 from . import (
     bessel,
+    complex_,
     error_function,
     exponential,
     gamma,
@@ -63,15 +65,18 @@ REAL: dict[str, Callable[..., Expr]] = {
 def expand(op: Op, b: Builder) -> Expr | None:
     """The expression of basic ops that computes `op`, or None if the op is not a math function we expand.
 
-    f32 and f64 directly; f16 and bf16 through f32, rounded once at the end.
+    f32, f64 and complex numbers directly; f16 and bf16 through f32, rounded once at the end. Of the ops that the emitter
+    knows for real numbers, sqrt, abs, sign and div are expanded for complex ones.
     """
     function = REAL.get(op.name)
     dtype = op.args[0].dtype
+    attrs = dict(op.attrs)
+    if op.name in ("integer_pow", "square") and (dtype in REAL_OF or is_int(dtype)):
+        return function(b, op.args[0], **attrs) if function else None
+    if dtype in REAL_OF:
+        return complex_.expand_complex(b, op.name, op.args)
     if function is None:
         return None
-    attrs = dict(op.attrs)
-    if op.name == "integer_pow" and dtype[0] in "iu":
-        return power.integer_pow(b, op.args[0], **attrs)
     if dtype in ("f32", "f64"):
         return function(b, *op.args, **attrs)
     if dtype in ("f16", "bf16"):

@@ -36,32 +36,60 @@ def tanh(b: Builder, x: Expr) -> Expr:
     return with_sign_of(b, b.fma(-first, quotient, first), x)
 
 
-def _parts(b: Builder, x: Expr) -> tuple[Expr, Expr, Expr, Expr]:
-    """(a + c, a - c, cosh r - 1, sinh r), the first two halved: n reaches 129 (f32), where 2^(n-1) is no number."""
-    f = format_of(x)
-    size = clamp_high(b, b.abs(x), 89.5 if f.name == "f32" else 710.6)
+def _parts(b: Builder, size: Expr, less: Expr | int = 0) -> tuple[Expr, Expr, Expr, Expr]:
+    """(a + c, a - c, cosh r - 1, sinh r) of size >= 0; a and c are halved, as n reaches 129 (f32), and over 2**less."""
+    f = format_of(size)
     i, r = reduce_by_ln2(b, size, f.bias - 2)
-    up = b.shl(i, f.mantissa)
-    down = b.max(b.const(f.bits, (2 * f.bias - 4) << f.mantissa) - up, b.const(f.bits, 0))  # 2^(-n-2), 0 for large n
-    a, c = b.bitcast(up, f.name), b.bitcast(down, f.name)
+    up = b.shl(i - less, f.mantissa)
+    down = b.max(b.const(f.bits, (2 * f.bias - 4) << f.mantissa) - b.shl(i, f.mantissa), b.const(f.bits, 0))
+    a, c = b.bitcast(up, f.name), b.bitcast(down, f.name)  # c = 2^(-n-2), or 0 where n is large
     z = r * r
     cosh_r = z * polynomial(b, z, COSH[f.name])
     sinh_r = b.fma(r * z, polynomial(b, z, SINH[f.name]), r)
     return a + c, a - c, cosh_r, sinh_r
 
 
+def _sinh_of(b: Builder, parts: tuple[Expr, Expr, Expr, Expr]) -> Expr:
+    plus, minus, cosh_r, sinh_r = parts
+    return minus + b.fma(plus, sinh_r, minus * cosh_r)
+
+
+def _cosh_of(b: Builder, parts: tuple[Expr, Expr, Expr, Expr]) -> Expr:
+    plus, minus, cosh_r, sinh_r = parts
+    return plus + b.fma(minus, sinh_r, plus * cosh_r)
+
+
+def _limited(b: Builder, x: Expr) -> Expr:
+    """|x|, but no larger than needed to overflow."""
+    return clamp_high(b, b.abs(x), 89.5 if x.dtype == "f32" else 710.6)
+
+
 def sinh(b: Builder, x: Expr) -> Expr:
     """The hyperbolic sine, odd; overflows to +-inf."""
-    plus, minus, cosh_r, sinh_r = _parts(b, x)
-    y = minus + b.fma(plus, sinh_r, minus * cosh_r)
+    y = _sinh_of(b, _parts(b, _limited(b, x)))
     return with_sign_of(b, y + y, x)
 
 
 def cosh(b: Builder, x: Expr) -> Expr:
     """The hyperbolic cosine, even; overflows to inf."""
-    plus, minus, cosh_r, sinh_r = _parts(b, x)
-    y = plus + b.fma(minus, sinh_r, plus * cosh_r)
+    y = _cosh_of(b, _parts(b, _limited(b, x)))
     return y + y
+
+
+# Beyond `start`, e^|x| is computed over 2^less, to be multiplied twice by 2^(less / 2): e^limit times the least
+# denormal overflows, so a factor below 1 may still bring any smaller exponential back into range.
+SCALED = {"f32": (80.0, 195.0, 156), "f64": (700.0, 1460.0, 1080)}
+
+
+def scaled_sinh_cosh(b: Builder, x: Expr) -> tuple[Expr, Expr, tuple[Expr, Expr]]:
+    """(s, c, (k, l)): sinh x = s k l, cosh x = c k l, where products of s and c with sines do not overflow early."""
+    f = format_of(x)
+    start, limit, less = SCALED[f.name]
+    size = clamp_high(b, b.abs(x), limit)
+    far = size > start
+    parts = _parts(b, size, b.select(far, b.const(f.bits, less), 0))
+    k = b.select(far, b.const(f.name, 2.0 ** (less // 2 + 1)), 2.0)
+    return with_sign_of(b, _sinh_of(b, parts), x), _cosh_of(b, parts), (k, b.select(far, k * 0.5, 1.0))
 
 
 def asinh(b: Builder, x: Expr) -> Expr:

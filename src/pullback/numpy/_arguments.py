@@ -4,8 +4,7 @@
    them silently would hide slow element-by-element copies.
 2. `as_array`: a NumPy value or Python scalar becomes an Array; Python scalars stay weakly typed.
 3. `promote` / `promote_inexact` / `promote_numeric`: one dtype for all arguments, by the lattice of `util.dtypes`.
-4. `align_ranks`: leading axes of length 1 are added to the arguments of lower rank; scalars and axes of length 1 are left
-   to lax, which broadcasts them without copies.
+4. `align_ranks`: arguments are broadcast to one shape; scalars are left to lax, which takes them beside any shape.
 
 The rest are the checks shared by reducers and shape functions: axes, `out=`, static integers.
 """
@@ -207,24 +206,27 @@ def promote_numeric(name: str, *args: Any) -> list[Any]:
 
 
 def align_ranks(name: str, args: list[Any]) -> list[Any]:
-    """Arrays of which all but scalars have one rank; ValueError if their shapes cannot be broadcast."""
+    """Arrays broadcast to one shape, but for scalars, which lax takes beside arrays of any shape.
+
+    Raises ValueError if the shapes cannot be broadcast, TypeError if they cannot although their ranks are equal.
+    """
     shapes = [x.shape for x in args]
     first = shapes[0]
     if all(shape == first for shape in shapes):
         return args
-    ranks = {len(shape) for shape in shapes if shape}
     if config.jax_numpy_rank_promotion != "allow":
         _check_rank_promotion(name, shapes)
-    if len(ranks) < 2:
+    nonscalar = {shape for shape in shapes if shape}
+    if len(nonscalar) < 2:
         return args
-    rank = max(ranks)
-    broadcast_shapes_of(name, shapes)
-    return [
-        lax.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape, tuple(range(rank - x.ndim, rank)))
-        if x.ndim < rank and x.ndim
-        else x
-        for x in args
-    ]
+    try:
+        shape = broadcast_shapes_of(name, shapes)
+    except ValueError:
+        if len({len(s) for s in nonscalar}) == 1:
+            text = ", ".join(str(s) for s in shapes)
+            raise TypeError(f"{name} got incompatible shapes for broadcasting: {text}.") from None
+        raise
+    return [broadcast_to(x, shape) if x.shape else x for x in args]
 
 
 def broadcast_shapes_of(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._products import dot, matmul
 from pullback.util import dtypes
 
-_ACCEPTED = (Array, Tracer, int, float, complex, np.ndarray, np.generic)
+_ACCEPTED = (Array, Tracer, int, float, complex, AnyArray)
 _NUMERIC_KINDS = "biufc"
 
 
@@ -26,7 +26,7 @@ def _accepted(other: Any) -> bool:
     """Whether an operator takes the other operand; what it does not take may know the operation itself."""
     if isinstance(other, (np.ndarray, np.generic)):
         return other.dtype.kind in _NUMERIC_KINDS or dtypes.is_supported(other.dtype)
-    return isinstance(other, _ACCEPTED) or isinstance(other, AnyArray) or hasattr(other, "__jax_array__")
+    return isinstance(other, _ACCEPTED) or hasattr(other, "__jax_array__")
 
 
 # ---- operators

@@ -1,0 +1,1 @@
+"""convolve and correlate of vectors."""

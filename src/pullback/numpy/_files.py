@@ -1,0 +1,1 @@
+"""Printing, and files in NumPy's formats."""

@@ -1,0 +1,352 @@
+"""Sets of elements: unique, union, intersection, differences, membership.
+
+How many elements a result has depends on values. Concrete arrays are handled by their values; traced ones need a static
+`size`, to which the result is cut or filled. Either way elements are found by sorting and comparing neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback import lax
+from pullback.numpy._arguments import (
+    arrays,
+    as_array,
+    broadcast_to,
+    canonical_axis,
+    concrete_or_error,
+    convert,
+    make_array,
+    promote_dtypes,
+    static_int,
+)
+from pullback.numpy._indexing import index_get, index_update, rewriting_take
+from pullback.numpy._join import concatenate
+from pullback.numpy._select import nonzero, select_where
+from pullback.numpy._shape import moveaxis
+from pullback.numpy._sorting import searchsorted
+from pullback.numpy._ufuncs import isnan
+from pullback.util import dtypes
+
+
+class _UniqueAllResult(NamedTuple):
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class _UniqueCountsResult(NamedTuple):
+    values: Any
+    counts: Any
+
+
+class _UniqueInverseResult(NamedTuple):
+    values: Any
+    inverse_indices: Any
+
+
+def _index_dtype() -> np.dtype:
+    return np.dtype(dtypes.canonicalize_dtype(np.int64))
+
+
+def _size(name: str, size: Any, *xs: Any) -> int | None:
+    """The static size, or None if the arrays are concrete; ConcretizationTypeError if neither."""
+    if size is not None:
+        return static_int(size, f"The size argument of jnp.{name}")
+    for x in xs:
+        concrete_or_error(
+            x,
+            f"The error arose for the first argument of jnp.{name}(). To make jnp.{name}() compatible with JIT and other "
+            "transforms, you can specify a concrete value for the size argument, which will determine the output size.",
+        )
+    return None
+
+
+def _order(rows: Any) -> tuple[Any, Any]:
+    """(positions of the rows in order, whether each row in that order differs from the one before it).
+
+    `rows` is a vector, or a matrix whose rows are compared lexicographically. NaN are equal to each other here.
+    """
+    n = rows.shape[0]
+    numbers = lax.iota(_index_dtype(), n)
+    keys = [rows] if rows.ndim == 1 else [lax.index_in_dim(rows, k, 1, keepdims=False) for k in range(rows.shape[1])]
+    if not keys:
+        return numbers, lax.lt(numbers, lax.full_like(numbers, 1))
+    *ordered, order = lax.sort((*keys, numbers), num_keys=len(keys), is_stable=True)
+    new = None
+    for key in ordered:
+        differs = _differs(lax.slice_in_dim(key, 1, n, axis=0), lax.slice_in_dim(key, 0, max(n - 1, 0), axis=0))
+        new = differs if new is None else lax.bitwise_or(new, differs)
+    return order, lax.concatenate([lax.full((min(n, 1),), True, np.dtype(bool)), new], 0)
+
+
+def _differs(x: Any, y: Any) -> Any:
+    if dtypes.issubdtype(x.dtype, np.inexact):
+        return lax.bitwise_and(lax.ne(x, y), lax.bitwise_not(lax.bitwise_and(isnan(x), isnan(y))))
+    return lax.ne(x, y)
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """Different elements in order (different slices along an axis), and if asked for: where each comes first, which of them
+    each element is, and how often each comes.
+
+    With a static `size` the result is cut, or filled up with `fill_value` (the smallest element by default).
+    """
+    (ar,) = arrays("unique", ar)
+    size = _size("unique", size, ar)
+    del sorted
+    if axis is None:
+        shape_of_inverse = ar.shape
+        rows = lax.reshape(ar, (ar.size,))
+        slices = rows
+    else:
+        if ar.ndim == 0:
+            raise ValueError("unique: argument 'axis' must be None for a scalar")
+        axis = canonical_axis("unique", axis, ar.ndim)
+        slices = moveaxis(ar, axis, 0)
+        shape_of_inverse = (ar.shape[axis],)
+        rows = lax.reshape(slices, (slices.shape[0], int(np.prod(slices.shape[1:], dtype=int))))
+    n = rows.shape[0]
+    index = _index_dtype()
+    if n == 0 and size and fill_value is None:
+        raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
+    if n == 0:
+        return _empty_unique(
+            slices, size or 0, fill_value, (return_index, return_inverse, return_counts), shape_of_inverse
+        )
+    order, new = _order(rows)
+    if not equal_nan and rows.ndim == 1 and dtypes.issubdtype(rows.dtype, np.inexact):
+        new = lax.bitwise_or(new, isnan(rewriting_take(rows, order)))
+    if size is None:
+        starts = make_array(np.flatnonzero(np.asarray(new)).astype(index), index)
+        count: Any = starts.shape[0]
+        size_ = starts.shape[0]
+    else:
+        size_ = size
+        count = lax.reduce_sum(convert(new, index), (0,))
+        starts = nonzero(new, size=size_, fill_value=n)[0]
+    valid = None if size is None else lax.lt(lax.iota(index, size_), broadcast_to(count, (size_,)))
+    first = index_get(order, starts, mode="clip")
+    if valid is not None:
+        # What fills the result up is the smallest element unless another value is given.
+        first = select_where(valid, first, lax.index_in_dim(order, 0, 0, keepdims=False))
+    values = rewriting_take(slices, first)
+    if valid is not None and fill_value is not None:
+        spread = lax.broadcast_in_dim(valid, values.shape, (0,))
+        values = select_where(spread, values, convert(as_array(fill_value), values.dtype))
+    if axis is not None:
+        values = moveaxis(values, 0, axis)
+    out = [values]
+    if return_index:
+        out.append(first)
+    if return_inverse:
+        group = lax.sub(lax.cumsum(convert(new, index), axis=0), lax.full((n,), 1, index))
+        inverse = index_update(lax.full((n,), 0, index), order, group, "set", unique_indices=True)
+        out.append(lax.reshape(inverse, shape_of_inverse))
+    if return_counts:
+        ends = concatenate(
+            [lax.slice_in_dim(starts, min(1, size_), size_, axis=0), lax.full((min(1, size_),), n, index)]
+        )
+        counts = lax.sub(ends, starts)
+        out.append(counts if valid is None else lax.max(counts, lax.full_like(counts, 0)))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _empty_unique(slices: Any, size: int, fill_value: Any, asked: tuple[bool, bool, bool], inverse_shape: Any) -> Any:
+    index = _index_dtype()
+    shape = (size, *slices.shape[1:])
+    value = lax.full(shape, 0, slices.dtype)
+    if fill_value is not None:
+        value = broadcast_to(convert(as_array(fill_value), slices.dtype), shape)
+    extras = [lax.full((size,), 0, index), lax.full(inverse_shape, 0, index), lax.full((size,), 0, index)]
+    out = [value, *(x for x, wanted in zip(extras, asked) if wanted)]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
+    """(values, indices, inverse_indices, counts) of the different elements; NaN differ from each other."""
+    return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueCountsResult:
+    """(values, counts) of the different elements; NaN differ from each other."""
+    return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueInverseResult:
+    """(values, inverse_indices) of the different elements; NaN differ from each other."""
+    return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The different elements; NaN differ from each other."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+# ---- two sets
+
+
+def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+    a, b = promote_dtypes(*arrays(name, ar1, ar2))
+    return lax.reshape(a, (a.size,)), lax.reshape(b, (b.size,))
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """Different elements of both arrays, in order; size as for `unique`."""
+    a, b = _pair("union1d", ar1, ar2)
+    size = _size("union1d", size, a, b)
+    return unique(lax.concatenate([a, b], 0), size=size, fill_value=fill_value)
+
+
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """Different elements of the first array that are not in the second, in order; size as for `unique`."""
+    (a,), (b,) = arrays("setdiff1d", ar1), arrays("setdiff1d", ar2)
+    size = _size("setdiff1d", size, a, b)
+    a = lax.reshape(a, (a.size,))
+    fill = as_array(0 if fill_value is None else fill_value)
+    if a.size == 0:
+        return broadcast_to(convert(fill, a.dtype), (size or 0,))
+    if size is None:
+        a = a if assume_unique else unique(a)
+        keep = np.asarray(isin(a, b, invert=True))
+        return rewriting_take(a, np.flatnonzero(keep).astype(np.int32))
+    keep = isin(a, b, invert=True)
+    if not assume_unique:
+        order, new = _order(a)
+        first = index_update(lax.full(a.shape, False, np.dtype(bool)), order, new, "set", unique_indices=True)
+        keep = lax.bitwise_and(keep, first)
+        a, keep = rewriting_take(a, order), rewriting_take(keep, order)
+    where = nonzero(keep, size=size, fill_value=a.shape[0])[0]
+    return index_get(a, where, mode="fill", fill_value=_static_fill(fill, a.dtype))
+
+
+def _static_fill(value: Any, dtype: Any) -> Any:
+    return np.asarray(concrete_or_error(value, "argument 'fill_value' must be static")).astype(dtype)[()]
+
+
+def _in_both(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """(both sets sorted together, positions, whether each is equal to the next), for sets without repetitions."""
+    joined = lax.concatenate([a, b], 0)
+    numbers = lax.iota(_index_dtype(), joined.shape[0])
+    ordered, order = lax.sort((joined, numbers), num_keys=1, is_stable=True)
+    n = joined.shape[0]
+    same = lax.eq(lax.slice_in_dim(ordered, 0, max(n - 1, 0), axis=0), lax.slice_in_dim(ordered, 1, n, axis=0))
+    return ordered, order, same
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Different elements that are in both arrays, in order; if asked for, where they come first in each.
+
+    With a static `size` the result is cut or filled up with `fill_value` (the smallest common element by default), positions
+    with the length of the array.
+    """
+    a, b = _pair("intersect1d", ar1, ar2)
+    size = _size("intersect1d", size, a, b)
+    if size is None:
+        common, i, j = np.intersect1d(np.asarray(a), np.asarray(b), assume_unique, return_indices=True)
+        values = make_array(common, a.dtype)
+        index = _index_dtype()
+        return (values, make_array(i.astype(index)), make_array(j.astype(index))) if return_indices else values
+    # An element counts where it is the first of its equals in the first array, and the second array has it.
+    order, new = _order(a)
+    ordered = rewriting_take(a, order)
+    present = isin(ordered, b)
+    where = nonzero(lax.bitwise_and(new, present), size=size, fill_value=a.shape[0])[0]
+    valid = lax.lt(where, lax.full_like(where, a.shape[0]))
+    found = index_get(ordered, where, mode="clip") if a.size else lax.full((size,), 0, a.dtype)
+    if fill_value is None:
+        filler: Any = lax.index_in_dim(found, 0, 0, keepdims=False) if size else lax.full((), 0, a.dtype)
+    else:
+        filler = convert(as_array(fill_value), a.dtype)
+    values = select_where(valid, found, filler)
+    if not return_indices:
+        return values
+    first = select_where(valid, index_get(order, where, mode="clip"), lax.full_like(where, a.shape[0]))
+    b_order, _ = _order(b)
+    b_where = searchsorted(rewriting_take(b, b_order), values)
+    second = select_where(valid, index_get(b_order, b_where, mode="clip"), lax.full_like(where, b.shape[0]))
+    return values, first, second
+
+
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """Different elements that are in one of the arrays alone, in order; size as for `unique`."""
+    a, b = _pair("setxor1d", ar1, ar2)
+    size = _size("setxor1d", size, a, b)
+    if size is None:
+        a, b = (a, b) if assume_unique else (unique(a), unique(b))
+        ordered, _, same = _in_both(a, b)
+        n = ordered.shape[0]
+        if n == 0:
+            return ordered
+        edge = np.zeros(1, bool)
+        repeated = np.asarray(same)
+        alone = ~np.concatenate([repeated, edge]) & ~np.concatenate([edge, repeated])
+        return rewriting_take(ordered, np.flatnonzero(alone).astype(np.int32))
+    joined = lax.concatenate([a, b], 0)
+    alone = lax.concatenate([isin(a, b, invert=True), isin(b, a, invert=True)], 0)
+    order, new = _order(joined)
+    keep = lax.bitwise_and(new, rewriting_take(alone, order))
+    where = nonzero(keep, size=size, fill_value=joined.shape[0])[0]
+    valid = lax.lt(where, lax.full_like(where, joined.shape[0]))
+    found = index_get(rewriting_take(joined, order), where, mode="clip")
+    if fill_value is None:
+        filler: Any = lax.index_in_dim(found, 0, 0, keepdims=False) if size else lax.full((), 0, a.dtype)
+    else:
+        filler = convert(as_array(fill_value), a.dtype)
+    return select_where(valid, found, filler)
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
+) -> Any:
+    """Whether each element is among the test elements, or with `invert` is not.
+
+    `method`: 'compare_all', 'binary_search', 'sort', or 'auto'.
+    """
+    del assume_unique
+    if method not in ("compare_all", "binary_search", "sort", "auto"):
+        raise ValueError(
+            f"{method=} is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'"
+        )
+    x, tests = promote_dtypes(*arrays("isin", element, test_elements))
+    tests = lax.reshape(tests, (tests.size,))
+    if tests.size == 0 or x.size == 0:
+        return lax.full(x.shape, bool(invert), np.dtype(bool))
+    if method == "compare_all" or (method == "auto" and tests.size <= 16):
+        shape = (*x.shape, tests.size)
+        same = lax.eq(
+            lax.broadcast_in_dim(x, shape, tuple(range(x.ndim))), lax.broadcast_in_dim(tests, shape, (x.ndim,))
+        )
+        found = lax.reduce_or(same, (x.ndim,))
+    else:
+        ordered = lax.sort(tests)
+        where = searchsorted(ordered, x, method="sort" if method == "sort" else "scan")
+        where = lax.min(where, lax.full_like(where, tests.size - 1))
+        found = lax.eq(rewriting_take(ordered, where), x)
+    return lax.bitwise_not(found) if invert else found

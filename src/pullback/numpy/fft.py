@@ -1,0 +1,256 @@
+"""Discrete Fourier transforms: `jax.numpy.fft`, over `lax.fft`."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback.numpy._arguments import (
+    arrays,
+    canonical_axes,
+    canonical_axis,
+    check_arraylike,
+    convert,
+    make_array,
+    promote_dtypes_inexact,
+)
+from pullback.numpy._creation import place
+from pullback.numpy._shape import moveaxis, roll
+from pullback.numpy._ufuncs import conj, const
+from pullback.util import dtypes
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
+    "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+_OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward", None: "forward"}
+
+
+def _scale(norm: str | None, lengths: Sequence[int], inverse: bool) -> float:
+    """What a transform that divides by the number of elements only when inverse (as lax's) is still to be multiplied by."""
+    n = math.prod(lengths)
+    if norm is None or norm == "backward":
+        return 1.0
+    if norm == "ortho":
+        return math.sqrt(n) if inverse else 1 / math.sqrt(n)
+    if norm == "forward":
+        return float(n) if inverse else 1 / n
+    raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+
+
+def _transform(
+    name: str, kind: Any, a: Any, s: Any, axes: Any, norm: str | None, default_last: int | None = None
+) -> Any:
+    """The transform over several axes: the array is cut or filled with zeros to lengths s, its axes moved to the end."""
+    check_arraylike(name, a)
+    (a,) = promote_dtypes_inexact(*arrays(name, a))
+    real_in = kind == lax.FftType.RFFT
+    real_out = kind == lax.FftType.IRFFT
+    inverse = kind in (lax.FftType.IFFT, lax.FftType.IRFFT)
+    if real_in and dtypes.issubdtype(a.dtype, np.complexfloating):
+        raise ValueError(f"only real valued inputs supported for {name.removeprefix('fft.')}")
+    if a.dtype in (np.dtype(np.float16), np.dtype(dtypes.bfloat16)):
+        a = convert(a, np.dtype(np.float32))
+    if not real_in:
+        a = convert(a, dtypes.to_complex_dtype(a.dtype))
+    if axes is None:
+        count = a.ndim if s is None else len(s)
+        axes = tuple(range(a.ndim - count, a.ndim))
+        if count > a.ndim:
+            raise ValueError(f"{name}: {count} lengths for an array of rank {a.ndim}")
+    axes = tuple(canonical_axis(name, k, a.ndim, "axes") for k in axes)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"jax.numpy.{name} does not support repeated axes. Got axes {axes}.")
+    if s is not None and len(s) != len(axes):
+        raise ValueError(f"{name}: {len(s)} lengths s do not go with {len(axes)} axes")
+    if not axes:
+        return a
+    if s is None:
+        lengths = [a.shape[k] for k in axes]
+        if real_out:
+            lengths[-1] = 2 * (a.shape[axes[-1]] - 1) if default_last is None else default_last
+    else:
+        lengths = [operator.index(n) for n in s]
+    if any(n < 1 for n in lengths):
+        raise ValueError(f"Shape should be positive, got {tuple(lengths)} ({name})")
+    factor = _scale(norm, lengths, inverse)
+    wanted = list(lengths)
+    if real_out:
+        wanted[-1] = lengths[-1] // 2 + 1
+    a = _fit(a, axes, wanted)
+    order = [k for k in range(a.ndim) if k not in axes] + list(axes)
+    moved = order != list(range(a.ndim))
+    x = lax.transpose(a, tuple(order)) if moved else a
+    # lax transforms up to three axes at once; earlier ones come after (before, for real results) as complex transforms.
+    more = len(axes) - 3
+    if more > 0:
+        x = _many(x, kind, lengths, more)
+    else:
+        x = lax.fft(x, kind, tuple(lengths))
+    if moved:
+        x = lax.transpose(x, tuple(int(k) for k in np.argsort(order)))
+    return x if factor == 1.0 else lax.mul(x, const(x, factor))
+
+
+def _many(x: Any, kind: Any, lengths: list[int], more: int) -> Any:
+    """A transform of more than three trailing axes."""
+    rank, count = x.ndim, len(lengths)
+    simple = {lax.FftType.RFFT: lax.FftType.FFT, lax.FftType.IRFFT: lax.FftType.IFFT}.get(kind, kind)
+    first = list(range(rank - count, rank - count + more))
+
+    def leading(x: Any) -> Any:
+        for axis in first:
+            moved = moveaxis(x, axis, -1)
+            x = moveaxis(lax.fft(moved, simple, (moved.shape[-1],)), -1, axis)
+        return x
+
+    if kind == lax.FftType.IRFFT:
+        return lax.fft(leading(x), kind, tuple(lengths[more:]))
+    return leading(lax.fft(x, kind, tuple(lengths[more:])))
+
+
+def _fit(a: Any, axes: Sequence[int], lengths: Sequence[int]) -> Any:
+    """The array cut or filled up with zeros at the ends of axes."""
+    config = [(0, 0, 0)] * a.ndim
+    for axis, n in zip(axes, lengths):
+        config[axis] = (0, n - a.shape[axis], 0)  # a negative width cuts
+    return lax.pad(a, const(a, 0), config) if any(c != (0, 0, 0) for c in config) else a
+
+
+def _one(name: str, kind: Any, a: Any, n: Any, axis: Any, norm: Any) -> Any:
+    if isinstance(axis, (tuple, list)) or (hasattr(axis, "ndim") and axis.ndim):
+        raise ValueError(f"{name} does not support multiple axes. Please use {name}n. Got axis = {axis!r}.")
+    return _transform(name, kind, a, None if n is None else [n], [-1 if axis is None else axis], norm)
+
+
+def _two(name: str, kind: Any, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+    if len(axes) != 2:
+        raise ValueError(f"{name} only supports 2 axes. Got axes = {axes!r}.")
+    return _transform(name, kind, a, s, axes, norm)
+
+
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Fourier transform along an axis, which is first cut or filled up with zeros to length n."""
+    return _one("fft.fft", lax.FftType.FFT, a, n, axis, norm)
+
+
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Inverse Fourier transform along an axis."""
+    return _one("fft.ifft", lax.FftType.IFFT, a, n, axis, norm)
+
+
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Fourier transform of real numbers along an axis: the n // 2 + 1 terms of frequencies that are not negative."""
+    return _one("fft.rfft", lax.FftType.RFFT, a, n, axis, norm)
+
+
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Inverse of `rfft`: n real numbers, by default 2 (m - 1) for m terms."""
+    return _one("fft.irfft", lax.FftType.IRFFT, a, n, axis, norm)
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Fourier transform of n numbers of which the second half is the conjugate of the first: real."""
+    check_arraylike("fft.hfft", a)
+    return _one("fft.hfft", lax.FftType.IRFFT, conj(a), n, axis, _opposite(norm))
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Inverse of `hfft`."""
+    check_arraylike("fft.ihfft", a)
+    return conj(_one("fft.ihfft", lax.FftType.RFFT, a, n, axis, _opposite(norm)))
+
+
+def _opposite(norm: str | None) -> str | None:
+    if norm not in _OPPOSITE:
+        raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+    return _OPPOSITE[norm]
+
+
+def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """Fourier transform along two axes."""
+    return _two("fft.fft2", lax.FftType.FFT, a, s, axes, norm)
+
+
+def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """Inverse Fourier transform along two axes."""
+    return _two("fft.ifft2", lax.FftType.IFFT, a, s, axes, norm)
+
+
+def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """Fourier transform of real numbers along two axes; the last has the frequencies that are not negative."""
+    return _two("fft.rfft2", lax.FftType.RFFT, a, s, axes, norm)
+
+
+def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """Inverse of `rfft2`."""
+    return _two("fft.irfft2", lax.FftType.IRFFT, a, s, axes, norm)
+
+
+def fftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+    """Fourier transform along axes, by default all (or as many of the last as there are lengths s)."""
+    return _transform("fft.fftn", lax.FftType.FFT, a, s, axes, norm)
+
+
+def ifftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+    """Inverse Fourier transform along axes."""
+    return _transform("fft.ifftn", lax.FftType.IFFT, a, s, axes, norm)
+
+
+def rfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+    """Fourier transform of real numbers along axes; the last has the frequencies that are not negative."""
+    return _transform("fft.rfftn", lax.FftType.RFFT, a, s, axes, norm)
+
+
+def irfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+    """Inverse of `rfftn`."""
+    return _transform("fft.irfftn", lax.FftType.IRFFT, a, s, axes, norm)
+
+
+# ---- frequencies
+
+
+def _frequencies(name: str, numbers: np.ndarray, n: int, d: Any, dtype: Any, device: Any) -> Any:
+    if isinstance(n, (list, tuple)):
+        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {list(n)}.")
+    if isinstance(d, (list, tuple)):
+        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {list(d)}.")
+    target = np.dtype(
+        dtypes.canonicalize_dtype(np.float64) if dtype is None else dtypes.check_user_dtype_supported(dtype)
+    )
+    values = make_array(numbers, target)
+    return place(
+        lax.div(values, lax.broadcast_in_dim(lax.mul(convert(d, target), const(values, n)), values.shape, ())), device
+    )
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """Frequencies of the terms of `fft` for n samples at distances d: 0, 1, ..., -2, -1 over n d."""
+    half = (int(n) - 1) // 2 + 1
+    numbers = np.concatenate([np.arange(half), np.arange(-(int(n) // 2), 0)])
+    return _frequencies("fftfreq", numbers, n, d, dtype, device)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """Frequencies of the terms of `rfft` for n samples at distances d: 0, 1, ..., n // 2 over n d."""
+    return _frequencies("rfftfreq", np.arange(int(n) // 2 + 1), n, d, dtype, device)
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """x with frequency 0 moved to the middle of axes."""
+    (x,) = arrays("fft.fftshift", x)
+    chosen = canonical_axes("fft.fftshift", axes, x.ndim)
+    return roll(x, tuple(x.shape[k] // 2 for k in chosen), chosen) if chosen else x
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """Inverse of `fftshift`."""
+    (x,) = arrays("fft.ifftshift", x)
+    chosen = canonical_axes("fft.ifftshift", axes, x.ndim)
+    return roll(x, tuple(-(x.shape[k] // 2) for k in chosen), chosen) if chosen else x

@@ -1,0 +1,804 @@
+"""Linear algebra on stacks of matrices, the last two axes: `jax.numpy.linalg`, over `lax.linalg`."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback import lax
+from pullback.api import custom_jvp
+from pullback.numpy import _products
+from pullback.numpy._arguments import (
+    arrays,
+    broadcast_shapes_of,
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    check_arraylike,
+    concrete_or_error,
+    convert,
+    promote_dtypes_inexact,
+    to_real_dtype,
+)
+from pullback.numpy._creation import diagonal as _diagonal
+from pullback.numpy._einsum import einsum
+from pullback.numpy._reducers import any as _any
+from pullback.numpy._reducers import max as _max
+from pullback.numpy._reducers import min as _min
+from pullback.numpy._reducers import prod as _prod
+from pullback.numpy._reducers import sum as _sum
+from pullback.numpy._select import select_where
+from pullback.numpy._shape import expand_dims, matrix_transpose, moveaxis
+from pullback.numpy._statistics import trace as _trace
+from pullback.numpy._ufuncs import conj, const, isnan, multiply, real, sign
+from pullback.util import dtypes
+
+__all__ = [
+    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet",
+    "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+class EighResult(NamedTuple):
+    """Result of `eigh`."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EigResult(NamedTuple):
+    """Result of `eig`."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """Result of `qr`."""
+
+    Q: Any
+    R: Any
+
+
+class SlogdetResult(NamedTuple):
+    """Result of `slogdet`."""
+
+    sign: Any
+    logabsdet: Any
+
+
+class SVDResult(NamedTuple):
+    """Result of `svd`."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+# ---- helpers
+
+
+def _inexact(name: str, *args: Any) -> list[Any]:
+    check_arraylike(f"jnp.linalg.{name}", *args)
+    return promote_dtypes_inexact(*args)
+
+
+def _check_square(name: str, a: Any) -> None:
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to {name} must have shape [..., n, n], got {a.shape}.")
+
+
+def _adjoint(x: Any) -> Any:
+    return conj(matrix_transpose(x))
+
+
+def _eps(dtype: Any) -> float:
+    return float(dtypes.finfo(dtype).eps)
+
+
+def _product(a: Any, b: Any) -> Any:
+    return _products.matmul(a, b)
+
+
+# ---- decompositions
+
+
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+    """Triangular L with a = L L^H (upper: U with a = U^H U) of positive definite matrices a: [..., n, n]; else NaN.
+
+    The input is made Hermitian first unless `symmetrize_input` is False. Raises ValueError unless matrices are square.
+    """
+    (a,) = _inexact("cholesky", a)
+    _check_square("cholesky", a)
+    factor = lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
+    return _adjoint(factor) if upper else factor
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Q with orthonormal columns and upper triangular R with a = Q R, for a: [..., m, n].
+
+    mode 'reduced': Q [..., m, k], R [..., k, n] with k = min(m, n); 'complete' or 'full': Q [..., m, m]; 'r': R alone; 'raw': what
+    LAPACK returns, transposed. Raises ValueError for other modes.
+    """
+    (a,) = _inexact("qr", a)
+    if a.ndim < 2:
+        raise ValueError(f"Argument to qr must have shape [..., m, n], got {a.shape}.")
+    if mode == "raw":
+        raise NotImplementedError(
+            "qr: mode='raw' is not implemented; use mode='reduced' or lax.linalg.householder_product"
+        )
+    if mode in ("reduced", "r"):
+        full_matrices = False
+    elif mode in ("full", "complete"):
+        full_matrices = True
+    else:
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    q, r = lax.linalg.qr(a, pivoting=False, full_matrices=full_matrices)
+    return r if mode == "r" else QRResult(q, r)
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """Unitary U, V^H and descending s >= 0 with a = U diag(s) V^H, for a: [..., m, n]; without `compute_uv` s alone.
+
+    `full_matrices` gives square U and V^H. `hermitian` computes them by `eigh`. `subset_by_index` gives singular values first
+    to last.
+    """
+    (a,) = _inexact("svd", a)
+    if a.ndim < 2:
+        raise ValueError(f"Argument to svd must have shape [..., m, n], got {a.shape}.")
+    if hermitian:
+        w, v = lax.linalg.eigh(a, lower=True)[::-1]
+        size = lax.abs(w)
+        signs = sign(w)
+        order = lax.sort(
+            (lax.neg(size), lax.broadcasted_iota(np.dtype(np.int32), size.shape, size.ndim - 1)), num_keys=1
+        )[1]
+        s = _along_last(size, order)
+        if not compute_uv:
+            return s
+        columns = broadcast_to(expand_dims(order, -2), v.shape)
+        u = _along_last(v, columns)
+        signed = lax.mul(u, broadcast_to(convert(expand_dims(_along_last(signs, order), -2), u.dtype), u.shape))
+        return SVDResult(u, s, _adjoint(signed))
+    if compute_uv:
+        u, s, vh = _svd_of(a, full_matrices, True, subset_by_index)
+        return SVDResult(u, s, vh)
+    result = _svd_of(a, full_matrices, False, subset_by_index)
+    return result[0] if isinstance(result, (tuple, list)) else result
+
+
+def _svd_of(a: Any, full_matrices: bool, compute_uv: bool, subset: Any) -> Any:
+    return lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset)
+
+
+def _along_last(x: Any, order: Any) -> Any:
+    from pullback.numpy._select import take_along_axis
+
+    return take_along_axis(x, order, -1, mode="promise_in_bounds")
+
+
+def svdvals(x: Any, /) -> Any:
+    """Singular values in descending order."""
+    return svd(x, compute_uv=False, hermitian=False)
+
+
+def eig(a: Any) -> EigResult:
+    """Eigenvalues (complex, in no order) and right eigenvectors as columns, of square matrices a: [..., n, n]."""
+    (a,) = _inexact("eig", a)
+    _check_square("eig", a)
+    w, v = lax.linalg.eig(a, compute_left_eigenvectors=False)
+    return EigResult(w, v)
+
+
+def eigvals(a: Any) -> Any:
+    """Eigenvalues (complex, in no order) of square matrices a: [..., n, n]."""
+    (a,) = _inexact("eigvals", a)
+    _check_square("eigvals", a)
+    return lax.linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+
+
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Eigenvalues (real, ascending) and orthonormal eigenvectors as columns, of Hermitian matrices a: [..., n, n].
+
+    UPLO names the triangle that is read. Raises ValueError for other names than 'L' and 'U'.
+    """
+    (a,) = _inexact("eigh", a)
+    _check_square("eigh", a)
+    if UPLO is None or UPLO == "L":
+        lower = True
+    elif UPLO == "U":
+        lower = False
+    else:
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+    v, w = lax.linalg.eigh(a, lower=lower, symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
+
+
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+    """Eigenvalues (real, ascending) of Hermitian matrices a: [..., n, n]."""
+    return eigh(a, UPLO, symmetrize_input=symmetrize_input).eigenvalues
+
+
+# ---- equations
+
+
+def _apply_lu(lu: Any, permutation: Any, b: Any) -> Any:
+    """Solution of P^T L U x = b by permuting and two triangular systems; linear in b. Batch axes of all are equal."""
+    b = _permuted(b, permutation)
+    y = lax.linalg.triangular_solve(lu, b, left_side=True, lower=True, unit_diagonal=True)
+    return lax.linalg.triangular_solve(lu, y, left_side=True, lower=False)
+
+
+def _permuted(b: Any, permutation: Any) -> Any:
+    """Rows of b: [..., n, k] in the order permutation: [..., n]."""
+    from pullback.numpy._select import _take_along
+
+    rows = lax.broadcast_in_dim(permutation, b.shape, tuple(range(permutation.ndim)))
+    return _take_along(b, rows, b.ndim - 2, lax.GatherScatterMode.PROMISE_IN_BOUNDS, None, False)
+
+
+@custom_jvp
+def _solve(a: Any, b: Any) -> Any:
+    lu, _, permutation = lax.linalg.lu(a)
+    return _apply_lu(lu, permutation, b)
+
+
+@_solve.defjvp
+def _solve_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    # a x = b gives a x_dot = b_dot - a_dot x: one factorization serves both.
+    (a, b), (a_dot, b_dot) = primals, tangents
+    lu, _, permutation = lax.linalg.lu(a)
+    x = _apply_lu(lu, permutation, b)
+    return x, _apply_lu(lu, permutation, lax.sub(b_dot, _product(a_dot, x)))
+
+
+def solve(a: Any, b: Any) -> Any:
+    """x with a x = b for square a: [..., n, n]; b is a vector [n] or a stack of matrices [..., n, k].
+
+    Raises ValueError unless a is square and the shapes go together.
+    """
+    a, b = _inexact("solve", a, b)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or b.ndim == 0:
+        raise ValueError(
+            f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[m]; got a={a.shape} and b={b.shape}"
+        )
+    vector = b.ndim == 1
+    if vector:
+        b = lax.expand_dims(b, (1,))
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueError(
+            f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {a.shape[-1]} (solve: a={a.shape}, b={b.shape})"
+        )
+    lead = broadcast_shapes_of("solve", [a.shape[:-2], b.shape[:-2]])
+    a, b = broadcast_to(a, lead + a.shape[-2:]), broadcast_to(b, lead + b.shape[-2:])
+    x = _solve(a, b)
+    return lax.squeeze(x, (x.ndim - 1,)) if vector else x
+
+
+def inv(a: Any) -> Any:
+    """Inverses of square matrices a: [..., n, n]; ValueError unless they are square."""
+    (a,) = _inexact("inv", a)
+    _check_square("inv", a)
+    rows, columns = (lax.broadcasted_iota(np.dtype(np.int32), a.shape, a.ndim - k) for k in (2, 1))
+    return solve(a, convert(lax.eq(rows, columns), a.dtype))
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """x with tensordot(a, x, x.ndim) = b; `axes` of a are moved to its end first."""
+    a, b = arrays("jnp.linalg.tensorsolve", a, b)
+    if axes is not None:
+        order = [k for k in range(a.ndim) if k not in axes] + list(axes)
+        a = lax.transpose(a, tuple(order))
+    shape = a.shape[b.ndim :]
+    n = math.prod(shape)
+    if a.shape[: b.ndim] != b.shape or n != b.size:
+        raise ValueError(
+            "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim]), "
+            f"got {a.shape} and {b.shape}"
+        )
+    return lax.reshape(solve(lax.reshape(a, (n, n)), lax.reshape(b, (n,))), shape)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """Inverse of a as a linear map from its last axes to its first `ind`; ValueError unless both have the same size."""
+    (a,) = arrays("jnp.linalg.tensorinv", a)
+    ind = operator.index(ind)
+    if ind <= 0:
+        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+    rows, columns = a.shape[:ind], a.shape[ind:]
+    if math.prod(rows) != math.prod(columns):
+        raise ValueError(f"product of dimensions before and after index {ind} must be equal, got a.shape={a.shape}")
+    return lax.reshape(inv(lax.reshape(a, (math.prod(rows), -1 if not a.size else math.prod(columns)))), columns + rows)
+
+
+def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+    """(x, residuals, rank, singular values) of the least squares problem min |a x - b|, a: [m, n], b: [m] or [m, k].
+
+    Singular values below rcond times the largest count as 0; rcond is by default eps * max(m, n). Raises TypeError for other
+    ranks, ValueError if the numbers of rows differ.
+    """
+    a, b = _inexact("lstsq", a, b)
+    if a.shape[0] != b.shape[0]:
+        raise ValueError("Leading dimensions of input arrays must match")
+    if a.ndim != 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    vector = b.ndim == 1
+    if vector:
+        b = lax.expand_dims(b, (1,))
+    if b.ndim != 2:
+        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
+    m, n = a.shape
+    dtype = a.dtype
+    if a.size == 0:
+        s: Any = lax.full((0,), 0, to_real_dtype(dtype))
+        rank: Any = lax.full((), 0, np.dtype(np.int32))
+        x: Any = lax.full((n, b.shape[1]), 0, dtype)
+    else:
+        if rcond is None:
+            limit: Any = _eps(dtype) * max(m, n)
+        else:
+            limit = select_where(
+                lax.lt(convert(rcond, to_real_dtype(dtype)), convert(0, to_real_dtype(dtype))), _eps(dtype), rcond
+            )
+        u, s, vt = svd(a, full_matrices=False)
+        cutoff = lax.mul(convert(limit, s.dtype), lax.index_in_dim(s, 0, 0, keepdims=False))
+        mask = lax.bitwise_and(lax.ge(s, broadcast_to(cutoff, s.shape)), lax.gt(s, lax.full_like(s, 0)))
+        rank = lax.reduce_sum(convert(mask, np.dtype(np.int32)), (0,))
+        safe = lax.select(mask, s, lax.full_like(s, 1))
+        inverse = lax.select(mask, lax.div(lax.full_like(s, 1), safe), lax.full_like(s, 0))
+        projected = _product(_adjoint(u), b)
+        x = _product(
+            _adjoint(vt), lax.mul(lax.broadcast_in_dim(convert(inverse, dtype), projected.shape, (0,)), projected)
+        )
+    if b.size == 0 or (numpy_resid and a.size == 0):
+        residuals: Any = lax.full((0,), 0, to_real_dtype(dtype))
+    else:
+        residuals = (
+            _sum(lax.square(lax.abs(lax.sub(b, _product(a, x)))), axis=0)
+            if a.size
+            else _sum(lax.square(lax.abs(b)), axis=0)
+        )
+        if numpy_resid:
+            known = int(np.asarray(concrete_or_error(rank, "lstsq: numpy_resid=True needs a concrete rank")))
+            residuals = residuals if known == n and m > n else lax.full((0,), 0, to_real_dtype(dtype))
+    return (lax.squeeze(x, (1,)) if vector else x), residuals, rank, s
+
+
+# ---- inverses without a full rank
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1, 2))
+def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
+    m, n = a.shape[-2:]
+    if m == 0 or n == 0:
+        return lax.full((*a.shape[:-2], n, m), 0, a.dtype)
+    u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
+    limit = 10 * max(m, n) * _eps(a.dtype) if rtol is None else rtol
+    cutoff = multiply(
+        convert(limit, s.dtype) if np.ndim(limit) == 0 else expand_dims(convert(limit, s.dtype), -1),
+        lax.slice_in_dim(s, 0, 1, axis=s.ndim - 1),
+    )
+    large = lax.gt(s, broadcast_to(cutoff, s.shape))
+    inverse = lax.select(
+        large, lax.div(lax.full_like(s, 1), lax.select(large, s, lax.full_like(s, 1))), lax.full_like(s, 0)
+    )
+    scaled = lax.mul(_adjoint(vh), broadcast_to(convert(expand_dims(inverse, -2), vh.dtype), _adjoint(vh).shape))
+    return _product(scaled, _adjoint(u))
+
+
+@_pinv.defjvp
+def _pinv_jvp(rtol: Any, hermitian: bool, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    # Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), (4.12): with P = a^+,
+    # P_dot = -P a_dot P + P P^H a_dot^H (1 - a P) + (1 - P a) a_dot^H P^H P.
+    (a,), (a_dot,) = primals, tangents
+    p = _pinv(a, rtol, hermitian)
+    if p.size == 0:
+        return p, lax.full_like(p, 0)
+    a_dot_h, p_h = _adjoint(a_dot), _adjoint(p)
+    first = lax.neg(_product(_product(p, a_dot), p))
+    pph = _product(p, p_h)
+    t = _product(pph, a_dot_h)
+    second = lax.sub(t, _product(_product(t, a), p))
+    php = _product(p_h, p)
+    t = _product(a_dot_h, php)
+    third = lax.sub(t, _product(p, _product(a, t)))
+    return p, lax.add(first, lax.add(second, third))
+
+
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+    """Pseudoinverses of matrices a: [..., m, n]; singular values up to rtol (10 max(m, n) eps) times the largest count as 0.
+
+    `rcond` is another name of rtol. Raises ValueError below rank 2.
+    """
+    if rcond is not None:
+        if rtol is not None:
+            raise ValueError("pinv: only one of rtol and rcond may be specified.")
+        rtol = rcond
+    (a,) = _inexact("pinv", a)
+    if a.ndim < 2:
+        raise ValueError(f"pinv: expected matrices, got shape {a.shape}")
+    return _pinv(a, rtol, hermitian)
+
+
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+    """Number of singular values above tol, or rtol (max(m, n) eps) times the largest; of a vector 1 unless it is 0."""
+    (M,) = _inexact("matrix_rank", M)
+    if M.ndim < 2:
+        return convert(_any(lax.ne(M, lax.full_like(M, 0))), np.dtype(np.int32))
+    s = lax.abs(eigvalsh(M)) if hermitian else svd(M, full_matrices=False, compute_uv=False)
+    index = np.dtype(dtypes.canonicalize_dtype(np.int64))
+    if s.size == 0:
+        return lax.full(s.shape[:-1], 0, index)
+    if tol is None:
+        relative = max(M.shape[-2:]) * _eps(M.dtype) if rtol is None else rtol
+        relative = convert(relative, s.dtype)
+        relative = expand_dims(relative, -1) if relative.ndim else relative
+        limit = multiply(_max(s, axis=-1, keepdims=True), relative)
+    else:
+        limit = convert(tol, s.dtype)
+        limit = expand_dims(limit, -1) if limit.ndim else limit
+    return _sum(lax.gt(s, broadcast_to(limit, s.shape)), axis=-1, dtype=index)
+
+
+# ---- determinants
+
+
+def _lu_determinant(a: Any) -> tuple[Any, Any]:
+    """(diagonal of U, parity of the row exchanges: 0 or 1) of the LU decomposition."""
+    lu, pivots, _ = lax.linalg.lu(a)
+    rows = lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
+    exchanges = lax.reduce_sum(convert(lax.ne(pivots, rows), np.dtype(np.int32)), (pivots.ndim - 1,))
+    return _diagonal(lu, 0, -2, -1), lax.rem(exchanges, lax.full_like(exchanges, 2))
+
+
+def det(a: Any) -> Any:
+    """Determinants of square matrices a: [..., n, n]; ValueError unless they are square."""
+    (a,) = _inexact("det", a)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to _det() must have shape [..., n, n], got {a.shape}")
+    n = a.shape[-1]
+    if n == 0:
+        return lax.full(a.shape[:-2], 1, a.dtype)
+    if n <= 3:
+        return _small_determinant(a)
+    return _det(a)
+
+
+def _small_determinant(a: Any) -> Any:
+    """By Leibniz' formula: no division, so that derivatives of singular matrices are right."""
+
+    def entry(i: int, j: int) -> Any:
+        row = lax.index_in_dim(a, i, a.ndim - 2, keepdims=False)
+        return lax.index_in_dim(row, j, row.ndim - 1, keepdims=False)
+
+    n = a.shape[-1]
+    if n == 1:
+        return entry(0, 0)
+
+    def minor(i: int, j: int, k: int, m: int) -> Any:
+        return lax.sub(lax.mul(entry(i, k), entry(j, m)), lax.mul(entry(i, m), entry(j, k)))
+
+    if n == 2:
+        return minor(0, 1, 0, 1)
+    terms = [lax.mul(entry(0, j), minor(1, 2, k, m)) for j, k, m in ((0, 1, 2), (1, 2, 0), (2, 0, 1))]
+    return lax.add(lax.add(terms[0], terms[1]), terms[2])
+
+
+@custom_jvp
+def _det(a: Any) -> Any:
+    entries, parity = _lu_determinant(a)
+    product = lax.reduce_prod(entries, (entries.ndim - 1,))
+    return lax.select(lax.eq(parity, lax.full_like(parity, 0)), product, lax.neg(product))
+
+
+@_det.defjvp
+def _det_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """Jacobi's formula, det_dot = tr(adj(a) a_dot), with the adjugate from the LU decomposition.
+
+    With a = P^T L U, adj(a) is adj(U) adj(L) adj(P^T); adj(U) is found without dividing by the diagonal of U where only its last
+    entry may vanish, which pivoting makes the rule for matrices of rank n - 1.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = _det(a)
+    n = a.shape[-1]
+    lu, pivots, permutation = lax.linalg.lu(a)
+    del pivots
+    entries, parity = _lu_determinant(a)
+    # Products of all diagonal entries of U but one: of those before and those behind it.
+    one = lax.full((*entries.shape[:-1], 1), 1, entries.dtype)
+    before = lax.concatenate(
+        [one, lax.slice_in_dim(lax.cumprod(entries, axis=entries.ndim - 1), 0, n - 1, axis=entries.ndim - 1)],
+        entries.ndim - 1,
+    )
+    last = lax.index_in_dim(entries, n - 1, entries.ndim - 1, keepdims=False)
+    # The last pivot is taken as 1 in the triangular systems, and multiplied in where it belongs.
+    rows = lax.broadcasted_iota(np.dtype(np.int32), lu.shape, lu.ndim - 2)
+    columns = lax.broadcasted_iota(np.dtype(np.int32), lu.shape, lu.ndim - 1)
+    corner = lax.bitwise_and(lax.eq(rows, lax.full_like(rows, n - 1)), lax.eq(columns, lax.full_like(columns, n - 1)))
+    unit = lax.select(corner, lax.full_like(lu, 1), lu)
+    # det of the leading block, det(U) without its last entry.
+    leading = lax.index_in_dim(before, n - 1, before.ndim - 1, keepdims=False)
+    signed = lax.select(lax.eq(parity, lax.full_like(parity, 0)), leading, lax.neg(leading))
+    # tr(adj(a) a_dot) = det(U') [ last * tr over all but the last row + last row ] of U'^-1 L^-1 P a_dot, U' with last entry 1,
+    # after its last column's share is put right: U^-1 = U'^-1 diag(1, ..., 1, 1 / last).
+    solved = lax.linalg.triangular_solve(
+        unit, _permuted(a_dot, permutation), left_side=True, lower=True, unit_diagonal=True
+    )
+    solved_rows = lax.broadcasted_iota(np.dtype(np.int32), solved.shape, solved.ndim - 2)
+    at_last = lax.eq(solved_rows, lax.full_like(solved_rows, n - 1))
+    weight = lax.broadcast_in_dim(last, solved.shape, tuple(range(last.ndim)))
+    weighted = lax.select(at_last, solved, lax.mul(solved, weight))
+    x = lax.linalg.triangular_solve(unit, weighted, left_side=True, lower=False)
+    return y, lax.mul(signed, _trace(x, 0, -2, -1))
+
+
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """(sign, logarithm of the absolute value) of determinants of square matrices, by 'lu' (the default) or 'qr'."""
+    (a,) = _inexact("slogdet", a)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to slogdet() must have shape [..., n, n], got {a.shape}")
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    if a.shape[-1] == 0:
+        return SlogdetResult(lax.full(a.shape[:-2], 1, a.dtype), lax.full(a.shape[:-2], 0, to_real_dtype(a.dtype)))
+    return SlogdetResult(*(_slogdet_qr(a) if method == "qr" else _slogdet(a)))
+
+
+@custom_jvp
+def _slogdet(a: Any) -> tuple[Any, Any]:
+    entries, parity = _lu_determinant(a)
+    return _signs_and_logs(entries, parity, a.dtype)
+
+
+def _signs_and_logs(entries: Any, parity: Any, dtype: Any) -> tuple[Any, Any]:
+    singular = _any(lax.eq(entries, lax.full_like(entries, 0)), axis=-1)
+    product = _prod(sign(entries), axis=-1)
+    flipped = lax.select(lax.eq(parity, lax.full_like(parity, 0)), product, lax.neg(product))
+    result = lax.select(singular, lax.full_like(flipped, 0), flipped)
+    size = lax.abs(entries)
+    logs = _sum(lax.log(size), axis=-1)
+    return convert(result, dtype), lax.select(singular, lax.full_like(logs, -math.inf), logs)
+
+
+@_slogdet.defjvp
+def _slogdet_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    # d log det(a) = tr(a^-1 a_dot); its imaginary part turns the sign of complex matrices.
+    (a,), (a_dot,) = primals, tangents
+    lu, _, permutation = lax.linalg.lu(a)
+    s, logdet = _slogdet(a)
+    change = _trace(_apply_lu(lu, permutation, a_dot), 0, -2, -1)
+    if np.dtype(a.dtype).kind == "c":
+        turn = lax.mul(lax.complex(lax.full_like(lax.imag(change), 0), lax.imag(change)), s)
+        return (s, logdet), (turn, lax.real(change))
+    return (s, logdet), (lax.full_like(s, 0), change)
+
+
+def _slogdet_qr(a: Any) -> tuple[Any, Any]:
+    """R's diagonal; the sign of det(Q) is that of its LU decomposition, whose pivots are far from 0."""
+    if np.dtype(a.dtype).kind == "c":
+        raise TypeError("slogdet method='qr' not implemented for complex numbers.")
+    q, r = lax.linalg.qr(a, full_matrices=False)
+    entries = _diagonal(r, 0, -2, -1)
+    q_sign, _ = _slogdet(q)
+    s, logs = _signs_and_logs(entries, lax.full(entries.shape[:-1], 0, np.dtype(np.int32)), a.dtype)
+    return lax.mul(s, lax.stop_gradient(q_sign)), logs
+
+
+# ---- norms
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Norms of vectors (one axis) or matrices (two axes); of an array as a whole by default, as if it were one vector.
+
+    Vectors: any number, inf, -inf, 0. Matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf. Raises ValueError for other orders and
+    numbers of axes.
+    """
+    (x,) = _inexact("norm", x)
+    rank = x.ndim
+    if axis is None:
+        if ord is None:
+            return lax.sqrt(_sum(real(lax.mul(x, conj(x))), keepdims=keepdims))
+        axes = tuple(range(rank))
+    elif isinstance(axis, tuple):
+        axes = tuple(canonical_axis("norm", k, rank) for k in axis)
+    else:
+        axes = (canonical_axis("norm", axis, rank),)
+    if len(axes) == 1:
+        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else _vector_order(ord))
+    if len(axes) != 2:
+        raise ValueError(
+            f"Improper number of axes for norm: {axis=}. Pass one axis to compute a vector-norm, or two axes to compute a "
+            "matrix-norm."
+            if axis is not None
+            else f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two axes to compute a "
+            "matrix-norm."
+        )
+    row, column = axes
+    if ord is None or ord in ("f", "fro"):
+        return lax.sqrt(_sum(real(lax.mul(x, conj(x))), axis=axes, keepdims=keepdims))
+    if ord in (1, -1, math.inf, -math.inf):
+        summed, other = (row, column) if ord in (1, -1) else (column, row)
+        sums = _sum(lax.abs(x), axis=summed, keepdims=True)
+        result = (_max if ord > 0 else _min)(sums, axis=other, keepdims=True)
+    elif ord in (2, -2) or ord == "nuc":
+        moved = moveaxis(x, axes, (-2, -1))
+        s = svd(moved, full_matrices=False, compute_uv=False)
+        values = _sum(s, axis=-1) if ord == "nuc" else (_max if ord == 2 else _min)(s, axis=-1)
+        return expand_dims(values, axes) if keepdims else values
+    else:
+        raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+    return result if keepdims else lax.squeeze(result, axes)
+
+
+def _vector_order(ord: Any) -> Any:
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid order '{ord}' for vector norm.")
+    return ord
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Norm over axes (all by default) taken as one vector: (sum |x|**ord)**(1/ord), the largest or smallest |x| for infinities,
+    the number of nonzero elements for 0.
+    """
+    (x,) = _inexact("vector_norm", x)
+    _vector_order(ord)
+    axes = canonical_axes("vector_norm", axis, x.ndim)
+    if ord is None or (not hasattr(ord, "aval") and ord == 2):
+        return lax.sqrt(_sum(real(lax.mul(x, conj(x))), axis=axes, keepdims=keepdims))
+    if not hasattr(ord, "aval"):
+        if ord == math.inf:
+            return _max(lax.abs(x), axis=axes, keepdims=keepdims)
+        if ord == -math.inf:
+            return _min(lax.abs(x), axis=axes, keepdims=keepdims)
+        if ord == 0:
+            return _sum(lax.ne(x, const(x, 0)), axis=axes, dtype=to_real_dtype(x.dtype), keepdims=keepdims)
+        if ord == 1:
+            return _sum(lax.abs(x), axis=axes, keepdims=keepdims)
+    size = lax.abs(x)
+    power = convert(ord, size.dtype)
+    total = _sum(lax.pow(size, broadcast_to(power, size.shape)), axis=axes, keepdims=keepdims)
+    return lax.pow(total, broadcast_to(lax.div(const(power, 1), power), total.shape))
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Norms of matrices over the last two axes; orders as of `norm`."""
+    return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """Condition numbers |x| |x^-1| in a norm; None and 2: the largest over the smallest singular value."""
+    (x,) = _inexact("cond", x)
+    if x.ndim < 2:
+        raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got x.shape={x.shape}")
+    if x.size == 0:
+        raise ValueError(f"jnp.linalg.cond: input array must not be empty; got x.shape={x.shape}")
+    if p in (None, 2, -2):
+        s = svd(x, full_matrices=False, compute_uv=False)
+        largest, smallest = (lax.index_in_dim(s, k, s.ndim - 1, keepdims=False) for k in (0, s.shape[-1] - 1))
+        result = lax.div(smallest, largest) if p == -2 else lax.div(largest, smallest)
+    else:
+        if x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"jnp.linalg.cond: for p != {{None, 2, -2}}, array must be square; got x.shape={x.shape}")
+        result = lax.mul(norm(x, ord=p, axis=(-2, -1)), norm(inv(x), ord=p, axis=(-2, -1)))
+    # A singular matrix gives 0 / 0, which means infinity unless there were NaN to begin with.
+    undefined = lax.bitwise_and(isnan(result), lax.bitwise_not(_any(isnan(x), axis=(-2, -1))))
+    return lax.select(undefined, lax.full_like(result, math.inf), result)
+
+
+# ---- products
+
+
+def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Matrix product; see `numpy.matmul`."""
+    return _products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def matrix_power(a: Any, n: int) -> Any:
+    """n-th power of square matrices by repeated squaring; of the inverse for negative n. TypeError unless square and n integer."""
+    check_arraylike("jnp.linalg.matrix_power", a)
+    (a,) = arrays("jnp.linalg.matrix_power", a)
+    if a.ndim < 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    if a.shape[-2] != a.shape[-1]:
+        raise TypeError("Last 2 dimensions of the array must be square")
+    try:
+        n = operator.index(n)
+    except TypeError as error:
+        raise TypeError(f"exponent must be an integer, got {n}") from error
+    if n == 0:
+        rows, columns = (lax.broadcasted_iota(np.dtype(np.int32), a.shape, a.ndim - k) for k in (2, 1))
+        return convert(lax.eq(rows, columns), a.dtype)
+    if n < 0:
+        a, n = inv(a), -n
+    result, square = None, a
+    while n:
+        if n & 1:
+            result = square if result is None else _product(result, square)
+        n >>= 1
+        if n:
+            square = _product(square, square)
+    return result
+
+
+def multi_dot(arrays: Any, *, precision: Any = None) -> Any:
+    """Product of several matrices (the first and the last may be vectors) in the order that costs least."""
+    check_arraylike("jnp.linalg.multi_dot", *arrays)
+    parts = list(arrays)
+    if not parts:
+        raise ValueError("multi_dot requires at least one array")
+    ranks = [np.ndim(p) for p in parts]
+    if ranks[0] not in (1, 2) or ranks[-1] not in (1, 2) or any(r != 2 for r in ranks[1:-1]):
+        raise ValueError(
+            f"multi_dot: expected matrices, but for the first and last, which may be vectors; got ranks {ranks}"
+        )
+    terms, label = [], 0
+    for k, rank in enumerate(ranks):
+        if rank == 2:
+            terms.append(chr(97 + label) + chr(98 + label))
+            label += 1
+        else:
+            terms.append(chr(97 + label))
+            if k == 0 and len(ranks) > 1:
+                continue
+    used = "".join(terms)
+    out = "".join(c for c in dict.fromkeys(used) if used.count(c) == 1)
+    return einsum(f"{','.join(terms)}->{out}", *parts, optimize="optimal", precision=precision)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Products of vectors along an axis; see `numpy.vecdot`."""
+    return _products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def tensordot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axes: Any = 2,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Sum of products over several axes; see `numpy.tensordot`."""
+    return _products.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """Products of all pairs of elements of two vectors; ValueError for other ranks."""
+    x1, x2 = arrays("jnp.linalg.outer", x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={x1.ndim} x2.ndim={x2.ndim}")
+    return _products.outer(x1, x2)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Cross product of vectors of length 3 along an axis; ValueError for other lengths."""
+    x1, x2 = arrays("jnp.linalg.cross", x1, x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they have "
+            f"x1.shape[axis]={x1.shape[axis]} and x2.shape[axis]={x2.shape[axis]}"
+        )
+    return _products.cross(x1, x2, axis=axis)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """Sums of the diagonals of matrices, the last two axes."""
+    return _trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """Diagonals of matrices, the last two axes."""
+    return _diagonal(x, offset=offset, axis1=-2, axis2=-1)

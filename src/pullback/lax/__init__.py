@@ -7,6 +7,7 @@ promotes and broadcasts.
 from pullback.lax import _families, linalg
 from pullback.lax._arithmetic import *
 from pullback.lax._bits import *
+from pullback.lax._collectives import *
 from pullback.lax._compare import *
 from pullback.lax._complex import *
 from pullback.lax._conv import *
@@ -18,6 +19,7 @@ from pullback.lax._fft import *
 from pullback.lax._gather import *
 from pullback.lax._joining import *
 from pullback.lax._math import *
+from pullback.lax._other import *
 from pullback.lax._reductions import *
 from pullback.lax._scatter import *
 from pullback.lax._shape import *

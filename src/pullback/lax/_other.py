@@ -1,0 +1,103 @@
+"""Names that JAX's lax has for its compiler's sake: tokens, composites, choices by platform, accuracy, sharding hints."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+from typing import Any, Callable
+
+import numpy as np
+
+from pullback.core import hooks
+from pullback.lax._families import Case, Primitive, Samples, as_array, dtypes, is_zero, tangent_zero
+from pullback.lax._families import _batch_unary
+from pullback.core.lowering import Elementwise
+
+__all__ = ["AccuracyMode", "RandomAlgorithm", "Tolerance", "after_all", "composite", "create_token", "dtype", "platform_dependent",
+           "sharding_constraint_p", "with_sharding_constraint"]
+
+
+class AccuracyMode(enum.Enum):
+    """How accurate elementary functions shall be; ours are within 2 units in the last place in either mode."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Tolerance:
+    """Allowed errors of an elementary function; at least one must be given (ValueError), none negative."""
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self):
+        if self.atol == 0 and self.rtol == 0 and self.ulps == 0:
+            raise ValueError("At least one of atol, rtol, or ulps must be set.")
+        if self.atol < 0 or self.rtol < 0 or self.ulps < 0:
+            raise ValueError("Tolerances must be non-negative.")
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """Generators of `rng_bit_generator`."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
+def dtype(x: Any) -> Any:
+    """The dtype of an array-like."""
+    return dtypes.dtype_of(x)
+
+
+def create_token(_: Any = None) -> Any:
+    """A value that orders nothing here: programs run in order."""
+    return hooks.asarray(np.zeros(0, bool))
+
+
+def after_all(*operands: Any) -> Any:
+    """A token after others."""
+    return operands[0] if operands else create_token()
+
+
+def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
+    """The function itself, under a name that a compiler may know."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"composite: argument 'name' must be a non-empty string, got {name!r}")
+
+    @functools.wraps(decomposition)
+    def call(*args, **kwargs):
+        return decomposition(*args, **kwargs)
+
+    return call
+
+
+def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable) -> Any:
+    """The result of the function given for the platform ('cpu'), or of `default`. Raises NotImplementedError if there is neither."""
+    function = per_platform.get("cpu", default)
+    if function is None:
+        raise NotImplementedError(f"platform_dependent: there is no branch for platform 'cpu' and no default; got {sorted(per_platform)}")
+    return function(*args)
+
+
+def _constraint_jvp(primals, tangents, **params):
+    out = sharding_constraint_p.bind(*primals, **params)
+    return out, tangent_zero(out) if is_zero(tangents[0]) else sharding_constraint_p.bind(*tangents, **params)
+
+
+sharding_constraint_p = Primitive("sharding_constraint", doc="x, said to be laid out over devices in some way.",
+                                  abstract_eval=lambda aval, **params: aval, reference=lambda x, **params: x, jvp=_constraint_jvp,
+                                  transpose=lambda bar, x, **params: [bar], lower=Elementwise(lambda b, x, **params: x),
+                                  traits={"elementwise", "linear", "identity"},
+                                  samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {"sharding": None})]))
+sharding_constraint_p.batch = _batch_unary(sharding_constraint_p.bind)
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The pytree x, to be laid out over devices as told; one device holds all of every array here."""
+    from pullback.util import pytree
+
+    return pytree.tree_map(lambda leaf: sharding_constraint_p.bind(as_array(leaf, "with_sharding_constraint"), sharding=None), x)

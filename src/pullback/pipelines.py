@@ -21,8 +21,9 @@ from pullback.graph_passes.fold import fold_constants
 from pullback.graph_passes.inline import inline
 from pullback.graph_passes.keys import replace_keys
 from pullback.graph_passes.simplify import simplify
+from pullback.graph_passes.structure import use_structure
 from pullback.loop_ir import Function
-from pullback.loop_passes import expand_math, parallelize, vectorize
+from pullback.loop_passes import expand_math, parallelize, tile, vectorize
 from pullback.loop_passes import simplify as simplify_loops
 from pullback.util.switches import switches
 
@@ -42,6 +43,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("cse", "derivatives repeat what the function computed", eliminate_common_subexpressions),
     Pass("simplify", "scalars stay scalars, movement merges with movement", simplify),
     Pass("fold", "known values are numbers from here on", fold_constants),
+    Pass("structure", "products with identities, transposes of products", use_structure),
     Pass("simplify", "folding makes new ones, zeros and known indices", simplify),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
@@ -51,6 +53,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("simplify", "strides are read off indices", simplify_loops),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math),
     Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
+    Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),
     Pass("parallelize", "knows what runs in lanes, so how long it takes", parallelize),
 )
 

@@ -1,6 +1,7 @@
 """Threads: what becomes a loop of threads, and that results do not depend on how the range is cut."""
 
 import ctypes
+import itertools
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def pool(parts, backwards):
     @PARALLEL_FOR
     def parallel_for(body, ctx, count, grain):
         edges = [count * k // parts for k in range(parts + 1)]
-        pieces = list(zip(edges, edges[1:]))
+        pieces = list(itertools.pairwise(edges))
         for begin, end in reversed(pieces) if backwards else pieces:
             if end > begin:
                 BODY(body)(ctx, begin, end)

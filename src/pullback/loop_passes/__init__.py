@@ -7,6 +7,7 @@ from .buffers import plan_buffers
 from .expand_math import expand_math
 from .parallelize import parallelize
 from .simplify import simplify
+from .tile import tile
 from .vectorize import vectorize
 
 Pass = Callable[[Function], Function]
@@ -15,7 +16,8 @@ CPU_PASSES: list[Pass] = [
     simplify,  # first: strides are read off indices
     expand_math,  # before costs are estimated: exp is not one op
     vectorize,
+    tile,  # knows along which axis lanes run
     parallelize,  # knows what runs in lanes, so how long it takes
 ]
 
-__all__ = ["CPU_PASSES", "Pass", "expand_math", "parallelize", "plan_buffers", "simplify", "vectorize"]
+__all__ = ["CPU_PASSES", "Pass", "expand_math", "parallelize", "plan_buffers", "simplify", "tile", "vectorize"]

@@ -33,12 +33,15 @@ class Vector:
         while self.lanes > extent:
             self.lanes //= 2
 
-    def access(self, index: Expr) -> float:
-        """Cost of one element's access, of which `lanes` are done together."""
-        step = stride(index, self.var, self.varying, self.definitions, self.memo)
-        if step in (0, 1, -1):
+    def step(self, index: Expr) -> int | None:
+        """How far apart neighbouring lanes access memory; None if that varies."""
+        return stride(index, self.var, self.varying, self.definitions, self.memo)
+
+    def access(self, index: Expr, apart: float = 1.5) -> float:
+        """Cost of one element's access: shared by the lanes, or `apart` for each."""
+        if self.step(index) in (0, 1, -1):
             return 1.0 / self.lanes
-        return 1.5
+        return apart
 
 
 def extent_of(loop: Loop) -> int:
@@ -60,7 +63,7 @@ def cost(body: Sequence[Stmt], vector: Vector | None = None) -> float:
             case If():
                 total += _expressions(expressions(stmt), vector) + cost(stmt.then, vector) + cost(stmt.orelse, vector)
             case Store():
-                total += _expressions((stmt.value,), vector) + (vector.access(stmt.index) if vector else 1.0)
+                total += _expressions((stmt.value,), vector) + (vector.access(stmt.index, apart=2.0) if vector else 1.0)
             case Let():
                 total += _expressions((stmt.value,), vector)
             case _:

@@ -17,11 +17,13 @@ from collections.abc import Sequence
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import (
     Buffer,
+    Call,
     Carried,
     Combine,
     Const,
     Expr,
     Function,
+    HostCall,
     If,
     Let,
     Load,
@@ -87,7 +89,7 @@ class _Parallelize:
 
     def nest(self, loop: Loop) -> list[Stmt]:
         time = nanoseconds((loop,))
-        if time < THRESHOLD or any(isinstance(s, Loop) and s.role == "threads" for s in statements((loop,))):
+        if time < THRESHOLD or any(_fixed(stmt) for stmt in statements((loop,))):
             return [loop]
         chain = _chain(loop)
         free = 1
@@ -221,6 +223,11 @@ class _Parallelize:
         (renamed,) = Substitute({}, rename).block((loop,))
         assert isinstance(renamed, Loop)
         return renamed
+
+
+def _fixed(stmt: Stmt) -> bool:
+    """Whether a nest with this inside is left alone: calls have their own ideas of threads, and unknown cost."""
+    return isinstance(stmt, (Call, HostCall)) or (isinstance(stmt, Loop) and stmt.role == "threads")
 
 
 def _chain(loop: Loop) -> list[Loop]:

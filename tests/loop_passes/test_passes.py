@@ -1,0 +1,135 @@
+"""What each pass does to small examples; their meaning is in test_random_nests.py."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pullback.loop_ir import Builder, Loop
+from pullback.loop_ir.check import check
+from pullback.loop_ir.interpret import interpret
+from pullback.loop_ir.print import to_text
+from pullback.loop_ir.visit import statements
+from pullback.loop_passes import CPU_PASSES, plan_buffers, simplify, tile, vectorize
+
+
+def loops(function):
+    return [(stmt.role, stmt.var.name) for stmt in statements(function.body) if isinstance(stmt, Loop)]
+
+
+def same_meaning(before, after, dtype=np.float32):
+    check(after)
+    inputs = [np.arange(b.size).astype(dtype) for b in before.buffers if b.space == "input"]
+    for a, b in zip(interpret(before, inputs), interpret(after, inputs)):
+        assert np.array_equal(a, b)
+
+
+def body_text(function):
+    return "\n".join(line.strip() for line in to_text(function).split("\n") if "= " in line and ":" not in line)
+
+
+def test_simplify_index_algebra():
+    b = Builder()
+    x, y = b.input("x", "f32", 48), b.output("y", "f32", 48)
+    with b.loop(6) as i, b.loop(8) as j, b.loop(1) as k:
+        flat = i * 8 + j + k
+        b.store(y, (flat // 8) * 8 + flat % 8, b.load(x, b.min(flat, 47) % 48 + (flat % 1) * 5))
+    function = b.function("f")
+    after = simplify(function)
+    same_meaning(function, after)
+    assert loops(after) == [("parallel", "i"), ("parallel", "i1")]
+    assert body_text(after) == "y[i*8 + i1] = x[i*8 + i1]"
+
+
+def test_simplify_conditions_and_dead_code():
+    b = Builder()
+    x, y = b.input("x", "f32", 10), b.output("y", "f32", 10)
+    with b.loop(10) as i:
+        b.let(b.load(x, i) * 3.0, "unused")
+        with b.if_(i < 10):
+            b.store(y, i, b.select(i < 0, 0.0, b.load(x, i)))
+    with b.loop(0) as i:
+        b.store(y, i, 1.0)
+    with b.carried_loop(10, [((b.const("f32", 0),), "add")], "reduce") as r:
+        r.update(r.var + 1.0)
+    function = b.function("f")
+    after = simplify(function)
+    same_meaning(function, after)
+    assert len(list(statements(after.body))) == 2
+    assert body_text(after) == "y[i] = x[i]"
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_vectorize_takes_the_contiguous_axis(transposed):
+    b = Builder()
+    x, y = b.input("x", "f32", 6000), b.output("y", "f32", 6000)
+    with b.loop(60, name="i") as i, b.loop(100, name="j") as j:
+        at = j * 60 + i if transposed else i * 100 + j
+        b.store(y, at, b.load(x, at))
+    after = vectorize(b.function("f"))
+    check(after)
+    assert loops(after) == (
+        [("parallel", "j"), ("vector", "i")] if transposed else [("parallel", "i"), ("vector", "j")]
+    )
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_vectorize_reductions(columns):
+    b = Builder()
+    x, y = b.input("x", "f32", 6400), b.output("y", "f32", 64)
+    with b.loop(64, name="i") as i:
+        with b.carried_loop(100, [((b.const("f32", 0),), "add")], "reduce", name="r") as r:
+            r.update(r.var + b.load(x, r.i * 64 + i if columns else i * 100 + r.i))
+        b.store(y, i, r.result)
+    after = vectorize(b.function("f"))
+    check(after)
+    assert loops(after) == ([("vector", "i"), ("reduce", "r")] if columns else [("parallel", "i"), ("vector", "r")])
+
+
+@pytest.mark.parametrize("n", [192, 200])
+def test_tile_cuts_transposes_into_blocks(n):
+    b = Builder()
+    x, y = b.input("x", "f32", n * n), b.output("y", "f32", n * n)
+    with b.loop(n, name="i") as i, b.loop(n, name="j") as j:
+        b.store(y, i * n + j, b.load(x, j * n + i))
+    function = b.function("f")
+    after = tile(vectorize(function))
+    same_meaning(function, after)
+    names = ["i_block", "j_block", "i_in", "j_in"]
+    assert loops(after) == list(zip(["parallel"] * 3 + ["vector"], names))
+
+
+def test_tile_leaves_other_nests_alone():
+    b = Builder()
+    x, y = b.input("x", "f32", 40000), b.output("y", "f32", 40000)
+    with b.loop(200, name="i") as i, b.loop(200, name="j") as j:
+        b.store(y, i * 200 + j, b.load(x, i * 200 + 199 - j) + b.load(x, j))
+    before = vectorize(b.function("f"))
+    assert to_text(tile(before)) == to_text(before)
+
+
+def test_plan_shares_memory_between_temporaries_that_do_not_meet():
+    b = Builder()
+    x, y = b.input("x", "f32", 100), b.output("y", "f32", 100)
+    temporaries = [b.temporary(f"t{k}", "f32", 100) for k in range(4)]
+    chain = [x, *temporaries, y]
+    for source, target in itertools.pairwise(chain):
+        with b.loop(100) as i:
+            b.store(target, i, b.load(source, i) + 1.0)
+    plan, size = plan_buffers(b.function("f"))
+    assert set(plan) == set(temporaries)
+    assert size == 2 * 448 and all(offset % 64 == 0 for offset in plan.values())
+    for a, c in itertools.pairwise(temporaries):
+        assert plan[a] != plan[c]
+
+
+def test_passes_do_not_change_what_they_are_given():
+    b = Builder()
+    x, y = b.input("x", "f32", 600), b.output("y", "f32", 600)
+    with b.loop(20) as i, b.loop(30) as j:
+        b.store(y, j * 20 + i, b.exp(b.load(x, j * 20 + i)))
+    function = b.function("f")
+    text = to_text(function)
+    for each in CPU_PASSES:
+        each(function)
+        assert to_text(function) == text

@@ -37,8 +37,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
 @jitted("impl", "shape", "dtype")
 def _poisson(words: Any, lam: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype) -> Any:
     """Knuth's products of uniforms below 10, transformed rejection from there on; both loops run on all elements."""
-    lam = jnp.asarray(lam)
-    lam = jnp.broadcast_to(lax.convert_element_type(lam, dtypes.to_floating_dtype(np.float64)), shape)
+    lam = jnp.broadcast_to(lax.convert_element_type(jnp.asarray(lam), np.float32), shape)
     small = jnp.logical_or(lax.ne(lam, lam), lax.lt(lam, lax.full_like(lam, 10)))
     by_products = _poisson_products(impl, words, lax.select(small, lam, lax.full_like(lam, 0)), dtype)
     by_rejection = _poisson_rejection(impl, words, lax.select(small, lax.full_like(lam, 1e5), lam), dtype)

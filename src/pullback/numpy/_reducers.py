@@ -156,7 +156,7 @@ def _reduce(
         if np.ndim(initial) != 0:
             raise ValueError(f"{op.name}: argument 'initial' must be a scalar, got shape {np.shape(initial)}")
     if not op.empty and initial is None:
-        if any(a.shape[k] == 0 for k in axes):
+        if 0 in [a.shape[k] for k in axes]:
             raise ValueError(f"zero-size array to reduction operation {op.name} which has no identity")
         if mask is not None:
             raise ValueError(

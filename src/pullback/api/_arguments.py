@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Iterable, Sequence
 
-from pullback._ext import _core
-from pullback.core import typeof
-from pullback.core.tracer import Tracer
+from pullback.core import hooks, typeof
+from pullback.util import dtypes
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path
 
 
@@ -117,18 +116,26 @@ def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipp
 
 
 def checked_leaves(transformation: str, what: str, tree: Any):
-    """(leaves, treedef) of arrays; TypeError naming the leaf that is none."""
+    """(leaves, treedef), every leaf an array or tracer (float0 ones stay NumPy's); TypeError naming the leaf that can't be one."""
     leaves, treedef = tree_flatten(tree)
+    arrays = []
     for i, leaf in enumerate(leaves):
-        if isinstance(leaf, (_core.Array, Tracer)):
+        if hasattr(leaf, "aval"):
+            arrays.append(leaf)
             continue
         try:
-            typeof(leaf)
+            aval = typeof(leaf)
         except TypeError:
             path = keystr(tree_flatten_with_path(tree)[0][i][0])
             raise TypeError(f"{transformation}: {what}{path} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not a valid "
                             "JAX type") from None
-    return leaves, treedef
+        arrays.append(leaf if aval.dtype == dtypes.float0 else hooks.asarray(leaf))
+    return arrays, treedef
+
+
+def as_array(leaf: Any) -> Any:
+    """An array for what `typeof` accepts; float0 arrays stay NumPy's."""
+    return leaf if hasattr(leaf, "aval") or typeof(leaf).dtype == dtypes.float0 else hooks.asarray(leaf)
 
 
 def check_result(leaf: Any, function: str, where: str = "") -> Any:

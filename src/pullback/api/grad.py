@@ -7,7 +7,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from pullback.api._arguments import check_callable, check_result, checked_leaves, function_name
+from pullback.api._arguments import as_array, check_callable, check_result, checked_leaves, function_name
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
@@ -142,7 +142,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
             if have.shape != aval.shape or have.dtype != aval.dtype:
                 raise TypeError(f"cotangent type does not match function output, expected {aval.str_short()} but got "
                                 f"{have.str_short()}")
-        out = backward_pass(closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], bars)
+        out = backward_pass(closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], list(map(as_array, bars)))
         return tree_unflatten(tree, [hooks.zeros(a) if type(bar) is Zero else bar for a, bar in zip(avals, out)])
 
     return transposed
@@ -289,7 +289,7 @@ class _Pullback:
                 raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
                                  f"expected {want.str_short()} because the corresponding output of the differentiated function "
                                  f"{self.__name__} had JAX type {aval.str_short()}")
-        bars = [hooks.convert(bar, a.dtype, False) if isinstance(bar, (int, float, complex)) else bar
+        bars = [hooks.convert(bar, a.dtype, False) if isinstance(bar, (int, float, complex)) else as_array(bar)
                 for bar, a in zip(bars, self.out_avals)]
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
         found = backward_pass(self.jaxpr, consts, [UndefinedPrimal(tangent_aval(a)) for a in self.in_avals], live)
@@ -308,7 +308,7 @@ class _Pushforward:
             raise TypeError(f"linearized function called with tangents of structure {tree}, but the primals had {self.in_tree}")
         for aval, tangent in zip(self.in_avals, leaves):
             _check_tangent("linearized function", aval, tangent)
-        found = iter(eval_jaxpr(self.jaxpr, consts, *leaves))
+        found = iter(eval_jaxpr(self.jaxpr, consts, *map(as_array, leaves)))
         outs = [next(found) if zero is None else instantiate(zero) for zero in self.zeros]
         return tree_unflatten(self.out_tree, outs)
 

@@ -17,8 +17,7 @@ class Tracer:
     """Base of all tracers; subclasses give `interpreter` and `aval`."""
 
     __slots__ = ("interpreter", "source", "__weakref__")
-    __array_priority__ = 1000
-    __array_ufunc__ = None  # numpy_array + tracer asks the tracer
+    __array_priority__ = 1000  # numpy_array + tracer asks the tracer; np.sin(tracer) asks __array__, which explains
     interpreter: Any
     aval: Any
 

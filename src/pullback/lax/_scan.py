@@ -66,7 +66,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         init_leaves = promoted
     if out_children[0] != init_tree or not control.same_types(carry_avals, jaxpr.out_avals[:n_carry]):
         raise control.carry_mismatch("scan body", init_tree, out_children[0], carry_avals, jaxpr.out_avals[:n_carry], init)
-    unroll = length if unroll is True else int(unroll or 1)
+    unroll = max(length, 1) if unroll is True else int(unroll or 1)
     if unroll < 1:
         raise ValueError(f"scan: argument 'unroll' must be at least 1, got {unroll}")
     outs = scan_p.bind(*consts, *init_leaves, *xs_leaves, jaxpr=jaxpr, length=length, reverse=bool(reverse),

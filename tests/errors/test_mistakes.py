@@ -1,0 +1,133 @@
+"""Users' mistakes: each raises the error that JAX's users know by type, with a text that says what came and what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.util import errors
+
+X = np.arange(3.0, dtype=np.float32)
+
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+
+def leak():
+    kept = []
+    jax.jit(lambda x: (kept.append(x * 2), x)[1])(1.0)
+    return kept[0] + 1
+
+
+def leak_from_grad():
+    kept = []
+    jax.grad(lambda x: (kept.append(x * 2), x * x)[1])(1.0)
+    return jax.jit(lambda y: kept[0] + y)(1.0)
+
+
+@pytest.mark.parametrize("call, error, text", [
+    # Python control flow and NumPy on traced values
+    (lambda: jax.jit(lambda x: 1 if x > 0 else 2)(1.0), errors.TracerBoolConversionError, "lax.cond"),
+    (lambda: jax.vmap(lambda x: 1 if x > 0 else 2)(X), errors.TracerBoolConversionError, "traced array"),
+    (lambda: jax.jit(lambda x: np.sin(x))(1.0), errors.TracerArrayConversionError, "__array__"),
+    (lambda: jax.jit(lambda x: [1, 2, 3][x])(1), errors.TracerIntegerConversionError, "__index__"),
+    (lambda: jax.jit(lambda x: float(x))(1.0), errors.ConcretizationTypeError, "concrete value"),
+    (lambda: jax.jit(lambda x: int(x))(1), errors.ConcretizationTypeError, "concrete value"),
+    (lambda: jax.jit(lambda y: y[y % 2 == 0])(X), errors.NonConcreteBooleanIndexError, "boolean"),
+    (lambda: jax.jit(lambda y: jnp.unique(y))(X), errors.ConcretizationTypeError, "size"),
+    (lambda: jax.jit(lambda n: jnp.zeros(n))(3), TypeError, "[Ss]hape"),
+    (lambda: jax.jit(lambda n: jnp.arange(n))(3), errors.ConcretizationTypeError, "arange"),
+    # leaks
+    (leak, errors.UnexpectedTracerError, "leaked|escape"),
+    (leak_from_grad, errors.UnexpectedTracerError, "unexpected tracer"),
+    # arguments that are no arrays
+    (lambda: jax.jit(lambda p: p)(Point(1)), TypeError, "not a valid JAX type"),
+    (lambda: jax.jit(lambda s: s)("text"), TypeError, "not a valid JAX type"),
+    (lambda: lax.scan(lambda c, _: (c, None), Point(1), None, length=2), TypeError, "not a valid JAX type"),
+    (lambda: jax.jit(lambda x: Point(x))(1.0), TypeError, "not a valid JAX type"),
+    (lambda: jax.jit(lambda x, n: x, static_argnums=1)(1.0, [1]), ValueError, "[Nn]on-hashable static"),
+    (lambda: jax.jit(lambda x: x, static_argnums=3), ValueError, "static_argnums"),
+    (lambda: jax.jit(lambda x: x, static_argnames="y"), ValueError, "no argument 'y'"),
+    (lambda: jax.jit(3), TypeError, "callable"),
+    (lambda: jax.jit(lambda x: x)(1.0, 2.0), TypeError, "argument"),
+    (lambda: jax.jit(lambda x: x)(), TypeError, "missing"),
+    # differentiation
+    (lambda: jax.grad(lambda x: x * 2)(X), TypeError, r"scalar-output functions. Output had shape: \(3,\)"),
+    (lambda: jax.grad(lambda x: (x, x))(1.0), TypeError, "scalar-output"),
+    (lambda: jax.grad(lambda x: x)(1), TypeError, "real- or complex-valued inputs"),
+    (lambda: jax.grad(lambda x: jnp.int32(1))(1.0), TypeError, "real-valued outputs"),
+    (lambda: jax.grad(lambda x: x, argnums=1)(1.0), TypeError, "at least 2 positional arguments"),
+    (lambda: jax.grad(lambda x: x, argnums="x"), TypeError, "argnums"),
+    (lambda: jax.grad(lambda x: 1j * x)(1.0), TypeError, "holomorphic"),
+    (lambda: jax.grad(lambda x: x, has_aux=True)(1.0), TypeError, "two-element tuple"),
+    (lambda: jax.jvp(jnp.sin, X, X), TypeError, "must be tuples or lists"),
+    (lambda: jax.jvp(jnp.sin, (X,), (X[:2],)), ValueError, "different primal and tangent shapes"),
+    (lambda: jax.jvp(jnp.sin, (X,), (np.arange(3),)), TypeError, "float0|dtypes must be equal"),
+    (lambda: jax.jvp(jnp.sin, (X,), (X, X)), TypeError, "same tree structure"),
+    (lambda: jax.vjp(jnp.sin, X)[1](X[:2]), ValueError, "expected f32"),
+    (lambda: jax.vjp(jnp.sin, X)[1]((X,)), ValueError, "tree structure"),
+    (lambda: jax.jacfwd(lambda x: x)(1), TypeError, "real- or complex-valued"),
+    # batching
+    (lambda: jax.vmap(lambda x, y: x)(X, X[:2]), ValueError, "inconsistent sizes"),
+    (lambda: jax.vmap(lambda x: x)(1.0), ValueError, "rank should be at least 1"),
+    (lambda: jax.vmap(lambda x: x, in_axes=None)(X), ValueError, "at least one non-None"),
+    (lambda: jax.vmap(lambda x: x, in_axes=(0, 0))(X), ValueError, r"len\(in_axes\)=2, len\(args\)=1"),
+    (lambda: jax.vmap(lambda x: x, in_axes="a"), TypeError, "in_axes must be"),
+    (lambda: jax.vmap(lambda x: x, out_axes=None)(X), ValueError, "out_axes is None"),
+    (lambda: jax.vmap(lambda x: x, out_axes=2)(X), ValueError, "out_axes is 2"),
+    # arrays
+    (lambda: jnp.asarray(X).__setitem__(0, 1.0), TypeError, r"\.at\["),
+    (lambda: jnp.asarray(X) + jnp.ones(2), (TypeError, ValueError), "(broadcast|shapes)"),
+    (lambda: jnp.sum(X, axis=3), ValueError, "axis 3"),
+    (lambda: jnp.reshape(jnp.asarray(X), (2, 2)), TypeError, "reshape"),
+    (lambda: bool(jnp.asarray(X)), ValueError, "ambiguous"),
+    (lambda: hash(jnp.asarray(X)), TypeError, "unhashable"),
+    (lambda: jnp.add([1, 2], 3), TypeError, "list"),
+    (lambda: jnp.dot(jnp.ones((2, 3)), jnp.ones((2, 3))), TypeError, "contract"),
+    (lambda: jnp.concatenate([jnp.ones((2, 3)), jnp.ones((2, 4))]), TypeError, "concatenat"),
+    (lambda: jnp.array(["a"]), TypeError, "valid JAX"),
+])
+def test_mistake(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_a_leak_names_the_line_that_made_the_value():
+    with pytest.raises(errors.UnexpectedTracerError, match="test_mistakes.py"):
+        leak()
+
+
+def test_an_argument_error_names_the_path():
+    with pytest.raises(TypeError, match=r"params\['w'\]\[1\]"):
+        jax.jit(lambda params: 1)({"w": [1.0, Point(2)]})
+    with pytest.raises(ValueError, match=r"argument ys\['a'\] of type f32\[2\]"):
+        jax.vmap(lambda x, ys: x)(X, {"a": X[:2]})
+
+
+def test_a_concrete_value_under_grad_may_steer_python():
+    assert float(jax.grad(lambda x: x**2 if x > 0 else x)(3.0)) == 6.0
+
+
+def test_registered_dataclasses_are_trees():
+    @jax.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class State:
+        w: object
+        b: object
+
+    out = jax.jit(lambda s: State(s.w * 2, s.b + 1))(State(jnp.ones(2), 0.0))
+    np.testing.assert_allclose(out.w, [2, 2])
+    assert float(out.b) == 1.0
+
+
+def test_the_process_survives_bad_shapes():
+    for n in range(200):
+        with pytest.raises((TypeError, ValueError)):
+            jnp.ones(n + 2) + jnp.ones(n + 3)

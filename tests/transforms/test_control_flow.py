@@ -1,0 +1,207 @@
+"""scan, while_loop, fori_loop, cond, switch, map, associative_scan: values, derivatives, batching, types, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+
+XS = np.linspace(-1, 1, 7, dtype=np.float32)
+
+
+def cumulative(c, x):
+    c = c * 0.5 + x
+    return c, c**2
+
+
+def by_hand(init, xs, reverse=False):
+    c, ys = init, []
+    for x in xs[::-1] if reverse else xs:
+        c, y = cumulative(c, x)
+        ys.append(y)
+    return c, np.array(ys[::-1] if reverse else ys)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [0, 1, 2, 7])
+@pytest.mark.parametrize("unroll", [1, 2, True])
+def test_scan(reverse, length, unroll):
+    xs = XS[:length]
+    c, ys = lax.scan(cumulative, jnp.float32(0.3), xs, reverse=reverse, unroll=unroll)
+    want_c, want_ys = by_hand(np.float32(0.3), xs, reverse)
+    np.testing.assert_allclose(c, want_c, rtol=1e-6)
+    np.testing.assert_allclose(ys, want_ys.reshape(length), rtol=1e-6)
+    assert ys.shape == (length,)
+
+
+def test_scan_over_trees():
+    def body(carry, x):
+        return {"a": carry["a"] + x["u"], "b": (carry["b"][0] * x["v"][1], None)}, (carry["a"], {"s": x["u"].sum()})
+
+    xs = {"u": jnp.arange(6.0).reshape(3, 2), "v": [jnp.arange(3), jnp.arange(3.0) + 1]}
+    carry, (seen, sums) = lax.scan(body, {"a": jnp.zeros(2), "b": (1.0, None)}, xs)
+    np.testing.assert_allclose(carry["a"], [6, 9])
+    assert float(carry["b"][0]) == 6.0 and carry["b"][1] is None
+    np.testing.assert_allclose(seen, [[0, 0], [0, 1], [2, 4]])
+    np.testing.assert_allclose(sums["s"], [1, 5, 9])
+
+
+def test_scan_promotes_a_weakly_typed_carry():
+    total, _ = lax.scan(lambda c, x: (c + x, None), 0, jnp.arange(3, dtype=jnp.float32))
+    assert total.dtype == jnp.float32 and float(total) == 3.0
+
+
+def test_scan_without_xs():
+    c, ys = lax.scan(lambda c, _: (c + 1, c), 0, None, length=4)
+    assert int(c) == 4
+    np.testing.assert_array_equal(ys, [0, 1, 2, 3])
+
+
+def test_scan_closes_over_values_under_differentiation():
+    def loss(w):
+        return lax.scan(lambda c, x: (jnp.tanh(w * c + x), None), 0.0, XS)[0]
+
+    step = 1e-3
+    np.testing.assert_allclose(jax.grad(loss)(0.7), (loss(0.7 + step) - loss(0.7 - step)) / (2 * step), rtol=1e-3)
+
+
+def test_gradient_of_scan_does_not_stack_its_constants():
+    w = np.eye(3, dtype=np.float32)
+
+    def loss(w, x):
+        return lax.scan(lambda c, _: (jnp.tanh(w @ c), None), x, None, length=5)[0].sum()
+
+    text = str(jax.make_jaxpr(jax.grad(loss))(w, np.ones(3, np.float32)))
+    assert "f32[5,3]" in text and "f32[5,3,3]" not in text
+
+
+def test_scan_batched_carry_grows_only_where_it_must():
+    def f(x):
+        return lax.scan(lambda c, _: ((c[0] + 1, c[1] * x), c[0]), (0, 1.0), None, length=3)
+
+    (count, power), seen = jax.vmap(f, out_axes=((None, 0), None))(jnp.arange(4.0))
+    assert count.shape == () and seen.shape == (3,)
+    np.testing.assert_allclose(power, np.arange(4.0) ** 3)
+
+
+@pytest.mark.parametrize("start", [0, 3, 10])
+def test_while_loop(start):
+    i, total = lax.while_loop(lambda s: s[0] < 10, lambda s: (s[0] + 1, s[1] + s[0]), (start, 0))
+    assert (int(i), int(total)) == (max(start, 10), sum(range(start, 10)))
+
+
+def test_while_loop_batched_predicate_freezes_finished_elements():
+    n = jax.vmap(lambda x: lax.while_loop(lambda s: s[0] < 100, lambda s: (s[0] * 2, s[1] + 1), (x, 0)))(jnp.array([1.0, 30.0, 200.0]))
+    np.testing.assert_array_equal(n[0], [128, 120, 200])
+    np.testing.assert_array_equal(n[1], [7, 2, 0])
+
+
+def test_while_loop_forward_derivative():
+    def power(x):
+        return lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * x), (0, 1.0))[1]
+
+    assert jax.jvp(power, (1.5,), (1.0,))[1] == pytest.approx(5 * 1.5**4, rel=1e-6)
+    assert jax.jacfwd(power)(1.5) == pytest.approx(5 * 1.5**4, rel=1e-6)
+    with pytest.raises(ValueError, match="Reverse-mode differentiation does not work for lax.while_loop"):
+        jax.grad(power)(1.5)
+
+
+def test_fori_loop_with_traced_bounds():
+    f = jax.jit(lambda n: lax.fori_loop(0, n, lambda i, s: s + i, 0))
+    assert [int(f(n)) for n in (0, 1, 5, -3)] == [0, 0, 10, 0]
+
+
+def test_fori_loop_with_static_bounds_has_a_gradient():
+    assert jax.grad(lambda x: lax.fori_loop(0, 5, lambda i, y: y * x, 1.0))(2.0) == pytest.approx(80.0)
+
+
+@pytest.mark.parametrize("p", [True, False])
+def test_cond(p):
+    f = lambda p, x, y: lax.cond(p, lambda a, b: a * b, lambda a, b: a - b, x, y)  # noqa: E731
+    want = 6.0 if p else -1.0
+    assert float(f(p, 2.0, 3.0)) == want
+    assert float(jax.jit(f)(p, 2.0, 3.0)) == want
+    slopes = jax.jit(jax.grad(f, (1, 2)))(p, 2.0, 3.0)
+    assert [float(s) for s in slopes] == ([3.0, 2.0] if p else [1.0, -1.0])
+
+
+def test_cond_runs_only_one_branch_of_a_recursion():
+    f = jax.jit(lambda n: lax.cond(n > 0, lambda: lax.while_loop(lambda i: i < n, lambda i: i + 1, 0), lambda: -1))
+    assert int(f(7)) == 7 and int(f(-2)) == -1
+
+
+@pytest.mark.parametrize("index, want", [(-3, 1.0), (0, 1.0), (1, 4.0), (2, 9.0), (7, 9.0)])
+def test_switch_clamps(index, want):
+    branches = [lambda x: x, lambda x: x**2, lambda x: x**2 * 2.25]
+    x = 1.0 if want == 1.0 else 2.0
+    assert float(lax.switch(index, branches, x)) == want
+    assert float(jax.jit(lambda i: lax.switch(i, branches, x))(index)) == want
+
+
+def test_vmap_of_cond_and_switch():
+    xs = jnp.array([1.0, -2.0, 3.0])
+    got = jax.vmap(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x))(xs)
+    np.testing.assert_allclose(got, [np.sin(1), np.cos(-2), np.sin(3)], rtol=1e-6)
+    got = jax.vmap(lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, jnp.exp], x))(jnp.array([0, 1, 2]), xs)
+    np.testing.assert_allclose(got, [np.sin(1), np.cos(-2), np.exp(3)], rtol=1e-6)
+
+
+def test_map():
+    np.testing.assert_allclose(lax.map(lambda x: x**2, XS), XS**2, rtol=1e-6)
+    np.testing.assert_allclose(lax.map(lambda x: x**2, XS, batch_size=3), XS**2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 13])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan(n, reverse):
+    xs = np.arange(1.0, n + 1, dtype=np.float32)
+    got = lax.associative_scan(jnp.add, xs, reverse=reverse)
+    want = np.cumsum(xs[::-1])[::-1] if reverse else np.cumsum(xs)
+    np.testing.assert_allclose(got, want)
+
+
+def test_associative_scan_of_matrices_along_an_axis():
+    ms = np.random.default_rng(0).standard_normal((2, 5, 3, 3)).astype(np.float32)
+    got = lax.associative_scan(lambda a, b: jnp.matmul(b, a), ms, axis=1)
+    want = ms.copy()
+    for i in range(1, 5):
+        want[:, i] = ms[:, i] @ want[:, i - 1]
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: lax.scan(lambda c, x: (jnp.stack([c, c]), x), 0.0, XS), TypeError, "do not match"),
+    (lambda: lax.scan(lambda c, x: ((c, c), x), 0.0, XS), TypeError, "same pytree structure"),
+    (lambda: lax.scan(lambda c, x: c, 0.0, XS), TypeError, "must be a pair"),
+    (lambda: lax.scan(cumulative, 0.0, (XS, XS[:3])), ValueError, "different leading axis sizes"),
+    (lambda: lax.scan(cumulative, 0.0, XS, length=3), ValueError, "disagrees with leading axis sizes"),
+    (lambda: lax.scan(cumulative, 0.0, 1.0), ValueError, "no leading axis"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0), ValueError, "`length` not provided"),
+    (lambda: lax.scan(3, 0.0, XS), TypeError, "must be a function"),
+    (lambda: lax.while_loop(lambda x: x, lambda x: x + 1, 0), TypeError, "must return a boolean scalar"),
+    (lambda: lax.while_loop(lambda x: True, lambda x: (x, x), 0), TypeError, "same pytree structure"),
+    (lambda: lax.cond(jnp.ones(2) > 0, jnp.sin, jnp.cos, 1.0), TypeError, "must be a scalar"),
+    (lambda: lax.cond(True, lambda x: x, lambda x: (x, x), 1.0), TypeError, "same output structure"),
+    (lambda: lax.cond(True, lambda x: x, lambda x: x > 0, 1.0), TypeError, "equal output types"),
+    (lambda: lax.switch(0, []), ValueError, "Empty branch sequence"),
+    (lambda: lax.switch(1.0, [jnp.sin, jnp.cos], 1.0), TypeError, "must be an integer"),
+    (lambda: lax.fori_loop(0.0, 3, lambda i, x: x, 1), TypeError, "integer"),
+])
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_the_carry_error_names_the_component():
+    with pytest.raises(TypeError, match=r"carry\['b'\].*f32\[\].*i32\[\].*dtypes"):
+        lax.scan(lambda c, _: ({"a": c["a"], "b": jnp.int32(1)}, None), {"a": 1.0, "b": jnp.float32(1.0)}, None, length=2)
+
+
+def test_loops_run_in_python_when_jit_is_disabled():
+    seen = []
+    with jax.disable_jit():
+        lax.fori_loop(0, 3, lambda i, x: (seen.append(float(x)), x + 1.0)[1], 0.0)
+    assert seen == [0.0, 1.0, 2.0]

@@ -383,6 +383,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype=None) -> Array:
     if out_dtype is None:
         return _mul(x, y)
     x, y = as_arrays("mul", x, y)
+    out_dtype = dtypes.canonicalize_dtype(out_dtype)
     return _mul(lax.convert_element_type(x, out_dtype), lax.convert_element_type(y, out_dtype))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from pullback.core import Tracer, hooks
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax._arithmetic import op
 from pullback.lax._families import *
@@ -149,6 +150,10 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` as dtype and weak type, or itself if it is so already; for rules and other modules."""
     if x.dtype == dtype and x.aval.weak_type == weak_type:
         return x
+    if x.ndim == 0 and not isinstance(x, Tracer) and isinstance(dtype, np.dtype) and isinstance(x.dtype, np.dtype):
+        # A concrete scalar is converted now, also while tracing: it stays a literal.
+        with np.errstate(all="ignore"):
+            return hooks.asarray(convert_reference(np.asarray(x), dtype), dtype, weak_type)
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
 
 

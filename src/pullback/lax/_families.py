@@ -120,7 +120,7 @@ def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
     for aval in avals:
         if aval.dtype != first:
             hint = (f" (Tip: jnp.{_NUMPY_NAMES.get(name, name)} is a similar function that does automatic type promotion on "
-                    "inputs)." if tip else ".")
+                    "inputs)." if tip else "")
             raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got "
                             f"{', '.join(_dtype_name(a.dtype) for a in avals)}.{hint}")
 
@@ -437,7 +437,7 @@ def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False,
 
 def binary_function(p: Primitive, doc: str | None = None, name: str | None = None, arguments: tuple[str, str] = ("x", "y")) -> Callable:
     """The public function of a binary primitive: scalars broadcast, and dimensions of size 1."""
-    name, bind = name or p.name, p.bind
+    name, bind, accepts = name or p.name, p.bind, p.accepts
 
     def function(x, y):
         try:
@@ -445,17 +445,19 @@ def binary_function(p: Primitive, doc: str | None = None, name: str | None = Non
                 return bind(x, y)
         except AttributeError:
             pass
-        return bind(*broadcast_operands(name, x, y))
+        return bind(*broadcast_operands(name, x, y, accepts=accepts))
 
     if arguments != ("x", "y"):
         def function(x1, x2):
-            return bind(*broadcast_operands(name, x1, x2))
+            return bind(*broadcast_operands(name, x1, x2, accepts=accepts))
     return _named(function, name, doc or p.doc)
 
 
-def broadcast_operands(name: str, *operands: Any, same_dtypes: bool = True) -> list[Any]:
+def broadcast_operands(name: str, *operands: Any, same_dtypes: bool = True, accepts: Sequence[str] = ()) -> list[Any]:
     """Array-likes as operands of an n-ary primitive: of one dtype, each of rank 0 or of the common shape."""
     arrays = as_arrays(name, *operands)
+    for i, (x, kinds) in enumerate(zip(arrays, accepts)):
+        check_kind(name, x.dtype, kinds, i)
     if same_dtypes:
         check_dtypes(name, *arrays)
     shape: tuple[int, ...] = ()

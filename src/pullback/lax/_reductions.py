@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, Callable, Sequence
 
@@ -374,8 +375,7 @@ def _reduce_tree(args, jaxpr, dimensions):
     ndim = operands[0].ndim
     kept = [i for i in range(ndim) if i not in dimensions]
     shape = tuple(operands[0].shape[i] for i in kept)
-    rows = [lax.reshape(lax.transpose(x, (*dimensions, *kept)), (-1 if False else int(np.prod([x.shape[d] for d in dimensions], dtype=int)),
-                                                                 *shape)) for x in operands]
+    rows = [lax.reshape(lax.transpose(x, (*dimensions, *kept)), (math.prod(x.shape[d] for d in dimensions), *shape)) for x in operands]
     size = rows[0].shape[0]
     while size > 1:
         half = size // 2
@@ -416,9 +416,7 @@ def reduce(operands: Any, init_values: Any, computation: Callable, dimensions: S
     if not flat:
         raise ValueError("reduce must have at least one operand")
     flat = as_arrays("reduce", *flat)
-    inits = [lax.convert(as_array(i, "reduce"), x.dtype) if as_array(i, "reduce").aval.weak_type and
-             dtypes.kind_of(as_array(i, "reduce").dtype) == dtypes.kind_of(x.dtype) else as_array(i, "reduce")
-             for i, x in zip(inits, flat)]
+    inits = [lax.convert(i, x.dtype) if i.aval.weak_type else i for i, x in zip(as_arrays("reduce", *inits), flat)]
     for x, init in zip(flat, inits):
         if init.shape:
             raise ValueError(f"reduce found non-scalar initial value: {init.shape}")

@@ -13,12 +13,13 @@ from typing import Any, Callable, Sequence
 import numpy as np
 
 from pullback._ext import _core
+from pullback.core import extended
 from pullback.core.avals import typeof
 from pullback.core.interpreter import Interpreter, current_interpreter, using
 from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.source import user_source
 from pullback.core.tracer import Tracer
-from pullback.util import errors
+from pullback.util import dtypes, errors
 
 
 class StagedTracer(Tracer):
@@ -142,7 +143,10 @@ class StagingInterpreter(RecordingInterpreter):
 
     def process(self, primitive, args, params):
         args = tuple(args)
-        avals = primitive.rule("abstract_eval")(*[typeof(a) for a in args], **params)
+        in_avals = [typeof(a) for a in args]
+        if extended.array_types and any([dtypes.is_extended(a.dtype) for a in in_avals]) and extended.handles(primitive, params):
+            return extended.process(primitive, args, params)
+        avals = primitive.rule("abstract_eval")(*in_avals, **params)
         outs = self.emit(primitive, args, params, list(avals) if primitive.multiple_results else [avals])
         return outs if primitive.multiple_results else outs[0]
 
@@ -187,6 +191,8 @@ class EvalInterpreter(Interpreter):
         for arg in args:
             if isinstance(arg, Tracer):
                 raise_leak(arg)
+            if type(arg) in extended.array_types and extended.handles(primitive, params):
+                return extended.process(primitive, args, params)
         if primitive.evaluate is not None:
             return primitive.evaluate(*args, **params)
         return self.evaluate(primitive, args, params)

@@ -122,7 +122,7 @@ def _select_cases(rng):
 
 
 select_n_p = Primitive("select_n", doc="cases[which], elementwise.", abstract_eval=_select_shape, reference=_select_reference,
-                       jvp=_select_jvp, transpose=_select_transpose, lower=Elementwise(_select_lower), traits={"elementwise"},
+                       jvp=_select_jvp, transpose=_select_transpose, lower=Elementwise(_select_lower), traits={"elementwise", "selection"},
                        samples=Samples(cases=_select_cases))
 select_n_p.batch = _batch_nary(select_n_p.bind)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, typeof
+from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, extended, typeof
 from pullback.core.lowering import Pointwise
 from pullback.random import _rbg
 from pullback.random._threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
@@ -208,6 +208,20 @@ class PRNGKeyArray:
     def __reduce__(self) -> Any:
         return _unpickle, (self._impl.name, np.asarray(self._base_array))
 
+    def __eq__(self, other: object) -> Any:
+        """Elementwise: whether all words are equal; keys of different generators cannot be compared (TypeError)."""
+        if not is_typed(other):
+            return NotImplemented
+        if other.dtype is not self.dtype:  # type: ignore[attr-defined]
+            raise TypeError(f"equal: cannot compare {self.dtype} with {other.dtype}")  # type: ignore[attr-defined]
+        import pullback.numpy as jnp
+
+        return jnp.all(unwrap(self) == unwrap(other), axis=-1)
+
+    def __ne__(self, other: object) -> Any:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else ~equal
+
     # Sequence behaviour.
     def __len__(self) -> int:
         if not self.shape:
@@ -226,6 +240,15 @@ class PRNGKeyArray:
 
 
 add_array_type(PRNGKeyArray)
+
+# Movement is what it is for all arrays: the same methods, which bind primitives that core/extended.py runs on the
+# words.
+for _name in (
+    "__getitem__", "T", "at", "copy", "flatten", "ravel", "repeat", "reshape", "squeeze",
+    "swapaxes",
+    "take", "transpose",
+):  # fmt: skip
+    setattr(PRNGKeyArray, _name, Tracer.__dict__[_name])
 
 
 def _unpickle(name: str, words: np.ndarray) -> PRNGKeyArray:
@@ -290,6 +313,9 @@ def unwrap(key: Any) -> Any:
 def wrap(impl: PRNGImpl, words: Any) -> Any:
     """Words, concrete or traced, as a typed key array."""
     return random_wrap_p.bind(words, impl=impl) if isinstance(words, Tracer) else PRNGKeyArray(impl, words)
+
+
+extended.register(PRNGKeyArray, unwrap, lambda dtype, words: wrap(dtype._impl, words))
 
 
 def is_typed(key: Any) -> bool:
@@ -366,7 +392,7 @@ def _seed_words(name: str, seed: Any) -> Any:
         seed = np.int64(seed)
     if isinstance(seed, bool | np.generic | np.ndarray) and not np.ndim(seed):
         kind = np.asarray(seed).dtype
-        if kind != bool and not dtypes.issubdtype(kind, np.integer):
+        if kind != np.bool_ and not dtypes.issubdtype(kind, np.integer):
             raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of type {kind}")
         wide = dtypes.canonicalize_dtype(kind)
         value = int(np.asarray(seed).astype(wide)) + offset

@@ -130,6 +130,12 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     if not dtypes.issubdtype(dtype, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
     batch_shape("randint", shape, minval=np.shape(minval), maxval=np.shape(maxval))
+    default = dtypes.iinfo(dtypes.canonicalize_dtype(np.int64))
+    for name, value in (("minval", minval), ("maxval", maxval)):
+        if type(value) is int and not int(default.min) <= value <= int(default.max):
+            raise OverflowError(f"randint: argument '{name}' is {value}, which does not fit into {default.dtype}; give
+            it as "
+                                "an array of a type that holds it")  # fmt: skip
     return _randint(words, minval, maxval, impl=impl, shape=shape, dtype=dtype)
 
 

@@ -98,7 +98,7 @@ class Program:
                     native.compiled.address, self.in_avals, tuple(map(physical, self.out_avals)), native.compiled.arena_bytes, native.compiled,
                     host_calls=[native_callback(host) for host in native.lowered.host_calls],
                     forward=_forwards(self.flat), donate=self.donated, release_gil=native.is_long, name=self.name)
-            if not all(isinstance(a.dtype, np.dtype) for a in self.out_avals):
+            if not all(isinstance(a.dtype, np.dtype) for a in (*self.in_avals, *self.out_avals)):
                 found = _WithKeys(found, self.out_avals)
             self.__dict__["_executable"] = found
         return found
@@ -160,7 +160,7 @@ class Program:
 
 
 class _WithKeys:
-    """An executable some of whose results are key arrays, of which it gives the words."""
+    """An executable that takes or gives key arrays; inside there are only their words."""
 
     def __init__(self, executable: Any, out_avals: Sequence[Any]) -> None:
         self._executable = executable

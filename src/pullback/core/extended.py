@@ -1,0 +1,71 @@
+"""Operations on arrays of extended element types (random keys), by way of their words.
+
+An array `key<fry>[*K]` is in memory `u32[*K, 2]`. A primitive that only moves elements about means on keys what its
+batching
+rule gives for the words, their last axis being the mapped one; so movement needs no second set of rules. Programs
+then hold
+keys only as arguments, results and carries, and the two primitives between keys and words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.core.avals import typeof
+from pullback.core.hooks import hooks
+from pullback.core.jaxpr import jaxprs_in_params
+from pullback.core.primitive import registry
+from pullback.util import dtypes
+
+# Types of concrete arrays with extended element types; filled by the packages that define them.
+array_types: set[type] = set()
+_unwrap: Callable[[Any], Any] | None = None
+_wrap: Callable[[Any, Any], Any] | None = None
+
+
+def register(array_type: type, unwrap: Callable[[Any], Any], wrap: Callable[[Any, Any], Any]) -> None:
+    """Make `array_type` known: `unwrap(array_or_tracer)` gives its words, `wrap(dtype, words)` makes one."""
+    global _unwrap, _wrap
+    array_types.add(array_type)
+    _unwrap, _wrap = unwrap, wrap
+
+
+# Traits of primitives that take elements from one place to another without looking at them.
+_MOVES = frozenset({"movement", "identity", "selection"})
+
+
+def handles(primitive: Any, params: dict) -> bool:
+    """Whether a primitive with an extended operand is to go through `process`; the others know such types
+    themselves."""
+    return "extended" not in primitive.traits and not jaxprs_in_params(params)
+
+
+def process(primitive: Any, args: tuple, params: dict) -> Any:
+    """The result of a primitive some of whose operands have an extended element type, under the current interpreter.
+
+    Raises TypeError for primitives that compute with elements.
+    """
+    avals = [typeof(x) for x in args]
+    kinds = {a.dtype for a in avals if dtypes.is_extended(a.dtype)}
+    if primitive.name in ("eq", "ne") and len(kinds) == 1 and all(dtypes.is_extended(a.dtype) for a in avals):
+        return _compare(primitive, args)
+    if (not (_MOVES & primitive.traits) and primitive.name != "scatter") or len(kinds) != 1:
+        names = ", ".join(a.str_short() for a in avals)
+        raise TypeError(
+            f"{primitive.name} does not accept dtype {sorted(map(str, kinds))[0]}: its operands are {names}"
+        )
+    (kind,) = kinds
+    words = [_unwrap(x) if dtypes.is_extended(a.dtype) else x for x, a in zip(args, avals)]
+    dims = [a.ndim if dtypes.is_extended(a.dtype) else None for a in avals]
+    outs, out_dims = primitive.rule("batch")(words, dims, **params)
+    if not primitive.multiple_results:
+        return _wrap(kind, hooks.moveaxis(outs, out_dims, typeof(outs).ndim - 1))
+    return [_wrap(kind, hooks.moveaxis(x, d, typeof(x).ndim - 1)) for x, d in zip(outs, out_dims)]
+
+
+def _compare(primitive: Any, args: tuple) -> Any:
+    """Keys are equal when all of their words are."""
+    equal = primitive.bind(*[_unwrap(x) for x in args])
+    combine = registry["reduce_and" if primitive.name == "eq" else "reduce_or"]
+    return combine.bind(equal, axes=(typeof(equal).ndim - 1,))

@@ -96,6 +96,9 @@ def _machine(target: Target) -> llvm.TargetMachine:
         if not _machines:
             llvm.initialize_all_targets()
             llvm.initialize_all_asmprinters()
+            # Scheduling is lost on processors that reorder by themselves, and takes a tenth of the time.
+            llvm.set_option("pullback", "-disable-post-ra")
+            llvm.set_option("pullback", "-enable-misched=false")
         machine = llvm.Target.from_triple(target.triple).create_target_machine(
             cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default"
         )

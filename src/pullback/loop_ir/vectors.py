@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from .affine import depends
@@ -12,15 +13,23 @@ from .visit import loaded, statements, stored
 
 def varying_vars(loop: Loop) -> set[Var]:
     """Variables that may differ between the iterations of `loop`: its index, and what is computed from it."""
+    return set(_varying(loop))
+
+
+@functools.lru_cache(maxsize=256)
+def _varying(loop: Loop) -> frozenset[Var]:
     varying = {loop.var, *(v for group in loop.carried for v in group.vars)}
+    memo: dict[int, bool] = {}  # stays valid while `varying` grows: nothing reads a variable before it is bound
     for stmt in statements(loop.body):
-        if isinstance(stmt, Let) and depends(stmt.value, varying, {}):
-            varying.add(stmt.var)
+        if isinstance(stmt, Let):
+            if depends(stmt.value, varying, memo):
+                varying.add(stmt.var)
         elif isinstance(stmt, Loop):
             varying.update(v for group in stmt.carried for v in (*group.vars, *group.results))
-    return varying
+    return frozenset(varying)
 
 
+@functools.lru_cache(maxsize=256)
 def vectorizable(loop: Loop) -> bool:
     """Whether all of the body has a meaning lane by lane: no calls, no While, loops of the same extent in all lanes."""
     for group in loop.carried:
@@ -31,23 +40,22 @@ def vectorizable(loop: Loop) -> bool:
     used = loaded(loop.body) | stored(loop.body)
     if any(buffer.space == "local" for buffer in used):
         return False
-    varying = varying_vars(loop)
-    return _block_ok(loop.body, varying, inside_mask=False)
+    return _block_ok(loop.body, varying_vars(loop), False, {})
 
 
-def _block_ok(body: Sequence[Stmt], varying: set[Var], inside_mask: bool) -> bool:
+def _block_ok(body: Sequence[Stmt], varying: set[Var], inside_mask: bool, memo: dict[int, bool]) -> bool:
     for stmt in body:
         match stmt:
             case Let() | Store():
                 continue
             case If():
-                masked = inside_mask or depends(stmt.cond, varying, {})
-                if not _block_ok(stmt.then, varying, masked) or not _block_ok(stmt.orelse, varying, masked):
+                masked = inside_mask or depends(stmt.cond, varying, memo)
+                if not all(_block_ok(block, varying, masked, memo) for block in (stmt.then, stmt.orelse)):
                     return False
             case Loop():
-                if inside_mask or stmt.role == "threads" or depends(stmt.extent, varying, {}):
+                if inside_mask or stmt.role == "threads" or depends(stmt.extent, varying, memo):
                     return False
-                if not _block_ok(stmt.body, varying, False):
+                if not _block_ok(stmt.body, varying, False, memo):
                     return False
             case _:
                 return False

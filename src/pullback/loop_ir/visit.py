@@ -34,20 +34,34 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
     return (expr.index,) if isinstance(expr, Load) else ()
 
 
-def subexpressions(roots: Sequence[Expr]) -> list[Expr]:
+def subexpressions(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     """Every expression reachable from `roots`, once each, operands before users."""
-    seen: set[int] = set()
+    return _walk(tuple(roots))
+
+
+@functools.lru_cache(maxsize=1024)  # each statement is walked many times: by every pass, and while it is emitted
+def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    done: set[int] = set()
     order: list[Expr] = []
-    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    stack = list(reversed(roots))
     while stack:
-        expr, done = stack.pop()
-        if done:
+        expr = stack[-1]
+        if id(expr) not in done:
+            kind = type(expr)
+            if kind is Op:
+                waiting = [x for x in expr.args if id(x) not in done]  # type: ignore[attr-defined]
+            elif kind is Load:
+                waiting = [expr.index] if id(expr.index) not in done else []  # type: ignore[attr-defined]
+            else:
+                waiting = []
+            if waiting:
+                waiting.reverse()
+                stack += waiting
+                continue
+            done.add(id(expr))
             order.append(expr)
-        elif id(expr) not in seen:
-            seen.add(id(expr))
-            stack.append((expr, True))
-            stack.extend((operand, False) for operand in reversed(operands(expr)))
-    return order
+        stack.pop()
+    return tuple(order)
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:

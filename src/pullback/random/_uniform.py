@@ -133,9 +133,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     default = dtypes.iinfo(dtypes.canonicalize_dtype(np.int64))
     for name, value in (("minval", minval), ("maxval", maxval)):
         if type(value) is int and not int(default.min) <= value <= int(default.max):
-            raise OverflowError(f"randint: argument '{name}' is {value}, which does not fit into {default.dtype}; give
-            it as "
-                                "an array of a type that holds it")  # fmt: skip
+            raise OverflowError(f"randint: argument '{name}' is {value}, which does not fit into {default.dtype}")
     return _randint(words, minval, maxval, impl=impl, shape=shape, dtype=dtype)
 
 

@@ -1,1 +1,0 @@
-"""convolve and correlate of vectors."""

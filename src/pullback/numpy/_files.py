@@ -1,1 +1,0 @@
-"""Printing, and files in NumPy's formats."""

@@ -63,6 +63,7 @@ class Program:
         self.flat = flat
         self.in_avals = tuple(v.aval for v in flat.jaxpr.invars)
         self.out_avals = tuple(closed.out_avals)
+        self.has_keys = any(not isinstance(a.dtype, np.dtype) for a in (*closed.in_avals, *closed.out_avals))
         self.donated = donated if self.kept is None else tuple(self.kept.index(k) for k in donated if k in self.kept)
         pipelines.dump("jaxpr", self.name, lambda: str(self.flat))
         self._finished: _Native | None = None
@@ -98,7 +99,7 @@ class Program:
                     native.compiled.address, self.in_avals, tuple(map(physical, self.out_avals)), native.compiled.arena_bytes, native.compiled,
                     host_calls=[native_callback(host) for host in native.lowered.host_calls],
                     forward=_forwards(self.flat), donate=self.donated, release_gil=native.is_long, name=self.name)
-            if not all(isinstance(a.dtype, np.dtype) for a in (*self.in_avals, *self.out_avals)):
+            if self.has_keys:
                 found = _WithKeys(found, self.out_avals)
             self.__dict__["_executable"] = found
         return found

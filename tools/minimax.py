@@ -1,4 +1,4 @@
-"""Computes the polynomial coefficients of loop_passes/math and writes them as tables (needs mpmath; gmpy2 speeds it up).
+"""Computes the polynomial coefficients of loop_passes/math and writes their tables (needs mpmath; faster with gmpy2).
 
     python tools/minimax.py                  all polynomials of tools/minimax_targets.py
     python tools/minimax.py exp log          only tables (files) of these names
@@ -172,7 +172,7 @@ def table_text(subject: str, targets: list[Target]) -> str:
         lines.append(f"    ({mp.nstr(target.low, 12)}, {mp.nstr(target.high, 12)}),")
         lines.append(f"    {bits - 0.05:.1f},")
         lines.append("    (")
-        per_line = 7 if target.dtype == "f32" else 4
+        per_line = 6 if target.dtype == "f32" else 4
         lines.extend(
             "        " + " ".join(f"{w}," for w in words[i : i + per_line]) for i in range(0, len(words), per_line)
         )

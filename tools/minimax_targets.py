@@ -13,7 +13,7 @@ SQRT2 = mp.sqrt(2)
 
 def both(name: str, text: str, function, weight, low, high, degree32: int, degree64: int, **more) -> list[Target]:
     """The same target for f32 and f64."""
-    make = lambda dtype, degree: Target(  # noqa: E731
+    make = lambda dtype, degree: Target(
         f"{name}_{dtype.upper()}", dtype, text, function, weight, mp.mpf(low), mp.mpf(high), degree, **more
     )
     return [make("f32", degree32), make("f64", degree64)]
@@ -30,7 +30,7 @@ def even(f, drop, power):
 
 
 # exp: e^r = 1 + r + r^2 q(r)
-exp_q = lambda r: (mp.expm1(r) - r) / r**2  # noqa: E731
+exp_q = lambda r: (mp.expm1(r) - r) / r**2
 exponential = [
     *both(
         "EXP", "(e^r - 1 - r) / r^2, relative to (e^r - 1) / r^2", exp_q, lambda r: abs(r**2 / mp.expm1(r)),
@@ -43,7 +43,7 @@ exponential = [
 ]
 
 # log1p(f) = f - f^2/2 + f^3 p(f); 2 atanh(s) = 2 s + s z p(z), z = s^2
-log_f = lambda f: (mp.log1p(f) - f + f * f / 2) / f**3  # noqa: E731
+log_f = lambda f: (mp.log1p(f) - f + f * f / 2) / f**3
 atanh_z = even(lambda s: 2 * mp.atanh(s), lambda s: 2 * s, 3)
 Z_LOG = ((SQRT2 - 1) / (SQRT2 + 1)) ** 2 * mp.mpf("1.001")
 logarithm = [
@@ -116,8 +116,8 @@ def one(name: str, text: str, dtype: str, function, weight, low, high, degree: i
 
 # erf near 0, log(erfc) beyond, (1 + 2 x) e^(x^2) erfc(x) as a function of t = (x - K) / (x + K)
 K = mp.mpf("3.75")
-log_erfc = lambda x: mp.log(mp.erfc(x))  # noqa: E731
-log_erfc_weight = lambda x: mp.erfc(x) / mp.erf(x)  # noqa: E731
+log_erfc = lambda x: mp.log(mp.erfc(x))
+log_erfc_weight = lambda x: mp.erfc(x) / mp.erf(x)
 
 
 def scaled_erfc(t):
@@ -141,10 +141,10 @@ def inverse_erf_ratio(w):
     return y / x
 
 
-root_ratio = lambda s: inverse_erf_ratio(s * s)  # noqa: E731
+root_ratio = lambda s: inverse_erf_ratio(s * s)
 w_text = "erf_inv(x) / x over w = -log(1 - x^2), relative to itself"
 s_text = "erf_inv(x) / x over sqrt(w), w = -log(1 - x^2), relative to itself"
-inv = lambda f: lambda v: 1 / abs(f(v))  # noqa: E731
+inv = lambda f: lambda v: 1 / abs(f(v))
 error_function = [
     *both(
         "ERF", "(erf x - x) / x over z = x^2, relative to erf x / x", even(mp.erf, lambda x: x, 1),
@@ -166,7 +166,7 @@ error_function = [
 ]
 
 # lgamma(2 + h) = h p(h); Stirling: lgamma(a) = (a - 1/2) log a - a + log(2 pi) / 2 + p(1/a^2) / a
-lgamma_h = lambda h: mp.loggamma(2 + h) / h  # noqa: E731
+lgamma_h = lambda h: mp.loggamma(2 + h) / h
 
 
 def stirling(u):
@@ -190,9 +190,9 @@ def digamma_ratio(z):
 
 
 stirling_text = "(lgamma(a) - (a - 1/2) log a + a - log(2 pi) / 2) a over u = 1/a^2, relative to lgamma(a) a"
-stirling_weight = lambda u: mp.sqrt(u) / mp.loggamma(1 / mp.sqrt(u))  # noqa: E731
+stirling_weight = lambda u: mp.sqrt(u) / mp.loggamma(1 / mp.sqrt(u))
 digamma_text = "(log z - 1 / (2 z) - digamma(z)) z^2 over u = 1/z^2, relative to digamma(z) z^2"
-digamma_weight = lambda u: u / mp.psi(0, 1 / mp.sqrt(u))  # noqa: E731
+digamma_weight = lambda u: u / mp.psi(0, 1 / mp.sqrt(u))
 gamma = [
     *both("LGAMMA", "lgamma(2 + h) / h, relative to itself", lgamma_h, inv(lgamma_h), -0.751, 0.5, 10, 22),
     *both("STIRLING", stirling_text, stirling, stirling_weight, 1e-8, 1 / mp.mpf("3.49") ** 2, 2, 8),
@@ -203,8 +203,8 @@ gamma = [
 
 bessel = []
 for n in (0, 1):
-    small = lambda t, n=n: (lambda x: mp.besseli(n, x) * mp.exp(-x) / x**n)(4 * (t + 1))  # noqa: E731
-    large = lambda t, n=n: (lambda u: mp.besseli(n, 1 / u) * mp.exp(-1 / u) / mp.sqrt(u))((t + 1) / 16)  # noqa: E731
+    small = lambda t, n=n: (lambda x: mp.besseli(n, x) * mp.exp(-x) / x**n)(4 * (t + 1))
+    large = lambda t, n=n: (lambda u: mp.besseli(n, 1 / u) * mp.exp(-1 / u) / mp.sqrt(u))((t + 1) / 16)
     over = ("", " / x")[n]
     bessel += [
         *both(f"I{n}E_SMALL", f"e^-x I{n}(x){over} over t = x/4 - 1, relative to itself", small, inv(small),

@@ -5,12 +5,13 @@ The interpreter here is vectorized over points: the loop IR's NumPy meaning of e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
+
 from pullback.emit import compile_function
 from pullback.loop_ir import Builder
-from pullback.loop_ir.ir import Const, Expr, Op, Read, Var
+from pullback.loop_ir.ir import Const, Expr, Function, Op, Read, Var
 from pullback.loop_ir.numpy_ops import evaluate as evaluate_op
 from pullback.loop_ir.types import NAME_OF_NP_DTYPE, NP_DTYPE
 from pullback.loop_passes import CPU_PASSES, plan_buffers
@@ -105,8 +106,8 @@ def interpreted(name: str, *args: Points, **attrs: object) -> Points:
     return np.asarray(evaluate(root, dict(zip(variables, args, strict=True))))
 
 
-def compiled(name: str, *args: Points, **attrs: object) -> Points:
-    """Op `name` on arrays, through its expansion, the passes and machine code."""
+def program(name: str, args: Sequence[Points], attrs: dict[str, object]) -> tuple[Function, str]:
+    """A loop that applies op `name` to arrays of these sizes, after all passes, and the type of its result."""
     b = Builder()
     n = args[0].size
     inputs = [b.input("x", NAME_OF_NP_DTYPE[a.dtype], n) for a in args]
@@ -116,9 +117,15 @@ def compiled(name: str, *args: Points, **attrs: object) -> Points:
     function = b.function(name)
     for each in CPU_PASSES:
         function = each(function)
+    return function, value.dtype
+
+
+def compiled(name: str, *args: Points, **attrs: object) -> Points:
+    """Op `name` on arrays, through its expansion, the passes and machine code."""
+    function, dtype = program(name, args, attrs)
     plan, _ = plan_buffers(function)
     code = compile_function(function, plan)
-    result = np.empty(n, NP_DTYPE[value.dtype])
+    result = np.empty(args[0].size, NP_DTYPE[dtype])
     assert code([np.ascontiguousarray(a) for a in args], [result]) == 0
     return result
 
@@ -171,5 +178,3 @@ def spread(dtype: str, size: int, seed: int = 0) -> Points:
     near = 1 + rng.uniform(-1, 1, size // 4) * 2.0 ** -rng.uniform(0, 40, size // 4)
     return np.concatenate([*parts, near.astype(kind), edges(dtype)])
 
-
-Reference = Callable[..., Points]

@@ -40,7 +40,7 @@ def test_error_is_as_claimed(subject, target):
 
 
 def test_remez_finds_a_known_polynomial():
-    """The best approximation of x^3 on [-1, 1] by a quadratic is 3/4 x: the error is the Chebyshev polynomial T3 / 4."""
+    """The best quadratic for x^3 on [-1, 1] is 3/4 x: the error is the Chebyshev polynomial T3 / 4."""
     target = MINIMAX.Target("t", "f64", "", lambda x: x**3, lambda x: mp.mpf(1), mp.mpf(-1), mp.mpf(1), 2)
     coefficients, bits = MINIMAX.polynomial(target)
     assert np.allclose(coefficients, [0, 0.75, 0], atol=1e-3) and abs(bits - 2) < 1e-2

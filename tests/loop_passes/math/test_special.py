@@ -109,7 +109,8 @@ def test_edges(name, dtype):
     kind = kit.NP_DTYPE[dtype]
     x, want = (np.array(column, kind) for column in zip(*EDGES[name]))
     got = kit.compiled(name, x)
-    good = np.where(np.isnan(want), np.isnan(got), (got == want) & ((want != 0) | (np.signbit(got) == np.signbit(want))))
+    equal = (got == want) & ((want != 0) | (np.signbit(got) == np.signbit(want)))
+    good = np.where(np.isnan(want), np.isnan(got), equal)
     assert good.all(), list(zip(x, got, want))
 
 

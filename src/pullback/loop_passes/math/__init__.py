@@ -17,10 +17,12 @@ from . import (
     exponential,
     gamma,
     hyperbolic,
+    incomplete,
     inverse_trigonometric,
     logarithm,
     power,
     trigonometric,
+    zeta,
 )
 
 if TYPE_CHECKING:
@@ -59,14 +61,22 @@ REAL: dict[str, Callable[..., Expr]] = {
     "digamma": gamma.digamma,
     "bessel_i0e": bessel.bessel_i0e,
     "bessel_i1e": bessel.bessel_i1e,
+    "igamma": incomplete.igamma,
+    "igammac": incomplete.igammac,
+    "igamma_grad_a": incomplete.igamma_grad_a,
+    "random_gamma_grad": incomplete.random_gamma_grad,
+    "regularized_incomplete_beta": incomplete.regularized_incomplete_beta,
+    "zeta": zeta.zeta,
+    "polygamma": zeta.polygamma,
 }
 
 
 def expand(op: Op, b: Builder) -> Expr | None:
     """The expression of basic ops that computes `op`, or None if the op is not a math function we expand.
 
-    f32, f64 and complex numbers directly; f16 and bf16 through f32, rounded once at the end. Of the ops that the emitter
-    knows for real numbers, sqrt, abs, sign and div are expanded for complex ones.
+    f32, f64 and complex numbers directly; f16 and bf16 through f32, rounded once at the end. Of the ops that the
+    emitter knows for real numbers, sqrt, abs, sign and div are expanded for complex ones. Some expansions write loops:
+    they emit statements into `b` and return the reading of a result.
     """
     function = REAL.get(op.name)
     dtype = op.args[0].dtype

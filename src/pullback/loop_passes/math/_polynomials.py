@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
-    """sum coefficients[k] (z - centre)^k approximates `target`(z) on `interval` with a weighted error of at most 2**-bits.
+    """sum coefficients[k] (z - centre)^k approximates `target`(z) on `interval`, weighted error at most 2**-bits.
 
     The claim is about exact arithmetic with the rounded coefficients; a test measures it anew against mpmath.
     """

@@ -131,7 +131,7 @@ def cosh(b: Builder, z: Pair) -> Pair:
     imag = s * sin(b, y) * k * l
     zero = b.eq(x, 0.0) | b.eq(y, 0.0)
     real = b.select(b.not_(_finite(b, y)) & _infinite(b, x), INF, real)
-    return real, b.select(zero, with_sign_of(b, with_sign_of(b, b.const(x.dtype, 0.0), x), _product_sign(b, x, y)), imag)
+    return real, b.select(zero, with_sign_of(b, b.const(x.dtype, 0.0), _product_sign(b, x, y)), imag)
 
 
 def _product_sign(b: Builder, x: Expr, y: Expr) -> Expr:
@@ -206,9 +206,9 @@ def sqrt(b: Builder, z: Pair) -> Pair:
     root, other = root * inverse, other * inverse
     left = x < 0.0
     real, imag = b.select(left, other, root), b.select(left, root, other)
-    infinite_y = _infinite(b, y)
-    real = b.select(infinite_y, INF, b.select(b.eq(x, INF), INF, b.select(b.eq(x, -INF) & b.not_(_is_nan(b, y)), 0.0, real)))
-    imag = b.select(infinite_y, INF, b.select(b.eq(x, -INF), INF, b.select(b.eq(x, INF) & _finite(b, y), 0.0, imag)))
+    infinite_y, right_end, left_end = _infinite(b, y), b.eq(x, INF), b.eq(x, -INF)
+    real = b.select(infinite_y | right_end, INF, b.select(left_end & b.eq(y, y), 0.0, real))
+    imag = b.select(infinite_y | left_end, INF, b.select(right_end & _finite(b, y), 0.0, imag))
     return real, with_sign_of(b, imag, y)
 
 

@@ -1,9 +1,9 @@
 """lgamma and digamma.
 
-lgamma: a polynomial on [1.25, 2.5) reaches [-0.5, 3.5) by one or two steps of Gamma(a + 1) = a Gamma(a), whose factors are
-collected under one logarithm; Stirling's formula with a fitted remainder above; reflection below -1/2. digamma: eight
-steps of the recurrence as one quotient of polynomials, then the asymptotic expansion; reflection below 1/2; around its
-positive zero a polynomial times the distance from it. See
+lgamma: a polynomial on [1.25, 2.5) reaches [-0.5, 3.5) by one or two steps of Gamma(a + 1) = a Gamma(a), whose
+factors are collected under one logarithm; Stirling's formula with a fitted remainder above; reflection below -1/2.
+digamma: eight steps of the recurrence as one quotient of polynomials, then the asymptotic expansion; reflection below
+1/2; around its positive zero a polynomial times the distance from it. See
 Abramowitz and Stegun, 6.1.17, 6.1.40, 6.3.5, 6.3.7, 6.3.18. Coefficients are our own (tools/minimax.py).
 """
 

@@ -36,7 +36,7 @@ TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 
 
 def pow(b: Builder, x: Expr, y: Expr) -> Expr:
-    """x^y with the C99 values: x^0 = 1^y = 1 even for NaN; negative x needs an integral y; signed zeros and infinities."""
+    """x^y with the C99 values: x^0 = 1^y = 1 even for NaN; negative x needs a whole y; signed zeros, infinities."""
     f = format_of(x)
     size = b.abs(x)
     magnitude = _pow_f32(b, size, y) if f.name == "f32" else _pow_f64(b, size, y)

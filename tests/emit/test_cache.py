@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from pullback.emit import ObjectCache, compile_function
+from pullback.emit.cache import Entry
 from pullback.loop_ir import Builder
+from pullback.loop_passes import CPU_PASSES, plan_buffers
 
 
 def scale(factor, n=100, name="x"):
@@ -80,10 +82,11 @@ def test_concurrent_writers(tmp_path):
 def test_the_least_recently_used_go_when_the_folder_is_full(tmp_path):
     cache = ObjectCache(tmp_path, limit=20_000)
     for k in range(40):
-        cache.put(f"{k:064x}", bytes(1000), ())
+        cache.put(f"{k:064x}", Entry(bytes(1000), (), 0))
         cache._evict()
     kept = sum(path.stat().st_size for path in files(tmp_path))
     assert 5_000 <= kept <= 20_000
+    cache = ObjectCache(tmp_path)
     assert cache.get(f"{39:064x}") is not None and cache.get(f"{0:064x}") is None
 
 
@@ -91,3 +94,31 @@ def test_the_folder_comes_from_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path / "there"))
     compile_function(scale(2.0), cache=ObjectCache())
     assert files(tmp_path / "there")
+
+
+def test_programs_found_need_no_passes(tmp_path):
+    runs = []
+
+    def optimize(function):
+        runs.append(function.name)
+        for each in CPU_PASSES:
+            function = each(function)
+        return function, *plan_buffers(function)
+
+    def program(name):
+        b = Builder()
+        big = b.constant(f"big_{name}", np.arange(5000, dtype=np.float32))
+        x, y, t = b.input("x", "f32", 100), b.output("y", "f32", 100), b.temporary("t", "f32", 100)
+        with b.loop(100, name=name) as i:
+            b.store(t, i, b.load(x, i) + b.load(big, i * 10))
+        with b.loop(100, name=name) as i:
+            b.store(y, i, b.load(t, 99 - i))
+        return b.function(name)
+
+    want = (np.arange(100) * 11)[::-1]
+    for cache in (ObjectCache(tmp_path), ObjectCache(tmp_path)):
+        for name in ("first", "second"):
+            code = compile_function(program(name), optimize=optimize, cache=cache)
+            assert code.arena_bytes >= 400 and (run(code) == want).all()
+    assert runs == ["first"]
+    assert "define i32 @pb_main" in code.llvm

@@ -1,35 +1,58 @@
 """A cache of object code on disk: keyed by the program's canonical text, the CPU and the version.
 
-A file is magic, SHA-256 of the rest, slot names, object code. It is written beside and renamed into place, so readers
-see a whole file or none; one that is damaged or cut off fails the check and is written anew. When the folder outgrows
-its limit the files used longest ago go first. No failure of the disk is an error: the program is compiled then.
+A file is magic, SHA-256 of the rest, slot names and arena size, object code. It is written beside and renamed into
+place, so readers see a whole file or none; one that is damaged or cut off fails the check and is written anew. When the
+folder outgrows its limit the files used longest ago go first. No failure of the disk is an error: the program is
+compiled then.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
 import tempfile
+from collections import OrderedDict
 from pathlib import Path
+from typing import NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from .cpu.target import Target
 
-# Raise when emitted code changes for equal loop IR.
-EMITTER_VERSION = 1
 _MAGIC = b"pullback-object-1\n"
 DEFAULT_LIMIT = 1 << 28
+RECENT = 128  # entries kept in memory
+
+
+class Entry(NamedTuple):
+    """What is needed to load a program."""
+
+    code: bytes  # object file
+    slots: tuple[str, ...]
+    arena_bytes: int
+
+
+@functools.cache
+def code_version() -> str:
+    """Changes whenever a file of the compiler does: an installed package is upgraded, a checkout edited."""
+    root = Path(__file__).parent.parent
+    parts = []
+    for folder in ("loop_ir", "loop_passes", "emit"):
+        for path in sorted((root / folder).rglob("*.py")):
+            stat = path.stat()
+            parts.append(f"{path.relative_to(root)}:{stat.st_size}:{stat.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def cache_key(text: str, offsets: str, target: Target) -> str:
     """The name under which code is stored: a hash of all that determines it."""
     whole = "\0".join((
         text, offsets, target.triple, target.cpu, target.features, str(target.vector_bytes),
-        str(EMITTER_VERSION), llvmlite.__version__, str(llvm.llvm_version_info),
+        code_version(), llvmlite.__version__, str(llvm.llvm_version_info),
     ))  # fmt: skip
     return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -48,13 +71,24 @@ class ObjectCache:
     def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
         self.folder = folder or default_folder()
         self.limit = limit
+        self._recent: OrderedDict[str, Entry] = OrderedDict()
         self._written = 0  # bytes since the last look at the whole folder
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / key[2:]
 
-    def get(self, key: str) -> tuple[bytes, tuple[str, ...]] | None:
-        """The object code and slot names stored under `key`; None if there are none, or not intact."""
+    def _remember(self, key: str, entry: Entry) -> Entry:
+        self._recent[key] = entry
+        self._recent.move_to_end(key)
+        if len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
+        return entry
+
+    def get(self, key: str) -> Entry | None:
+        """What is stored under `key`; None if nothing, or not intact."""
+        known = self._recent.get(key)
+        if known is not None:
+            return self._remember(key, known)
         path = self._path(key)
         try:
             raw = path.read_bytes()
@@ -65,15 +99,16 @@ class ObjectCache:
         if raw[:head] != _MAGIC or hashlib.sha256(body).digest() != raw[head : head + 32]:
             return None
         size = int.from_bytes(body[:4], "little")
-        slots = tuple(json.loads(body[4 : 4 + size]))
+        slots, arena_bytes = json.loads(body[4 : 4 + size])
         with contextlib.suppress(OSError):
             os.utime(path)  # used now: evicted later
-        return body[4 + size :], slots
+        return self._remember(key, Entry(body[4 + size :], tuple(slots), arena_bytes))
 
-    def put(self, key: str, code: bytes, slots: tuple[str, ...]) -> None:
-        """Stores object code; silently does nothing where the disk does not let it."""
-        names = json.dumps(slots).encode()
-        body = len(names).to_bytes(4, "little") + names + code
+    def put(self, key: str, entry: Entry) -> None:
+        """Stores an entry; silently only in memory where the disk does not let it."""
+        self._remember(key, entry)
+        names = json.dumps([entry.slots, entry.arena_bytes]).encode()
+        body = len(names).to_bytes(4, "little") + names + entry.code
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

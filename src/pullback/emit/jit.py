@@ -15,9 +15,9 @@ import numpy as np
 from ..loop_ir.ir import Buffer, Function
 from ..loop_ir.print import canonical
 from ..loop_ir.types import ITEMSIZE
-from .cache import ObjectCache, cache_key
+from .cache import Entry, ObjectCache, cache_key
 from .cpu.target import Target, host_target
-from .module import ENTRY, PARALLEL_FOR, SLOTS, ModuleText, build_module
+from .module import ENTRY, HOST_SLOT, PARALLEL_FOR, SLOTS, ModuleText, build_module
 
 HostCallback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
 
@@ -72,8 +72,8 @@ class CompiledFunction:
 
     def set_host_call(self, address: int) -> None:
         """Sets the callback of the program's host calls; ignored if it has none."""
-        if "host_call" in self.slots:
-            self._table[self.slots.index("host_call")] = address
+        if HOST_SLOT in self.slots:
+            self._table[self.slots.index(HOST_SLOT)] = address
 
     def __call__(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> int:
         """Runs on NumPy arrays, with an arena of its own: for tests and tools. Returns the program's status."""
@@ -118,11 +118,12 @@ def _jit() -> llvm.LLJIT:
     return _jits[0]
 
 
-def emit_object(text: str, target: Target, verify: bool = False) -> bytes:
+def emit_object(text: str, target: Target, verify: bool = False, promote: bool = False) -> bytes:
     """Machine code of LLVM text as an object file; RuntimeError quotes what LLVM rejects.
 
-    No passes run before instruction selection: common subexpressions and invariants are the emitter's work, and on our
-    code instcombine took a seventh of the time without making it faster.
+    No passes run before instruction selection, except sroa if the program function is to `promote` its stack to
+    registers: common subexpressions and invariants are the emitter's work, and on our code instcombine took a seventh
+    of the time without making it faster.
     """
     with _lock:
         machine = _machine(target)
@@ -132,6 +133,11 @@ def emit_object(text: str, target: Target, verify: bool = False) -> bytes:
                 module.verify()
         except RuntimeError as error:
             raise RuntimeError(f"emit: LLVM rejects the module: {error}\n{_excerpt(text, str(error))}") from None
+        if promote:
+            with llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)) as builder:
+                passes = llvm.create_new_function_pass_manager()
+                passes.add_sroa_pass()
+                passes.run(module.get_function(ENTRY), builder)
         return machine.emit_object(module)
 
 
@@ -158,11 +164,15 @@ def load_object(code: bytes, slots: tuple[str, ...]) -> tuple[int, Any, Any]:
         return tracker[ENTRY], table, tracker
 
 
+Optimize = Callable[[Function], tuple[Function, Mapping[Buffer, int], int]]
+
+
 def compile_function(
     function: Function,
     plan: Mapping[Buffer, int] | None = None,
     target: Target | None = None,
     *,
+    optimize: Optimize | None = None,
     symbols: Mapping[str, int] | None = None,
     cache: ObjectCache | None = None,
     arena_bytes: int | None = None,
@@ -170,50 +180,72 @@ def compile_function(
 ) -> CompiledFunction:
     """Compiles `function` for this machine, or takes its code from `cache`.
 
-    `plan` has the byte offset of each temporary in the arena. `symbols` are addresses of C functions beside those of
-    `add_symbols`. Raises NotImplementedError for constructs the emitter does not know, KeyError for a missing symbol.
+    `plan` has the byte offset of each temporary in the arena. With `optimize`, it gives the function to emit, its plan
+    and the size of the arena instead; the cache then knows the function as it was before, and a program found there
+    needs no passes at all. `optimize` may add buffers only after those of `function`. `symbols` are addresses of C
+    functions beside those of `add_symbols`. Raises NotImplementedError for constructs the emitter does not know,
+    KeyError for a missing symbol.
     """
     target = target or host_target()
-    plan = plan or {}
     seconds: dict[str, float] = {}
-    entry = None
-    key = ""
+    clock = _Clock(seconds)
+    entry, key = None, ""
     if cache is not None:
-        started = time.perf_counter()
-        offsets = ",".join(str(plan.get(b, "")) for b in function.buffers)
+        offsets = "optimized" if optimize else ",".join(str((plan or {}).get(b, "")) for b in function.buffers)
         key = cache_key(canonical(function), offsets, target)
         entry = cache.get(key)
-        seconds["lookup"] = time.perf_counter() - started
+        clock("lookup")
+
+    def emitted() -> ModuleText:
+        if optimize is None:
+            return build_module(function, plan or {}, target)
+        return build_module(*optimize(function)[:2], target)
+
     if entry is None:
-        started = time.perf_counter()
-        module = build_module(function, plan, target)
-        seconds["emit"] = time.perf_counter() - started
-        started = time.perf_counter()
-        code, slots = emit_object(module.text, target, verify), tuple(module.slots)
-        seconds["llvm"] = time.perf_counter() - started
+        if optimize is None:
+            final, offset_of = function, plan or {}
+        else:
+            final, offset_of, arena_bytes = optimize(function)
+            clock("passes")
+        if arena_bytes is None:
+            arena_bytes = max((at + b.size * ITEMSIZE[b.dtype] for b, at in offset_of.items()), default=0)
+        module = build_module(final, offset_of, target)
+        clock("emit")
+        code = emit_object(module.text, target, verify, module.promote)
+        clock("llvm")
+        entry = Entry(code, tuple(module.slots), arena_bytes)
         if cache is not None:
-            cache.put(key, code, slots)
+            cache.put(key, entry)
+        cached = False
     else:
-        code, slots = entry
-    started = time.perf_counter()
-    address, table, tracker = load_object(code, slots)
-    seconds["load"] = time.perf_counter() - started
+        cached = True
+    address, table, tracker = load_object(entry.code, entry.slots)
     keep = [tracker]
-    for k, name in enumerate(slots):
+    for k, name in enumerate(entry.slots):
         if name.startswith("constant:"):
             data = np.ascontiguousarray(function.buffers[int(name.split(":")[1])].data)
             keep.append(data)
             table[k] = data.ctypes.data
-        elif name not in ("host_call", PARALLEL_FOR):
-            table[k] = _address_of(name, symbols)
         elif name == PARALLEL_FOR:
             table[k] = (symbols or {}).get(name) or _symbols.get(name) or 0
-    if arena_bytes is None:
-        arena_bytes = max((offset + b.size * ITEMSIZE[b.dtype] for b, offset in plan.items()), default=0)
+        elif name != HOST_SLOT:
+            table[k] = _address_of(name, symbols)
+    clock("load")
     return CompiledFunction(
-        address, arena_bytes, slots, seconds, entry is not None, table, keep, code,
-        lambda: build_module(function, plan, target).text,
-    )  # fmt: skip
+        address, entry.arena_bytes, entry.slots, seconds, cached, table, keep, entry.code, lambda: emitted().text
+    )
+
+
+class _Clock:
+    """Writes down how long each stage took."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds, self._last = seconds, time.perf_counter()
+
+    def __call__(self, stage: str) -> None:
+        now = time.perf_counter()
+        self._seconds[stage] = now - self._last
+        self._last = now
 
 
 def _address_of(name: str, symbols: Mapping[str, int] | None) -> int:

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..loop_ir.ir import Buffer, Call, Function, HostCall, Loop, Var
-from ..loop_ir.print import canonical_part
+from ..loop_ir.ir import Buffer, Call, Const, Function, HostCall, Load, Loop, Stmt, Store, Var, While
+from ..loop_ir.print import EMBEDDED_BYTES, canonical_part
 from ..loop_ir.types import ITEMSIZE, REAL_OF
-from ..loop_ir.visit import free_vars, loaded, statements, stored
+from ..loop_ir.visit import blocks, expressions, free_vars, loaded, statements, stored, subexpressions
 from .cpu.target import Target
 from .functions import FunctionEmitter
-from .types import register_type
+from .types import memory_type, register_type
 from .values import Value
 from .vector_loops import VectorFunctionEmitter
 
@@ -29,7 +29,6 @@ ENTRY = "pb_main"
 SLOTS = "pb_slots"
 HOST_SLOT = "host_call"
 PARALLEL_FOR = "pb_parallel_for"
-EMBEDDED_BYTES = 4096  # constants up to this size are part of the code
 
 # The fallback of pb_parallel_for where the runtime has none; the same signature.
 _SERIAL_FOR = """
@@ -44,11 +43,13 @@ define internal void @pb_serial_for(ptr %body, ptr %ctx, i64 %count, i64 %grain)
 class ModuleText:
     """LLVM text, and the names of what the loader writes into the slots of `pb_slots`, in order.
 
-    A name is the symbol of a C function, 'host_call', or 'constant:<buffer position>'.
+    A name is the symbol of a C function, 'host_call', or 'constant:<buffer position>'. `promote` says that the program
+    function keeps scalars on its stack, which LLVM should put into registers.
     """
 
     text: str
     slots: list[str] = field(default_factory=list)
+    promote: bool = False
 
 
 class Module:
@@ -65,6 +66,7 @@ class Module:
         self._nests: dict[str, str] = {}
         self._position = {buffer: k for k, buffer in enumerate(function.buffers)}
         self._uses_threads = False
+        self._promote = False
 
     def build(self) -> ModuleText:
         """The text of the whole module."""
@@ -77,7 +79,7 @@ class Module:
             parts.append(_SERIAL_FOR)
         parts += self.functions
         parts += self.declarations.values()
-        return ModuleText("\n".join(parts) + "\n", self.slots)
+        return ModuleText("\n".join(parts) + "\n", self.slots, self._promote)
 
     def slot(self, name: str) -> int:
         """The position of a name in the slot table."""
@@ -107,14 +109,26 @@ class Module:
         code = emitter.code
         positions = {"input": 0, "output": 0}
         used = loaded(self.function.body) | stored(self.function.body)
+        scalars = _scalars(self.function)
+        self._promote = bool(scalars)
+        outputs: list[tuple[Buffer, str]] = []
         for buffer in self.function.buffers:
             pointer = None
-            if buffer.space in positions:
+            if buffer in scalars:
+                pointer = code.fresh("scalar")
+                code.entry.append(f"  {pointer} = alloca {_alloca_type(buffer)}, align 16")
+            if buffer in scalars and buffer.space == "temporary":
+                pass
+            elif buffer.space in positions:
                 k = positions[buffer.space]
                 positions[buffer.space] += 1
                 if buffer in used:
                     at = code.inst(f"getelementptr ptr, ptr %{buffer.space}s, i64 {k}")
-                    pointer = code.here(f"load ptr, ptr {at}, !invariant.load !0")
+                    address = code.here(f"load ptr, ptr {at}, !invariant.load !0")
+                    if pointer is None:
+                        pointer = address
+                    else:
+                        outputs.append((buffer, address))
             elif buffer in used and buffer.space == "temporary":
                 if buffer not in self.plan:
                     raise ValueError(f"{self.function.name}: temporary {buffer.name!r} has no place in the plan")
@@ -124,6 +138,8 @@ class Module:
             if pointer is not None:
                 emitter.eval.pointers[buffer] = pointer
         emitter.block(self.function.body)
+        for buffer, address in outputs:
+            emitter.copy_out(buffer, address)
         self._finish(emitter, f"define i32 @{ENTRY}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0")
         self.globals.append("!0 = !{}")
 
@@ -278,6 +294,51 @@ class Module:
         code.label(f"go.{number}")
 
 
+MAX_SCALARS = 8  # elements of a buffer that may live in registers
+
+
+def _scalars(function: Function) -> set[Buffer]:
+    """Small outputs and temporaries that only the program function itself accesses, at known indices, more than once.
+
+    The state of loops is of this kind. An output must be stored whole before it can be kept elsewhere.
+    """
+    possible = {
+        buffer for buffer in function.buffers if buffer.space in ("output", "temporary") and buffer.size <= MAX_SCALARS
+    }
+    if not possible:
+        return possible
+    looped: set[Buffer] = set()
+
+    def scan(body: Sequence[Stmt], inside: bool) -> None:
+        for stmt in body:
+            if isinstance(stmt, (Call, HostCall)) or (isinstance(stmt, Loop) and _is_nest(stmt)):
+                possible.difference_update(loaded((stmt,)) | stored((stmt,)))
+                continue
+            accesses = [
+                (expr.buffer, expr.index) for expr in subexpressions(expressions(stmt)) if isinstance(expr, Load)
+            ]
+            if isinstance(stmt, Store):
+                accesses.append((stmt.buffer, stmt.index))
+            for buffer, index in accesses:
+                if not isinstance(index, Const):
+                    possible.discard(buffer)
+                elif inside:
+                    looped.add(buffer)
+            for block in blocks(stmt):
+                scan(block, inside or isinstance(stmt, (Loop, While)))
+
+    scan(function.body, False)
+    first = {(stmt.buffer, stmt.index.value) for stmt in function.body
+             if isinstance(stmt, Store) and isinstance(stmt.index, Const)}  # fmt: skip
+    whole = {b for b in possible if b.space == "temporary" or all((b, k) in first for k in range(b.size))}
+    return whole & looped
+
+
+def _alloca_type(buffer: Buffer) -> str:
+    count = buffer.size * (2 if buffer.dtype in REAL_OF else 1)
+    return f"[{count} x {memory_type(buffer.dtype)}]"
+
+
 class ThreadBodyEmitter(VectorFunctionEmitter):
     """Emits what a thread runs: threads loops inside it are plain loops."""
 
@@ -290,6 +351,14 @@ class ProgramEmitter(VectorFunctionEmitter):
             self.module.nest(self, loop)
         else:
             super().loop(loop)
+
+    def copy_out(self, buffer: Buffer, address: str) -> None:
+        """Writes an output that was kept in registers to its place."""
+        code, kind = self.code, memory_type(buffer.dtype)
+        for k in range(buffer.size * (2 if buffer.dtype in REAL_OF else 1)):
+            source = code.inst(f"getelementptr {kind}, ptr {self.eval.pointers[buffer]}, i64 {k}")
+            target = code.inst(f"getelementptr {kind}, ptr {address}, i64 {k}")
+            code.line(f"  store {kind} {code.here(f'load {kind}, ptr {source}')}, ptr {target}")
 
 
 def _is_nest(loop: Loop) -> bool:

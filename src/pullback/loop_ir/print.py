@@ -39,7 +39,11 @@ from .ir import (
     Var,
     While,
 )
+from .types import ITEMSIZE
 from .visit import expressions, free_vars, loaded, operands, stored
+
+# Constants up to this size are part of the code; the values of larger ones do not tell programs apart.
+EMBEDDED_BYTES = 4096
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*"}
 
@@ -212,7 +216,8 @@ class Printer:
 
     def buffer(self, buffer: Buffer) -> None:
         data = ""
-        if buffer.data is not None:
+        large = buffer.size * ITEMSIZE[buffer.dtype] > EMBEDDED_BYTES
+        if buffer.data is not None and not (self.canonical and large):
             values = np.asarray(buffer.data).reshape(-1)
             data = " = " + " ".join(_number(value) for value in values.tolist())
         self.line(f"{buffer.space} {self.name(buffer)}: {buffer.dtype}[{buffer.size}]{data}")

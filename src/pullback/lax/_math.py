@@ -30,8 +30,12 @@ def _math(name, doc, reference, jvp, samples, cost=20, lower=None):
 
 exp_p = _math("exp", "e ** x, elementwise.", np.exp, lambda x_dot, y, x: mul_p.bind(x_dot, y),
               Samples(low=-10, high=10, edges=(*FLOAT_EDGES, 88.8, -104.0, 709.9)))
+def _exp2_lower(b, x):
+    return b.op("exp", b.op("mul", x, LN2)) if x.dtype in ("c64", "c128") else b.op("exp2", x)
+
+
 exp2_p = _math("exp2", "2 ** x, elementwise.", np.exp2, lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, LN2), y)),
-               Samples(low=-10, high=10, edges=(*FLOAT_EDGES, 128.0, -150.0)))
+               Samples(low=-10, high=10, edges=(*FLOAT_EDGES, 128.0, -150.0), ulp=4), lower=_exp2_lower)
 log_p = _math("log", "The natural logarithm, elementwise.", np.log, lambda x_dot, y, x: div_p.bind(x_dot, x),
               Samples(low=0.01, high=20, edges=FLOAT_EDGES))
 
@@ -106,15 +110,23 @@ def _atan2_reference(x, y):
     return np.arctan2(x, y)
 
 
+def _atan2_lower(b, x, y):
+    if x.dtype not in ("c64", "c128"):
+        return b.op("atan2", x, y)
+    i = b.const(x.dtype, 1j)
+    ratio = b.op("div", b.op("add", y, b.op("mul", i, x)), b.op("sqrt", b.op("add", b.op("mul", x, x), b.op("mul", y, y))))
+    return b.op("mul", b.op("neg", i), b.op("log", ratio))
+
+
 def _norm2(x, y):
     return add_p.bind(square_p.bind(x), square_p.bind(y))
 
 
 atan2_p = nary("atan2", 2, doc="The angle of the point (y, x): atan(x / y) in the right quadrant.", accepts=INEXACT,
-               reference=computed_wide(_atan2_reference), cost=30, lower=op("atan2"),
+               reference=computed_wide(_atan2_reference), cost=30, lower=_atan2_lower,
                jvp=(lambda x_dot, out, x, y: mul_p.bind(x_dot, div_p.bind(y, _norm2(x, y))),
                     lambda y_dot, out, x, y: mul_p.bind(y_dot, div_p.bind(neg_p.bind(x), _norm2(x, y)))),
-               samples=Samples(edges=FLOAT_EDGES, ulp=3))
+               samples=Samples(edges=FLOAT_EDGES, ulp=8))
 
 exp = unary_function(exp_p, accuracy=True)
 exp2 = unary_function(exp2_p, accuracy=True)

@@ -1,0 +1,189 @@
+"""Decompositions: identities that define them, derivatives along symmetric directions, failures as NaN, batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback
+from pullback import lax
+from pullback.lax import linalg
+
+
+@pytest.fixture(autouse=True)
+def x64():
+    with pullback.enable_x64(True):
+        yield
+
+
+RNG = np.random.default_rng(0)
+
+
+def matrix(*shape, complex_=False):
+    x = RNG.normal(size=shape)
+    return x + 1j * RNG.normal(size=shape) if complex_ else x
+
+
+def hermitian(*shape, complex_=False):
+    x = matrix(*shape, complex_=complex_)
+    q, _ = np.linalg.qr(x)
+    return (q * np.arange(1.0, shape[-1] + 1)) @ np.conj(np.swapaxes(q, -1, -2))
+
+
+def adjoint(x):
+    return np.conj(np.swapaxes(np.asarray(x), -1, -2))
+
+
+def check_derivative(fun, x, x_dot, step=1e-6):
+    """Forward mode against differences, and reverse mode against forward mode, for a real-valued fun."""
+    got = pullback.jvp(fun, (x,), (x_dot,))[1]
+    want = (np.asarray(fun(x + step * x_dot)) - np.asarray(fun(x - step * x_dot))) / (2 * step)
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-7)
+    out, pull = pullback.vjp(fun, x)
+    bar = RNG.normal(size=np.shape(out))
+    (x_bar,) = pull(bar)
+    np.testing.assert_allclose(np.sum(np.asarray(got) * bar), np.real(np.sum(np.asarray(x_bar) * x_dot)), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("complex_", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_cholesky(complex_, compiled):
+    a = hermitian(2, 4, 4, complex_=complex_)
+    factor = np.asarray((pullback.jit(linalg.cholesky) if compiled else linalg.cholesky)(a))
+    np.testing.assert_allclose(factor @ adjoint(factor), a, atol=1e-12)
+    assert np.array_equal(factor, np.tril(factor))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_cholesky_of_indefinite_is_nan(compiled):
+    out = np.asarray((pullback.jit(linalg.cholesky) if compiled else linalg.cholesky)(-np.eye(3)))
+    assert np.isnan(out[np.tril_indices(3)]).all() and (out[np.triu_indices(3, 1)] == 0).all()
+
+
+@pytest.mark.parametrize("complex_", [False, True])
+def test_cholesky_derivative(complex_):
+    a, a_dot = hermitian(4, 4, complex_=complex_), hermitian(4, 4, complex_=complex_)
+    w = matrix(4, 4)
+    check_derivative(lambda x: lax.reduce_sum(lax.mul(_real(linalg.cholesky(x)), w), (0, 1)), a, a_dot)
+
+
+def _real(x):
+    return lax.real(x) if x.dtype.kind == "c" else x
+
+
+@pytest.mark.parametrize("complex_", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 3), (3, 5)])
+def test_svd_and_qr(shape, complex_, compiled):
+    a = matrix(*shape, complex_=complex_)
+    wrap = pullback.jit if compiled else lambda f: f
+    u, s, vt = wrap(lambda x: linalg.svd(x, full_matrices=False))(a)
+    np.testing.assert_allclose((np.asarray(u) * np.asarray(s)[..., None, :]) @ np.asarray(vt), a, atol=1e-12)
+    np.testing.assert_allclose(np.asarray(s), np.linalg.svd(a, compute_uv=False), atol=1e-12)
+    u, s, vt = wrap(linalg.svd)(a)
+    np.testing.assert_allclose(adjoint(u) @ np.asarray(u), np.broadcast_to(np.eye(shape[-2]), np.shape(u)), atol=1e-12)
+    np.testing.assert_allclose(np.asarray(vt) @ adjoint(vt), np.broadcast_to(np.eye(shape[-1]), np.shape(vt)), atol=1e-12)
+    for full in (False, True):
+        q, r = wrap(lambda x: linalg.qr(x, full_matrices=full))(a)
+        np.testing.assert_allclose(np.asarray(q) @ np.asarray(r), a, atol=1e-12)
+        assert np.allclose(np.asarray(r), np.triu(np.asarray(r)))
+    q, r, p = wrap(lambda x: linalg.qr(x, pivoting=True))(a)
+    np.testing.assert_allclose(np.asarray(q) @ np.asarray(r), np.take_along_axis(a, np.asarray(p)[..., None, :], -1), atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
+@pytest.mark.parametrize("complex_", [False, True])
+def test_svd_derivative(shape, complex_):
+    """Of what does not depend on the signs of singular vectors: projections and the matrix that the three make."""
+    a, a_dot = matrix(*shape, complex_=complex_), matrix(*shape, complex_=complex_)
+    w = matrix(*shape)
+
+    def fun(x):
+        u, s, vt = linalg.svd(x, full_matrices=False)
+        scaled = lax.mul(u, lax.convert_element_type(lax.broadcast_in_dim(lax.square(s), u.shape, (1,)), u.dtype))
+        return lax.reduce_sum(lax.mul(_real(lax.dot(scaled, vt)), w), (0, 1))
+
+    check_derivative(fun, a, a_dot)
+    check_derivative(lambda x: lax.reduce_sum(lax.sin(linalg.svd(x, compute_uv=False)), (0,)), a, a_dot)
+
+
+@pytest.mark.parametrize("complex_", [False, True])
+def test_eigh(complex_):
+    a, a_dot = hermitian(4, 4, complex_=complex_), hermitian(4, 4, complex_=complex_)
+    for wrap in (lambda f: f, pullback.jit):
+        v, w = wrap(linalg.eigh)(a)
+        np.testing.assert_allclose((np.asarray(v) * np.asarray(w)) @ adjoint(v), a, atol=1e-12)
+        assert np.all(np.diff(np.asarray(w)) > 0)
+    z = matrix(4, 4)
+
+    def fun(x):
+        v, w = linalg.eigh(x)
+        scaled = lax.mul(v, lax.convert_element_type(lax.broadcast_in_dim(lax.exp(w), v.shape, (1,)), v.dtype))
+        return lax.reduce_sum(lax.mul(_real(lax.dot(scaled, lax.conj(lax.transpose(v, (1, 0))) if complex_ else lax.transpose(v, (1, 0)))), z), (0, 1))
+
+    check_derivative(fun, a, a_dot)
+
+
+def test_one_triangle_is_read():
+    a = hermitian(3, 3)
+    garbage = np.tril(a) + np.triu(matrix(3, 3), 1)
+    for wrap in (lambda f: f, pullback.jit):
+        np.testing.assert_allclose(np.asarray(wrap(lambda x: linalg.eigh(x, symmetrize_input=False)[1])(garbage)), np.linalg.eigvalsh(a), atol=1e-12)
+        np.testing.assert_allclose(np.asarray(wrap(lambda x: linalg.cholesky(x, symmetrize_input=False))(garbage)), np.linalg.cholesky(a), atol=1e-12)
+
+
+def test_what_is_not_finite_gives_nan():
+    bad = np.full((3, 3), np.nan)
+    for wrap in (lambda f: f, pullback.jit):
+        assert np.isnan(np.asarray(wrap(linalg.eigh)(bad)[1])).all()
+        assert np.isnan(np.asarray(wrap(lambda x: linalg.svd(x, compute_uv=False))(bad))).all()
+    assert np.isnan(np.asarray(linalg.eig(bad)[0])).all()
+
+
+def test_eigenvalue_derivative():
+    a, a_dot = matrix(3, 3) * 0.3 + np.diag([1.0, 3.0, 5.0]), matrix(3, 3)
+
+    def fun(x):
+        (w,) = linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+        return lax.real(lax.reduce_sum(lax.mul(w, w), (0,)))
+
+    check_derivative(fun, a, a_dot)
+    with pytest.raises(NotImplementedError, match="eigenvectors"):
+        pullback.jvp(linalg.eig, (a,), (a_dot,))
+
+
+def test_triangular_solve_of_vectors_and_batches():
+    a, b = np.tril(matrix(3, 3)) + 3 * np.eye(3), matrix(3)
+    np.testing.assert_allclose(np.asarray(linalg.triangular_solve(a, b, left_side=True, lower=True)), np.linalg.solve(a, b))
+    many = matrix(5, 3)
+    got = pullback.vmap(lambda x: linalg.triangular_solve(a, x, left_side=True, lower=True))(many)
+    np.testing.assert_allclose(np.asarray(got), np.linalg.solve(a, many.T).T)
+    with pytest.raises(ValueError, match=r"Incompatible shapes for arguments to triangular_solve: \(3, 3\) and \(2, 2\)"):
+        linalg.triangular_solve(a, np.ones((2, 2)), left_side=True)
+
+
+def test_lu_of_wide_and_tall():
+    for shape in [(3, 5), (5, 3), (2, 3, 3)]:
+        a = matrix(*shape)
+        for wrap in (lambda f: f, pullback.jit):
+            lu, pivots, p = map(np.asarray, wrap(linalg.lu)(a))
+            m, n = shape[-2:]
+            k = min(m, n)
+            lower, upper = np.tril(lu[..., :k], -1) + np.eye(m, k), np.triu(lu[..., :k, :])
+            np.testing.assert_allclose(lower @ upper, np.take_along_axis(a, p[..., None], -2), atol=1e-12)
+            assert np.array_equal(np.asarray(linalg.lu_pivots_to_permutation(pivots.astype(np.int32), m)), p)
+
+
+def test_tridiagonal_solve_derivative():
+    dl, d, du, b = matrix(4), matrix(4) + 4, matrix(4), matrix(4, 2)
+    dense = np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
+    np.testing.assert_allclose(np.asarray(linalg.tridiagonal_solve(dl, d, du, b)), np.linalg.solve(dense, b))
+    check_derivative(lambda x: lax.reduce_sum(lax.sin(linalg.tridiagonal_solve(dl, x, du, b)), (0, 1)), d, matrix(4))
+
+
+@pytest.mark.parametrize("function, message", [
+    (linalg.svd, "Input 0 to svd must have rank at least 2"), (linalg.qr, "Input 0 to qr must have rank at least 2"),
+    (linalg.lu, "Input 0 to lu must have rank at least 2")])
+def test_rank_errors(function, message):
+    with pytest.raises(TypeError, match=message):
+        function(np.ones(3))

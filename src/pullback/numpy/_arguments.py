@@ -72,7 +72,10 @@ def as_array(x: Any) -> Any:
     if kind is Array or isinstance(x, (Array, Tracer)):
         return x
     if kind in _PYTHON_SCALAR_SET:
-        return make_array(x, dtypes.dtype_of(x), kind is not bool)
+        dtype = dtypes.dtype_of(x)
+        if kind is int and not -(2**31) <= x < 2**31 and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
+            raise OverflowError(f"Python int {x} too large to convert to {dtype}")
+        return make_array(x, dtype, kind is not bool)
     if isinstance(x, (np.ndarray, np.generic)):
         return make_array(x)
     if isinstance(x, AnyArray):

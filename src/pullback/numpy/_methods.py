@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import Tracer, install_methods, install_operators
 from pullback.numpy import _creation, _reducers, _select, _shape, _sorting, _statistics, _ufuncs
@@ -359,7 +360,22 @@ METHODS: dict[str, Any] = {
 }
 
 
+def _tobytes(self: Any, order: str = "C") -> bytes:
+    """The bytes of the elements, in C or Fortran order."""
+    return np.asarray(self).tobytes(order)
+
+
+# What tracers have of their own, with errors in place of values.
+_OF_ARRAYS_ALONE: dict[str, Any] = {
+    "tobytes": _tobytes,
+    "is_fully_addressable": property(lambda self: True, doc="Whether this process holds all of the array."),
+    "is_fully_replicated": property(lambda self: True, doc="Whether every device holds all of the array."),
+}
+
+
 def install() -> None:
     """Give arrays and tracers their operators and methods."""
     install_operators(OPERATORS)
     install_methods(METHODS)
+    for name, attribute in _OF_ARRAYS_ALONE.items():
+        _core.set_array_attribute(name, attribute)

@@ -70,10 +70,6 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     ValueError for negative ones and unknown options, NotImplementedError for unknown modes.
     """
     (array,) = arrays("pad", array)
-    if isinstance(pad_width, dict):
-        by_axis = {(k + array.ndim if k < 0 else k): v for k, v in pad_width.items()}
-        pad_width = [by_axis.get(k, (0, 0)) for k in range(array.ndim)]
-        pad_width = [(w, w) if isinstance(w, int) else tuple(w) for w in pad_width]
     widths = np.asarray(pad_width)
     if widths.dtype.kind not in "iu" and widths.size:
         raise TypeError("`pad_width` must be of integral type.")

@@ -20,7 +20,6 @@ from pullback.numpy._arguments import (
     make_array,
     promote_dtypes,
     promote_dtypes_inexact,
-    promote_inexact,
     static_int,
     to_complex_dtype,
 )
@@ -129,7 +128,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """(quotient, remainder) of two polynomials; leading zeros of the remainder are cut if asked for."""
-    u, v = promote_inexact("polydiv", u, v)
+    check_arraylike("polydiv", u, v)
+    u, v = promote_dtypes_inexact(u, v)
     u, v = atleast_1d(u), atleast_1d(v)
     m, n = u.shape[0] - 1, v.shape[0] - 1
     scale = lax.div(lax.full((), 1, v.dtype), lax.index_in_dim(v, 0, 0, keepdims=False))

@@ -73,7 +73,7 @@ def _quantile(
         raise ValueError(
             f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', got {method!r}"
         )
-    a, q = promote_dtypes_inexact(a, q)
+    a, q = (convert(v, v.dtype) for v in promote_dtypes_inexact(a, q))
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError(f"{name} does not support complex input, as the operation is poorly defined.")
     if q.ndim > 1:
@@ -454,10 +454,9 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     if n == 0:
         return lax.full(x.shape, 0, index)
     side = "right" if not right else "left"
-    other = "left" if not right else "right"
     first, last = (lax.index_in_dim(bins, k, 0, keepdims=False) for k in (0, n - 1))
     rising = searchsorted(bins, x, side=side, method=how)
-    falling = searchsorted(lax.rev(bins, (0,)), x, side=other, method=how)
+    falling = searchsorted(lax.rev(bins, (0,)), x, side=side, method=how)
     falling = lax.sub(lax.full_like(falling, n), falling)
     return lax.select(broadcast_to(lax.ge(last, first), rising.shape), rising, falling)
 

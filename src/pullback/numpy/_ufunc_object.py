@@ -6,6 +6,7 @@ A ufunc holds a plain function of scalars or arrays. What the function cannot do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -159,7 +160,7 @@ class ufunc:
         order = axes + kept
         rows = lax.reshape(
             lax.transpose(a, order),
-            (-1 if a.size else int(np.prod([shape[k] for k in axes])), *(shape[k] for k in kept)),
+            (math.prod(shape[k] for k in axes), *(shape[k] for k in kept)),
         )
         masks = None if where is None else lax.reshape(lax.transpose(where, order), rows.shape)
         if rows.shape[0] == 0 and start is None:

@@ -49,8 +49,8 @@ def const(x: Any, value: Any) -> Any:
 
 
 def where(condition: Any, on_true: Any, on_false: Any) -> Any:
-    """lax.select of which each of the cases may be a scalar."""
-    shape = condition.shape
+    """lax.select of which the condition and each of the cases may be a scalar."""
+    shape = condition.shape or on_true.shape or on_false.shape
     return lax.select(condition, _fill(on_true, shape), _fill(on_false, shape))
 
 
@@ -141,6 +141,7 @@ def remainder(x1: Any, x2: Any, /) -> Any:
     """x1 - x2 * floor(x1 / x2), elementwise: the remainder with the sign of x2; TypeError for complex numbers."""
     x1, x2 = promote_numeric("remainder", x1, x2)
     _no_complex("remainder", x1)
+    x2 = _nonzero_divisor(x2)
     truncated = lax.rem(x1, x2)
     zero = const(truncated, 0)
     nonzero = lax.ne(truncated, zero)
@@ -150,10 +151,16 @@ def remainder(x1: Any, x2: Any, /) -> Any:
     return where(differs, lax.add(truncated, x2), truncated)
 
 
+def _nonzero_divisor(x: Any) -> Any:
+    """Integers with 1 in place of 0: the remainder of a division by 0 is 0."""
+    return where(lax.eq(x, const(x, 0)), const(x, 1), x) if _is(x, np.integer) else x
+
+
 def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     """Quotient rounded down and remainder with the sign of x2, consistent with each other as in Python's divmod."""
     mod = lax.rem(x1, x2)
-    quotient = lax.div(lax.sub(x1, mod), x2)
+    # x1 - mod is a multiple of x2, but NaN where x2 is 0: there the quotient is that of x1 itself.
+    quotient = lax.div(where(lax.eq(x2, const(x2, 0)), x1, lax.sub(x1, mod)), x2)
     zero = const(mod, 0)
     differs = lax.bitwise_and(lax.ne(mod, zero), lax.ne(lax.sign(x2), lax.sign(mod)))
     mod = where(differs, lax.add(mod, x2), mod)
@@ -172,7 +179,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
 
 def _fmod(x1: Any, x2: Any) -> Any:
     _no_complex("fmod", x1)
-    return lax.rem(x1, x2)
+    return lax.rem(x1, _nonzero_divisor(x2))
 
 
 mod = named(lambda x1, x2, /: remainder(x1, x2), "mod", remainder.__doc__ or "")

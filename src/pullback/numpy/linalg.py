@@ -342,7 +342,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = Fal
     dtype = a.dtype
     if a.size == 0:
         s: Any = lax.full((0,), 0, to_real_dtype(dtype))
-        rank: Any = lax.full((), 0, np.dtype(np.int32))
+        rank: Any = lax.full((), 0, np.dtype(dtypes.canonicalize_dtype(np.int64)))
         x: Any = lax.full((n, b.shape[1]), 0, dtype)
     else:
         if rcond is None:
@@ -354,7 +354,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = Fal
         u, s, vt = svd(a, full_matrices=False)
         cutoff = lax.mul(convert(limit, s.dtype), lax.index_in_dim(s, 0, 0, keepdims=False))
         mask = lax.bitwise_and(lax.ge(s, broadcast_to(cutoff, s.shape)), lax.gt(s, lax.full_like(s, 0)))
-        rank = lax.reduce_sum(convert(mask, np.dtype(np.int32)), (0,))
+        rank = lax.reduce_sum(convert(mask, np.dtype(dtypes.canonicalize_dtype(np.int64))), (0,))
         safe = lax.select(mask, s, lax.full_like(s, 1))
         inverse = lax.select(mask, lax.div(lax.full_like(s, 1), safe), lax.full_like(s, 0))
         projected = _product(_adjoint(u), b)

@@ -492,18 +492,23 @@ def promote_types(a: Any, b: Any, weak_a: bool = False, weak_b: bool = False) ->
     return python_scalar_dtypes[joined] if isinstance(joined, type) else joined
 
 
+def _float_for(dtype: Any) -> Any:
+    """The float of as many bits as an integer, but no fewer than 32."""
+    return canonicalize_dtype(np.float64) if itemsize_bits(dtype) == 64 else _D("float32")
+
+
 def to_inexact_dtype(dtype: Any) -> Any:
-    """Floats and complex stay; bool and integers become the default float."""
+    """Floats and complex stay; 64-bit integers become float64 (with x64), bool and other integers float32."""
     dtype = as_dtype(dtype)
-    return dtype if kind_of(dtype) in "fc" else canonicalize_dtype(np.float64)
+    return dtype if kind_of(dtype) in "fc" else _float_for(dtype)
 
 
 def to_floating_dtype(dtype: Any) -> Any:
-    """Floats stay; complex becomes its real type; bool and integers become the default float."""
+    """Floats stay; complex becomes its real type; bool and integers become floats as by `to_inexact_dtype`."""
     dtype = as_dtype(dtype)
     if kind_of(dtype) == "c":
         return finfo(dtype).dtype
-    return dtype if kind_of(dtype) == "f" else canonicalize_dtype(np.float64)
+    return dtype if kind_of(dtype) == "f" else _float_for(dtype)
 
 
 def to_complex_dtype(dtype: Any) -> Any:
@@ -513,9 +518,9 @@ def to_complex_dtype(dtype: Any) -> Any:
 
 
 def to_numeric_dtype(dtype: Any) -> Any:
-    """bool becomes the default integer; all others stay."""
+    """bool becomes int32; all others stay."""
     dtype = as_dtype(dtype)
-    return canonicalize_dtype(np.int64) if dtype == _BOOL else dtype
+    return _D("int32") if dtype == _BOOL else dtype
 
 
 # ------------------------------------------------------------------------------------------------------------- limits

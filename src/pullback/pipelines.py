@@ -20,8 +20,9 @@ from pullback.graph_passes.dead_code import eliminate_dead_code
 from pullback.graph_passes.fold import fold_constants
 from pullback.graph_passes.inline import inline
 from pullback.graph_passes.keys import replace_keys
+from pullback.graph_passes.motion import move_invariants
 from pullback.graph_passes.simplify import simplify
-from pullback.graph_passes.structure import use_structure
+from pullback.graph_passes.structure import use_structure, write_out_products
 from pullback.loop_ir import Function
 from pullback.loop_passes import expand_math, parallelize, tile, vectorize
 from pullback.loop_passes import simplify as simplify_loops
@@ -45,7 +46,9 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("fold", "known values are numbers from here on", fold_constants),
     Pass("structure", "products with identities, transposes of products", use_structure),
     Pass("simplify", "folding makes new ones, zeros and known indices", simplify),
+    Pass("motion", "what is the same in every iteration is computed once", move_invariants),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
+    Pass("write_out", "products over few elements fuse with what follows", write_out_products),
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
 )
 

@@ -75,3 +75,36 @@ def test_checkpoint_recomputes():
 def test_calls_are_inlined():
     f = pullback.jit(lambda x: lax.sin(x))
     assert optimized(lambda x: [f(f(x))], X)[0] == ["sin", "sin"]
+
+
+def test_products_of_one_factor_are_added_first():
+    def fun(x, a):
+        return [lax.add(lax.transpose(lax.dot(a, lax.transpose(x, (1, 0))), (1, 0)),
+                        lax.transpose(lax.dot_general(a, x, (((0,), (1,)), ((), ()))), (1, 0)))]
+
+    x = np.random.default_rng(1).integers(-3, 3, (90, 20)).astype(np.float32)
+    names, _ = optimized(fun, x, x[:20])
+    assert names.count("dot_general") == 1 and "transpose" in names
+
+
+def test_product_with_an_identity_is_movement():
+    def fun(x):
+        eye = lax.convert_element_type(lax.eq(lax.broadcasted_iota(np.int32, (5, 5), 0), lax.broadcasted_iota(np.int32, (5, 5), 1)), F)
+        return [lax.dot(x, eye), lax.dot_general(eye, x, (((0,), (1,)), ((), ())))]
+
+    assert optimized(fun, X)[0] == ["transpose"]
+
+
+def test_invariant_work_leaves_the_loop():
+    def fun(w, xs):
+        return [lax.scan(lambda c, x: (lax.add(c, lax.dot(lax.exp(w), x)), None), xs[0], xs)[0]]
+
+    x = np.random.default_rng(1).integers(0, 2, (12, 12)).astype(np.float32)
+    names, after = optimized(fun, x, x)
+    scan = after.eqns[-1]
+    assert names == ["slice", "reshape", "exp", "scan"] or names == ["exp", "slice", "reshape", "scan"]
+    assert [e.primitive.name for e in scan.params["jaxpr"].eqns] == ["dot_general", "add"]
+
+
+def test_products_over_few_elements_are_written_out():
+    assert optimized(lambda x: [lax.add(lax.dot(lax.transpose(x, (1, 0)), x), F(1))], X)[0] == ["inner_product", "add"]

@@ -214,8 +214,7 @@ class _Fuser:
         height = 1 + max((self._height(v) for v in eqn.outvars), default=-1)
         if eqn.effects:
             height = max(height, effect_height + 1)
-        group = self._new_group((), height, number)
-        group.call = number
+        group = self._new_group((), height, number, number)
         strided = getattr(eqn.primitive.lower, "strided", False)
         for var in eqn.outvars:
             self.stored.add(var)
@@ -394,11 +393,12 @@ class _Fuser:
     def _height(self, var: Var) -> int:
         return max((g.height for g in (*self.wants.get(var, ()), *self.whole.get(var, ()))), default=-1)
 
-    def _new_group(self, space: Shape, height: int, number: int) -> Group:
+    def _new_group(self, space: Shape, height: int, number: int, call: int | None = None) -> Group:
         axes = tuple(self.zero if n == 1 else self.intern(Read(LoopVar(f"a{a}", "i64"))) for a, n in enumerate(space))
-        group = Group(len(self.groups), space, axes, height, last=number)
+        group = Group(len(self.groups), space, axes, height, call, last=number)
         self.groups.append(group)
-        self.by_space.setdefault(space, []).append(group)
+        if call is None:
+            self.by_space.setdefault(space, []).append(group)
         return group
 
 

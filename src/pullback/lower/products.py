@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def _by_reference(ctx: NestContext, arg: Any) -> Address:
         return _cell_of_constant(ctx, np.asarray([arg.value], NP_DTYPE[dtype]))
     if isinstance(arg, Expr):
         value = ctx.b.convert(arg, "i32") if arg.dtype == "i64" else arg
-        cell = ctx.temporary(value.dtype, (1,), "cell")
+        cell = ctx.local(value.dtype, (1,), "cell")  # of each thread its own
         ctx.store(cell, (0,), value)
         return ctx.address(cell)
     raise TypeError(f"call_fortran: cannot pass {arg!r}; expected a Storage, an expression, a number or a string")
@@ -55,7 +56,8 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     """out[m, n] = alpha * x[m, k] @ y[k, n] + beta * out.
 
     Storages have two axes and any strides; those that BLAS cannot take are copied first. f32, f64, c64 and c128 go through
-    gemm; products with vectors, small products and other types become a loop nest.
+    gemm; products with vectors, small products and other types become a loop nest. Large ones are cut into blocks that threads
+    share, in a way that depends on the sizes alone.
     """
     (m, k), n = x.shape, y.shape[1]
     if m == 0 or n == 0:
@@ -70,15 +72,122 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     target = out if _row_leading(out) is not None else ctx.temporary(out.dtype, out.shape)
     if target is not out and beta:
         ctx.copy(target, out)
-    # Row-major out = x @ y is column-major out' = y' @ x'.
-    a, lda, trans_a = _operand(ctx, y)
-    c, ldb, trans_b = _operand(ctx, x)
-    scalar = np.dtype({"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}[out.dtype])
-    call_fortran(ctx, PREFIX[out.dtype] + "gemm",
-                 (trans_a, trans_b, n, m, k, np.asarray(alpha, scalar), a, lda, c, ldb, np.asarray(beta, scalar), target,
-                  _row_leading(target)))
+    gram = alpha == 1.0 and beta == 0.0 and out.dtype in ("f32", "f64") and _is_gram(x, y) and target.contiguous
+    x, y = _blas_layout(ctx, x), _blas_layout(ctx, y)
+    pieces = _pieces_of_k(m, n, k) if beta == 0.0 else 1
+    if pieces > 1:
+        _split_k(ctx, target, x, y, alpha, pieces, gram)
+    elif gram:
+        with _one_thread(ctx, m * n * k):
+            _syrk(ctx, target, x)
+    else:
+        _blocks(ctx, target, x, y, alpha, beta)
+    if gram:
+        _mirror(ctx, target)
     if target is not out:
         ctx.copy(out, target)
+
+
+BLOCK = 128  # rows or columns of a block that one thread computes, at least
+PIECE = 1024  # of the contracted axis, at least, in one piece
+WORTH_THREADS = 1 << 20  # multiply-adds
+
+
+def _blocks(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
+    """gemm by blocks of rows or columns, whichever there are more of."""
+    (m, k), n = x.shape, y.shape[1]
+    extent = max(m, n)
+    size = max(BLOCK, -(-extent // 512) * 16)
+    if m * n * k < WORTH_THREADS or extent < 2 * BLOCK:
+        with _one_thread(ctx, m * n * k):
+            _gemm(ctx, out, x, y, alpha, beta)
+        return
+    b = ctx.b
+    with _one_thread(ctx, m * n * k), b.loop(-(-extent // size), "threads", "block", (("grain", 1),)) as block:
+        start = b.mul(block, b.index(size))
+        count: Any = b.op("min", b.index(size), b.sub(b.index(extent), start)) if extent % size else size
+        if m >= n:
+            _gemm(ctx, out.slice((start, 0), (size, n)), x.slice((start, 0), (size, k)), y, alpha, beta, rows=count)
+        else:
+            _gemm(ctx, out.slice((0, start), (m, size)), x, y.slice((0, start), (k, size)), alpha, beta, columns=count)
+
+
+def _pieces_of_k(m: int, n: int, k: int) -> int:
+    """Into how many pieces a long contracted axis is cut; 1 where the result is large enough to be cut instead."""
+    if m * n * k < WORTH_THREADS or max(m, n) >= 2 * BLOCK or k < 2 * PIECE:
+        return 1
+    return min(8, k // PIECE)
+
+
+def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, pieces: int, gram: bool) -> None:
+    """Partial products over pieces of the contracted axis, then their sum."""
+    b = ctx.b
+    (m, k), n = x.shape, y.shape[1]
+    size = -(-k // pieces)
+    size += -size % 16
+    pieces = -(-k // size)
+    partial = ctx.temporary(out.dtype, (pieces, m, n), "partial")
+    with _one_thread(ctx, m * n * k), b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
+        start = b.mul(piece, b.index(size))
+        count: Any = b.op("min", b.index(size), b.sub(b.index(k), start)) if k % size else size
+        left, right = x.slice((0, start), (m, size)), y.slice((start, 0), (size, n))
+        if gram:
+            _syrk(ctx, partial.at(piece), left, inner=count)
+        else:
+            _gemm(ctx, partial.at(piece), left, right, alpha, 0.0, inner=count)
+    with ctx.loops((m, n)) as (i, j):
+        total = ctx.load(partial, (0, i, j))
+        for piece in range(1, pieces):
+            total = b.add(total, ctx.load(partial, (piece, i, j)))
+        ctx.store(out, (i, j), total)
+
+
+@contextmanager
+def _one_thread(ctx: NestContext, work: int) -> Iterator[None]:
+    """BLAS on the calling thread alone: the program's threads are ours, and BLAS would have its own wait for them."""
+    if work < WORTH_THREADS // 16:
+        yield
+        return
+    before = ctx.b.call("blas_get_num_threads", result="i32")
+    assert before is not None
+    ctx.b.call("blas_set_num_threads", ctx.b.const("i32", 1))
+    yield
+    ctx.b.call("blas_set_num_threads", before)
+
+
+def _gemm(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float, *, rows: Any = None,
+          columns: Any = None, inner: Any = None) -> None:
+    """One call; rows, columns and inner are the sizes where they differ from those of the storages."""
+    (m, k), n = x.shape, y.shape[1]
+    # Row-major out = x @ y is column-major out' = y' @ x'.
+    a, lda, trans_a = _operand(y)
+    c, ldb, trans_b = _operand(x)
+    scalar = np.dtype({"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}[out.dtype])
+    call_fortran(ctx, PREFIX[out.dtype] + "gemm",
+                 (trans_a, trans_b, columns or n, rows or m, inner or k, np.asarray(alpha, scalar), a, lda, c, ldb,
+                  np.asarray(beta, scalar), out, _row_leading(out)))
+
+
+def _syrk(ctx: NestContext, out: Storage, x: Storage, inner: Any = None) -> None:
+    """The lower triangle (of column-major out) of x @ x'."""
+    n, k = x.shape
+    a, lead, trans = _operand(x)
+    one, zero = (np.asarray(v, {"f32": "f4", "f64": "f8"}[out.dtype]) for v in (1, 0))
+    call_fortran(ctx, PREFIX[out.dtype] + "syrk", ("L", "T" if trans == "N" else "N", n, inner or k, one, a, lead, zero, out, n))
+
+
+def _mirror(ctx: NestContext, out: Storage) -> None:
+    """Copy the upper triangle of a row-major matrix to the lower."""
+    b = ctx.b
+    n = out.shape[0]
+    with ctx.loops((n, n)) as (i, j):
+        upper = b.lt(j, i)
+        ctx.store(out, (i, j), b.select(upper, ctx.load(out, (j, i)), ctx.load(out, (i, j))))
+
+
+def _is_gram(x: Storage, y: Storage) -> bool:
+    """Whether y is the transpose of x, in the same memory."""
+    return x.same_memory(y) and x.shape == y.shape[::-1] and x.strides == y.strides[::-1] and x.shape[0] >= 32
 
 
 def _row_leading(s: Storage) -> int | None:
@@ -90,17 +199,21 @@ def _row_leading(s: Storage) -> int | None:
     return lead if lead >= max(columns, 1) else None
 
 
-def _operand(ctx: NestContext, s: Storage) -> tuple[Storage, int, str]:
-    """(storage, leading dimension, transposition) of the column-major transpose of a row-major matrix."""
+def _blas_layout(ctx: NestContext, s: Storage) -> Storage:
+    """The matrix itself if BLAS can read it, else a copy."""
+    if _row_leading(s) is not None or _row_leading(s.transposed((1, 0))) is not None:
+        return s
+    return packed(ctx, s)
+
+
+def _operand(s: Storage) -> tuple[Storage, int, str]:
+    """(storage, leading dimension, transposition) of the column-major transpose of a matrix in BLAS layout."""
     lead = _row_leading(s)
     if lead is not None:
         return s, lead, "N"
     lead = _row_leading(s.transposed((1, 0)))
-    if lead is not None:
-        return s, lead, "T"
-    packed = ctx.temporary(s.dtype, s.shape, "packed")
-    ctx.copy(packed, s)
-    return packed, s.shape[1], "N"
+    assert lead is not None
+    return s, lead, "T"
 
 
 def _loops(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pullback._ext import _core
@@ -35,7 +36,33 @@ def fortran_address(name: str) -> int | None:
 
 @functools.cache
 def _runtime_symbols() -> dict[str, int]:
-    return _core.symbol_addresses()
+    return {**_core.symbol_addresses(), **_thread_control()}
+
+
+def _thread_control() -> dict[str, int]:
+    """blas_get_num_threads() and blas_set_num_threads(int) of the BLAS that SciPy calls; ones that do nothing if it has none."""
+    import scipy
+
+    folder = Path(scipy.__file__).parent
+    candidates = [*folder.parent.glob("scipy.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")]
+    for path in [*map(str, candidates), None]:
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue
+        for name in ("scipy_openblas_{}_num_threads", "scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads"):
+            try:
+                found = [getattr(library, name.format(verb)) for verb in ("get", "set")]
+            except AttributeError:
+                continue
+            get, set_ = (ctypes.cast(function, ctypes.c_void_p).value for function in found)
+            return {"blas_get_num_threads": get or 0, "blas_set_num_threads": set_ or 0}
+    return {"blas_get_num_threads": ctypes.cast(_get_nothing, ctypes.c_void_p).value or 0,
+            "blas_set_num_threads": ctypes.cast(_set_nothing, ctypes.c_void_p).value or 0}
+
+
+_get_nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1)
+_set_nothing = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda count: None)
 
 
 def called_symbols(function: Function) -> set[str]:
@@ -66,7 +93,9 @@ class PythonCalls(Mapping[str, Callable[..., Any]]):
     """Fortran routines as Python functions of (array, offset) pairs: what the loop IR interpreter calls."""
 
     def __init__(self, names: set[str]) -> None:
-        self._functions = {name: _by_reference(address) for name, address in addresses(names).items()}
+        self._functions: dict[str, Callable[..., Any]] = {
+            name: _by_reference(address) for name, address in addresses(names).items()}
+        self._functions |= {"blas_get_num_threads": lambda: 1, "blas_set_num_threads": lambda count: None}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         return self._functions[name]

@@ -8,11 +8,13 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,8 @@ import numpy as np
 from pullback import pipelines
 from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr, Literal
-from pullback.emit import compile_function
-from pullback.loop_ir import Function
+from pullback.emit import ObjectCache, compile_function
+from pullback.loop_ir import Buffer, Function
 from pullback.loop_ir.interpret import interpret
 from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
@@ -113,7 +115,7 @@ class Program:
 
     def _interpreted(self, inputs: Sequence[Any]) -> list[Any]:
         native = self.native
-        function = native.function
+        function = native.lowered.function
         hosts = [_interpreted_host(host) for host in native.lowered.host_calls]
         flat = interpret(function, [np.asarray(x) for x in inputs], PythonCalls(called_symbols(function)), hosts)
         results = []
@@ -135,7 +137,8 @@ class Program:
         if stage == "loops":
             return pipelines.text_of(native.lowered.function)
         if stage == "nests":
-            return pipelines.text_of(native.function)
+            # A program whose code was found in the cache has not been through the passes.
+            return pipelines.text_of(native.function or pipelines.optimize_loops(native.lowered.function))
         if stage in ("llvm", "asm"):
             if native.compiled is None:
                 return f"; {self.name} is interpreted (PULLBACK_INTERPRET): there is no machine code\n"
@@ -181,7 +184,7 @@ def _kept_inputs(flat: ClosedJaxpr) -> tuple[int, ...] | None:
 @dataclass(slots=True)
 class _Native:
     lowered: Lowered
-    function: Function
+    function: Function | None  # after the loop passes, if they ran
     arena_bytes: int
     compiled: Any
     is_long: bool
@@ -214,14 +217,19 @@ def _make_native(flat: ClosedJaxpr, name: str) -> _Native:
     pipelines.dump("loops", name, lambda: pipelines.text_of(lowered.function))
     if switches.interpret:
         return _Native(lowered, lowered.function, 0, None, False, seconds)
-    function = pipelines.optimize_loops(lowered.function)
-    clock("loop passes")
-    plan, arena_bytes = plan_arena(function)
-    compiled = compile_function(function, plan, symbols=_symbols(function), arena_bytes=arena_bytes,
+    ready: list[Function] = []
+
+    def optimize(function: Function) -> tuple[Function, dict[Buffer, int], int]:
+        ready.append(pipelines.optimize_loops(function))
+        return ready[0], *plan_arena(ready[0])
+
+    compiled = compile_function(lowered.function, optimize=optimize, symbols=_symbols(lowered.function), cache=_cache(),
                                 verify=bool(switches.check))
+    function = ready[0] if ready else None
+    arena_bytes = compiled.arena_bytes
+    seconds |= compiled.seconds
     if lowered.host_calls:
         compiled.set_host_call(_core.symbol_addresses()["pb_host_call_index"])
-    clock("emit")
     pipelines.dump("llvm", name, lambda: compiled.llvm)
     pipelines.dump("asm", name, lambda: compiled.asm)
     if switches.log_compiles or config.config.jax_log_compiles:
@@ -240,6 +248,11 @@ class _Clock:
         now = time.perf_counter()
         self._seconds[stage] = now - self._last
         self._last = now
+
+
+@functools.cache
+def _cache() -> ObjectCache:
+    return ObjectCache(Path(switches.cache_dir) if switches.cache_dir else None)
 
 
 def _symbols(function: Function) -> dict[str, int]:

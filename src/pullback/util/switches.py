@@ -91,7 +91,7 @@ TABLE = (
     Switch("interpret", False, _boolean, "Run loop nests in the NumPy interpreter and compile nothing."),
     Switch("num_threads", 0, _threads, "Threads of the pool; 0: one per core."),
     Switch("log_compiles", False, _boolean, "Log each compilation and which argument differed from the cached ones."),
-    Switch("cache_dir", "", str, "Folder of compiled kernels; empty: none on disk."),
+    Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
 )
 
 

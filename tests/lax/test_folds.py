@@ -1,0 +1,157 @@
+"""Reductions, running folds, windows and convolutions where records cannot reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback
+from pullback import lax
+
+WRAPS = [lambda f: f, pullback.jit]
+RNG = np.random.default_rng(0)
+
+
+def f32(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_reduce_by_any_computation(wrap):
+    x = f32(3, 4)
+    got = wrap(lambda x: lax.reduce(x, 1.0, lambda a, b: lax.mul(a, b), (0,)))(x)
+    np.testing.assert_allclose(np.asarray(got), x.prod(0), rtol=1e-5)
+    got = wrap(lambda x: lax.reduce(x, 0.5, lax.add, (0, 1)))(x)
+    np.testing.assert_allclose(np.asarray(got), 0.5 + x.sum(), rtol=1e-5)
+
+    def pair(a, b):  # the value of largest modulus, and how many there were
+        return lax.select(lax.gt(lax.abs(a[0]), lax.abs(b[0])), a[0], b[0]), lax.add(a[1], b[1])
+
+    value, count = wrap(lambda x: lax.reduce((x, lax.full_like(x, 1)), (0.0, 0.0), pair, (1,)))(x)
+    np.testing.assert_allclose(np.asarray(value), np.take_along_axis(x, np.abs(x).argmax(1)[:, None], 1)[:, 0])
+    assert np.asarray(count).tolist() == [4, 4, 4]
+
+
+def test_reduce_by_any_computation_has_a_derivative():
+    x = f32(5)
+
+    def smooth(a, b):
+        return lax.add(lax.add(a, b), lax.mul(a, b))
+
+    def direct(x):
+        out = lax.full((), np.float32(0))
+        for i in range(5):
+            out = smooth(out, lax.index_in_dim(x, i, 0, False))
+        return out
+
+    got = pullback.grad(lambda x: lax.reduce(x, 0.0, smooth, (0,)))(x)
+    np.testing.assert_allclose(np.asarray(got), np.asarray(pullback.grad(direct)(x)), rtol=1e-5)
+
+
+def test_reduce_errors():
+    with pytest.raises(ValueError, match="same tree structure"):
+        lax.reduce((f32(2),), 0.0, lax.add, (0,))
+    with pytest.raises(TypeError, match="must map"):
+        lax.reduce(f32(2), 0.0, lambda a, b: lax.gt(a, b), (0,))
+    with pytest.raises(ValueError, match="out-of-bounds"):
+        lax.reduce_sum(f32(2), (1,))
+    with pytest.raises(ValueError, match="duplicate value in 'axes'"):
+        lax.reduce_max(f32(2, 2), (0, 0))
+    with pytest.raises(TypeError, match="logical reduction requires operand dtype bool or int"):
+        lax.reduce_and(f32(2), (0,))
+
+
+def test_maximum_splits_its_derivative_among_ties():
+    x = np.array([1.0, 3.0, 3.0, 2.0], np.float32)
+    assert np.asarray(pullback.grad(lambda x: lax.reduce_max(x, (0,)))(x)).tolist() == [0, 0.5, 0.5, 0]
+    assert np.asarray(pullback.grad(lambda x: lax.max(x, np.float32(1)))(np.float32(1))) == 0.5
+
+
+def test_product_has_a_derivative_at_zeros():
+    for x in ([0.0, 2.0, 3.0], [0.0, 0.0, 3.0]):
+        x = np.array(x, np.float32)
+        want = [np.prod(np.delete(x, i)) for i in range(3)]
+        assert np.asarray(pullback.grad(lambda x: lax.reduce_prod(x, (0,)))(x)).tolist() == want
+        assert np.isfinite(np.asarray(pullback.hessian(lambda x: lax.reduce_prod(x, (0,)))(x))).all()
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_positions_of_extrema(wrap):
+    x = np.array([[1, np.nan, 2, np.nan], [3, 3, 1, 3]], np.float32)
+    assert np.asarray(wrap(lambda x: lax.argmax(x, 1, np.int32))(x)).tolist() == [1, 0]
+    assert np.asarray(wrap(lambda x: lax.argmin(x, 1, np.int32))(x)).tolist() == [1, 2]
+    assert np.asarray(wrap(lambda x: lax.argmax(x, 0, np.uint8))(np.full((3, 2), -np.inf, np.float32))).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_cumlogsumexp_at_infinities(wrap):
+    x = np.array([-np.inf, -np.inf, 0.0, 1000.0, np.inf], np.float32)
+    got = np.asarray(wrap(lax.cumlogsumexp)(x))
+    assert np.array_equal(got, np.array([-np.inf, -np.inf, 0, 1000, np.inf], np.float32))
+    for axis, message in ((1, "out of bounds"), (-1, "must not be negative")):
+        with pytest.raises(ValueError, match=message):
+            lax.cumsum(x, axis)
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_reduce_window_by_any_computation(wrap):
+    x = f32(5, 4)
+    got = wrap(lambda x: lax.reduce_window(x, 1.0, lax.mul, (2, 3), (1, 1), "SAME"))(x)
+    padded = np.pad(x, ((0, 1), (1, 1)), constant_values=1)
+    want = np.lib.stride_tricks.sliding_window_view(padded, (2, 3)).prod((-1, -2))
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5)
+
+
+def test_pooling_gradient_goes_to_the_maximum():
+    x = np.array([[1.0, 5.0, 2.0, 0.0], [3.0, 4.0, 7.0, 6.0]], np.float32)
+    got = pullback.grad(lambda x: lax.reduce_sum(lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID"), (0, 1)))(x)
+    assert np.asarray(got).tolist() == [[0, 1, 0, 0], [0, 0, 1, 0]]
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("stride, kernel", [(1, 3), (2, 3), (2, 2), (3, 2)])
+def test_transposed_convolution_is_the_gradient(padding, stride, kernel):
+    w = f32(kernel, kernel, 2, 3)  # HWIO of the forward convolution
+    n = 4 * stride + (max(kernel - stride, 0) if padding == "VALID" else 0)
+    y = f32(1, 4, 4, 3)
+    numbers = ("NHWC", "HWIO", "NHWC")
+
+    def forward(x):
+        return lax.conv_general_dilated(x, w, (stride, stride), padding, dimension_numbers=numbers)
+
+    out, pull = pullback.vjp(forward, np.zeros((1, n, n, 2), np.float32))
+    assert out.shape == y.shape
+    (want,) = pull(y)
+    got = lax.conv_transpose(y, w, (stride, stride), padding, dimension_numbers=numbers, transpose_kernel=True)
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-4, atol=1e-5)
+
+
+def test_patches_and_local_convolution():
+    x = f32(2, 3, 5, 5)
+    patches = np.asarray(lax.conv_general_dilated_patches(x, (2, 2), (1, 1), "VALID"))
+    view = np.lib.stride_tricks.sliding_window_view(x, (2, 2), (2, 3))
+    want = np.moveaxis(view, (4, 5), (2, 3)).reshape(2, 12, 4, 4)
+    np.testing.assert_allclose(patches, want, rtol=1e-6)
+    w = f32(4, 12, 4, 4)
+    got = lax.conv_general_dilated_local(x, w, (1, 1), "VALID", (2, 2))
+    np.testing.assert_allclose(np.asarray(got), np.einsum("ncij,ocij->noij", want, w), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("call, error, message", [
+    (lambda: lax.conv(f32(1, 2, 4), f32(1, 3, 2), (1,), "SAME"), ValueError, "must equal the rhs input feature dimension"),
+    (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2), (1,), "SOME"), ValueError, "Unrecognized padding type"),
+    (lambda: lax.conv_general_dilated(f32(1, 2, 4), f32(1, 2, 2), (1,), "SAME", dimension_numbers=("NCC", "OIH", "NCH")), ValueError, "exactly once"),
+    (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2, 2), (1,), "SAME"), TypeError, "ndim to be equal"),
+])
+def test_convolution_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_sort_keeps_the_order_of_equal_keys():
+    keys, values = np.array([2, 1, 2, 1, 2], np.int32), np.arange(5, dtype=np.float32)
+    for wrap in WRAPS:
+        assert np.asarray(wrap(lax.sort_key_val)(keys, values)[1]).tolist() == [1, 3, 0, 2, 4]
+    assert np.signbit(np.asarray(lax.sort(np.array([0.0, -0.0, -1.0], np.float32)))).tolist() == [True, False, True]
+    values, places = lax.top_k(np.array([1.0, np.nan, 3.0, 3.0], np.float32), 3)
+    assert np.isnan(np.asarray(values)[0]) and np.asarray(places).tolist() == [1, 2, 3]

@@ -1,0 +1,125 @@
+"""gather and scatter where records cannot reach: repeated places, their derivatives, modes, functions, compositions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback
+from pullback import lax
+from pullback.lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+
+ROWS = ScatterDimensionNumbers((1,), (0,), (0,))
+POINTS = ScatterDimensionNumbers((), (0,), (0,))
+WRAPS = [lambda f: f, pullback.jit]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_the_last_of_several_updates_stays(wrap):
+    x, places, updates = np.zeros(4, np.float32), np.array([[1], [1], [3], [1]], np.int32), np.arange(1.0, 5.0, dtype=np.float32)
+    out = wrap(lambda x, u: lax.scatter(x, places, u, POINTS))(x, updates)
+    assert np.asarray(out).tolist() == [0, 4, 0, 3]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_only_what_stays_has_a_derivative(wrap):
+    places = np.array([[1], [1], [3], [9]], np.int32)
+    weights = np.array([1.0, 2.0, 3.0, 4.0], np.float32)
+
+    def loss(x, u):
+        return lax.reduce_sum(lax.mul(lax.scatter(x, places, u, POINTS), weights), (0,))
+
+    x_bar, u_bar = wrap(pullback.grad(loss, (0, 1)))(np.zeros(4, np.float32), np.ones(4, np.float32))
+    assert np.asarray(x_bar).tolist() == [1, 0, 3, 0]
+    assert np.asarray(u_bar).tolist() == [0, 2, 4, 0]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_modes(wrap):
+    x, places = np.arange(4.0, dtype=np.float32), np.array([[-1], [2], [7]], np.int32)
+    numbers = GatherDimensionNumbers((), (0,), (0,))
+
+    def take(mode, fill=None):
+        return np.asarray(wrap(lambda x: lax.gather(x, places, numbers, (1,), mode=mode, fill_value=fill))(x)).tolist()
+
+    assert take("clip") == [0, 2, 3]
+    assert take("fill", 9.0) == [9, 2, 9]
+    assert np.isnan(take("fill")[0]) and take("fill")[1] == 2
+    assert np.isfinite(take("promise_in_bounds")).all()
+    out = wrap(lambda x: lax.scatter_add(x, places, np.ones(3, np.float32), POINTS, mode="clip"))(x)
+    assert np.asarray(out).tolist() == [1, 1, 3, 4]
+    out = wrap(lambda x: lax.scatter_add(x, places, np.ones(3, np.float32), POINTS))(x)
+    assert np.asarray(out).tolist() == [0, 1, 3, 3]
+    with pytest.raises(ValueError, match='Unknown gather mode "wrap"'):
+        take("wrap")
+
+
+def test_integer_fill_values():
+    places, numbers = np.array([[5]], np.int32), GatherDimensionNumbers((), (0,), (0,))
+    for dtype, fill in [(np.int8, -128), (np.uint8, 255), (bool, True)]:
+        assert np.asarray(lax.gather(np.zeros(2, dtype), places, numbers, (1,))).tolist() == [fill]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_function_is_applied_once_per_occurrence(wrap):
+    places = np.array([[1], [1], [0]], np.int32)
+    out = wrap(lambda x: lax.scatter_apply(x, places, lambda v: lax.mul(v, np.float32(2)), POINTS, update_shape=(3,)))(np.ones(3, np.float32))
+    assert np.asarray(out).tolist() == [2, 4, 1]
+
+
+def test_scatter_mul_derivatives():
+    places = np.array([[2], [0]], np.int32)
+    x, u = np.array([2.0, 3.0, 5.0], np.float32), np.array([7.0, 11.0], np.float32)
+
+    def loss(x, u):
+        return lax.reduce_sum(lax.scatter_mul(x, places, u, POINTS, unique_indices=True), (0,))
+
+    x_bar, u_bar = pullback.grad(loss, (0, 1))(x, u)
+    assert np.asarray(x_bar).tolist() == [11, 1, 7] and np.asarray(u_bar).tolist() == [5, 2]
+    with pytest.raises(NotImplementedError, match="unique_indices=True"):
+        pullback.grad(lambda u: lax.reduce_sum(lax.scatter_mul(x, places, u, POINTS), (0,)))(u)
+
+
+def test_scatter_max_splits_ties():
+    places = np.array([[1], [1]], np.int32)
+    x, u = np.array([0.0, 5.0, 0.0], np.float32), np.array([5.0, 1.0], np.float32)
+    x_bar, u_bar = pullback.grad(lambda x, u: lax.index_in_dim(lax.scatter_max(x, places, u, POINTS), 1, 0, False), (0, 1))(x, u)
+    assert np.asarray(x_bar).tolist() == [0, 0.5, 0] and np.asarray(u_bar).tolist() == [0.5, 0]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_dynamic_slices_under_vmap_with_starts_of_their_own(wrap):
+    x, starts = np.arange(12.0, dtype=np.float32).reshape(3, 4), np.array([0, 5, -1], np.int32)
+    got = wrap(pullback.vmap(lambda r, s: lax.dynamic_slice(r, (s,), (2,))))(x, starts)
+    assert np.asarray(got).tolist() == [[0, 1], [6, 7], [10, 11]]
+    got = wrap(pullback.vmap(lambda r, s: lax.dynamic_update_slice(r, np.zeros(2, np.float32), (s,))))(x, starts)
+    assert np.asarray(got).tolist() == [[0, 0, 2, 3], [4, 5, 0, 0], [8, 9, 0, 0]]
+    got = wrap(pullback.vmap(lambda s: lax.dynamic_index_in_dim(x, s, 0, False)))(starts)
+    assert np.array_equal(np.asarray(got), x[[0, 2, 2]])
+
+
+def test_negative_starts_count_from_the_end_unless_told():
+    x = np.arange(4.0, dtype=np.float32)
+    assert np.asarray(lax.dynamic_slice(x, (-1,), (1,))).tolist() == [3]
+    assert np.asarray(lax.dynamic_slice(x, (np.int32(-1),), (1,), allow_negative_indices=False)).tolist() == [0]
+    assert np.asarray(lax.dynamic_slice(x, (lax.full((), -1, np.int32),), (1,))).tolist() == [3]
+
+
+@pytest.mark.parametrize("call, error, message", [
+    (lambda: lax.gather(np.ones(3), np.zeros((1, 2), np.int32), GatherDimensionNumbers((), (0,), (0,)), (1,)), TypeError, "must be equal"),
+    (lambda: lax.gather(np.ones(3), np.zeros((1, 1), np.int32), GatherDimensionNumbers((), (0,), (0,)), (4,)), TypeError, r"within \[0, 3\], got 4"),
+    (lambda: lax.gather(np.ones(3), np.zeros((1, 1), np.float32), GatherDimensionNumbers((), (0,), (0,)), (1,)), ValueError, "integer type"),
+    (lambda: lax.scatter(np.ones((3, 2)), np.zeros((1, 1), np.int32), np.ones((1, 3)), ROWS), TypeError, "must not exceed"),
+    (lambda: lax.scatter(np.ones((3, 2), np.float32), np.zeros((1, 1), np.int32), np.ones((1, 2), np.int32), ROWS), TypeError, "same dtypes"),
+    (lambda: lax.dynamic_slice(np.ones(3), (0,), (4,)), TypeError, "less than or equal to operand shape"),
+    (lambda: lax.dynamic_slice(np.ones(3), (0, 0), (1,)), TypeError, "must have length equal"),
+    (lambda: lax.dynamic_slice(np.ones(3), (1.0,), (1,)), TypeError, "must be integers of the same type"),
+])
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_modes_have_names():
+    assert GatherScatterMode.from_any("drop") is GatherScatterMode.FILL_OR_DROP
+    assert GatherScatterMode.from_any(None) is GatherScatterMode.FILL_OR_DROP

@@ -113,14 +113,15 @@ def quarter_turn_remainder(b: Builder, turn: tuple[Expr, Expr | None], like: Exp
 
 def signed_angle(b: Builder, top: Expr, rest: Expr | None, turns: float) -> Expr:
     """The f64 angle of `turns` turns times the fraction top / 2^64, taken as signed (u64, and the next 64 bits)."""
-    signed = b.bitcast(top, "i64")
     high, low = turns * TURN_HIGH * 2.0**-64, turns * TURN_LOW * 2.0**-64
-    a = b.convert(b.shr_arithmetic(signed, 32), "f64")
-    c = b.convert(b.bitcast(top & LOW32, "i64"), "f64")
-    value, error = fast_two_sum(b, b.mul(a, 2.0**32, exact=True), c)
+    upper = _whole(b, _upper(b, top) ^ (1 << 31), 2.0**31)  # signed: the upper half less 2^31 after flipping its sign
+    value, error = fast_two_sum(b, b.mul(upper, 2.0**32, exact=True), _whole(b, top & LOW32))
     if rest is None:
         return value * high
-    d = b.convert(b.bitcast(b.shr_logical(rest, 32), "i64"), "f64")
-    e = b.convert(b.bitcast(rest & LOW32, "i64"), "f64")
-    error = b.fma(e, 2.0**-64, b.fma(d, 2.0**-32, error))
+    error = b.fma(_whole(b, rest & LOW32), 2.0**-64, b.fma(_whole(b, _upper(b, rest)), 2.0**-32, error))
     return b.fma(value, high, b.fma(error, high, value * low))
+
+
+def _whole(b: Builder, x: Expr, less: float = 0.0) -> Expr:
+    """x - less as f64 for u64 x < 2^32: few machines convert vectors of 64-bit integers, so by a float's low bits."""
+    return b.sub(b.bitcast(x | 0x4330000000000000, "f64"), 2.0**52 + less, exact=True)

@@ -362,6 +362,11 @@ def logistic(b: Builder, z: Pair) -> Pair:
     return divide(b, top, (real + 1.0, imag))
 
 
+def exp2(b: Builder, z: Pair) -> Pair:
+    """e^(z ln 2) (f64 parts)."""
+    return exp(b, (z[0] * LN2, z[1] * LN2))
+
+
 def power(b: Builder, z: Pair, w: Pair) -> Pair:
     """e^(w log z) (f64 parts), z^0 = 1, 0^w = 0 for Re w > 0; relative error about |w log z| ulp."""
     log_size, angle = log(b, z)
@@ -398,6 +403,7 @@ NATIVE: dict[str, Callable[[Builder, Pair], Pair]] = {
     "tanh": tanh,
 }
 WIDE: dict[str, Callable[..., Pair]] = {
+    "exp2": exp2,
     "log": log,
     "log1p": log1p,
     "sqrt": sqrt,

@@ -80,8 +80,8 @@ def _common(b: Builder, a: Expr, x: Expr, derivative: bool) -> _Gamma:
             loop.update(new, (top_dot - q * bottom_dot) * one_over)
         else:
             loop.update(new)
-    t, t_dot = loop.results[0], loop.results[1] if derivative else None
-    return _Gamma(a, x, series, temme, mu, phi, h, mu * h, log(b, x), remainder, t, t_dot)
+    result_dot = loop.results[1] if derivative else None
+    return _Gamma(a, x, series, temme, mu, phi, h, mu * h, log(b, x), remainder, loop.results[0], result_dot)
 
 
 def _density(b: Builder, g: _Gamma) -> Expr:

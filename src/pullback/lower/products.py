@@ -91,6 +91,7 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
 BLOCK = 128  # rows or columns of a block that one thread computes, at least
 PIECE = 1024  # of the contracted axis, at least, in one piece
 WORTH_THREADS = 1 << 20  # multiply-adds
+ALONE = 1 << 18  # multiply-adds up to which OpenBLAS itself uses one thread
 
 
 def _blocks(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
@@ -145,7 +146,7 @@ def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: floa
 @contextmanager
 def _one_thread(ctx: NestContext, work: int) -> Iterator[None]:
     """BLAS on the calling thread alone: the program's threads are ours, and BLAS would have its own wait for them."""
-    if work < WORTH_THREADS // 16:
+    if work <= ALONE:
         yield
         return
     before = ctx.b.call("blas_get_num_threads", result="i32")

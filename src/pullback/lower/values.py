@@ -163,9 +163,15 @@ class Region:
 
     def store(self, index: Sequence[Expr], variables: Sequence[Var]) -> None:
         """Compute all the values at an index, then store them: a store may overwrite what another is computed from."""
-        values = [self.value(var, index) for var in variables]
-        if len(variables) > 1:
-            values = [self.here(value) for value in values]
+        values = []
+        for var in variables:
+            value = self.value(var, index)
+            if len(variables) > 1:
+                value = self.here(value)
+                zero = self._zero
+                at = tuple(zero if n == 1 else self.intern(i) for i, n in zip(index, var.aval.shape))
+                self.levels[-1].memo[var, at] = value  # those that follow read it
+            values.append(value)
         for var, value in zip(variables, values):
             storage = self.memory[var]
             self.b.store(storage.buffer, offset_of(self.b, storage, index), value)

@@ -28,6 +28,7 @@ struct Entry {
     PyObject_HEAD PyObject *run, *out_tree, *kept_tuple;  // strong
     size_t* kept;                                         // null: all leaves
     size_t kept_count;
+    size_t uses;  // how many hits before miss is asked again; 0: never
     // What the result is: the only output, a tuple of all outputs, None, or something to be put together by the
     // treedef.
     enum Shape : uint8_t { single, flat_tuple, none, general } shape;
@@ -47,11 +48,13 @@ Entry::Shape shape_of(const pytree::PyTreeDefObject* treedef) {
 }
 
 PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"run", "out_tree", "kept", nullptr};
+    static const char* names[] = {"run", "out_tree", "kept", "uses", nullptr};
     PyObject *run, *out_tree, *kept = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:CacheEntry", const_cast<char**>(names), &run, &out_tree,
-                                     &kept))
+    Py_ssize_t uses = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|On:CacheEntry", const_cast<char**>(names), &run, &out_tree,
+                                     &kept, &uses))
         return nullptr;
+    if (uses < 0) return PyErr_Format(PyExc_ValueError, "CacheEntry: uses is %zd; expected at least 0", uses);
     if (!PyCallable_Check(run))
         return PyErr_Format(PyExc_TypeError, "CacheEntry: run is %R; expected an Executable or a callable", run);
     if (!pytree::is_treedef(out_tree))
@@ -61,6 +64,7 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Entry* e = as_entry(self.get());
     e->run = Py_NewRef(run);
     e->out_tree = Py_NewRef(out_tree);
+    e->uses = size_t(uses);
     e->shape = shape_of(treedef_of(e));
     if (kept == Py_None) {
         e->kept_tuple = Py_NewRef(Py_None);
@@ -356,13 +360,22 @@ bool check_fits(const Entry* e, const CallKey& key) {
 // table.
 struct Slot {
     StoredKey key;
-    Entry* entry;  // strong
-    uint64_t hash;
+    Entry* entry;  // strong; null while the key has only been seen
     uint64_t used = 0;
+    uint64_t hash;
+    size_t calls = 0;  // since the entry was set or refused, or since the key was first seen
+    size_t wait = 0;   // eager: how many calls go to the function before miss is asked
     int references = 1;
 
-    Slot(const CallKey& k, Entry* e, uint64_t h) : key(k), entry(e), hash(h) { Py_INCREF(e); }
-    ~Slot() { Py_DECREF(entry); }
+    Slot(const CallKey& k, uint64_t h) : key(k), entry(nullptr), hash(h) {}
+    ~Slot() { Py_XDECREF(entry); }
+    void set(Entry* e) {
+        Entry* old = entry;
+        Py_INCREF(e);
+        entry = e;
+        calls = 0;
+        Py_XDECREF(old);
+    }
 };
 
 void drop(Slot* slot) {
@@ -385,18 +398,17 @@ struct Table {
     uint64_t clock = 0;
     size_t maxsize = 0;
 
-    // The entry for a key, as a new reference; null if there is none, or with an error set. `hash` is set unless it was
-    // found at once. `hashable` says whether an entry can be kept.
-    Entry* find(const CallKey& key, uint64_t* hash, bool* hashable) {
+    // The slot of a key; null if there is none, or with an error set. `hash` is set if there is none. `hashable` says
+    // whether one can be made.
+    SlotRef find(const CallKey& key, uint64_t* hash, bool* hashable) {
         if (last && last->key.same_words(key) && last->key.same_identities(key)) {
             last->used = ++clock;
-            Py_INCREF(last->entry);
-            return last->entry;
+            return SlotRef(last);
         }
         if (!hash_key(key, hash)) {
             if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();  // miss() reports it
             *hashable = false;
-            return nullptr;
+            return SlotRef(nullptr);
         }
         std::vector<SlotRef> candidates;
         auto range = slots.equal_range(*hash);
@@ -404,14 +416,13 @@ struct Table {
             if (it->second->key.same_words(key)) candidates.emplace_back(it->second);
         for (SlotRef& candidate : candidates) {
             int same = candidate.slot->key.equal_objects(key);
-            if (same < 0) return nullptr;
+            if (same < 0) return SlotRef(nullptr);
             if (!same) continue;
             candidate.slot->used = ++clock;
             if (candidate.slot->references > 1) last = candidate.slot;  // else it left the table meanwhile
-            Py_INCREF(candidate.slot->entry);
-            return candidate.slot->entry;
+            return std::move(candidate);
         }
-        return nullptr;
+        return SlotRef(nullptr);
     }
 
     void remove(std::unordered_multimap<uint64_t, Slot*>::iterator it) {
@@ -421,21 +432,22 @@ struct Table {
         drop(slot);
     }
 
-    void insert(const CallKey& key, Entry* entry, uint64_t hash) {
+    SlotRef insert(const CallKey& key, uint64_t hash) {
         auto range = slots.equal_range(hash);
-        for (auto it = range.first; it != range.second; ++it) {
-            if (it->second->key.same_words(key) && it->second->key.same_identities(key)) {
-                remove(it);
-                break;
-            }
-        }
+        for (auto it = range.first; it != range.second; ++it)  // a concurrent or nested call may have been here
+            if (it->second->key.same_words(key) && it->second->key.same_identities(key)) return SlotRef(it->second);
         while (!slots.empty() && slots.size() >= maxsize)
             remove(std::min_element(slots.begin(), slots.end(),
                                     [](auto& a, auto& b) { return a.second->used < b.second->used; }));
-        auto* slot = new Slot(key, entry, hash);
+        auto* slot = new Slot(key, hash);
         slot->used = ++clock;
         slots.emplace(hash, slot);
         last = slot;
+        return SlotRef(slot);
+    }
+
+    size_t entries() const {
+        return size_t(std::count_if(slots.begin(), slots.end(), [](auto& item) { return item.second->entry; }));
     }
 
     void clear() {
@@ -454,6 +466,8 @@ struct Jit {
     PyObject* dict;
     PyObject* weakrefs;
     Table* table;
+    bool eager;
+    size_t warmup;
     std::vector<int64_t>* static_positions;  // negative: counted from the last
     std::vector<PyObject*>* static_names;    // strong, str
 };
@@ -480,25 +494,61 @@ PyObject* call_miss(Jit* self, PyObject* const* args, size_t count, PyObject* na
     return pair.release();
 }
 
+PyObject* call_fun(Jit* self, PyObject* const* args, size_t count, PyObject* names) {
+    if (!self->fun) return PyErr_Format(PyExc_RuntimeError, "this JitFunction has been cleared");
+    Ref fun = Ref::borrow(self->fun);
+    return in_python([&] { return PyObject_Vectorcall(fun.get(), args, count, names); });
+}
+
+// A call that has no key, or is made while the thread traces.
+PyObject* call_python(Jit* self, PyObject* const* args, size_t count, PyObject* names) {
+    if (self->eager) return call_fun(self, args, count, names);
+    Ref pair = Ref::steal(call_miss(self, args, count, names));
+    return pair ? Py_NewRef(PyTuple_GET_ITEM(pair.get(), 0)) : nullptr;
+}
+
 PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObject* names) {
     CallKey key;
     Build build = key.build(args, count, names, *self->static_positions, *self->static_names);
     if (build == Build::error) return nullptr;
+    if (build == Build::unknown) return call_python(self, args, count, names);
     uint64_t hash = 0;
-    bool keep = build == Build::ok;
-    if (keep) {
-        if (Ref found = Ref::steal(reinterpret_cast<PyObject*>(self->table->find(key, &hash, &keep)))) {
-            const Entry* e = as_entry(found.get());
+    bool hashable = true;
+    SlotRef found = self->table->find(key, &hash, &hashable);
+    if (!found.slot && PyErr_Occurred()) return nullptr;
+    if (!hashable) return call_python(self, args, count, names);
+    if (found.slot && found.slot->entry) {
+        Ref entry = Ref::borrow(reinterpret_cast<PyObject*>(found.slot->entry));
+        const Entry* e = as_entry(entry.get());
+        if (++found.slot->calls <= e->uses || !e->uses)
             return is_executable(e->run) ? run_program(e, key) : run_callable(e, key);
+    } else if (self->eager && (!found.slot || ++found.slot->calls <= found.slot->wait)) {
+        if (!found.slot && self->warmup) {
+            SlotRef fresh = self->table->insert(key, hash);
+            fresh.slot->calls = 1;
+            fresh.slot->wait = self->warmup;
+            return call_fun(self, args, count, names);
         }
-        if (PyErr_Occurred()) return nullptr;
+        if (found.slot) return call_fun(self, args, count, names);
     }
     Ref pair = Ref::steal(call_miss(self, args, count, names));
     if (!pair) return nullptr;
     PyObject* entry = PyTuple_GET_ITEM(pair.get(), 1);
-    if (keep && entry != Py_None) {
+    if (entry != Py_None) {
         if (!check_fits(as_entry(entry), key)) return nullptr;
-        self->table->insert(key, as_entry(entry), hash);
+        if (found.slot && found.slot->references > 1) {
+            found.slot->set(as_entry(entry));
+        } else {  // new, or it left the table meanwhile
+            if (found.slot) hash = found.slot->hash;
+            self->table->insert(key, hash).slot->set(as_entry(entry));
+        }
+    } else if (found.slot) {
+        // Refused: what there was stays in use, and it takes longer until the next attempt.
+        found.slot->calls = 0;
+        found.slot->wait = std::min<size_t>(2 * found.slot->wait + 1, size_t(1) << 40);
+    } else if (self->eager) {
+        SlotRef fresh = self->table->insert(key, hash);
+        fresh.slot->wait = 1;
     }
     return Py_NewRef(PyTuple_GET_ITEM(pair.get(), 0));
 }
@@ -507,12 +557,11 @@ PyObject* jit_vectorcall(PyObject* object, PyObject* const* args, size_t flags, 
     size_t count = size_t(PyVectorcall_NARGS(flags));
     Ref self = Ref::borrow(object);
     try {
-        if (!trace_state.tracing) return jit_call_known(as_jit(object), args, count, names);
+        return trace_state.tracing ? call_python(as_jit(object), args, count, names)
+                                   : jit_call_known(as_jit(object), args, count, names);
     } catch (const std::bad_alloc&) {
         return PyErr_NoMemory();
     }
-    Ref pair = Ref::steal(call_miss(as_jit(object), args, count, names));
-    return pair ? Py_NewRef(PyTuple_GET_ITEM(pair.get(), 0)) : nullptr;
 }
 
 // Copies what makes a function look like itself: name, module, docstring, annotations and its own attributes.
@@ -535,11 +584,11 @@ bool copy_identity(PyObject* dict, PyObject* fun) {
 }
 
 PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"fun", "miss", "static_argnums", "static_argnames", "maxsize", nullptr};
-    PyObject *fun, *miss, *argnums = nullptr, *argnames = nullptr;
+    static const char* names[] = {"fun", "miss", "static_argnums", "static_argnames", "maxsize", "warmup", nullptr};
+    PyObject *fun, *miss, *argnums = nullptr, *argnames = nullptr, *warmup = Py_None;
     Py_ssize_t maxsize = 4096;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOn:JitFunction", const_cast<char**>(names), &fun, &miss,
-                                     &argnums, &argnames, &maxsize))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOnO:JitFunction", const_cast<char**>(names), &fun, &miss,
+                                     &argnums, &argnames, &maxsize, &warmup))
         return nullptr;
     if (!PyCallable_Check(fun) || !PyCallable_Check(miss))
         return PyErr_Format(PyExc_TypeError, "JitFunction: expected two callables; got %R and %R", fun, miss);
@@ -552,6 +601,13 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     self->miss = Py_NewRef(miss);
     self->table = new Table;
     self->table->maxsize = size_t(maxsize);
+    if (warmup != Py_None) {
+        Py_ssize_t calls = PyLong_AsSsize_t(warmup);
+        if (calls == -1 && PyErr_Occurred()) return nullptr;
+        if (calls < 0) return PyErr_Format(PyExc_ValueError, "JitFunction: warmup is %zd; expected at least 0", calls);
+        self->eager = true;
+        self->warmup = size_t(calls);
+    }
     self->static_positions = new std::vector<int64_t>;
     self->static_names = new std::vector<PyObject*>;
     self->dict = PyDict_New();
@@ -626,7 +682,7 @@ PyObject* jit_repr(PyObject* self) {
     return PyUnicode_FromFormat("<JitFunction of %R>", as_jit(self)->fun ? as_jit(self)->fun : Py_None);
 }
 
-PyObject* jit_cache_size(PyObject* self, PyObject*) { return PyLong_FromSize_t(as_jit(self)->table->slots.size()); }
+PyObject* jit_cache_size(PyObject* self, PyObject*) { return PyLong_FromSize_t(as_jit(self)->table->entries()); }
 
 PyObject* jit_clear_method(PyObject* self, PyObject*) {
     as_jit(self)->table->clear();

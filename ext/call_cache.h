@@ -8,13 +8,19 @@
 //     it, else a copy cast to the program's dtype; Python scalars written to the stack), the program runs, and its
 //     outputs are put together by `out_tree`.
 //
-// CacheEntry(run, out_tree, kept=None)
+// CacheEntry(run, out_tree, kept=None, uses=0)
 //   run       an Executable whose inputs are the kept leaves, in order; or a callable that takes the list of kept
 //   leaves as Arrays (made by
 //             the hook `asarray` where they are something else) and returns the sequence of outputs
 //   out_tree  PyTreeDef with as many leaves as there are outputs
 //   kept      the numbers of the leaves that are passed on, ascending or not; None: all of them
+//   uses      after so many hits miss is asked again, e.g. for a compiled program once that pays; 0: never. The entry
+//   stays
+//             in use if miss gives none
 // An entry whose Executable does not fit the leaves of its key raises RuntimeError when it is handed in.
+//
+// With `warmup` (a number of calls) the function is eager: calls that Python must see to, and the first `warmup` calls
+// of each key, go to the function itself. Then miss is asked; each time that it has no entry, the wait doubles.
 //
 // The `maxsize` most recently used entries are kept. Thread-safe under the GIL, which may be released while a program
 // runs. A concurrent miss on the same key traces twice; the later entry stays.

@@ -587,6 +587,68 @@ def test_threads(program, aval, array):
     assert not failures
 
 
+# ---- eager functions, entries that expire
+
+
+def test_entries_expire():
+    answers = []
+
+    def miss(args, kwargs):
+        answers.append(len(answers))
+        if len(answers) == 3:
+            return "refused", None
+        return "miss", _core.CacheEntry(lambda arrays, n=len(answers): [n], LEAF, uses=2)
+
+    f = _core.JitFunction(lambda x: x, miss)
+    assert [f(1.0) for _ in range(10)] == ["miss", 1, 1, "miss", 2, 2, "refused", 2, 2, "miss"]
+    assert f.cache_size() == 1
+    with pytest.raises(ValueError, match="uses is -1"):
+        _core.CacheEntry(miss, LEAF, uses=-1)
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 3])
+def test_eager_functions_warm_up(warmup):
+    log = []
+
+    def fun(*args, **kwargs):
+        log.append("fun")
+        return args, kwargs
+
+    def miss(args, kwargs):
+        log.append("miss")
+        return fun(*args, **kwargs), _core.CacheEntry(lambda arrays: (log.append("run"), arrays)[1], LEAF)
+
+    f = _core.JitFunction(fun, miss, warmup=warmup)
+    for _ in range(warmup + 3):
+        f(1.0)
+    assert log == ["fun"] * warmup + ["miss", "fun", "run", "run"] and f.cache_size() == 1
+    log.clear()
+    assert f("text", key=1) == (("text",), {"key": 1}) and log == ["fun"]  # what has no key goes to the function
+    _core.set_tracing(True)
+    try:
+        assert f(1.0) == ((1.0,), {}) and log == ["fun", "fun"]
+    finally:
+        _core.set_tracing(False)
+    with pytest.raises(ValueError, match="warmup is -1"):
+        _core.JitFunction(fun, miss, warmup=-1)
+
+
+def test_eager_functions_that_cannot_be_compiled():
+    misses = []
+
+    def miss(args, kwargs):
+        misses.append(calls)
+        return args[0], None
+
+    f = _core.JitFunction(lambda x: x, miss, warmup=1)
+    for calls in range(1, 101):
+        assert f(float(calls)) == calls
+    assert misses == [2, 6, 14, 30, 62] and f.cache_size() == 0  # the wait doubles
+    f(1)
+    f.clear()
+    assert f(2) == 2
+
+
 # ---- a function like any other
 
 

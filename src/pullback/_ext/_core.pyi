@@ -165,10 +165,15 @@ class CacheEntry:
     `run` is an Executable, or any callable list[Array] -> sequence of outputs. `kept` numbers the leaves that are
     passed on, in the order of flattening (positional ones without the static ones, then keyword arguments sorted by
     name); None: all of them.
-    `out_tree` is the PyTreeDef of the result (of _core.pytree)."""
+    `out_tree` is the PyTreeDef of the result (of _core.pytree). After `uses` hits (0: never) miss is asked again; the
+    entry stays in use if it gives none."""
 
     def __init__(
-        self, run: Executable | Callable[[list[Array]], Sequence[Any]], out_tree: Any, kept: Sequence[int] | None = None
+        self,
+        run: Executable | Callable[[list[Array]], Sequence[Any]],
+        out_tree: Any,
+        kept: Sequence[int] | None = None,
+        uses: int = 0,
     ) -> None: ...
     run: Final[Any]
     out_tree: Final[Any]
@@ -187,7 +192,10 @@ class JitFunction:
         static_argnums: Sequence[int] = (),  # negative: counted from the last positional argument
         static_argnames: Sequence[str] = (),
         maxsize: int = 4096,
-    ) -> None: ...
+        warmup: int | None = None,
+    ) -> None:
+        """With `warmup` the function is eager: calls that need Python, and the first `warmup` calls of each key, go to `fun`
+        itself; then `miss` is asked for an entry, and each time that it gives none, the wait doubles."""
     __wrapped__: Callable[..., Any]
     __dict__: dict[str, Any]
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

@@ -55,7 +55,7 @@ NUMPY = {
 # |error| / |value| and the errors of real and imaginary part, in eps: within 3 and 5 but for these. exp2 rounds z ln 2;
 # parts of the others pass through zero off the axes.
 BY_SIZE = {"exp2": 40}
-BY_PART = {"expm1": INF, "square": INF, "exp2": 80, "log": 60, "logistic": 20}
+BY_PART = {"expm1": INF, "square": INF, "exp2": INF, "log": 60, "logistic": 20}
 
 
 def points(dtype: str, size: int = 30) -> np.ndarray:

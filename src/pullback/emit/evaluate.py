@@ -99,7 +99,7 @@ class Evaluator:
     def _vector_operands(self, node: Expr) -> tuple[Expr, ...]:
         assert self.vector is not None
         if isinstance(node, Op):
-            return self._needed(node)
+            return () if self._affine(node) is not None else self._needed(node)
         if isinstance(node, Load):
             guard = self._guards.get(id(node))
             conds = () if guard is None else tuple(cond for cond, _ in guard.chain)
@@ -181,8 +181,8 @@ class Evaluator:
                 if node.var in vector.definitions:
                     return self._known(vector.definitions[node.var])
                 return vector.values[node.var]
-            case Op("convert"):
-                return self._convert(node)
+            case Op() if (step := self._affine(node)) is not None:
+                return self._affine_lanes(node, step)
             case Op() if len(self._needed(node)) < len(node.args):
                 return self._rare_select(node, self._known(node.args[0]), self._known(node.args[2]))
             case Op():
@@ -192,21 +192,45 @@ class Evaluator:
         raise TypeError(f"not an expression: {node!r}")
 
     def _lane_indices(self, vector: VectorIndex) -> Value:
-        a = Asm(self.code, vector.lanes)
-        base = broadcast(self.code, Value("i64", vector.base), vector.lanes)
-        steps = "<" + ", ".join(f"i64 {k}" for k in range(vector.lanes)) + ">"
-        return Value("i64", a.op("add", "i64", base.ref, steps), vector.lanes)
+        return self._counting(Value("i64", vector.base), 1)
 
-    def _convert(self, node: Op) -> Value:
-        """A conversion; an i64 that fits i32 goes through i32, since few machines convert vectors of i64."""
-        (arg,) = node.args
-        value = self._known(arg)
-        if arg.dtype == "i64" and node.dtype in ("f16", "bf16", "f32", "f64") and value.lanes > 1:
+    def _counting(self, first: Value, step: int) -> Value:
+        """first, first + step, first + 2 step, ... of an integer type."""
+        vector = self.vector
+        assert vector is not None
+        element = register_type(first.dtype)
+        a = Asm(self.code, vector.lanes)
+        base = broadcast(self.code, first, vector.lanes)
+        steps = "<" + ", ".join(f"{element} {k * step}" for k in range(vector.lanes)) + ">"
+        return Value(first.dtype, a.op("add", element, base.ref, steps), vector.lanes)
+
+    def _affine(self, node: Op) -> int | None:
+        """The constant step from lane to lane of an index expression, or of a conversion of one that fits i32."""
+        assert self.vector is not None
+        if node.name == "convert":
+            (arg,) = node.args
+            if arg.dtype != "i64" or node.dtype in ("bool", "i8", "i16", "u8", "u16", "i64", "u64"):
+                return None
             bounds = self.interval(arg)
-            if bounds is not None and bounds[0] >= -(1 << 31) and bounds[1] < 1 << 31:
-                short = Value("i32", Asm(self.code, value.lanes).cast("trunc", "i64", value.ref, "i32"), value.lanes)
-                return emit_op(self.code, Op("convert", node.dtype, (Const("i32", 0),)), [short])
-        return emit_op(self.code, node, [value])
+            if bounds is None or bounds[0] < -(1 << 31) or bounds[1] >= 1 << 31:
+                return None
+            step = self.vector.stride(arg)
+        elif node.dtype == "i64":
+            step = self.vector.stride(node)
+        else:
+            return None
+        return step if step is not None and abs(step) < 1 << 20 else None
+
+    def _affine_lanes(self, node: Op, step: int) -> Value:
+        """Lane 0 as a scalar, and from there by steps; conversions go through i32, which all machines convert."""
+        if node.name != "convert":
+            return self._counting(self.scalar(node), step)
+        first = self.scalar(node.args[0])
+        short = Value("i32", Asm(self.code, 1).cast("trunc", "i64", first.ref, "i32"))
+        lanes = self._counting(short, step)
+        if node.dtype in ("i32", "u32"):
+            return Value(node.dtype, lanes.ref, lanes.lanes)
+        return emit_op(self.code, Op("convert", node.dtype, (Const("i32", 0),)), [lanes])
 
     def interval(self, expr: Expr) -> Interval | None:
         return interval(expr, self.ranges)

@@ -171,7 +171,7 @@ def test_vmap_matches_a_loop(name):
             rows = [fun(*[x if a is None else np.take(x, i, a) for x, a in zip(stacked, axes)]) for i in range(3)]
             for k, out in enumerate(got):
                 want = np.stack([np.asarray(row[k]) for row in rows])
-                assert_close(out, want, 4 * call.ulp, max(call.tolerance, 1e-5), f"vmap({name}, {axes}){call}")
+                assert_close(out, want, 4 * call.ulp, max(call.tolerance, 1e-6), f"vmap({name}, {axes}){call}")
 
 
 @pytest.mark.parametrize("name", NAMES)

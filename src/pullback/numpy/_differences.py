@@ -152,7 +152,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
         raise ValueError("jnp.unwrap does not support complex inputs.")
     if p.shape[axis] == 0:
         return promote_dtypes(p, period)[0]
-    p, period_ = promote_dtypes(p, period)
+    p, period_ = (convert(v, v.dtype) for v in promote_dtypes(p, period))
     axis = canonical_axis("unwrap", axis, p.ndim)
     integral = dtypes.issubdtype(p.dtype, np.integer)
     two = const(period_, 2)

@@ -1,4 +1,4 @@
-"""Functions of functions: vectorize, apply_along_axis, apply_over_axes."""
+"""Functions that apply functions: vectorize, apply_along_axis, apply_over_axes."""
 
 from __future__ import annotations
 
@@ -7,183 +7,189 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-import numpy as np
-
 from pullback import lax
 from pullback.api import vmap
-from pullback.numpy._arguments import arrays, as_array, broadcast_shapes_of, canonical_axis, check_arraylike
+from pullback.numpy._arguments import arrays, as_array, broadcast_shapes_of, canonical_axis
 from pullback.numpy._creation import asarray
-from pullback.numpy._shape import expand_dims
+from pullback.util.pytree import tree_map
 
-# '(n,m),(m)->(n)' after blanks are removed.
+# ---- signatures of generalized ufuncs: "(m,n),(n)->(m)"
+
 _NAME = r"\w+"
-_TERM = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
-_TERMS = rf"{_TERM}(?:,{_TERM})*"
-_SIGNATURE = re.compile(rf"^{_TERMS}->{_TERMS}$")
+_CORE = rf"\(\s*(?:{_NAME}(?:\s*,\s*{_NAME})*\s*)?\)"
+_CORES = rf"{_CORE}(?:\s*,\s*{_CORE})*"
+_SIGNATURE = re.compile(rf"\s*{_CORES}\s*->\s*{_CORES}\s*")
+
+CoreDims = list[tuple[str, ...]]
 
 
-def _parse(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    text = re.sub(r"\s+", "", signature)
-    if not _SIGNATURE.match(text):
-        raise ValueError(f"not a valid gufunc signature: {signature!r}")
-    left, right = text.split("->")
+def parse_signature(signature: str) -> tuple[CoreDims, CoreDims]:
+    """Names of the core axes of each input and of each output; ValueError if the text is no signature."""
+    if not _SIGNATURE.fullmatch(signature):
+        raise ValueError(f"not a valid gufunc signature: {signature}")
+    inputs, outputs = signature.split("->")
+    return _core_dims(inputs), _core_dims(outputs)
 
-    def terms(part: str) -> list[tuple[str, ...]]:
-        return [tuple(re.findall(_NAME, term)) for term in re.findall(_TERM, part)]
 
-    return terms(left), terms(right)
+def _core_dims(text: str) -> CoreDims:
+    return [tuple(re.findall(_NAME, group)) for group in re.findall(_CORE, text)]
+
+
+def _match_core(shape: tuple[int, ...], core: tuple[str, ...], sizes: dict[str, int], context: str) -> None:
+    for name, length in zip(core, shape):
+        if sizes.setdefault(name, length) != length:
+            raise ValueError(f"inconsistent size for core dimension {name!r}: {length} vs {sizes[name]} {context}")
+
+
+def _loop_shapes(args: Sequence[Any], cores: CoreDims, sizes: dict[str, int], context: str) -> list[tuple[int, ...]]:
+    """What is in front of each argument's core axes; fills in the sizes of the core axes."""
+    loops = []
+    for position, (x, core) in enumerate(zip(args, cores)):
+        split = x.ndim - len(core)
+        if split < 0:
+            raise ValueError(
+                f"input with shape {x.shape} does not have enough dimensions for all core dimensions {core} "
+                f"{context} (argument {position})"
+            )
+        _match_core(x.shape[split:], core, sizes, context)
+        loops.append(x.shape[:split])
+    return loops
+
+
+def _check_outputs(outputs: CoreDims, sizes: dict[str, int], context: str) -> Callable[[Any], Any]:
+    """Function that hands on what the vectorized function returns, if it is as the signature says."""
+
+    def check(result: Any) -> Any:
+        if len(outputs) == 1:
+            if isinstance(result, tuple):
+                raise TypeError(f"wrong number of output arguments: expected 1, got {len(result)} {context}")
+            results: tuple[Any, ...] = (result,)
+        elif not isinstance(result, tuple):
+            raise TypeError(f"output must be a tuple when multiple outputs are expected, got: {result} {context}")
+        else:
+            results = result
+        if len(results) != len(outputs):
+            raise TypeError(f"wrong number of output arguments: expected {len(outputs)}, got {len(results)} {context}")
+        known = dict(sizes)
+        for value, core in zip(results, outputs):
+            shape = as_array(value).shape
+            if len(shape) != len(core):
+                raise ValueError(f"output shape {shape} does not match core dimensions {core} {context}")
+            _match_core(shape, core, known, context)
+        return result
+
+    return check
+
+
+# ---- vectorize
 
 
 def vectorize(
-    pyfunc: Callable[..., Any], *, excluded: Collection[Any] = frozenset(), signature: str | None = None
-) -> Any:
-    """The function applied to all elements (or to all blocks of the core dimensions in the signature), with broadcasting.
+    pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+) -> Callable[..., Any]:
+    """A function that maps `pyfunc`, written for single elements, over arrays with broadcasting.
 
-    `excluded` names arguments (by position or keyword) that are passed on as they are. Raises TypeError or ValueError if
-    arguments or results do not fit the signature.
+    Args:
+      pyfunc: function of arrays of rank 0, or of the ranks that the signature gives.
+      excluded: positions and names of arguments that are passed on as they are; None always is.
+      signature: core axes of inputs and outputs, as "(n),(n)->()"; without it all inputs have rank 0.
+
+    The leading axes of the arguments are broadcast against each other and mapped by `vmap`, one axis at a time; an
+    argument of length 1 along an axis is not mapped over it. Keyword arguments are mapped as positional ones.
+    Raises ValueError for a signature that is none or that arguments or results contradict, TypeError for a wrong number
+    of arguments or results.
     """
-    if any(not isinstance(e, (str, int)) for e in excluded):
-        raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={excluded!r}")
-    if any(isinstance(e, int) and e < 0 for e in excluded):
-        raise ValueError(f"excluded={excluded!r} contains negative numbers")
-    parsed = None if signature is None else _parse(signature)
-    where = f"on vectorized function with excluded={excluded!r} and signature={signature!r}"
+    kept = frozenset(excluded)
+    if any(not isinstance(e, (str, int)) for e in kept):
+        raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(kept)}")
+    if any(isinstance(e, int) and e < 0 for e in kept):
+        raise ValueError(f"excluded={set(kept)} contains negative numbers")
+    parsed = None if signature is None else parse_signature(signature)
+    context = f"on vectorized function with excluded={kept} and signature={signature!r}"
 
     @functools.wraps(pyfunc)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        function, mapped = _without_excluded(pyfunc, excluded, args, kwargs)
-        check_arraylike("vectorize", *mapped)
-        values = [as_array(x) for x in mapped]
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        mapped: list[int | str] = [k for k, x in enumerate(args) if x is not None and k not in kept]
+        mapped += [k for k, x in kwargs.items() if x is not None and k not in kept]
+        values = [asarray(args[k] if isinstance(k, int) else kwargs[k]) for k in mapped]
+
+        def element(*elements: Any) -> Any:
+            positional, named = list(args), dict(kwargs)
+            for k, x in zip(mapped, elements):
+                if isinstance(k, int):
+                    positional[k] = x
+                else:
+                    named[k] = x
+            return pyfunc(*positional, **named)
+
         if parsed is None:
-            core_inputs: list[tuple[str, ...]] = [()] * len(values)
-            core_outputs = None
-        else:
-            core_inputs, core_outputs = parsed
-        if len(values) != len(core_inputs):
+            return _map_over_loops(element, values, [x.shape for x in values])
+        inputs, outputs = parsed
+        if len(values) != len(inputs):
             raise TypeError(
-                f"wrong number of positional arguments: expected {len(core_inputs)}, got {len(values)} {where}"
+                f"wrong number of positional arguments: expected {len(inputs)}, got {len(values)} {context}"
             )
         sizes: dict[str, int] = {}
-        lead_shapes = []
-        for x, names in zip(values, core_inputs):
-            lead_shapes.append(_check_core(x.shape, names, sizes, where))
-        lead = broadcast_shapes_of("vectorize", lead_shapes)
-        checked = _checking(function, core_outputs, sizes, where)
-        # Axes of length 1 that are broadcast are not mapped: each level of vmap goes over what has that axis.
-        squeezed, has_axis = [], []
-        for x, shape in zip(values, lead_shapes):
-            pads = len(lead) - len(shape)
-            dropped = tuple(k for k, n in enumerate(shape) if n == 1 and lead[k + pads] != 1)
-            squeezed.append(lax.squeeze(x, dropped) if dropped else x)
-            has_axis.append([k >= pads and (k - pads) not in dropped for k in range(len(lead))])
-        for k in reversed(range(len(lead))):
-            in_axes = tuple(0 if flags[k] else None for flags in has_axis)
-            if all(axis is None for axis in in_axes):
-                checked = _repeated(checked, lead[k])
-            else:
-                checked = vmap(checked, in_axes=in_axes)
-        return checked(*squeezed)
+        loops = _loop_shapes(values, inputs, sizes, context)
+        check = _check_outputs(outputs, sizes, context)
+        return _map_over_loops(lambda *elements: check(element(*elements)), values, loops)
 
-    return wrapped
+    return vectorized
 
 
-def _without_excluded(function: Any, excluded: Collection[Any], args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
-    """(function of the arguments that are mapped, these arguments); keyword arguments that are not excluded are mapped, too."""
-    fixed_args = {k: v for k, v in enumerate(args) if k in excluded}
-    fixed_kwargs = {k: v for k, v in kwargs.items() if k in excluded}
-    mapped_kwargs = {k: v for k, v in kwargs.items() if k not in excluded}
-    free = [k for k in range(len(args)) if k not in fixed_args]
-    names = list(mapped_kwargs)
-
-    def inner(*values: Any) -> Any:
-        positional: list[Any] = [None] * len(args)
-        for k, v in fixed_args.items():
-            positional[k] = v
-        for k, v in zip(free, values):
-            positional[k] = v
-        return function(*positional, **fixed_kwargs, **dict(zip(names, values[len(free) :])))
-
-    return inner, [args[k] for k in free] + [mapped_kwargs[n] for n in names]
-
-
-def _check_core(shape: tuple[int, ...], names: tuple[str, ...], sizes: dict[str, int], where: str) -> tuple[int, ...]:
-    """The shape without its core dimensions, whose sizes are noted and compared."""
-    if len(shape) < len(names):
-        raise ValueError(
-            f"input with shape {shape} does not have enough dimensions for all core dimensions {names} {where}"
-        )
-    core = shape[len(shape) - len(names) :]
-    for name, n in zip(names, core):
-        if name.isdigit() and int(name) != n:
-            raise ValueError(f"core dimension {name} has size {n} {where}")
-        if sizes.setdefault(name, n) != n:
-            raise ValueError(f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]} {where}")
-    return shape[: len(shape) - len(names)]
+def _map_over_loops(function: Callable[..., Any], values: list[Any], loops: list[tuple[int, ...]]) -> Any:
+    """The function mapped over the broadcast of the loop shapes, which are the leading axes of the values."""
+    shape = broadcast_shapes_of("vectorize", loops)
+    rank = len(shape)
+    mapped_axes = []
+    squeezed = []
+    for x, loop in zip(values, loops):
+        offset = rank - len(loop)
+        ones = tuple(k for k, n in enumerate(loop) if n == 1)
+        squeezed.append(lax.squeeze(x, ones) if ones else x)
+        mapped_axes.append({offset + k for k, n in enumerate(loop) if n != 1})
+    # From the last axis to the first: the innermost vmap sees the values after the outer ones took their axes away.
+    for axis in range(rank - 1, -1, -1):
+        if shape[axis] != 1:
+            function = vmap(function, in_axes=tuple(0 if axis in axes else None for axes in mapped_axes))
+    result = function(*squeezed)
+    missing = tuple(k for k, n in enumerate(shape) if n == 1)
+    return tree_map(lambda y: lax.expand_dims(as_array(y), missing), result) if missing else result
 
 
-def _checking(function: Any, outputs: Any, sizes: dict[str, int], where: str) -> Any:
-    def checked(*values: Any) -> Any:
-        result = function(*values)
-        if outputs is None:
-            return result
-        if len(outputs) == 1:
-            results = [result]
-        else:
-            if not isinstance(result, tuple):
-                raise TypeError(f"output must be a tuple when multiple outputs are expected, got: {result!r}\n{where}")
-            if len(result) != len(outputs):
-                raise TypeError(f"wrong number of output arguments: expected {len(outputs)}, got {len(result)} {where}")
-            results = list(result)
-        known = dict(sizes)
-        for x, names in zip(results, outputs):
-            if np.ndim(x) != len(names):
-                raise ValueError(f"output shape {np.shape(x)} does not match core dimensions {names} {where}")
-            _check_core(np.shape(x), names, known, where)
-        return result
-
-    return checked
-
-
-def _repeated(function: Any, size: int) -> Any:
-    """The function with its results repeated along a new first axis, along which no argument varies."""
-
-    def repeated(*values: Any) -> Any:
-        return vmap(lambda _, *inner: function(*inner), in_axes=(0, *(None for _ in values)))(
-            lax.iota(np.dtype(np.int32), size), *values
-        )
-
-    return repeated
+# ---- along axes
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function of a vector applied to each vector along an axis; what it returns takes the place of the axis."""
+    """func1d(vector, *args, **kwargs) of all vectors of arr along an axis, whose place the results' axes take."""
     (arr,) = arrays("apply_along_axis", arr)
-    rank = arr.ndim
-    axis = canonical_axis("apply_along_axis", axis, rank)
+    axis = canonical_axis("apply_along_axis", axis, arr.ndim)
 
-    def function(vector: Any) -> Any:
-        return func1d(vector, *args, **kwargs)
+    def function(x: Any) -> Any:
+        return func1d(x, *args, **kwargs)
 
-    for k in range(1, rank - axis):
-        function = vmap(function, in_axes=k, out_axes=-1)
+    for k in range(arr.ndim - axis - 1):
+        function = vmap(function, in_axes=k + 1, out_axes=-1)
     for _ in range(axis):
         function = vmap(function, in_axes=0, out_axes=0)
     return function(arr)
 
 
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Sequence[int]) -> Any:
-    """The function applied along one axis after the other; axes that it removes are put back at length 1.
+    """func(a, axis), for one axis after the other; an axis that it takes away is put back with length 1.
 
-    Raises ValueError if the rank of a result is neither that of its argument nor one less.
+    Raises ValueError if the result has neither a's rank nor one less.
     """
-    a = asarray(a)
-    for axis in [axes] if isinstance(axes, int) else list(axes):
-        axis = canonical_axis("apply_over_axes", axis, a.ndim)
-        result = func(a, axis)
-        if result.ndim == a.ndim:
-            a = result
-        elif result.ndim == a.ndim - 1:
-            a = expand_dims(result, axis)
-        else:
-            raise ValueError("function is not returning an array of the correct shape")
-    return a
+    (result,) = arrays("apply_over_axes", a)
+    for axis in axes:
+        rank = result.ndim
+        place = canonical_axis("apply_over_axes", axis, rank, "axes")
+        result = as_array(func(result, place))
+        if result.ndim == rank - 1:
+            result = lax.expand_dims(result, (place,))
+        elif result.ndim != rank:
+            raise ValueError(
+                f"function is not returning an array of the correct shape: {result.ndim} axes, where {rank} or "
+                f"{rank - 1} are expected"
+            )
+    return result

@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
-from pullback.numpy._arguments import Array, arrays, broadcast_to, check_arraylike, convert
+from pullback.numpy._arguments import Array, arrays, broadcast_to, check_arraylike, concrete_or_error, convert
 from pullback.numpy._creation import asarray
 from pullback.numpy._reducers import max as _max
 from pullback.numpy._reducers import mean as _mean
@@ -70,6 +70,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     ValueError for negative ones and unknown options, NotImplementedError for unknown modes.
     """
     (array,) = arrays("pad", array)
+    pad_width = concrete_or_error(
+        pad_width, "pad: argument 'pad_width' must be static, as the result's shape depends on it"
+    )
+    result = _pad(array, pad_width, mode, kwargs)
+    return convert(result, array.dtype, array.aval.weak_type) if result.dtype == array.dtype else result
+
+
+def _pad(array: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
     widths = np.asarray(pad_width)
     if widths.dtype.kind not in "iu" and widths.size:
         raise TypeError("`pad_width` must be of integral type.")

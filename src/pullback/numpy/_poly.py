@@ -119,6 +119,9 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """Product of two polynomials, as floats; leading zeros of concrete factors are cut if asked for."""
     check_arraylike("polymul", a1, a2)
     a1, a2 = promote_dtypes_inexact(a1, a2)
+    if trim_leading_zeros:
+        message = "polymul: the number of leading zeros must be known; pass trim_leading_zeros=False for traced factors"
+        a1, a2 = concrete_or_error(a1, message), concrete_or_error(a2, message)
     if trim_leading_zeros and (a1.size > 1 or a2.size > 1):
         a1, a2 = trim_zeros(a1, trim="f"), trim_zeros(a2, trim="f")
     a1 = a1 if a1.size else lax.full((1,), 0, a2.dtype)
@@ -129,13 +132,14 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """(quotient, remainder) of two polynomials; leading zeros of the remainder are cut if asked for."""
     check_arraylike("polydiv", u, v)
-    u, v = promote_dtypes_inexact(u, v)
-    u, v = atleast_1d(u), atleast_1d(v)
+    u, v = (atleast_1d(x) for x in promote_dtypes_inexact(u, v))
+    if u.ndim != 1 or v.ndim != 1:
+        raise ValueError(f"polydiv: expected vectors of coefficients, got shapes {u.shape} and {v.shape}")
     m, n = u.shape[0] - 1, v.shape[0] - 1
     scale = lax.div(lax.full((), 1, v.dtype), lax.index_in_dim(v, 0, 0, keepdims=False))
     quotient = []
     rest = u
-    for k in range(max(m - n + 1, 1) if m >= n else 0):
+    for k in range(max(m - n + 1, 0)):
         digit = lax.mul(scale, lax.index_in_dim(rest, k, 0, keepdims=False))
         quotient.append(lax.expand_dims(digit, (0,)))
         taken = lax.pad(lax.mul(v, broadcast_to(digit, v.shape)), const(v, 0), [(k, m - n - k, 0)])
@@ -143,6 +147,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     # Fewer coefficients than the divisor: the quotient is one 0.
     q = lax.concatenate(quotient, 0) if quotient else lax.full((1,), 0, u.dtype)
     if trim_leading_zeros:
+        rest = concrete_or_error(rest, "polydiv: the number of leading zeros of the remainder must be known")
         rest = trim_zeros(rest, trim="f")
     return q, rest
 
@@ -150,6 +155,10 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """Value of a polynomial at x, by Horner's rule."""
     p, x = promote_dtypes(*arrays("polyval", p, x))
+    if p.ndim == 0:
+        raise IndexError(f"polyval: expected a vector of coefficients, got shape {p.shape}: tuple index out of range")
+    if p.dtype == np.bool_:  # sums of truth values are disjunctions, as everywhere
+        return convert(polyval(convert(p, np.dtype(np.int32)), convert(x, np.dtype(np.int32)), unroll=unroll), np.bool_)
     shape = broadcast_shapes_of("polyval", [p.shape[1:], x.shape])
     y = lax.full(shape, 0, x.dtype)
     x = broadcast_to(convert(x, x.dtype), shape)
@@ -208,6 +217,8 @@ def poly(seq_of_zeros: Any) -> Any:
     check_arraylike("poly", seq_of_zeros)
     (roots_,) = promote_dtypes_inexact(seq_of_zeros)
     roots_ = atleast_1d(roots_)
+    if roots_.size == 0 and roots_.ndim == 1:
+        return lax.full((), 1, roots_.dtype)
     if roots_.ndim == 2 and roots_.shape[0] == roots_.shape[1] and roots_.shape[0]:
         roots_ = linalg.eigvals(roots_)
     if roots_.ndim != 1:

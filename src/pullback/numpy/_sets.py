@@ -128,24 +128,18 @@ def unique(
         return _empty_unique(
             slices, size or 0, fill_value, (return_index, return_inverse, return_counts), shape_of_inverse
         )
+    if size is None:
+        return _unique_concrete(ar, slices, axis, (return_index, return_inverse, return_counts), equal_nan)
     order, new = _order(rows)
     if not equal_nan and rows.ndim == 1 and dtypes.issubdtype(rows.dtype, np.inexact):
         new = lax.bitwise_or(new, isnan(rewriting_take(rows, order)))
-    if size is None:
-        starts = make_array(np.flatnonzero(np.asarray(new)).astype(index), index)
-        count: Any = starts.shape[0]
-        size_ = starts.shape[0]
-    else:
-        size_ = size
-        count = lax.reduce_sum(convert(new, index), (0,))
-        starts = nonzero(new, size=size_, fill_value=n)[0]
-    valid = None if size is None else lax.lt(lax.iota(index, size_), broadcast_to(count, (size_,)))
-    first = index_get(order, starts, mode="clip")
-    if valid is not None:
-        # What fills the result up is the smallest element unless another value is given.
-        first = select_where(valid, first, lax.index_in_dim(order, 0, 0, keepdims=False))
+    count = lax.reduce_sum(convert(new, index), (0,))
+    starts = nonzero(new, size=size, fill_value=n)[0]
+    valid = lax.lt(lax.iota(index, size), broadcast_to(count, (size,)))
+    # What fills the result up is the smallest element unless another value is given.
+    first = select_where(valid, index_get(order, starts, mode="clip"), lax.index_in_dim(order, 0, 0, keepdims=False))
     values = rewriting_take(slices, first)
-    if valid is not None and fill_value is not None:
+    if fill_value is not None:
         spread = lax.broadcast_in_dim(valid, values.shape, (0,))
         values = select_where(spread, values, convert(as_array(fill_value), values.dtype))
     if axis is not None:
@@ -158,11 +152,31 @@ def unique(
         inverse = index_update(lax.full((n,), 0, index), order, group, "set", unique_indices=True)
         out.append(lax.reshape(inverse, shape_of_inverse))
     if return_counts:
-        ends = concatenate(
-            [lax.slice_in_dim(starts, min(1, size_), size_, axis=0), lax.full((min(1, size_),), n, index)]
-        )
-        counts = lax.sub(ends, starts)
-        out.append(counts if valid is None else lax.max(counts, lax.full_like(counts, 0)))
+        # A result that was cut counts as the whole one does, so that one more start is looked up.
+        if size is not None:
+            starts = nonzero(new, size=size_ + 1, fill_value=n)[0]
+        else:
+            starts = concatenate([starts, lax.full((1,), n, index)])
+        ends = lax.slice_in_dim(starts, 1, size_ + 1, axis=0)
+        out.append(lax.sub(ends, lax.slice_in_dim(starts, 0, size_, axis=0)))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _unique_concrete(ar: Any, slices: Any, axis: int | None, asked: tuple[bool, bool, bool], equal_nan: bool) -> Any:
+    """By NumPy, which gives the positions; the values are taken by them, so that they have derivatives."""
+    known = np.asarray(concrete_or_error(ar, "unique"))
+    if known.dtype.kind == "V":  # bfloat16 and its like
+        known = known.astype(np.float32)
+    _, first, inverse, counts = np.unique(known, True, True, True, axis=axis, equal_nan=equal_nan)
+    index = _index_dtype()
+    values = rewriting_take(slices, first.astype(np.int32))
+    if axis is not None:
+        values = moveaxis(values, 0, axis)
+    inverse = inverse.reshape(known.shape if axis is None else (known.shape[axis],))
+    out = [
+        values,
+        *(make_array(x.astype(index), index) for x, wanted in zip((first, inverse, counts), asked) if wanted),
+    ]
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -271,13 +285,17 @@ def intersect1d(
         values = make_array(common, a.dtype)
         index = _index_dtype()
         return (values, make_array(i.astype(index)), make_array(j.astype(index))) if return_indices else values
+    if a.size == 0 or b.size == 0:
+        empty = _filled(size, fill_value, a.dtype)
+        index = _index_dtype()
+        return (empty, lax.full((size,), a.size, index), lax.full((size,), b.size, index)) if return_indices else empty
     # An element counts where it is the first of its equals in the first array, and the second array has it.
     order, new = _order(a)
     ordered = rewriting_take(a, order)
     present = isin(ordered, b)
     where = nonzero(lax.bitwise_and(new, present), size=size, fill_value=a.shape[0])[0]
     valid = lax.lt(where, lax.full_like(where, a.shape[0]))
-    found = index_get(ordered, where, mode="clip") if a.size else lax.full((size,), 0, a.dtype)
+    found = index_get(ordered, where, mode="clip")
     if fill_value is None:
         filler: Any = lax.index_in_dim(found, 0, 0, keepdims=False) if size else lax.full((), 0, a.dtype)
     else:
@@ -290,6 +308,12 @@ def intersect1d(
     b_where = searchsorted(rewriting_take(b, b_order), values)
     second = select_where(valid, index_get(b_order, b_where, mode="clip"), lax.full_like(where, b.shape[0]))
     return values, first, second
+
+
+def _filled(size: int, fill_value: Any, dtype: Any) -> Any:
+    """The result of an operation on empty sets."""
+    value = lax.full((), 0, dtype) if fill_value is None else convert(as_array(fill_value), dtype)
+    return broadcast_to(value, (size,))
 
 
 def setxor1d(
@@ -309,6 +333,8 @@ def setxor1d(
         alone = ~np.concatenate([repeated, edge]) & ~np.concatenate([edge, repeated])
         return rewriting_take(ordered, np.flatnonzero(alone).astype(np.int32))
     joined = lax.concatenate([a, b], 0)
+    if joined.size == 0:
+        return _filled(size, fill_value, a.dtype)
     alone = lax.concatenate([isin(a, b, invert=True), isin(b, a, invert=True)], 0)
     order, new = _order(joined)
     keep = lax.bitwise_and(new, rewriting_take(alone, order))

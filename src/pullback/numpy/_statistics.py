@@ -14,6 +14,7 @@ from pullback.numpy._arguments import (
     arrays,
     broadcast_to,
     canonical_axes,
+    canonical_axis,
     check_arraylike,
     concrete_or_error,
     convert,
@@ -24,7 +25,7 @@ from pullback.numpy._arguments import (
     refuse_out,
     static_int,
 )
-from pullback.numpy._creation import array, asarray, linspace
+from pullback.numpy._creation import array, asarray, diagonal_mask, linspace
 from pullback.numpy._creation import diagonal as _diagonal
 from pullback.numpy._indexing import index_update, rewriting_take
 from pullback.numpy._join import concatenate
@@ -41,13 +42,25 @@ from pullback.numpy._ufuncs import conj, const, isnan, real, remainder, true_div
 from pullback.util import dtypes
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
-    """Sum of the elements a[..., i, i + offset] over two axes; narrow integers are widened as by `sum`."""
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+    """Sum of the elements a[..., i, i + offset] over two axes; narrow integers are widened as by `sum`.
+
+    The offset may be traced. Raises ValueError if the axes are the same or out of bounds.
+    """
     refuse_out("trace", out)
     (a,) = arrays("trace", a)
-    offset = offset if isinstance(offset, int) else operator.index(offset)
-    return _sum(_diagonal(a, offset, axis1, axis2), -1, dtype)
+    first, second = canonical_axis("trace", axis1, a.ndim, "axis1"), canonical_axis("trace", axis2, a.ndim, "axis2")
+    if first == second:
+        raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
+    if not isinstance(offset, Tracer):
+        return _sum(_diagonal(a, operator.index(offset), first, second), -1, dtype)
+    # The place of the diagonal is not known, so that all that is not on it becomes 0.
+    a = lax.transpose(a, (*(k for k in builtin_range(a.ndim) if k not in (first, second)), first, second))
+    mask = lax.broadcast_in_dim(diagonal_mask(a.shape[-2:], offset), a.shape, (a.ndim - 2, a.ndim - 1))
+    return _sum(lax.select(mask, a, lax.full_like(a, 0)), (-2, -1), dtype)
 
+
+builtin_range = range  # histograms have an argument of this name
 
 # ---- quantiles
 
@@ -89,6 +102,11 @@ def _quantile(
     def flatten(x: Any) -> Any:
         return lax.reshape(lax.transpose(x, others + axes), (*(shape[k] for k in others), n))
 
+    if a.size == 0 and n:
+        reduced = (
+            tuple(1 if k in axes else d for k, d in enumerate(shape)) if keepdims else tuple(shape[k] for k in others)
+        )
+        return lax.full((*q.shape, *reduced), 0, a.dtype)
     if n == 0:
         raise TypeError(f"{name}: an axis of length 0 has no quantiles, got shape {shape}")
     x = flatten(a)
@@ -109,7 +127,9 @@ def _spread_weights(name: str, weights: Any, a: Any, axis: Any) -> Any:
     if weights.shape == a.shape:
         return convert(weights, a.dtype)
     if axis is None:
-        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        raise ValueError(
+            f"{name}: weights have shape {weights.shape}, but without an axis they need that of a, {a.shape}"
+        )
     axes = canonical_axes(name, axis, a.ndim)
     if weights.shape != tuple(a.shape[k] for k in axes):
         raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
@@ -362,7 +382,7 @@ def cov(
     average_, total = average(x, axis=1, weights=weights, returned=True)
     total = lax.index_in_dim(total, 0, 0, keepdims=False)
     if weights is None:
-        factor: Any = const(real(x), x.shape[1] - ddof)
+        factor: Any = const(real(x), max(x.shape[1] - ddof, 0))
     elif ddof == 0:
         factor = total
     elif aweights is None:
@@ -370,6 +390,8 @@ def cov(
     else:
         spread = _sum(lax.mul(*promote_dtypes(weights, aweights)))
         factor = lax.sub(total, lax.div(lax.mul(convert(spread, total.dtype), const(total, ddof)), total))
+    # Too few observations give NaN, not a negative variance.
+    factor = lax.max(real(factor), const(real(factor), 0))
     x = lax.sub(x, broadcast_to(lax.expand_dims(average_, (1,)), x.shape))
     right = x if weights is None else lax.mul(x, broadcast_to(convert(weights, x.dtype), x.shape))
     product = dot(x, lax.transpose(conj(right), (1, 0)))
@@ -381,7 +403,7 @@ def cov(
 def _variables(x: Any, rowvar: bool) -> Any:
     if x.ndim < 2:
         return lax.reshape(x, (1, x.size))
-    return x if rowvar or x.shape[0] == 1 else lax.transpose(x, (1, 0))
+    return x if rowvar else lax.transpose(x, (1, 0))
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
@@ -468,6 +490,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         raise NotImplementedError(f"histogram_bin_edges: bins={bins!r}: choosing bins from the data is not implemented")
     check_arraylike("histogram_bin_edges", a)
     (a,) = promote_dtypes_inexact(*arrays("histogram_bin_edges", a))
+    if np.ndim(bins) == 0 and not is_integer(bins):
+        raise TypeError(f"histogram_bin_edges: argument 'bins' must be an integer or edges, got {bins!r}")
     if not is_integer(bins):
         (edges,) = promote_dtypes_inexact(asarray(bins))
         return convert(edges, np.result_type(a.dtype, edges.dtype) if edges.dtype != a.dtype else a.dtype)
@@ -475,7 +499,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if range is None:
         low, high = _min(a), _max(a)
     else:
-        low, high = (convert(array(r), a.dtype) for r in range)
+        bounds = asarray(range)
+        if bounds.shape != (2,):
+            raise ValueError(f"`range` must be either None or a sequence of two scalars, got {range}")
+        low, high = (convert(bounds[k], a.dtype) for k in (0, 1))
     # A range of no width is widened, as by NumPy.
     narrow = lax.eq(low, high)
     low, high = (
@@ -530,7 +557,7 @@ def histogramdd(
     count, rank = sample.shape
     (sample,) = promote_dtypes_inexact(sample)
     if weights is not None:
-        (weights,) = arrays("histogramdd", weights)
+        (weights,) = promote_dtypes_inexact(*arrays("histogramdd", weights))
         if weights.shape != (count,):
             raise ValueError("should have one weight for each sample.")
     if range is not None and (len(range) != rank or any(r is not None and len(r) != 2 for r in range)):
@@ -564,9 +591,6 @@ def histogramdd(
             counts = lax.div(counts, lax.broadcast_in_dim(convert(width, counts.dtype), shape, (k,)))
         counts = lax.div(counts, broadcast_to(total, shape))
     return counts, edges
-
-
-builtin_range = range
 
 
 def histogram2d(

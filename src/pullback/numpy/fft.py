@@ -77,8 +77,10 @@ def _transform(
             lengths[-1] = 2 * (a.shape[axes[-1]] - 1) if default_last is None else default_last
     else:
         lengths = [operator.index(n) for n in s]
-    if any(n < 1 for n in lengths):
+    if s is not None and any(n < 1 for n in lengths):
         raise ValueError(f"Shape should be positive, got {tuple(lengths)} ({name})")
+    if any(n < 1 for n in lengths):  # of an empty array, or of the one coefficient that irfft takes for none
+        return _empty(a, axes, lengths, real_in, real_out)
     factor = _scale(norm, lengths, inverse)
     wanted = list(lengths)
     if real_out:
@@ -96,6 +98,19 @@ def _transform(
     if moved:
         x = lax.transpose(x, tuple(int(k) for k in np.argsort(order)))
     return x if factor == 1.0 else lax.mul(x, const(x, factor))
+
+
+def _empty(a: Any, axes: Sequence[int], lengths: Sequence[int], real_in: bool, real_out: bool) -> Any:
+    shape = list(a.shape)
+    for axis, n in zip(axes, lengths):
+        shape[axis] = max(n, 0)
+    if real_in and lengths[-1] > 0:
+        shape[axes[-1]] = lengths[-1] // 2 + 1
+    complex_ = dtypes.to_complex_dtype(a.dtype)
+    dtype = np.zeros((), complex_).real.dtype if real_out else complex_
+    if real_in and lengths[-1] < 1:
+        raise ValueError(f"rfft: axis {axes[-1]} of an array of shape {a.shape} has length 0, which has no transform")
+    return lax.full(tuple(shape), 0, dtype)
 
 
 def _many(x: Any, kind: Any, lengths: list[int], more: int) -> Any:

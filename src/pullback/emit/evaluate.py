@@ -56,6 +56,7 @@ class Evaluator:
         self._scalars: dict[int, Value] = {}
         self._vectors: dict[int, Value] = {}
         self._guards: dict[int, Guard] = {}
+        self._rare: dict[int, list[Op]] = {}  # selects whose condition seldom holds, by that condition
         self._made: list[Expr] = []  # ids of expressions made here stay theirs as long as values are found by id
 
     def begin(self, roots: Sequence[Expr]) -> None:

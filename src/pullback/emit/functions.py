@@ -166,10 +166,10 @@ class FunctionEmitter:
         guarded = not known and not some
         entered_from = ""
         if guarded:
-            some = code.inst(f"icmp slt i64 {start}, {end}", start, end)
+            nonempty = code.inst(f"icmp slt i64 {start}, {end}", start, end)
             entered_from = code.block
             code.open_loop(writes, skippable=True)
-            code.line(f"  br i1 {some}, label %pre.{number}, label %exit.{number}")
+            code.line(f"  br i1 {nonempty}, label %pre.{number}, label %exit.{number}")
             code.label(f"pre.{number}")
         before = code.block
         code.open_loop(writes)

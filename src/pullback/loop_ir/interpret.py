@@ -108,7 +108,7 @@ class Interpreter:
                 return memory[np.where(bad, 0, index)], poison
             case Op("select"):
                 (c, c_poison), (x, x_poison), (y, y_poison) = args
-                value = np.where(c, x, y).astype(NP_DTYPE[expr.dtype], copy=False)[()]
+                value = np.asarray(np.where(c, x, y)).astype(NP_DTYPE[expr.dtype], copy=False)[()]
                 poison = c_poison
                 if x_poison is not None or y_poison is not None:
                     either = np.where(

@@ -216,8 +216,8 @@ class _Parser:
             return Call(symbol, tuple(args), self.typed() if self.accept("->") else None)
         if head == "host":
             self.next()
-            index = int(self.next())
-            return HostCall(index, tuple(self.listed(self.named_buffer)))
+            number = int(self.next())
+            return HostCall(number, tuple(self.listed(self.named_buffer)))
         buffer = self.named_buffer()
         self.expect("[")
         index = self.expr()

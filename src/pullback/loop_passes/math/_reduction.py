@@ -78,25 +78,25 @@ def _upper(b: Builder, x: Expr) -> Expr:
     return b.shr_logical(x, 32)
 
 
-def half_turn_remainder(
-    b: Builder, turn: tuple[Expr, Expr | None], quarter_turn: bool, like: Expr
-) -> tuple[Expr, Expr]:
-    """(r, odd): the angle (plus pi/2 if `quarter_turn`) is n pi + r, |r| <= pi/2; `odd` has the sign bit (-1)^n.
+def half_turn_remainder(b: Builder, turn: tuple[Expr, Expr | None], quarter_turn: bool, like: Expr) -> Expr:
+    """(-1)^n r where the angle is n pi + r, |r| <= pi/2; NaN if `like`, the original x, is not finite.
 
-    For the sine the sign of `like` (the original x) is taken into `odd`, and r is NaN if `like` is not finite.
+    The angle is x, its sign taken from `like`, or with `quarter_turn` |x| + pi/2.
     """
     f = format_of(like)
     top, rest = turn
     if quarter_turn:
         top = top + (1 << 62)
     parity = b.shr_logical(top + (1 << 62), 63)  # of n = round(2 * angle / turn)
-    odd = b.shl(b.convert(parity, f.bits), f.top)
+    flip = b.shl(b.convert(parity, f.bits), f.top)
     if not quarter_turn:
-        odd = odd ^ (bits_of(b, like) & f.sign_bit)
-    r = signed_angle(b, b.shl(top, 1) if rest is None else b.shl(top, 1) | b.shr_logical(rest, 63),
-                     None if rest is None else b.shl(rest, 1), 0.5)  # fmt: skip
+        flip = flip ^ (bits_of(b, like) & f.sign_bit)
+    if rest is None:
+        r = signed_angle(b, b.shl(top, 1), None, 0.5)
+    else:
+        r = signed_angle(b, b.shl(top, 1) | b.shr_logical(rest, 63), b.shl(rest, 1), 0.5)
     invalid = like - like  # 0, or NaN for inf and NaN
-    return b.convert(r, f.name) + invalid, odd
+    return flip_sign(b, b.convert(r, f.name), flip) + invalid
 
 
 def quarter_turn_remainder(b: Builder, turn: tuple[Expr, Expr | None], like: Expr) -> tuple[Expr, Expr]:

@@ -2,6 +2,8 @@
 
 Up to 8 a polynomial in x, beyond 1 / sqrt(x) times one in 1 / x (the shape of Abramowitz and Stegun, 9.8.1 to 9.8.4),
 both in shifted variables, where powers do not cancel.
+
+Largest errors measured (ulp, f32 / f64): i0e 3.8 / 3.3, i1e 4.0 / 3.6.
 """
 
 from __future__ import annotations

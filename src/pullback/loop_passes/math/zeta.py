@@ -2,6 +2,8 @@
 
 zeta(s, q) = sum_{k < N} (q + k)^-s + w^(1-s) / (s - 1) + w^-s / 2 + sum_j B_2j / (2 j)! s (s + 1) ... w^(1-s-2j)
 with w = q + N (DLMF 25.11.5 and 2.10.1). The sum over k is a loop in front of the statement that uses the value.
+
+Largest errors measured (eps, f32 / f64): zeta 0.5 / 1.5, polygamma up to m = 7 1.4 / 8.
 """
 
 from __future__ import annotations

@@ -120,6 +120,44 @@ Build CallKey::add_leaf(PyObject* object) {
     return add_wrapped(object);
 }
 
+Build CallKey::add_dict(PyObject* dict, int depth) {
+    // The items are held while they are visited, as a registered class may run code that changes the dict.
+    Growable<pytree::Item, 16> few;
+    std::vector<pytree::Item> many;
+    bool strings = true, ascending = true;
+    PyObject *key, *value;
+    for (Py_ssize_t position = 0; strings && PyDict_Next(dict, &position, &key, &value);) {
+        strings = PyUnicode_CheckExact(key);
+        if (strings && few.size()) ascending = ascending && PyUnicode_Compare(few[few.size() - 1].key, key) < 0;
+        few.push({Py_NewRef(key), Py_NewRef(value)});
+    }
+    pytree::Item* items = few.data();
+    size_t count = few.size();
+    Build result = Build::ok;
+    if (!strings) {
+        if (!pytree::sorted_items(dict, many)) result = give_up();
+        items = many.data();
+        count = many.size();
+    } else if (!ascending) {
+        std::sort(items, items + count,
+                  [](const pytree::Item& a, const pytree::Item& b) { return PyUnicode_Compare(a.key, b.key) < 0; });
+    }
+    words.push(word(kDict, count));
+    for (size_t i = 0; i < count && result == Build::ok; ++i) {
+        add_object(items[i].key, Match::equal);
+        result = add_tree(items[i].value, depth + 1);
+    }
+    auto release = [](pytree::Item* released, size_t n) {
+        for (size_t i = 0; i < n; ++i) {
+            Py_DECREF(released[i].key);
+            Py_DECREF(released[i].value);
+        }
+    };
+    release(few.data(), few.size());
+    release(many.data(), many.size());
+    return result;
+}
+
 Build CallKey::add_tree(PyObject* tree, int depth) {
     using pytree::Kind;
     if (is_array(tree)) {
@@ -160,22 +198,8 @@ Build CallKey::add_tree(PyObject* tree, int depth) {
             }
             return Build::ok;
         }
-        case Kind::dict: {
-            std::vector<pytree::Item> items;
-            bool sorted = pytree::sorted_items(tree, items);
-            Build result = sorted ? Build::ok : give_up();
-            words.push(word(kDict, items.size()));
-            for (const pytree::Item& item : items) {
-                if (result != Build::ok) break;
-                add_object(item.key, Match::equal);
-                result = add_tree(item.value, depth + 1);
-            }
-            for (const pytree::Item& item : items) {
-                Py_DECREF(item.key);
-                Py_DECREF(item.value);
-            }
-            return result;
-        }
+        case Kind::dict:
+            return add_dict(tree, depth);
         default: {
             PyObject *children = nullptr, *aux = nullptr;
             if (!pytree::flatten_custom(registration, tree, &children, &aux)) return give_up();

@@ -87,12 +87,13 @@ class CallKey {
                 const std::vector<int64_t>& static_positions, const std::vector<PyObject*>& static_names);
 
     Growable<uint64_t, 96> words;
-    Growable<KeyObject, 8> objects;
+    Growable<KeyObject, 24> objects;
     Growable<Leaf, 48> leaves;
 
   private:
     Build add_static(PyObject* value, uint64_t word);
     Build add_tree(PyObject* tree, int depth);
+    Build add_dict(PyObject* dict, int depth);
     Build add_leaf(PyObject* object);
     Build add_numpy(PyObject* object, int type_num, int ndim, const npy_intp* dims, LeafKind kind);
     Build add_wrapped(PyObject* object);

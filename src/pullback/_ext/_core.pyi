@@ -194,8 +194,8 @@ class JitFunction:
         maxsize: int = 4096,
         warmup: int | None = None,
     ) -> None:
-        """With `warmup` the function is eager: calls that need Python, and the first `warmup` calls of each key, go to `fun`
-        itself; then `miss` is asked for an entry, and each time that it gives none, the wait doubles."""
+        """With `warmup` the function is eager: calls that need Python, and the first `warmup` calls of each key, go to
+        `fun` itself; then `miss` is asked for an entry, and each time that it gives none, the wait doubles."""
     __wrapped__: Callable[..., Any]
     __dict__: dict[str, Any]
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

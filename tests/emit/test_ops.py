@@ -51,7 +51,7 @@ def test_op(name, dtype, role):
 @pytest.mark.parametrize("divisor", [1, 2, 3, 8, 10, 100])
 def test_index_division_by_a_constant(dtype, divisor):
     for name in ("floordiv", "floormod", "div", "rem"):
-        function = elementwise("vector", (dtype,), dtype, lambda b, x: b.op(name, x, divisor))
+        function = elementwise("vector", (dtype,), dtype, lambda b, x, name=name: b.op(name, x, divisor))
         ((got, want),) = both(function, [sample(dtype, N)])
         same(got, want)
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback import tree_util
 from pullback.api import _arguments as arguments
 from pullback.api.jit import jit
 from pullback.api.vmap import vmap
 from pullback.runtime.devices import device_count
+from pullback.util import pytree as tree_util
 
 
 def pmap(
@@ -58,9 +58,9 @@ def pmap(
         limit = device_count() if available is None else available
         if size > limit:
             raise ValueError(
-                f"compiling computation that requires {size} logical devices, but only {limit} XLA devices are available "
-                f"(num_replicas={size}, num_partitions=1); pmap of {arguments.function_name(fun)} maps over an axis of size "
-                f"{size}. Set jax_num_cpu_devices or XLA_FLAGS=--xla_force_host_platform_device_count={size} before the "
+                f"compiling computation that requires {size} logical devices, but only {limit} XLA devices are "
+                f"available (num_replicas={size}, num_partitions=1); pmap of {arguments.function_name(fun)} maps over an "
+                f"axis of size {size}. Set jax_num_cpu_devices or XLA_FLAGS=--xla_force_host_platform_device_count={size} before the "
                 "first use of a device."
             )
         return compiled(*args, **kwargs)
@@ -95,7 +95,8 @@ def _axis_size(fun: Any, args: Any, kwargs: Any, in_axes: Any, fixed: set[int], 
     axes = in_axes if isinstance(in_axes, tuple | list) else (in_axes,) * len(args)
     if len(axes) != len(args):
         raise ValueError(
-            f"pmap of {arguments.function_name(fun)}: in_axes has {len(axes)} entries, but {len(args)} arguments were given"
+            f"pmap of {arguments.function_name(fun)}: in_axes has {len(axes)} entries, but {len(args)} arguments "
+            "were given"
         )
     sizes = set() if axis_size is None else {axis_size}
     for i, (arg, axis) in enumerate(zip(args, axes, strict=True)):
@@ -105,8 +106,8 @@ def _axis_size(fun: Any, args: Any, kwargs: Any, in_axes: Any, fixed: set[int], 
             for leaf in tree_util.tree_leaves(arg):
                 if np.ndim(leaf) <= axis:
                     raise ValueError(
-                        f"pmap was requested to map its argument along axis {axis}, which implies that its rank should be "
-                        f"at least {axis + 1}, but is only {np.ndim(leaf)} (its shape is {np.shape(leaf)})"
+                        f"pmap was requested to map its argument along axis {axis}, which implies that its rank "
+                        f"should be at least {axis + 1}, but is only {np.ndim(leaf)} (its shape is {np.shape(leaf)})"
                     )
                 sizes.add(np.shape(leaf)[axis])
         else:

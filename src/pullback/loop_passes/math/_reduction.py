@@ -99,16 +99,23 @@ def half_turn_remainder(b: Builder, turn: tuple[Expr, Expr | None], quarter_turn
     return flip_sign(b, b.convert(r, f.name), flip) + invalid
 
 
-def quarter_turn_remainder(b: Builder, turn: tuple[Expr, Expr | None], like: Expr) -> tuple[Expr, Expr]:
-    """(r, n): `like`, whose |like| is `turn` turns, is n pi/2 + r, |r| <= pi/4; only the last bit of n counts."""
+def quarter_turn_remainder(b: Builder, turn: tuple[Expr, Expr | None], like: Expr) -> tuple[Expr, Expr, Expr]:
+    """(r, r_low, n): `like`, whose |like| is `turn` turns, is n pi/2 + r + r_low; only the last bit of n counts.
+
+    |r| <= pi/4; r_low is 0 for f64, where r is as good as its rounding.
+    """
     f = format_of(like)
     top, rest = turn
     n = b.convert(b.shr_logical(top + (1 << 61), 62), f.bits)
-    if rest is None:
-        r = signed_angle(b, b.shl(top, 2), None, 0.25)
-    else:
+    sign = bits_of(b, like) & f.sign_bit
+    invalid = like - like
+    if rest is not None:
         r = signed_angle(b, b.shl(top, 2) | b.shr_logical(rest, 62), b.shl(rest, 2), 0.25)
-    return flip_sign(b, b.convert(r, f.name), bits_of(b, like) & f.sign_bit) + (like - like), n
+        return flip_sign(b, r, sign) + invalid, b.const(f.name, 0.0), n
+    wide = signed_angle(b, b.shl(top, 2), None, 0.25)
+    r = b.convert(wide, f.name)
+    r_low = b.convert(b.sub(wide, b.convert(r, "f64"), exact=True), f.name)
+    return flip_sign(b, r, sign) + invalid, flip_sign(b, r_low, sign), n
 
 
 def signed_angle(b: Builder, top: Expr, rest: Expr | None, turns: float) -> Expr:

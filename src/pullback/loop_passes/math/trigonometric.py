@@ -5,7 +5,7 @@ sin r, and cos x = sin(x + pi/2). Up to a bound on |x|, r = x - n pi by Cody and
 Payne and Hanek with integers (see _reduction.py), in a branch that is jumped over while no lane needs it. The tangent
 reduces by multiples of pi/2.
 
-Largest errors measured (ulp, f32 / f64), huge arguments included: sin 1.79 / 1.62, cos 1.76 / 1.72, tan 1.92 / 1.68.
+Largest errors measured (ulp, f32 / f64), huge arguments included: sin 1.82 / 1.62, cos 1.76 / 1.72, tan 1.7 / 1.7.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...loop_ir.ir import Expr
-from ._kit import RARE, fast_two_sum, flip_sign, format_of, polynomial
+from ._kit import RARE, fast_two_sum, flip_sign, format_of, polynomial, two_product, two_sum
 from ._reduction import fraction_of_turn, half_turn_remainder, quarter_turn_remainder
 from ._tables import trigonometric as tables
 
@@ -71,13 +71,13 @@ def tan(b: Builder, x: Expr) -> Expr:
     rounded = b.fma(x, 2 * INV_PI[f.name], f.magic)
     n = rounded - f.magic
     first = b.fma(n, -f.pi[0] / 2, x)
-    r = b.fma(n, -f.pi[2] / 2, b.fma(n, -f.pi[1] / 2, first))
-    r_low = b.fma(n, -f.pi[2] / 2, b.fma(n, -f.pi[1] / 2, b.sub(first, r, exact=True)))
-    usable = b.abs(r) > 0.25  # then first - r is exact; and a small r has no need of r_low
+    p, p_low = two_product(b, n, b.const(f.name, f.pi[1] / 2))
+    rest, rest_low = two_sum(b, first, -p)
+    r, r_low = two_sum(b, rest, b.fma(n, -f.pi[2] / 2, b.sub(rest_low, p_low, exact=True)))
     hard = b.abs(x) > EASY[f.name] / 2
-    hard_r, hard_odd = quarter_turn_remainder(b, fraction_of_turn(b, x), x)
+    hard_r, hard_low, hard_odd = quarter_turn_remainder(b, fraction_of_turn(b, x), x)
     r = b.op("select", hard, hard_r, r, attrs=RARE)
-    r_low = b.select(usable & b.not_(hard), r_low, -0.0)
+    r_low = b.op("select", hard, hard_low, r_low, attrs=RARE)
     odd = b.ne(b.op("select", hard, hard_odd, b.bitcast(rounded, f.bits), attrs=RARE) & 1, 0)
     z = r * r
     cubic = r * polynomial(b, z, (0.0, *TAN[f.name].coefficients))
@@ -86,7 +86,7 @@ def tan(b: Builder, x: Expr) -> Expr:
     inverse = -1.0 / t
     residue = b.fma(inverse, t_low, b.fma(inverse, t, b.const(f.name, 1.0)))
     corrected = b.fma(inverse, residue, inverse)
-    return b.select(odd, corrected, t)
+    return b.select(b.eq(x, 0.0), x, b.select(odd, corrected, t))
 
 
 def pi_over_tan_pi(b: Builder, f: Expr) -> Expr:

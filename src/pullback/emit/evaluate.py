@@ -319,7 +319,7 @@ class Evaluator:
     def _read(self, kind: str, pointer: str, buffer: Buffer) -> str:
         align = ITEMSIZE[buffer.dtype] // (2 if buffer.dtype in REAL_OF else 1)
         text = f"load {kind}, ptr {pointer}, align {align}"
-        return self.code.load(text, f"{text} @{self.epoch.get(buffer, 0)}", buffer, pointer)
+        return self.code.load(text, f"{text} @{buffer.name} {self.epoch.get(buffer, 0)}", buffer, pointer)
 
     def _from_memory(self, dtype: str, ref: str, lanes: int) -> str:
         """A memory element as a register."""
@@ -488,7 +488,7 @@ class Evaluator:
         name = f"llvm.masked.load.{suffix(kind)}.p0"
         self.code.declare(f"declare {kind} @{name}(ptr, i32, <{wide} x i1>, {kind})")
         text = f"call {kind} @{name}(ptr {pointer}, i32 {align}, <{wide} x i1> {mask}, {kind} zeroinitializer)"
-        return self.code.load(text, f"{text} @{self.epoch.get(buffer, 0)}", buffer, pointer, mask)
+        return self.code.load(text, f"{text} @{buffer.name} {self.epoch.get(buffer, 0)}", buffer, pointer, mask)
 
     def _gather(self, node: Load, clamp: bool, mask: str | None) -> Value:
         vector, buffer, dtype = self.vector, node.buffer, node.dtype
@@ -511,7 +511,7 @@ class Evaluator:
                 f"call {kind} @{name}(<{lanes} x ptr> {pointers}, i32 {align}, <{lanes} x i1> {chosen}, "
                 f"{kind} zeroinitializer)"
             )
-            ref = self.code.load(text, f"{text} @{self.epoch.get(buffer, 0)}", buffer, pointers, chosen)
+            ref = self.code.load(text, f"{text} @{buffer.name} {self.epoch.get(buffer, 0)}", buffer, pointers, chosen)
             parts.append(self._from_memory(dtype, ref, lanes))
         return Value(dtype, parts[0], lanes, parts[1] if len(parts) > 1 else None)
 

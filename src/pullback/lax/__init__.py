@@ -23,6 +23,7 @@ from pullback.lax._other import *
 from pullback.lax._reductions import *
 from pullback.lax._scatter import *
 from pullback.lax._shape import *
+from pullback.lax._solve import *
 from pullback.lax._sort import *
 from pullback.lax._special import *
 from pullback.lax._windows import *

@@ -2,8 +2,8 @@
 
     int main(void** inputs, void** outputs, void* arena)      0, or what a host call returned to end the program
 
-Each top-level nest becomes an internal function of its own, taking the buffers it uses; nests that are equal but for
-names are emitted once. A `threads` loop becomes `body(ctx, begin, end)`, run by pb_parallel_for. Everything outside the
+Nests that occur several times, equal but for names, become an internal function that takes the buffers they use. A
+`threads` loop becomes `body(ctx, begin, end)`, run by pb_parallel_for. Everything outside the
 module (C functions, the host callback, big constants) is reached through the table `pb_slots`, which the loader fills:
 object code holds no addresses, so it can be kept on disk.
 """
@@ -21,6 +21,7 @@ from ..loop_ir.types import ITEMSIZE, REAL_OF
 from ..loop_ir.visit import blocks, expressions, free_vars, loaded, statements, stored, subexpressions
 from .cpu.target import Target
 from .functions import FunctionEmitter
+from .lanes import operations
 from .types import memory_type, register_type
 from .values import Value
 from .vector_loops import VectorFunctionEmitter
@@ -64,6 +65,7 @@ class Module:
         self.functions: list[str] = []
         self.declarations: dict[str, str] = {}
         self._nests: dict[str, str] = {}
+        self._keys: dict[int, tuple[str, list[Buffer], list[Var]]] = {}  # of nests that become functions, by id
         self._position = {buffer: k for k, buffer in enumerate(function.buffers)}
         self._uses_threads = False
         self._promote = False
@@ -105,6 +107,7 @@ class Module:
     # The program function.
 
     def _program(self) -> None:
+        self._keys = _repeated(self.function.body)
         emitter = ProgramEmitter(self)
         code = emitter.code
         positions = {"input": 0, "output": 0}
@@ -155,9 +158,13 @@ class Module:
 
     # Nests.
 
+    def is_function(self, loop: Loop) -> bool:
+        """Whether a nest has a function of its own."""
+        return id(loop) in self._keys
+
     def nest(self, emitter: FunctionEmitter, loop: Loop) -> None:
-        """Calls the function of a nest, emitting it unless an equal one was."""
-        key, buffers, free = canonical_part((loop,))
+        """Calls the function of a nest that occurs several times, emitting it the first time."""
+        key, buffers, free = self._keys[id(loop)]
         results = [v for group in loop.carried for v in group.results]
         name = self._nests.get(key)
         if name is None:
@@ -248,28 +255,26 @@ class Module:
         return True
 
     def _emit_body(self, name: str, loop: Loop, buffers: Sequence[Buffer], free: Sequence[Var]) -> None:
-        """body(ctx, begin, end) unpacks the context and calls the work with pointers known not to overlap."""
+        """body(ctx, begin, end): what it needs comes from the context."""
         work = ThreadBodyEmitter(self)
-        params = ["i64 %begin", "i64 %end"]
-        kinds = []
-        for k, buffer in enumerate(buffers):
-            size = max(buffer.size * ITEMSIZE[buffer.dtype], 1)
-            params.append(f"ptr noalias nocapture align 16 dereferenceable_or_null({size}) %b{k}")
-            kinds.append("ptr")
-            work.eval.pointers[buffer] = f"%b{k}"
-        scalars = self._scalar_params(work, free)
-        params += scalars
-        kinds += [param.split(" ")[0] for param in scalars]
+        code = work.code
+        position = 0
+
+        def unpack(kind: str) -> str:
+            nonlocal position
+            at = code.here(f"getelementptr i64, ptr %ctx, i64 {position}")
+            position += 1
+            return code.here(f"load {kind}, ptr {at}")
+
+        for buffer in buffers:
+            work.eval.pointers[buffer] = unpack("ptr")
+        for var in free:
+            kind = register_type(var.dtype)
+            ref = unpack(kind)
+            im = unpack(kind) if var.dtype in REAL_OF else None
+            work.eval.env[var] = Value(var.dtype, ref, 1, im)
         work.scalar_loop(loop, "%begin", "%end")
-        inner = name.replace("body", "work")
-        self._finish(work, f"define internal void {inner}({', '.join(params)})")
-        unpack = FunctionEmitter(self)
-        args = ["i64 %begin", "i64 %end"]
-        for k, kind in enumerate(kinds):
-            at = unpack.code.here(f"getelementptr i64, ptr %ctx, i64 {k}")
-            args.append(f"{kind} {unpack.code.here(f'load {kind}, ptr {at}')}")
-        unpack.code.line(f"  call void {inner}({', '.join(args)})")
-        self._finish(unpack, f"define internal void {name}(ptr %ctx, i64 %begin, i64 %end)")
+        self._finish(work, f"define internal void {name}(ptr %ctx, i64 %begin, i64 %end)")
 
     # Host calls.
 
@@ -347,7 +352,7 @@ class ProgramEmitter(VectorFunctionEmitter):
     """Emits the program function: nests become calls, the rest stands in it."""
 
     def loop(self, loop: Loop) -> None:
-        if _is_nest(loop):
+        if self.module.is_function(loop):
             self.module.nest(self, loop)
         else:
             super().loop(loop)
@@ -362,10 +367,41 @@ class ProgramEmitter(VectorFunctionEmitter):
 
 
 def _is_nest(loop: Loop) -> bool:
-    """Whether a loop is worth a function: bulk work. Sequential loops stay, what is inside them may be nests."""
+    """Whether a loop is bulk work. Sequential loops are not, what is inside them may be."""
     if loop.role == "sequential":
         return False
     return not any(isinstance(stmt, (HostCall, Call)) for stmt in statements(loop.body))
+
+
+def _repeated(body: Sequence[Stmt]) -> dict[int, tuple[str, list[Buffer], list[Var]]]:
+    """Nests that are worth a function, with what `canonical_part` says of them, by id.
+
+    LLVM takes about as long for one more function as for emitting two small nests again, so a nest has to occur often
+    or be large.
+    """
+    keys: dict[int, tuple[str, list[Buffer], list[Var]]] = {}
+    groups: dict[str, list[Loop]] = {}
+
+    def scan(block: Sequence[Stmt]) -> None:
+        for stmt in block:
+            if isinstance(stmt, Loop) and _is_nest(stmt):
+                part = canonical_part((stmt,))
+                keys[id(stmt)] = part
+                groups.setdefault(part[0], []).append(stmt)
+            else:
+                for inner in blocks(stmt):
+                    scan(inner)
+
+    scan(body)
+    for loops in groups.values():
+        often = len(loops) > 3 or (len(loops) > 1 and operations(loops[0].body) >= LARGE_NEST)
+        if not often:
+            for loop in loops:
+                del keys[id(loop)]
+    return keys
+
+
+LARGE_NEST = 30  # ops
 
 
 def build_module(function: Function, plan: Mapping[Buffer, int], target: Target) -> ModuleText:

@@ -2,6 +2,7 @@
 
 from pullback.core import hooks
 from pullback.runtime import devices as _devices  # noqa: F401  tells the extension of the default device
+from pullback.runtime import native_hooks as _native_hooks  # noqa: F401  and of the rest that it asks of Python
 import pullback.runtime.evaluate as _evaluate
 import pullback.runtime.program as _program
 from pullback.runtime.arrays import asarray, device_put

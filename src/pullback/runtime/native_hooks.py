@@ -1,0 +1,46 @@
+"""What the extension asks of Python: conversions of unusual arguments, unpickling, avals and shardings of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.core.avals import ShapedArray, typeof
+from pullback.core.tracer import Tracer
+from pullback.runtime.arrays import asarray
+from pullback.sharding import SingleDeviceSharding
+
+
+def leaf(x: Any) -> tuple[Any, Any] | None:
+    """(key, Array) of an argument of a jitted function that is an array in disguise, else None.
+
+    Key arrays stand for their words; subclasses of NumPy arrays and of Python numbers for their values. The key tells
+    apart what the Array's aval does not: the kind of key. Tracers do not come here.
+    """
+    words = getattr(x, "_base_array", None)
+    if type(words) is _core.Array:
+        return x.aval, words
+    if isinstance(x, (np.ndarray, int, float, complex)) and not isinstance(getattr(x, "aval", None), ShapedArray):
+        try:
+            aval = typeof(x)
+        except TypeError:
+            return None
+        return (aval, asarray(x)) if isinstance(aval.dtype, np.dtype) and aval.dtype.itemsize else None
+    return None
+
+
+def reconstruct(values: np.ndarray, weak_type: bool) -> Any:
+    """The array that was pickled."""
+    return _core.from_numpy(values, ShapedArray(values.shape, values.dtype, weak_type), None, True)
+
+
+def sharding_of(x: Any) -> Any:
+    """An array in host memory lies on one device."""
+    return SingleDeviceSharding(x.device)
+
+
+_core.set_hooks(
+    leaf=leaf, asarray=asarray, reconstruct=reconstruct, make_aval=ShapedArray, sharding=sharding_of, tracer=Tracer
+)

@@ -23,7 +23,6 @@ from pullback.numpy._arguments import (
     static_int,
 )
 from pullback.numpy._indexing import index_get, index_update, rewriting_take
-from pullback.numpy._join import concatenate
 from pullback.numpy._select import nonzero, select_where
 from pullback.numpy._shape import moveaxis
 from pullback.numpy._sorting import searchsorted
@@ -152,13 +151,9 @@ def unique(
         inverse = index_update(lax.full((n,), 0, index), order, group, "set", unique_indices=True)
         out.append(lax.reshape(inverse, shape_of_inverse))
     if return_counts:
-        # A result that was cut counts as the whole one does, so that one more start is looked up.
-        if size is not None:
-            starts = nonzero(new, size=size_ + 1, fill_value=n)[0]
-        else:
-            starts = concatenate([starts, lax.full((1,), n, index)])
-        ends = lax.slice_in_dim(starts, 1, size_ + 1, axis=0)
-        out.append(lax.sub(ends, lax.slice_in_dim(starts, 0, size_, axis=0)))
+        # The count of the last element of a result that was cut ends where the next, which is left out, starts.
+        ends = lax.slice_in_dim(nonzero(new, size=size + 1, fill_value=n)[0], 1, size + 1, axis=0)
+        out.append(lax.sub(ends, starts))
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -255,12 +250,12 @@ def _static_fill(value: Any, dtype: Any) -> Any:
 
 
 def _in_both(a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """(both sets sorted together, positions, whether each is equal to the next), for sets without repetitions."""
+    """(both sets sorted together, positions, whether each is equal to the next); no repetitions, not both empty."""
     joined = lax.concatenate([a, b], 0)
     numbers = lax.iota(_index_dtype(), joined.shape[0])
     ordered, order = lax.sort((joined, numbers), num_keys=1, is_stable=True)
     n = joined.shape[0]
-    same = lax.eq(lax.slice_in_dim(ordered, 0, max(n - 1, 0), axis=0), lax.slice_in_dim(ordered, 1, n, axis=0))
+    same = lax.eq(lax.slice_in_dim(ordered, 0, n - 1, axis=0), lax.slice_in_dim(ordered, 1, n, axis=0))
     return ordered, order, same
 
 
@@ -324,10 +319,9 @@ def setxor1d(
     size = _size("setxor1d", size, a, b)
     if size is None:
         a, b = (a, b) if assume_unique else (unique(a), unique(b))
+        if a.size + b.size == 0:
+            return a
         ordered, _, same = _in_both(a, b)
-        n = ordered.shape[0]
-        if n == 0:
-            return ordered
         edge = np.zeros(1, bool)
         repeated = np.asarray(same)
         alone = ~np.concatenate([repeated, edge]) & ~np.concatenate([edge, repeated])

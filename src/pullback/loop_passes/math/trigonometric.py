@@ -5,7 +5,7 @@ sin r, and cos x = sin(x + pi/2). Up to a bound on |x|, r = x - n pi by Cody and
 Payne and Hanek with integers (see _reduction.py), in a branch that is jumped over while no lane needs it. The tangent
 reduces by multiples of pi/2.
 
-Largest errors measured (ulp, f32 / f64), huge arguments included: sin 1.82 / 1.62, cos 1.76 / 1.72, tan 1.7 / 1.7.
+Largest errors measured (ulp, f32 / f64), huge arguments included: sin 1.82 / 1.62, cos 1.76 / 1.72, tan 1.2 / 1.7.
 """
 
 from __future__ import annotations

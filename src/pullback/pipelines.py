@@ -15,16 +15,15 @@ from typing import Any, NamedTuple
 
 from pullback.core.check import check_jaxpr
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.graph_passes.algebra import apply_algebra
 from pullback.graph_passes.cse import eliminate_common_subexpressions
 from pullback.graph_passes.dead_code import eliminate_dead_code
-from pullback.graph_passes.fold import fold_constants
 from pullback.graph_passes.inline import inline
 from pullback.graph_passes.keys import replace_keys
 from pullback.graph_passes.motion import move_invariants
-from pullback.graph_passes.simplify import simplify
-from pullback.graph_passes.structure import use_structure, write_out_products
+from pullback.graph_passes.structure import write_out_products
 from pullback.loop_ir import Function
-from pullback.loop_passes import expand_math, parallelize, tile, vectorize
+from pullback.loop_passes import expand_math, parallelize, tile, unroll, vectorize
 from pullback.loop_passes import simplify as simplify_loops
 from pullback.util.switches import switches
 
@@ -42,11 +41,9 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("keys", "lowering knows plain element types only", replace_keys),
     Pass("dead_code", "less for all that follows", eliminate_dead_code),
     Pass("cse", "derivatives repeat what the function computed", eliminate_common_subexpressions),
-    Pass("simplify", "scalars stay scalars, movement merges with movement", simplify),
-    Pass("fold", "known values are numbers from here on", fold_constants),
-    Pass("structure", "products with identities, transposes of products", use_structure),
-    Pass("simplify", "folding makes new ones, zeros and known indices", simplify),
+    Pass("algebra", "folds, simplifies, uses the structure of products; one table, as each rule makes work for others", apply_algebra),
     Pass("motion", "what is the same in every iteration is computed once", move_invariants),
+    Pass("algebra", "what motion and merged equations uncovered", apply_algebra),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
     Pass("write_out", "products over few elements fuse with what follows", write_out_products),
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
@@ -54,6 +51,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
 
 LOOP_PASSES: tuple[Pass, ...] = (
     Pass("simplify", "strides are read off indices", simplify_loops),
+    Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math),
     Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
     Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),

@@ -16,14 +16,27 @@ def over(fun, *args, **kwargs):
     return np.asarray(pullback.vmap(fun, axis_name="i", **kwargs)(*args)).tolist()
 
 
-@pytest.mark.parametrize("fun, x, want", [
-    (lambda x: lax.psum(x, "i"), X, [3, 3, 3]), (lambda x: lax.pmean(x, "i"), X, [1, 1, 1]), (lambda x: lax.pmax(x, "i"), X, [2, 2, 2]),
-    (lambda x: lax.pmin(x, "i"), X, [0, 0, 0]), (lambda x: lax.psum(1, "i"), X, [3, 3, 3]), (lambda x: lax.axis_index("i"), X, [0, 1, 2]),
-    (lambda x: lax.axis_size("i"), X, [3, 3, 3]), (lambda x: lax.psum(x, ("i", 0)), M, [36, 36, 36]),
-    (lambda x: lax.all_gather(x, "i"), X, [[0, 1, 2]] * 3), (lambda x: lax.all_gather(x, "i", axis=0, tiled=True), M, [list(range(9))] * 3),
-    (lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)]), X, [0, 0, 1]), (lambda x: lax.pshuffle(x, "i", [2, 0, 1]), X, [2, 0, 1]),
-    (lambda x: lax.pbroadcast(x, "i", 1), X, [1, 1, 1]), (lambda x: lax.pswapaxes(x, "i", 0), M, M.T.tolist()),
-    (lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), M, M.T.tolist()), (lambda x: lax.psum_scatter(x, "i"), M, [9, 12, 15])])
+@pytest.mark.parametrize(
+    "fun, x, want",
+    [
+        (lambda x: lax.psum(x, "i"), X, [3, 3, 3]),
+        (lambda x: lax.pmean(x, "i"), X, [1, 1, 1]),
+        (lambda x: lax.pmax(x, "i"), X, [2, 2, 2]),
+        (lambda x: lax.pmin(x, "i"), X, [0, 0, 0]),
+        (lambda x: lax.psum(1, "i"), X, [3, 3, 3]),
+        (lambda x: lax.axis_index("i"), X, [0, 1, 2]),
+        (lambda x: lax.axis_size("i"), X, [3, 3, 3]),
+        (lambda x: lax.psum(x, ("i", 0)), M, [36, 36, 36]),
+        (lambda x: lax.all_gather(x, "i"), X, [[0, 1, 2]] * 3),
+        (lambda x: lax.all_gather(x, "i", axis=0, tiled=True), M, [list(range(9))] * 3),
+        (lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)]), X, [0, 0, 1]),
+        (lambda x: lax.pshuffle(x, "i", [2, 0, 1]), X, [2, 0, 1]),
+        (lambda x: lax.pbroadcast(x, "i", 1), X, [1, 1, 1]),
+        (lambda x: lax.pswapaxes(x, "i", 0), M, M.T.tolist()),
+        (lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), M, M.T.tolist()),
+        (lambda x: lax.psum_scatter(x, "i"), M, [9, 12, 15]),
+    ],
+)
 def test_values(fun, x, want):
     assert over(fun, x) == want
     assert np.asarray(pullback.jit(pullback.vmap(fun, axis_name="i"))(x)).tolist() == want
@@ -48,7 +61,12 @@ def test_two_axes():
 
 def test_values_without_the_axis_and_groups():
     assert over(lambda x, y: lax.psum(y, "i"), X, np.float32(2), in_axes=(0, None)) == [6, 6, 6]
-    assert over(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [2, 3]]), np.arange(4.0, dtype=np.float32)) == [1, 1, 5, 5]
+    assert over(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [2, 3]]), np.arange(4.0, dtype=np.float32)) == [
+        1,
+        1,
+        5,
+        5,
+    ]
 
 
 def test_unknown_axes():

@@ -80,7 +80,10 @@ def test_positions_of_extrema(wrap):
     x = np.array([[1, np.nan, 2, np.nan], [3, 3, 1, 3]], np.float32)
     assert np.asarray(wrap(lambda x: lax.argmax(x, 1, np.int32))(x)).tolist() == [1, 0]
     assert np.asarray(wrap(lambda x: lax.argmin(x, 1, np.int32))(x)).tolist() == [1, 2]
-    assert np.asarray(wrap(lambda x: lax.argmax(x, 0, np.uint8))(np.full((3, 2), -np.inf, np.float32))).tolist() == [0, 0]
+    assert np.asarray(wrap(lambda x: lax.argmax(x, 0, np.uint8))(np.full((3, 2), -np.inf, np.float32))).tolist() == [
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
@@ -104,7 +107,9 @@ def test_reduce_window_by_any_computation(wrap):
 
 def test_pooling_gradient_goes_to_the_maximum():
     x = np.array([[1.0, 5.0, 2.0, 0.0], [3.0, 4.0, 7.0, 6.0]], np.float32)
-    got = pullback.grad(lambda x: lax.reduce_sum(lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID"), (0, 1)))(x)
+    got = pullback.grad(
+        lambda x: lax.reduce_sum(lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID"), (0, 1))
+    )(x)
     assert np.asarray(got).tolist() == [[0, 1, 0, 0], [0, 0, 1, 0]]
 
 
@@ -137,12 +142,25 @@ def test_patches_and_local_convolution():
     np.testing.assert_allclose(np.asarray(got), np.einsum("ncij,ocij->noij", want, w), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: lax.conv(f32(1, 2, 4), f32(1, 3, 2), (1,), "SAME"), ValueError, "must equal the rhs input feature dimension"),
-    (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2), (1,), "SOME"), ValueError, "Unrecognized padding type"),
-    (lambda: lax.conv_general_dilated(f32(1, 2, 4), f32(1, 2, 2), (1,), "SAME", dimension_numbers=("NCC", "OIH", "NCH")), ValueError, "exactly once"),
-    (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2, 2), (1,), "SAME"), TypeError, "ndim to be equal"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (
+            lambda: lax.conv(f32(1, 2, 4), f32(1, 3, 2), (1,), "SAME"),
+            ValueError,
+            "must equal the rhs input feature dimension",
+        ),
+        (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2), (1,), "SOME"), ValueError, "Unrecognized padding type"),
+        (
+            lambda: lax.conv_general_dilated(
+                f32(1, 2, 4), f32(1, 2, 2), (1,), "SAME", dimension_numbers=("NCC", "OIH", "NCH")
+            ),
+            ValueError,
+            "exactly once",
+        ),
+        (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2, 2), (1,), "SAME"), TypeError, "ndim to be equal"),
+    ],
+)
 def test_convolution_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -16,7 +16,11 @@ WRAPS = [lambda f: f, pullback.jit]
 
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_the_last_of_several_updates_stays(wrap):
-    x, places, updates = np.zeros(4, np.float32), np.array([[1], [1], [3], [1]], np.int32), np.arange(1.0, 5.0, dtype=np.float32)
+    x, places, updates = (
+        np.zeros(4, np.float32),
+        np.array([[1], [1], [3], [1]], np.int32),
+        np.arange(1.0, 5.0, dtype=np.float32),
+    )
     out = wrap(lambda x, u: lax.scatter(x, places, u, POINTS))(x, updates)
     assert np.asarray(out).tolist() == [0, 4, 0, 3]
 
@@ -63,7 +67,9 @@ def test_integer_fill_values():
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_a_function_is_applied_once_per_occurrence(wrap):
     places = np.array([[1], [1], [0]], np.int32)
-    out = wrap(lambda x: lax.scatter_apply(x, places, lambda v: lax.mul(v, np.float32(2)), POINTS, update_shape=(3,)))(np.ones(3, np.float32))
+    out = wrap(lambda x: lax.scatter_apply(x, places, lambda v: lax.mul(v, np.float32(2)), POINTS, update_shape=(3,)))(
+        np.ones(3, np.float32)
+    )
     assert np.asarray(out).tolist() == [2, 4, 1]
 
 
@@ -83,7 +89,9 @@ def test_scatter_mul_derivatives():
 def test_scatter_max_splits_ties():
     places = np.array([[1], [1]], np.int32)
     x, u = np.array([0.0, 5.0, 0.0], np.float32), np.array([5.0, 1.0], np.float32)
-    x_bar, u_bar = pullback.grad(lambda x, u: lax.index_in_dim(lax.scatter_max(x, places, u, POINTS), 1, 0, False), (0, 1))(x, u)
+    x_bar, u_bar = pullback.grad(
+        lambda x, u: lax.index_in_dim(lax.scatter_max(x, places, u, POINTS), 1, 0, False), (0, 1)
+    )(x, u)
     assert np.asarray(x_bar).tolist() == [0, 0.5, 0] and np.asarray(u_bar).tolist() == [0.5, 0]
 
 
@@ -105,16 +113,41 @@ def test_negative_starts_count_from_the_end_unless_told():
     assert np.asarray(lax.dynamic_slice(x, (lax.full((), -1, np.int32),), (1,))).tolist() == [3]
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: lax.gather(np.ones(3), np.zeros((1, 2), np.int32), GatherDimensionNumbers((), (0,), (0,)), (1,)), TypeError, "must be equal"),
-    (lambda: lax.gather(np.ones(3), np.zeros((1, 1), np.int32), GatherDimensionNumbers((), (0,), (0,)), (4,)), TypeError, r"within \[0, 3\], got 4"),
-    (lambda: lax.gather(np.ones(3), np.zeros((1, 1), np.float32), GatherDimensionNumbers((), (0,), (0,)), (1,)), ValueError, "integer type"),
-    (lambda: lax.scatter(np.ones((3, 2)), np.zeros((1, 1), np.int32), np.ones((1, 3)), ROWS), TypeError, "must not exceed"),
-    (lambda: lax.scatter(np.ones((3, 2), np.float32), np.zeros((1, 1), np.int32), np.ones((1, 2), np.int32), ROWS), TypeError, "same dtypes"),
-    (lambda: lax.dynamic_slice(np.ones(3), (0,), (4,)), TypeError, "less than or equal to operand shape"),
-    (lambda: lax.dynamic_slice(np.ones(3), (0, 0), (1,)), TypeError, "must have length equal"),
-    (lambda: lax.dynamic_slice(np.ones(3), (1.0,), (1,)), TypeError, "must be integers of the same type"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (
+            lambda: lax.gather(np.ones(3), np.zeros((1, 2), np.int32), GatherDimensionNumbers((), (0,), (0,)), (1,)),
+            TypeError,
+            "must be equal",
+        ),
+        (
+            lambda: lax.gather(np.ones(3), np.zeros((1, 1), np.int32), GatherDimensionNumbers((), (0,), (0,)), (4,)),
+            TypeError,
+            r"within \[0, 3\], got 4",
+        ),
+        (
+            lambda: lax.gather(np.ones(3), np.zeros((1, 1), np.float32), GatherDimensionNumbers((), (0,), (0,)), (1,)),
+            ValueError,
+            "integer type",
+        ),
+        (
+            lambda: lax.scatter(np.ones((3, 2)), np.zeros((1, 1), np.int32), np.ones((1, 3)), ROWS),
+            TypeError,
+            "must not exceed",
+        ),
+        (
+            lambda: lax.scatter(
+                np.ones((3, 2), np.float32), np.zeros((1, 1), np.int32), np.ones((1, 2), np.int32), ROWS
+            ),
+            TypeError,
+            "same dtypes",
+        ),
+        (lambda: lax.dynamic_slice(np.ones(3), (0,), (4,)), TypeError, "less than or equal to operand shape"),
+        (lambda: lax.dynamic_slice(np.ones(3), (0, 0), (1,)), TypeError, "must have length equal"),
+        (lambda: lax.dynamic_slice(np.ones(3), (1.0,), (1,)), TypeError, "must be integers of the same type"),
+    ],
+)
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()

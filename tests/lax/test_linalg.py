@@ -42,7 +42,9 @@ def check_derivative(fun, x, x_dot, step=1e-6):
     out, pull = pullback.vjp(fun, x)
     bar = RNG.normal(size=np.shape(out))
     (x_bar,) = pull(bar)
-    np.testing.assert_allclose(np.sum(np.asarray(got) * bar), np.real(np.sum(np.asarray(x_bar) * x_dot)), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        np.sum(np.asarray(got) * bar), np.real(np.sum(np.asarray(x_bar) * x_dot)), rtol=1e-8, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("complex_", [False, True])
@@ -82,13 +84,17 @@ def test_svd_and_qr(shape, complex_, compiled):
     np.testing.assert_allclose(np.asarray(s), np.linalg.svd(a, compute_uv=False), atol=1e-12)
     u, s, vt = wrap(linalg.svd)(a)
     np.testing.assert_allclose(adjoint(u) @ np.asarray(u), np.broadcast_to(np.eye(shape[-2]), np.shape(u)), atol=1e-12)
-    np.testing.assert_allclose(np.asarray(vt) @ adjoint(vt), np.broadcast_to(np.eye(shape[-1]), np.shape(vt)), atol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(vt) @ adjoint(vt), np.broadcast_to(np.eye(shape[-1]), np.shape(vt)), atol=1e-12
+    )
     for full in (False, True):
         q, r = wrap(lambda x: linalg.qr(x, full_matrices=full))(a)
         np.testing.assert_allclose(np.asarray(q) @ np.asarray(r), a, atol=1e-12)
         assert np.allclose(np.asarray(r), np.triu(np.asarray(r)))
     q, r, p = wrap(lambda x: linalg.qr(x, pivoting=True))(a)
-    np.testing.assert_allclose(np.asarray(q) @ np.asarray(r), np.take_along_axis(a, np.asarray(p)[..., None, :], -1), atol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(q) @ np.asarray(r), np.take_along_axis(a, np.asarray(p)[..., None, :], -1), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
@@ -119,7 +125,12 @@ def test_eigh(complex_):
     def fun(x):
         v, w = linalg.eigh(x)
         scaled = lax.mul(v, lax.convert_element_type(lax.broadcast_in_dim(lax.exp(w), v.shape, (1,)), v.dtype))
-        return lax.reduce_sum(lax.mul(_real(lax.dot(scaled, lax.conj(lax.transpose(v, (1, 0))) if complex_ else lax.transpose(v, (1, 0)))), z), (0, 1))
+        return lax.reduce_sum(
+            lax.mul(
+                _real(lax.dot(scaled, lax.conj(lax.transpose(v, (1, 0))) if complex_ else lax.transpose(v, (1, 0)))), z
+            ),
+            (0, 1),
+        )
 
     check_derivative(fun, a, a_dot)
 
@@ -128,8 +139,16 @@ def test_one_triangle_is_read():
     a = hermitian(3, 3)
     garbage = np.tril(a) + np.triu(matrix(3, 3), 1)
     for wrap in (lambda f: f, pullback.jit):
-        np.testing.assert_allclose(np.asarray(wrap(lambda x: linalg.eigh(x, symmetrize_input=False)[1])(garbage)), np.linalg.eigvalsh(a), atol=1e-12)
-        np.testing.assert_allclose(np.asarray(wrap(lambda x: linalg.cholesky(x, symmetrize_input=False))(garbage)), np.linalg.cholesky(a), atol=1e-12)
+        np.testing.assert_allclose(
+            np.asarray(wrap(lambda x: linalg.eigh(x, symmetrize_input=False)[1])(garbage)),
+            np.linalg.eigvalsh(a),
+            atol=1e-12,
+        )
+        np.testing.assert_allclose(
+            np.asarray(wrap(lambda x: linalg.cholesky(x, symmetrize_input=False))(garbage)),
+            np.linalg.cholesky(a),
+            atol=1e-12,
+        )
 
 
 def test_what_is_not_finite_gives_nan():
@@ -154,11 +173,15 @@ def test_eigenvalue_derivative():
 
 def test_triangular_solve_of_vectors_and_batches():
     a, b = np.tril(matrix(3, 3)) + 3 * np.eye(3), matrix(3)
-    np.testing.assert_allclose(np.asarray(linalg.triangular_solve(a, b, left_side=True, lower=True)), np.linalg.solve(a, b))
+    np.testing.assert_allclose(
+        np.asarray(linalg.triangular_solve(a, b, left_side=True, lower=True)), np.linalg.solve(a, b)
+    )
     many = matrix(5, 3)
     got = pullback.vmap(lambda x: linalg.triangular_solve(a, x, left_side=True, lower=True))(many)
     np.testing.assert_allclose(np.asarray(got), np.linalg.solve(a, many.T).T)
-    with pytest.raises(ValueError, match=r"Incompatible shapes for arguments to triangular_solve: \(3, 3\) and \(2, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"Incompatible shapes for arguments to triangular_solve: \(3, 3\) and \(2, 2\)"
+    ):
         linalg.triangular_solve(a, np.ones((2, 2)), left_side=True)
 
 
@@ -181,9 +204,14 @@ def test_tridiagonal_solve_derivative():
     check_derivative(lambda x: lax.reduce_sum(lax.sin(linalg.tridiagonal_solve(dl, x, du, b)), (0, 1)), d, matrix(4))
 
 
-@pytest.mark.parametrize("function, message", [
-    (linalg.svd, "Input 0 to svd must have rank at least 2"), (linalg.qr, "Input 0 to qr must have rank at least 2"),
-    (linalg.lu, "Input 0 to lu must have rank at least 2")])
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (linalg.svd, "Input 0 to svd must have rank at least 2"),
+        (linalg.qr, "Input 0 to qr must have rank at least 2"),
+        (linalg.lu, "Input 0 to lu must have rank at least 2"),
+    ],
+)
 def test_rank_errors(function, message):
     with pytest.raises(TypeError, match=message):
         function(np.ones(3))

@@ -12,46 +12,93 @@ from pullback.core import typeof
 X, I = np.ones(3, np.float32), np.arange(3, dtype=np.int32)
 
 
-@pytest.mark.parametrize("out, short, weak", [
-    (lambda: lax.add(X, 1.0), "f32[3]", False), (lambda: lax.add(1, 2), "i32[]", True), (lambda: lax.sin(1.0), "f32[]", True),
-    (lambda: lax.add(X, np.ones(1, np.float32)), "f32[3]", False), (lambda: lax.lt(1.0, 2.0), "bool[]", False),
-    (lambda: lax.abs(1j), "f32[]", True), (lambda: lax.full((2,), 1), "i32[2]", True), (lambda: lax.full((2,), 1.0, np.int32), "i32[2]", False),
-    (lambda: lax.full_like(I, 1.5), "i32[3]", False), (lambda: lax.convert_element_type(1.5, int), "i32[]", False),
-    (lambda: lax.select(True, X, X), "f32[3]", False), (lambda: lax.clamp(0.0, X, 2.0), "f32[3]", False), (lambda: lax.pow(X, 2), "f32[3]", False),
-    (lambda: lax.conj(X), "c64[3]", False), (lambda: lax.bitcast_convert_type(X, np.int8), "i8[3,4]", False),
-    (lambda: lax.reduce_sum(lax.full((2,), 1.0), (0,)), "f32[]", True), (lambda: lax.iota(np.complex64, 2), "c64[2]", False)])
+@pytest.mark.parametrize(
+    "out, short, weak",
+    [
+        (lambda: lax.add(X, 1.0), "f32[3]", False),
+        (lambda: lax.add(1, 2), "i32[]", True),
+        (lambda: lax.sin(1.0), "f32[]", True),
+        (lambda: lax.add(X, np.ones(1, np.float32)), "f32[3]", False),
+        (lambda: lax.lt(1.0, 2.0), "bool[]", False),
+        (lambda: lax.abs(1j), "f32[]", True),
+        (lambda: lax.full((2,), 1), "i32[2]", True),
+        (lambda: lax.full((2,), 1.0, np.int32), "i32[2]", False),
+        (lambda: lax.full_like(I, 1.5), "i32[3]", False),
+        (lambda: lax.convert_element_type(1.5, int), "i32[]", False),
+        (lambda: lax.select(True, X, X), "f32[3]", False),
+        (lambda: lax.clamp(0.0, X, 2.0), "f32[3]", False),
+        (lambda: lax.pow(X, 2), "f32[3]", False),
+        (lambda: lax.conj(X), "c64[3]", False),
+        (lambda: lax.bitcast_convert_type(X, np.int8), "i8[3,4]", False),
+        (lambda: lax.reduce_sum(lax.full((2,), 1.0), (0,)), "f32[]", True),
+        (lambda: lax.iota(np.complex64, 2), "c64[2]", False),
+    ],
+)
 def test_types(out, short, weak):
     aval = typeof(out())
     assert (aval.str_short(), aval.weak_type) == (short, weak)
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: lax.add(X, 1), TypeError, "lax.add requires arguments to have the same dtypes, got float32, int32. .Tip: jnp.add"),
-    (lambda: lax.add(X, I), TypeError, "same dtypes, got float32, int32"),
-    (lambda: lax.add(X, np.ones((2, 3), np.float32)), TypeError, "same number of dimensions"),
-    (lambda: lax.add(X, np.ones(4, np.float32)), TypeError, r"incompatible shapes for broadcasting: \(3,\), \(4,\)"),
-    (lambda: lax.add(X, [1, 2, 3]), TypeError, "Error interpreting argument to add as a JAX value.*<class 'list'>.*position 1"),
-    (lambda: lax.sin(I), TypeError, "sin does not accept dtype int32. Accepted dtypes are subtypes of floating, complexfloating."),
-    (lambda: lax.neg(np.array(True)), TypeError, "neg does not accept dtype bool"),
-    (lambda: lax.select(np.array([True, False]), X, X), TypeError, "must be scalar or have the same shape as cases"),
-    (lambda: lax.clamp(X[:2], X, X), TypeError, "clamp requires min.shape == operand.shape"),
-    (lambda: lax.pow(I, X), TypeError, "pow does not accept dtype int32 at position 0"),
-    (lambda: lax.integer_pow(I, -1), TypeError, "Integers cannot be raised to negative powers"),
-    (lambda: lax.reshape(X, (2, 2)), TypeError, "reshape total size must be unchanged"),
-    (lambda: lax.reshape(X, (3, -1)), TypeError, "must all be positive"),
-    (lambda: lax.transpose(X, (1,)), TypeError, "isn't a permutation"),
-    (lambda: lax.concatenate([X, I], 0), TypeError, "lax.concatenate requires arguments to have the same dtypes"),
-    (lambda: lax.concatenate([], 0), ValueError, "non-empty"),
-    (lambda: lax.squeeze(X, (0,)), ValueError, "size not equal to one"),
-    (lambda: lax.slice(X, (0,), (5,)), TypeError, "slice limit_indices must be less than or equal to operand shape"),
-    (lambda: lax.pad(X, 0, [(1, 1, 0)]), TypeError, "same dtype: got float32 and int32"),
-    (lambda: lax.broadcast_in_dim(X, (2, 4), (1,)), TypeError, "either be 1, or be equal"),
-    (lambda: lax.iota(np.int32, -1), TypeError, "nonnegative"), (lambda: lax.full((2,), X), TypeError, "scalar fill_value"),
-    (lambda: lax.broadcast_shapes((2,), (3,)), ValueError, "Incompatible shapes for broadcasting"),
-    (lambda: lax.dot(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)), ValueError, "dimension_numbers must be specified"),
-    (lambda: lax.split(X, (1, 1)), ValueError, "Sum of sizes 2 must be equal to dimension 0"),
-    (lambda: lax.top_k(X, 4), ValueError, "no larger than size along axis"),
-    (lambda: lax.bitcast_convert_type(X, np.complex64), ValueError, "of size 32 bits to complex64 of size 64")])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (
+            lambda: lax.add(X, 1),
+            TypeError,
+            "lax.add requires arguments to have the same dtypes, got float32, int32. .Tip: jnp.add",
+        ),
+        (lambda: lax.add(X, I), TypeError, "same dtypes, got float32, int32"),
+        (lambda: lax.add(X, np.ones((2, 3), np.float32)), TypeError, "same number of dimensions"),
+        (
+            lambda: lax.add(X, np.ones(4, np.float32)),
+            TypeError,
+            r"incompatible shapes for broadcasting: \(3,\), \(4,\)",
+        ),
+        (
+            lambda: lax.add(X, [1, 2, 3]),
+            TypeError,
+            "Error interpreting argument to add as a JAX value.*<class 'list'>.*position 1",
+        ),
+        (
+            lambda: lax.sin(I),
+            TypeError,
+            "sin does not accept dtype int32. Accepted dtypes are subtypes of floating, complexfloating.",
+        ),
+        (lambda: lax.neg(np.array(True)), TypeError, "neg does not accept dtype bool"),
+        (
+            lambda: lax.select(np.array([True, False]), X, X),
+            TypeError,
+            "must be scalar or have the same shape as cases",
+        ),
+        (lambda: lax.clamp(X[:2], X, X), TypeError, "clamp requires min.shape == operand.shape"),
+        (lambda: lax.pow(I, X), TypeError, "pow does not accept dtype int32 at position 0"),
+        (lambda: lax.integer_pow(I, -1), TypeError, "Integers cannot be raised to negative powers"),
+        (lambda: lax.reshape(X, (2, 2)), TypeError, "reshape total size must be unchanged"),
+        (lambda: lax.reshape(X, (3, -1)), TypeError, "must all be positive"),
+        (lambda: lax.transpose(X, (1,)), TypeError, "isn't a permutation"),
+        (lambda: lax.concatenate([X, I], 0), TypeError, "lax.concatenate requires arguments to have the same dtypes"),
+        (lambda: lax.concatenate([], 0), ValueError, "non-empty"),
+        (lambda: lax.squeeze(X, (0,)), ValueError, "size not equal to one"),
+        (
+            lambda: lax.slice(X, (0,), (5,)),
+            TypeError,
+            "slice limit_indices must be less than or equal to operand shape",
+        ),
+        (lambda: lax.pad(X, 0, [(1, 1, 0)]), TypeError, "same dtype: got float32 and int32"),
+        (lambda: lax.broadcast_in_dim(X, (2, 4), (1,)), TypeError, "either be 1, or be equal"),
+        (lambda: lax.iota(np.int32, -1), TypeError, "nonnegative"),
+        (lambda: lax.full((2,), X), TypeError, "scalar fill_value"),
+        (lambda: lax.broadcast_shapes((2,), (3,)), ValueError, "Incompatible shapes for broadcasting"),
+        (
+            lambda: lax.dot(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)),
+            ValueError,
+            "dimension_numbers must be specified",
+        ),
+        (lambda: lax.split(X, (1, 1)), ValueError, "Sum of sizes 2 must be equal to dimension 0"),
+        (lambda: lax.top_k(X, 4), ValueError, "no larger than size along axis"),
+        (lambda: lax.bitcast_convert_type(X, np.complex64), ValueError, "of size 32 bits to complex64 of size 64"),
+    ],
+)
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -75,8 +122,14 @@ def test_scalar_operands_under_vmap_and_grad():
 def test_first_derivatives_of_special_functions():
     """Of those that have none in some operand, against differences in the one that does."""
     with pullback.enable_x64(True):
-        for fun, x in [(lambda x: lax.betainc(2.0, 3.0, x), 0.3), (lambda q: lax.zeta(3.0, q), 1.5), (lambda a: lax.igamma(a, 2.5), 1.5),
-                       (lambda x: lax.igammac(1.5, x), 2.5), (lambda a: lax.igammac(a, 0.7), 1.5), (lambda x: lax.polygamma(1.0, x), 2.0)]:
+        for fun, x in [
+            (lambda x: lax.betainc(2.0, 3.0, x), 0.3),
+            (lambda q: lax.zeta(3.0, q), 1.5),
+            (lambda a: lax.igamma(a, 2.5), 1.5),
+            (lambda x: lax.igammac(1.5, x), 2.5),
+            (lambda a: lax.igammac(a, 0.7), 1.5),
+            (lambda x: lax.polygamma(1.0, x), 2.0),
+        ]:
             want = (float(fun(x + 1e-6)) - float(fun(x - 1e-6))) / 2e-6
             np.testing.assert_allclose(float(pullback.grad(fun)(x)), want, rtol=1e-6)
         # The sample at a fixed probability moves so that igamma(a, x(a)) stays.
@@ -91,9 +144,18 @@ def test_bits():
     x = np.array([1, -8, 7], np.int32)
     assert np.asarray(lax.shift_left(x, np.array([33, 1, -1], np.int32))).tolist() == [0, -16, 0]
     assert np.asarray(lax.shift_right_arithmetic(x, np.full(3, 40, np.int32))).tolist() == [0, -1, 0]
-    assert np.asarray(lax.div(np.array([7, -7, 0, 5], np.int32), np.array([2, 2, 0, 0], np.int32))).tolist() == [3, -3, -1, -1]
+    assert np.asarray(lax.div(np.array([7, -7, 0, 5], np.int32), np.array([2, 2, 0, 0], np.int32))).tolist() == [
+        3,
+        -3,
+        -1,
+        -1,
+    ]
     assert np.asarray(lax.rem(np.array([7, -7, 5], np.int32), np.array([2, 2, 0], np.int32))).tolist() == [1, -1, 5]
-    assert np.asarray(lax.convert_element_type(np.array([1e10, -1e10, np.nan], np.float32), np.int32)).tolist() == [2**31 - 1, -2**31, 0]
+    assert np.asarray(lax.convert_element_type(np.array([1e10, -1e10, np.nan], np.float32), np.int32)).tolist() == [
+        2**31 - 1,
+        -(2**31),
+        0,
+    ]
     for n in (np.int8, np.uint16, np.float16):
         there = lax.bitcast_convert_type(X, n)
         assert np.array_equal(np.asarray(lax.bitcast_convert_type(there, np.float32)), X)

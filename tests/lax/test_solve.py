@@ -22,10 +22,15 @@ def x64():
 
 
 def opaque(matvec, b):
-    """A solver that no derivative rule goes through: the matrix is read off the function, then inverted with a while loop."""
+    """A solver that no derivative rule goes through: the matrix is read off the function, then inverted with a while
+    loop.
+    """
     matrix = jnp.stack([matvec(row) for row in jnp.eye(3, dtype=b.dtype)], 1)
-    inverse = lax.while_loop(lambda s: s[0] < 60, lambda s: (s[0] + 1, s[1] @ (2 * jnp.eye(3) - matrix @ s[1])),
-                             (0, matrix.T / jnp.sum(matrix * matrix)))[1]
+    inverse = lax.while_loop(
+        lambda s: s[0] < 60,
+        lambda s: (s[0] + 1, s[1] @ (2 * jnp.eye(3) - matrix @ s[1])),
+        (0, matrix.T / jnp.sum(matrix * matrix)),
+    )[1]
     return inverse @ b
 
 
@@ -53,9 +58,14 @@ def test_second_derivative_and_vmap(wrap):
     inverse = np.linalg.inv(A)
     np.testing.assert_allclose(np.asarray(got), inverse.T @ np.diag(6 * (inverse @ B)) @ inverse, rtol=1e-6)
     many = RNG.normal(size=(4, 3))
-    np.testing.assert_allclose(np.asarray(wrap(pullback.vmap(lambda b: solve(A, b)))(many)), np.linalg.solve(A, many.T).T)
+    np.testing.assert_allclose(
+        np.asarray(wrap(pullback.vmap(lambda b: solve(A, b)))(many)), np.linalg.solve(A, many.T).T
+    )
     matrices = A + RNG.normal(size=(4, 3, 3)) * 0.1
-    np.testing.assert_allclose(np.asarray(wrap(pullback.vmap(lambda a: solve(a, B)))(matrices)), np.stack([np.linalg.solve(a, B) for a in matrices]))
+    np.testing.assert_allclose(
+        np.asarray(wrap(pullback.vmap(lambda a: solve(a, B)))(matrices)),
+        np.stack([np.linalg.solve(a, B) for a in matrices]),
+    )
 
 
 def test_transposition_needs_a_solver():
@@ -78,9 +88,11 @@ def newton(f, x):
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_root(wrap):
     def cube_root(t):
-        return lax.custom_root(lambda x: x ** 3 - t, t, newton, lambda g, y: y / g(jnp.ones_like(y)))
+        return lax.custom_root(lambda x: x**3 - t, t, newton, lambda g, y: y / g(jnp.ones_like(y)))
 
     np.testing.assert_allclose(float(wrap(cube_root)(8.0)), 2.0)
     np.testing.assert_allclose(float(wrap(pullback.grad(cube_root))(8.0)), 8 ** (-2 / 3) / 3)
     np.testing.assert_allclose(float(wrap(pullback.grad(pullback.grad(cube_root)))(8.0)), -2 / 9 * 8 ** (-5 / 3))
-    np.testing.assert_allclose(np.asarray(wrap(pullback.vmap(pullback.grad(cube_root)))(np.array([1.0, 8.0]))), [1 / 3, 1 / 12])
+    np.testing.assert_allclose(
+        np.asarray(wrap(pullback.vmap(pullback.grad(cube_root)))(np.array([1.0, 8.0]))), [1 / 3, 1 / 12]
+    )

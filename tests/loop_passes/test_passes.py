@@ -10,7 +10,7 @@ from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.print import to_text
 from pullback.loop_ir.visit import statements
-from pullback.loop_passes import CPU_PASSES, plan_buffers, simplify, tile, vectorize
+from pullback.loop_passes import CPU_PASSES, plan_buffers, simplify, tile, unroll, vectorize
 
 
 def loops(function):
@@ -84,6 +84,21 @@ def test_vectorize_reductions(columns):
     after = vectorize(b.function("f"))
     check(after)
     assert loops(after) == ([("vector", "i"), ("reduce", "r")] if columns else [("parallel", "i"), ("vector", "r")])
+
+
+def test_unroll_tiny_reductions():
+    b = Builder()
+    x, y = b.input("x", "f32", 300), b.output("y", "f32", 100)
+    with b.loop(100) as i:
+        with b.carried_loop(3, [((b.load(x, i),), "add"), ((b.index(0),), "max")], "reduce") as r:
+            square = b.let(b.load(x, i * 3 + r.i) * b.load(x, i * 3 + r.i))
+            r.update(r.vars[0] + square, b.max(r.vars[1], r.i))
+        b.store(y, i, r.results[0] + b.convert(r.results[1], "f32"))
+    function = b.function("f")
+    after = unroll(function)
+    same_meaning(function, after)
+    assert loops(after) == [("parallel", "i")]
+    assert "x[i*3 + 2]" in to_text(after)
 
 
 @pytest.mark.parametrize("n", [192, 200])

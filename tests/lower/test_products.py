@@ -28,3 +28,10 @@ def test_transposes_are_flags_of_the_product():
 
     r = check(fun, normal(50, 40), normal(60, 50), rtol=1e-4, atol=1e-4)
     assert (r.loops, r.buffers("temporary")) == (0, 0)
+
+
+def test_reshapes_of_transposes_are_packed():
+    def fun(x, y):
+        return lax.dot(lax.reshape(lax.transpose(x, (1, 0)), (20, 60)), y)
+
+    check(fun, normal(30, 40), normal(60, 50), rtol=1e-4, atol=1e-4)

@@ -1,6 +1,9 @@
 import copy
 import enum
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -55,3 +58,10 @@ def test_subclasses_are_found_again():
     for bad in ("text", object(), np.array(["a"])):
         with pytest.raises(TypeError):
             f(bad)
+
+
+def test_number_of_threads_from_the_environment():
+    code = "import pullback; from pullback._ext import _core; print(_core.num_threads())"
+    env = os.environ | {"PULLBACK_NUM_THREADS": "3"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "3\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, HostCall, Pointwise, Reduction
 from pullback.core.primitive import registry
 from pullback.graph_passes.rewrite import Rewriter, Rule
@@ -19,17 +19,14 @@ MAX_RESULT = 256  # elements
 MAX_OPERAND = 4096
 
 
-def fold_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with known values computed, also inside of loops and branches."""
-    return Rewriter(closed, _table(), "fold").run(fold_constants)
-
-
 def _fold(r: Rewriter, eqn: JaxprEqn) -> Any:
     if len(eqn.outvars) != 1 or not eqn.primitive.has_rule("reference") or "barrier" in eqn.primitive.traits:
         return None
     out = eqn.outvars[0].aval
     if not isinstance(out.dtype, np.dtype) or out.size > MAX_RESULT or (not eqn.invars and out.size > 1):
         return None
+    if eqn.primitive.name == "broadcast_in_dim" and not eqn.invars[0].aval.shape:
+        return None  # a broadcast number says more than an array of it
     if not all(type(a) is Literal for a in eqn.invars):
         if out.size == eqn.invars[0].aval.size and out.size > 1 and isinstance(eqn.primitive.lower, Pointwise):
             return None  # movement is free
@@ -42,7 +39,7 @@ def _fold(r: Rewriter, eqn: JaxprEqn) -> Any:
             return None
         values.append(value.astype(atom.aval.dtype, copy=False))
     if out.size > 1 and all(v.size == 1 for v in values):
-        return None  # a broadcast number says more than an array of it
+        return None
     with np.errstate(all="ignore"):
         result = np.asarray(eqn.primitive.reference(*values, **eqn.params))
     if result.shape != out.shape or result.dtype != out.dtype:
@@ -123,7 +120,8 @@ def _progression(r: Rewriter, atom: Any) -> tuple[Any, Any, int] | None:
 _complete: dict[str, tuple[Rule, ...]] = {}
 
 
-def _table() -> dict[str, tuple[Rule, ...]]:
+def folding_rules() -> dict[str, tuple[Rule, ...]]:
+    """The rules, by primitive."""
     if len(_complete) < len(registry):
         for name, primitive in registry.items():
             kind = primitive.lower

@@ -273,7 +273,9 @@ class _Fuser:
         source = eqn.invars[0]
         if type(source) is Literal or source.aval.size <= 1:
             return False
-        return all(strided for strided in self._strided_wishes(out)) or self.contiguous[out]
+        if _memory_view(eqn):  # another shape of the same elements in a row
+            return self.contiguous[source]
+        return all(self._strided_wishes(out))
 
     def _can_forward(self, source, out: Var) -> bool:
         """Whether the operand of a reshape can be computed in the memory of the program's result."""

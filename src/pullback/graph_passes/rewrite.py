@@ -17,7 +17,8 @@ from pullback.core.primitive import Primitive, registry
 from pullback.graph_passes.inner import map_inner
 
 Rule = Callable[["Rewriter", JaxprEqn], Any]
-MAX_STEPS = 16  # rewrites of one equation and of those made for it
+LOOKED_AT = 1 << 16  # elements of a constant
+MAX_STEPS = 64  # rewrites of one equation and of those made for it
 
 
 class Rewriter:
@@ -92,6 +93,10 @@ class Rewriter:
         """The value of a literal or small constant, else None."""
         if type(atom) is Literal:
             return np.asarray(atom.val)
+        if atom.aval.size == 1:
+            number = self.splat(atom)
+            if type(number) is Literal:
+                return np.asarray(number.val).astype(atom.aval.dtype).reshape(atom.aval.shape)
         value = self.consts.get(atom)
         if value is None or not isinstance(atom.aval.dtype, np.dtype) or atom.aval.size > 4096:
             return None
@@ -109,10 +114,7 @@ class Rewriter:
     def scalar(self, atom: Any) -> Any:
         """The number that an array repeats, as a NumPy scalar, else None."""
         inner = self.splat(atom)
-        if inner is None or type(inner) is not Literal:
-            value = self.constant(atom)
-            return value.reshape(-1)[0] if value is not None and value.size == 1 else None
-        return np.asarray(inner.val)[()]
+        return np.asarray(inner.val)[()] if type(inner) is Literal else None
 
     def is_scalar(self, atom: Any, value: Any) -> bool:
         """Whether every element is known to equal `value`."""
@@ -144,9 +146,10 @@ class Rewriter:
         return self.broadcast(literal, aval.shape, ()) if aval.shape else literal
 
     def const(self, value: np.ndarray, aval: Any) -> Any:
-        """A known array as an atom."""
-        if value.ndim == 0:
-            return Literal(value[()], aval)
+        """A known array as an atom; a broadcast number if all elements are equal."""
+        number = repeated_number(value)
+        if number is not None:
+            return self.full(aval, number)
         var = Var(aval)
         self.consts[var] = value
         return var
@@ -155,3 +158,13 @@ class Rewriter:
 def size_of(shape: Sequence[int]) -> int:
     """The number of elements."""
     return math.prod(shape)
+
+
+def repeated_number(value: Any) -> Any:
+    """The number that all elements of a constant are, if it is not too large to look at; else None."""
+    if np.size(value) == 0 or np.size(value) > LOOKED_AT or hasattr(value, "_base_array"):
+        return None
+    flat = np.ascontiguousarray(value).reshape(-1)
+    first = flat[:1]
+    same = flat.view(np.uint8).reshape(flat.size, -1) == first.view(np.uint8)
+    return first[0] if bool(same.all()) else None

@@ -12,15 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise
 from pullback.core.primitive import registry
 from pullback.graph_passes.rewrite import Rewriter, Rule
-
-
-def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with the rules of this file applied, also inside of loops and branches."""
-    return Rewriter(closed, _table(), "simplify").run(simplify)
 
 
 # Elementwise.
@@ -177,6 +172,8 @@ def _broadcast(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, shape, dims = eqn.invars[0], eqn.params["shape"], eqn.params["broadcast_dimensions"]
     if x.aval.shape == tuple(shape) and tuple(dims) == tuple(range(len(shape))):
         return x
+    if x.aval.ndim and x.aval.size == eqn.outvars[0].aval.size:
+        return r.reshape(x, shape)
     inner = r.definition(x, "broadcast_in_dim")
     if inner is not None:
         return r.broadcast(inner.invars[0], shape, [dims[d] for d in inner.params["broadcast_dimensions"]])
@@ -382,7 +379,7 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
 _complete: dict[str, tuple[Rule, ...]] = {}
 
 
-def _table() -> dict[str, tuple[Rule, ...]]:
+def simplification_rules() -> dict[str, tuple[Rule, ...]]:
     """The rules, with the general one for elementwise primitives added to each of those that exist."""
     if len(_complete) < len(registry):
         for name, primitive in registry.items():

@@ -2,6 +2,7 @@
 
     transpose(dot(x, y))         dot(y, x): derivatives make these, and the result is then written in the order it is read in
     dot(x, eye)                  x, its contracted axis moved: forward derivatives push an identity through the program
+    dot(c * x, y)                c * dot(x, y), if that is less to multiply
     dot(x, y) over few elements  written out as a sum, which fuses with what follows
     dot(x, a) + dot(x, b)        dot(x, a + b) where a and b are smaller than the products: one pass over x instead of two
 
@@ -18,11 +19,6 @@ from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Pointwise
 from pullback.core.primitive import NoRule, Primitive, registry
 from pullback.graph_passes.rewrite import Rewriter, Rule, size_of
-
-
-def use_structure(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with the rules of this file applied, also inside of loops and branches."""
-    return Rewriter(closed, _RULES, "structure").run(use_structure)
 
 
 def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -116,6 +112,42 @@ def _untransposed(r: Rewriter, eqn: JaxprEqn) -> Any:
     if not found:
         return None
     return r.emit("dot_general", *operands, **eqn.params | {"dimension_numbers": (tuple(contracts), tuple(batches))})
+
+
+def _without_unit_axes(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Free and batch axes of size 1 are put in afterwards, contracted ones are dropped."""
+    operands = list(eqn.invars)
+    contracts, batches = map(list, eqn.params["dimension_numbers"])
+    shapes = [a.aval.shape for a in operands]
+    if not any(1 in shape for shape in shapes):
+        return None
+    keep_pairs = [k for k, a in enumerate(contracts[0]) if shapes[0][a] != 1]
+    keep_batch = [k for k, a in enumerate(batches[0]) if shapes[0][a] != 1]
+    for side in (0, 1):
+        kept = [a for a, n in enumerate(shapes[side]) if n != 1]
+        place = {a: k for k, a in enumerate(kept)}
+        operands[side] = r.reshape(operands[side], [shapes[side][a] for a in kept])
+        contracts[side] = tuple(place[contracts[side][k]] for k in keep_pairs)
+        batches[side] = tuple(place[batches[side][k]] for k in keep_batch)
+    product = r.emit("dot_general", *operands, **eqn.params | {"dimension_numbers": (tuple(contracts), tuple(batches))})
+    return r.reshape(product, eqn.outvars[0].aval.shape)
+
+
+def _without_factor(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """dot(c * x, y) = c * dot(x, y) for a number c, where the result is no larger than x."""
+    out = eqn.outvars[0].aval
+    for side in (0, 1):
+        scaled = r.definition(eqn.invars[side], "mul")
+        if scaled is None or eqn.invars[side].aval.size < out.size or out.dtype.kind not in "fc":
+            continue
+        for k in (0, 1):
+            factor, rest = r.splat(scaled.invars[k]), scaled.invars[1 - k]
+            if factor is None or rest.aval.shape != eqn.invars[side].aval.shape or factor.aval.dtype != out.dtype:
+                continue
+            operands = list(eqn.invars)
+            operands[side] = rest
+            return r.emit("mul", r.emit("dot_general", *operands, **eqn.params), factor)
+    return None
 
 
 def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -225,4 +257,4 @@ def _aligned(r: Rewriter, b: Any, their: Any, mine: Any) -> Any:
     return None
 
 
-_RULES: dict[str, tuple[Rule, ...]] = {"transpose": (_transpose,), "dot_general": (_dot, _untransposed), "add": (_add,)}
+STRUCTURE_RULES: dict[str, tuple[Rule, ...]] = {"transpose": (_transpose,), "dot_general": (_without_unit_axes, _dot, _untransposed, _without_factor), "add": (_add,)}

@@ -1,4 +1,4 @@
-"""What the extension asks of Python: conversions of unusual arguments, unpickling, avals and shardings of arrays."""
+"""What the extension asks of Python: conversions of unusual arguments, unpickling, shardings, the number of threads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pullback.core.avals import ShapedArray, typeof
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays import asarray
 from pullback.sharding import SingleDeviceSharding
+from pullback.util.switches import switches
 
 
 def leaf(x: Any) -> tuple[Any, Any] | None:
@@ -44,3 +45,5 @@ def sharding_of(x: Any) -> Any:
 _core.set_hooks(
     leaf=leaf, asarray=asarray, reconstruct=reconstruct, make_aval=ShapedArray, sharding=sharding_of, tracer=Tracer
 )
+if switches.num_threads:
+    _core.set_num_threads(switches.num_threads)

@@ -8,16 +8,28 @@ from .expand_math import expand_math
 from .parallelize import parallelize
 from .simplify import simplify
 from .tile import tile
+from .unroll import unroll
 from .vectorize import vectorize
 
 Pass = Callable[[Function], Function]
 
 CPU_PASSES: list[Pass] = [
     simplify,  # first: strides are read off indices
+    unroll,  # straight code has a stride everywhere
     expand_math,  # before costs are estimated: exp is not one op
     vectorize,
     tile,  # knows along which axis lanes run
     parallelize,  # knows what runs in lanes, so how long it takes
 ]
 
-__all__ = ["CPU_PASSES", "Pass", "expand_math", "parallelize", "plan_buffers", "simplify", "tile", "vectorize"]
+__all__ = [
+    "CPU_PASSES",
+    "Pass",
+    "expand_math",
+    "parallelize",
+    "plan_buffers",
+    "simplify",
+    "tile",
+    "unroll",
+    "vectorize",
+]

@@ -81,6 +81,12 @@ class _ConfigModule(types.ModuleType):
         return getattr(config, name)
 
 
+# Spellings of older versions, found in many programs; real JAX of today has only the tree_util ones.
+_OLD_TREE_NAMES = (
+    "tree_all", "tree_flatten", "tree_leaves", "tree_map", "tree_reduce", "tree_structure", "tree_transpose",
+    "tree_unflatten",
+)  # fmt: skip
+
 _finder: _Finder | None = None
 
 
@@ -109,6 +115,9 @@ def install_as_jax() -> None:
     sys.meta_path.insert(0, _finder)
     package.__version__ = version.jax_version  # type: ignore[attr-defined]
     package.__version_info__ = version.jax_version_info  # type: ignore[attr-defined]
+    tree_util = importlib.import_module("pullback.tree_util")
+    for name in _OLD_TREE_NAMES:
+        setattr(package, name, getattr(tree_util, name))
     sys.modules["jax.config"] = _ConfigModule("jax.config")
     for name in ("jax", "jaxlib"):
         importlib.import_module(name)

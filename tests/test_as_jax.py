@@ -1,0 +1,181 @@
+"""`import jax` gives pullback; programs run under `python -m pullback run`; optax and chex work unmodified."""
+
+import importlib.util
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def python(code, *options, cwd=None):
+    """What a fresh interpreter prints; its errors fail the test."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning:pullback", *options, "-c", textwrap.dedent(code)],
+        capture_output=True, text=True, timeout=300, cwd=cwd,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+def pullback(*arguments, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-m", "pullback", *map(str, arguments)], capture_output=True, text=True, timeout=300, cwd=cwd
+    )
+
+
+def test_modules_are_the_same_objects():
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        pullback.install_as_jax()
+        import jax, jax.numpy as jnp, jax.random, jax.scipy.stats.norm, jaxlib, jaxlib.version
+        from jax import lax, tree_util
+        from jax.nn import initializers
+        import pullback.nn.initializers
+        print(jax is pullback, jnp is pullback.numpy, lax is pullback.lax, tree_util is pullback.tree_util)
+        print(initializers is pullback.nn.initializers, jax.random is pullback.random)
+        print(jax.__version__, jax.__version_info__, jaxlib.__version__, jaxlib.version.__version__)
+        print(pullback.numpy.__spec__.name, pullback.numpy.__name__, pullback.installed_as_jax())
+        """)
+    assert lines[0] == "True True True True" and lines[1] == "True True"
+    assert lines[2] == "0.10.2 (0, 10, 2) 0.10.2 0.10.2"
+    assert lines[3] == "pullback.numpy pullback.numpy True"
+
+
+def test_old_spellings():
+    assert python("""
+        import pullback
+        pullback.install_as_jax()
+        from jax.config import config
+        from jaxlib.xla_extension import XlaRuntimeError
+        from jax.tree_util import register_pytree_node_class
+        import jax
+        config.update("jax_enable_x64", True)
+        print(config is jax.config, jax.config.jax_enable_x64, issubclass(XlaRuntimeError, RuntimeError))
+        print(jax.tree_map(lambda x: x + 1, {"a": 1}))
+        """) == ["True True True", "{'a': 2}"]
+
+
+def test_what_is_not_there_says_so():
+    (line,) = python("""
+        import pullback
+        pullback.install_as_jax()
+        try:
+            import jax.no_such_module
+        except ModuleNotFoundError as error:
+            print(error)
+        """)
+    assert line == "No module named 'jax.no_such_module': pullback stands in for jax, and has no module " + (
+        "'pullback.no_such_module'")  # fmt: skip
+
+
+def test_refuses_when_jax_was_imported(tmp_path):
+    (tmp_path / "jax.py").write_text("")
+    (line,) = python("""
+        import jax
+        import pullback
+        try:
+            pullback.install_as_jax()
+        except RuntimeError as error:
+            print(error)
+        """, cwd=tmp_path)  # fmt: skip
+    assert (
+        line.startswith("install_as_jax: 'jax' has been imported already, from ") and "python -m pullback run" in line
+    )
+
+
+def test_installed_jax_is_not_used(tmp_path):
+    (tmp_path / "jax.py").write_text("raise RuntimeError('the other jax')")
+    assert python("""
+        import pullback
+        pullback.install_as_jax()
+        import jax
+        print(jax.__name__)
+        """, cwd=tmp_path) == ["pullback"]  # fmt: skip
+
+
+def test_run_a_file(tmp_path):
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (folder / "helper.py").write_text("import jax\nvalue = jax.numpy.arange(3)\n")
+    (folder / "program.py").write_text(
+        textwrap.dedent("""
+        import pickle, sys
+        import jax, jax.numpy as jnp
+        from helper import value
+        class Thing: pass
+        pickle.loads(pickle.dumps(Thing()))
+        print(__name__, sys.argv[1:], jax.jit(jnp.sum)(value), sys.path[0].endswith("inner"), __file__[-10:])
+        raise SystemExit(3)
+        """)
+    )
+    done = pullback("run", folder / "program.py", "-x", "1", cwd=tmp_path)
+    assert done.stdout == "__main__ ['-x', '1'] 3 True program.py\n" and done.returncode == 3, done.stderr
+
+
+def test_run_a_module_and_code(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import sys, jax\nprint(__name__, sys.argv[1:], jax.__name__, sys.argv[0][-10:])"
+    )
+    done = pullback("run", "-m", "program", "a", cwd=tmp_path)
+    assert done.stdout == "__main__ ['a'] pullback program.py\n", done.stderr
+    done = pullback("run", "-c", "import sys, jax; print(__name__, sys.argv, jax.__name__)", "b")
+    assert done.stdout == "__main__ ['-c', 'b'] pullback\n", done.stderr
+
+
+@pytest.mark.parametrize("arguments,status,message", [
+    (["run"], 2, "usage:"), (["run", "-m"], 2, "argument expected for the -m option"), ([], 2, "usage:"),
+    (["run", "no_such_file.py"], 2, "can't open file"), (["walk"], 2, "usage:"), (["--help"], 0, "usage:"),
+])  # fmt: skip
+def test_command_line_errors(arguments, status, message):
+    done = pullback(*arguments)
+    assert done.returncode == status and message in done.stdout + done.stderr
+
+
+def test_errors_of_the_program_are_its_own(tmp_path):
+    (tmp_path / "program.py").write_text("import jax\n1 / 0\n")
+    done = pullback("run", tmp_path / "program.py")
+    assert done.returncode == 1 and "ZeroDivisionError" in done.stderr and "program.py" in done.stderr
+
+
+OPTAX = """
+    import pullback
+    pullback.install_as_jax()
+    import jax, jax.numpy as jnp, optax, chex
+    def loss(p, x, y):
+        return jnp.mean((jnp.tanh(x @ p["w"]) @ p["v"] - y) ** 2)
+    key = jax.random.PRNGKey(0)
+    x = jax.random.normal(key, (64, 8))
+    y = jnp.sin(x.sum(1, keepdims=True))
+    p = {"w": jax.random.normal(key, (8, 16)) * .3, "v": jax.random.normal(key, (16, 1)) * .3}
+    chex.assert_shape(p["w"], (8, 16))
+    for make in (optax.sgd(.1), optax.adam(1e-2), optax.radam(1e-2), optax.lamb(1e-2), optax.adafactor(1e-2),
+                 optax.chain(optax.clip(.1), optax.radam(1e-2))):
+        @jax.jit
+        def step(p, state):
+            value, slope = jax.value_and_grad(loss)(p, x, y)
+            updates, state = make.update(slope, state, p)
+            return optax.apply_updates(p, updates), state, value
+        q, state = p, make.init(p)
+        for _ in range(20):
+            q, state, value = step(q, state)
+        print(float(value))
+    """
+# The same program under JAX 0.10.2 and optax 0.2.8.
+OPTAX_VALUES = [
+    0.4488353133201599,
+    0.557637095451355,
+    1.6003895998,
+    1.2133569717407227,
+    1.2984592914581299,
+    1.9057767391,
+]
+
+
+def test_optax_and_chex():
+    for name in ("optax", "chex"):  # not imported here: they need a jax
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    values = [float(line) for line in python(OPTAX)]
+    assert values == pytest.approx(OPTAX_VALUES, rel=1e-5)

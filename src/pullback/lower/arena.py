@@ -13,11 +13,14 @@ from pullback.loop_ir import ITEMSIZE, Buffer, Function, Loop, Stmt, While
 from pullback.loop_ir.visit import blocks, loads, stores
 
 ALIGNMENT = 64
-_GAP = 0  # bytes between neighbours
 
 
-def plan_arena(function: Function) -> tuple[dict[Buffer, int], int]:
-    """(byte offset of each temporary, bytes of the arena)."""
+def plan_arena(function: Function, final: Function | None = None) -> tuple[dict[Buffer, int], int]:
+    """(byte offset of each temporary, bytes of the arena).
+
+    `final` is the function after passes, whose expressions are much larger: its statements come in the same order, and
+    temporaries that are only in it get places of their own.
+    """
     lives = live_ranges(function.body)
     temporaries = [buffer for buffer in function.buffers if buffer.space == "temporary"]
     offsets: dict[Buffer, int] = {buffer: 0 for buffer in temporaries}
@@ -30,7 +33,7 @@ def plan_arena(function: Function) -> tuple[dict[Buffer, int], int]:
         while busy and busy[0][0] < first:
             _, offset, size = heapq.heappop(busy)
             _give_back(free, offset, size)
-        size = -(-max(buffer.size * ITEMSIZE[buffer.dtype], 1) // ALIGNMENT) * ALIGNMENT
+        size = _bytes(buffer)
         found = min((i for i in range(len(free)) if free[i][1] >= size), key=lambda i: free[i][1], default=None)
         if found is not None:
             offset, room = free[found]
@@ -45,7 +48,15 @@ def plan_arena(function: Function) -> tuple[dict[Buffer, int], int]:
             offset, total = total, total + size
         offsets[buffer] = offset
         heapq.heappush(busy, (last, offset, size))
+    for buffer in () if final is None else final.buffers:
+        if buffer.space == "temporary" and buffer not in offsets:
+            offsets[buffer] = total
+            total += _bytes(buffer)
     return offsets, total
+
+
+def _bytes(buffer: Buffer) -> int:
+    return -(-max(buffer.size * ITEMSIZE[buffer.dtype], 1) // ALIGNMENT) * ALIGNMENT
 
 
 def _give_back(free: list[tuple[int, int]], offset: int, size: int) -> None:

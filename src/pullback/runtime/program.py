@@ -221,7 +221,7 @@ def _make_native(flat: ClosedJaxpr, name: str) -> _Native:
 
     def optimize(function: Function) -> tuple[Function, dict[Buffer, int], int]:
         ready.append(pipelines.optimize_loops(function))
-        return ready[0], *plan_arena(ready[0])
+        return ready[0], *plan_arena(function, ready[0])
 
     compiled = compile_function(lowered.function, optimize=optimize, symbols=_symbols(lowered.function), cache=_cache(),
                                 verify=bool(switches.check))

@@ -11,18 +11,56 @@ from pullback.lax._arithmetic import op
 from pullback.lax._families import *
 from pullback.lax._families import _batch_unary
 
-__all__ = ["and_p", "bitcast_convert_type", "bitcast_convert_type_p", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clz",
-           "clz_p", "convert_element_type", "convert_element_type_p", "not_p", "or_p", "population_count", "population_count_p",
-           "reduce_precision", "reduce_precision_p", "shift_left", "shift_left_p", "shift_right_arithmetic", "shift_right_arithmetic_p",
-           "shift_right_logical", "shift_right_logical_p", "xor_p"]
+__all__ = [
+    "and_p",
+    "bitcast_convert_type",
+    "bitcast_convert_type_p",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "clz",
+    "clz_p",
+    "convert_element_type",
+    "convert_element_type_p",
+    "not_p",
+    "or_p",
+    "population_count",
+    "population_count_p",
+    "reduce_precision",
+    "reduce_precision_p",
+    "shift_left",
+    "shift_left_p",
+    "shift_right_arithmetic",
+    "shift_right_arithmetic_p",
+    "shift_right_logical",
+    "shift_right_logical_p",
+    "xor_p",
+]
 
-not_p = unary("not", doc="Bitwise (for bool: logical) not.", accepts=BITS, reference=np.invert, jvp=ZERO, lower=op("not"),
-              samples=Samples(ulp=0))
+not_p = unary(
+    "not",
+    doc="Bitwise (for bool: logical) not.",
+    accepts=BITS,
+    reference=np.invert,
+    jvp=ZERO,
+    lower=op("not"),
+    samples=Samples(ulp=0),
+)
 
 
 def _bitwise(name, doc, reference):
-    return nary(name, 2, doc=doc, accepts=BITS, reference=reference, jvp=ZERO, lower=op(name), traits=("commutative", "associative"),
-                samples=Samples(ulp=0))
+    return nary(
+        name,
+        2,
+        doc=doc,
+        accepts=BITS,
+        reference=reference,
+        jvp=ZERO,
+        lower=op(name),
+        traits=("commutative", "associative"),
+        samples=Samples(ulp=0),
+    )
 
 
 and_p = _bitwise("and", "Bitwise (for bool: logical) and.", np.bitwise_and)
@@ -58,15 +96,25 @@ def _shift_right_logical_reference(x, y):
 
 
 def _shift_primitive(name, doc, reference, loop_op):
-    return nary(name, 2, doc=doc, accepts=INT + UINT, reference=reference, jvp=ZERO, lower=op(loop_op),
-                samples=Samples(low=(-3, 0), high=(3, 40), ulp=0))
+    return nary(
+        name,
+        2,
+        doc=doc,
+        accepts=INT + UINT,
+        reference=reference,
+        jvp=ZERO,
+        lower=op(loop_op),
+        samples=Samples(low=(-3, 0), high=(3, 40), ulp=0),
+    )
 
 
 shift_left_p = _shift_primitive("shift_left", "x << y; 0 if y is the width or more.", _shift_left_reference, "shl")
-shift_right_arithmetic_p = _shift_primitive("shift_right_arithmetic", "x >> y, filled with the sign bit.",
-                                            _shift_right_arithmetic_reference, "shr_arithmetic")
-shift_right_logical_p = _shift_primitive("shift_right_logical", "x >> y, filled with zeros.", _shift_right_logical_reference,
-                                         "shr_logical")
+shift_right_arithmetic_p = _shift_primitive(
+    "shift_right_arithmetic", "x >> y, filled with the sign bit.", _shift_right_arithmetic_reference, "shr_arithmetic"
+)
+shift_right_logical_p = _shift_primitive(
+    "shift_right_logical", "x >> y, filled with zeros.", _shift_right_logical_reference, "shr_logical"
+)
 
 
 def _clz_reference(x):
@@ -78,14 +126,28 @@ def _clz_reference(x):
     return zeros.astype(x.dtype)
 
 
-population_count_p = unary("population_count", doc="The number of bits that are 1.", accepts=INT + UINT, jvp=ZERO,
-                           reference=lambda x: np.bitwise_count(_unsigned(x)).astype(x.dtype), lower=op("popcount"),
-                           samples=Samples(ulp=0))
-clz_p = unary("clz", doc="The number of leading bits that are 0.", accepts=INT + UINT, reference=_clz_reference, jvp=ZERO,
-              lower=op("clz"), samples=Samples(ulp=0))
+population_count_p = unary(
+    "population_count",
+    doc="The number of bits that are 1.",
+    accepts=INT + UINT,
+    jvp=ZERO,
+    reference=lambda x: np.bitwise_count(_unsigned(x)).astype(x.dtype),
+    lower=op("popcount"),
+    samples=Samples(ulp=0),
+)
+clz_p = unary(
+    "clz",
+    doc="The number of leading bits that are 0.",
+    accepts=INT + UINT,
+    reference=_clz_reference,
+    jvp=ZERO,
+    lower=op("clz"),
+    samples=Samples(ulp=0),
+)
 
 
-# --------------------------------------------------------------------------------------------------------- convert_element_type
+# ------------------------------------------------------------------------------------------------ convert_element_type
+
 
 def _convert_shape(aval, *, new_dtype, weak_type=False, sharding=None):
     if not isinstance(aval.dtype, np.dtype) or not isinstance(new_dtype, np.dtype):
@@ -95,7 +157,9 @@ def _convert_shape(aval, *, new_dtype, weak_type=False, sharding=None):
 
 
 def convert_reference(x: np.ndarray, new_dtype: np.dtype, weak_type: bool = False, sharding: Any = None) -> np.ndarray:
-    """Value conversion: floats become integers towards zero, within limits, NaN 0; to bool: x != 0; complex drops its imaginary part."""
+    """Value conversion: floats become integers towards zero, within limits, NaN 0; to bool: x != 0; complex drops its
+    imaginary part.
+    """
     if x.dtype == new_dtype:
         return x
     target = dtypes.kind_of(new_dtype)
@@ -109,8 +173,15 @@ def convert_reference(x: np.ndarray, new_dtype: np.dtype, weak_type: bool = Fals
         low, high = float(limits.min), float(limits.max)
         inside = (wide > low) & (wide < high)
         whole = np.where(inside, wide, 0).astype(new_dtype)
-        return np.where(inside, whole, np.where(wide >= high, np.array(limits.max, new_dtype),
-                                                np.where(wide <= low, np.array(limits.min, new_dtype), np.array(0, new_dtype))))
+        return np.where(
+            inside,
+            whole,
+            np.where(
+                wide >= high,
+                np.array(limits.max, new_dtype),
+                np.where(wide <= low, np.array(limits.min, new_dtype), np.array(0, new_dtype)),
+            ),
+        )
     return x.astype(new_dtype)
 
 
@@ -134,15 +205,35 @@ def _convert_transpose(x_bar, x, *, new_dtype, weak_type=False, sharding=None):
 
 def _convert_cases(rng):
     x = rng.normal(size=(2, 3)).astype(np.float32) * 100
-    pairs = [("int32", x), ("uint8", np.abs(x)), ("float64", x), ("bool", x), ("complex64", x), ("float16", x), ("bfloat16", x),
-             ("float32", x.astype(np.int32)), ("int8", x.astype(np.int32)), ("float32", x > 0)]
-    return [Case((operand,), {"new_dtype": dtypes.as_dtype(name), "weak_type": False}, derivatives=name == "float64") for name, operand in pairs]
+    pairs = [
+        ("int32", x),
+        ("uint8", np.abs(x)),
+        ("float64", x),
+        ("bool", x),
+        ("complex64", x),
+        ("float16", x),
+        ("bfloat16", x),
+        ("float32", x.astype(np.int32)),
+        ("int8", x.astype(np.int32)),
+        ("float32", x > 0),
+    ]
+    return [
+        Case((operand,), {"new_dtype": dtypes.as_dtype(name), "weak_type": False}, derivatives=name == "float64")
+        for name, operand in pairs
+    ]
 
 
 convert_element_type_p = Primitive(
-    "convert_element_type", doc="The values as another element type.", abstract_eval=_convert_shape, reference=convert_reference,
-    jvp=_convert_jvp, transpose=_convert_transpose, traits={"elementwise", "linear"}, samples=Samples(cases=_convert_cases),
-    lower=Elementwise(lambda b, x, **params: x if x.dtype == b.out_dtype else b.convert(x, b.out_dtype)))
+    "convert_element_type",
+    doc="The values as another element type.",
+    abstract_eval=_convert_shape,
+    reference=convert_reference,
+    jvp=_convert_jvp,
+    transpose=_convert_transpose,
+    traits={"elementwise", "linear"},
+    samples=Samples(cases=_convert_cases),
+    lower=Elementwise(lambda b, x, **params: x if x.dtype == b.out_dtype else b.convert(x, b.out_dtype)),
+)
 convert_element_type_p.batch = _batch_unary(convert_element_type_p.bind)
 
 
@@ -165,34 +256,46 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """
     operand = as_array(operand, "convert_element_type")
     if type(new_dtype) is not np.dtype:
-        new_dtype = dtypes.canonicalize_dtype(new_dtype) if isinstance(new_dtype, type) and new_dtype in \
-            dtypes.python_scalar_dtypes else new_dtype
+        new_dtype = (
+            dtypes.canonicalize_dtype(new_dtype)
+            if isinstance(new_dtype, type) and new_dtype in dtypes.python_scalar_dtypes
+            else new_dtype
+        )
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) not in "cb":
-        warnings.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=2)
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=2
+        )
     return convert(operand, new_dtype)
 
 
-# --------------------------------------------------------------------------------------------------------- bitcast_convert_type
+# ------------------------------------------------------------------------------------------------ bitcast_convert_type
+
 
 def _bitcast_shape(aval, *, new_dtype):
     old, new = aval.dtype.itemsize, new_dtype.itemsize
     if (aval.dtype != new_dtype) and ("b" in (dtypes.kind_of(aval.dtype), dtypes.kind_of(new_dtype))):
-        raise TypeError(f"lax.bitcast_convert_type does not support bool or complex values unless the operand and destination types "
-                        f"match. Got operand dtype={aval.dtype}, new_dtype={new_dtype}.")
+        raise TypeError(
+            f"lax.bitcast_convert_type does not support bool or complex values unless the operand and destination "
+            f"types "
+            f"match. Got operand dtype={aval.dtype}, new_dtype={new_dtype}."
+        )
     if old == new:
         return ShapedArray(aval.shape, new_dtype)
     if old > new:
         return ShapedArray((*aval.shape, old // new), new_dtype)
     if not aval.shape or aval.shape[-1] * old != new:
         last = aval.shape[-1] if aval.shape else 1
-        raise ValueError(f"Attempting to convert array of shape {aval.shape} from {aval.dtype} of size {old * 8} bits to {new_dtype} "
-                         f"of size {new * 8}, bits but {last} * {old * 8} != {new * 8}")
+        raise ValueError(
+            f"Attempting to convert array of shape {aval.shape} from {aval.dtype} of size {old * 8} bits to "
+            f"{new_dtype} "
+            f"of size {new * 8}, bits but {last} * {old * 8} != {new * 8}"
+        )
     return ShapedArray(aval.shape[:-1], new_dtype)
 
 
 def _bitcast_reference(x, new_dtype):
-    x = np.ascontiguousarray(x)
+    x = np.asarray(x, order="C")  # ascontiguousarray would make a vector of a scalar
     old, new = x.dtype.itemsize, new_dtype.itemsize
     if old == new:
         return x.view(new_dtype).reshape(x.shape)
@@ -234,13 +337,22 @@ def _bitcast_batch(args, dims, *, new_dtype):
 
 def _bitcast_cases(rng):
     x = rng.normal(size=(2, 3)).astype(np.float32)
-    return [Case((x,), {"new_dtype": np.dtype(n)}, derivatives=False) for n in ("int32", "uint8", "uint16", "float32")] + [
-        Case((rng.integers(0, 99, (3, 4)).astype(np.uint8),), {"new_dtype": np.dtype("float32")}, derivatives=False)]
+    return [
+        Case((x,), {"new_dtype": np.dtype(n)}, derivatives=False) for n in ("int32", "uint8", "uint16", "float32")
+    ] + [Case((rng.integers(0, 99, (3, 4)).astype(np.uint8),), {"new_dtype": np.dtype("float32")}, derivatives=False)]
 
 
 bitcast_convert_type_p = Primitive(
-    "bitcast_convert_type", doc="The same bits as another element type.", abstract_eval=_bitcast_shape, reference=_bitcast_reference,
-    jvp=ZERO, transpose=NOT_LINEAR, batch=_bitcast_batch, lower=Pointwise(_bitcast_at), samples=Samples(cases=_bitcast_cases))
+    "bitcast_convert_type",
+    doc="The same bits as another element type.",
+    abstract_eval=_bitcast_shape,
+    reference=_bitcast_reference,
+    jvp=ZERO,
+    transpose=NOT_LINEAR,
+    batch=_bitcast_batch,
+    lower=Pointwise(_bitcast_at),
+    samples=Samples(cases=_bitcast_cases),
+)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
@@ -254,13 +366,15 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return bitcast_convert_type_p.bind(operand, new_dtype=new_dtype)
 
 
-# ------------------------------------------------------------------------------------------------------------- reduce_precision
+# ---------------------------------------------------------------------------------------------------- reduce_precision
 
 _LAYOUT = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
 
 
 def _reduce_precision_plan(dtype, exponent_bits, mantissa_bits):
-    """(bits dropped, exponent mask, biased exponent of the least normal number kept - 1, of the largest one), fields in place."""
+    """(bits dropped, exponent mask, biased exponent of the least normal number kept - 1, of the largest one), fields in
+    place.
+    """
     exponent, mantissa = _LAYOUT[dtype.name]
     bias, new_bias = (1 << (exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
     mask = ((1 << exponent) - 1) << mantissa
@@ -269,7 +383,9 @@ def _reduce_precision_plan(dtype, exponent_bits, mantissa_bits):
 
 
 def _reduce_precision_bits(unsigned, dropped, mask, limits, xp):
-    """Round to nearest even, then overflow to infinity and underflow to zero; `xp` gives where, and integer constants."""
+    """Round to nearest even, then overflow to infinity and underflow to zero; `xp` gives where, and integer
+    constants.
+    """
     bits = unsigned
     if dropped:
         odd = (bits >> xp.const(dropped)) & xp.const(1)
@@ -346,10 +462,25 @@ def _reduce_precision_lower(b, x, exponent_bits, mantissa_bits):
 
 
 reduce_precision_p = unary(
-    "reduce_precision", doc="Rounded to fewer exponent and mantissa bits.", accepts=FLOAT, reference=_reduce_precision_reference,
-    jvp=LINEAR, transpose=lambda y_bar, aval, **params: reduce_precision_p.bind(y_bar, **params), lower=_reduce_precision_lower, cost=8,
-    samples=Samples(cases=lambda rng: [Case((rng.normal(size=9).astype(np.float32) * 10.0 ** rng.integers(-9, 9, 9),),
-                                            {"exponent_bits": 5, "mantissa_bits": m}, derivatives=False) for m in (3, 10)]))
+    "reduce_precision",
+    doc="Rounded to fewer exponent and mantissa bits.",
+    accepts=FLOAT,
+    reference=_reduce_precision_reference,
+    jvp=LINEAR,
+    transpose=lambda y_bar, aval, **params: reduce_precision_p.bind(y_bar, **params),
+    lower=_reduce_precision_lower,
+    cost=8,
+    samples=Samples(
+        cases=lambda rng: [
+            Case(
+                (rng.normal(size=9).astype(np.float32) * 10.0 ** rng.integers(-9, 9, 9),),
+                {"exponent_bits": 5, "mantissa_bits": m},
+                derivatives=False,
+            )
+            for m in (3, 10)
+        ]
+    ),
+)
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
@@ -359,9 +490,13 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     """
     exponent_bits, mantissa_bits = int(exponent_bits), int(mantissa_bits)
     if exponent_bits < 1 or mantissa_bits < 0:
-        raise ValueError(f"reduce_precision: exponent_bits must be positive and mantissa_bits not negative, got {exponent_bits} and "
-                         f"{mantissa_bits}")
-    return reduce_precision_p.bind(as_array(operand, "reduce_precision"), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+        raise ValueError(
+            f"reduce_precision: exponent_bits must be positive and mantissa_bits not negative, got {exponent_bits} and "
+            f"{mantissa_bits}"
+        )
+    return reduce_precision_p.bind(
+        as_array(operand, "reduce_precision"), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
+    )
 
 
 bitwise_not = unary_function(not_p, name="bitwise_not")

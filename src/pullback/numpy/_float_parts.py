@@ -102,11 +102,10 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     )
     exponent = lax.sub(exponent, lax.full_like(exponent, bias - 1))
     exponent = lax.select(tiny, lax.sub(exponent, lax.full_like(exponent, lift)), exponent)
-    cleared = lax.bitwise_and(raw, word(~(exponent_mask << nmant) & ((1 << bits) - 1)))
-    mantissa = lax.bitcast_convert_type(lax.bitwise_or(cleared, word((bias - 1) << nmant)), x.dtype)
     special = lax.bitwise_or(lax.bitwise_not(isfinite(x)), lax.eq(x, lax.full_like(x, 0)))
-    # With x as a factor the mantissa has a derivative: 2**-exponent.
-    return lax.select(special, x, mantissa), lax.select(special, lax.full_like(exponent, 0), exponent)
+    exponent = lax.select(special, lax.full_like(exponent, 0), exponent)
+    # A product with a power of 2 is exact, and gives the mantissa its derivative.
+    return _scale(x, lax.neg(exponent)), exponent
 
 
 def ldexp(x1: Any, x2: Any, /) -> Any:
@@ -118,19 +117,22 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
         raise ValueError(f"ldexp not supported for input types {(x1.dtype, x2.dtype)}")
     x1 = convert(x1, dtypes.to_inexact_dtype(x1.dtype))
     x1, x2 = broadcast_arrays("ldexp", x1, convert(x2, np.dtype(np.int32)))
-    bits, nmant, bias = _layout(x1.dtype)
+    return _scale(x1, x2)
+
+
+def _scale(x: Any, exponent: Any) -> Any:
+    """x * 2**exponent, for an int32 exponent of the same shape."""
+    bits, nmant, bias = _layout(x.dtype)
     unsigned = _UNSIGNED[bits]
     # The power may be out of range where the result is not: multiply in three steps, each by a power that is in range.
     limit = 3 * (bias - 1)
-    left = lax.clamp(np.int32(-limit), x2, np.int32(limit))
-    result = x1
+    left = lax.clamp(np.int32(-limit), exponent, np.int32(limit))
     for _ in range(3):
         part = lax.clamp(np.int32(-(bias - 1)), left, np.int32(bias - 1))
         left = lax.sub(left, part)
         field = convert(lax.add(part, lax.full_like(part, bias)), unsigned)
-        power = lax.bitcast_convert_type(lax.shift_left(field, lax.full(x1.shape, nmant, unsigned)), x1.dtype)
-        result = lax.mul(result, power)
-    return result
+        x = lax.mul(x, lax.bitcast_convert_type(lax.shift_left(field, lax.full(x.shape, nmant, unsigned)), x.dtype))
+    return x
 
 
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:

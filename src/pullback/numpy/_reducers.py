@@ -43,6 +43,7 @@ from pullback.numpy._ufuncs import (
     logaddexp2,
     logical_and,
     logical_or,
+    logical_xor,
     maximum,
     minimum,
     multiply,
@@ -740,6 +741,19 @@ def _accumulate_method(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _logical_accumulate(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """By a running minimum, maximum or sum of zeros and ones, of which the lowest bit is the truth."""
+
+    def method(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        (a,) = arrays("accumulate", a)
+        ones = convert(a if a.dtype == _BOOL else lax.ne(a, const(a, 0)), np.dtype(np.int32))
+        result = _cumulate("accumulate", lax_fn, ones, axis, None, None)
+        result = lax.ne(lax.bitwise_and(result, const(result, 1)), const(result, 0))
+        return result if dtype is None else convert(result, np.dtype(dtype))
+
+    return method
+
+
 def _at_method(update: str) -> Callable[..., Any]:
     def method(a: Any, indices: Any, b: Any) -> Any:
         from pullback.numpy._indexing import index_update
@@ -769,7 +783,16 @@ minimum._reduce, minimum._accumulate, minimum._at = (
     _accumulate_method(lax.cummin),
     _at_method("min"),
 )
-logical_and._reduce, logical_or._reduce = _logical_method(_ALL), _logical_method(_ANY)
+_XOR = _Reduction(
+    "logical_xor",
+    lambda x, axes: lax.reduce_xor(x, axes),
+    lambda a, b: lax.bitwise_xor(a, b),
+    lambda dtype: False,
+    truth=True,
+)
+logical_and._reduce, logical_and._accumulate = _logical_method(_ALL), _logical_accumulate(lax.cummin)
+logical_or._reduce, logical_or._accumulate = _logical_method(_ANY), _logical_accumulate(lax.cummax)
+logical_xor._reduce, logical_xor._accumulate = _logical_method(_XOR), _logical_accumulate(lax.cumsum)
 bitwise_and._reduce = _bits_method(lax.reduce_and, lambda a, b: lax.bitwise_and(a, b), -1, "bitwise_and")
 bitwise_or._reduce = _bits_method(lax.reduce_or, lambda a, b: lax.bitwise_or(a, b), 0, "bitwise_or")
 bitwise_xor._reduce = _bits_method(lax.reduce_xor, lambda a, b: lax.bitwise_xor(a, b), 0, "bitwise_xor")

@@ -23,7 +23,7 @@ from pullback.graph_passes.keys import replace_keys
 from pullback.graph_passes.motion import move_invariants
 from pullback.graph_passes.structure import write_out_products
 from pullback.loop_ir import Function
-from pullback.loop_passes import expand_math, parallelize, tile, unroll, vectorize
+from pullback.loop_passes import expand_math, parallelize, split, tile, unroll, vectorize
 from pullback.loop_passes import simplify as simplify_loops
 from pullback.util.switches import switches
 
@@ -51,6 +51,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
 
 LOOP_PASSES: tuple[Pass, ...] = (
     Pass("simplify", "strides are read off indices", simplify_loops),
+    Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math),
     Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),

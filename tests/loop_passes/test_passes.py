@@ -10,7 +10,7 @@ from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.print import to_text
 from pullback.loop_ir.visit import statements
-from pullback.loop_passes import CPU_PASSES, plan_buffers, simplify, tile, unroll, vectorize
+from pullback.loop_passes import CPU_PASSES, plan_buffers, simplify, split, tile, unroll, vectorize
 
 
 def loops(function):
@@ -84,6 +84,47 @@ def test_vectorize_reductions(columns):
     after = vectorize(b.function("f"))
     check(after)
     assert loops(after) == ([("vector", "i"), ("reduce", "r")] if columns else [("parallel", "i"), ("vector", "r")])
+
+
+def test_split_concatenation_into_copies():
+    b = Builder()
+    x, z, y = b.input("x", "f16", 1500), b.input("z", "f16", 500), b.output("y", "f16", 2000)
+    with b.loop(2000) as i:
+        b.store(y, i, b.select(b.lt(i, 1500), b.load(x, i), b.load(z, i - 1500)))
+    function = b.function("f")
+    after = split(function)
+    same_meaning(function, after, np.float16)
+    text = to_text(after)
+    assert len(loops(after)) == 2 and "select" not in text and "] = z[" in text
+
+
+def test_split_padding_in_two_dimensions():
+    b = Builder()
+    x, y, s = b.input("x", "i8", 200), b.output("y", "i8", 14 * 26), b.output("s", "i8", 1)
+
+    def padded(i, j):
+        inside = b.and_(b.and_(b.ge(i, 2), b.lt(i, 12)), b.and_(b.ge(j, 3), b.lt(j, 23)))
+        return b.select(inside, b.load(x, (i - 2) * 20 + j - 3), b.const("i8", 7))
+
+    with b.loop(14) as i, b.loop(26) as j:
+        b.store(y, i * 26 + j, padded(i, j))
+    with b.carried_loop(26, [((b.const("i8", 0),), "add")], "reduce") as r:
+        r.update(r.var + padded(b.index(11), r.i))
+    b.store(s, 0, r.result)
+    function = b.function("f")
+    after = split(simplify(function))
+    same_meaning(function, after, np.int8)
+    assert "select" not in to_text(after)
+    assert len(loops(after)) == 2 + 4 + 2 + 3
+
+
+def test_split_leaves_small_loops_of_wide_elements():
+    b = Builder()
+    x, y = b.input("x", "f32", 100), b.output("y", "f32", 150)
+    with b.loop(150) as i:
+        b.store(y, i, b.select(b.lt(i, 100), b.load(x, i), 0.0))
+    function = b.function("f")
+    assert to_text(split(function)) == to_text(function)
 
 
 def test_unroll_tiny_reductions():

@@ -7,6 +7,7 @@ from .buffers import plan_buffers
 from .expand_math import expand_math
 from .parallelize import parallelize
 from .simplify import simplify
+from .split import split
 from .tile import tile
 from .unroll import unroll
 from .vectorize import vectorize
@@ -15,6 +16,7 @@ Pass = Callable[[Function], Function]
 
 CPU_PASSES: list[Pass] = [
     simplify,  # first: strides are read off indices
+    split,  # conditions on indices are known in each part
     unroll,  # straight code has a stride everywhere
     expand_math,  # before costs are estimated: exp is not one op
     vectorize,

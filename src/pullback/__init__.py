@@ -51,6 +51,7 @@ from pullback.api import (
 )
 from pullback.api.pmap import pmap
 from pullback.core import Array, typeof
+from pullback.lax._callback import pure_callback
 from pullback.runtime.devices import (
     Device,
     default_backend,
@@ -130,7 +131,7 @@ __all__ = [
     "hessian", "host_count", "host_id", "host_ids", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
     "linear_transpose", "linearize", "live_arrays", "local_device_count", "local_devices", "log_compiles", "make_jaxpr", "named_call",
     "named_scope", "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "pmap", "process_count",
-    "process_index", "process_indices", "remat", "runtime", "softmax_custom_jvp", "thread_guard", "threefry_partitionable",
+    "process_index", "process_indices", "pure_callback", "remat", "runtime", "softmax_custom_jvp", "thread_guard", "threefry_partitionable",
     "transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree",
     "tree_util", "typeof", "value_and_grad", "vjp", "vmap",
 ]

@@ -1,0 +1,87 @@
+"""Looking into programs while they run: `jax.debug`."""
+
+from __future__ import annotations
+
+import string
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.lax._callback import debug_callback
+
+
+class _CheckedFormatter(string.Formatter):
+    """Formats, and complains of arguments that the text does not mention."""
+
+    def check_unused_args(self, used_args, args, kwargs):
+        unused = [i for i in range(len(args)) if i not in used_args] + [k for k in kwargs if k not in used_args]
+        if unused:
+            raise ValueError(f"debug.print: the format string does not use the arguments {unused}")
+
+
+_formatter = _CheckedFormatter()
+
+
+def callback(callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
+             **kwargs: Any) -> Any:
+    """Call a Python function with the values of arguments each time the program runs; see `lax` for what transformations do.
+
+    Without `callback`, a decorator. TypeError if it is no function.
+    """
+    if callback is None:
+        def decorate(function):
+            def wrapped(*a, **k):
+                debug_callback(function, *a, ordered=ordered, **k)
+
+            return wrapped
+
+        return decorate
+    debug_callback(callback, *args, ordered=ordered, **kwargs)
+    return None
+
+
+def print(fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False, skip_format_check: bool = False,
+          _use_logging: bool = False, **kwargs: Any) -> None:
+    """Print `fmt.format(*args, **kwargs)` with the values of arguments each time the program runs.
+
+    TypeError if fmt is no string; ValueError if it does not use all arguments; KeyError and IndexError as of str.format.
+    """
+    if not isinstance(fmt, str):
+        raise TypeError(f"debug.print: argument 'fmt' must be a string, got {fmt!r}; write debug.print('{{}}', x)")
+    if not skip_format_check:
+        _formatter.format(fmt, *[_Any()] * len(args), **dict.fromkeys(kwargs, _Any()))
+
+    def write(*values, **names):
+        sys.stdout.write(fmt.format(*map(_readable, values), **{k: _readable(v) for k, v in names.items()}) + "\n")
+
+    debug_callback(write, *args, ordered=ordered, **kwargs)
+
+
+class _Any:
+    """Stands for any value when a format is checked."""
+
+    def __format__(self, spec: str) -> str:
+        return ""
+
+    def __getattr__(self, name: str) -> _Any:
+        return self
+
+    def __getitem__(self, key: Any) -> _Any:
+        return self
+
+
+def _readable(value: Any) -> Any:
+    """A value whose format codes work: NumPy scalars for arrays without axes."""
+    array = np.asarray(value) if hasattr(value, "aval") else value
+    return array[()] if isinstance(array, np.ndarray) and array.ndim == 0 else array
+
+
+def breakpoint(**_options: Any) -> None:
+    """There is no debugger inside compiled programs; raises NotImplementedError that says what to use."""
+    raise NotImplementedError("debug.breakpoint: programs can't be stopped inside; use pullback.disable_jit() with Python's breakpoint(), "
+                              "or debug.print and debug.callback")
+
+
+__all__ = ["breakpoint", "callback", "print"]

@@ -1,0 +1,109 @@
+"""Calls back into Python: values, order, effects under jit, vmap, grad and loops, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.experimental import io_callback
+
+SCALAR = jax.ShapeDtypeStruct((), np.float32)
+
+
+def sine(x):
+    return np.sin(np.asarray(x))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_pure_callback(transform):
+    f = transform(lambda x: jax.pure_callback(sine, jax.ShapeDtypeStruct(x.shape, x.dtype), x) * 2)
+    x = jnp.arange(3.0)
+    np.testing.assert_allclose(f(x), 2 * np.sin(np.arange(3.0)), rtol=1e-6)
+
+
+def test_pure_callback_of_trees():
+    def f(x, y):
+        return jax.pure_callback(lambda a, b: {"sum": np.asarray(a) + np.asarray(b), "n": np.int32(3)},
+                                 {"sum": SCALAR, "n": jax.ShapeDtypeStruct((), np.int32)}, x, b=y)
+
+    out = jax.jit(f)(1.0, 2.0)
+    assert float(out["sum"]) == 3.0 and int(out["n"]) == 3
+
+
+@pytest.mark.parametrize("method, calls", [("sequential", 3), ("expand_dims", 1), ("broadcast_all", 1)])
+def test_pure_callback_under_vmap(method, calls):
+    shapes = []
+
+    def host(x, y):
+        shapes.append((np.shape(x), np.shape(y)))
+        return (np.asarray(x) * np.asarray(y)).astype(np.float32)
+
+    f = jax.vmap(lambda x, y: jax.pure_callback(host, SCALAR, x, y, vmap_method=method), in_axes=(0, None))
+    np.testing.assert_allclose(f(jnp.arange(3.0), jnp.float32(2)), [0, 2, 4])
+    assert len(shapes) == calls
+    assert shapes[0] == {"sequential": ((), ()), "expand_dims": ((3,), (1,)), "broadcast_all": ((3,), (3,))}[method]
+
+
+def test_pure_callback_inside_scan():
+    out = jax.jit(lambda xs: lax.scan(lambda c, x: (c + jax.pure_callback(sine, SCALAR, x), c), 0.0, xs))(jnp.arange(4.0))
+    np.testing.assert_allclose(out[0], np.sin(np.arange(4.0)).sum(), rtol=1e-6)
+
+
+def test_io_callback_runs_every_time_and_in_order():
+    seen = []
+
+    def note(x):
+        seen.append(float(x))
+        return np.float32(len(seen))
+
+    f = jax.jit(lambda x: (io_callback(note, SCALAR, x, ordered=True), io_callback(note, SCALAR, x + 1, ordered=True))[0])
+    for start in (1.0, 5.0):
+        f(start)
+    assert seen == [1.0, 2.0, 5.0, 6.0]
+
+
+def test_a_result_that_nobody_reads_does_not_stop_an_effect():
+    seen = []
+    jax.jit(lambda x: (io_callback(lambda v: seen.append(float(v)), None, x), x)[1])(3.0)
+    assert seen == [3.0]
+
+
+def test_debug_print(capsys):
+    jax.debug.print("x = {x:.2f}, {}", 7, x=jnp.float32(1.5))
+    jax.jit(lambda x: (jax.debug.print("jit {}", x), x)[1])(jnp.arange(3))
+    jax.vmap(lambda x: jax.debug.print("row {}", x))(jnp.arange(2))
+    jax.grad(lambda x: (jax.debug.print("grad {}", x), x * x)[1])(3.0)
+    jax.jit(lambda n: lax.fori_loop(0, n, lambda i, c: (jax.debug.print("step {}", i), c)[1], 0))(2)
+    assert capsys.readouterr().out.splitlines() == [
+        "x = 1.50, 7", "jit [0 1 2]", "row 0", "row 1", "grad 3.0", "step 0", "step 1"]
+
+
+def test_exceptions_reach_the_caller_and_the_process_goes_on():
+    def fail(x):
+        raise KeyError("told you")
+
+    f = jax.jit(lambda x: jax.pure_callback(fail, SCALAR, x) + 1)
+    for _ in range(3):
+        with pytest.raises(KeyError, match="told you"):
+            f(1.0)
+    assert float(jax.jit(lambda x: x + 1)(1.0)) == 2.0
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: jax.grad(lambda x: jax.pure_callback(sine, SCALAR, x))(1.0), ValueError, "do not support JVP"),
+    (lambda: jax.vmap(lambda x: jax.pure_callback(sine, SCALAR, x))(jnp.ones(2)), NotImplementedError, "vmap_method=None"),
+    (lambda: jax.pure_callback(sine, SCALAR, 1.0, vmap_method="often"), ValueError, "vmap_method must be one of"),
+    (lambda: jax.pure_callback(sine, SCALAR, jnp.ones(2)), RuntimeError, r"shape \(2,\), expected \(\)"),
+    (lambda: jax.jit(lambda x: jax.pure_callback(lambda v: (v, v), SCALAR, x))(1.0), RuntimeError, "structure"),
+    (lambda: jax.debug.print(3.0), TypeError, "must be a string"),
+    (lambda: jax.debug.print("no place", 1.0), ValueError, "does not use"),
+    (lambda: jax.debug.callback(3), TypeError, "callable"),
+    (lambda: jax.debug.breakpoint(), NotImplementedError, "disable_jit"),
+    (lambda: jax.vmap(lambda x: io_callback(sine, SCALAR, x, ordered=True))(jnp.ones(2)), ValueError, "ordered"),
+])
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()

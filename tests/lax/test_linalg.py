@@ -88,7 +88,7 @@ def test_svd_and_qr(shape, complex_, compiled):
         np.asarray(vt) @ adjoint(vt), np.broadcast_to(np.eye(shape[-1]), np.shape(vt)), atol=1e-12
     )
     for full in (False, True):
-        q, r = wrap(lambda x: linalg.qr(x, full_matrices=full))(a)
+        q, r = wrap(lambda x, full=full: linalg.qr(x, full_matrices=full))(a)
         np.testing.assert_allclose(np.asarray(q) @ np.asarray(r), a, atol=1e-12)
         assert np.allclose(np.asarray(r), np.triu(np.asarray(r)))
     q, r, p = wrap(lambda x: linalg.qr(x, pivoting=True))(a)

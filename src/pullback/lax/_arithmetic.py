@@ -9,10 +9,56 @@ from typing import Any
 from pullback.lax._families import *
 from pullback.lax._families import FLOAT_EDGES, _dtype_name, broadcast_operands, check_kind
 
-__all__ = ["RoundingMethod", "abs", "abs_p", "add", "add_any", "add_any_p", "add_p", "cbrt", "cbrt_p", "ceil", "ceil_p", "clamp",
-           "clamp_p", "div", "div_p", "floor", "floor_p", "integer_pow", "integer_pow_p", "max", "max_p", "min", "min_p", "mul",
-           "mul_p", "mulhi", "mulhi_p", "neg", "neg_p", "nextafter", "nextafter_p", "pow", "pow_p", "reciprocal", "rem", "rem_p",
-           "round", "round_p", "rsqrt", "rsqrt_p", "sign", "sign_p", "sqrt", "sqrt_p", "square", "square_p", "sub", "sub_p"]
+__all__ = [
+    "RoundingMethod",
+    "abs",
+    "abs_p",
+    "add",
+    "add_any",
+    "add_any_p",
+    "add_p",
+    "cbrt",
+    "cbrt_p",
+    "ceil",
+    "ceil_p",
+    "clamp",
+    "clamp_p",
+    "div",
+    "div_p",
+    "floor",
+    "floor_p",
+    "integer_pow",
+    "integer_pow_p",
+    "max",
+    "max_p",
+    "min",
+    "min_p",
+    "mul",
+    "mul_p",
+    "mulhi",
+    "mulhi_p",
+    "neg",
+    "neg_p",
+    "nextafter",
+    "nextafter_p",
+    "pow",
+    "pow_p",
+    "reciprocal",
+    "rem",
+    "rem_p",
+    "round",
+    "round_p",
+    "rsqrt",
+    "rsqrt_p",
+    "sign",
+    "sign_p",
+    "sqrt",
+    "sqrt_p",
+    "square",
+    "square_p",
+    "sub",
+    "sub_p",
+]
 
 Array = Any
 ArrayLike = Any
@@ -44,10 +90,18 @@ def is_complex(x) -> bool:
     return x.dtype.kind == "c"
 
 
-# ------------------------------------------------------------------------------------------------------------------ one operand
+# --------------------------------------------------------------------------------------------------------- one operand
 
-neg_p = unary("neg", doc="-x, elementwise.", accepts=NUMERIC, reference=np.negative, jvp=LINEAR,
-              transpose=lambda y_bar, aval: neg_p.bind(y_bar), lower=op("neg"), samples=Samples(edges=FLOAT_EDGES, ulp=0))
+neg_p = unary(
+    "neg",
+    doc="-x, elementwise.",
+    accepts=NUMERIC,
+    reference=np.negative,
+    jvp=LINEAR,
+    transpose=lambda y_bar, aval: neg_p.bind(y_bar),
+    lower=op("neg"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
 
 
 def _sign_reference(x):
@@ -61,12 +115,33 @@ def _sign_reference(x):
     return np.where(x == 0, x, out)
 
 
-sign_p = unary("sign", doc="-1, 0 or 1 by the sign of x; x / |x| for complex; NaN stays.", accepts=NUMERIC,
-               reference=_sign_reference, jvp=ZERO, lower=op("sign"), samples=Samples(edges=FLOAT_EDGES, ulp=3))
-floor_p = unary("floor", doc="The largest integer <= x, elementwise.", accepts=FLOAT, reference=np.floor, jvp=ZERO,
-                lower=op("floor"), samples=Samples(edges=FLOAT_EDGES, ulp=0))
-ceil_p = unary("ceil", doc="The smallest integer >= x, elementwise.", accepts=FLOAT, reference=np.ceil, jvp=ZERO,
-               lower=op("ceil"), samples=Samples(edges=FLOAT_EDGES, ulp=0))
+sign_p = unary(
+    "sign",
+    doc="-1, 0 or 1 by the sign of x; x / |x| for complex; NaN stays.",
+    accepts=NUMERIC,
+    reference=_sign_reference,
+    jvp=ZERO,
+    lower=op("sign"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=3),
+)
+floor_p = unary(
+    "floor",
+    doc="The largest integer <= x, elementwise.",
+    accepts=FLOAT,
+    reference=np.floor,
+    jvp=ZERO,
+    lower=op("floor"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+ceil_p = unary(
+    "ceil",
+    doc="The smallest integer >= x, elementwise.",
+    accepts=FLOAT,
+    reference=np.ceil,
+    jvp=ZERO,
+    lower=op("ceil"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
 
 
 def _round_reference(x, rounding_method):
@@ -80,10 +155,20 @@ def _round_lower(b, x, rounding_method):
     return b.op("round_even" if rounding_method == RoundingMethod.TO_NEAREST_EVEN else "round_away", x)
 
 
-round_p = unary("round", doc="The nearest integer.", accepts=FLOAT, reference=_round_reference, jvp=ZERO, lower=_round_lower,
-                samples=Samples(cases=lambda rng: [
-                    Case((np.array([-2.5, -0.4, 0.5, 1.5, 2.5, np.inf], np.float32),), {"rounding_method": RoundingMethod(i)})
-                    for i in (0, 1)]))
+round_p = unary(
+    "round",
+    doc="The nearest integer.",
+    accepts=FLOAT,
+    reference=_round_reference,
+    jvp=ZERO,
+    lower=_round_lower,
+    samples=Samples(
+        cases=lambda rng: [
+            Case((np.array([-2.5, -0.4, 0.5, 1.5, 2.5, np.inf], np.float32),), {"rounding_method": RoundingMethod(i)})
+            for i in (0, 1)
+        ]
+    ),
+)
 
 
 def _abs_jvp(x_dot, y, x):
@@ -98,17 +183,32 @@ def _real_dtype(dtype, **params):
     return {"complex64": np.dtype("float32"), "complex128": np.dtype("float64")}.get(dtype.name, dtype)
 
 
-abs_p = unary("abs", doc="|x|, elementwise; the modulus of complex numbers.", accepts=NUMERIC, reference=np.abs, jvp=_abs_jvp,
-              lower=op("abs"), result=_real_dtype, samples=Samples(edges=FLOAT_EDGES, ulp=2))
+abs_p = unary(
+    "abs",
+    doc="|x|, elementwise; the modulus of complex numbers.",
+    accepts=NUMERIC,
+    reference=np.abs,
+    jvp=_abs_jvp,
+    lower=op("abs"),
+    result=_real_dtype,
+    samples=Samples(edges=FLOAT_EDGES, ulp=2),
+)
 
 
 def _of_float(x, value):
     return mul_p.bind(x, constant(x, value))
 
 
-sqrt_p = unary("sqrt", doc="The square root, elementwise.", accepts=INEXACT, reference=np.sqrt,
-               jvp=lambda x_dot, y, x: mul_p.bind(x_dot, div_p.bind(constant(x, 0.5), y)), lower=op("sqrt"), cost=8,
-               samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=1))
+sqrt_p = unary(
+    "sqrt",
+    doc="The square root, elementwise.",
+    accepts=INEXACT,
+    reference=np.sqrt,
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, div_p.bind(constant(x, 0.5), y)),
+    lower=op("sqrt"),
+    cost=8,
+    samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=1),
+)
 
 
 def _rsqrt_reference(x):
@@ -117,15 +217,35 @@ def _rsqrt_reference(x):
     return (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype)
 
 
-rsqrt_p = unary("rsqrt", doc="1 / sqrt(x), elementwise.", accepts=INEXACT, reference=_rsqrt_reference,
-                jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, -0.5), div_p.bind(y, x))), lower=op("rsqrt"),
-                cost=12, samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=2))
-cbrt_p = unary("cbrt", doc="The real cube root, elementwise.", accepts=FLOAT, reference=computed_wide(np.cbrt),
-               jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, 1 / 3), div_p.bind(y, x))), lower=op("cbrt"),
-               cost=20, samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=2))
-square_p = unary("square", doc="x * x, elementwise.", accepts=NUMERIC, reference=np.square,
-                 jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, 2), x)), lower=op("square"),
-                 samples=Samples(edges=FLOAT_EDGES, ulp=1))
+rsqrt_p = unary(
+    "rsqrt",
+    doc="1 / sqrt(x), elementwise.",
+    accepts=INEXACT,
+    reference=_rsqrt_reference,
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, -0.5), div_p.bind(y, x))),
+    lower=op("rsqrt"),
+    cost=12,
+    samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=2),
+)
+cbrt_p = unary(
+    "cbrt",
+    doc="The real cube root, elementwise.",
+    accepts=FLOAT,
+    reference=computed_wide(np.cbrt),
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, 1 / 3), div_p.bind(y, x))),
+    lower=op("cbrt"),
+    cost=20,
+    samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=2),
+)
+square_p = unary(
+    "square",
+    doc="x * x, elementwise.",
+    accepts=NUMERIC,
+    reference=np.square,
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, 2), x)),
+    lower=op("square"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=1),
+)
 
 
 def _integer_pow_reference(x, y):
@@ -154,7 +274,9 @@ def _wrapping_power(x, y):
 def _integer_pow_jvp(x_dot, out, x, y):
     if y == 0:
         return tangent_zero(x)
-    return mul_p.bind(x_dot, _of_float(integer_pow_p.bind(x, y=y - 1) if y != 2 else x, y) if y != 1 else constant(x, 1))
+    return mul_p.bind(
+        x_dot, _of_float(integer_pow_p.bind(x, y=y - 1) if y != 2 else x, y) if y != 1 else constant(x, 1)
+    )
 
 
 def _integer_pow_check(dtype, y, **params):
@@ -163,13 +285,25 @@ def _integer_pow_check(dtype, y, **params):
     return dtype
 
 
-integer_pow_p = unary("integer_pow", doc="x ** y for a static integer y.", accepts=NUMERIC, reference=_integer_pow_reference,
-                      jvp=_integer_pow_jvp, result=_integer_pow_check, cost=4, lower=lambda b, x, y: b.integer_pow(x, y=y),
-                      samples=Samples(cases=lambda rng: [
-                          Case((rng.uniform(0.5, 2.0, (5,)).astype(np.float32),), {"y": y}) for y in (-2, -1, 0, 1, 2, 3, 7)]))
+integer_pow_p = unary(
+    "integer_pow",
+    doc="x ** y for a static integer y.",
+    accepts=NUMERIC,
+    reference=_integer_pow_reference,
+    jvp=_integer_pow_jvp,
+    result=_integer_pow_check,
+    cost=4,
+    lower=lambda b, x, y: b.integer_pow(x, y=y),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.uniform(0.5, 2.0, (5,)).astype(np.float32),), {"y": y}) for y in (-2, -1, 0, 1, 2, 3, 7)
+        ]
+    ),
+)
 
 
-# ------------------------------------------------------------------------------------------------------------------ two operands
+# -------------------------------------------------------------------------------------------------------- two operands
+
 
 def _tangent(x_dot, out, x, y):
     return x_dot
@@ -186,15 +320,42 @@ def _sub_transpose(out_bar, x, y):
     return [x_bar, y_bar if y_bar is None or is_zero(y_bar) else neg_p.bind(y_bar)]
 
 
-add_p = nary("add", 2, doc="x + y, elementwise.", accepts=NUMERIC, reference=np.add, jvp=(_tangent, _tangent),
-             transpose=_transpose_sum, lower=op("add"), traits=("commutative", "associative"),
-             samples=Samples(edges=FLOAT_EDGES, ulp=0))
+add_p = nary(
+    "add",
+    2,
+    doc="x + y, elementwise.",
+    accepts=NUMERIC,
+    reference=np.add,
+    jvp=(_tangent, _tangent),
+    transpose=_transpose_sum,
+    lower=op("add"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
 # The sum of cotangents: as add, and takes any dtype that a tangent has.
-add_any_p = nary("add_any", 2, doc="Sum of two tangents or cotangents.", accepts=ANY, reference=np.add, jvp=(_tangent, _tangent),
-                 transpose=_transpose_sum, lower=op("add"), traits=("commutative", "associative"),
-                 samples=Samples(edges=FLOAT_EDGES, ulp=0, dtypes=("float32", "float64")))
-sub_p = nary("sub", 2, doc="x - y, elementwise.", accepts=NUMERIC, reference=np.subtract, transpose=_sub_transpose,
-             jvp=(_tangent, lambda y_dot, out, x, y: neg_p.bind(y_dot)), lower=op("sub"), samples=Samples(edges=FLOAT_EDGES, ulp=0))
+add_any_p = nary(
+    "add_any",
+    2,
+    doc="Sum of two tangents or cotangents.",
+    accepts=ANY,
+    reference=np.add,
+    jvp=(_tangent, _tangent),
+    transpose=_transpose_sum,
+    lower=op("add"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0, dtypes=("float32", "float64")),
+)
+sub_p = nary(
+    "sub",
+    2,
+    doc="x - y, elementwise.",
+    accepts=NUMERIC,
+    reference=np.subtract,
+    transpose=_sub_transpose,
+    jvp=(_tangent, lambda y_dot, out, x, y: neg_p.bind(y_dot)),
+    lower=op("sub"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
 
 
 def _mul_transpose(out_bar, x, y, out_dtype=None):
@@ -207,9 +368,18 @@ def _mul_transpose(out_bar, x, y, out_dtype=None):
     return [None, unbroadcast(mul_p.bind(x, out_bar), y.aval)]
 
 
-mul_p = nary("mul", 2, doc="x * y, elementwise.", accepts=NUMERIC, reference=np.multiply, transpose=_mul_transpose,
-             jvp=(lambda x_dot, out, x, y: mul_p.bind(x_dot, y), lambda y_dot, out, x, y: mul_p.bind(x, y_dot)),
-             lower=op("mul"), traits=("commutative", "associative"), samples=Samples(edges=FLOAT_EDGES, ulp=0))
+mul_p = nary(
+    "mul",
+    2,
+    doc="x * y, elementwise.",
+    accepts=NUMERIC,
+    reference=np.multiply,
+    transpose=_mul_transpose,
+    jvp=(lambda x_dot, out, x, y: mul_p.bind(x_dot, y), lambda y_dot, out, x, y: mul_p.bind(x, y_dot)),
+    lower=op("mul"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
 
 
 def _div_reference(x, y):
@@ -224,7 +394,9 @@ def _div_reference(x, y):
 
 def _div_transpose(out_bar, x, y):
     if not is_linear(x) or is_linear(y):
-        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'div' is not there: it is linear in its numerator only")
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'div' is not there: it is linear in its numerator only"
+        )
     return [tangent_zero(x) if is_zero(out_bar) else unbroadcast(div_p.bind(out_bar, y), x.aval), None]
 
 
@@ -232,9 +404,18 @@ def _div_jvp_y(y_dot, out, x, y):
     return mul_p.bind(y_dot, neg_p.bind(div_p.bind(out, y)))
 
 
-div_p = nary("div", 2, doc="x / y, elementwise; integers are divided towards zero.", accepts=NUMERIC, reference=_div_reference,
-             jvp=(lambda x_dot, out, x, y: div_p.bind(x_dot, y), _div_jvp_y), transpose=_div_transpose, lower=op("div"), cost=4,
-             samples=Samples(low=0.5, high=4.0, edges=FLOAT_EDGES, ulp=1))
+div_p = nary(
+    "div",
+    2,
+    doc="x / y, elementwise; integers are divided towards zero.",
+    accepts=NUMERIC,
+    reference=_div_reference,
+    jvp=(lambda x_dot, out, x, y: div_p.bind(x_dot, y), _div_jvp_y),
+    transpose=_div_transpose,
+    lower=op("div"),
+    cost=4,
+    samples=Samples(low=0.5, high=4.0, edges=FLOAT_EDGES, ulp=1),
+)
 
 
 def _rem_reference(x, y):
@@ -249,12 +430,23 @@ def _rem_jvp_y(y_dot, out, x, y):
     return mul_p.bind(y_dot, neg_p.bind(mul_p.bind(sign_p.bind(ratio), floor_p.bind(abs_p.bind(ratio)))))
 
 
-rem_p = nary("rem", 2, doc="The remainder of x / y with the sign of x, elementwise.", accepts=REAL, reference=_rem_reference,
-             jvp=(_tangent, _rem_jvp_y), lower=op("rem"), cost=10, samples=Samples(low=0.5, high=4.0, edges=FLOAT_EDGES, ulp=0))
+rem_p = nary(
+    "rem",
+    2,
+    doc="The remainder of x / y with the sign of x, elementwise.",
+    accepts=REAL,
+    reference=_rem_reference,
+    jvp=(_tangent, _rem_jvp_y),
+    lower=op("rem"),
+    cost=10,
+    samples=Samples(low=0.5, high=4.0, edges=FLOAT_EDGES, ulp=0),
+)
 
 
 def _share(x, y):
-    """1 where x wins, 1/2 where x and y are equal, else 0: the derivative of max with respect to x, given x > y or x < y."""
+    """1 where x wins, 1/2 where x and y are equal, else 0: the derivative of max with respect to x, given x > y or x <
+    y.
+    """
     half = constant(x, 0.5)
 
     def rule(wins):
@@ -279,12 +471,28 @@ def _min_jvp_y(y_dot, out, x, y):
     return mul_p.bind(y_dot, _share(y, x)(lax.lt_p.bind(y, x)))
 
 
-max_p = nary("max", 2, doc="The larger of x and y, elementwise; NaN if either is; complex numbers compare lexicographically.",
-             accepts=ANY, reference=np.maximum, jvp=(_max_jvp_x, _max_jvp_y), lower=op("max"),
-             traits=("commutative", "associative"), samples=Samples(edges=FLOAT_EDGES, ulp=0))
-min_p = nary("min", 2, doc="The smaller of x and y, elementwise; NaN if either is; complex numbers compare lexicographically.",
-             accepts=ANY, reference=np.minimum, jvp=(_min_jvp_x, _min_jvp_y), lower=op("min"),
-             traits=("commutative", "associative"), samples=Samples(edges=FLOAT_EDGES, ulp=0))
+max_p = nary(
+    "max",
+    2,
+    doc="The larger of x and y, elementwise; NaN if either is; complex numbers compare lexicographically.",
+    accepts=ANY,
+    reference=np.maximum,
+    jvp=(_max_jvp_x, _max_jvp_y),
+    lower=op("max"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+min_p = nary(
+    "min",
+    2,
+    doc="The smaller of x and y, elementwise; NaN if either is; complex numbers compare lexicographically.",
+    accepts=ANY,
+    reference=np.minimum,
+    jvp=(_min_jvp_x, _min_jvp_y),
+    lower=op("min"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
 
 
 def _pow_reference(x, y):
@@ -311,12 +519,28 @@ def _pow_lower(b, x, y):
     return b.op("pow", x, y if y.dtype == x.dtype else b.convert(y, x.dtype))
 
 
-pow_p = nary("pow", 2, doc="x ** y, elementwise; y may be of an integer dtype.", accepts=(INEXACT, REAL + COMPLEX),
-             reference=_pow_reference, jvp=(_pow_jvp_x, _pow_jvp_y), lower=_pow_lower, cost=30, weak=True,
-             samples=Samples(low=(0.1, -3.0), high=(3.0, 3.0), edges=FLOAT_EDGES, ulp=2))
-nextafter_p = nary("nextafter", 2, doc="The next representable number after x1 towards x2, elementwise.", accepts=FLOAT,
-                   reference=np.nextafter, jvp=NoRule("it is a step function of the representation"), lower=op("nextafter"),
-                   samples=Samples(edges=FLOAT_EDGES, ulp=0))
+pow_p = nary(
+    "pow",
+    2,
+    doc="x ** y, elementwise; y may be of an integer dtype.",
+    accepts=(INEXACT, REAL + COMPLEX),
+    reference=_pow_reference,
+    jvp=(_pow_jvp_x, _pow_jvp_y),
+    lower=_pow_lower,
+    cost=30,
+    weak=True,
+    samples=Samples(low=(0.1, -3.0), high=(3.0, 3.0), edges=FLOAT_EDGES, ulp=2),
+)
+nextafter_p = nary(
+    "nextafter",
+    2,
+    doc="The next representable number after x1 towards x2, elementwise.",
+    accepts=FLOAT,
+    reference=np.nextafter,
+    jvp=NoRule("it is a step function of the representation"),
+    lower=op("nextafter"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
 
 
 def _mulhi_reference(x, y):
@@ -327,11 +551,20 @@ def _mulhi_reference(x, y):
     return ((x.astype(object) * y.astype(object)) >> 64).astype(x.dtype)
 
 
-mulhi_p = nary("mulhi", 2, doc="The upper half of the double-width product of integers.", accepts=INT + UINT,
-               reference=_mulhi_reference, jvp=ZERO, lower=op("mulhi"), samples=Samples(ulp=0, dtypes=("int32", "uint32", "int64")))
+mulhi_p = nary(
+    "mulhi",
+    2,
+    doc="The upper half of the double-width product of integers.",
+    accepts=INT + UINT,
+    reference=_mulhi_reference,
+    jvp=ZERO,
+    lower=op("mulhi"),
+    samples=Samples(ulp=0, dtypes=("int32", "uint32", "int64")),
+)
 
 
-# ---------------------------------------------------------------------------------------------------------------- three operands
+# ------------------------------------------------------------------------------------------------------ three operands
+
 
 def _clamp_reference(min, x, max):
     return np.minimum(np.maximum(x, min), max)
@@ -351,12 +584,19 @@ def _clamp_jvp_max(t, out, min, x, max):
     return where(lax.gt_p.bind(x, max), t, constant(x, 0))
 
 
-clamp_p = nary("clamp", 3, doc="min(max(x, min), max), elementwise.", accepts=ANY, reference=_clamp_reference,
-               jvp=(_clamp_jvp_min, _clamp_jvp_x, _clamp_jvp_max), lower=lambda b, lo, x, hi: b.op("min", b.op("max", x, lo), hi),
-               samples=Samples(low=(-1, -3, 0), high=(0, 3, 1), ulp=0, dtypes=("float32", "float64", "int32", "uint8")))
+clamp_p = nary(
+    "clamp",
+    3,
+    doc="min(max(x, min), max), elementwise.",
+    accepts=ANY,
+    reference=_clamp_reference,
+    jvp=(_clamp_jvp_min, _clamp_jvp_x, _clamp_jvp_max),
+    lower=lambda b, lo, x, hi: b.op("min", b.op("max", x, lo), hi),
+    samples=Samples(low=(-1, -3, 0), high=(0, 3, 1), ulp=0, dtypes=("float32", "float64", "int32", "uint8")),
+)
 
 
-# -------------------------------------------------------------------------------------------------------------- public functions
+# ---------------------------------------------------------------------------------------------------- public functions
 
 neg = unary_function(neg_p)
 sign = unary_function(sign_p)
@@ -397,9 +637,12 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     x, y = broadcast_operands("pow", x, y, same_dtypes=False)
     check_kind("pow", x.dtype, INEXACT, 0)
     if dtypes.kind_of(y.dtype) not in "iu" and y.dtype != x.dtype:
-        raise TypeError("the first argument to pow must have an inexact dtype (float or complex), and the second argument must have "
-                        "an inexact or integer dtype, and two inexact dtypes must match, but got "
-                        f"{_dtype_name(x.dtype)} and {_dtype_name(y.dtype)} respectively.")
+        raise TypeError(
+            "the first argument to pow must have an inexact dtype (float or complex), and the second argument must "
+            "have "
+            "an inexact or integer dtype, and two inexact dtypes must match, but got "
+            f"{_dtype_name(x.dtype)} and {_dtype_name(y.dtype)} respectively."
+        )
     return pow_p.bind(x, y)
 
 
@@ -419,11 +662,15 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """min(max(x, min), max), elementwise; `min` and `max` are scalars or of the shape of x, of one dtype (TypeError)."""
+    """min(max(x, min), max), elementwise; `min` and `max` are scalars or of the shape of x, of one dtype
+    (TypeError).
+    """
     min, x, max = as_arrays("clamp", min, x, max)
     check_dtypes("clamp", min, x, max, tip=False)
     for name, bound in (("min", min), ("max", max)):
         if bound.shape and bound.shape != x.shape:
-            raise TypeError(f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got {name}.shape={bound.shape}, "
-                            f"operand.shape={x.shape}.")
+            raise TypeError(
+                f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got {name}.shape={bound.shape}, "
+                f"operand.shape={x.shape}."
+            )
     return clamp_p.bind(min, x, max)

@@ -1,26 +1,54 @@
 """Operations across a named axis (of vmap, pmap or shard_map): sums, extrema, gathers, exchanges, positions.
 
-Batching over the axis turns each into ordinary operations on the array that has the axis: psum is a sum over it. Nothing is left
-of them in a compiled program, so they have no lowering of their own.
+Batching over the axis turns each into ordinary operations on the array that has the axis: psum is a sum over it.
+Nothing is left of them in a compiled program, so they have no lowering of their own.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pullback.core import axis_size as _size_of
 from pullback.lax._families import *
 from pullback.util import pytree
 
-__all__ = ["all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p", "axis_size", "pbroadcast", "pcast", "pmax",
-           "pmax_p", "pmean", "pmin", "pmin_p", "ppermute", "ppermute_p", "precv", "psend", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes",
-           "ragged_all_to_all", "ragged_all_to_all_p", "reduce_scatter_p"]
+__all__ = [
+    "all_gather",
+    "all_gather_p",
+    "all_to_all",
+    "all_to_all_p",
+    "axis_index",
+    "axis_index_p",
+    "axis_size",
+    "pbroadcast",
+    "pcast",
+    "pmax",
+    "pmax_p",
+    "pmean",
+    "pmin",
+    "pmin_p",
+    "ppermute",
+    "ppermute_p",
+    "precv",
+    "psend",
+    "pshuffle",
+    "psum",
+    "psum_p",
+    "psum_scatter",
+    "pswapaxes",
+    "ragged_all_to_all",
+    "ragged_all_to_all_p",
+    "reduce_scatter_p",
+]
 
 Array = Any
 
-_NO_LOWERING = NoRule("a collective operation needs a named axis: call it under vmap(..., axis_name=...), pmap or shard_map")
+_NO_LOWERING = NoRule(
+    "a collective operation needs a named axis: call it under vmap(..., axis_name=...), pmap or shard_map"
+)
 
 
 def _no_reference(*operands: Any, **params: Any) -> Any:
@@ -50,7 +78,8 @@ def _on_leaves(function: Callable, x: Any, name: str) -> Any:
     return pytree.tree_map(lambda leaf: function(as_array(leaf, name)), x)
 
 
-# ------------------------------------------------------------------------------------------------------------------- psum, pmax, pmin
+# ---------------------------------------------------------------------------------------------------- psum, pmax, pmin
+
 
 def _reduced_avals(*avals, axes, axis_index_groups=None):
     _check_names(axes)
@@ -62,12 +91,16 @@ def _grouped(x: Any, groups: Any, reduce: Callable) -> Any:
     order = [i for g in groups for i in g]
     place = {i: k for k, g in enumerate(groups) for i in g}
     if len({len(g) for g in groups}) != 1 or sorted(order) != list(range(x.shape[0])):
-        raise ValueError(f"axis_index_groups={groups} must cover the axis of size {x.shape[0]} once, in groups of one size")
+        raise ValueError(
+            f"axis_index_groups={groups} must cover the axis of size {x.shape[0]} once, in groups of one size"
+        )
     reduced = lax.stack([reduce(lax.stack([lax.index_in_dim(x, i, 0, keepdims=False) for i in g])) for g in groups])
     return lax.stack([lax.index_in_dim(reduced, place[i], 0, keepdims=False) for i in range(x.shape[0])])
 
 
-def _reducing(name: str, doc: str, primitive: Callable[[], Primitive], combine_unmapped: Callable, jvp: Any, transpose: Any) -> Primitive:
+def _reducing(
+    name: str, doc: str, primitive: Callable[[], Primitive], combine_unmapped: Callable, jvp: Any, transpose: Any
+) -> Primitive:
     def batch_axis(axis, args, dims, *, axes, axis_index_groups=None):
         rest = tuple(a for a in axes if a != axis.name)
         outs, out_dims = [], []
@@ -89,9 +122,19 @@ def _reducing(name: str, doc: str, primitive: Callable[[], Primitive], combine_u
             out_dims.append(None)
         return outs, out_dims
 
-    p = Primitive(name, doc=doc, abstract_eval=_reduced_avals, reference=_no_reference, jvp=jvp, transpose=transpose, batch_axis=batch_axis,
-                  batch=NoRule("it is batched with its axis"), lower=_NO_LOWERING, multiple_results=True,
-                  collective_axes=lambda params: params["axes"])
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=_reduced_avals,
+        reference=_no_reference,
+        jvp=jvp,
+        transpose=transpose,
+        batch_axis=batch_axis,
+        batch=NoRule("it is batched with its axis"),
+        lower=_NO_LOWERING,
+        multiple_results=True,
+        collective_axes=lambda params: params["axes"],
+    )
     return p
 
 
@@ -102,14 +145,27 @@ def _psum_jvp(primals, tangents, **params):
 
 def _psum_transpose(bars, *operands, axes, axis_index_groups=None):
     """Each cotangent is summed over the axis."""
-    return [tangent_zero(x) if is_zero(bar) else psum_p.bind(bar, axes=axes, axis_index_groups=axis_index_groups)[0]
-            for bar, x in zip(bars, operands)]
+    return [
+        tangent_zero(x) if is_zero(bar) else psum_p.bind(bar, axes=axes, axis_index_groups=axis_index_groups)[0]
+        for bar, x in zip(bars, operands)
+    ]
 
 
-psum_p = _reducing("psum", "Sums over named axes.", lambda: lax.reduce_sum_p, lambda x, n: lax.mul(x, constant(x, n)), _psum_jvp, _psum_transpose)
+psum_p = _reducing(
+    "psum",
+    "Sums over named axes.",
+    lambda: lax.reduce_sum_p,
+    lambda x, n: lax.mul(x, constant(x, n)),
+    _psum_jvp,
+    _psum_transpose,
+)
 _NOT_DIFFERENTIABLE = NoRule("it has none in JAX either; use all_gather and a maximum or minimum")
-pmax_p = _reducing("pmax", "Maxima over named axes.", lambda: lax.reduce_max_p, lambda x, n: x, _NOT_DIFFERENTIABLE, NOT_LINEAR)
-pmin_p = _reducing("pmin", "Minima over named axes.", lambda: lax.reduce_min_p, lambda x, n: x, _NOT_DIFFERENTIABLE, NOT_LINEAR)
+pmax_p = _reducing(
+    "pmax", "Maxima over named axes.", lambda: lax.reduce_max_p, lambda x, n: x, _NOT_DIFFERENTIABLE, NOT_LINEAR
+)
+pmin_p = _reducing(
+    "pmin", "Minima over named axes.", lambda: lax.reduce_min_p, lambda x, n: x, _NOT_DIFFERENTIABLE, NOT_LINEAR
+)
 
 
 def _reduce(p: Primitive, x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
@@ -118,12 +174,16 @@ def _reduce(p: Primitive, x: Any, axis_name: Any, axis_index_groups: Any) -> Any
         raise ValueError(f"axis_index_groups only supported for sums over just named axes, got {axes}")
     leaves, treedef = pytree.tree_flatten(x)
     leaves = as_arrays(p.name, *leaves)
-    leaves = [lax.convert_element_type(leaf, np.int32) if leaf.dtype == np.bool_ and p is psum_p else leaf for leaf in leaves]
+    leaves = [
+        lax.convert_element_type(leaf, np.int32) if leaf.dtype == np.bool_ and p is psum_p else leaf for leaf in leaves
+    ]
     positions = [a for a in axes if isinstance(a, int)]
     names = tuple(a for a in axes if not isinstance(a, int))
     if positions:  # over ordinary axes: an ordinary reduction
         local = {"psum": lax.reduce_sum_p, "pmax": lax.reduce_max_p, "pmin": lax.reduce_min_p}[p.name]
-        leaves = [local.bind(leaf, axes=tuple(canonical_axis(a, leaf.ndim, p.name) for a in positions)) for leaf in leaves]
+        leaves = [
+            local.bind(leaf, axes=tuple(canonical_axis(a, leaf.ndim, p.name) for a in positions)) for leaf in leaves
+        ]
     outs = p.bind(*leaves, axes=names, axis_index_groups=groups) if leaves and names else leaves
     return pytree.tree_unflatten(treedef, outs)
 
@@ -133,7 +193,11 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     Raises NameError for an axis that is not there.
     """
-    if isinstance(x, (int, float, complex)) and not isinstance(x, bool) and not any(isinstance(a, int) for a in _names(axis_name)):
+    if (
+        isinstance(x, (int, float, complex))
+        and not isinstance(x, bool)
+        and not any(isinstance(a, int) for a in _names(axis_name))
+    ):
         groups = _groups(axis_index_groups)
         return x * (axis_size(axis_name) if groups is None else len(groups[0]))
     return _reduce(psum_p, x, axis_name, axis_index_groups)
@@ -165,12 +229,16 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _reduce(pmin_p, x, axis_name, axis_index_groups)
 
 
-# ------------------------------------------------------------------------------------------------------- operations over one axis
+# -------------------------------------------------------------------------------------------- operations over one axis
 
-def _single(name: str, doc: str, shape: Callable, elsewhere: Callable, here: Callable, transpose: Callable) -> Primitive:
+
+def _single(
+    name: str, doc: str, shape: Callable, elsewhere: Callable, here: Callable, transpose: Callable
+) -> Primitive:
     """A linear operation across one named axis.
 
-    `elsewhere(x, d, params) -> (params, out_dim)`: how parameters change when another axis `d` is batched. `here(x, size, params)`:
+    `elsewhere(x, d, params) -> (params, out_dim)`: how parameters change when another axis `d` is batched. `here(x,
+    size, params)`:
     the result, with the axis first, from the array with the axis first.
     """
 
@@ -191,9 +259,18 @@ def _single(name: str, doc: str, shape: Callable, elsewhere: Callable, here: Cal
             raise NotImplementedError(f"{name} over several named axes at once is not supported, got {names}")
         return here(batch_front(x, d, axis.size), axis.size, params), 0
 
-    p = Primitive(name, doc=doc, abstract_eval=abstract_eval, reference=_no_reference, transpose=transpose, batch_axis=batch_axis,
-                  batch=NoRule("it is batched with its axis"), lower=_NO_LOWERING, traits={"linear"},
-                  collective_axes=lambda params: _names(params["axis_name"]))
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=abstract_eval,
+        reference=_no_reference,
+        transpose=transpose,
+        batch_axis=batch_axis,
+        batch=NoRule("it is batched with its axis"),
+        lower=_NO_LOWERING,
+        traits={"linear"},
+        collective_axes=lambda params: _names(params["axis_name"]),
+    )
 
     def jvp(primals, tangents, **params):
         out = p.bind(*primals, **params)
@@ -213,7 +290,7 @@ def _plus_one(*keys):
 def _gather_shape(aval, *, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
     k = all_gather_dimension
     if tiled:
-        return (*aval.shape[:k], aval.shape[k] * axis_size, *aval.shape[k + 1:])
+        return (*aval.shape[:k], aval.shape[k] * axis_size, *aval.shape[k + 1 :])
     return (*aval.shape[:k], axis_size, *aval.shape[k:])
 
 
@@ -222,7 +299,7 @@ def _gather_here(x, size, params):
 
     def gathered(y):  # the gathered axis first -> at its place
         y = lax.transpose(y, (*range(1, k + 1), 0, *range(k + 1, y.ndim)))
-        return lax.reshape(y, (*y.shape[:k], y.shape[k] * y.shape[k + 1], *y.shape[k + 2:])) if tiled else y
+        return lax.reshape(y, (*y.shape[:k], y.shape[k] * y.shape[k + 1], *y.shape[k + 2 :])) if tiled else y
 
     if groups is None:
         out = gathered(x)
@@ -232,23 +309,44 @@ def _gather_here(x, size, params):
 
 
 def _gather_transpose(bar, x, *, all_gather_dimension, axis_name, axis_size, tiled, axis_index_groups=None):
-    return [tangent_zero(x) if is_zero(bar) else reduce_scatter_p.bind(bar, axis_name=axis_name, scatter_dimension=all_gather_dimension,
-                                                                       axis_size=axis_size, tiled=tiled, axis_index_groups=axis_index_groups)]
+    return [
+        tangent_zero(x)
+        if is_zero(bar)
+        else reduce_scatter_p.bind(
+            bar,
+            axis_name=axis_name,
+            scatter_dimension=all_gather_dimension,
+            axis_size=axis_size,
+            tiled=tiled,
+            axis_index_groups=axis_index_groups,
+        )
+    ]
 
 
-all_gather_p = _single("all_gather", "All the values across a named axis.", _gather_shape, _plus_one("all_gather_dimension"), _gather_here,
-                       _gather_transpose)
+all_gather_p = _single(
+    "all_gather",
+    "All the values across a named axis.",
+    _gather_shape,
+    _plus_one("all_gather_dimension"),
+    _gather_here,
+    _gather_transpose,
+)
 
 
 def _scatter_shape(aval, *, scatter_dimension, axis_size, tiled, axis_index_groups=None):
     k = scatter_dimension
     if tiled:
         if aval.shape[k] % axis_size:
-            raise ValueError(f"tiled reduce_scatter operand scatter dimension size {aval.shape[k]} must be divisible by shard_count {axis_size}")
-        return (*aval.shape[:k], aval.shape[k] // axis_size, *aval.shape[k + 1:])
+            raise ValueError(
+                f"tiled reduce_scatter operand scatter dimension size {aval.shape[k]} must be divisible by "
+                f"shard_count {axis_size}"
+            )
+        return (*aval.shape[:k], aval.shape[k] // axis_size, *aval.shape[k + 1 :])
     if aval.shape[k] != axis_size:
-        raise ValueError(f"reduce_scatter operand scatter dimension size {aval.shape[k]} must match shard count {axis_size}")
-    return (*aval.shape[:k], *aval.shape[k + 1:])
+        raise ValueError(
+            f"reduce_scatter operand scatter dimension size {aval.shape[k]} must match shard count {axis_size}"
+        )
+    return (*aval.shape[:k], *aval.shape[k + 1 :])
 
 
 def _scatter_here(x, size, params):
@@ -257,41 +355,79 @@ def _scatter_here(x, size, params):
     k, tiled = params["scatter_dimension"], params["tiled"]
     total = lax.reduce_sum(x, (0,))
     if tiled:
-        total = lax.reshape(total, (*total.shape[:k], size, total.shape[k] // size, *total.shape[k + 1:]))
+        total = lax.reshape(total, (*total.shape[:k], size, total.shape[k] // size, *total.shape[k + 1 :]))
     return lax.transpose(total, (k, *[i for i in range(total.ndim) if i != k]))
 
 
 def _scatter_transpose(bar, x, *, scatter_dimension, axis_name, axis_size, tiled, axis_index_groups=None):
-    return [tangent_zero(x) if is_zero(bar) else all_gather_p.bind(bar, axis_name=axis_name, all_gather_dimension=scatter_dimension,
-                                                                   axis_size=axis_size, tiled=tiled, axis_index_groups=axis_index_groups)]
+    return [
+        tangent_zero(x)
+        if is_zero(bar)
+        else all_gather_p.bind(
+            bar,
+            axis_name=axis_name,
+            all_gather_dimension=scatter_dimension,
+            axis_size=axis_size,
+            tiled=tiled,
+            axis_index_groups=axis_index_groups,
+        )
+    ]
 
 
-reduce_scatter_p = _single("reduce_scatter", "Sums across a named axis, of which each place keeps one part.", _scatter_shape,
-                           _plus_one("scatter_dimension"), _scatter_here, _scatter_transpose)
+reduce_scatter_p = _single(
+    "reduce_scatter",
+    "Sums across a named axis, of which each place keeps one part.",
+    _scatter_shape,
+    _plus_one("scatter_dimension"),
+    _scatter_here,
+    _scatter_transpose,
+)
 
 
-def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying") -> Any:
-    """The values of the pytree x across a named axis, along a new axis or (tiled) one after the other. NameError for an unknown axis."""
+def all_gather(
+    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
+) -> Any:
+    """The values of the pytree x across a named axis, along a new axis or (tiled) one after the other. NameError for an
+    unknown axis.
+    """
     groups = _groups(axis_index_groups)
     size = axis_size(axis_name) if groups is None else len(groups[0])
 
     def one(leaf):
-        return all_gather_p.bind(leaf, axis_name=_names(axis_name), all_gather_dimension=canonical_axis(axis, leaf.ndim + (not tiled), "all_gather"),
-                                 axis_size=size, tiled=bool(tiled), axis_index_groups=groups)
+        return all_gather_p.bind(
+            leaf,
+            axis_name=_names(axis_name),
+            all_gather_dimension=canonical_axis(axis, leaf.ndim + (not tiled), "all_gather"),
+            axis_size=size,
+            tiled=bool(tiled),
+            axis_index_groups=groups,
+        )
 
     return _on_leaves(one, x, "all_gather")
 
 
-def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False) -> Any:
+def psum_scatter(
+    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
+) -> Any:
     """As psum, but each place keeps only its part along scatter_dimension. ValueError for sizes that don't fit."""
     groups = _groups(axis_index_groups)
     size = axis_size(axis_name) if groups is None else len(groups[0])
-    return _on_leaves(lambda leaf: reduce_scatter_p.bind(leaf, axis_name=_names(axis_name), axis_size=size, tiled=bool(tiled), axis_index_groups=groups,
-                                                         scatter_dimension=canonical_axis(scatter_dimension, leaf.ndim, "psum_scatter")),
-                      x, "psum_scatter")
+    return _on_leaves(
+        lambda leaf: reduce_scatter_p.bind(
+            leaf,
+            axis_name=_names(axis_name),
+            axis_size=size,
+            tiled=bool(tiled),
+            axis_index_groups=groups,
+            scatter_dimension=canonical_axis(scatter_dimension, leaf.ndim, "psum_scatter"),
+        ),
+        x,
+        "psum_scatter",
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------------- ppermute
+# ------------------------------------------------------------------------------------------------------------ ppermute
+
 
 def _permute_here(x, size, params):
     source = {dst: src for src, dst in params["perm"]}
@@ -299,13 +435,23 @@ def _permute_here(x, size, params):
     return lax.stack([lax.index_in_dim(x, source[i], 0, keepdims=False) if i in source else zeros for i in range(size)])
 
 
-ppermute_p = _single("ppermute", "Values sent along a named axis.", lambda aval, *, perm: aval.shape, lambda params: params, _permute_here,
-                     lambda bar, x, *, axis_name, perm: [tangent_zero(x) if is_zero(bar) else ppermute_p.bind(
-                         bar, axis_name=axis_name, perm=tuple((dst, src) for src, dst in perm))])
+ppermute_p = _single(
+    "ppermute",
+    "Values sent along a named axis.",
+    lambda aval, *, perm: aval.shape,
+    lambda params: params,
+    _permute_here,
+    lambda bar, x, *, axis_name, perm: [
+        tangent_zero(x)
+        if is_zero(bar)
+        else ppermute_p.bind(bar, axis_name=axis_name, perm=tuple((dst, src) for src, dst in perm))
+    ],
+)
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """The pytree x sent from source to destination for each (source, destination) of `perm`; zeros where nothing arrives.
+    """The pytree x sent from source to destination for each (source, destination) of `perm`; zeros where nothing
+    arrives.
 
     Raises ValueError for sources or destinations that are given twice, NameError for an unknown axis.
     """
@@ -319,7 +465,9 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """`ppermute` by a permutation: place i gets the value of perm[i]. Raises ValueError for what is not a permutation."""
+    """`ppermute` by a permutation: place i gets the value of perm[i]. Raises ValueError for what is not a
+    permutation.
+    """
     if sorted(perm) != list(range(len(perm))):
         raise ValueError(f"pshuffle: perm must be a permutation, got {tuple(perm)}")
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
@@ -347,19 +495,26 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     return x
 
 
-# ----------------------------------------------------------------------------------------------------------------------- all_to_all
+# ---------------------------------------------------------------------------------------------------------- all_to_all
+
 
 def _exchange_shape(aval, *, split_axis, concat_axis, tiled, axis_size, axis_index_groups=None):
     shape = list(aval.shape)
     if tiled:
         if shape[split_axis] % axis_size:
-            raise ValueError(f"all_to_all split_axis of size {shape[split_axis]} must be divisible by the size {axis_size} of the named axis")
+            raise ValueError(
+                f"all_to_all split_axis of size {shape[split_axis]} must be divisible by the size {axis_size} of the "
+                f"named axis"
+            )
         shape[split_axis] //= axis_size
         shape[concat_axis] *= axis_size
         return tuple(shape)
     if shape[split_axis] != axis_size:
-        raise ValueError(f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {axis_size} and "
-                         f"{shape[split_axis]} respectively.")
+        raise ValueError(
+            f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
+            f"{axis_size} and "
+            f"{shape[split_axis]} respectively."
+        )
     del shape[split_axis]
     return (*shape[:concat_axis], axis_size, *shape[concat_axis:])
 
@@ -370,37 +525,63 @@ def _exchange_here(x, size, params):
     split, concat = params["split_axis"] + 1, params["concat_axis"]
     if params["tiled"]:
         shape = x.shape
-        x = lax.reshape(x, (*shape[:split], size, shape[split] // size, *shape[split + 1:]))
+        x = lax.reshape(x, (*shape[:split], size, shape[split] // size, *shape[split + 1 :]))
     # (source, ..., destination, ...) -> (destination, ..., source at the place of concat, ...)
     inner = [i for i in range(1, x.ndim) if i != split]
     order = [split, *inner[:concat], 0, *inner[concat:]]
     x = lax.transpose(x, order)
     if params["tiled"]:
         k = concat + 1
-        x = lax.reshape(x, (*x.shape[:k], x.shape[k] * x.shape[k + 1], *x.shape[k + 2:]))
+        x = lax.reshape(x, (*x.shape[:k], x.shape[k] * x.shape[k + 1], *x.shape[k + 2 :]))
     return x
 
 
 def _exchange_transpose(bar, x, *, axis_name, split_axis, concat_axis, tiled, axis_size, axis_index_groups=None):
-    return [tangent_zero(x) if is_zero(bar) else all_to_all_p.bind(bar, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis, tiled=tiled,
-                                                                   axis_size=axis_size, axis_index_groups=axis_index_groups)]
+    return [
+        tangent_zero(x)
+        if is_zero(bar)
+        else all_to_all_p.bind(
+            bar,
+            axis_name=axis_name,
+            split_axis=concat_axis,
+            concat_axis=split_axis,
+            tiled=tiled,
+            axis_size=axis_size,
+            axis_index_groups=axis_index_groups,
+        )
+    ]
 
 
-all_to_all_p = _single("all_to_all", "Parts exchanged across a named axis.", _exchange_shape, _plus_one("split_axis", "concat_axis"), _exchange_here,
-                       _exchange_transpose)
+all_to_all_p = _single(
+    "all_to_all",
+    "Parts exchanged across a named axis.",
+    _exchange_shape,
+    _plus_one("split_axis", "concat_axis"),
+    _exchange_here,
+    _exchange_transpose,
+)
 
 
-def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False) -> Any:
-    """Parts of the pytree x along split_axis go to the places of a named axis; what arrives is put together along concat_axis.
+def all_to_all(
+    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
+) -> Any:
+    """Parts of the pytree x along split_axis go to the places of a named axis; what arrives is put together along
+    concat_axis.
 
     Raises ValueError for sizes that don't fit, NameError for an unknown axis.
     """
     n = axis_size(axis_name)
 
     def one(leaf):
-        return all_to_all_p.bind(leaf, axis_name=_names(axis_name), split_axis=canonical_axis(split_axis, leaf.ndim, "all_to_all"),
-                                 concat_axis=canonical_axis(concat_axis, leaf.ndim, "all_to_all"), tiled=bool(tiled), axis_size=n,
-                                 axis_index_groups=_groups(axis_index_groups))
+        return all_to_all_p.bind(
+            leaf,
+            axis_name=_names(axis_name),
+            split_axis=canonical_axis(split_axis, leaf.ndim, "all_to_all"),
+            concat_axis=canonical_axis(concat_axis, leaf.ndim, "all_to_all"),
+            tiled=bool(tiled),
+            axis_size=n,
+            axis_index_groups=_groups(axis_index_groups),
+        )
 
     return _on_leaves(one, x, "all_to_all")
 
@@ -410,18 +591,35 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-ragged_all_to_all_p = Primitive("ragged_all_to_all", doc="Ragged parts exchanged across a named axis.", abstract_eval=NoRule("it is not supported"),
-                                reference=NoRule("it is not supported"), jvp=NoRule("it is not supported"), transpose=NoRule("it is not supported"),
-                                batch=NoRule("it is not supported"), lower=_NO_LOWERING)
+ragged_all_to_all_p = Primitive(
+    "ragged_all_to_all",
+    doc="Ragged parts exchanged across a named axis.",
+    abstract_eval=NoRule("it is not supported"),
+    reference=NoRule("it is not supported"),
+    jvp=NoRule("it is not supported"),
+    transpose=NoRule("it is not supported"),
+    batch=NoRule("it is not supported"),
+    lower=_NO_LOWERING,
+)
 
 
-def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes: Any, output_offsets: Any, recv_sizes: Any, *, axis_name: Any,
-                      axis_index_groups: Any = None) -> Any:
+def ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any = None,
+) -> Any:
     """Ragged exchange across a named axis; not supported on a CPU, in JAX neither."""
     raise NotImplementedError("ragged_all_to_all is not supported on CPUs; use all_to_all with padded parts")
 
 
-# ----------------------------------------------------------------------------------------------------------------------- axis_index
+# ---------------------------------------------------------------------------------------------------------- axis_index
+
 
 def _index_shape(*, axis_name):
     _size_of(axis_name)
@@ -432,13 +630,24 @@ def _index_batch(axis, args, dims, *, axis_name):
     return lax.iota(np.int32, axis.size), 0
 
 
-axis_index_p = Primitive("axis_index", doc="The place along a named axis.", abstract_eval=_index_shape, reference=_no_reference, jvp=ZERO,
-                         transpose=NoRule("it has no operands"), batch=NoRule("it is batched with its axis"), batch_axis=_index_batch,
-                         lower=_NO_LOWERING, collective_axes=lambda params: (params["axis_name"],))
+axis_index_p = Primitive(
+    "axis_index",
+    doc="The place along a named axis.",
+    abstract_eval=_index_shape,
+    reference=_no_reference,
+    jvp=ZERO,
+    transpose=NoRule("it has no operands"),
+    batch=NoRule("it is batched with its axis"),
+    batch_axis=_index_batch,
+    lower=_NO_LOWERING,
+    collective_axes=lambda params: (params["axis_name"],),
+)
 
 
 def axis_index(axis_name: Any) -> Array:
-    """The place along a named axis, or along several in row-major order, as int32. Raises NameError for an unknown axis."""
+    """The place along a named axis, or along several in row-major order, as int32. Raises NameError for an unknown
+    axis.
+    """
     names = _names(axis_name)
     out = None
     for name in names:

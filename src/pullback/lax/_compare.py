@@ -9,13 +9,43 @@ from pullback.lax._arithmetic import op
 from pullback.lax._families import *
 from pullback.lax._families import FLOAT_EDGES, _batch_nary, bool_result, broadcast_tangent
 
-__all__ = ["eq", "eq_p", "eq_to_p", "ge", "ge_p", "gt", "gt_p", "is_finite", "is_finite_p", "le", "le_p", "le_to_p", "lt", "lt_p",
-           "lt_to_p", "ne", "ne_p", "select", "select_n", "select_n_p"]
+__all__ = [
+    "eq",
+    "eq_p",
+    "eq_to_p",
+    "ge",
+    "ge_p",
+    "gt",
+    "gt_p",
+    "is_finite",
+    "is_finite_p",
+    "le",
+    "le_p",
+    "le_to_p",
+    "lt",
+    "lt_p",
+    "lt_to_p",
+    "ne",
+    "ne_p",
+    "select",
+    "select_n",
+    "select_n_p",
+]
 
 
 def _comparison(name, doc, accepts, reference):
-    return nary(name, 2, doc=doc, accepts=accepts, reference=reference, jvp=ZERO, lower=op(name), result=bool_result, weak=False,
-                samples=Samples(edges=FLOAT_EDGES, ulp=0))
+    return nary(
+        name,
+        2,
+        doc=doc,
+        accepts=accepts,
+        reference=reference,
+        jvp=ZERO,
+        lower=op(name),
+        result=bool_result,
+        weak=False,
+        samples=Samples(edges=FLOAT_EDGES, ulp=0),
+    )
 
 
 eq_p = _comparison("eq", "x == y, elementwise.", ANY, np.equal)
@@ -40,21 +70,39 @@ def _total(name, doc, compare):
     def reference(x, y):
         return compare(total_order_key(x), total_order_key(y))
 
-    p = nary(name, 2, doc=doc, accepts=REAL + BOOL, reference=reference, jvp=ZERO, result=bool_result, weak=False,
-             lower=op({"eq_to": "eq_total", "lt_to": "lt_total", "le_to": "le_total"}[name]),
-             samples=Samples(edges=FLOAT_EDGES, ulp=0, dtypes=("float32", "float64", "int32")))
-    return p
+    return nary(
+        name,
+        2,
+        doc=doc,
+        accepts=REAL + BOOL,
+        reference=reference,
+        jvp=ZERO,
+        result=bool_result,
+        weak=False,
+        lower=op({"eq_to": "eq_total", "lt_to": "lt_total", "le_to": "le_total"}[name]),
+        samples=Samples(edges=FLOAT_EDGES, ulp=0, dtypes=("float32", "float64", "int32")),
+    )
 
 
 eq_to_p = _total("eq_to", "x == y in the total order of floats.", np.equal)
 lt_to_p = _total("lt_to", "x < y in the total order of floats: -NaN < -inf < -0 < 0 < inf < NaN.", np.less)
 le_to_p = _total("le_to", "x <= y in the total order of floats.", np.less_equal)
 
-is_finite_p = unary("is_finite", doc="Whether x is neither infinite nor NaN, elementwise.", accepts=FLOAT, reference=np.isfinite,
-                    jvp=ZERO, lower=op("is_finite"), result=bool_result, weak=False, samples=Samples(edges=FLOAT_EDGES, ulp=0))
+is_finite_p = unary(
+    "is_finite",
+    doc="Whether x is neither infinite nor NaN, elementwise.",
+    accepts=FLOAT,
+    reference=np.isfinite,
+    jvp=ZERO,
+    lower=op("is_finite"),
+    result=bool_result,
+    weak=False,
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
 
 
-# --------------------------------------------------------------------------------------------------------------------- select_n
+# ------------------------------------------------------------------------------------------------------------ select_n
+
 
 def _select_shape(which, *cases):
     if not cases:
@@ -68,8 +116,10 @@ def _select_shape(which, *cases):
     for aval in (which, *cases):
         if aval.shape and aval.shape != shape:
             if shape:
-                raise TypeError("select `which` must be scalar or have the same shape as cases, got `which` shape "
-                                f"{which.shape} but case shapes {[c.shape for c in cases]}.")
+                raise TypeError(
+                    "select `which` must be scalar or have the same shape as cases, got `which` shape "
+                    f"{which.shape} but case shapes {[c.shape for c in cases]}."
+                )
             shape = aval.shape
     return ShapedArray(shape, cases[0].dtype, all(c.weak_type for c in cases))
 
@@ -121,9 +171,17 @@ def _select_cases(rng):
     return [Case((x > 0, x, y), {}), Case((np.array(True), x, y), {}), Case((which, x, y, x + y), {})]
 
 
-select_n_p = Primitive("select_n", doc="cases[which], elementwise.", abstract_eval=_select_shape, reference=_select_reference,
-                       jvp=_select_jvp, transpose=_select_transpose, lower=Elementwise(_select_lower), traits={"elementwise", "selection"},
-                       samples=Samples(cases=_select_cases))
+select_n_p = Primitive(
+    "select_n",
+    doc="cases[which], elementwise.",
+    abstract_eval=_select_shape,
+    reference=_select_reference,
+    jvp=_select_jvp,
+    transpose=_select_transpose,
+    lower=Elementwise(_select_lower),
+    traits={"elementwise", "selection"},
+    samples=Samples(cases=_select_cases),
+)
 select_n_p.batch = _batch_nary(select_n_p.bind)
 
 eq = binary_function(eq_p)
@@ -148,8 +206,10 @@ def select_n(which: Any, *cases: Any) -> Any:
         if case.shape != shape:
             raise TypeError(f"select cases must have the same shapes, got [{', '.join(str(c.shape) for c in cases)}].")
     if which.shape and which.shape != shape:
-        raise TypeError(f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case "
-                        f"shape {shape}.")
+        raise TypeError(
+            f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case "
+            f"shape {shape}."
+        )
     return select_n_p.bind(which, *cases)
 
 

@@ -23,16 +23,35 @@ def _part_dtype(dtype, **params):
 
 def _complex_dtype(dtype, **params):
     if dtype not in _COMPLEX:
-        raise TypeError(f"complex does not accept dtype {dtype.name} at position 0. Accepted dtypes at position 0 are subtypes of "
-                        "float32, float64.")
+        raise TypeError(
+            f"complex does not accept dtype {dtype.name} at position 0. Accepted dtypes at position 0 are subtypes of "
+            "float32, float64."
+        )
     return _COMPLEX[dtype]
 
 
-real_p = unary("real", doc="The real part of complex numbers.", accepts=COMPLEX, reference=np.real, jvp=LINEAR, result=_part_dtype,
-               transpose=lambda y_bar, aval: complex_p.bind(y_bar, constant(y_bar, 0)), lower=op("real"), samples=Samples(ulp=0))
-imag_p = unary("imag", doc="The imaginary part of complex numbers.", accepts=COMPLEX, reference=np.imag, jvp=LINEAR,
-               transpose=lambda y_bar, aval: complex_p.bind(constant(y_bar, 0), neg_p.bind(y_bar)), lower=op("imag"),
-               result=_part_dtype, samples=Samples(ulp=0))
+real_p = unary(
+    "real",
+    doc="The real part of complex numbers.",
+    accepts=COMPLEX,
+    reference=np.real,
+    jvp=LINEAR,
+    result=_part_dtype,
+    transpose=lambda y_bar, aval: complex_p.bind(y_bar, constant(y_bar, 0)),
+    lower=op("real"),
+    samples=Samples(ulp=0),
+)
+imag_p = unary(
+    "imag",
+    doc="The imaginary part of complex numbers.",
+    accepts=COMPLEX,
+    reference=np.imag,
+    jvp=LINEAR,
+    transpose=lambda y_bar, aval: complex_p.bind(constant(y_bar, 0), neg_p.bind(y_bar)),
+    lower=op("imag"),
+    result=_part_dtype,
+    samples=Samples(ulp=0),
+)
 
 
 def _complex_reference(x, y):
@@ -44,19 +63,31 @@ def _complex_reference(x, y):
 def _complex_transpose(z_bar, x, y):
     if is_zero(z_bar):
         return [tangent_zero(a) if is_linear(a) else None for a in (x, y)]
-    return [unbroadcast(real_p.bind(z_bar), x.aval) if is_linear(x) else None,
-            unbroadcast(neg_p.bind(imag_p.bind(z_bar)), y.aval) if is_linear(y) else None]
+    return [
+        unbroadcast(real_p.bind(z_bar), x.aval) if is_linear(x) else None,
+        unbroadcast(neg_p.bind(imag_p.bind(z_bar)), y.aval) if is_linear(y) else None,
+    ]
 
 
 def _zero_like(x):
     return constant(x, 0)
 
 
-complex_p = nary("complex", 2, doc="x + iy of floats, elementwise.", accepts=FLOAT, reference=_complex_reference,
-                 jvp=(lambda x_dot, out, x, y: complex_p.bind(x_dot, _zero_like(y)),
-                      lambda y_dot, out, x, y: complex_p.bind(_zero_like(x), y_dot)),
-                 transpose=_complex_transpose, lower=op("complex"), result=_complex_dtype,
-                 samples=Samples(ulp=0, dtypes=("float32", "float64")))
+complex_p = nary(
+    "complex",
+    2,
+    doc="x + iy of floats, elementwise.",
+    accepts=FLOAT,
+    reference=_complex_reference,
+    jvp=(
+        lambda x_dot, out, x, y: complex_p.bind(x_dot, _zero_like(y)),
+        lambda y_dot, out, x, y: complex_p.bind(_zero_like(x), y_dot),
+    ),
+    transpose=_complex_transpose,
+    lower=op("complex"),
+    result=_complex_dtype,
+    samples=Samples(ulp=0, dtypes=("float32", "float64")),
+)
 
 
 def _conj_reference(x, input_dtype=None):
@@ -75,9 +106,17 @@ def _conj_lower(b, x, input_dtype=None):
     return b.op("conj", x) if x.dtype in ("c64", "c128") else b.op("complex", x, 0.0)
 
 
-conj_p = unary("conj", doc="The complex conjugate; floats become complex.", accepts=INEXACT, reference=_conj_reference, jvp=LINEAR,
-               transpose=_conj_transpose, lower=_conj_lower, result=_conj_dtype,
-               samples=Samples(ulp=0, dtypes=("float32", "complex64", "complex128")))
+conj_p = unary(
+    "conj",
+    doc="The complex conjugate; floats become complex.",
+    accepts=INEXACT,
+    reference=_conj_reference,
+    jvp=LINEAR,
+    transpose=_conj_transpose,
+    lower=_conj_lower,
+    result=_conj_dtype,
+    samples=Samples(ulp=0, dtypes=("float32", "complex64", "complex128")),
+)
 
 real = unary_function(real_p)
 imag = unary_function(imag_p)
@@ -88,8 +127,10 @@ def complex(x: Any, y: Any) -> Any:
     x, y = as_arrays("complex", x, y)
     for i, operand in enumerate((x, y)):
         if operand.dtype not in _COMPLEX:
-            raise TypeError(f"complex does not accept dtype {operand.dtype} at position {i}. Accepted dtypes at position {i} are "
-                            "subtypes of float32, float64.")
+            raise TypeError(
+                f"complex does not accept dtype {operand.dtype} at position {i}. Accepted dtypes at position {i} are "
+                "subtypes of float32, float64."
+            )
     return complex_p.bind(*broadcast_operands("complex", x, y))
 
 

@@ -2,26 +2,31 @@
 
     out[n, f, o] = sum over c, k of rhs[f, c, k] * lhs'[n, c, o * stride + k * rhs_dilation - low]
 
-`lhs'` is the lhs with lhs_dilation - 1 zeros between its elements; features and batch may come in groups. Rules first bring
-operands into the order (batch, feature, space), (out feature, in feature, space), which moves nothing in memory.
+`lhs'` is the lhs with lhs_dilation - 1 zeros between its elements; features and batch may come in groups. Rules first
+bring operands into the order (batch, feature, space), (out feature, in feature, space), which moves nothing in
+memory.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from typing import Any, NamedTuple, Sequence
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pullback.core.lowering import Nest
-from pullback.lax._dot import _merged, canonical_precision
+from pullback.lax._dot import _merged
 from pullback.lax._families import *
 from pullback.lax._nests import loops
 from pullback.lax._shape import inverse_permutation
 
-__all__ = ["ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv", "conv_dimension_numbers", "conv_general_dilated",
-           "conv_general_dilated_local", "conv_general_dilated_p", "conv_general_dilated_patches", "conv_general_permutations",
-           "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose", "conv_transpose_shape_tuple", "conv_with_general_padding",
-           "padtype_to_pads"]
+__all__ = [
+    "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
+    "conv_dimension_numbers",
+    "conv_general_dilated_p",
+    "conv_general_permutations",
+    "padtype_to_pads",
+]
 
 Array = Any
 ConvGeneralDilatedDimensionNumbers = Any
@@ -36,21 +41,34 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """The permutations from strings such as ('NHWC', 'HWIO', 'NHWC') to (batch, feature, space). Raises ValueError for bad strings."""
+    """The permutations from strings such as ('NHWC', 'HWIO', 'NHWC') to (batch, feature, space). Raises ValueError for
+    bad strings.
+    """
     lhs, rhs, out = dimension_numbers
     for i, (text, letters) in enumerate(((lhs, "NC"), (rhs, "OI"), (out, "NC"))):
         if text.count(letters[0]) != 1 or text.count(letters[1]) != 1:
-            raise ValueError(f'convolution dimension_numbers[{i}] must contain the characters "{letters[0]}" and "{letters[1]}" exactly once, got {text}.')
+            raise ValueError(
+                f'convolution dimension_numbers[{i}] must contain the characters "{letters[0]}" and "{letters[1]}" '
+                f"exactly once, got {text}."
+            )
         if len(text) != len(set(text)):
             raise ValueError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {text}.")
     if not set(lhs) - set("NC") == set(rhs) - set("OI") == set(out) - set("NC"):
-        raise ValueError(f"convolution dimension_numbers elements must each have the same set of spatial characters, got {tuple(dimension_numbers)}.")
+        raise ValueError(
+            f"convolution dimension_numbers elements must each have the same set of spatial characters, got "
+            f"{tuple(dimension_numbers)}."
+        )
     space = [c for c in rhs if c not in "OI"]
-    return (tuple(lhs.index(c) for c in "NC") + tuple(lhs.index(c) for c in space), tuple(rhs.index(c) for c in "OI") + tuple(rhs.index(c) for c in space),
-            tuple(out.index(c) for c in "NC") + tuple(out.index(c) for c in space))
+    return (
+        tuple(lhs.index(c) for c in "NC") + tuple(lhs.index(c) for c in space),
+        tuple(rhs.index(c) for c in "OI") + tuple(rhs.index(c) for c in space),
+        tuple(out.index(c) for c in "NC") + tuple(out.index(c) for c in space),
+    )
 
 
-def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any) -> ConvDimensionNumbers:
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
     """Dimension numbers from None (NCHW, OIHW, NCHW), strings, permutations or themselves.
 
     Raises TypeError for ranks that don't fit, ValueError for bad strings.
@@ -58,7 +76,9 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if len(lhs_shape) != len(rhs_shape):
-        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and {len(rhs_shape)}.")
+        raise TypeError(
+            f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and {len(rhs_shape)}."
+        )
     if dimension_numbers is None:
         natural = tuple(range(len(lhs_shape)))
         return ConvDimensionNumbers(natural, natural, natural)
@@ -66,12 +86,17 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
         if len(dimension_numbers) != 3:
             raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
         if not all(isinstance(text, str) for text in dimension_numbers):
-            raise TypeError("convolution dimension_numbers elements must be strings, got "
-                            f"{tuple(type(text).__name__ for text in dimension_numbers)}.")
+            raise TypeError(
+                "convolution dimension_numbers elements must be strings, got "
+                f"{tuple(type(text).__name__ for text in dimension_numbers)}."
+            )
         for i, text in enumerate(dimension_numbers):
             if len(text) != len(lhs_shape):
-                raise TypeError(f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got {len(text)} for lhs and rhs "
-                                f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}.")
+                raise TypeError(
+                    f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
+                    f"{len(text)} for lhs and rhs "
+                    f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+                )
         return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
     raise TypeError(f"convolution dimension_numbers must be tuple/list or None, got {type(dimension_numbers)}.")
 
@@ -87,7 +112,9 @@ def window_count(n: int, window: int, stride: int, low: int, high: int) -> int:
     return 0 if space < 0 or (n + low + high) <= 0 else space // stride + 1
 
 
-def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any) -> list[tuple[int, int]]:
+def padtype_to_pads(
+    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
+) -> list[tuple[int, int]]:
     """Explicit padding of 'SAME', 'SAME_LOWER' or 'VALID'. Raises ValueError for other strings."""
     if not isinstance(padding, str):
         return [tuple(p) for p in padding]
@@ -104,34 +131,71 @@ def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int], window
     return pads
 
 
-def _conv_shape(lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count=1, batch_group_count=1,
-                precision=None, preferred_element_type=None, out_sharding=None):
+def _conv_shape(
+    lhs,
+    rhs,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count=1,
+    batch_group_count=1,
+    precision=None,
+    preferred_element_type=None,
+    out_sharding=None,
+):
     n = lhs.ndim - 2
     if lhs.ndim != rhs.ndim:
         raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {lhs.ndim} and {rhs.ndim}.")
-    for name, values in (("window_strides", window_strides), ("padding", padding), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation)):
+    for name, values in (
+        ("window_strides", window_strides),
+        ("padding", padding),
+        ("lhs_dilation", lhs_dilation),
+        ("rhs_dilation", rhs_dilation),
+    ):
         if len(values) != n:
-            raise TypeError(f"conv_general_dilated {name} must have one entry per spatial dimension ({n}), got {values}")
+            raise TypeError(
+                f"conv_general_dilated {name} must have one entry per spatial dimension ({n}), got {values}"
+            )
     if any(s <= 0 for s in (*window_strides, *lhs_dilation, *rhs_dilation)):
-        raise TypeError(f"All elements of window_strides, lhs_dilation and rhs_dilation must be positive, got {window_strides}, {lhs_dilation}, "
-                        f"{rhs_dilation}.")
+        raise TypeError(
+            f"All elements of window_strides, lhs_dilation and rhs_dilation must be positive, got {window_strides}, "
+            f"{lhs_dilation}, "
+            f"{rhs_dilation}."
+        )
     check_dtypes("conv_general_dilated", lhs, rhs, tip=False)
     spec = dimension_numbers
     x, w = [lhs.shape[i] for i in spec.lhs_spec], [rhs.shape[i] for i in spec.rhs_spec]
     g, bg = feature_group_count, batch_group_count
     if g < 1 or bg < 1 or (g > 1 and bg > 1):
-        raise ValueError(f"conv_general_dilated: feature_group_count and batch_group_count must be positive, and at most one above 1, got {g} and {bg}")
+        raise ValueError(
+            f"conv_general_dilated: feature_group_count and batch_group_count must be positive, and at most one above "
+            f"1, got {g} and {bg}"
+        )
     if x[1] % g or w[1] * g != x[1]:
-        raise ValueError("conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs input feature dimension "
-                         f"size, but {x[1]} // {g} != {w[1]}.")
+        raise ValueError(
+            "conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs input "
+            "feature dimension "
+            f"size, but {x[1]} // {g} != {w[1]}."
+        )
     if w[0] % g:
-        raise ValueError(f"conv_general_dilated rhs output feature dimension size must be a multiple of feature_group_count, but {w[0]} is not a "
-                         f"multiple of {g}.")
+        raise ValueError(
+            f"conv_general_dilated rhs output feature dimension size must be a multiple of feature_group_count, but "
+            f"{w[0]} is not a "
+            f"multiple of {g}."
+        )
     if x[0] % bg or w[0] % bg:
-        raise ValueError(f"conv_general_dilated lhs batch dimension and rhs output feature dimension must be multiples of batch_group_count, got {x[0]}, "
-                         f"{w[0]} and {bg}.")
-    space = [window_count(dilated(size, ld), dilated(k, rd), s, lo, hi)
-             for size, k, s, (lo, hi), ld, rd in zip(x[2:], w[2:], window_strides, padding, lhs_dilation, rhs_dilation)]
+        raise ValueError(
+            f"conv_general_dilated lhs batch dimension and rhs output feature dimension must be multiples of "
+            f"batch_group_count, got {x[0]}, "
+            f"{w[0]} and {bg}."
+        )
+    space = [
+        window_count(dilated(size, ld), dilated(k, rd), s, lo, hi)
+        for size, k, s, (lo, hi), ld, rd in zip(x[2:], w[2:], window_strides, padding, lhs_dilation, rhs_dilation)
+    ]
     canonical = (x[0] // bg, w[0], *space)
     shape = [0] * lhs.ndim
     for size, i in zip(canonical, spec.out_spec):
@@ -140,8 +204,15 @@ def _conv_shape(lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation
     return ShapedArray(shape, dtype, preferred_element_type is None and lhs.weak_type and rhs.weak_type)
 
 
-def _windows(x: np.ndarray, window: Sequence[int], strides: Sequence[int], padding: Any, base: Sequence[int], dilation: Sequence[int],
-             fill: Any) -> np.ndarray:
+def _windows(
+    x: np.ndarray,
+    window: Sequence[int],
+    strides: Sequence[int],
+    padding: Any,
+    base: Sequence[int],
+    dilation: Sequence[int],
+    fill: Any,
+) -> np.ndarray:
     """The windows over the last dimensions: x[..., o, k] by strides, after dilating and padding with `fill`."""
     lead = x.ndim - len(window)
     config = ((0, 0, 0),) * lead + tuple((lo, hi, d - 1) for (lo, hi), d in zip(padding, base))
@@ -151,12 +222,32 @@ def _windows(x: np.ndarray, window: Sequence[int], strides: Sequence[int], paddi
     counts = [window_count(n, dilated(k, d), s, 0, 0) for n, k, s, d in zip(x.shape[lead:], window, strides, dilation)]
     steps = x.strides
     return np.lib.stride_tricks.as_strided(
-        x, (*x.shape[:lead], *counts, *window),
-        (*steps[:lead], *[st * s for st, s in zip(steps[lead:], strides)], *[st * d for st, d in zip(steps[lead:], dilation)]), writeable=False)
+        x,
+        (*x.shape[:lead], *counts, *window),
+        (
+            *steps[:lead],
+            *[st * s for st, s in zip(steps[lead:], strides)],
+            *[st * d for st, d in zip(steps[lead:], dilation)],
+        ),
+        writeable=False,
+    )
 
 
-def _conv_reference(lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count=1, batch_group_count=1,
-                    precision=None, preferred_element_type=None, out_sharding=None):
+def _conv_reference(
+    lhs,
+    rhs,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count=1,
+    batch_group_count=1,
+    precision=None,
+    preferred_element_type=None,
+    out_sharding=None,
+):
     spec, g, bg = dimension_numbers, feature_group_count, batch_group_count
     dtype = lhs.dtype if preferred_element_type is None else np.dtype(preferred_element_type)
     wide = np.dtype(np.float32) if dtypes.kind_of(dtype) == "f" and dtype.itemsize < 4 else dtype
@@ -164,7 +255,7 @@ def _conv_reference(lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dila
     w = np.transpose(rhs, spec.rhs_spec).astype(wide)
     n = x.ndim - 2
     view = _windows(x, w.shape[2:], window_strides, padding, lhs_dilation, rhs_dilation, 0)
-    counts = view.shape[2:2 + n]
+    counts = view.shape[2 : 2 + n]
     size = math.prod(w.shape[2:])
     groups = g * bg
     # (group, batch, in features, space, window): batch groups split the batch, feature groups the features.
@@ -208,28 +299,45 @@ def _restored(x, spec):
 
 def _conv_transpose(out_bar, x, w, **params):
     if is_linear(x) == is_linear(w):
-        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'conv_general_dilated' needs exactly one linear operand")
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'conv_general_dilated' needs exactly one linear operand"
+        )
     if is_zero(out_bar):
         return [tangent_zero(a) if is_linear(a) else None for a in (x, w)]
     spec, aval = params["dimension_numbers"], (x if is_linear(x) else w).aval
     y = _ordered(out_bar, spec.out_spec)
     if is_linear(x):
-        bar = _restored(_lhs_bar(y, tuple(x.aval.shape[i] for i in spec.lhs_spec), _ordered(w, spec.rhs_spec), params), spec.lhs_spec)
+        bar = _restored(
+            _lhs_bar(y, tuple(x.aval.shape[i] for i in spec.lhs_spec), _ordered(w, spec.rhs_spec), params),
+            spec.lhs_spec,
+        )
     else:
-        bar = _restored(_rhs_bar(y, _ordered(x, spec.lhs_spec), tuple(w.aval.shape[i] for i in spec.rhs_spec), params), spec.rhs_spec)
+        bar = _restored(
+            _rhs_bar(y, _ordered(x, spec.lhs_spec), tuple(w.aval.shape[i] for i in spec.rhs_spec), params),
+            spec.rhs_spec,
+        )
     bar = lax.convert(bar, aval.dtype)
     return [bar, None] if is_linear(x) else [None, bar]
 
 
 def _spatial(params, x_shape, w_shape, y_shape):
     """Per spatial dimension: extents of the dilated lhs, rhs and strided out, low padding."""
-    for size, k, o, s, (low, _), ld, rd in zip(x_shape[2:], w_shape[2:], y_shape[2:], params["window_strides"], params["padding"],
-                                               params["lhs_dilation"], params["rhs_dilation"]):
+    for size, k, o, s, (low, _), ld, rd in zip(
+        x_shape[2:],
+        w_shape[2:],
+        y_shape[2:],
+        params["window_strides"],
+        params["padding"],
+        params["lhs_dilation"],
+        params["rhs_dilation"],
+    ):
         yield dilated(size, ld), dilated(k, rd), dilated(o, s), low
 
 
 def _lhs_bar(y, x_shape, w, params):
-    """x_bar[i] = sum of out_bar[o] w[k] over o s + k d - low = i: out_bar dilated by s, the kernel reversed, the features swapped."""
+    """x_bar[i] = sum of out_bar[o] w[k] over o s + k d - low = i: out_bar dilated by s, the kernel reversed, the
+    features swapped.
+    """
     g, bg = params["feature_group_count"], params["batch_group_count"]
     groups = g * bg
     o, i, *k = w.shape
@@ -242,8 +350,16 @@ def _lhs_bar(y, x_shape, w, params):
         pads.append((before, n - 1 + m - p - before))
     if 0 in y.shape:
         return lax.full(x_shape, constant(y, 0))
-    out = _canonical_conv(y, kernel, params, window_strides=params["lhs_dilation"], padding=tuple(pads), lhs_dilation=params["window_strides"],
-                          feature_group_count=groups, batch_group_count=1)
+    out = _canonical_conv(
+        y,
+        kernel,
+        params,
+        window_strides=params["lhs_dilation"],
+        padding=tuple(pads),
+        lhs_dilation=params["window_strides"],
+        feature_group_count=groups,
+        batch_group_count=1,
+    )
     if bg > 1:  # (n, (b, c)) -> ((b, n), c)
         n, _, *space = out.shape
         out = lax.reshape(out, (n, bg, i, *space))
@@ -252,7 +368,9 @@ def _lhs_bar(y, x_shape, w, params):
 
 
 def _rhs_bar(y, x, w_shape, params):
-    """w_bar[k] = sum of out_bar[o] x[o s + k d - low]: a convolution of x with out_bar dilated by s, batch and features swapped."""
+    """w_bar[k] = sum of out_bar[o] x[o s + k d - low]: a convolution of x with out_bar dilated by s, batch and features
+    swapped.
+    """
     g, bg = params["feature_group_count"], params["batch_group_count"]
     pads = []
     for n, m, p, low in _spatial(params, x.shape, w_shape, y.shape):
@@ -260,8 +378,16 @@ def _rhs_bar(y, x, w_shape, params):
     if 0 in y.shape:
         return lax.full(w_shape, constant(y, 0))
     swap = (1, 0, *range(2, x.ndim))
-    out = _canonical_conv(lax.transpose(x, swap), lax.transpose(y, swap), params, window_strides=params["rhs_dilation"], padding=tuple(pads),
-                          rhs_dilation=params["window_strides"], feature_group_count=bg, batch_group_count=g)
+    out = _canonical_conv(
+        lax.transpose(x, swap),
+        lax.transpose(y, swap),
+        params,
+        window_strides=params["rhs_dilation"],
+        padding=tuple(pads),
+        rhs_dilation=params["window_strides"],
+        feature_group_count=bg,
+        batch_group_count=g,
+    )
     return lax.transpose(out, swap)
 
 
@@ -278,23 +404,32 @@ def _conv_batch(args, dims, **params):
     if dw is None and size:  # ((b, n), ...) -> (b, batch, n)
         x = leading(x, dx, spec.lhs_spec)
         _, n, c, *space = x.shape
-        x = lax.reshape(lax.transpose(lax.reshape(x, (size, bg, n // bg, c, *space)), (1, 0, 2, 3, *range(4, 4 + len(space)))),
-                        (bg * size * (n // bg), c, *space))
+        x = lax.reshape(
+            lax.transpose(lax.reshape(x, (size, bg, n // bg, c, *space)), (1, 0, 2, 3, *range(4, 4 + len(space)))),
+            (bg * size * (n // bg), c, *space),
+        )
         out = _canonical_conv(x, _ordered(w, spec.rhs_spec), params)
         out = lax.reshape(out, (size, n // bg, *out.shape[1:]))
     elif dx is None and size:  # ((g, o), ...) -> (g, batch, o)
         w = leading(w, dw, spec.rhs_spec)
         groups = g * bg
         _, o, i, *space = w.shape
-        w = lax.reshape(lax.transpose(lax.reshape(w, (size, groups, o // groups, i, *space)), (1, 0, 2, 3, *range(4, 4 + len(space)))),
-                        (groups * size * (o // groups), i, *space))
+        w = lax.reshape(
+            lax.transpose(
+                lax.reshape(w, (size, groups, o // groups, i, *space)), (1, 0, 2, 3, *range(4, 4 + len(space)))
+            ),
+            (groups * size * (o // groups), i, *space),
+        )
         out = _canonical_conv(_ordered(x, spec.lhs_spec), w, params)
         n, _, *counts = out.shape
         out = lax.reshape(out, (n, groups, size, o // groups, *counts))
         out = lax.reshape(lax.transpose(out, (2, 0, 1, 3, *range(4, out.ndim))), (size, n, o, *counts))
     else:
         x, w = batch_front(x, dx, size), batch_front(w, dw, size)
-        x, w = lax.transpose(x, (0, *[i + 1 for i in spec.lhs_spec])), lax.transpose(w, (0, *[i + 1 for i in spec.rhs_spec]))
+        x, w = (
+            lax.transpose(x, (0, *[i + 1 for i in spec.lhs_spec])),
+            lax.transpose(w, (0, *[i + 1 for i in spec.rhs_spec])),
+        )
         o = w.shape[1]
         w = lax.reshape(w, (size * o, *w.shape[2:]))
         if bg > 1:
@@ -302,7 +437,9 @@ def _conv_batch(args, dims, **params):
             out = _canonical_conv(lax.reshape(x, (size * n, *x.shape[2:])), w, params, batch_group_count=size * bg)
         else:
             x = lax.transpose(x, (1, 0, *range(2, x.ndim)))
-            out = _canonical_conv(lax.reshape(x, (x.shape[0], size * x.shape[2], *x.shape[3:])), w, params, feature_group_count=size * g)
+            out = _canonical_conv(
+                lax.reshape(x, (x.shape[0], size * x.shape[2], *x.shape[3:])), w, params, feature_group_count=size * g
+            )
         out = lax.reshape(out, (out.shape[0], size, o, *out.shape[2:]))
         out = lax.transpose(out, (1, 0, *range(2, out.ndim)))
     inverse = inverse_permutation(spec.out_spec)
@@ -327,7 +464,11 @@ def _conv_emit(ctx):
     area, volume = math.prod(counts), depth * math.prod(window)
     patches = ctx.temporary(wide, (depth, *window, *counts))
     kernel = ctx.temporary(wide, w.shape)
-    loops(b, w.shape, lambda i: ctx.store(kernel, i, b.convert(ctx.load(w, i), wide) if w.dtype != wide else ctx.load(w, i)))
+    loops(
+        b,
+        w.shape,
+        lambda i: ctx.store(kernel, i, b.convert(ctx.load(w, i), wide) if w.dtype != wide else ctx.load(w, i)),
+    )
     kernel = kernel.reshaped((groups, features, volume))
     direct = _merged(out, ((0,), (1,), tuple(range(2, out.ndim)))) if out.dtype == wide else None
     product = None if direct is not None else ctx.temporary(wide, (features, area))
@@ -337,10 +478,12 @@ def _conv_emit(ctx):
         row = b.op("add", b.op("mul", group, images), image) if bg > 1 else image
 
         def patch(i):
-            c, k, o = i[0], i[1:1 + len(window)], i[1 + len(window):]
+            c, k, o = i[0], i[1 : 1 + len(window)], i[1 + len(window) :]
             channel = b.op("add", b.op("mul", group, depth), c) if g > 1 else c
             place, inside = [], None
-            for kk, oo, s, (low, _), ld, rd, size in zip(k, o, p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"], x.shape[2:]):
+            for kk, oo, s, (low, _), ld, rd, size in zip(
+                k, o, p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"], x.shape[2:]
+            ):
                 at = b.op("sub", b.op("add", b.op("mul", oo, s), b.op("mul", kk, rd)), low)
                 tests = []
                 if ld > 1:
@@ -363,178 +506,54 @@ def _conv_emit(ctx):
             ctx.matmul(product, kernel.at(group), matrix)
             grid = product.reshaped((features, *counts))
             target = out.slice((image, first, *[0] * len(counts)), (1, features, *counts)).at(0)
-            loops(b, target.shape, lambda i: ctx.store(target, i, b.convert(ctx.load(grid, i), out.dtype) if out.dtype != wide else ctx.load(grid, i)))
+            loops(
+                b,
+                target.shape,
+                lambda i: ctx.store(
+                    target, i, b.convert(ctx.load(grid, i), out.dtype) if out.dtype != wide else ctx.load(grid, i)
+                ),
+            )
 
     loops(b, (images, groups), one, "sequential")
 
 
 def _conv_cases(rng):
     def case(x, w, strides, pads, ld, rd, numbers=None, g=1, bg=1):
-        return Case((rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)), {
-            "window_strides": strides, "padding": pads, "lhs_dilation": ld, "rhs_dilation": rd, "feature_group_count": g, "batch_group_count": bg,
-            "dimension_numbers": conv_dimension_numbers(x, w, numbers), "precision": None, "preferred_element_type": None}, tolerance=1e-4)
+        return Case(
+            (rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)),
+            {
+                "window_strides": strides,
+                "padding": pads,
+                "lhs_dilation": ld,
+                "rhs_dilation": rd,
+                "feature_group_count": g,
+                "batch_group_count": bg,
+                "dimension_numbers": conv_dimension_numbers(x, w, numbers),
+                "precision": None,
+                "preferred_element_type": None,
+            },
+            tolerance=1e-4,
+        )
 
-    return [case((2, 3, 5), (4, 3, 2), (1,), ((0, 0),), (1,), (1,)), case((2, 2, 5, 4), (3, 2, 3, 2), (2, 1), ((1, 1), (0, 1)), (1, 1), (1, 1)),
-            case((1, 2, 4, 4), (2, 2, 2, 2), (1, 2), ((2, 1), (-1, 2)), (2, 1), (1, 2)),
-            case((2, 5, 4, 2), (3, 2, 2, 3), (1, 1), ((1, 1), (0, 0)), (1, 1), (1, 1), ("NHWC", "HWIO", "NHWC")),
-            case((2, 4, 5), (6, 2, 3), (1,), ((1, 1),), (1,), (1,), g=2), case((4, 3, 5), (6, 3, 2), (1,), ((0, 0),), (1,), (1,), bg=2)]
-
-
-conv_general_dilated_p = Primitive("conv_general_dilated", doc="Convolution with strides, padding, dilation and groups.", abstract_eval=_conv_shape,
-                                   reference=_conv_reference, jvp=_conv_jvp, transpose=_conv_transpose, batch=_conv_batch,
-                                   lower=Nest(_conv_emit, strided=True), traits={"product"}, samples=Samples(ulp=64, cases=_conv_cases))
-
-
-# -------------------------------------------------------------------------------------------------------------- public functions
-
-def _ints(values):
-    return tuple([operator.index(v) for v in values])
-
-
-def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, lhs_dilation: Sequence[int] | None = None,
-                         rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None, feature_group_count: int = 1,
-                         batch_group_count: int = 1, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
-    """Convolution (without reversing the kernel) of lhs with rhs.
-
-    padding: 'SAME', 'SAME_LOWER', 'VALID' or (low, high) per spatial dimension; dimension_numbers: strings such as
-    ('NHWC', 'HWIO', 'NHWC'), or None for NCHW, OIHW, NCHW. Raises TypeError and ValueError for shapes that don't fit.
-    """
-    lhs, rhs = as_arrays("conv_general_dilated", lhs, rhs)
-    spec = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
-    n = lhs.ndim - 2
-    lhs_dilation = (1,) * n if lhs_dilation is None else _ints(lhs_dilation)
-    rhs_dilation = (1,) * n if rhs_dilation is None else _ints(rhs_dilation)
-    window_strides = _ints(window_strides)
-    if isinstance(padding, str):
-        if len(window_strides) != n:
-            raise TypeError(f"conv_general_dilated window_strides must have one entry per spatial dimension ({n}), got {window_strides}")
-        sizes = [dilated(lhs.shape[i], d) for i, d in zip(spec.lhs_spec[2:], lhs_dilation)]
-        windows = [dilated(rhs.shape[i], d) for i, d in zip(spec.rhs_spec[2:], rhs_dilation)]
-        padding = padtype_to_pads(sizes, windows, window_strides, padding)
-    preferred = None if preferred_element_type is None else np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "conv_general_dilated"))
-    return conv_general_dilated_p.bind(
-        lhs, rhs, window_strides=window_strides, padding=tuple([_ints(p) for p in padding]), lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation,
-        dimension_numbers=spec, feature_group_count=operator.index(feature_group_count), batch_group_count=operator.index(batch_group_count),
-        precision=canonical_precision(precision), preferred_element_type=preferred)
+    return [
+        case((2, 3, 5), (4, 3, 2), (1,), ((0, 0),), (1,), (1,)),
+        case((2, 2, 5, 4), (3, 2, 3, 2), (2, 1), ((1, 1), (0, 1)), (1, 1), (1, 1)),
+        case((1, 2, 4, 4), (2, 2, 2, 2), (1, 2), ((2, 1), (-1, 2)), (2, 1), (1, 2)),
+        case((2, 5, 4, 2), (3, 2, 2, 3), (1, 1), ((1, 1), (0, 0)), (1, 1), (1, 1), ("NHWC", "HWIO", "NHWC")),
+        case((2, 4, 5), (6, 2, 3), (1,), ((1, 1),), (1,), (1,), g=2),
+        case((4, 3, 5), (6, 3, 2), (1,), ((0, 0),), (1,), (1,), bg=2),
+    ]
 
 
-def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """`conv_general_dilated` of NCHW with OIHW."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type)
-
-
-def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, lhs_dilation: Sequence[int] | None,
-                              rhs_dilation: Sequence[int] | None, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """`conv_general_dilated` of NCHW with OIHW, with dilations."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
-                                preferred_element_type=preferred_element_type)
-
-
-def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any, rhs_dilation: Sequence[int] | None = None,
-                   dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None, preferred_element_type: Any = None,
-                   use_consistent_padding: bool = False) -> Array:
-    """A convolution over an lhs with strides - 1 zeros between elements: the shape of the gradient of a strided convolution.
-
-    'SAME' gives size * stride, 'VALID' size * stride + max(kernel - stride, 0). With `transpose_kernel` the kernel is reversed
-    and its features swapped, as the gradient has it. dimension_numbers default to channels last.
-    """
-    lhs, rhs = as_arrays("conv_transpose", lhs, rhs)
-    n = lhs.ndim - 2
-    if dimension_numbers is None:
-        if n > 3:
-            raise ValueError("No 4+ dimensional dimension_number defaults.")
-        space = {1: "H", 2: "HW", 3: "HWD", 0: ""}[n]
-        dimension_numbers = ("N" + space + "C", space + "IO", "N" + space + "C")
-    spec = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
-    rhs_dilation = (1,) * n if rhs_dilation is None else _ints(rhs_dilation)
-    if isinstance(padding, str):
-        if padding not in ("SAME", "VALID"):
-            raise ValueError(f"`padding` must be 'VALID' or 'SAME'. Passed: {padding}.")
-        pads = []
-        for i, s, d in zip(spec.rhs_spec[2:], strides, rhs_dilation):
-            k = dilated(rhs.shape[i], d)
-            total = k + s - 2 + (max(k - s, 0) if padding == "VALID" else 0)
-            low = k - 1 if padding == "VALID" or s > k - 1 else -(-total // 2)
-            pads.append((low, total - low))
-    elif use_consistent_padding:
-        pads = [(dilated(rhs.shape[i], d) - 1 - lo, dilated(rhs.shape[i], d) - 1 - hi)
-                for i, d, (lo, hi) in zip(spec.rhs_spec[2:], rhs_dilation, padding)]
-    else:
-        pads = [tuple(p) for p in padding]
-    if transpose_kernel:
-        rhs = lax.rev(rhs, tuple(spec.rhs_spec[2:]))
-        order = list(range(rhs.ndim))
-        o, i = spec.rhs_spec[:2]
-        order[o], order[i] = order[i], order[o]
-        rhs = lax.transpose(rhs, order)
-    return conv_general_dilated(lhs, rhs, (1,) * n, pads, strides, rhs_dilation, spec, precision=precision,
-                                preferred_element_type=preferred_element_type)
-
-
-def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
-                                 lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
-                                 dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """The windows that a convolution sees, as features: channel-major, then the window in row-major order."""
-    lhs = as_array(lhs, "conv_general_dilated_patches")
-    filter_shape = _ints(filter_shape)
-    spec = conv_dimension_numbers(lhs.shape, (1,) * lhs.ndim, dimension_numbers)
-    channels = lhs.shape[spec.lhs_spec[1]]
-    size = math.prod(filter_shape)
-    kernel = lax.reshape(lax.convert_element_type(lax.tile(lax.convert_element_type(_unit(size), lhs.dtype), (channels, 1)), lhs.dtype),
-                         (channels * size, 1, *filter_shape))
-    return conv_general_dilated(lhs, _restored(kernel, spec.rhs_spec), window_strides, padding, lhs_dilation, rhs_dilation, spec,
-                                feature_group_count=channels, precision=precision, preferred_element_type=preferred_element_type)
-
-
-def _unit(n):
-    return lax.eq(lax.broadcasted_iota(np.int32, (n, n), 0), lax.broadcasted_iota(np.int32, (n, n), 1))
-
-
-def conv_general_dilated_local(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, filter_shape: Sequence[int],
-                               lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
-                               dimension_numbers: Any = None, precision: Any = None) -> Array:
-    """A convolution with a kernel of its own at each output position: rhs has the channel-major window as input feature."""
-    lhs, rhs = as_arrays("conv_general_dilated_local", lhs, rhs)
-    spec = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
-    patches = conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
-                                           ConvDimensionNumbers(spec.lhs_spec, spec.rhs_spec, spec.out_spec), precision)
-    out_space, rhs_space = tuple(spec.out_spec[2:]), tuple(spec.rhs_spec[2:])
-    product = lax.dot_general(rhs, patches, (((spec.rhs_spec[1],), (spec.out_spec[1],)), (rhs_space, out_space)), precision)
-    # (space..., out feature, batch) -> the order of the output
-    n = len(out_space)
-    places = [0] * product.ndim
-    for k, d in enumerate(out_space):
-        places[d] = k
-    places[spec.out_spec[0]], places[spec.out_spec[1]] = n + 1, n
-    return lax.transpose(product, places)
-
-
-def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any, batch_group_count: int = 1) -> tuple[int, ...]:
-    """The shape of a convolution of canonical NCHW and OIHW shapes."""
-    pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
-    if len(pads) != len(lhs_shape) - 2:
-        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got {len(pads)}.")
-    if lhs_shape[0] % batch_group_count:
-        raise ValueError(f"conv_shape_tuple: the batch size {lhs_shape[0]} is not a multiple of batch_group_count={batch_group_count}")
-    space = [window_count(n, k, s, lo, hi) for n, k, s, (lo, hi) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads)]
-    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *space)
-
-
-def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
-                             dimension_numbers: Any) -> tuple[int, ...]:
-    """The shape of a convolution with dimension numbers."""
-    lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    canonical = conv_shape_tuple([lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs], window_strides, padding)
-    return tuple(canonical[i] for i in inverse_permutation(out))
-
-
-def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
-                               dimension_numbers: Any) -> tuple[int, ...]:
-    """The shape of a transposed convolution with dimension numbers."""
-    lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    x, w = [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs]
-    if isinstance(padding, str):
-        space = [n * s + (max(k - s, 0) if padding == "VALID" else 0) for n, k, s in zip(x[2:], w[2:], window_strides)]
-    else:
-        space = [dilated(n, s) + lo + hi - k + 1 for n, k, s, (lo, hi) in zip(x[2:], w[2:], window_strides, padding)]
-    return tuple((x[0], w[0], *space)[i] for i in inverse_permutation(out))
+conv_general_dilated_p = Primitive(
+    "conv_general_dilated",
+    doc="Convolution with strides, padding, dilation and groups.",
+    abstract_eval=_conv_shape,
+    reference=_conv_reference,
+    jvp=_conv_jvp,
+    transpose=_conv_transpose,
+    batch=_conv_batch,
+    lower=Nest(_conv_emit, strided=True),
+    traits={"product"},
+    samples=Samples(ulp=64, cases=_conv_cases),
+)

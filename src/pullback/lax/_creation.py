@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax._bits import convert
@@ -11,20 +12,37 @@ from pullback.lax._families import *
 from pullback.lax._families import _batch_unary, check_kind
 from pullback.lax._shape import canonical_shape
 
-__all__ = ["broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p", "stop_gradient", "stop_gradient_p", "shape_as_value",
-           "dce_sink", "dce_sink_p", "stage", "stage_p"]
+__all__ = [
+    "broadcasted_iota",
+    "empty",
+    "empty_p",
+    "full",
+    "full_like",
+    "iota",
+    "iota_p",
+    "stop_gradient",
+    "stop_gradient_p",
+    "shape_as_value",
+    "dce_sink",
+    "dce_sink_p",
+    "stage",
+    "stage_p",
+]
 
 Array = Any
 
 
-# -------------------------------------------------------------------------------------------------------------------------- iota
+# ---------------------------------------------------------------------------------------------------------------- iota
+
 
 def _iota_shape(*, dtype, shape, dimension, sharding=None):
     check_kind("iota", dtype, NUMERIC)
     if any(n < 0 for n in shape):
         raise TypeError(f"iota shape must have every element be nonnegative, got {tuple(shape)}.")
     if not 0 <= dimension < len(shape):
-        raise ValueError(f"iota dimension must be between 0 and len(shape), got dimension={dimension} for shape {tuple(shape)}")
+        raise ValueError(
+            f"iota dimension must be between 0 and len(shape), got dimension={dimension} for shape {tuple(shape)}"
+        )
     return ShapedArray(shape, dtype)
 
 
@@ -39,11 +57,23 @@ def _iota_at(ctx, index):
     return i if ctx.out_aval.dtype == np.int64 else ctx.b.convert(i, dtypes.short_name(ctx.out_aval.dtype))
 
 
-iota_p = Primitive("iota", doc="0, 1, 2, ... along a dimension.", abstract_eval=_iota_shape, reference=_iota_reference, jvp=ZERO,
-                   transpose=NoRule("it has no operands"), batch=NoRule("it has no operands"), traits={"movement", "cheap"},
-                   lower=Pointwise(_iota_at),
-                   samples=Samples(cases=lambda rng: [Case((), {"dtype": np.dtype(d), "shape": s, "dimension": k}) for d, s, k in
-                                                      [("int32", (5,), 0), ("float32", (2, 3), 1), ("uint8", (2, 3), 0)]]))
+iota_p = Primitive(
+    "iota",
+    doc="0, 1, 2, ... along a dimension.",
+    abstract_eval=_iota_shape,
+    reference=_iota_reference,
+    jvp=ZERO,
+    transpose=NoRule("it has no operands"),
+    batch=NoRule("it has no operands"),
+    traits={"movement", "cheap"},
+    lower=Pointwise(_iota_at),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((), {"dtype": np.dtype(d), "shape": s, "dimension": k})
+            for d, s, k in [("int32", (5,), 0), ("float32", (2, 3), 1), ("uint8", (2, 3), 0)]
+        ]
+    ),
+)
 
 
 def iota(dtype: Any, size: int) -> Array:
@@ -54,10 +84,13 @@ def iota(dtype: Any, size: int) -> Array:
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Array:
     """An array of `shape` whose elements are their index along `dimension`."""
     dtype = dtypes.canonicalize_dtype(dtype)
-    return iota_p.bind(dtype=dtype, shape=canonical_shape(shape, "broadcasted_iota"), dimension=operator.index(dimension))
+    return iota_p.bind(
+        dtype=dtype, shape=canonical_shape(shape, "broadcasted_iota"), dimension=operator.index(dimension)
+    )
 
 
-# -------------------------------------------------------------------------------------------------------------------------- full
+# ---------------------------------------------------------------------------------------------------------------- full
+
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
     """An array of `shape` filled with a scalar; of its dtype (and weak type) unless `dtype` is given.
@@ -74,7 +107,9 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     return lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=()) if shape else fill_value
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None) -> Array:
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
+) -> Array:
     """As `full`, with shape and dtype of `x` where they are not given."""
     x_shape = np.shape(x) if shape is None else canonical_shape(shape, "full_like")
     weak = dtype is None and dtypes.is_weak(x)
@@ -85,15 +120,24 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] |
     if fill_value.shape:
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")
     fill_value = convert(fill_value, dtype, weak)
-    return lax.broadcast_in_dim_p.bind(fill_value, shape=tuple(x_shape), broadcast_dimensions=()) if x_shape else fill_value
+    return (
+        lax.broadcast_in_dim_p.bind(fill_value, shape=tuple(x_shape), broadcast_dimensions=())
+        if x_shape
+        else fill_value
+    )
 
 
-empty_p = Primitive("empty", doc="An array whose values do not matter (zeros).",
-                    abstract_eval=lambda *, shape, dtype, out_sharding=None: ShapedArray(shape, dtype),
-                    reference=lambda shape, dtype, out_sharding=None: np.zeros(shape, dtype), jvp=ZERO,
-                    transpose=NoRule("it has no operands"), batch=NoRule("it has no operands"),
-                    lower=Pointwise(lambda ctx, index: ctx.b.const(dtypes.short_name(ctx.out_aval.dtype), 0)),
-                    samples=Samples(cases=lambda rng: [Case((), {"shape": (2,), "dtype": np.dtype("float32")})]))
+empty_p = Primitive(
+    "empty",
+    doc="An array whose values do not matter (zeros).",
+    abstract_eval=lambda *, shape, dtype, out_sharding=None: ShapedArray(shape, dtype),
+    reference=lambda shape, dtype, out_sharding=None: np.zeros(shape, dtype),
+    jvp=ZERO,
+    transpose=NoRule("it has no operands"),
+    batch=NoRule("it has no operands"),
+    lower=Pointwise(lambda ctx, index: ctx.b.const(dtypes.short_name(ctx.out_aval.dtype), 0)),
+    samples=Samples(cases=lambda rng: [Case((), {"shape": (2,), "dtype": np.dtype("float32")})]),
+)
 
 
 def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:
@@ -106,11 +150,19 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     return hooks.asarray(np.asarray(canonical_shape(shape, "shape_as_value"), dtypes.canonicalize_dtype(np.int64)))
 
 
-# ------------------------------------------------------------------------------------------------------------------ stop_gradient
+# ------------------------------------------------------------------------------------------------------- stop_gradient
 
-stop_gradient_p = Primitive("stop_gradient", doc="x, with derivative zero.", abstract_eval=lambda aval: aval, reference=lambda x: x,
-                            jvp=ZERO, transpose=NOT_LINEAR, lower=Elementwise(lambda b, x: x), traits={"elementwise", "identity"},
-                            samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {})]))
+stop_gradient_p = Primitive(
+    "stop_gradient",
+    doc="x, with derivative zero.",
+    abstract_eval=lambda aval: aval,
+    reference=lambda x: x,
+    jvp=ZERO,
+    transpose=NOT_LINEAR,
+    lower=Elementwise(lambda b, x: x),
+    traits={"elementwise", "identity"},
+    samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {})]),
+)
 stop_gradient_p.batch = _batch_unary(stop_gradient_p.bind)
 
 
@@ -127,12 +179,21 @@ def stop_gradient(x: Any) -> Any:
     return stop(x) if hasattr(x, "aval") else pytree.tree_map(stop, x)
 
 
-stage_p = Primitive("stage", doc="x, computed here and not at a use.", abstract_eval=lambda aval: aval, reference=lambda x: x,
-                    transpose=lambda y_bar, x: [y_bar], lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True),
-                    traits={"linear", "identity"}, samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {})]))
+stage_p = Primitive(
+    "stage",
+    doc="x, computed here and not at a use.",
+    abstract_eval=lambda aval: aval,
+    reference=lambda x: x,
+    transpose=lambda y_bar, x: [y_bar],
+    lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True),
+    traits={"linear", "identity"},
+    samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {})]),
+)
 stage_p.batch = _batch_unary(stage_p.bind)
-stage_p.jvp = lambda primals, tangents: (stage_p.bind(primals[0]),
-                                         tangent_zero(primals[0]) if is_zero(tangents[0]) else stage_p.bind(tangents[0]))
+stage_p.jvp = lambda primals, tangents: (
+    stage_p.bind(primals[0]),
+    tangent_zero(primals[0]) if is_zero(tangents[0]) else stage_p.bind(tangents[0]),
+)
 
 
 def stage(x: Any, /) -> Array:
@@ -140,12 +201,18 @@ def stage(x: Any, /) -> Array:
     return stage_p.bind(as_array(x, "stage"))
 
 
-dce_sink_p = Primitive("dce_sink", doc="Uses a value, so that what computes it is kept.", multiple_results=True,
-                       abstract_eval=lambda *avals, **params: [], reference=lambda *operands, **params: [],
-                       jvp=lambda primals, tangents, **params: (dce_sink_p.bind(*primals, **params), []),
-                       transpose=NOT_LINEAR, batch=lambda args, dims, **params: (dce_sink_p.bind(*args, **params), []),
-                       lower=NoRule("it has no results; dead code elimination removes it before"),
-                       samples=Samples(cases=lambda rng: []))
+dce_sink_p = Primitive(
+    "dce_sink",
+    doc="Uses a value, so that what computes it is kept.",
+    multiple_results=True,
+    abstract_eval=lambda *avals, **params: [],
+    reference=lambda *operands, **params: [],
+    jvp=lambda primals, tangents, **params: (dce_sink_p.bind(*primals, **params), []),
+    transpose=NOT_LINEAR,
+    batch=lambda args, dims, **params: (dce_sink_p.bind(*args, **params), []),
+    lower=NoRule("it has no results; dead code elimination removes it before"),
+    samples=Samples(cases=lambda rng: []),
+)
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:

@@ -11,13 +11,26 @@ from pullback.lax._families import check_kind
 from pullback.lax._nests import loops
 from pullback.lax._reductions import highest, lowest
 
-__all__ = ["cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum", "cumsum_p"]
+__all__ = [
+    "cumlogsumexp",
+    "cumlogsumexp_p",
+    "cummax",
+    "cummax_p",
+    "cummin",
+    "cummin_p",
+    "cumprod",
+    "cumprod_p",
+    "cumsum",
+    "cumsum_p",
+]
 
 Array = Any
 
 
 def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: Any, identity: Any) -> Primitive:
-    """`ufunc.accumulate` is the meaning, `step(b, acc, x)` one loop IR step, `combine(x, y)` the same by lax functions."""
+    """`ufunc.accumulate` is the meaning, `step(b, acc, x)` one loop IR step, `combine(x, y)` the same by lax
+    functions.
+    """
 
     def abstract_eval(aval, *, axis, reverse):
         check_kind(name, aval.dtype, accepts)
@@ -32,7 +45,11 @@ def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: 
             return np.flip(reference(np.flip(x, axis), axis, False), axis)
         if x.dtype.itemsize == 2 and dtypes.kind_of(x.dtype) == "f":
             return ufunc.accumulate(x.astype(np.float32), axis).astype(x.dtype)
-        return ufunc.accumulate(x, axis) if ufunc is np.maximum or ufunc is np.minimum else ufunc.accumulate(x, axis, dtype=x.dtype)
+        return (
+            ufunc.accumulate(x, axis)
+            if ufunc is np.maximum or ufunc is np.minimum
+            else ufunc.accumulate(x, axis, dtype=x.dtype)
+        )
 
     def emit(ctx):
         b, axis, reverse = ctx.b, ctx.params["axis"], ctx.params["reverse"]
@@ -50,12 +67,22 @@ def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: 
                 ctx.store(target, index, value)
                 scan.update(value)
 
-        loops(b, shape[:axis] + shape[axis + 1:], row)
+        loops(b, shape[:axis] + shape[axis + 1 :], row)
 
-    p = Primitive(name, doc=doc, abstract_eval=abstract_eval, reference=reference, lower=Nest(emit, strided=True), transpose=NOT_LINEAR,
-                  samples=Samples(cases=lambda rng: [
-                      Case((rng.normal(size=s).astype(np.float32),), {"axis": a, "reverse": r})
-                      for s, a, r in [((5,), 0, False), ((3, 4), 1, True), ((3, 4), 0, False), ((2, 0), 1, False)]]))
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=abstract_eval,
+        reference=reference,
+        lower=Nest(emit, strided=True),
+        transpose=NOT_LINEAR,
+        samples=Samples(
+            cases=lambda rng: [
+                Case((rng.normal(size=s).astype(np.float32),), {"axis": a, "reverse": r})
+                for s, a, r in [((5,), 0, False), ((3, 4), 1, True), ((3, 4), 0, False), ((2, 0), 1, False)]
+            ]
+        ),
+    )
 
     def jvp(primals, tangents, **params):
         from pullback.transforms.jvp import jvp_flat
@@ -64,7 +91,9 @@ def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: 
         if is_zero(tangents[0]):
             out = p.bind(*primals, **params)
             return out, tangent_zero(out)
-        (out,), (out_dot,) = jvp_flat(lambda x: [lax.associative_scan(combine, x, reverse=reverse, axis=axis)], primals, tangents)
+        (out,), (out_dot,) = jvp_flat(
+            lambda x: [lax.associative_scan(combine, x, reverse=reverse, axis=axis)], primals, tangents
+        )
         return out, out_dot
 
     def batch(args, dims, axis, reverse):
@@ -92,14 +121,33 @@ def _step(name):
     return lambda b, acc, x: b.op(name, acc, x)
 
 
-cumsum_p = _running("cumsum", "Running sums along an axis.", NUMERIC, np.add, _step("add"), lambda x, y: lax.add(x, y),
-                    lambda dtype: np.zeros((), dtype))
-cumprod_p = _running("cumprod", "Running products along an axis.", NUMERIC, np.multiply, _step("mul"), lambda x, y: lax.mul(x, y),
-                     lambda dtype: np.ones((), dtype))
-cummax_p = _running("cummax", "Running maxima along an axis.", REAL, np.maximum, _step("max"), lambda x, y: lax.max(x, y), lowest)
-cummin_p = _running("cummin", "Running minima along an axis.", REAL, np.minimum, _step("min"), lambda x, y: lax.min(x, y), highest)
-cumlogsumexp_p = _running("cumlogsumexp", "Running log-sum-exps along an axis.", FLOAT, np.logaddexp, _log_add_exp_step, _log_add_exp,
-                          lowest)
+cumsum_p = _running(
+    "cumsum",
+    "Running sums along an axis.",
+    NUMERIC,
+    np.add,
+    _step("add"),
+    lambda x, y: lax.add(x, y),
+    lambda dtype: np.zeros((), dtype),
+)
+cumprod_p = _running(
+    "cumprod",
+    "Running products along an axis.",
+    NUMERIC,
+    np.multiply,
+    _step("mul"),
+    lambda x, y: lax.mul(x, y),
+    lambda dtype: np.ones((), dtype),
+)
+cummax_p = _running(
+    "cummax", "Running maxima along an axis.", REAL, np.maximum, _step("max"), lambda x, y: lax.max(x, y), lowest
+)
+cummin_p = _running(
+    "cummin", "Running minima along an axis.", REAL, np.minimum, _step("min"), lambda x, y: lax.min(x, y), highest
+)
+cumlogsumexp_p = _running(
+    "cumlogsumexp", "Running log-sum-exps along an axis.", FLOAT, np.logaddexp, _log_add_exp_step, _log_add_exp, lowest
+)
 
 
 def _cumsum_jvp(primals, tangents, axis, reverse):
@@ -122,7 +170,9 @@ def _public(p):
         return p.bind(as_array(operand, p.name), axis=operator.index(axis), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = p.name
-    function.__doc__ = p.doc + " With `reverse`, from the end. Raises ValueError for an axis that is negative or not there."
+    function.__doc__ = (
+        p.doc + " With `reverse`, from the end. Raises ValueError for an axis that is negative or not there."
+    )
     function.__module__ = "pullback.lax"
     return function
 

@@ -6,16 +6,31 @@ dot_general(x, y, ((cx, cy), (bx, by))): the result has the batch dimensions, th
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 import operator
-from typing import Any, NamedTuple, Sequence
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pullback.core.lowering import Nest
 from pullback.lax._bits import convert
 from pullback.lax._families import *
 
-__all__ = ["DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision", "PrecisionLike", "RaggedDotDimensionNumbers",
-           "batch_matmul", "dot", "dot_general", "dot_general_p", "ragged_dot", "ragged_dot_general", "scaled_dot"]
+__all__ = [
+    "DotAlgorithm",
+    "DotAlgorithmPreset",
+    "DotDimensionNumbers",
+    "Precision",
+    "PrecisionLike",
+    "RaggedDotDimensionNumbers",
+    "batch_matmul",
+    "dot",
+    "dot_general",
+    "dot_general_p",
+    "ragged_dot",
+    "ragged_dot_general",
+    "scaled_dot",
+]
 
 Array = Any
 PrecisionLike = Any
@@ -41,9 +56,17 @@ class Precision(enum.Enum):
 
 
 _PRECISIONS: dict[Any, Precision] = {
-    "default": Precision.DEFAULT, "fastest": Precision.DEFAULT, "bfloat16": Precision.DEFAULT, None: Precision.DEFAULT,
-    "high": Precision.HIGH, "bfloat16_3x": Precision.HIGH, "tensorfloat32": Precision.HIGH, "tensor_float_32": Precision.HIGH,
-    "highest": Precision.HIGHEST, "float32": Precision.HIGHEST}
+    "default": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    None: Precision.DEFAULT,
+    "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "tensor_float_32": Precision.HIGH,
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+}
 
 
 class DotAlgorithm(NamedTuple):
@@ -97,44 +120,68 @@ def canonical_precision(precision: Any) -> Any:
         return (Precision(precision),) * 2
     if isinstance(precision, (tuple, list)) and len(precision) == 2:
         return tuple(Precision(p) for p in precision)
-    raise ValueError("Precision argument must be None, a string in [default, high, highest], a lax.Precision value, a tuple of two of "
-                     f"these, or a DotAlgorithm; got {precision}.")
+    raise ValueError(
+        "Precision argument must be None, a string in [default, high, highest], a lax.Precision value, a tuple of two "
+        "of "
+        f"these, or a DotAlgorithm; got {precision}."
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------- dot_general
+# --------------------------------------------------------------------------------------------------------- dot_general
+
 
 def _dot_shape(x, y, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
     (cx, cy), (bx, by) = dimension_numbers
     for side, aval, batch, contract in (("lhs", x, bx, cx), ("rhs", y, by, cy)):
         if not all(0 <= d < aval.ndim for d in (*contract, *batch)):
-            raise TypeError(f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of the "
-                            f"{side} value, got {side}_batch of {tuple(batch)} and {side}_contracting of {tuple(contract)} for {side} of "
-                            f"rank {aval.ndim}")
+            raise TypeError(
+                f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of "
+                f"the "
+                f"{side} value, got {side}_batch of {tuple(batch)} and {side}_contracting of {tuple(contract)} for "
+                f"{side} of "
+                f"rank {aval.ndim}"
+            )
         if len({*contract, *batch}) != len(contract) + len(batch):
-            raise TypeError(f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions and all to be "
-                            f"distinct, got {side}_batch {tuple(batch)} and {side}_contract {tuple(contract)}.")
+            raise TypeError(
+                f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions and all to "
+                f"be "
+                f"distinct, got {side}_batch {tuple(batch)} and {side}_contract {tuple(contract)}."
+            )
     if len(bx) != len(by):
-        raise TypeError(f"dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch {tuple(bx)} and "
-                        f"rhs_batch {tuple(by)}.")
+        raise TypeError(
+            f"dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch {tuple(bx)} and "
+            f"rhs_batch {tuple(by)}."
+        )
     if len(cx) != len(cy):
-        raise TypeError("dot_general requires equal numbers of lhs_contracting and rhs_contracting dimensions, got lhs_contracting "
-                        f"{tuple(cx)} and rhs_contracting {tuple(cy)}.")
+        raise TypeError(
+            "dot_general requires equal numbers of lhs_contracting and rhs_contracting dimensions, got lhs_contracting "
+            f"{tuple(cx)} and rhs_contracting {tuple(cy)}."
+        )
     for what, dx, dy in (("batch", bx, by), ("contracting", cx, cy)):
         sx, sy = tuple(x.shape[d] for d in dx), tuple(y.shape[d] for d in dy)
         if sx != sy:
-            raise TypeError(f"dot_general requires {what if what == 'contracting' else 'lhs batch dimensions and rhs batch'} dimensions to "
-                            f"have {'equal shapes' if what == 'contracting' else 'the same shape'}, got {sx} and {sy}.")
+            raise TypeError(
+                f"dot_general requires {what if what == 'contracting' else 'lhs batch dimensions and rhs batch'} "
+                f"dimensions to "
+                f"have {'equal shapes' if what == 'contracting' else 'the same shape'}, got {sx} and {sy}."
+            )
     if not isinstance(x.dtype, np.dtype) or not isinstance(y.dtype, np.dtype):
         raise TypeError(f"dot_general does not accept dtypes {x.dtype}, {y.dtype}")
     if preferred_element_type is None:
-        dtype, weak = (x.dtype, x.weak_type and y.weak_type) if x.dtype == y.dtype else \
-            dtypes.result_type(x, y, return_weak_type_flag=True)
+        dtype, weak = (
+            (x.dtype, x.weak_type and y.weak_type)
+            if x.dtype == y.dtype
+            else dtypes.result_type(x, y, return_weak_type_flag=True)
+        )
     else:
         dtype, weak = preferred_element_type, False
         computed = dtypes.result_type(x.dtype, y.dtype)
         kinds = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
         if kinds[dtypes.kind_of(dtype)] < kinds[dtypes.kind_of(computed)] and not (dtypes.kind_of(computed) == "b"):
-            raise TypeError(f"dot_general: preferred_element_type={np.dtype(dtype).name} cannot hold products of {x.dtype} and {y.dtype}")
+            raise TypeError(
+                f"dot_general: preferred_element_type={np.dtype(dtype).name} cannot hold products of {x.dtype} and "
+                f"{y.dtype}"
+            )
     free_x = [n for d, n in enumerate(x.shape) if d not in cx and d not in bx]
     free_y = [n for d, n in enumerate(y.shape) if d not in cy and d not in by]
     return ShapedArray((*[x.shape[d] for d in bx], *free_x, *free_y), dtype, weak)
@@ -155,22 +202,35 @@ def _roles(x_shape, y_shape, dimension_numbers) -> _Roles:
     (cx, cy), (bx, by) = dimension_numbers
     free_x = tuple(d for d in range(len(x_shape)) if d not in cx and d not in bx)
     free_y = tuple(d for d in range(len(y_shape)) if d not in cy and d not in by)
-    return _Roles(free_x, free_y, tuple(x_shape[d] for d in bx), tuple(x_shape[d] for d in free_x), tuple(y_shape[d] for d in free_y),
-                  tuple(x_shape[d] for d in cx))
+    return _Roles(
+        free_x,
+        free_y,
+        tuple(x_shape[d] for d in bx),
+        tuple(x_shape[d] for d in free_x),
+        tuple(y_shape[d] for d in free_y),
+        tuple(x_shape[d] for d in cx),
+    )
 
 
 def _dot_reference(x, y, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
     (cx, cy), (bx, by) = dimension_numbers
-    dtype = np.dtype(preferred_element_type) if preferred_element_type is not None else (
-        x.dtype if x.dtype == y.dtype else dtypes.result_type(x.dtype, y.dtype))
+    dtype = (
+        np.dtype(preferred_element_type)
+        if preferred_element_type is not None
+        else (x.dtype if x.dtype == y.dtype else dtypes.result_type(x.dtype, y.dtype))
+    )
     wide = np.dtype(np.float32) if dtypes.kind_of(dtype) == "f" and dtype.itemsize < 4 else dtype
     x, y = x.astype(wide, copy=False), y.astype(wide, copy=False)
     if not bx and x.ndim <= 2 and y.ndim <= 2 and len(cx) == 1:  # the plain products, without a detour
         out = np.dot(x.T if x.ndim == 2 and cx[0] == 0 else x, y.T if y.ndim == 2 and cy[0] == 1 else y)
         return np.asarray(out, dtype)
     roles = _roles(x.shape, y.shape, dimension_numbers)
-    left = np.transpose(x, (*bx, *roles.free_x, *cx)).reshape(*roles.batch, math.prod(roles.rows), math.prod(roles.inner))
-    right = np.transpose(y, (*by, *cy, *roles.free_y)).reshape(*roles.batch, math.prod(roles.inner), math.prod(roles.columns))
+    left = np.transpose(x, (*bx, *roles.free_x, *cx)).reshape(
+        *roles.batch, math.prod(roles.rows), math.prod(roles.inner)
+    )
+    right = np.transpose(y, (*by, *cy, *roles.free_y)).reshape(
+        *roles.batch, math.prod(roles.inner), math.prod(roles.columns)
+    )
     return np.matmul(left, right).reshape((*roles.batch, *roles.rows, *roles.columns)).astype(dtype, copy=False)
 
 
@@ -195,8 +255,9 @@ def _transpose_lhs(out_bar, x_aval, y, dimension_numbers, precision, preferred_e
     start = nb if swap else nb + len(free_x)
     numbers = ((tuple(range(start, start + len(free_y))), free_y), (tuple(range(nb)), by))
     kept = sorted(range(len(cy)), key=lambda k: cy[k])  # contracted dimensions of y come in y's order
-    grad = dot_general_p.bind(out_bar, y, dimension_numbers=numbers, precision=precision,
-                              preferred_element_type=preferred_element_type)
+    grad = dot_general_p.bind(
+        out_bar, y, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred_element_type
+    )
     placed = (*bx, *free_x, *[cx[k] for k in kept])  # where each dimension of grad belongs
     permutation = tuple(int(i) for i in np.argsort(placed))
     grad = grad if permutation == tuple(range(grad.ndim)) else lax.transpose_p.bind(grad, permutation=permutation)
@@ -205,13 +266,18 @@ def _transpose_lhs(out_bar, x_aval, y, dimension_numbers, precision, preferred_e
 
 def _dot_transpose(out_bar, x, y, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
     if is_linear(x) == is_linear(y):
-        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'dot_general' needs exactly one linear operand")
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'dot_general' needs exactly one linear operand"
+        )
     if is_zero(out_bar):
         return [tangent_zero(a) if is_linear(a) else None for a in (x, y)]
     (cx, cy), (bx, by) = dimension_numbers
     if is_linear(x):
         return [_transpose_lhs(out_bar, x.aval, y, dimension_numbers, precision, preferred_element_type, False), None]
-    return [None, _transpose_lhs(out_bar, y.aval, x, ((cy, cx), (by, bx)), _swap(precision), preferred_element_type, True)]
+    return [
+        None,
+        _transpose_lhs(out_bar, y.aval, x, ((cy, cx), (by, bx)), _swap(precision), preferred_element_type, True),
+    ]
 
 
 def _swap(precision):
@@ -230,7 +296,9 @@ def _dot_batch(args, dims, dimension_numbers, **params):
         place = len(bx) + sum(d not in (*numbers[0][0], *numbers[1][0]) for d in range(dx))
     else:
         numbers = ((cx, _shift(cy, dy)), (bx, _shift(by, dy)))
-        place = len(bx) + (x.ndim - len(bx) - len(cx)) + sum(d not in (*numbers[0][1], *numbers[1][1]) for d in range(dy))
+        place = (
+            len(bx) + (x.ndim - len(bx) - len(cx)) + sum(d not in (*numbers[0][1], *numbers[1][1]) for d in range(dy))
+        )
     return dot_general_p.bind(x, y, dimension_numbers=numbers, **params), place
 
 
@@ -243,7 +311,7 @@ def _merged(storage: Any, groups: Sequence[Sequence[int]]) -> Any | None:
     shape, strides = [], []
     for group in groups:
         axes = [a for a in group if storage.shape[a] != 1]
-        for a, b in zip(axes, axes[1:]):
+        for a, b in itertools.pairwise(axes):
             if storage.strides[a] != storage.strides[b] * storage.shape[b]:
                 return None
         shape.append(math.prod(storage.shape[a] for a in group))
@@ -288,45 +356,78 @@ def _dot_emit(ctx):
 def _dot_cases(rng):
     found = []
     for xs, ys, numbers in [
-            ((3,), (3,), (((0,), (0,)), ((), ()))), ((2, 3), (3, 4), (((1,), (0,)), ((), ()))), ((3, 2), (4, 3), (((0,), (1,)), ((), ()))),
-            ((2, 3), (3,), (((1,), (0,)), ((), ()))), ((5, 2, 3), (5, 3, 4), (((2,), (1,)), ((0,), (0,)))),
-            ((2, 3), (4,), (((), ()), ((), ()))), ((3, 5, 2), (4, 5, 3), (((0,), (2,)), ((1,), (1,)))),
-            ((2, 3, 4), (4, 3, 5), (((1, 2), (1, 0)), ((), ()))), ((2, 0), (0, 3), (((1,), (0,)), ((), ()))),
-            ((40, 30), (30, 50), (((1,), (0,)), ((), ())))]:
+        ((3,), (3,), (((0,), (0,)), ((), ()))),
+        ((2, 3), (3, 4), (((1,), (0,)), ((), ()))),
+        ((3, 2), (4, 3), (((0,), (1,)), ((), ()))),
+        ((2, 3), (3,), (((1,), (0,)), ((), ()))),
+        ((5, 2, 3), (5, 3, 4), (((2,), (1,)), ((0,), (0,)))),
+        ((2, 3), (4,), (((), ()), ((), ()))),
+        ((3, 5, 2), (4, 5, 3), (((0,), (2,)), ((1,), (1,)))),
+        ((2, 3, 4), (4, 3, 5), (((1, 2), (1, 0)), ((), ()))),
+        ((2, 0), (0, 3), (((1,), (0,)), ((), ()))),
+        ((40, 30), (30, 50), (((1,), (0,)), ((), ()))),
+    ]:
         x, y = rng.normal(size=xs).astype(np.float32), rng.normal(size=ys).astype(np.float32)
         found.append(Case((x, y), {"dimension_numbers": numbers, "precision": None, "preferred_element_type": None}))
     return found
 
 
 dot_general_p = Primitive(
-    "dot_general", doc="Sum of products over contracting dimensions, for each batch index.", abstract_eval=_dot_shape,
-    reference=_dot_reference, jvp=_dot_jvp, transpose=_dot_transpose, batch=_dot_batch, lower=Nest(_dot_emit, strided=True),
-    traits={"product"}, samples=Samples(cases=_dot_cases))
+    "dot_general",
+    doc="Sum of products over contracting dimensions, for each batch index.",
+    abstract_eval=_dot_shape,
+    reference=_dot_reference,
+    jvp=_dot_jvp,
+    transpose=_dot_transpose,
+    batch=_dot_batch,
+    lower=Nest(_dot_emit, strided=True),
+    traits={"product"},
+    samples=Samples(cases=_dot_cases),
+)
 
 
-def dot_general(lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers, precision: PrecisionLike = None,
-                preferred_element_type: Any = None, *, out_sharding: Any = None) -> Array:
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Sum of products over contracting dimensions, for each index along batch dimensions.
 
-    `dimension_numbers` is ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)); the result has the batch dimensions,
-    the rest of lhs, then the rest of rhs, in `preferred_element_type` or the promoted dtype. Raises TypeError for dimension
-    numbers or sizes that don't fit.
+    `dimension_numbers` is ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)); the result has the batch
+    dimensions, the rest of lhs, then the rest of rhs, in `preferred_element_type` or the promoted dtype. Raises
+    TypeError for dimension numbers or sizes that don't fit.
     """
     lhs, rhs = as_arrays("dot_general", lhs, rhs)
     (cx, cy), (bx, by) = dimension_numbers
     numbers = ((_ints(cx), _ints(cy)), (_ints(bx), _ints(by)))
     if preferred_element_type is not None:
         preferred_element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "dot_general"))
-    return dot_general_p.bind(lhs, rhs, dimension_numbers=numbers, precision=canonical_precision(precision),
-                              preferred_element_type=preferred_element_type)
+    return dot_general_p.bind(
+        lhs,
+        rhs,
+        dimension_numbers=numbers,
+        precision=canonical_precision(precision),
+        preferred_element_type=preferred_element_type,
+    )
 
 
 def _ints(axes):
     return tuple([operator.index(a) for a in axes])
 
 
-def dot(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers | None = None, precision: PrecisionLike = None,
-        preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """Products of vectors and matrices; with `dimension_numbers`, as `dot_general`.
 
     Raises ValueError for ranks above 2 without dimension numbers, and for sizes that don't fit.
@@ -334,14 +435,18 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers | None = N
     lhs, rhs = as_arrays("dot", lhs, rhs)
     if dimension_numbers is None:
         if not (1 <= lhs.ndim <= 2 and 1 <= rhs.ndim <= 2 and lhs.shape[-1] == rhs.shape[0]):
-            raise ValueError("jax.lax.dot: dimension_numbers must be specified when not performing simple un-batched matrix-matrix, "
-                             f"matrix-vector, or vector-vector products; got lhs_shape={lhs.shape} rhs_shape={rhs.shape}")
+            raise ValueError(
+                "jax.lax.dot: dimension_numbers must be specified when not performing simple un-batched matrix-matrix, "
+                f"matrix-vector, or vector-vector products; got lhs_shape={lhs.shape} rhs_shape={rhs.shape}"
+            )
         dimension_numbers = (((lhs.ndim - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
-    """Products of stacks of matrices of equal leading dimensions. Raises ValueError for ranks below 2 or leading dimensions that differ."""
+    """Products of stacks of matrices of equal leading dimensions. Raises ValueError for ranks below 2 or leading
+    dimensions that differ.
+    """
     lhs, rhs = as_arrays("batch_matmul", lhs, rhs)
     if min(lhs.ndim, rhs.ndim) < 2:
         raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {lhs.ndim}, {rhs.ndim}")
@@ -352,12 +457,20 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
     return dot_general(lhs, rhs, (((n + 1,), (n,)), (batch, batch)), precision)
 
 
-def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = None, dimension_numbers: Any = None,
-               preferred_element_type: Any = None) -> Array:
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
     """dot_general of operands whose blocks along the contracting dimension share a scale.
 
     A scale has the rank of its operand; each of its sizes divides the operand's. Raises ValueError otherwise.
     """
+
     def rescale(x, scale):
         if scale is None:
             return x
@@ -365,20 +478,30 @@ def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = No
             raise ValueError(f"scaled_dot: a scale of shape {scale.shape} does not fit an operand of shape {x.shape}")
         dtype = np.dtype(preferred_element_type or np.float32)
         for d, (n, m) in enumerate(zip(x.shape, scale.shape)):
-            scale = lax.reshape(lax.broadcast_in_dim(scale, (*scale.shape[:d + 1], n // m, *scale.shape[d + 1:]),
-                                                     tuple(i for i in range(scale.ndim + 1) if i != d + 1)),
-                                (*scale.shape[:d], n, *scale.shape[d + 1:]))
+            scale = lax.reshape(
+                lax.broadcast_in_dim(
+                    scale,
+                    (*scale.shape[: d + 1], n // m, *scale.shape[d + 1 :]),
+                    tuple(i for i in range(scale.ndim + 1) if i != d + 1),
+                ),
+                (*scale.shape[:d], n, *scale.shape[d + 1 :]),
+            )
         return lax.mul(lax.convert_element_type(x, dtype), lax.convert_element_type(scale, dtype))
 
     lhs, rhs = as_arrays("scaled_dot", lhs, rhs)
     if dimension_numbers is None:
         batch = tuple(range(lhs.ndim - 2))
         dimension_numbers = (((lhs.ndim - 1,), (rhs.ndim - 1,)), (batch, batch))
-    return dot_general(rescale(lhs, lhs_scale), rescale(rhs, rhs_scale), dimension_numbers,
-                       preferred_element_type=preferred_element_type)
+    return dot_general(
+        rescale(lhs, lhs_scale),
+        rescale(rhs, rhs_scale),
+        dimension_numbers,
+        preferred_element_type=preferred_element_type,
+    )
 
 
-# -------------------------------------------------------------------------------------------------------------------- ragged dots
+# --------------------------------------------------------------------------------------------------------- ragged dots
+
 
 class RaggedDotDimensionNumbers(NamedTuple):
     """Dimension numbers of a product whose lhs consists of groups of rows along one dimension."""
@@ -388,20 +511,43 @@ class RaggedDotDimensionNumbers(NamedTuple):
     rhs_group_dimensions: Sequence[int]
 
 
-def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: PrecisionLike = None, preferred_element_type: Any = None,
-               group_offset: Any = None, out_sharding: Any = None) -> Array:
-    """Rows of lhs[m, k] in consecutive groups of `group_sizes[g]`, group i times rhs[g, k, n]; rows beyond the groups give 0.
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Rows of lhs[m, k] in consecutive groups of `group_sizes[g]`, group i times rhs[g, k, n]; rows beyond the groups
+    give 0.
 
     Raises TypeError for ranks other than 2, 3 and 1.
     """
-    return ragged_dot_general(lhs, rhs, group_sizes, RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)), precision,
-                              preferred_element_type, group_offset)
+    return ragged_dot_general(
+        lhs,
+        rhs,
+        group_sizes,
+        RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)),
+        precision,
+        preferred_element_type,
+        group_offset,
+    )
 
 
-def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-                       precision: PrecisionLike = None, preferred_element_type: Any = None, group_offset: Any = None,
-                       out_sharding: Any = None) -> Array:
-    """`ragged_dot` with any dimension numbers, where the ragged dimension of lhs is a free one and rhs has a group dimension.
+def ragged_dot_general(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """`ragged_dot` with any dimension numbers, where the ragged dimension of lhs is a free one and rhs has a group
+    dimension.
 
     Computed as one masked product per group. Raises NotImplementedError for a ragged contracting or batch dimension.
     """
@@ -410,15 +556,19 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any, ragged_dot_dimensio
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not supported")
     if ragged in cx or ragged in bx or len(groups) != 1 or group_sizes.ndim != 1:
-        raise NotImplementedError("ragged_dot_general: only a ragged free dimension of lhs, one group dimension of rhs and group sizes of "
-                                  "rank 1 are supported")
+        raise NotImplementedError(
+            "ragged_dot_general: only a ragged free dimension of lhs, one group dimension of rhs and group sizes of "
+            "rank 1 are supported"
+        )
     (group,) = groups
     ends = lax.cumsum(group_sizes)
     row = lax.broadcasted_iota(group_sizes.dtype, lhs.shape, ragged)
     total = None
     for g in range(rhs.shape[group]):
         end = lax.index_in_dim(ends, g, 0, keepdims=False)
-        inside = lax.bitwise_and(lax.ge(row, lax.sub(end, lax.index_in_dim(group_sizes, g, 0, keepdims=False))), lax.lt(row, end))
+        inside = lax.bitwise_and(
+            lax.ge(row, lax.sub(end, lax.index_in_dim(group_sizes, g, 0, keepdims=False))), lax.lt(row, end)
+        )
         part = lax.select(inside, lhs, lax.full_like(lhs, 0))
         matrix = lax.index_in_dim(rhs, g, group, keepdims=False)
         numbers = ((cx, tuple(d - (d > group) for d in cy)), (bx, tuple(d - (d > group) for d in by)))

@@ -2,16 +2,18 @@
 
     unary(name, ...)      out[i] = f(x[i])
     nary(name, n, ...)    out[i] = f(x[i], y[i], ...); an operand is a scalar (rank 0) or has the shape of the result
-    reduction(name, ...)  out[i] = fold of x over params['axes']
-    movement(name, ...)   every result element is an operand element: linear, a view
+    reduction(name, ...)  out[i] = fold of x over params['axes'] movement(name, ...)   every result element is an
+    operand element: linear, a view
 
-Rules may name any function of the package as `lax.<name>`, whichever file it is in: they run after the import is complete.
+Rules may name any function of the package as `lax.<name>`, whichever file it is in: they run after the import is
+complete.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +21,54 @@ from pullback.core import ZERO, NoRule, Primitive, ShapedArray, UndefinedPrimal,
 from pullback.core.lowering import Elementwise, Pointwise, Reduction
 from pullback.util import dtypes
 
-__all__ = ["BOOL", "INT", "UINT", "FLOAT", "COMPLEX", "ANY", "NUMERIC", "REAL", "INEXACT", "BITS", "LINEAR", "Samples", "Case", "lax",
-           "ZERO", "NoRule", "NOT_LINEAR", "Primitive", "ShapedArray", "Zero", "UndefinedPrimal", "typeof", "unary", "nary", "reduction",
-           "movement", "unary_function", "binary_function", "as_array", "as_arrays", "check_dtypes", "is_zero", "instantiate",
-           "add_tangents", "aval_of", "constant", "unbroadcast", "canonical_axis", "tangent_zero", "move_batch_axis",
-           "batch_front", "batch_size", "is_linear", "computed_wide", "dtypes", "np"]
+__all__ = [
+    "BOOL",
+    "INT",
+    "UINT",
+    "FLOAT",
+    "COMPLEX",
+    "ANY",
+    "NUMERIC",
+    "REAL",
+    "INEXACT",
+    "BITS",
+    "LINEAR",
+    "Samples",
+    "Case",
+    "lax",
+    "ZERO",
+    "NoRule",
+    "NOT_LINEAR",
+    "Primitive",
+    "ShapedArray",
+    "Zero",
+    "UndefinedPrimal",
+    "typeof",
+    "unary",
+    "nary",
+    "reduction",
+    "movement",
+    "unary_function",
+    "binary_function",
+    "as_array",
+    "as_arrays",
+    "check_dtypes",
+    "is_zero",
+    "instantiate",
+    "add_tangents",
+    "aval_of",
+    "constant",
+    "unbroadcast",
+    "canonical_axis",
+    "tangent_zero",
+    "move_batch_axis",
+    "batch_front",
+    "batch_size",
+    "is_linear",
+    "computed_wide",
+    "dtypes",
+    "np",
+]
 
 
 class _Functions:
@@ -70,9 +115,10 @@ class Samples:
     """Where the tests try a primitive.
 
     `low`, `high`: range of the operands, one number or one per operand. `edges`: special values (all combinations are
-    tried). `ulp`: allowed error of compiled code against the reference. `dtypes`: restrict to these names. `derivatives`:
-    whether both derivatives exist in all operands. `cases(rng)`: complete calls, for primitives with parameters or shapes
-    of their own.
+    tried). `ulp`: allowed error of compiled code against the reference. `dtypes`: restrict to these names.
+    `derivatives`:
+    whether both derivatives exist in all operands. `cases(rng)`: complete calls, for primitives with parameters or
+    shapes of their own.
     """
 
     low: float | tuple[float, ...] = -3.0
@@ -87,7 +133,7 @@ class Samples:
 INF, NAN = float("inf"), float("nan")
 FLOAT_EDGES = (0.0, -0.0, 1.0, -1.0, INF, -INF, NAN)
 
-# ------------------------------------------------------------------------------------------------------------------- array-likes
+# --------------------------------------------------------------------------------------------------------- array-likes
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 
@@ -96,12 +142,14 @@ def as_array(x: Any, name: str, position: int = 0) -> Any:
     """An array or tracer of an array-like operand; Python scalars become weakly typed. TypeError for anything else."""
     if hasattr(x, "aval"):
         return x
-    if isinstance(x, (np.ndarray, np.generic)) or isinstance(x, _PYTHON_SCALARS):
+    if isinstance(x, (np.ndarray, np.generic, *_PYTHON_SCALARS)):
         return hooks.asarray(x)
     if hasattr(x, "__jax_array__"):
         return as_array(x.__jax_array__(), name, position)
-    raise TypeError(f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type(x)} "
-                    f"and was passed to {name} at position {position}.")
+    raise TypeError(
+        f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type(x)} "
+        f"and was passed to {name} at position {position}."
+    )
 
 
 def as_arrays(name: str, *operands: Any) -> list[Any]:
@@ -109,9 +157,22 @@ def as_arrays(name: str, *operands: Any) -> list[Any]:
     return [x if hasattr(x, "aval") else as_array(x, name, i) for i, x in enumerate(operands)]
 
 
-_NUMPY_NAMES = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-                "select": "where", "sub": "subtract", "mul": "multiply", "div": "divide", "max": "maximum", "min": "minimum",
-                "rem": "remainder", "atan2": "arctan2"}
+_NUMPY_NAMES = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "select": "where",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "max": "maximum",
+    "min": "minimum",
+    "rem": "remainder",
+    "atan2": "arctan2",
+}
 
 
 def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
@@ -119,10 +180,17 @@ def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
     first = avals[0].dtype
     for aval in avals:
         if aval.dtype != first:
-            hint = (f" (Tip: jnp.{_NUMPY_NAMES.get(name, name)} is a similar function that does automatic type promotion on "
-                    "inputs)." if tip else "")
-            raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got "
-                            f"{', '.join(_dtype_name(a.dtype) for a in avals)}.{hint}")
+            hint = (
+                f" (Tip: jnp.{_NUMPY_NAMES.get(name, name)} is a similar function that does automatic type promotion "
+                f"on "
+                "inputs)."
+                if tip
+                else ""
+            )
+            raise TypeError(
+                f"lax.{name} requires arguments to have the same dtypes, got "
+                f"{', '.join(_dtype_name(a.dtype) for a in avals)}.{hint}"
+            )
 
 
 def _dtype_name(dtype: Any) -> str:
@@ -140,8 +208,10 @@ def check_kind(name: str, dtype: Any, kinds: str, position: int | None = None) -
     """TypeError unless `dtype` is of one of the kinds."""
     if dtypes.kind_of(dtype) not in kinds:
         where = "" if position is None else f" at position {position}"
-        raise TypeError(f"{name} does not accept dtype {_dtype_name(dtype)}{where}. Accepted dtypes{where} are subtypes of "
-                        f"{accepted_names(kinds)}.")
+        raise TypeError(
+            f"{name} does not accept dtype {_dtype_name(dtype)}{where}. Accepted dtypes{where} are subtypes of "
+            f"{accepted_names(kinds)}."
+        )
 
 
 def constant(x: Any, value: Any) -> Any:
@@ -165,8 +235,10 @@ def broadcast_two(name: str, shape_a: tuple, shape_b: tuple) -> tuple[int, ...]:
     if not shape_a:
         return shape_b
     if len(shape_a) != len(shape_b):
-        raise TypeError(f"{name}: arrays must have the same number of dimensions, got {shape_a} and {shape_b} with "
-                        f"{len(shape_a)} and {len(shape_b)}")
+        raise TypeError(
+            f"{name}: arrays must have the same number of dimensions, got {shape_a} and {shape_b} with "
+            f"{len(shape_a)} and {len(shape_b)}"
+        )
     out = []
     for m, n in zip(shape_a, shape_b):
         if m != n and m != 1 and n != 1:
@@ -175,7 +247,8 @@ def broadcast_two(name: str, shape_a: tuple, shape_b: tuple) -> tuple[int, ...]:
     return tuple(out)
 
 
-# --------------------------------------------------------------------------------------------------------------------- tangents
+# ------------------------------------------------------------------------------------------------------------ tangents
+
 
 def is_zero(t: Any) -> bool:
     """Whether a tangent or cotangent is a symbolic zero, or of the type that only has zeros."""
@@ -226,7 +299,8 @@ def broadcast_tangent(t: Any, shape: tuple[int, ...]) -> Any:
     return lax.broadcast_in_dim_p.bind(t, shape=shape, broadcast_dimensions=())
 
 
-# --------------------------------------------------------------------------------------------------------------------- batching
+# ------------------------------------------------------------------------------------------------------------ batching
+
 
 def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
     """The size of the batch axis of the mapped operands."""
@@ -258,13 +332,16 @@ def _batch_unary(bind):
 
 
 def _batch_nary(bind):
-    """All mapped operands alike: nothing moves. Otherwise batch axes go first, and operands of lower rank are broadcast."""
+    """All mapped operands alike: nothing moves. Otherwise batch axes go first, and operands of lower rank are
+    broadcast.
+    """
 
     def batch(args, dims, **params):
         mapped = [(x.shape, d) for x, d in zip(args, dims) if d is not None]
         shape, dim = mapped[0]
         if all(pair == mapped[0] for pair in mapped) and all(
-                d is not None or not np.shape(x) for x, d in zip(args, dims)):
+            d is not None or not np.shape(x) for x, d in zip(args, dims)
+        ):
             return bind(*args, **params), dim
         size = shape[dim]
         inner = next((s for x, d in zip(args, dims) if (s := _without(np.shape(x), d))), ())
@@ -286,13 +363,16 @@ def _batch_nary(bind):
 
 
 def _without(shape: tuple[int, ...], d: int | None) -> tuple[int, ...]:
-    return shape if d is None else shape[:d] + shape[d + 1:]
+    return shape if d is None else shape[:d] + shape[d + 1 :]
 
 
-# --------------------------------------------------------------------------------------------------------------------- elementwise
+# --------------------------------------------------------------------------------------------------------- elementwise
+
 
 def computed_wide(function: Callable) -> Callable:
-    """The reference of a float function that NumPy or SciPy has for f32 and f64 only: narrower types are computed in f32."""
+    """The reference of a float function that NumPy or SciPy has for f32 and f64 only: narrower types are computed in
+    f32.
+    """
 
     def reference(*operands, **params):
         dtype = operands[0].dtype
@@ -329,8 +409,10 @@ def _nary_shape_rule(name, arity, accepts, result, weak):
             if aval.shape and aval.shape != shape:
                 if shape:
                     broadcast_two(name, shape, aval.shape)
-                    raise TypeError(f"{name}: operands of a primitive must have one shape or be scalars, got "
-                                    f"{', '.join(a.str_short() for a in avals)}")
+                    raise TypeError(
+                        f"{name}: operands of a primitive must have one shape or be scalars, got "
+                        f"{', '.join(a.str_short() for a in avals)}"
+                    )
                 shape = aval.shape
         return ShapedArray(shape, result(avals[0].dtype, **params), weak and all(a.weak_type for a in avals))
 
@@ -388,35 +470,74 @@ def _unary_transpose(rule):
     return transpose
 
 
-def unary(name: str, *, doc: str, accepts: str, reference: Callable, jvp: Any, lower: Callable, transpose: Any = NOT_LINEAR,
-          result: Callable = _same_dtype, samples: Samples | None = None, weak: bool = True, cost: int = 1,
-          traits: Sequence[str] = ()) -> Primitive:
+def unary(
+    name: str,
+    *,
+    doc: str,
+    accepts: str,
+    reference: Callable,
+    jvp: Any,
+    lower: Callable,
+    transpose: Any = NOT_LINEAR,
+    result: Callable = _same_dtype,
+    samples: Samples | None = None,
+    weak: bool = True,
+    cost: int = 1,
+    traits: Sequence[str] = (),
+) -> Primitive:
     """The record of out[i] = f(x[i]).
 
     `jvp(x_dot, y, x, **params)`, or LINEAR or ZERO; `transpose(y_bar, x_aval, **params)` for linear ones;
     `lower(b, x, **params)` one loop IR expression; `result(dtype, **params)` the dtype where it is not the operand's.
     """
-    p = Primitive(name, doc=doc, reference=reference, abstract_eval=_nary_shape_rule(name, 1, accepts, result, weak),
-                  lower=Elementwise(lower, cost), transpose=_unary_transpose(transpose), samples=samples,
-                  traits={"elementwise", *traits} | ({"linear"} if jvp is LINEAR else set()))
+    p = Primitive(
+        name,
+        doc=doc,
+        reference=reference,
+        abstract_eval=_nary_shape_rule(name, 1, accepts, result, weak),
+        lower=Elementwise(lower, cost),
+        transpose=_unary_transpose(transpose),
+        samples=samples,
+        traits={"elementwise", *traits} | ({"linear"} if jvp is LINEAR else set()),
+    )
     p.jvp = _unary_jvp(p.bind, jvp, name)
     p.batch = _batch_unary(p.bind)
     p.accepts = (accepts,)
     return p
 
 
-def nary(name: str, arity: int, *, doc: str, accepts: str | Sequence[str], reference: Callable, jvp: Any, lower: Callable,
-         transpose: Any = NOT_LINEAR, result: Callable = _same_dtype, samples: Samples | None = None, weak: bool = True,
-         cost: int = 1, traits: Sequence[str] = ()) -> Primitive:
+def nary(
+    name: str,
+    arity: int,
+    *,
+    doc: str,
+    accepts: str | Sequence[str],
+    reference: Callable,
+    jvp: Any,
+    lower: Callable,
+    transpose: Any = NOT_LINEAR,
+    result: Callable = _same_dtype,
+    samples: Samples | None = None,
+    weak: bool = True,
+    cost: int = 1,
+    traits: Sequence[str] = (),
+) -> Primitive:
     """The record of out[i] = f(x[i], y[i], ...).
 
-    `accepts`: kinds of all operands, which then have one dtype, or kinds per operand. `jvp`: ZERO, or one rule per operand,
-    `rule(x_dot, out, *primals)`, each of which may be ZERO. `transpose(out_bar, *operands)` as in the record. An operand is
-    of rank 0 or has the shape of the result.
+    `accepts`: kinds of all operands, which then have one dtype, or kinds per operand. `jvp`: ZERO, or one rule per
+    operand, `rule(x_dot, out, *primals)`, each of which may be ZERO. `transpose(out_bar, *operands)` as in the
+    record. An operand is of rank 0 or has the shape of the result.
     """
-    p = Primitive(name, doc=doc, reference=reference, abstract_eval=_nary_shape_rule(name, arity, accepts, result, weak),
-                  lower=Elementwise(lower, cost), transpose=transpose, samples=samples,
-                  traits={"elementwise", *traits})
+    p = Primitive(
+        name,
+        doc=doc,
+        reference=reference,
+        abstract_eval=_nary_shape_rule(name, arity, accepts, result, weak),
+        lower=Elementwise(lower, cost),
+        transpose=transpose,
+        samples=samples,
+        traits={"elementwise", *traits},
+    )
     p.jvp = jvp if jvp is ZERO or isinstance(jvp, NoRule) else _nary_jvp(p.bind, tuple(jvp))
     p.batch = _batch_nary(p.bind)
     p.accepts = (accepts,) * arity if isinstance(accepts, str) else tuple(accepts)
@@ -424,18 +545,25 @@ def nary(name: str, arity: int, *, doc: str, accepts: str | Sequence[str], refer
 
 
 def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False, name: str | None = None) -> Callable:
-    """The public function of a unary primitive. `accuracy` is JAX's argument; ours are as accurate as any setting asks."""
+    """The public function of a unary primitive. `accuracy` is JAX's argument; ours are as accurate as any
+    setting asks.
+    """
     name, bind = name or p.name, p.bind
     if accuracy:
+
         def function(x, *, accuracy=None):
             return bind(x if hasattr(x, "aval") else as_array(x, name))
     else:
+
         def function(x):
             return bind(x if hasattr(x, "aval") else as_array(x, name))
+
     return _named(function, name, doc or p.doc)
 
 
-def binary_function(p: Primitive, doc: str | None = None, name: str | None = None, arguments: tuple[str, str] = ("x", "y")) -> Callable:
+def binary_function(
+    p: Primitive, doc: str | None = None, name: str | None = None, arguments: tuple[str, str] = ("x", "y")
+) -> Callable:
     """The public function of a binary primitive: scalars broadcast, and dimensions of size 1."""
     name, bind, accepts = name or p.name, p.bind, p.accepts
 
@@ -448,8 +576,10 @@ def binary_function(p: Primitive, doc: str | None = None, name: str | None = Non
         return bind(*broadcast_operands(name, x, y, accepts=accepts))
 
     if arguments != ("x", "y"):
+
         def function(x1, x2):
             return bind(*broadcast_operands(name, x1, x2, accepts=accepts))
+
     return _named(function, name, doc or p.doc)
 
 
@@ -464,8 +594,12 @@ def broadcast_operands(name: str, *operands: Any, same_dtypes: bool = True, acce
     for x in arrays:
         if x.shape != shape:
             shape = broadcast_two(name, shape, x.shape)
-    return [x if not x.shape or x.shape == shape else
-            lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(len(shape)))) for x in arrays]
+    return [
+        x
+        if not x.shape or x.shape == shape
+        else lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
+        for x in arrays
+    ]
 
 
 def _named(function: Callable, name: str, doc: str) -> Callable:
@@ -475,7 +609,8 @@ def _named(function: Callable, name: str, doc: str) -> Callable:
     return function
 
 
-# ---------------------------------------------------------------------------------------------------------------------- reductions
+# ---------------------------------------------------------------------------------------------------------- reductions
+
 
 def check_axes(name: str, aval: Any, axes: Sequence[int]) -> None:
     """ValueError for duplicate axes and axes that the operand does not have."""
@@ -506,9 +641,22 @@ def batch_reduction(bind: Callable) -> Callable:
     return batch
 
 
-def reduction(name: str, *, doc: str, accepts: str, reference: Callable, jvp: Any, lower: Reduction, transpose: Any = NOT_LINEAR,
-              check: Callable | None = None, samples: Samples | None = None, traits: Sequence[str] = ()) -> Primitive:
-    """The record of a fold over params['axes'] that keeps the dtype; `reference(x, axes)`, `jvp(x_dot, out, x, axes)`."""
+def reduction(
+    name: str,
+    *,
+    doc: str,
+    accepts: str,
+    reference: Callable,
+    jvp: Any,
+    lower: Reduction,
+    transpose: Any = NOT_LINEAR,
+    check: Callable | None = None,
+    samples: Samples | None = None,
+    traits: Sequence[str] = (),
+) -> Primitive:
+    """The record of a fold over params['axes'] that keeps the dtype; `reference(x, axes)`, `jvp(x_dot, out, x,
+    axes)`.
+    """
 
     def abstract_eval(aval, *, axes, **params):
         if dtypes.kind_of(aval.dtype) not in accepts:
@@ -520,17 +668,37 @@ def reduction(name: str, *, doc: str, accepts: str, reference: Callable, jvp: An
             check(aval, axes)
         return ShapedArray(shape_without(aval.shape, axes), aval.dtype, aval.weak_type)
 
-    p = Primitive(name, doc=doc, abstract_eval=abstract_eval, reference=reference, lower=lower, samples=samples,
-                  transpose=_unary_transpose(transpose), traits={"reduction", *traits})
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=abstract_eval,
+        reference=reference,
+        lower=lower,
+        samples=samples,
+        transpose=_unary_transpose(transpose),
+        traits={"reduction", *traits},
+    )
     p.jvp = _unary_jvp(p.bind, jvp, name)
     p.batch = batch_reduction(p.bind)
     return p
 
 
-# ----------------------------------------------------------------------------------------------------------------------- movement
+# ------------------------------------------------------------------------------------------------------------ movement
 
-def movement(name: str, *, doc: str, shape: Callable, reference: Callable, transpose: Callable, batch: Callable, at: Callable,
-             samples: Samples | None = None, is_view: bool = True, traits: Sequence[str] = ()) -> Primitive:
+
+def movement(
+    name: str,
+    *,
+    doc: str,
+    shape: Callable,
+    reference: Callable,
+    transpose: Callable,
+    batch: Callable,
+    at: Callable,
+    samples: Samples | None = None,
+    is_view: bool = True,
+    traits: Sequence[str] = (),
+) -> Primitive:
     """The record of a one-operand rearrangement of any dtype.
 
     `shape(aval, **params) -> shape` checks and raises; `at(ctx, index)` gives the result's element at an index;
@@ -540,7 +708,16 @@ def movement(name: str, *, doc: str, shape: Callable, reference: Callable, trans
     def abstract_eval(aval, **params):
         return ShapedArray(tuple(shape(aval, **params)), aval.dtype, aval.weak_type)
 
-    p = Primitive(name, doc=doc, abstract_eval=abstract_eval, reference=reference, transpose=_unary_transpose(transpose),
-                  batch=batch, lower=Pointwise(at, is_view=is_view), samples=samples, traits={"movement", "linear", *traits})
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=abstract_eval,
+        reference=reference,
+        transpose=_unary_transpose(transpose),
+        batch=batch,
+        lower=Pointwise(at, is_view=is_view),
+        samples=samples,
+        traits={"movement", "linear", *traits},
+    )
     p.jvp = _unary_jvp(p.bind, LINEAR, name)
     return p

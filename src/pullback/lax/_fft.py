@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from pullback.core.lowering import HostCall
 from pullback.lax._families import *
@@ -33,25 +34,39 @@ def _fft_shape(aval, *, fft_type, fft_lengths):
     if k == 0:
         return aval
     if aval.ndim < k:
-        raise ValueError(f"FFT input shape {aval.shape} must have at least as many input dimensions as fft_lengths {tuple(fft_lengths)}.")
+        raise ValueError(
+            f"FFT input shape {aval.shape} must have at least as many input dimensions as fft_lengths "
+            f"{tuple(fft_lengths)}."
+        )
     kind = dtypes.kind_of(aval.dtype)
     real = {"complex64": "float32", "complex128": "float64"}
     if fft_type == FftType.RFFT:
         if aval.dtype.name not in ("float32", "float64"):
             raise TypeError(f"RFFT input must be float32 or float64, got {aval.dtype.name}")
         if aval.shape[-k:] != tuple(fft_lengths):
-            raise ValueError(f"RFFT input shape {aval.shape} minor dimensions must be equal to fft_lengths {tuple(fft_lengths)}")
-        return ShapedArray((*aval.shape[:-1], fft_lengths[-1] // 2 + 1), np.dtype("complex64" if aval.dtype == np.float32 else "complex128"))
+            raise ValueError(
+                f"RFFT input shape {aval.shape} minor dimensions must be equal to fft_lengths {tuple(fft_lengths)}"
+            )
+        return ShapedArray(
+            (*aval.shape[:-1], fft_lengths[-1] // 2 + 1),
+            np.dtype("complex64" if aval.dtype == np.float32 else "complex128"),
+        )
     if kind != "c":
         raise TypeError(f"{FftType(fft_type).name} input must be complex, got {aval.dtype.name}")
     if fft_type == FftType.IRFFT:
         half = fft_lengths[-1] // 2 + 1
         if aval.shape[-k:-1] != tuple(fft_lengths[:-1]) or aval.shape[-1] != half:
-            raise ValueError(f"IRFFT input shape {aval.shape} minor dimensions must be equal to all of fft_lengths except the last, and to "
-                             f"fft_lengths[-1] // 2 + 1 = {half}; got fft_lengths {tuple(fft_lengths)}")
+            raise ValueError(
+                f"IRFFT input shape {aval.shape} minor dimensions must be equal to all of fft_lengths except the "
+                f"last, and to "
+                f"fft_lengths[-1] // 2 + 1 = {half}; got fft_lengths {tuple(fft_lengths)}"
+            )
         return ShapedArray((*aval.shape[:-1], fft_lengths[-1]), np.dtype(real[aval.dtype.name]))
     if aval.shape[-k:] != tuple(fft_lengths):
-        raise ValueError(f"{FftType(fft_type).name} input shape {aval.shape} minor dimensions must be equal to fft_lengths {tuple(fft_lengths)}")
+        raise ValueError(
+            f"{FftType(fft_type).name} input shape {aval.shape} minor dimensions must be equal to fft_lengths "
+            f"{tuple(fft_lengths)}"
+        )
     return aval
 
 
@@ -64,8 +79,12 @@ def _fft_reference(x, fft_type, fft_lengths):
     if x.size == 0 or out.size == 0:
         return np.zeros(out.shape, out.dtype)
     axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
-    function = {FftType.FFT: scipy.fft.fftn, FftType.IFFT: scipy.fft.ifftn, FftType.RFFT: scipy.fft.rfftn, FftType.IRFFT: scipy.fft.irfftn}[
-        FftType(fft_type)]
+    function = {
+        FftType.FFT: scipy.fft.fftn,
+        FftType.IFFT: scipy.fft.ifftn,
+        FftType.RFFT: scipy.fft.rfftn,
+        FftType.IRFFT: scipy.fft.irfftn,
+    }[FftType(fft_type)]
     return function(x, s=tuple(fft_lengths), axes=axes).astype(out.dtype, copy=False)
 
 
@@ -75,7 +94,9 @@ def _fft_jvp(primals, tangents, **params):
 
 
 def _fft_transpose(out_bar, x, *, fft_type, fft_lengths):
-    """The matrices of FFT and IFFT are symmetric. Those to and from half spectra follow from x real and y_-k = conj(y_k)."""
+    """The matrices of FFT and IFFT are symmetric. Those to and from half spectra follow from x real and y_-k =
+    conj(y_k).
+    """
     if is_zero(out_bar):
         return [tangent_zero(x)]
     if not fft_lengths or fft_type in (FftType.FFT, FftType.IFFT):
@@ -100,21 +121,36 @@ def _fft_batch(args, dims, **params):
 def _fft_cases(rng):
     real = rng.normal(size=(2, 3, 8))
     complex_ = real + 1j * rng.normal(size=real.shape)
-    return [Case((complex_,), {"fft_type": FftType.FFT, "fft_lengths": (8,)}), Case((complex_,), {"fft_type": FftType.IFFT, "fft_lengths": (3, 8)}),
-            Case((real,), {"fft_type": FftType.RFFT, "fft_lengths": (3, 8)}), Case((real[..., :7],), {"fft_type": FftType.RFFT, "fft_lengths": (7,)}),
-            Case((complex_[..., :5],), {"fft_type": FftType.IRFFT, "fft_lengths": (3, 8)}),
-            Case((complex_[..., :5],), {"fft_type": FftType.IRFFT, "fft_lengths": (9,)})]
+    return [
+        Case((complex_,), {"fft_type": FftType.FFT, "fft_lengths": (8,)}),
+        Case((complex_,), {"fft_type": FftType.IFFT, "fft_lengths": (3, 8)}),
+        Case((real,), {"fft_type": FftType.RFFT, "fft_lengths": (3, 8)}),
+        Case((real[..., :7],), {"fft_type": FftType.RFFT, "fft_lengths": (7,)}),
+        Case((complex_[..., :5],), {"fft_type": FftType.IRFFT, "fft_lengths": (3, 8)}),
+        Case((complex_[..., :5],), {"fft_type": FftType.IRFFT, "fft_lengths": (9,)}),
+    ]
 
 
-fft_p = Primitive("fft", doc="Discrete Fourier transform.", abstract_eval=_fft_shape, reference=_fft_reference, jvp=_fft_jvp,
-                  transpose=_fft_transpose, batch=_fft_batch, lower=HostCall(), traits={"linear"}, samples=Samples(ulp=64, cases=_fft_cases))
+fft_p = Primitive(
+    "fft",
+    doc="Discrete Fourier transform.",
+    abstract_eval=_fft_shape,
+    reference=_fft_reference,
+    jvp=_fft_jvp,
+    transpose=_fft_transpose,
+    batch=_fft_batch,
+    lower=HostCall(),
+    traits={"linear"},
+    samples=Samples(ulp=64, cases=_fft_cases),
+)
 
 
 def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
-    """The transform of the last len(fft_lengths) dimensions, of the given sizes (of the full spectrum for RFFT and IRFFT).
+    """The transform of the last len(fft_lengths) dimensions, of the given sizes (of the full spectrum for RFFT and
+    IRFFT).
 
-    Real operands of FFT and IFFT become complex. Raises ValueError for an unknown type or shapes that don't fit, TypeError for
-    dtypes that the transform does not take.
+    Real operands of FFT and IFFT become complex. Raises ValueError for an unknown type or shapes that don't fit,
+    TypeError for dtypes that the transform does not take.
     """
     x = as_array(x, "fft")
     fft_type = FftType(fft_type)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +24,20 @@ def zeros(aval: Any) -> Any:
     if dtype.kind == "V" and dtype.itemsize == 0:
         return np.zeros(aval.shape, dtype)
     zero = np.zeros((), dtype)[()]
-    return shapes.broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=()) if aval.shape else hooks.asarray(zero)
+    return (
+        shapes.broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
+        if aval.shape
+        else hooks.asarray(zero)
+    )
 
 
 def broadcast(x: Any, size: int, axis: int) -> Any:
     """`x` repeated along a new axis."""
     shape = np.shape(x)
     new = (*shape[:axis], size, *shape[axis:])
-    return shapes.broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=tuple(i for i in range(len(new)) if i != axis))
+    return shapes.broadcast_in_dim_p.bind(
+        x, shape=new, broadcast_dimensions=tuple(i for i in range(len(new)) if i != axis)
+    )
 
 
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
@@ -76,14 +83,18 @@ def interleave(x: Any, y: Any, axis: int) -> Any:
     if n == 0:
         return x
     head = x if x.shape[axis] == n else shapes.slice_in_dim(x, 0, n, 1, axis)
-    merged = shapes.reshape(joining.stack([head, y], axis + 1), (*y.shape[:axis], 2 * n, *y.shape[axis + 1:]))
+    merged = shapes.reshape(joining.stack([head, y], axis + 1), (*y.shape[:axis], 2 * n, *y.shape[axis + 1 :]))
     return merged if head is x else joining.concatenate([merged, shapes.slice_in_dim(x, n, n + 1, 1, axis)], axis)
 
 
 def ones(aval: Any) -> Any:
     """Ones of an aval."""
     one = np.ones((), aval.dtype)[()]
-    return shapes.broadcast_in_dim_p.bind(one, shape=aval.shape, broadcast_dimensions=()) if aval.shape else hooks.asarray(one)
+    return (
+        shapes.broadcast_in_dim_p.bind(one, shape=aval.shape, broadcast_dimensions=())
+        if aval.shape
+        else hooks.asarray(one)
+    )
 
 
 def eye(n: int, m: int, k: int, dtype: Any) -> Any:
@@ -94,7 +105,28 @@ def eye(n: int, m: int, k: int, dtype: Any) -> Any:
     return bits.convert(compare.eq(shifted, columns), dtype, False)
 
 
-hooks.fill(ones=ones, eye=eye, zeros=zeros, broadcast=broadcast, moveaxis=move_batch_axis, convert=convert, select=select, select_n=select_n, sum=sum,
-           reduce_or=reduce_or, barrier=barrier, interleave=interleave, stack=joining.stack, less=compare.lt, not_equal=compare.ne,
-           clamp=arithmetic.clamp, add=arithmetic.add_any, reshape=shapes.reshape, rev=shapes.rev, slice_in_dim=shapes.slice_in_dim,
-           concatenate=joining.concatenate, full=creation.full, iota=creation.iota)
+hooks.fill(
+    ones=ones,
+    eye=eye,
+    zeros=zeros,
+    broadcast=broadcast,
+    moveaxis=move_batch_axis,
+    convert=convert,
+    select=select,
+    select_n=select_n,
+    sum=sum,
+    reduce_or=reduce_or,
+    barrier=barrier,
+    interleave=interleave,
+    stack=joining.stack,
+    less=compare.lt,
+    not_equal=compare.ne,
+    clamp=arithmetic.clamp,
+    add=arithmetic.add_any,
+    reshape=shapes.reshape,
+    rev=shapes.rev,
+    slice_in_dim=shapes.slice_in_dim,
+    concatenate=joining.concatenate,
+    full=creation.full,
+    iota=creation.iota,
+)

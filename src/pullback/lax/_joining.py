@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from pullback.core.lowering import Nest, Pointwise
 from pullback.lax._families import *
 from pullback.lax._nests import copy_into, loops
 
-__all__ = ["concatenate", "concatenate_p", "optimization_barrier", "optimization_barrier_p", "pad", "pad_p", "split", "split_p", "stack",
-           "stack_p", "unstack", "unstack_p"]
+__all__ = [
+    "concatenate",
+    "concatenate_p",
+    "optimization_barrier",
+    "optimization_barrier_p",
+    "pad",
+    "pad_p",
+    "split",
+    "split_p",
+    "stack",
+    "stack_p",
+    "unstack",
+    "unstack_p",
+]
 
 Array = Any
 
 
-# --------------------------------------------------------------------------------------------------------------------------- pad
+# ----------------------------------------------------------------------------------------------------------------- pad
+
 
 def _pad_shape(aval, padding, *, padding_config):
     if aval.dtype != padding.dtype:
@@ -23,14 +37,22 @@ def _pad_shape(aval, padding, *, padding_config):
     if padding.ndim:
         raise TypeError(f"pad padding_value must be a scalar; got shape {padding.shape}")
     if len(padding_config) != aval.ndim:
-        raise ValueError("length of padding_config must equal the number of axes of operand, got padding_config "
-                         f"{tuple(padding_config)} for operand shape {aval.shape}")
+        raise ValueError(
+            "length of padding_config must equal the number of axes of operand, got padding_config "
+            f"{tuple(padding_config)} for operand shape {aval.shape}"
+        )
     if any(interior < 0 for _, _, interior in padding_config):
-        raise ValueError(f"interior padding in padding_config must be nonnegative, got padding_config {tuple(padding_config)}")
-    shape = tuple([lo + hi + (n + (n - 1) * interior if n else 0) for n, (lo, hi, interior) in zip(aval.shape, padding_config)])
+        raise ValueError(
+            f"interior padding in padding_config must be nonnegative, got padding_config {tuple(padding_config)}"
+        )
+    shape = tuple(
+        [lo + hi + (n + (n - 1) * interior if n else 0) for n, (lo, hi, interior) in zip(aval.shape, padding_config)]
+    )
     if any(n < 0 for n in shape):
-        raise ValueError(f"Dimension size after padding is not at least 0, got result shape {shape}, for padding_config "
-                         f"{tuple(padding_config)} and operand shape {aval.shape}")
+        raise ValueError(
+            f"Dimension size after padding is not at least 0, got result shape {shape}, for padding_config "
+            f"{tuple(padding_config)} and operand shape {aval.shape}"
+        )
     return ShapedArray(shape, aval.dtype, aval.weak_type and padding.weak_type)
 
 
@@ -48,8 +70,11 @@ def _pad_jvp(primals, tangents, padding_config):
     if is_zero(x_dot) and is_zero(padding_dot):
         return out, tangent_zero(out)
     padding_dot = constant(out, 0) if is_zero(padding_dot) else padding_dot
-    return out, pad_p.bind(instantiate(x_dot) if not is_zero(x_dot) else lax.full(x.shape, constant(x, 0)), padding_dot,
-                           padding_config=padding_config)
+    return out, pad_p.bind(
+        instantiate(x_dot) if not is_zero(x_dot) else lax.full(x.shape, constant(x, 0)),
+        padding_dot,
+        padding_config=padding_config,
+    )
 
 
 def _pad_transpose(y_bar, x, padding, padding_config):
@@ -67,8 +92,12 @@ def _pad_transpose(y_bar, x, padding, padding_config):
 def _unpad(y, shape, padding_config):
     y = pad_p.bind(y, constant(y, 0), padding_config=tuple([(-lo, -hi, 0) for lo, hi, _ in padding_config]))
     if any(interior for _, _, interior in padding_config):
-        y = lax.slice_p.bind(y, start_indices=(0,) * y.ndim, limit_indices=y.shape,
-                             strides=tuple([interior + 1 for _, _, interior in padding_config]))
+        y = lax.slice_p.bind(
+            y,
+            start_indices=(0,) * y.ndim,
+            limit_indices=y.shape,
+            strides=tuple([interior + 1 for _, _, interior in padding_config]),
+        )
     return y
 
 
@@ -88,7 +117,7 @@ def _pad_batch(args, dims, padding_config):
 def _pad_at(ctx, index):
     b, shape = ctx.b, ctx.in_avals[0].shape
     place, inside = [], None
-    for i, n, m, (lo, hi, interior) in zip(index, shape, ctx.out_aval.shape, ctx.params["padding_config"]):
+    for i, n, m, (lo, _, interior) in zip(index, shape, ctx.out_aval.shape, ctx.params["padding_config"]):
         source = b.op("sub", i, lo) if lo else i
         tests = [b.op("ge", source, 0)] if lo > 0 else []
         wide = n + (n - 1) * interior if n else 0
@@ -104,11 +133,28 @@ def _pad_at(ctx, index):
     return x if inside is None else b.select(inside, x, ctx.operand(1, ()))
 
 
-pad_p = Primitive("pad", doc="Padding before, after and between the elements of each dimension; negative amounts crop.",
-                  abstract_eval=_pad_shape, reference=_pad_reference, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch,
-                  lower=Pointwise(_pad_at, cost=2), traits={"movement"}, samples=Samples(cases=lambda rng: [
-                      Case((rng.normal(size=(3, 4)).astype(np.float32), np.float32(1.5)), {"padding_config": c})
-                      for c in [((1, 2, 0), (0, 0, 0)), ((0, 1, 1), (2, 0, 2)), ((-1, 1, 0), (1, -2, 1)), ((0, 0, 0), (-1, -1, 0))]]))
+pad_p = Primitive(
+    "pad",
+    doc="Padding before, after and between the elements of each dimension; negative amounts crop.",
+    abstract_eval=_pad_shape,
+    reference=_pad_reference,
+    jvp=_pad_jvp,
+    transpose=_pad_transpose,
+    batch=_pad_batch,
+    lower=Pointwise(_pad_at, cost=2),
+    traits={"movement"},
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(3, 4)).astype(np.float32), np.float32(1.5)), {"padding_config": c})
+            for c in [
+                ((1, 2, 0), (0, 0, 0)),
+                ((0, 1, 1), (2, 0, 2)),
+                ((-1, 1, 0), (1, -2, 1)),
+                ((0, 0, 0), (-1, -1, 0)),
+            ]
+        ]
+    ),
+)
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
@@ -117,27 +163,40 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Raises TypeError for differing dtypes, ValueError for negative sizes of the result.
     """
     operand, padding_value = as_arrays("pad", operand, padding_value)
-    return pad_p.bind(operand, padding_value, padding_config=tuple([tuple([operator.index(n) for n in c]) for c in padding_config]))
+    return pad_p.bind(
+        operand, padding_value, padding_config=tuple([tuple([operator.index(n) for n in c]) for c in padding_config])
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------- concatenate
+# --------------------------------------------------------------------------------------------------------- concatenate
+
 
 def _concatenate_shape(*avals, dimension):
     if not avals:
         raise ValueError("concatenate requires a non-empty sequences of arrays")
     first = avals[0]
     if any(a.ndim != first.ndim for a in avals):
-        raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got {', '.join(str(a.shape) for a in avals)}.")
+        raise TypeError(
+            f"Cannot concatenate arrays with different numbers of dimensions: got "
+            f"{', '.join(str(a.shape) for a in avals)}."
+        )
     if not 0 <= dimension < first.ndim:
-        raise TypeError(f"concatenate dimension out of bounds: dimension {dimension} for shapes "
-                        f"{', '.join(str(a.shape) for a in avals)}.")
-    rest = first.shape[:dimension] + first.shape[dimension + 1:]
-    if any(a.shape[:dimension] + a.shape[dimension + 1:] != rest for a in avals):
-        raise TypeError(f"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: "
-                        f"concatenating along dimension {dimension} for shapes {', '.join(str(a.shape) for a in avals)}.")
+        raise TypeError(
+            f"concatenate dimension out of bounds: dimension {dimension} for shapes "
+            f"{', '.join(str(a.shape) for a in avals)}."
+        )
+    rest = first.shape[:dimension] + first.shape[dimension + 1 :]
+    if any(a.shape[:dimension] + a.shape[dimension + 1 :] != rest for a in avals):
+        raise TypeError(
+            f"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: "
+            f"concatenating along dimension {dimension} for shapes {', '.join(str(a.shape) for a in avals)}."
+        )
     check_dtypes("concatenate", *avals)
-    return ShapedArray((*first.shape[:dimension], sum(a.shape[dimension] for a in avals), *first.shape[dimension + 1:]), first.dtype,
-                       all(a.weak_type for a in avals))
+    return ShapedArray(
+        (*first.shape[:dimension], sum(a.shape[dimension] for a in avals), *first.shape[dimension + 1 :]),
+        first.dtype,
+        all(a.weak_type for a in avals),
+    )
 
 
 def _concatenate_reference(*operands, dimension):
@@ -162,8 +221,11 @@ def _concatenate_transpose(y_bar, *operands, dimension):
     for x in operands:
         limit = list(y_bar.shape)
         limit[dimension] = start[dimension] + aval_of(x).shape[dimension]
-        bars.append(lax.slice_p.bind(y_bar, start_indices=tuple(start), limit_indices=tuple(limit), strides=None)
-                    if is_linear(x) else None)
+        bars.append(
+            lax.slice_p.bind(y_bar, start_indices=tuple(start), limit_indices=tuple(limit), strides=None)
+            if is_linear(x)
+            else None
+        )
         start[dimension] = limit[dimension]
     return bars
 
@@ -183,17 +245,28 @@ def _concatenate_at(ctx, index):
         if not sizes[k] and not (out is None and k == 0):
             continue
         i = b.op("sub", index[dimension], start) if start else index[dimension]
-        x = ctx.operand(k, (*index[:dimension], i, *index[dimension + 1:]))
+        x = ctx.operand(k, (*index[:dimension], i, *index[dimension + 1 :]))
         out = x if out is None else b.select(b.op("lt", index[dimension], start + sizes[k]), x, out)
     return out
 
 
 concatenate_p = Primitive(
-    "concatenate", doc="Arrays one after the other along a dimension.", abstract_eval=_concatenate_shape,
-    reference=_concatenate_reference, jvp=_concatenate_jvp, transpose=_concatenate_transpose, batch=_concatenate_batch,
-    lower=Pointwise(_concatenate_at, cost=2), traits={"movement", "linear"}, samples=Samples(cases=lambda rng: [
-        Case(tuple(rng.normal(size=s).astype(np.float32) for s in shapes), {"dimension": d})
-        for shapes, d in [([(2, 3), (1, 3)], 0), ([(2, 3), (2, 0), (2, 2)], 1), ([(3,)], 0)]]))
+    "concatenate",
+    doc="Arrays one after the other along a dimension.",
+    abstract_eval=_concatenate_shape,
+    reference=_concatenate_reference,
+    jvp=_concatenate_jvp,
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+    lower=Pointwise(_concatenate_at, cost=2),
+    traits={"movement", "linear"},
+    samples=Samples(
+        cases=lambda rng: [
+            Case(tuple(rng.normal(size=s).astype(np.float32) for s in shapes), {"dimension": d})
+            for shapes, d in [([(2, 3), (1, 3)], 0), ([(2, 3), (2, 0), (2, 2)], 1), ([(3,)], 0)]
+        ]
+    ),
+)
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Array:
@@ -209,7 +282,8 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     return concatenate_p.bind(*operands, dimension=operator.index(dimension))
 
 
-# ----------------------------------------------------------------------------------------------------------------- stack, unstack
+# ------------------------------------------------------------------------------------------------------ stack, unstack
+
 
 def _stack_shape(*avals, axis):
     if not avals:
@@ -220,7 +294,9 @@ def _stack_shape(*avals, axis):
     check_dtypes("stack", *avals)
     if not 0 <= axis <= first.ndim:
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {first.ndim + 1}")
-    return ShapedArray((*first.shape[:axis], len(avals), *first.shape[axis:]), first.dtype, all(a.weak_type for a in avals))
+    return ShapedArray(
+        (*first.shape[:axis], len(avals), *first.shape[axis:]), first.dtype, all(a.weak_type for a in avals)
+    )
 
 
 def _stack_jvp(primals, tangents, axis):
@@ -243,18 +319,30 @@ def _stack_batch(args, dims, axis):
 
 def _stack_at(ctx, index):
     b, axis = ctx.b, ctx.params["axis"]
-    inner = (*index[:axis], *index[axis + 1:])
+    inner = (*index[:axis], *index[axis + 1 :])
     out = ctx.operand(len(ctx.in_avals) - 1, inner)
     for k in reversed(range(len(ctx.in_avals) - 1)):
         out = b.select(b.op("le", index[axis], k), ctx.operand(k, inner), out)
     return out
 
 
-stack_p = Primitive("stack", doc="Arrays along a new axis.", abstract_eval=_stack_shape,
-                    reference=lambda *operands, axis: np.stack(operands, axis), jvp=_stack_jvp, transpose=_stack_transpose,
-                    batch=_stack_batch, lower=Pointwise(_stack_at, cost=2), traits={"movement", "linear"},
-                    samples=Samples(cases=lambda rng: [
-                        Case(tuple(rng.normal(size=(n, 2, 3)).astype(np.float32)), {"axis": axis}) for n, axis in [(1, 0), (3, 1), (2, 2)]]))
+stack_p = Primitive(
+    "stack",
+    doc="Arrays along a new axis.",
+    abstract_eval=_stack_shape,
+    reference=lambda *operands, axis: np.stack(operands, axis),
+    jvp=_stack_jvp,
+    transpose=_stack_transpose,
+    batch=_stack_batch,
+    lower=Pointwise(_stack_at, cost=2),
+    traits={"movement", "linear"},
+    samples=Samples(
+        cases=lambda rng: [
+            Case(tuple(rng.normal(size=(n, 2, 3)).astype(np.float32)), {"axis": axis})
+            for n, axis in [(1, 0), (3, 1), (2, 2)]
+        ]
+    ),
+)
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
@@ -268,7 +356,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 def _unstack_shape(aval, *, axis):
     if not 0 <= axis < aval.ndim:
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {aval.ndim}")
-    out = ShapedArray((*aval.shape[:axis], *aval.shape[axis + 1:]), aval.dtype, aval.weak_type)
+    out = ShapedArray((*aval.shape[:axis], *aval.shape[axis + 1 :]), aval.dtype, aval.weak_type)
     return [out] * aval.shape[axis]
 
 
@@ -283,7 +371,9 @@ def _parts_jvp(p):
 
 
 def _zero_parts(bars, avals):
-    return [lax.full(aval.shape, np.zeros((), aval.dtype)[()]) if is_zero(bar) else bar for bar, aval in zip(bars, avals)]
+    return [
+        lax.full(aval.shape, np.zeros((), aval.dtype)[()]) if is_zero(bar) else bar for bar, aval in zip(bars, avals)
+    ]
 
 
 def _unstack_transpose(bars, x, axis):
@@ -312,10 +402,20 @@ def _copy_slab(ctx, source, target, axis, k):
     loops(ctx.b, target.shape, body)
 
 
-unstack_p = Primitive("unstack", doc="The slices along an axis, without it.", abstract_eval=_unstack_shape, multiple_results=True,
-                      reference=lambda x, axis: [np.take(x, k, axis) for k in range(x.shape[axis])], transpose=_unstack_transpose,
-                      batch=_unstack_batch, lower=Nest(_unstack_emit, strided=True), traits={"movement", "linear"},
-                      samples=Samples(cases=lambda rng: [Case((rng.normal(size=(2, 3)).astype(np.float32),), {"axis": a}) for a in (0, 1)]))
+unstack_p = Primitive(
+    "unstack",
+    doc="The slices along an axis, without it.",
+    abstract_eval=_unstack_shape,
+    multiple_results=True,
+    reference=lambda x, axis: [np.take(x, k, axis) for k in range(x.shape[axis])],
+    transpose=_unstack_transpose,
+    batch=_unstack_batch,
+    lower=Nest(_unstack_emit, strided=True),
+    traits={"movement", "linear"},
+    samples=Samples(
+        cases=lambda rng: [Case((rng.normal(size=(2, 3)).astype(np.float32),), {"axis": a}) for a in (0, 1)]
+    ),
+)
 unstack_p.jvp = _parts_jvp(unstack_p)
 
 
@@ -325,7 +425,8 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     return tuple(unstack_p.bind(x, axis=canonical_axis(axis, x.ndim, "unstack")))
 
 
-# ------------------------------------------------------------------------------------------------------------------------- split
+# --------------------------------------------------------------------------------------------------------------- split
+
 
 def _split_shape(aval, *, sizes, axis):
     if not 0 <= axis < aval.ndim:
@@ -333,8 +434,10 @@ def _split_shape(aval, *, sizes, axis):
     if any(n < 0 for n in sizes):
         raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
     if sum(sizes) != aval.shape[axis]:
-        raise ValueError(f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape {list(aval.shape)}")
-    return [ShapedArray((*aval.shape[:axis], n, *aval.shape[axis + 1:]), aval.dtype, aval.weak_type) for n in sizes]
+        raise ValueError(
+            f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape {list(aval.shape)}"
+        )
+    return [ShapedArray((*aval.shape[:axis], n, *aval.shape[axis + 1 :]), aval.dtype, aval.weak_type) for n in sizes]
 
 
 def _split_transpose(bars, x, sizes, axis):
@@ -355,21 +458,36 @@ def _split_emit(ctx):
         offset[ctx.params["axis"]] += size
 
 
-split_p = Primitive("split", doc="Consecutive parts along an axis.", abstract_eval=_split_shape, multiple_results=True,
-                    reference=lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis), transpose=_split_transpose,
-                    batch=_split_batch, lower=Nest(_split_emit, strided=True), traits={"movement", "linear"},
-                    samples=Samples(cases=lambda rng: [Case((rng.normal(size=(3, 5)).astype(np.float32),), {"sizes": s, "axis": a})
-                                                       for s, a in [((2, 3), 1), ((1, 0, 2), 0)]]))
+split_p = Primitive(
+    "split",
+    doc="Consecutive parts along an axis.",
+    abstract_eval=_split_shape,
+    multiple_results=True,
+    reference=lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis),
+    transpose=_split_transpose,
+    batch=_split_batch,
+    lower=Nest(_split_emit, strided=True),
+    traits={"movement", "linear"},
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(3, 5)).astype(np.float32),), {"sizes": s, "axis": a})
+            for s, a in [((2, 3), 1), ((1, 0, 2), 0)]
+        ]
+    ),
+)
 split_p.jvp = _parts_jvp(split_p)
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Consecutive parts of the given sizes along an axis; ValueError unless they add up."""
     operand = as_array(operand, "split")
-    return split_p.bind(operand, sizes=tuple([operator.index(n) for n in sizes]), axis=canonical_axis(axis, operand.ndim, "split"))
+    return split_p.bind(
+        operand, sizes=tuple([operator.index(n) for n in sizes]), axis=canonical_axis(axis, operand.ndim, "split")
+    )
 
 
-# -------------------------------------------------------------------------------------------------------------- optimization_barrier
+# ------------------------------------------------------------------------------------------------ optimization_barrier
+
 
 def _barrier_jvp(primals, tangents):
     outs = optimization_barrier_p.bind(*primals)
@@ -396,10 +514,18 @@ def _barrier_emit(ctx):
 
 
 optimization_barrier_p = Primitive(
-    "optimization_barrier", doc="The operands; nothing is moved across.", abstract_eval=lambda *avals: list(avals), multiple_results=True,
-    reference=lambda *operands: list(operands), jvp=_barrier_jvp, transpose=_barrier_transpose, traits={"linear", "barrier"},
-    batch=lambda args, dims: (optimization_barrier_p.bind(*args), list(dims)), lower=Nest(_barrier_emit, strided=True),
-    samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32), np.int32(3)), {})]))
+    "optimization_barrier",
+    doc="The operands; nothing is moved across.",
+    abstract_eval=lambda *avals: list(avals),
+    multiple_results=True,
+    reference=lambda *operands: list(operands),
+    jvp=_barrier_jvp,
+    transpose=_barrier_transpose,
+    traits={"linear", "barrier"},
+    batch=lambda args, dims: (optimization_barrier_p.bind(*args), list(dims)),
+    lower=Nest(_barrier_emit, strided=True),
+    samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32), np.int32(3)), {})]),
+)
 
 
 def optimization_barrier(operand: Any, /) -> Any:

@@ -1,21 +1,37 @@
-"""Orthogonal decompositions: QR, SVD, eigenvalues, Schur, Hessenberg and tridiagonal form; with derivatives as published.
+"""QR and singular value decompositions, products of Householder reflectors; with derivatives as published.
 
-Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008); Townsend,
-"Differentiating the singular value decomposition" (2016); Walter and Lehmann, "Algorithmic differentiation of linear algebra
-functions", arXiv:1009.6112 (QR).
+Townsend, "Differentiating the singular value decomposition" (2016); Walter and Lehmann, "Algorithmic differentiation of
+linear algebra functions", arXiv:1009.6112 (QR).
 """
 
 from __future__ import annotations
 
 import enum
-from typing import Any, Callable
+from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax._families import *
-from pullback.lax._linalg_solve import symmetrized, triangular_solve
-from pullback.lax._matrices import (adjoint, batch_leading, check_matrix, columns, diagonal, fill_unless, for_each,
-                                    is_complex, lapack, letter, on_diagonal, per_matrix, product, real_of, rows, to_dtype,
-                                    triangle, workspace)
+from pullback.lax._linalg_solve import triangular_solve
+from pullback.lax._matrices import (
+    adjoint,
+    batch_leading,
+    check_matrix,
+    columns,
+    diagonal,
+    fill_unless,
+    for_each,
+    is_complex,
+    lapack,
+    letter,
+    on_diagonal,
+    per_matrix,
+    product,
+    real_of,
+    rows,
+    to_dtype,
+    triangle,
+    workspace,
+)
 from pullback.lax._nests import loops
 
 Array = Any
@@ -31,27 +47,13 @@ class SvdAlgorithm(enum.Enum):
     DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
-class EighImplementation(enum.Enum):
-    """How Hermitian eigenvalues are computed; on a CPU always by LAPACK."""
-
-    QR = "qr"
-    JACOBI = "jacobi"
-    QDWH = "qdwh"
-
-
-class EigImplementation(enum.Enum):
-    """How eigenvalues are computed; on a CPU always by LAPACK."""
-
-    CUSOLVER = "cusolver"
-    MAGMA = "magma"
-    LAPACK = "lapack"
-
-
-def _all_finite(a: np.ndarray) -> bool:
+def all_finite(a: np.ndarray) -> bool:
+    """Whether no element is infinite or NaN."""
     return bool(np.isfinite(a).all())
 
 
-# ---------------------------------------------------------------------------------------------------------------------------- qr
+# ------------------------------------------------------------------------------------------------------------------ qr
+
 
 def _qr_shape(aval, *, pivoting=False, full_matrices=True, use_magma=None):
     check_matrix("qr", aval)
@@ -74,7 +76,9 @@ def _qr_one(a, pivoting, full_matrices):
 
 
 def _qr_jvp(primals, tangents, *, pivoting=False, full_matrices=True, use_magma=None):
-    """With dC = Q^H dA R^-1: dQ = Q (omega - dC) + dA R^-1 and dR = (dC - omega) R, omega skew from the lower triangle of dC."""
+    """With dC = Q^H dA R^-1: dQ = Q (omega - dC) + dA R^-1 and dR = (dC - omega) R, omega skew from the lower triangle
+    of dC.
+    """
     (a,), (a_dot,) = primals, tangents
     q, r, *p = qr_p.bind(a, pivoting=pivoting, full_matrices=full_matrices, use_magma=None)
     extra = [tangent_zero(x) for x in p]
@@ -82,7 +86,9 @@ def _qr_jvp(primals, tangents, *, pivoting=False, full_matrices=True, use_magma=
         return [q, r, *p], [tangent_zero(q), tangent_zero(r), *extra]
     *batch, m, n = a.shape
     if full_matrices and m > n:
-        raise NotImplementedError("Unimplemented case of QR decomposition derivative: full_matrices=True with more rows than columns")
+        raise NotImplementedError(
+            "Unimplemented case of QR decomposition derivative: full_matrices=True with more rows than columns"
+        )
     if p:
         shape = (*batch, n, n)
         choose = lax.eq_p.bind(lax.broadcasted_iota(np.int32, shape, len(shape) - 2), columns(p[0], shape))
@@ -99,7 +105,9 @@ def _qr_jvp(primals, tangents, *, pivoting=False, full_matrices=True, use_magma=
     q_dot = lax.add(product(q, lax.sub(omega, c)), x)
     r_dot = product(lax.sub(c, omega), core)
     if n > k:
-        rest = lax.add(product(adjoint(q_dot), product(q, _columns(r, k, n))), product(adjoint(q), _columns(a_dot, k, n)))
+        rest = lax.add(
+            product(adjoint(q_dot), product(q, _columns(r, k, n))), product(adjoint(q), _columns(a_dot, k, n))
+        )
         r_dot = lax.concatenate([r_dot, rest], r_dot.ndim - 1)
     return [q, r, *p], [q_dot, r_dot, *extra]
 
@@ -114,8 +122,11 @@ def _qr_emit(ctx):
     k = min(m, n)
     columns_of_q = ctx.out_avals[0].shape[-1]
     if params["pivoting"] or k == 0:
-        ctx.host_call(lambda a: per_matrix(lambda x: _qr_one(x, params["pivoting"], params["full_matrices"]), a), [ctx.operand(0)],
-                      [ctx.result(i) for i in range(len(ctx.out_avals))])
+        ctx.host_call(
+            lambda a: per_matrix(lambda x: _qr_one(x, params["pivoting"], params["full_matrices"]), a),
+            [ctx.operand(0)],
+            [ctx.result(i) for i in range(len(ctx.out_avals))],
+        )
         return
     source, q, r, kind = ctx.operand(0), ctx.result(0), ctx.result(1), letter(aval.dtype)
     size = max(n, columns_of_q)
@@ -128,44 +139,92 @@ def _qr_emit(ctx):
         ctx.copy(packed.slice((0, 0), (n, m)), matrix(source).transposed((1, 0)))
         ctx.call_fortran(kind + "geqrf", m, n, packed, m, taus, work, length, info)
         out = matrix(r)
-        loops(b, out.shape, lambda at: ctx.store(out, at, b.select(b.op("le", at[0], at[1]), ctx.load(packed, (at[1], at[0])), zero)))
-        ctx.call_fortran(kind + ("ungqr" if is_complex(aval.dtype) else "orgqr"), m, columns_of_q, k, packed, m, taus, work, length, info)
+        loops(
+            b,
+            out.shape,
+            lambda at: ctx.store(out, at, b.select(b.op("le", at[0], at[1]), ctx.load(packed, (at[1], at[0])), zero)),
+        )
+        ctx.call_fortran(
+            kind + ("ungqr" if is_complex(aval.dtype) else "orgqr"),
+            m,
+            columns_of_q,
+            k,
+            packed,
+            m,
+            taus,
+            work,
+            length,
+            info,
+        )
         ctx.copy(matrix(q), packed.slice((0, 0), (columns_of_q, m)).transposed((1, 0)))
 
     for_each(ctx, batch, one)
 
 
 def _qr_cases(rng):
-    return [Case((rng.normal(size=s),), {"pivoting": p, "full_matrices": f, "use_magma": None}, tolerance=1e-10, derivatives=not f or s[-2] <= s[-1])
-            for s, p, f in [((3, 3), False, True), ((4, 2), False, False), ((4, 2), False, True), ((2, 4), False, False), ((2, 3, 3), False, False),
-                            ((4, 3), True, False)]]
+    return [
+        Case(
+            (rng.normal(size=s),),
+            {"pivoting": p, "full_matrices": f, "use_magma": None},
+            tolerance=1e-10,
+            derivatives=not f or s[-2] <= s[-1],
+        )
+        for s, p, f in [
+            ((3, 3), False, True),
+            ((4, 2), False, False),
+            ((4, 2), False, True),
+            ((2, 4), False, False),
+            ((2, 3, 3), False, False),
+            ((4, 3), True, False),
+        ]
+    ]
 
 
-qr_p = Primitive("qr", doc="A = Q R: Q with orthonormal columns, R upper triangular.", abstract_eval=_qr_shape, multiple_results=True,
-                 reference=lambda a, pivoting=False, full_matrices=True, use_magma=None: per_matrix(lambda x: _qr_one(x, pivoting, full_matrices), a),
-                 jvp=_qr_jvp, transpose=NOT_LINEAR, lower=Nest(_qr_emit), samples=Samples(ulp=256, cases=_qr_cases))
+qr_p = Primitive(
+    "qr",
+    doc="A = Q R: Q with orthonormal columns, R upper triangular.",
+    abstract_eval=_qr_shape,
+    multiple_results=True,
+    reference=lambda a, pivoting=False, full_matrices=True, use_magma=None: per_matrix(
+        lambda x: _qr_one(x, pivoting, full_matrices), a
+    ),
+    jvp=_qr_jvp,
+    transpose=NOT_LINEAR,
+    lower=Nest(_qr_emit),
+    samples=Samples(ulp=256, cases=_qr_cases),
+)
 qr_p.batch = batch_leading(qr_p)
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Array, ...]:
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Array, ...]:
     """(Q, R) with x = Q R, or (Q, R, p) with x[:, p] = Q R, of x: f[..., m, n]; Q has m or min(m, n) columns.
 
     Raises TypeError for operands of rank below 2.
     """
-    return tuple(qr_p.bind(as_array(x, "qr"), pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=use_magma))
+    return tuple(
+        qr_p.bind(as_array(x, "qr"), pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=use_magma)
+    )
 
 
-# ---------------------------------------------------------------------------------------------------- products of reflectors
+# ---------------------------------------------------------------------------------------------- products of reflectors
+
 
 def _householder_shape(a, taus):
     check_matrix("householder_product", a)
     check_dtypes("householder_product", a, taus, tip=False)
     *batch, m, n = a.shape
     if m < n:
-        raise ValueError(f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}")
+        raise ValueError(
+            f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}"
+        )
     if taus.shape[:-1] != tuple(batch) or taus.shape[-1] > n:
-        raise ValueError(f"The second argument to householder_product must not have more rows than the first argument has columns, got shapes "
-                         f"{a.shape} and {taus.shape}")
+        raise ValueError(
+            f"The second argument to householder_product must not have more rows than the first argument has columns, "
+            f"got shapes "
+            f"{a.shape} and {taus.shape}"
+        )
     return ShapedArray(a.shape, a.dtype)
 
 
@@ -178,15 +237,27 @@ def _householder_one(a, taus):
 
 
 householder_product_p = Primitive(
-    "householder_product", doc="The product of the reflectors that LAPACK's geqrf stores.", abstract_eval=_householder_shape,
-    reference=lambda a, taus: per_matrix(_householder_one, a, taus, core=(2, 1))[0], lower=HostCall(), transpose=NOT_LINEAR,
-    jvp=NoRule("differentiate qr instead"), samples=Samples(ulp=64, cases=lambda rng: [
-        Case((rng.normal(size=(4, 3)), rng.uniform(0, 1, 3)), {}, derivatives=False, tolerance=1e-10)]))
+    "householder_product",
+    doc="The product of the reflectors that LAPACK's geqrf stores.",
+    abstract_eval=_householder_shape,
+    reference=lambda a, taus: per_matrix(_householder_one, a, taus, core=(2, 1))[0],
+    lower=HostCall(),
+    transpose=NOT_LINEAR,
+    jvp=NoRule("differentiate qr instead"),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case((rng.normal(size=(4, 3)), rng.uniform(0, 1, 3)), {}, derivatives=False, tolerance=1e-10)
+        ],
+    ),
+)
 householder_product_p.batch = batch_leading(householder_product_p)
 
 
 def householder_product(a: Any, taus: Any) -> Array:
-    """The first n columns of H_1 ... H_k, H_i = I - taus[i] v v^H with v from column i of a: f[..., m, n] below the diagonal."""
+    """The first n columns of H_1 ... H_k, H_i = I - taus[i] v v^H with v from column i of a: f[..., m, n] below the
+    diagonal.
+    """
     return householder_product_p.bind(*as_arrays("householder_product", a, taus))
 
 
@@ -205,11 +276,28 @@ def _ormqr_one(a, taus, c, left, transpose):
 
 
 ormqr_p = Primitive(
-    "ormqr", doc="A matrix times the product of reflectors that LAPACK's geqrf stores.", abstract_eval=_ormqr_shape,
-    reference=lambda a, taus, c, left=True, transpose=False: per_matrix(lambda *x: _ormqr_one(*x, left, transpose), a, taus, c, core=(2, 1, 2))[0],
-    lower=HostCall(), transpose=NOT_LINEAR, jvp=NoRule("differentiate qr instead"), samples=Samples(ulp=64, cases=lambda rng: [
-        Case((rng.normal(size=(3, 3)), rng.uniform(0, 1, 3), rng.normal(size=(3, 2))), {"left": True, "transpose": t}, derivatives=False,
-             tolerance=1e-10) for t in (False, True)]))
+    "ormqr",
+    doc="A matrix times the product of reflectors that LAPACK's geqrf stores.",
+    abstract_eval=_ormqr_shape,
+    reference=lambda a, taus, c, left=True, transpose=False: per_matrix(
+        lambda *x: _ormqr_one(*x, left, transpose), a, taus, c, core=(2, 1, 2)
+    )[0],
+    lower=HostCall(),
+    transpose=NOT_LINEAR,
+    jvp=NoRule("differentiate qr instead"),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case(
+                (rng.normal(size=(3, 3)), rng.uniform(0, 1, 3), rng.normal(size=(3, 2))),
+                {"left": True, "transpose": t},
+                derivatives=False,
+                tolerance=1e-10,
+            )
+            for t in (False, True)
+        ],
+    ),
+)
 ormqr_p.batch = batch_leading(ormqr_p)
 
 
@@ -218,7 +306,8 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     return ormqr_p.bind(*as_arrays("ormqr", a, taus, c), left=bool(left), transpose=bool(transpose))
 
 
-# --------------------------------------------------------------------------------------------------------------------------- svd
+# ----------------------------------------------------------------------------------------------------------------- svd
+
 
 def _svd_shape(aval, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
     check_matrix("svd", aval)
@@ -234,7 +323,11 @@ def _svd_shape(aval, *, full_matrices=True, compute_uv=True, subset_by_index=Non
     s = ShapedArray((*batch, k), real_of(aval.dtype))
     if not compute_uv:
         return [s]
-    return [s, ShapedArray((*batch, m, m if full_matrices else k), aval.dtype), ShapedArray((*batch, n if full_matrices else k, n), aval.dtype)]
+    return [
+        s,
+        ShapedArray((*batch, m, m if full_matrices else k), aval.dtype),
+        ShapedArray((*batch, n if full_matrices else k, n), aval.dtype),
+    ]
 
 
 def _svd_one(a, full_matrices, compute_uv):
@@ -244,11 +337,15 @@ def _svd_one(a, full_matrices, compute_uv):
     if k == 0:
         out = [np.zeros(0, real_of(a.dtype)), np.eye(*shapes[1], dtype=a.dtype), np.eye(*shapes[2], dtype=a.dtype)]
     else:
-        ok = _all_finite(a)
+        ok = all_finite(a)
         if ok:
             u, s, vt, info = lapack("gesdd", a.dtype)(a, compute_uv=int(compute_uv), full_matrices=int(full_matrices))
             ok = info == 0
-        out = [s, u, vt] if ok else [np.full(shapes[0], np.nan, real_of(a.dtype)), *[np.full(x, np.nan, a.dtype) for x in shapes[1:]]]
+        out = (
+            [s, u, vt]
+            if ok
+            else [np.full(shapes[0], np.nan, real_of(a.dtype)), *[np.full(x, np.nan, a.dtype) for x in shapes[1:]]]
+        )
     return out if compute_uv else out[:1]
 
 
@@ -260,7 +357,7 @@ def _svd_reference(a, full_matrices=True, compute_uv=True, subset_by_index=None,
     return outs
 
 
-def _reciprocal_differences(x: Any, y: Any) -> Any:
+def reciprocal_differences(x: Any, y: Any) -> Any:
     """1 / (y_j - x_i) off the diagonal, 0 on it and where the difference vanishes; x, y: f[..., n]."""
     shape = (*x.shape, x.shape[-1])
     gap = lax.sub(columns(y, shape), rows(x, shape))
@@ -271,13 +368,17 @@ def _reciprocal_differences(x: Any, y: Any) -> Any:
 
 def _svd_jvp(primals, tangents, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
     (a,), (a_dot,) = primals, tangents
-    *batch, m, n = a.shape
+    m, n = a.shape[-2:]
     params = {"full_matrices": False, "compute_uv": True, "subset_by_index": None, "algorithm": algorithm}
     if is_zero(a_dot):
-        outs = svd_p.bind(a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index, algorithm=algorithm)
+        outs = svd_p.bind(
+            a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index, algorithm=algorithm
+        )
         return outs, [tangent_zero(x) for x in outs]
     if compute_uv and full_matrices and m != n:
-        raise NotImplementedError("Singular value decomposition JVP not implemented for full matrices; use full_matrices=False")
+        raise NotImplementedError(
+            "Singular value decomposition JVP not implemented for full matrices; use full_matrices=False"
+        )
     s, u, vt = svd_p.bind(a, **params)
     core = product(adjoint(u), a_dot, adjoint(vt))  # U^H dA V
     s_dot = diagonal(lax.real(core) if is_complex(a.dtype) else core)
@@ -290,7 +391,7 @@ def _svd_jvp(primals, tangents, *, full_matrices=True, compute_uv=True, subset_b
         return [last(s)], [last(s_dot)]
     shape = core.shape
     s_columns, s_rows = to_dtype(columns(s, shape), a.dtype), to_dtype(rows(s, shape), a.dtype)
-    f = to_dtype(_reciprocal_differences(lax.square(s), lax.square(s)), a.dtype)
+    f = to_dtype(reciprocal_differences(lax.square(s), lax.square(s)), a.dtype)
     right, left = lax.mul(core, s_columns), lax.mul(s_rows, core)
     u_part = lax.mul(f, lax.add(right, adjoint(right)))
     v_part = lax.mul(f, lax.add(left, adjoint(left)))
@@ -301,10 +402,16 @@ def _svd_jvp(primals, tangents, *, full_matrices=True, compute_uv=True, subset_b
     u_dot, v_dot = product(u, u_part), product(adjoint(vt), v_part)
     if m > n:
         x = product(a_dot, adjoint(vt))
-        u_dot = lax.add(u_dot, lax.div(lax.sub(x, product(u, product(adjoint(u), x))), _nonzero(to_dtype(columns(s, x.shape), a.dtype))))
+        u_dot = lax.add(
+            u_dot,
+            lax.div(lax.sub(x, product(u, product(adjoint(u), x))), _nonzero(to_dtype(columns(s, x.shape), a.dtype))),
+        )
     if n > m:
         x = product(adjoint(a_dot), u)
-        v_dot = lax.add(v_dot, lax.div(lax.sub(x, product(adjoint(vt), product(vt, x))), _nonzero(to_dtype(columns(s, x.shape), a.dtype))))
+        v_dot = lax.add(
+            v_dot,
+            lax.div(lax.sub(x, product(adjoint(vt), product(vt, x))), _nonzero(to_dtype(columns(s, x.shape), a.dtype))),
+        )
     outs, dots = [s, u, adjoint(vt)], [s_dot, u_dot, v_dot]
     outs, dots = [last(x) for x in outs], [last(x) for x in dots]
     return [outs[0], outs[1], adjoint(outs[2])], [dots[0], dots[1], adjoint(dots[2])]
@@ -320,8 +427,11 @@ def _svd_emit(ctx):
     low, high = min(m, n), max(m, n)
     if low == 0 or params["subset_by_index"] is not None:
         names = ("full_matrices", "compute_uv", "subset_by_index")
-        ctx.host_call(lambda a: _svd_reference(a, **{k: params[k] for k in names}), [ctx.operand(0)],
-                      [ctx.result(i) for i in range(len(ctx.out_avals))])
+        ctx.host_call(
+            lambda a: _svd_reference(a, **{k: params[k] for k in names}),
+            [ctx.operand(0)],
+            [ctx.result(i) for i in range(len(ctx.out_avals))],
+        )
         return
     kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
     # The matrix is copied column-major, though the transpose could be decomposed without: signs are then as NumPy's.
@@ -330,7 +440,11 @@ def _svd_emit(ctx):
     copy, info = ctx.temporary(source.dtype, (n, m)), ctx.temporary("i32", (1,))
     length = 4 * low * low + 7 * low + 66 * (m + n) + 3 * high
     work, integers = workspace(ctx, aval.dtype, length), workspace(ctx, np.int32, 8 * low)
-    reals = [workspace(ctx, real_of(aval.dtype), max(5 * low * low + 7 * low, 2 * high * low + 2 * low * low + low))] if complex_ else []
+    reals = (
+        [workspace(ctx, real_of(aval.dtype), max(5 * low * low + 7 * low, 2 * high * low + 2 * low * low + low))]
+        if complex_
+        else []
+    )
     outs = [ctx.result(i) for i in range(len(ctx.out_avals))]
     wide, tall = (m, n) if job == "A" else (low, low) if job == "S" else (1, 1)
     left = ctx.temporary(source.dtype, (wide, m if job != "N" else 1))  # column-major m x wide
@@ -339,7 +453,24 @@ def _svd_emit(ctx):
     def one(matrix):
         ctx.copy(copy, matrix(source).transposed((1, 0)))
         s = matrix(outs[0], 1)
-        ctx.call_fortran(kind + "gesdd", job, m, n, copy, m, s, left, left.shape[1], right, tall, work, length, *reals, integers, info)
+        ctx.call_fortran(
+            kind + "gesdd",
+            job,
+            m,
+            n,
+            copy,
+            m,
+            s,
+            left,
+            left.shape[1],
+            right,
+            tall,
+            work,
+            length,
+            *reals,
+            integers,
+            info,
+        )
         if job != "N":
             ctx.copy(matrix(outs[1]), left.transposed((1, 0)))
             ctx.copy(matrix(outs[2]), right.transposed((1, 0)))
@@ -348,7 +479,7 @@ def _svd_emit(ctx):
     for_each(ctx, batch, one)
 
 
-def _spread_spectrum(rng, shape, dtype=np.float64):
+def spread_spectrum(rng, shape, dtype=np.float64):
     """Matrices whose singular values are well apart."""
     x = rng.normal(size=shape)
     if dtype == np.complex128:
@@ -359,334 +490,59 @@ def _spread_spectrum(rng, shape, dtype=np.float64):
 
 
 def _svd_cases(rng):
-    return [Case((_spread_spectrum(rng, s),), {"full_matrices": f, "compute_uv": uv, "subset_by_index": None, "algorithm": None}, tolerance=1e-9,
-                 derivatives=not uv) for s, f, uv in
-            [((3, 3), False, False), ((4, 2), False, False), ((2, 3, 3), False, True), ((4, 2), True, True), ((2, 4), False, True)]]
+    return [
+        Case(
+            (spread_spectrum(rng, s),),
+            {"full_matrices": f, "compute_uv": uv, "subset_by_index": None, "algorithm": None},
+            tolerance=1e-9,
+            derivatives=not uv,
+        )
+        for s, f, uv in [
+            ((3, 3), False, False),
+            ((4, 2), False, False),
+            ((2, 3, 3), False, True),
+            ((4, 2), True, True),
+            ((2, 4), False, True),
+        ]
+    ]
 
 
-svd_p = Primitive("svd", doc="Singular values, left and right singular vectors.", abstract_eval=_svd_shape, multiple_results=True,
-                  reference=_svd_reference, jvp=_svd_jvp, transpose=NOT_LINEAR, lower=Nest(_svd_emit), samples=Samples(ulp=256, cases=_svd_cases))
+svd_p = Primitive(
+    "svd",
+    doc="Singular values, left and right singular vectors.",
+    abstract_eval=_svd_shape,
+    multiple_results=True,
+    reference=_svd_reference,
+    jvp=_svd_jvp,
+    transpose=NOT_LINEAR,
+    lower=Nest(_svd_emit),
+    samples=Samples(ulp=256, cases=_svd_cases),
+)
 svd_p.batch = batch_leading(svd_p)
 
 
-def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: tuple[int, int] | None = None,
-        algorithm: SvdAlgorithm | None = None) -> Any:
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
     """(U, s, V^H) with x = U diag(s) V^H, s descending, of x: f[..., m, n]; only s unless `compute_uv`.
 
-    U has m columns and V^H n rows, or min(m, n) unless `full_matrices`. NaN where x is not finite. Raises TypeError for rank
-    below 2, ValueError for a subset that is not there.
+    U has m columns and V^H n rows, or min(m, n) unless `full_matrices`. NaN where x is not finite. Raises TypeError
+    for rank below 2, ValueError for a subset that is not there.
     """
     x = as_array(x, "svd")
-    outs = svd_p.bind(x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv),
-                      subset_by_index=None if subset_by_index is None else tuple(map(int, subset_by_index)), algorithm=algorithm)
+    outs = svd_p.bind(
+        x,
+        full_matrices=bool(full_matrices),
+        compute_uv=bool(compute_uv),
+        subset_by_index=None if subset_by_index is None else tuple(map(int, subset_by_index)),
+        algorithm=algorithm,
+    )
     if not compute_uv:
         return outs[0]
     s, u, vt = outs
     return u, s, vt
-
-
-# -------------------------------------------------------------------------------------------------------------------------- eigh
-
-def _eigh_shape(aval, *, lower=True, sort_eigenvalues=True, subset_by_index=None, algorithm=None):
-    check_matrix("eigh", aval, square=True)
-    *batch, n, _ = aval.shape
-    k = n
-    if subset_by_index is not None:
-        lo, hi = subset_by_index
-        if not 0 <= lo < hi <= n:
-            raise ValueError(f"eigh: subset_by_index={subset_by_index} must lie within (0, {n})")
-        k = hi - lo
-    return [ShapedArray((*batch, n, k), aval.dtype), ShapedArray((*batch, k), real_of(aval.dtype))]
-
-
-def _eigh_one(a, lower):
-    n = a.shape[0]
-    if n == 0:
-        return a, np.zeros(0, real_of(a.dtype))
-    if _all_finite(np.tril(a) if lower else np.triu(a)):
-        w, v, info = lapack("heevd" if is_complex(a.dtype) else "syevd", a.dtype)(a, compute_v=1, lower=int(lower))
-        if info == 0:
-            return v, w
-    return np.full_like(a, np.nan), np.full(n, np.nan, real_of(a.dtype))
-
-
-def _eigh_reference(a, lower=True, sort_eigenvalues=True, subset_by_index=None, algorithm=None):
-    v, w = per_matrix(lambda x: _eigh_one(x, lower), a)
-    if subset_by_index is not None:
-        lo, hi = subset_by_index
-        v, w = v[..., lo:hi], w[..., lo:hi]
-    return [v, w]
-
-
-def _eigh_jvp(primals, tangents, *, lower=True, sort_eigenvalues=True, subset_by_index=None, algorithm=None):
-    """w_dot = diag(V^H dA V), V_dot = V (F * V^H dA V) with F_ij = 1 / (w_j - w_i)."""
-    (a,), (a_dot,) = primals, tangents
-    v, w = eigh_p.bind(a, lower=lower, sort_eigenvalues=sort_eigenvalues, subset_by_index=subset_by_index, algorithm=algorithm)
-    if is_zero(a_dot):
-        return [v, w], [tangent_zero(v), tangent_zero(w)]
-    if subset_by_index is not None and subset_by_index != (0, a.shape[-1]):
-        raise NotImplementedError("Derivatives not defined for partial eigen decomposition.")
-    # Only one triangle is read; a tangent is that of a Hermitian matrix.
-    a_dot = symmetrized(a_dot)
-    core = product(adjoint(v), a_dot, v)
-    w_dot = diagonal(lax.real(core) if is_complex(a.dtype) else core)
-    v_dot = product(v, lax.mul(to_dtype(_reciprocal_differences(w, w), a.dtype), core))
-    return [v, w], [v_dot, w_dot]
-
-
-def _eigh_emit(ctx):
-    b, aval, params = ctx.b, ctx.in_avals[0], ctx.params
-    *batch, n, _ = aval.shape
-    if n == 0 or params["subset_by_index"] is not None:
-        ctx.host_call(lambda a: _eigh_reference(a, params["lower"], True, params["subset_by_index"]), [ctx.operand(0)],
-                      [ctx.result(0), ctx.result(1)])
-        return
-    kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
-    copy, info = ctx.temporary(ctx.operand(0).dtype, (n, n)), ctx.temporary("i32", (1,))
-    length, reals, integers = (2 * n + n * n + 64 * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n) if complex_ else (1 + 6 * n + 2 * n * n + 64 * n, 0, 3 + 5 * n)
-    work, whole = workspace(ctx, aval.dtype, length), workspace(ctx, np.int32, integers)
-    extra = [workspace(ctx, real_of(aval.dtype), reals), reals] if complex_ else []
-    uplo = "L" if params["lower"] else "U"
-
-    def one(matrix):
-        v, w = matrix(ctx.result(0)), matrix(ctx.result(1), 1)
-        ctx.copy(copy, matrix(ctx.operand(0)).transposed((1, 0)))
-        ctx.call_fortran(kind + ("heevd" if complex_ else "syevd"), "V", uplo, n, copy, n, w, work, length, *extra, whole, integers, info)
-        ctx.copy(v, copy.transposed((1, 0)))
-        fill_unless(ctx, info, [v, w])
-
-    for_each(ctx, batch, one)
-
-
-def _hermitian(rng, shape, dtype=np.float64):
-    x = _spread_spectrum(rng, shape, dtype)
-    q, _ = np.linalg.qr(x)
-    return (q * np.arange(1, shape[-1] + 1)) @ np.conj(np.swapaxes(q, -1, -2))
-
-
-eigh_p = Primitive("eigh", doc="Eigenvectors and ascending eigenvalues of Hermitian matrices.", abstract_eval=_eigh_shape, multiple_results=True,
-                   reference=_eigh_reference, jvp=_eigh_jvp, transpose=NOT_LINEAR, lower=Nest(_eigh_emit), samples=Samples(ulp=256, cases=lambda rng: [
-                       Case((_hermitian(rng, s),), {"lower": lo, "sort_eigenvalues": True, "subset_by_index": None, "algorithm": None}, tolerance=1e-9,
-                            derivatives=False) for s, lo in [((3, 3), True), ((2, 4, 4), False), ((1, 1), True)]]))
-eigh_p.batch = batch_leading(eigh_p)
-
-
-def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
-         subset_by_index: tuple[int, int] | None = None, implementation: EighImplementation | None = None) -> tuple[Array, Array]:
-    """(V, w): orthonormal eigenvectors in the columns of V and ascending eigenvalues of Hermitian x: f[..., n, n].
-
-    With `symmetrize_input`, of (x + x^H) / 2; else one triangle is read. NaN where x is not finite. Raises ValueError for
-    matrices that are not square.
-    """
-    x = as_array(x, "eigh")
-    check_matrix("eigh", x.aval, square=True)
-    if symmetrize_input:
-        x = symmetrized(x)
-    v, w = eigh_p.bind(x, lower=bool(lower), sort_eigenvalues=bool(sort_eigenvalues), algorithm=implementation,
-                       subset_by_index=None if subset_by_index is None else tuple(map(int, subset_by_index)))
-    return v, w
-
-
-# --------------------------------------------------------------------------------------------------------------------------- eig
-
-def _complex_of(dtype):
-    return np.dtype({"float32": "complex64", "float64": "complex128"}.get(dtype.name, dtype.name))
-
-
-def _eig_shape(aval, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, enable_eigvec_derivs=False, implementation=None):
-    check_matrix("eig", aval, square=True)
-    dtype = _complex_of(aval.dtype)
-    return [ShapedArray(aval.shape[:-1], dtype)] + [ShapedArray(aval.shape, dtype)] * (compute_left_eigenvectors + compute_right_eigenvectors)
-
-
-def _eig_one(a, left, right):
-    import scipy.linalg
-
-    n, dtype = a.shape[0], _complex_of(a.dtype)
-    if n == 0 or not _all_finite(a):
-        return [np.full(n, complex(np.nan, np.nan), dtype), *[np.full((n, n), complex(np.nan, np.nan), dtype)] * (left + right)]
-    out = scipy.linalg.eig(a, left=left, right=right, check_finite=False)
-    return [x.astype(dtype) for x in (out if isinstance(out, tuple) else (out,))]
-
-
-def _eig_jvp(primals, tangents, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, enable_eigvec_derivs=False, implementation=None):
-    """w_dot = diag(V^-1 dA V); V_dot = V (F * V^-1 dA V) up to the length and phase that V is normalized to."""
-    (a,), (a_dot,) = primals, tangents
-    params = {"compute_left_eigenvectors": compute_left_eigenvectors, "compute_right_eigenvectors": compute_right_eigenvectors,
-              "enable_eigvec_derivs": enable_eigvec_derivs, "implementation": implementation}
-    if is_zero(a_dot):
-        outs = eig_p.bind(a, **params)
-        return outs, [tangent_zero(x) for x in outs]
-    vectors = compute_left_eigenvectors or compute_right_eigenvectors
-    if vectors and not (enable_eigvec_derivs and compute_right_eigenvectors and not compute_left_eigenvectors):
-        raise NotImplementedError("The derivatives of non-symmetric eigenvectors are not supported. Only first-order derivatives of eigenvalues "
-                                  "are supported; for right eigenvectors alone, set enable_eigvec_derivs=True.")
-    w, v = eig_p.bind(a, **(params | {"compute_left_eigenvectors": False, "compute_right_eigenvectors": True}))
-    core = solve(v, product(to_dtype(a_dot, v.dtype), v))
-    w_dot = diagonal(core)
-    if not vectors:
-        return [w], [w_dot]
-    x = product(v, lax.mul(_reciprocal_differences(w, w), core))
-    # Columns keep unit length: what changes it is taken out.
-    change = lax.reduce_sum(lax.real(lax.mul(lax.conj(v), x)), (v.ndim - 2,))
-    v_dot = lax.sub(x, lax.mul(v, to_dtype(columns(change, v.shape), v.dtype)))
-    return [w, v], [w_dot, v_dot]
-
-
-def _eig_cases(rng):
-    a = rng.normal(size=(3, 3)) * 0.3 + np.diag([1.0, 3.0, 5.0])
-    return [Case((a,), {"compute_left_eigenvectors": left, "compute_right_eigenvectors": right, "enable_eigvec_derivs": False,
-                        "implementation": None}, tolerance=1e-9, derivatives=False) for left, right in [(False, False), (True, True), (False, True)]]
-
-
-eig_p = Primitive("eig", doc="Eigenvalues, left and right eigenvectors of square matrices.", abstract_eval=_eig_shape, multiple_results=True,
-                  reference=lambda a, compute_left_eigenvectors=True, compute_right_eigenvectors=True, **params: per_matrix(
-                      lambda x: _eig_one(x, compute_left_eigenvectors, compute_right_eigenvectors), a),
-                  jvp=_eig_jvp, transpose=NOT_LINEAR, lower=HostCall(), samples=Samples(ulp=256, cases=_eig_cases))
-eig_p.batch = batch_leading(eig_p)
-
-
-def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True, enable_eigvec_derivs: bool = False,
-        implementation: EigImplementation | None = None, use_magma: bool | None = None) -> list[Array]:
-    """[w, V_left, V_right]: complex eigenvalues and normalized eigenvectors (as told) of x: f[..., n, n].
-
-    NaN where x is not finite. Raises ValueError for matrices that are not square.
-    """
-    return list(eig_p.bind(as_array(x, "eig"), compute_left_eigenvectors=bool(compute_left_eigenvectors),
-                           compute_right_eigenvectors=bool(compute_right_eigenvectors), enable_eigvec_derivs=bool(enable_eigvec_derivs),
-                           implementation=implementation))
-
-
-# ------------------------------------------------------------------------------------------------------ schur, hessenberg, tridiagonal
-
-def _schur_shape(aval, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
-    check_matrix("schur", aval, square=True)
-    return [ShapedArray(aval.shape, aval.dtype)] * (2 if compute_schur_vectors else 1)
-
-
-def _schur_reference(a, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
-    import scipy.linalg
-
-    def one(x):
-        if x.shape[0] == 0:
-            out = [x, x]
-        elif not _all_finite(x):
-            out = [np.full_like(x, np.nan)] * 2
-        else:
-            out = list(scipy.linalg.schur(x, output="complex" if is_complex(x.dtype) else "real",
-                                          sort=select_callable if sort_eig_vals else None, check_finite=False)[:2])
-        return out if compute_schur_vectors else out[:1]
-
-    return per_matrix(one, a)
-
-
-schur_p = Primitive("schur", doc="A = Z T Z^H: T upper (quasi) triangular, Z unitary.", abstract_eval=_schur_shape, multiple_results=True,
-                    reference=_schur_reference, jvp=NoRule("no derivative of the Schur decomposition is published that is not ambiguous"),
-                    transpose=NOT_LINEAR, lower=HostCall(), samples=Samples(ulp=256, cases=lambda rng: [
-                        Case((rng.normal(size=s),), {"compute_schur_vectors": True, "sort_eig_vals": False, "select_callable": None}, tolerance=1e-9,
-                             derivatives=False) for s in [(3, 3), (2, 3, 3)]]))
-schur_p.batch = batch_leading(schur_p)
-
-
-def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Callable | None = None) -> list[Array]:
-    """[T, Z] (or [T]) with x = Z T Z^H: Z unitary, T upper triangular, for real x with 2x2 blocks of complex pairs.
-
-    With `sort_eig_vals`, eigenvalues for which `select_callable` holds come first.
-    """
-    if sort_eig_vals and select_callable is None:
-        raise ValueError("schur: sort_eig_vals=True needs select_callable")
-    return list(schur_p.bind(as_array(x, "schur"), compute_schur_vectors=bool(compute_schur_vectors), sort_eig_vals=bool(sort_eig_vals),
-                             select_callable=select_callable))
-
-
-def _hessenberg_shape(aval):
-    check_matrix("hessenberg", aval, square=True)
-    if aval.shape[-1] == 0:
-        raise TypeError(f"hessenberg: expected matrices with at least one row, got shape {aval.shape}")
-    return [ShapedArray(aval.shape, aval.dtype), ShapedArray((*aval.shape[:-2], aval.shape[-1] - 1), aval.dtype)]
-
-
-def _hessenberg_one(a):
-    if a.shape[0] == 1:
-        return a, np.zeros(0, a.dtype)
-    out, taus, _ = lapack("gehrd", a.dtype)(a)
-    return out, taus
-
-
-hessenberg_p = Primitive("hessenberg", doc="A = Q H Q^H: H upper Hessenberg, Q as reflectors below it.", abstract_eval=_hessenberg_shape,
-                         multiple_results=True, reference=lambda a: per_matrix(_hessenberg_one, a), transpose=NOT_LINEAR, lower=HostCall(),
-                         jvp=NoRule("it depends on how LAPACK chooses reflectors"), samples=Samples(ulp=256, cases=lambda rng: [
-                             Case((rng.normal(size=s),), {}, derivatives=False, tolerance=1e-9) for s in [(4, 4), (2, 3, 3)]]))
-hessenberg_p.batch = batch_leading(hessenberg_p)
-
-
-def hessenberg(a: Any) -> tuple[Array, Array]:
-    """(A', taus): Hessenberg form of a: f[..., n, n] in the upper part of A', reflectors below and in taus (LAPACK's gehrd)."""
-    out, taus = hessenberg_p.bind(as_array(a, "hessenberg"))
-    return out, taus
-
-
-def _tridiagonal_shape(aval, *, lower=True):
-    check_matrix("tridiagonal", aval, square=True)
-    *batch, n, _ = aval.shape
-    if n == 0:
-        raise TypeError(f"tridiagonal: expected matrices with at least one row, got shape {aval.shape}")
-    real = real_of(aval.dtype)
-    return [aval, ShapedArray((*batch, n), real), ShapedArray((*batch, n - 1), real), ShapedArray((*batch, n - 1), aval.dtype)]
-
-
-def _tridiagonal_one(a, lower):
-    n, real = a.shape[0], real_of(a.dtype)
-    if n == 1:
-        return a, np.real(np.diagonal(a)).astype(real), np.zeros(0, real), np.zeros(0, a.dtype)
-    out, d, e, taus, _ = lapack("hetrd" if is_complex(a.dtype) else "sytrd", a.dtype)(a, lower=int(lower))
-    return out, d, e, taus
-
-
-tridiagonal_p = Primitive("tridiagonal", doc="A = Q T Q^H: T real tridiagonal, Q as reflectors.", abstract_eval=_tridiagonal_shape, multiple_results=True,
-                          reference=lambda a, lower=True: per_matrix(lambda x: _tridiagonal_one(x, lower), a), transpose=NOT_LINEAR, lower=HostCall(),
-                          jvp=NoRule("it depends on how LAPACK chooses reflectors"), samples=Samples(ulp=256, cases=lambda rng: [
-                              Case((_hermitian(rng, s),), {"lower": True}, derivatives=False, tolerance=1e-9) for s in [(4, 4), (2, 3, 3)]]))
-tridiagonal_p.batch = batch_leading(tridiagonal_p)
-
-
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
-    """(A', d, e, taus): diagonal d and off-diagonal e of the tridiagonal form of Hermitian a: f[..., n, n]; reflectors in A' and taus."""
-    return tuple(tridiagonal_p.bind(as_array(a, "tridiagonal"), lower=bool(lower)))  # type: ignore[return-value]
-
-
-def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False) -> Array:
-    """alpha A A^T + beta C, with C: f[..., n, n] symmetric and A: f[..., n, k]. Raises ValueError for shapes that don't fit."""
-    a, c = as_arrays("symmetric_product", a_matrix, c_matrix)
-    check_matrix("symmetric_product", a.aval)
-    if c.shape != (*a.shape[:-1], a.shape[-2]):
-        raise ValueError(f"symmetric_product: expected C of shape {(*a.shape[:-1], a.shape[-2])} for A of shape {a.shape}, got {c.shape}")
-    n = a.ndim
-    batch = tuple(range(n - 2))
-    out = lax.mul(lax.dot_general(a, a, (((n - 1,), (n - 1,)), (batch, batch))), constant(a, alpha))
-    return lax.add(out, lax.mul(c, constant(c, beta))) if beta else out
-
-
-def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None, eps: float | None = None,
-         dynamic_shape: tuple[int, int] | None = None) -> tuple[Array, Array, Any, Any]:
-    """(U, H, iterations, converged): the polar decomposition x = U H, U with orthonormal columns, H positive semidefinite.
-
-    Computed from the singular value decomposition, in one step.
-    """
-    if dynamic_shape is not None:
-        raise NotImplementedError("qdwh: dynamic_shape is not supported")
-    u, s, vt = svd(as_array(x, "qdwh"), full_matrices=False)
-    h = product(adjoint(vt), lax.mul(to_dtype(rows(s, vt.shape), vt.dtype), vt))
-    return product(u, vt), h, as_array(1, "qdwh"), as_array(True, "qdwh")
-
-
-def solve(a: Any, b: Any) -> Array:
-    """X with A X = B by LU with partial pivoting; for rules."""
-    from pullback.lax._linalg_solve import lu_p
-
-    lu, _, permutation = lu_p.bind(a)
-    shape = (*a.shape[:-1], a.shape[-1])
-    swap = lax.eq_p.bind(rows(permutation, shape), lax.broadcasted_iota(np.int32, shape, len(shape) - 1))
-    y = triangular_solve(lu, product(to_dtype(swap, a.dtype), b), left_side=True, lower=True, unit_diagonal=True)
-    return triangular_solve(lu, y, left_side=True, lower=False)
-

@@ -1,7 +1,7 @@
 """Factorizations that solve: Cholesky, triangular systems, LU, tridiagonal systems; with derivatives as published.
 
-Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527; Giles, "Collected matrix derivative results for
-forward and reverse mode algorithmic differentiation" (2008).
+Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527; Giles, "Collected matrix derivative results
+for forward and reverse mode algorithmic differentiation" (2008).
 """
 
 from __future__ import annotations
@@ -10,14 +10,30 @@ from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax._families import *
-from pullback.lax._matrices import (adjoint, batch_leading, check_matrix, conjugated, for_each, identity, lapack, letter,
-                                    on_diagonal, per_matrix, product, rows, to_dtype, triangle, turned)
+from pullback.lax._matrices import (
+    adjoint,
+    batch_leading,
+    check_matrix,
+    conjugated,
+    for_each,
+    identity,
+    lapack,
+    letter,
+    on_diagonal,
+    per_matrix,
+    product,
+    rows,
+    to_dtype,
+    triangle,
+    turned,
+)
 from pullback.lax._nests import loops
 
 Array = Any
 
 
-# ---------------------------------------------------------------------------------------------------------------------- cholesky
+# ------------------------------------------------------------------------------------------------------------ cholesky
+
 
 def _cholesky_shape(aval):
     check_matrix("cholesky", aval, square=True)
@@ -57,12 +73,23 @@ def _cholesky_emit(ctx):
 
     def one(matrix):
         a = matrix(out)
-        # Row-major lower triangle: what LAPACK sees as the upper one, of the conjugate, whose factor is the transpose of ours.
+        # Row-major lower triangle: what LAPACK sees as the upper one, of the conjugate, whose factor is the transpose
+        # of ours.
         ctx.call_fortran(letter(aval.dtype) + "potrf", "U", n, a, n, info)
-        loops(b, (n, n), lambda index: ctx.store(a, index, b.select(b.op("gt", index[1], index[0]), b.const(a.dtype, 0), ctx.load(a, index))))
+        loops(
+            b,
+            (n, n),
+            lambda index: ctx.store(
+                a, index, b.select(b.op("gt", index[1], index[0]), b.const(a.dtype, 0), ctx.load(a, index))
+            ),
+        )
         nan = b.const(a.dtype, complex("nan+nanj") if a.dtype.startswith("c") else float("nan"))
         with ctx.if_(b.op("ne", ctx.load(info, (0,)), 0)):
-            loops(b, (n, n), lambda index: ctx.store(a, index, b.select(b.op("gt", index[1], index[0]), b.const(a.dtype, 0), nan)))
+            loops(
+                b,
+                (n, n),
+                lambda index: ctx.store(a, index, b.select(b.op("gt", index[1], index[0]), b.const(a.dtype, 0), nan)),
+            )
 
     for_each(ctx, aval.shape[:-2], one)
 
@@ -72,17 +99,30 @@ def _positive(rng, shape, dtype=np.float64):
     return (x @ np.swapaxes(x, -1, -2) + 3 * np.eye(shape[-1])).astype(dtype)
 
 
-cholesky_p = Primitive("cholesky", doc="The lower triangular L with L L^H = A; A's lower triangle is read.", abstract_eval=_cholesky_shape,
-                       reference=lambda a: per_matrix(_cholesky_one, a)[0].astype(a.dtype, copy=False), jvp=_cholesky_jvp, transpose=NOT_LINEAR,
-                       lower=Nest(_cholesky_emit, in_place=0), samples=Samples(ulp=64, cases=lambda rng: [
-                           Case((_positive(rng, s),), {}, tolerance=1e-9, derivatives=False) for s in [(3, 3), (2, 4, 4), (1, 1), (20, 20)]]))
+cholesky_p = Primitive(
+    "cholesky",
+    doc="The lower triangular L with L L^H = A; A's lower triangle is read.",
+    abstract_eval=_cholesky_shape,
+    reference=lambda a: per_matrix(_cholesky_one, a)[0].astype(a.dtype, copy=False),
+    jvp=_cholesky_jvp,
+    transpose=NOT_LINEAR,
+    lower=Nest(_cholesky_emit, in_place=0),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case((_positive(rng, s),), {}, tolerance=1e-9, derivatives=False)
+            for s in [(3, 3), (2, 4, 4), (1, 1), (20, 20)]
+        ],
+    ),
+)
 cholesky_p.batch = batch_leading(cholesky_p)
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with L L^H = x for positive definite x: f[..., n, n]; NaN where x is not.
 
-    With `symmetrize_input`, of (x + x^H) / 2; else the lower triangle is read. Raises ValueError for matrices that are not square.
+    With `symmetrize_input`, of (x + x^H) / 2; else the lower triangle is read. Raises ValueError for matrices that are
+    not square.
     """
     x = as_array(x, "cholesky")
     check_matrix("cholesky", x.aval, square=True)
@@ -96,13 +136,16 @@ def symmetrized(x: Any) -> Any:
     return lax.mul(lax.add(x, adjoint(x)), constant(x, 0.5))
 
 
-# ---------------------------------------------------------------------------------------------------------------- triangular_solve
+# ---------------------------------------------------------------------------------------------------- triangular_solve
+
 
 def _solve_shape(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
     check_matrix("triangular_solve", a)
     check_dtypes("triangular_solve", a, b, tip=False)
     if a.shape[-1] != a.shape[-2]:
-        raise TypeError(f"The arguments to triangular_solve must be square in the last two dimensions of a, got {a.shape}")
+        raise TypeError(
+            f"The arguments to triangular_solve must be square in the last two dimensions of a, got {a.shape}"
+        )
     if b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or b.shape[-2 if left_side else -1] != a.shape[-1]:
         raise ValueError(f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}.")
     return ShapedArray(b.shape, b.dtype, a.weak_type and b.weak_type)
@@ -142,11 +185,23 @@ def _solve_jvp(primals, tangents, **params):
 
 def _solve_transpose(x_bar, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
     if is_linear(a):
-        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'triangular_solve' is not there for its matrix")
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'triangular_solve' is not there for its matrix"
+        )
     if is_zero(x_bar):
         return [None, tangent_zero(b)]
-    return [None, triangular_solve_p.bind(a, x_bar, left_side=left_side, lower=lower, transpose_a=not transpose_a, conjugate_a=conjugate_a,
-                                          unit_diagonal=unit_diagonal)]
+    return [
+        None,
+        triangular_solve_p.bind(
+            a,
+            x_bar,
+            left_side=left_side,
+            lower=lower,
+            transpose_a=not transpose_a,
+            conjugate_a=conjugate_a,
+            unit_diagonal=unit_diagonal,
+        ),
+    ]
 
 
 def _solve_batch(args, dims, **params):
@@ -178,37 +233,81 @@ def _solve_emit(ctx):
 
     def one(matrix):
         # The transposed system: sides and triangles swap, op stays.
-        ctx.call_fortran(letter(aval.dtype) + "trsm", "R" if p["left_side"] else "L", "U" if p["lower"] else "L", trans,
-                         "U" if p["unit_diagonal"] else "N", c, r, aval.dtype.type(1), matrix(a_all), n, matrix(out), c)
+        ctx.call_fortran(
+            letter(aval.dtype) + "trsm",
+            "R" if p["left_side"] else "L",
+            "U" if p["lower"] else "L",
+            trans,
+            "U" if p["unit_diagonal"] else "N",
+            c,
+            r,
+            aval.dtype.type(1),
+            matrix(a_all),
+            n,
+            matrix(out),
+            c,
+        )
 
     for_each(ctx, aval.shape[:-2], one)
 
 
 def _solve_cases(rng):
     found = []
-    for shape, left, lower, trans, unit in [((3, 3), True, True, False, False), ((3, 3), False, True, True, False),
-                                            ((2, 3, 3), True, False, True, True), ((2, 3, 3), False, False, False, False)]:
+    for shape, left, lower, trans, unit in [
+        ((3, 3), True, True, False, False),
+        ((3, 3), False, True, True, False),
+        ((2, 3, 3), True, False, True, True),
+        ((2, 3, 3), False, False, False, False),
+    ]:
         a = rng.normal(size=shape) + 3 * np.eye(3)
         b = rng.normal(size=(*shape[:-2], 3, 2) if left else (*shape[:-2], 2, 3))
-        found.append(Case((a, b), {"left_side": left, "lower": lower, "transpose_a": trans, "conjugate_a": False, "unit_diagonal": unit},
-                          tolerance=1e-10))
+        found.append(
+            Case(
+                (a, b),
+                {"left_side": left, "lower": lower, "transpose_a": trans, "conjugate_a": False, "unit_diagonal": unit},
+                tolerance=1e-10,
+            )
+        )
     z = found[0].operands[0] + 1j * rng.normal(size=(3, 3))
-    found.append(Case((z, z[:, :2]), {"left_side": True, "lower": True, "transpose_a": False, "conjugate_a": True, "unit_diagonal": False},
-                      tolerance=1e-10, derivatives=False))
+    found.append(
+        Case(
+            (z, z[:, :2]),
+            {"left_side": True, "lower": True, "transpose_a": False, "conjugate_a": True, "unit_diagonal": False},
+            tolerance=1e-10,
+            derivatives=False,
+        )
+    )
     return found
 
 
-triangular_solve_p = Primitive("triangular_solve", doc="X with op(A) X = B (or X op(A) = B) for triangular A.", abstract_eval=_solve_shape,
-                               reference=_solve_reference, jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch,
-                               lower=Nest(_solve_emit, in_place=1), samples=Samples(ulp=64, cases=_solve_cases))
+triangular_solve_p = Primitive(
+    "triangular_solve",
+    doc="X with op(A) X = B (or X op(A) = B) for triangular A.",
+    abstract_eval=_solve_shape,
+    reference=_solve_reference,
+    jvp=_solve_jvp,
+    transpose=_solve_transpose,
+    batch=_solve_batch,
+    lower=Nest(_solve_emit, in_place=1),
+    samples=Samples(ulp=64, cases=_solve_cases),
+)
 
 
-def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False, conjugate_a: bool = False,
-                     unit_diagonal: bool = False) -> Array:
-    """X with op(a) X = b (`left_side`) or X op(a) = b, for triangular a: f[..., n, n] and b: f[..., n, k] or f[..., k, n].
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Array:
+    """X with op(a) X = b (`left_side`) or X op(a) = b, for triangular a: f[..., n, n] and b: f[..., n, k] or f[..., k,
+    n].
 
-    b may lack the dimension k. op transposes and conjugates as told; the other triangle is not read, nor the diagonal if it
-    is unit. Raises ValueError for shapes that don't fit.
+    b may lack the dimension k. op transposes and conjugates as told; the other triangle is not read, nor the diagonal
+    if it is unit. Raises ValueError for shapes that don't fit.
     """
     a, b = as_arrays("triangular_solve", a, b)
     vector = b.ndim == a.ndim - 1
@@ -216,17 +315,29 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     if vector:
         b = lax.expand_dims(b, (place,))
     conjugate_a = bool(conjugate_a) and a.dtype.kind == "c"
-    out = triangular_solve_p.bind(a, b, left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a), conjugate_a=conjugate_a,
-                                  unit_diagonal=bool(unit_diagonal))
+    out = triangular_solve_p.bind(
+        a,
+        b,
+        left_side=bool(left_side),
+        lower=bool(lower),
+        transpose_a=bool(transpose_a),
+        conjugate_a=conjugate_a,
+        unit_diagonal=bool(unit_diagonal),
+    )
     return lax.squeeze(out, (place,)) if vector else out
 
 
-# ---------------------------------------------------------------------------------------------------------------------------- lu
+# ------------------------------------------------------------------------------------------------------------------ lu
+
 
 def _lu_shape(aval):
     check_matrix("lu", aval)
     *batch, m, n = aval.shape
-    return [ShapedArray(aval.shape, aval.dtype), ShapedArray((*batch, min(m, n)), np.int32), ShapedArray((*batch, m), np.int32)]
+    return [
+        ShapedArray(aval.shape, aval.dtype),
+        ShapedArray((*batch, min(m, n)), np.int32),
+        ShapedArray((*batch, m), np.int32),
+    ]
 
 
 def permutation_of(pivots: np.ndarray, m: int) -> np.ndarray:
@@ -266,7 +377,9 @@ def _lu_jvp(primals, tangents):
     left = triangular_solve(core, part(a_dot, 0, k, 0, k), left_side=True, lower=True, unit_diagonal=True)
     f = triangular_solve(core, left, left_side=False, lower=False)
     f_lower, f_upper = triangle(f, True, 1), triangle(f, False)
-    unit = lax.add(triangle(core, True, 1), lax.broadcast_in_dim(identity(k, a.dtype), core.shape, (core.ndim - 2, core.ndim - 1)))
+    unit = lax.add(
+        triangle(core, True, 1), lax.broadcast_in_dim(identity(k, a.dtype), core.shape, (core.ndim - 2, core.ndim - 1))
+    )
     upper = triangle(core, False)
     l_dot, u_dot = product(unit, f_lower), product(f_upper, upper)
     out = lax.add(l_dot, u_dot)
@@ -275,7 +388,9 @@ def _lu_jvp(primals, tangents):
         out = lax.concatenate([out, triangular_solve(core, below, left_side=False, lower=False)], out.ndim - 2)
     if n > k:
         beside = lax.sub(part(a_dot, 0, k, k, n), product(l_dot, part(lu, 0, k, k, n)))
-        out = lax.concatenate([out, triangular_solve(core, beside, left_side=True, lower=True, unit_diagonal=True)], out.ndim - 1)
+        out = lax.concatenate(
+            [out, triangular_solve(core, beside, left_side=True, lower=True, unit_diagonal=True)], out.ndim - 1
+        )
     return [lu, pivots, permutation], [out, *rest]
 
 
@@ -313,10 +428,22 @@ def _lu_emit(ctx):
     for_each(ctx, batch, one)
 
 
-lu_p = Primitive("lu", doc="P A = L U: L and U in one matrix, row swaps, and the permutation.", abstract_eval=_lu_shape, multiple_results=True,
-                 reference=lambda a: per_matrix(_lu_one, a), jvp=_lu_jvp, transpose=NOT_LINEAR, lower=Nest(_lu_emit),
-                 samples=Samples(ulp=64, cases=lambda rng: [Case((rng.normal(size=s),), {}, tolerance=1e-10) for s in
-                                                            [(3, 3), (2, 4, 4), (4, 2), (2, 5), (1, 1)]]))
+lu_p = Primitive(
+    "lu",
+    doc="P A = L U: L and U in one matrix, row swaps, and the permutation.",
+    abstract_eval=_lu_shape,
+    multiple_results=True,
+    reference=lambda a: per_matrix(_lu_one, a),
+    jvp=_lu_jvp,
+    transpose=NOT_LINEAR,
+    lower=Nest(_lu_emit),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case((rng.normal(size=s),), {}, tolerance=1e-10) for s in [(3, 3), (2, 4, 4), (4, 2), (2, 5), (1, 1)]
+        ],
+    ),
+)
 lu_p.batch = batch_leading(lu_p)
 
 
@@ -332,7 +459,10 @@ def _permutation_shape(aval, *, permutation_size):
     if aval.dtype != np.int32:
         raise ValueError(f"Argument to lu_pivots_to_permutation must have dtype int32, got {aval.dtype}")
     if permutation_size < aval.shape[-1]:
-        raise ValueError(f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. Got shape {aval.shape}")
+        raise ValueError(
+            f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. Got "
+            f"shape {aval.shape}"
+        )
     return ShapedArray((*aval.shape[:-1], permutation_size), np.int32)
 
 
@@ -358,26 +488,49 @@ def _permutation_emit(ctx):
 
 
 lu_pivots_to_permutation_p = Primitive(
-    "lu_pivots_to_permutation", doc="The permutation that row swaps make.", abstract_eval=_permutation_shape, jvp=ZERO, transpose=NOT_LINEAR,
-    reference=lambda pivots, permutation_size: per_matrix(lambda x: permutation_of(x, permutation_size), pivots, core=(1,))[0],
-    lower=Nest(_permutation_emit), samples=Samples(cases=lambda rng: [
-        Case((np.array([[1, 2, 2], [0, 1, 2]], np.int32),), {"permutation_size": 4}), Case((np.array([1, 1], np.int32),), {"permutation_size": 2})]))
+    "lu_pivots_to_permutation",
+    doc="The permutation that row swaps make.",
+    abstract_eval=_permutation_shape,
+    jvp=ZERO,
+    transpose=NOT_LINEAR,
+    reference=lambda pivots, permutation_size: per_matrix(
+        lambda x: permutation_of(x, permutation_size), pivots, core=(1,)
+    )[0],
+    lower=Nest(_permutation_emit),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((np.array([[1, 2, 2], [0, 1, 2]], np.int32),), {"permutation_size": 4}),
+            Case((np.array([1, 1], np.int32),), {"permutation_size": 2}),
+        ]
+    ),
+)
 lu_pivots_to_permutation_p.batch = batch_leading(lu_pivots_to_permutation_p)
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
-    """The permutation i32[..., permutation_size] that the row swaps of `lu` make. Raises ValueError for other dtypes than int32."""
-    return lu_pivots_to_permutation_p.bind(as_array(pivots, "lu_pivots_to_permutation"), permutation_size=int(permutation_size))
+    """The permutation i32[..., permutation_size] that the row swaps of `lu` make. Raises ValueError for other dtypes
+    than int32.
+    """
+    return lu_pivots_to_permutation_p.bind(
+        as_array(pivots, "lu_pivots_to_permutation"), permutation_size=int(permutation_size)
+    )
 
 
-# --------------------------------------------------------------------------------------------------------------- tridiagonal_solve
+# --------------------------------------------------------------------------------------------------- tridiagonal_solve
+
 
 def _tridiagonal_shape(dl, d, du, b, *, perturb_singular=False):
     check_dtypes("tridiagonal_solve", dl, d, du, b, tip=False)
     if dl.shape != d.shape or d.shape != du.shape or d.ndim < 1:
-        raise ValueError(f"tridiagonal_solve requires that all diagonal arguments have the same shape, got {dl.shape}, {d.shape}, {du.shape}")
+        raise ValueError(
+            f"tridiagonal_solve requires that all diagonal arguments have the same shape, got {dl.shape}, {d.shape}, "
+            f"{du.shape}"
+        )
     if b.ndim != d.ndim + 1 or b.shape[:-1] != d.shape:
-        raise ValueError(f"tridiagonal_solve requires b of shape (..., n, k) for diagonals of shape (..., n), got {b.shape} and {d.shape}")
+        raise ValueError(
+            f"tridiagonal_solve requires b of shape (..., n, k) for diagonals of shape (..., n), got {b.shape} and "
+            f"{d.shape}"
+        )
     check_matrix("tridiagonal_solve", b)
     return ShapedArray(b.shape, b.dtype)
 
@@ -401,12 +554,15 @@ def _shift_rows(x, down):
 
 def _tridiagonal_product(dl, d, du, x):
     shape = x.shape
-    return lax.add(lax.mul(rows(d, shape), x), lax.add(lax.mul(rows(dl, shape), _shift_rows(x, True)), lax.mul(rows(du, shape), _shift_rows(x, False))))
+    return lax.add(
+        lax.mul(rows(d, shape), x),
+        lax.add(lax.mul(rows(dl, shape), _shift_rows(x, True)), lax.mul(rows(du, shape), _shift_rows(x, False))),
+    )
 
 
 def _tridiagonal_jvp(primals, tangents, **params):
     """A x = b: x_dot = A^-1 (b_dot - A_dot x)."""
-    dl, d, du, b = primals
+    dl, d, du = primals[:3]
     x = tridiagonal_solve_p.bind(*primals, **params)
     b_dot = tangents[3]
     right = None if is_zero(b_dot) else b_dot
@@ -420,7 +576,9 @@ def _tridiagonal_jvp(primals, tangents, **params):
 
 def _tridiagonal_transpose(x_bar, dl, d, du, b, **params):
     if any(map(is_linear, (dl, d, du))):
-        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'tridiagonal_solve' is not there for its diagonals")
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'tridiagonal_solve' is not there for its diagonals"
+        )
     if is_zero(x_bar):
         return [None, None, None, tangent_zero(b)]
     axis = d.ndim - 1
@@ -432,30 +590,53 @@ def _tridiagonal_transpose(x_bar, dl, d, du, b, **params):
 
 
 tridiagonal_solve_p = Primitive(
-    "tridiagonal_solve", doc="X with A X = B for tridiagonal A.", abstract_eval=_tridiagonal_shape, jvp=_tridiagonal_jvp,
-    reference=lambda dl, d, du, b, perturb_singular=False: per_matrix(_tridiagonal_one, dl, d, du, b, core=(1, 1, 1, 2))[0].astype(b.dtype, copy=False),
-    transpose=_tridiagonal_transpose, lower=HostCall(), samples=Samples(ulp=64, cases=lambda rng: [
-        Case((rng.normal(size=s), rng.normal(size=s) + 4, rng.normal(size=s), rng.normal(size=(*s, 2))), {"perturb_singular": False},
-             tolerance=1e-10) for s in [(4,), (2, 3), (1,)]]))
+    "tridiagonal_solve",
+    doc="X with A X = B for tridiagonal A.",
+    abstract_eval=_tridiagonal_shape,
+    jvp=_tridiagonal_jvp,
+    reference=lambda dl, d, du, b, perturb_singular=False: per_matrix(
+        _tridiagonal_one, dl, d, du, b, core=(1, 1, 1, 2)
+    )[0].astype(b.dtype, copy=False),
+    transpose=_tridiagonal_transpose,
+    lower=HostCall(),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case(
+                (rng.normal(size=s), rng.normal(size=s) + 4, rng.normal(size=s), rng.normal(size=(*s, 2))),
+                {"perturb_singular": False},
+                tolerance=1e-10,
+            )
+            for s in [(4,), (2, 3), (1,)]
+        ],
+    ),
+)
 tridiagonal_solve_p.batch = batch_leading(tridiagonal_solve_p)
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Array:
-    """X with A X = b: A has diagonal d, lower diagonal dl (dl[0] is not read) and upper du (du[-1] is not read), all f[..., n].
+    """X with A X = b: A has diagonal d, lower diagonal dl (dl[0] is not read) and upper du (du[-1] is not read), all
+    f[..., n].
 
     b: f[..., n, k]. Raises ValueError for shapes that don't fit.
     """
-    return tridiagonal_solve_p.bind(*as_arrays("tridiagonal_solve", dl, d, du, b), perturb_singular=bool(perturb_singular))
+    return tridiagonal_solve_p.bind(
+        *as_arrays("tridiagonal_solve", dl, d, du, b), perturb_singular=bool(perturb_singular)
+    )
 
 
-# ----------------------------------------------------------------------------------------------------------------- cholesky_update
+# ----------------------------------------------------------------------------------------------------- cholesky_update
+
 
 def _update_shape(r, w):
     check_matrix("cholesky_update", r, square=True)
     check_dtypes("cholesky_update", r, w, tip=False)
     if w.shape != r.shape[:-1]:
-        raise ValueError(f"Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as input. Got shapes "
-                         f"{r.shape} and {w.shape} instead")
+        raise ValueError(
+            f"Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as input. "
+            f"Got shapes "
+            f"{r.shape} and {w.shape} instead"
+        )
     return ShapedArray(r.shape, r.dtype)
 
 
@@ -473,10 +654,21 @@ def _update_one(r, w):
     return r
 
 
-cholesky_update_p = Primitive("cholesky_update", doc="R' with R'^T R' = R^T R + w w^T.", abstract_eval=_update_shape, transpose=NOT_LINEAR,
-                              reference=lambda r, w: per_matrix(_update_one, r, w, core=(2, 1))[0], lower=HostCall(),
-                              jvp=NoRule("differentiate cholesky of the sum instead"), samples=Samples(ulp=64, cases=lambda rng: [
-                                  Case((np.linalg.cholesky(_positive(rng, (3, 3))).T.copy(), rng.normal(size=3)), {}, derivatives=False)]))
+cholesky_update_p = Primitive(
+    "cholesky_update",
+    doc="R' with R'^T R' = R^T R + w w^T.",
+    abstract_eval=_update_shape,
+    transpose=NOT_LINEAR,
+    reference=lambda r, w: per_matrix(_update_one, r, w, core=(2, 1))[0],
+    lower=HostCall(),
+    jvp=NoRule("differentiate cholesky of the sum instead"),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case((np.linalg.cholesky(_positive(rng, (3, 3))).T.copy(), rng.normal(size=3)), {}, derivatives=False)
+        ],
+    ),
+)
 cholesky_update_p.batch = batch_leading(cholesky_update_p)
 
 

@@ -1,18 +1,24 @@
 """What the records of linear algebra share: checks, batching, matrix helpers, calls of LAPACK.
 
-LAPACK is column-major and arrays are row-major, so what it sees of an array is the transpose; rules choose the routine's
-flags so that no copy is needed, or copy the transpose.
+LAPACK is column-major and arrays are row-major, so what it sees of an array is the transpose; rules choose the
+routine's flags so that no copy is needed, or copy the transpose.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pullback.lax._families import *
 from pullback.lax._families import check_kind
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-REAL_OF = {"float32": np.dtype("float32"), "float64": np.dtype("float64"), "complex64": np.dtype("float32"), "complex128": np.dtype("float64")}
+REAL_OF = {
+    "float32": np.dtype("float32"),
+    "float64": np.dtype("float64"),
+    "complex64": np.dtype("float32"),
+    "complex128": np.dtype("float64"),
+}
 
 
 def check_matrix(name: str, aval: Any, square: bool = False) -> None:
@@ -41,7 +47,8 @@ def is_complex(dtype: Any) -> bool:
     return dtype.kind == "c"
 
 
-# ------------------------------------------------------------------------------------------------------------- lax-level helpers
+# -------------------------------------------------------------------------------------------------- lax- level helpers
+
 
 def turned(x: Any) -> Any:
     """The transposed matrices."""
@@ -64,12 +71,16 @@ def product(x: Any, *others: Any) -> Any:
     for y in others:
         n = x.ndim - 2
         batch = tuple(range(n))
-        x = lax.dot_general_p.bind(x, y, dimension_numbers=(((n + 1,), (n,)), (batch, batch)), precision=None, preferred_element_type=None)
+        x = lax.dot_general_p.bind(
+            x, y, dimension_numbers=(((n + 1,), (n,)), (batch, batch)), precision=None, preferred_element_type=None
+        )
     return x
 
 
 def triangle(x: Any, lower: bool, offset: int = 0) -> Any:
-    """The lower (i >= j + offset) or upper (i <= j - offset) triangle, zero elsewhere; offset 1 leaves the diagonal out."""
+    """The lower (i >= j + offset) or upper (i <= j - offset) triangle, zero elsewhere; offset 1 leaves the diagonal
+    out.
+    """
     shape = x.shape
     i = lax.broadcasted_iota(np.int32, shape, x.ndim - 2)
     j = lax.broadcasted_iota(np.int32, shape, x.ndim - 1)
@@ -110,16 +121,19 @@ def to_dtype(x: Any, dtype: Any) -> Any:
     return lax.convert(x, dtype)
 
 
-# ---------------------------------------------------------------------------------------------------------------------- references
+# ---------------------------------------------------------------------------------------------------------- references
+
 
 def per_matrix(function: Callable, *stacks: np.ndarray, core: Sequence[int] = ()) -> list[np.ndarray]:
-    """`function` on each matrix of stacks; gives a list of stacked results. `core`: dimensions of one element (2 by default)."""
+    """`function` on each matrix of stacks; gives a list of stacked results. `core`: dimensions of one element (2 by
+    default).
+    """
     core = core or (2,) * len(stacks)
-    batch = stacks[0].shape[:stacks[0].ndim - core[0]]
+    batch = stacks[0].shape[: stacks[0].ndim - core[0]]
     if not batch:
         out = function(*stacks)
         return list(out) if isinstance(out, (tuple, list)) else [out]
-    flat = [x.reshape(-1, *x.shape[len(batch):]) for x in stacks]
+    flat = [x.reshape(-1, *x.shape[len(batch) :]) for x in stacks]
     if flat[0].shape[0] == 0:
         out = function(*[np.zeros(x.shape[1:], x.dtype) for x in flat])
         out = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -141,7 +155,8 @@ def complex_stack(x: np.ndarray) -> np.ndarray:
     return x.astype({"float32": np.complex64, "float64": np.complex128}.get(x.dtype.name, x.dtype))
 
 
-# ------------------------------------------------------------------------------------------------------------------------ batching
+# ------------------------------------------------------------------------------------------------------------ batching
+
 
 def batch_leading(p: Primitive) -> Callable:
     """The batching rule of primitives that take stacks: batch axes go first."""
@@ -154,10 +169,13 @@ def batch_leading(p: Primitive) -> Callable:
     return batch
 
 
-# ------------------------------------------------------------------------------------------------------------------------ lowering
+# ------------------------------------------------------------------------------------------------------------ lowering
+
 
 def for_each(ctx: Any, batch: Sequence[int], body: Callable[[Callable[[Any, int], Any]], None]) -> None:
-    """`body(matrix)` for each index of a stack; `matrix(storage, ndim)` is the matrix (or vector) of a storage there."""
+    """`body(matrix)` for each index of a stack; `matrix(storage, ndim)` is the matrix (or vector) of a storage
+    there.
+    """
     n = 1
     for size in batch:
         n *= size
@@ -166,7 +184,7 @@ def for_each(ctx: Any, batch: Sequence[int], body: Callable[[Callable[[Any, int]
 
     def at(i):
         def matrix(storage, ndim=2):
-            shape = storage.shape[storage.ndim - ndim:] if ndim else ()
+            shape = storage.shape[storage.ndim - ndim :] if ndim else ()
             flat = storage.reshaped((n, *shape))
             return flat.at(i)
 

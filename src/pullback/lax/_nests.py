@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, Callable, Sequence
+from typing import Any
 
 
 def loops(b: Any, shape: Sequence[int], body: Callable[[tuple[Any, ...]], None], role: str = "parallel") -> None:

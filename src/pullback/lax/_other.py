@@ -1,21 +1,33 @@
-"""Names that JAX's lax has for its compiler's sake: tokens, composites, choices by platform, accuracy, sharding hints."""
+"""Names that JAX's lax has for its compiler's sake: tokens, composites, choices by platform, accuracy, sharding
+hints.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from pullback.core import hooks
-from pullback.lax._families import Case, Primitive, Samples, as_array, dtypes, is_zero, tangent_zero
-from pullback.lax._families import _batch_unary
 from pullback.core.lowering import Elementwise
+from pullback.lax._families import Case, Primitive, Samples, _batch_unary, as_array, dtypes, is_zero, tangent_zero
 
-__all__ = ["AccuracyMode", "RandomAlgorithm", "Tolerance", "after_all", "composite", "create_token", "dtype", "platform_dependent",
-           "sharding_constraint_p", "with_sharding_constraint"]
+__all__ = [
+    "AccuracyMode",
+    "RandomAlgorithm",
+    "Tolerance",
+    "after_all",
+    "composite",
+    "create_token",
+    "dtype",
+    "platform_dependent",
+    "sharding_constraint_p",
+    "with_sharding_constraint",
+]
 
 
 class AccuracyMode(enum.Enum):
@@ -76,10 +88,14 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
 
 def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable) -> Any:
-    """The result of the function given for the platform ('cpu'), or of `default`. Raises NotImplementedError if there is neither."""
+    """The result of the function given for the platform ('cpu'), or of `default`. Raises NotImplementedError if there
+    is neither.
+    """
     function = per_platform.get("cpu", default)
     if function is None:
-        raise NotImplementedError(f"platform_dependent: there is no branch for platform 'cpu' and no default; got {sorted(per_platform)}")
+        raise NotImplementedError(
+            f"platform_dependent: there is no branch for platform 'cpu' and no default; got {sorted(per_platform)}"
+        )
     return function(*args)
 
 
@@ -88,11 +104,17 @@ def _constraint_jvp(primals, tangents, **params):
     return out, tangent_zero(out) if is_zero(tangents[0]) else sharding_constraint_p.bind(*tangents, **params)
 
 
-sharding_constraint_p = Primitive("sharding_constraint", doc="x, said to be laid out over devices in some way.",
-                                  abstract_eval=lambda aval, **params: aval, reference=lambda x, **params: x, jvp=_constraint_jvp,
-                                  transpose=lambda bar, x, **params: [bar], lower=Elementwise(lambda b, x, **params: x),
-                                  traits={"elementwise", "linear", "identity"},
-                                  samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {"sharding": None})]))
+sharding_constraint_p = Primitive(
+    "sharding_constraint",
+    doc="x, said to be laid out over devices in some way.",
+    abstract_eval=lambda aval, **params: aval,
+    reference=lambda x, **params: x,
+    jvp=_constraint_jvp,
+    transpose=lambda bar, x, **params: [bar],
+    lower=Elementwise(lambda b, x, **params: x),
+    traits={"elementwise", "linear", "identity"},
+    samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {"sharding": None})]),
+)
 sharding_constraint_p.batch = _batch_unary(sharding_constraint_p.bind)
 
 
@@ -100,4 +122,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """The pytree x, to be laid out over devices as told; one device holds all of every array here."""
     from pullback.util import pytree
 
-    return pytree.tree_map(lambda leaf: sharding_constraint_p.bind(as_array(leaf, "with_sharding_constraint"), sharding=None), x)
+    return pytree.tree_map(
+        lambda leaf: sharding_constraint_p.bind(as_array(leaf, "with_sharding_constraint"), sharding=None), x
+    )

@@ -1,19 +1,41 @@
-"""Folds over axes: sums, products, extrema, logical folds, positions of extrema, and folds by any associative function."""
+"""Folds over axes: sums, products, extrema, logical folds, positions of extrema, and folds by any associative
+function.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pullback.core.lowering import Nest, Reduction
 from pullback.lax._families import *
-from pullback.lax._families import batch_reduction, check_axes, shape_without, shift_axes
+from pullback.lax._families import batch_reduction, check_axes, shape_without
 from pullback.lax._nests import loops
 
-__all__ = ["argmax", "argmax_p", "argmin", "argmin_p", "reduce", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min",
-           "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_p", "reduce_prod", "reduce_prod_p", "reduce_sum", "reduce_sum_p",
-           "reduce_xor", "reduce_xor_p"]
+__all__ = [
+    "argmax",
+    "argmax_p",
+    "argmin",
+    "argmin_p",
+    "reduce",
+    "reduce_and",
+    "reduce_and_p",
+    "reduce_max",
+    "reduce_max_p",
+    "reduce_min",
+    "reduce_min_p",
+    "reduce_or",
+    "reduce_or_p",
+    "reduce_p",
+    "reduce_prod",
+    "reduce_prod_p",
+    "reduce_sum",
+    "reduce_sum_p",
+    "reduce_xor",
+    "reduce_xor_p",
+]
 
 Array = Any
 
@@ -57,8 +79,17 @@ def spread(y: Any, axes: Sequence[int], shape: tuple[int, ...]) -> Any:
 
 def _axis_cases(make, dtype=np.float32):
     def cases(rng):
-        return [Case((make(rng, s).astype(dtype),), {"axes": a})
-                for s, a in [((5,), (0,)), ((3, 4), (1,)), ((3, 4), (0,)), ((2, 3, 4), (0, 2)), ((2, 3), ()), ((2, 3), (0, 1))]]
+        return [
+            Case((make(rng, s).astype(dtype),), {"axes": a})
+            for s, a in [
+                ((5,), (0,)),
+                ((3, 4), (1,)),
+                ((3, 4), (0,)),
+                ((2, 3, 4), (0, 2)),
+                ((2, 3), ()),
+                ((2, 3), (0, 1)),
+            ]
+        ]
 
     return cases
 
@@ -79,9 +110,17 @@ def _one(dtype):
     return np.ones((), dtype)[()]
 
 
-reduce_sum_p = reduction("reduce_sum", doc="The sum over axes.", accepts=NUMERIC, reference=_narrow_safe(np.sum), jvp=LINEAR,
-                         transpose=lambda y_bar, aval, axes, **params: spread(y_bar, axes, aval.shape),
-                         lower=Reduction("add", _zero), samples=Samples(cases=_axis_cases(_normal)), traits=("linear",))
+reduce_sum_p = reduction(
+    "reduce_sum",
+    doc="The sum over axes.",
+    accepts=NUMERIC,
+    reference=_narrow_safe(np.sum),
+    jvp=LINEAR,
+    transpose=lambda y_bar, aval, axes, **params: spread(y_bar, axes, aval.shape),
+    lower=Reduction("add", _zero),
+    samples=Samples(cases=_axis_cases(_normal)),
+    traits=("linear",),
+)
 
 
 def _prod_jvp(x_dot, y, x, axes):
@@ -99,8 +138,15 @@ def _prod_jvp(x_dot, y, x, axes):
     return reduce_sum_p.bind(lax.mul(flat_dot, lax.mul(before, after)), axes=(axis,))
 
 
-reduce_prod_p = reduction("reduce_prod", doc="The product over axes.", accepts=NUMERIC, reference=_narrow_safe(np.prod), jvp=_prod_jvp,
-                          lower=Reduction("mul", _one), samples=Samples(cases=_axis_cases(_normal)))
+reduce_prod_p = reduction(
+    "reduce_prod",
+    doc="The product over axes.",
+    accepts=NUMERIC,
+    reference=_narrow_safe(np.prod),
+    jvp=_prod_jvp,
+    lower=Reduction("mul", _one),
+    samples=Samples(cases=_axis_cases(_normal)),
+)
 
 
 def _extremum_jvp(x_dot, y, x, axes):
@@ -112,14 +158,27 @@ def _extremum_jvp(x_dot, y, x, axes):
 
 def _extremum(name, doc, ufunc, loop_op, identity):
     def reference(x, axes, **params):
-        return ufunc.reduce(x, axis=tuple(axes), initial=identity(x.dtype)) if 0 in x.shape else ufunc.reduce(x, axis=tuple(axes))
+        return (
+            ufunc.reduce(x, axis=tuple(axes), initial=identity(x.dtype))
+            if 0 in x.shape
+            else ufunc.reduce(x, axis=tuple(axes))
+        )
 
-    return reduction(name, doc=doc, accepts=ANY, reference=reference, jvp=_extremum_jvp, lower=Reduction(loop_op, identity),
-                     samples=Samples(cases=_axis_cases(_normal)))
+    return reduction(
+        name,
+        doc=doc,
+        accepts=ANY,
+        reference=reference,
+        jvp=_extremum_jvp,
+        lower=Reduction(loop_op, identity),
+        samples=Samples(cases=_axis_cases(_normal)),
+    )
 
 
 reduce_max_p = _extremum("reduce_max", "The largest element over axes; NaN if there is one.", np.maximum, "max", lowest)
-reduce_min_p = _extremum("reduce_min", "The smallest element over axes; NaN if there is one.", np.minimum, "min", highest)
+reduce_min_p = _extremum(
+    "reduce_min", "The smallest element over axes; NaN if there is one.", np.minimum, "min", highest
+)
 
 
 def _all_ones(dtype):
@@ -127,16 +186,26 @@ def _all_ones(dtype):
 
 
 def _logical(name, doc, ufunc, loop_op, identity):
-    return reduction(name, doc=doc, accepts=BITS, reference=lambda x, axes: ufunc.reduce(x, axis=tuple(axes)), jvp=ZERO,
-                     lower=Reduction(loop_op, identity), samples=Samples(cases=_axis_cases(_integers, np.int32)))
+    return reduction(
+        name,
+        doc=doc,
+        accepts=BITS,
+        reference=lambda x, axes: ufunc.reduce(x, axis=tuple(axes)),
+        jvp=ZERO,
+        lower=Reduction(loop_op, identity),
+        samples=Samples(cases=_axis_cases(_integers, np.int32)),
+    )
 
 
 reduce_and_p = _logical("reduce_and", "Bitwise (for bool: logical) and over axes.", np.bitwise_and, "and", _all_ones)
 reduce_or_p = _logical("reduce_or", "Bitwise (for bool: logical) or over axes.", np.bitwise_or, "or", _zero)
-reduce_xor_p = _logical("reduce_xor", "Bitwise (for bool: logical) exclusive or over axes.", np.bitwise_xor, "xor", _zero)
+reduce_xor_p = _logical(
+    "reduce_xor", "Bitwise (for bool: logical) exclusive or over axes.", np.bitwise_xor, "xor", _zero
+)
 
 
-# ---------------------------------------------------------------------------------------------------------------- argmax, argmin
+# ------------------------------------------------------------------------------------------------------ argmax, argmin
+
 
 def _arg_shape(aval, *, axes, index_dtype):
     check_axes("argmax", aval, axes)
@@ -145,9 +214,13 @@ def _arg_shape(aval, *, axes, index_dtype):
     if dtypes.kind_of(index_dtype) not in "iu":
         raise TypeError(f"index_dtype must be an integer type, but got {index_dtype}")
     if aval.shape[axes[0]] == 0:
-        raise ValueError(f"argmin and argmax require non-empty reduced dimension. operand.shape={aval.shape} axis={axes[0]}")
+        raise ValueError(
+            f"argmin and argmax require non-empty reduced dimension. operand.shape={aval.shape} axis={axes[0]}"
+        )
     if dtypes.kind_of(aval.dtype) not in REAL + BOOL:
-        raise TypeError(f"argmin and argmax do not accept dtype {aval.dtype}. Accepted dtypes are real numbers and bool.")
+        raise TypeError(
+            f"argmin and argmax do not accept dtype {aval.dtype}. Accepted dtypes are real numbers and bool."
+        )
     return ShapedArray(shape_without(aval.shape, axes), index_dtype)
 
 
@@ -157,8 +230,10 @@ def _arg_lowering(greater: str, identity: Callable) -> Reduction:
     def init(ctx):
         b, dtype = ctx.b, ctx.in_avals[0].dtype
         value = identity(dtype)
-        return (b.const(dtypes.short_name(dtype), value.item()),
-                b.const(dtypes.short_name(ctx.params["index_dtype"]), int(dtypes.iinfo(ctx.params["index_dtype"]).max)))
+        return (
+            b.const(dtypes.short_name(dtype), value.item()),
+            b.const(dtypes.short_name(ctx.params["index_dtype"]), int(dtypes.iinfo(ctx.params["index_dtype"]).max)),
+        )
 
     def element(ctx, operands, index):
         place, target = index[ctx.params["axes"][0]], dtypes.short_name(ctx.params["index_dtype"])
@@ -184,19 +259,36 @@ def _arg_cases(rng):
     x = rng.normal(size=(3, 4)).astype(np.float32)
     x[1, 2] = np.nan
     return [Case((x,), {"axes": (a,), "index_dtype": np.dtype("int32")}, derivatives=False) for a in (0, 1)] + [
-        Case((rng.integers(0, 3, (6,)).astype(np.int32),), {"axes": (0,), "index_dtype": np.dtype("int32")}, derivatives=False)]
+        Case(
+            (rng.integers(0, 3, (6,)).astype(np.int32),),
+            {"axes": (0,), "index_dtype": np.dtype("int32")},
+            derivatives=False,
+        )
+    ]
 
 
 def _arg(name, doc, function, greater, identity):
-    p = Primitive(name, doc=doc, abstract_eval=_arg_shape, jvp=ZERO, transpose=NOT_LINEAR, traits={"reduction"},
-                  reference=lambda x, axes, index_dtype: np.asarray(function(x, axes[0])).astype(index_dtype),
-                  lower=_arg_lowering(greater, identity), samples=Samples(cases=_arg_cases))
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=_arg_shape,
+        jvp=ZERO,
+        transpose=NOT_LINEAR,
+        traits={"reduction"},
+        reference=lambda x, axes, index_dtype: np.asarray(function(x, axes[0])).astype(index_dtype),
+        lower=_arg_lowering(greater, identity),
+        samples=Samples(cases=_arg_cases),
+    )
     p.batch = batch_reduction(p.bind)
     return p
 
 
-argmax_p = _arg("argmax", "The first place of the largest element along an axis; NaN counts as largest.", np.argmax, "gt", lowest)
-argmin_p = _arg("argmin", "The first place of the smallest element along an axis; NaN counts as smallest.", np.argmin, "lt", highest)
+argmax_p = _arg(
+    "argmax", "The first place of the largest element along an axis; NaN counts as largest.", np.argmax, "gt", lowest
+)
+argmin_p = _arg(
+    "argmin", "The first place of the smallest element along an axis; NaN counts as smallest.", np.argmin, "lt", highest
+)
 
 
 def _positions(p, operand, axis, index_dtype):
@@ -215,15 +307,21 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
-    """The first place of the smallest element along an axis, as `index_dtype`; NaN counts as smallest. Raises as `argmax`."""
+    """The first place of the smallest element along an axis, as `index_dtype`; NaN counts as smallest. Raises as
+    `argmax`.
+    """
     return _positions(argmin_p, operand, axis, index_dtype)
 
 
-# -------------------------------------------------------------------------------------------------------------- public functions
+# ---------------------------------------------------------------------------------------------------- public functions
+
 
 def _public(p):
     def function(operand, axes):
-        return p.bind(operand if hasattr(operand, "aval") else as_array(operand, p.name), axes=tuple([operator.index(a) for a in axes]))
+        return p.bind(
+            operand if hasattr(operand, "aval") else as_array(operand, p.name),
+            axes=tuple([operator.index(a) for a in axes]),
+        )
 
     function.__name__ = function.__qualname__ = p.name
     function.__doc__ = p.doc
@@ -244,11 +342,17 @@ reduce_or = _public(reduce_or_p)
 reduce_xor = _public(reduce_xor_p)
 
 
-# ----------------------------------------------------------------------------------------------------- reduce, by any computation
+# ------------------------------------------------------------------------------------------ reduce, by any computation
 
-_MONOIDS = {"add": ("add", "reduce_sum_p", _zero), "mul": ("mul", "reduce_prod_p", _one), "max": ("max", "reduce_max_p", lowest),
-            "min": ("min", "reduce_min_p", highest), "or": ("bitwise_or", "reduce_or_p", _zero),
-            "and": ("bitwise_and", "reduce_and_p", _all_ones), "xor": ("bitwise_xor", "reduce_xor_p", _zero)}
+_MONOIDS = {
+    "add": ("add", "reduce_sum_p", _zero),
+    "mul": ("mul", "reduce_prod_p", _one),
+    "max": ("max", "reduce_max_p", lowest),
+    "min": ("min", "reduce_min_p", highest),
+    "or": ("bitwise_or", "reduce_or_p", _zero),
+    "and": ("bitwise_and", "reduce_and_p", _all_ones),
+    "xor": ("bitwise_xor", "reduce_xor_p", _zero),
+}
 
 
 def monoid_of(closed: Any) -> str | None:
@@ -262,7 +366,9 @@ def monoid_of(closed: Any) -> str | None:
     return eqn.primitive.name if eqn.primitive.name in _MONOIDS else None
 
 
-def trace_computation(computation: Callable, operands: Sequence[Any], init_values: Sequence[Any], treedef: Any, name: str) -> Any:
+def trace_computation(
+    computation: Callable, operands: Sequence[Any], init_values: Sequence[Any], treedef: Any, name: str
+) -> Any:
     """The closed jaxpr of a binary function on scalars (or pytrees of them); TypeError unless it keeps the types."""
     from pullback.core import trace
     from pullback.util import pytree
@@ -279,11 +385,15 @@ def trace_computation(computation: Callable, operands: Sequence[Any], init_value
 
     closed = trace(flat, [*avals, *avals])
     if found[0] != treedef:
-        raise ValueError(f"{name}: the computation must return the structure of its operands: {treedef}, got {found[0]}")
+        raise ValueError(
+            f"{name}: the computation must return the structure of its operands: {treedef}, got {found[0]}"
+        )
     for aval, var in zip(avals, closed.jaxpr.outvars):
         if (var.aval.shape, var.aval.dtype) != ((), aval.dtype):
-            raise TypeError(f"{name}: the computation must map {aval.str_short()}, {aval.str_short()} to {aval.str_short()}, got "
-                            f"{var.aval.str_short()}")
+            raise TypeError(
+                f"{name}: the computation must map {aval.str_short()}, {aval.str_short()} to {aval.str_short()}, got "
+                f"{var.aval.str_short()}"
+            )
     return closed
 
 
@@ -301,7 +411,11 @@ def evaluate_reference(closed: Any, *arrays: np.ndarray) -> list[np.ndarray]:
         if "elementwise" not in eqn.primitive.traits and inner is None:
             raise NotImplementedError(f"a scalar computation may not contain {eqn.primitive.name}")
         operands = [read(a) for a in eqn.invars]
-        outs = evaluate_reference(inner, *operands) if inner is not None else eqn.primitive.rule("reference")(*operands, **eqn.params)
+        outs = (
+            evaluate_reference(inner, *operands)
+            if inner is not None
+            else eqn.primitive.rule("reference")(*operands, **eqn.params)
+        )
         env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results or inner is not None else [outs]))
     shape = np.broadcast_shapes(*map(np.shape, arrays))
     return [np.broadcast_to(read(a), shape) for a in jaxpr.outvars]
@@ -359,10 +473,14 @@ def _reduce_emit(ctx):
 def _reduce_batch(args, dims, computation, jaxpr, dimensions):
     n = len(args) // 2
     if any(d is not None for d in dims[n:]):
-        raise NotImplementedError("vmap of lax.reduce over init_values is not there; combine them with the result instead")
+        raise NotImplementedError(
+            "vmap of lax.reduce over init_values is not there; combine them with the result instead"
+        )
     size = batch_size(args, dims)
     operands = [batch_front(x, d, size) for x, d in zip(args[:n], dims[:n])]
-    outs = reduce_p.bind(*operands, *args[n:], computation=computation, jaxpr=jaxpr, dimensions=tuple(d + 1 for d in dimensions))
+    outs = reduce_p.bind(
+        *operands, *args[n:], computation=computation, jaxpr=jaxpr, dimensions=tuple(d + 1 for d in dimensions)
+    )
     return outs, [0] * n
 
 
@@ -375,14 +493,21 @@ def _reduce_tree(args, jaxpr, dimensions):
     ndim = operands[0].ndim
     kept = [i for i in range(ndim) if i not in dimensions]
     shape = tuple(operands[0].shape[i] for i in kept)
-    rows = [lax.reshape(lax.transpose(x, (*dimensions, *kept)), (math.prod(x.shape[d] for d in dimensions), *shape)) for x in operands]
+    rows = [
+        lax.reshape(lax.transpose(x, (*dimensions, *kept)), (math.prod(x.shape[d] for d in dimensions), *shape))
+        for x in operands
+    ]
     size = rows[0].shape[0]
     while size > 1:
         half = size // 2
         left = [lax.slice_in_dim(x, 0, 2 * half, 2) for x in rows]
         right = [lax.slice_in_dim(x, 1, 2 * half, 2) for x in rows]
         merged = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *left, *right)
-        rows = merged if size % 2 == 0 else [lax.concatenate([m, lax.slice_in_dim(x, size - 1, size)], 0) for m, x in zip(merged, rows)]
+        rows = (
+            merged
+            if size % 2 == 0
+            else [lax.concatenate([m, lax.slice_in_dim(x, size - 1, size)], 0) for m, x in zip(merged, rows)]
+        )
         size = rows[0].shape[0]
     inits = [lax.broadcast_in_dim(i, shape, ()) for i in inits]
     if size == 0:
@@ -396,12 +521,24 @@ def _reduce_jvp(primals, tangents, computation, jaxpr, dimensions):
     return jvp_flat(lambda *args: _reduce_tree(args, jaxpr, dimensions), primals, tangents)
 
 
-reduce_p = Primitive("reduce", doc="Fold over dimensions by any associative function.", abstract_eval=_reduce_shape,
-                     reference=_reduce_reference, jvp=_reduce_jvp, transpose=NOT_LINEAR, batch=_reduce_batch, lower=Nest(_reduce_emit),
-                     multiple_results=True, traits={"reduction"}, samples=Samples(cases=lambda rng: []))
+reduce_p = Primitive(
+    "reduce",
+    doc="Fold over dimensions by any associative function.",
+    abstract_eval=_reduce_shape,
+    reference=_reduce_reference,
+    jvp=_reduce_jvp,
+    transpose=NOT_LINEAR,
+    batch=_reduce_batch,
+    lower=Nest(_reduce_emit),
+    multiple_results=True,
+    traits={"reduction"},
+    samples=Samples(cases=lambda rng: []),
+)
 
 
-def reduce(operands: Any, init_values: Any, computation: Callable, dimensions: Sequence[int], out_sharding: Any = None) -> Any:
+def reduce(
+    operands: Any, init_values: Any, computation: Callable, dimensions: Sequence[int], out_sharding: Any = None
+) -> Any:
     """Fold of a pytree of arrays over dimensions by an associative `computation(a, b)` of scalars, from init_values.
 
     Sums, products, extrema and logical folds are recognized. Raises ValueError for differing structures, TypeError for

@@ -7,15 +7,37 @@ The order is fixed, so of several updates of one place by `scatter` the last one
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from pullback.core.lowering import Nest
 from pullback.lax._families import *
-from pullback.lax._gather import GatherDimensionNumbers, GatherScatterMode, canonical_numbers, check_batching, gather_p, places
+from pullback.lax._gather import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    canonical_numbers,
+    check_batching,
+    gather_p,
+    places,
+)
 from pullback.lax._nests import loops
 
-__all__ = ["ScatterDimensionNumbers", "scatter", "scatter_add", "scatter_add_p", "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min",
-           "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub", "scatter_sub_p"]
+__all__ = [
+    "ScatterDimensionNumbers",
+    "scatter",
+    "scatter_add",
+    "scatter_add_p",
+    "scatter_apply",
+    "scatter_max",
+    "scatter_max_p",
+    "scatter_min",
+    "scatter_min_p",
+    "scatter_mul",
+    "scatter_mul_p",
+    "scatter_p",
+    "scatter_sub",
+    "scatter_sub_p",
+]
 
 Array = Any
 
@@ -23,9 +45,9 @@ Array = Any
 class ScatterDimensionNumbers(NamedTuple):
     """Which dimension plays which part in `scatter`.
 
-    update_window_dims: dimensions of the updates that are window dimensions. inserted_window_dims: dimensions of the operand
-    that windows lack (size 1). scatter_dims_to_operand_dims: the operand's dimension of each component of a start vector.
-    operand_batching_dims, scatter_indices_batching_dims: dimensions walked together.
+    update_window_dims: dimensions of the updates that are window dimensions. inserted_window_dims: dimensions of the
+    operand that windows lack (size 1). scatter_dims_to_operand_dims: the operand's dimension of each component of a
+    start vector. operand_batching_dims, scatter_indices_batching_dims: dimensions walked together.
     """
 
     update_window_dims: Sequence[int]
@@ -42,8 +64,18 @@ def _window_sizes(shape, updates_shape, n):
     return tuple([1 if d in dropped else next(sizes) for d in range(len(shape))])
 
 
-def _scatter_shape(operand, indices, updates, *, dimension_numbers, update_jaxpr=None, update_consts=(), indices_are_sorted=False,
-                   unique_indices=False, mode=None):
+def _scatter_shape(
+    operand,
+    indices,
+    updates,
+    *,
+    dimension_numbers,
+    update_jaxpr=None,
+    update_consts=(),
+    indices_are_sorted=False,
+    unique_indices=False,
+    mode=None,
+):
     n = dimension_numbers
     check_dtypes("scatter", operand, updates, tip=False)
     if dtypes.kind_of(indices.dtype) not in "iu":
@@ -51,30 +83,51 @@ def _scatter_shape(operand, indices, updates, *, dimension_numbers, update_jaxpr
     if not indices.shape:
         raise TypeError("scatter op: indices must have at least one dimension, which holds the start vectors")
     if indices.shape[-1] != len(n.scatter_dims_to_operand_dims):
-        raise TypeError(f"Scatter op has {len(n.scatter_dims_to_operand_dims)} elements in scatter_dims_to_operand_dims and the bound of "
-                        f"dimension index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. These two numbers must be equal.")
+        raise TypeError(
+            f"Scatter op has {len(n.scatter_dims_to_operand_dims)} elements in scatter_dims_to_operand_dims and the "
+            f"bound of "
+            f"dimension index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. These two numbers must "
+            f"be equal."
+        )
     if updates.ndim != len(n.update_window_dims) + indices.ndim - 1:
-        raise TypeError(f"Updates tensor must be of rank {len(n.update_window_dims) + indices.ndim - 1}; got {updates.ndim}.")
+        raise TypeError(
+            f"Updates tensor must be of rank {len(n.update_window_dims) + indices.ndim - 1}; got {updates.ndim}."
+        )
     dropped = {*n.inserted_window_dims, *n.operand_batching_dims}
     if operand.ndim != len(n.update_window_dims) + len(dropped):
-        raise TypeError(f"Scatter op has window of size {len(n.update_window_dims) + len(dropped)}; doesn't match operand of rank "
-                        f"{operand.ndim}.")
-    for d, dims in ((updates.ndim, n.update_window_dims), (operand.ndim, n.inserted_window_dims), (operand.ndim, n.operand_batching_dims)):
+        raise TypeError(
+            f"Scatter op has window of size {len(n.update_window_dims) + len(dropped)}; doesn't match operand of rank "
+            f"{operand.ndim}."
+        )
+    for d, dims in (
+        (updates.ndim, n.update_window_dims),
+        (operand.ndim, n.inserted_window_dims),
+        (operand.ndim, n.operand_batching_dims),
+    ):
         if list(dims) != sorted(set(dims)) or any(not 0 <= k < d for k in dims):
             raise TypeError(f"Scatter op: dimension numbers must be sorted, distinct and in range; got {n}")
     if len(set(n.scatter_dims_to_operand_dims)) != len(n.scatter_dims_to_operand_dims) or any(
-            not 0 <= d < operand.ndim for d in n.scatter_dims_to_operand_dims):
-        raise TypeError("scatter_dims_to_operand_dims in scatter op must be distinct dimensions of the operand; got "
-                        f"{n.scatter_dims_to_operand_dims}")
+        not 0 <= d < operand.ndim for d in n.scatter_dims_to_operand_dims
+    ):
+        raise TypeError(
+            "scatter_dims_to_operand_dims in scatter op must be distinct dimensions of the operand; got "
+            f"{n.scatter_dims_to_operand_dims}"
+        )
     check_batching("scatter", operand.shape, indices.shape, n.operand_batching_dims, n.scatter_indices_batching_dims)
     for size, m in zip(operand.shape, _window_sizes(operand.shape, updates.shape, n)):
         if m > size and m != 1:
-            raise TypeError(f"Bounds of the window dimensions of updates must not exceed the bounds of the corresponding dimensions of operand. "
-                            f"For updates shape {updates.shape}, operand shape is {operand.shape}.")
+            raise TypeError(
+                f"Bounds of the window dimensions of updates must not exceed the bounds of the corresponding "
+                f"dimensions of operand. "
+                f"For updates shape {updates.shape}, operand shape is {operand.shape}."
+            )
     batch = tuple([m for d, m in enumerate(updates.shape) if d not in n.update_window_dims])
     if batch != indices.shape[:-1]:
-        raise TypeError(f"Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding dimensions of scatter "
-                        f"indices. For scatter dimensions of updates {batch} and indices {indices.shape[:-1]}.")
+        raise TypeError(
+            f"Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding "
+            f"dimensions of scatter "
+            f"indices. For scatter dimensions of updates {batch} and indices {indices.shape[:-1]}."
+        )
     return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
 
 
@@ -93,8 +146,18 @@ def _apply_by_rounds(out, index, updates, update_jaxpr, update_consts):
 
 
 def _scatter_reference_of(name, ufunc):
-    def reference(operand, indices, updates, *, dimension_numbers, update_jaxpr=None, update_consts=(), indices_are_sorted=False,
-                  unique_indices=False, mode=None):
+    def reference(
+        operand,
+        indices,
+        updates,
+        *,
+        dimension_numbers,
+        update_jaxpr=None,
+        update_consts=(),
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=None,
+    ):
         n = dimension_numbers
         out = np.array(operand)
         if updates.size == 0 or operand.size == 0:
@@ -103,9 +166,18 @@ def _scatter_reference_of(name, ufunc):
             index, values = (), updates.reshape(-1)
         else:
             clip = GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP
-            where = places(operand.shape, indices, _window_sizes(operand.shape, updates.shape, n), updates.shape, n.update_window_dims,
-                           (*n.inserted_window_dims, *n.operand_batching_dims), n.scatter_dims_to_operand_dims, n.operand_batching_dims,
-                           n.scatter_indices_batching_dims, clip)
+            where = places(
+                operand.shape,
+                indices,
+                _window_sizes(operand.shape, updates.shape, n),
+                updates.shape,
+                n.update_window_dims,
+                (*n.inserted_window_dims, *n.operand_batching_dims),
+                n.scatter_dims_to_operand_dims,
+                n.operand_batching_dims,
+                n.scatter_indices_batching_dims,
+                clip,
+            )
             inside = np.broadcast_to(where.inside, updates.shape).reshape(-1)
             index = tuple([np.broadcast_to(i, updates.shape).reshape(-1)[inside] for i in where.index])
             values = updates.reshape(-1)[inside]
@@ -131,7 +203,9 @@ def _scatter_reference_of(name, ufunc):
 
 
 def _emit_of(loop_op):
-    """Updates in order; the window of one start vector is a parallel loop, as is everything where indices are unique."""
+    """Updates in order; the window of one start vector is a parallel loop, as is everything where indices are
+    unique.
+    """
 
     def emit(ctx):
         b, n = ctx.b, ctx.params["dimension_numbers"]
@@ -183,7 +257,12 @@ def _emit_of(loop_op):
                 ctx.store(out, tuple(place), value)
 
             def windows():
-                loops(b, tuple(updates.shape[d] for d in n.update_window_dims), element, "sequential" if cells else "parallel")
+                loops(
+                    b,
+                    tuple(updates.shape[d] for d in n.update_window_dims),
+                    element,
+                    "sequential" if cells else "parallel",
+                )
 
             if inside is None:
                 windows()
@@ -196,15 +275,33 @@ def _emit_of(loop_op):
     return emit
 
 
-# ---------------------------------------------------------------------------------------------------------- helpers of derivatives
+# ---------------------------------------------------------------------------------------------- helpers of derivatives
+
 
 def _gather_of(x, indices, shape, updates_shape, n, mode, fill=0):
     """The values of x at the places of the updates; `fill` where there is no place."""
-    numbers = GatherDimensionNumbers(tuple(n.update_window_dims), tuple(n.inserted_window_dims), tuple(n.scatter_dims_to_operand_dims),
-                                     tuple(n.operand_batching_dims), tuple(n.scatter_indices_batching_dims))
-    mode = GatherScatterMode.CLIP if GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP else GatherScatterMode.FILL_OR_DROP
-    return gather_p.bind(x, indices, dimension_numbers=numbers, slice_sizes=_window_sizes(shape, updates_shape, n), unique_indices=False,
-                         indices_are_sorted=False, mode=mode, fill_value=fill)
+    numbers = GatherDimensionNumbers(
+        tuple(n.update_window_dims),
+        tuple(n.inserted_window_dims),
+        tuple(n.scatter_dims_to_operand_dims),
+        tuple(n.operand_batching_dims),
+        tuple(n.scatter_indices_batching_dims),
+    )
+    mode = (
+        GatherScatterMode.CLIP
+        if GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP
+        else GatherScatterMode.FILL_OR_DROP
+    )
+    return gather_p.bind(
+        x,
+        indices,
+        dimension_numbers=numbers,
+        slice_sizes=_window_sizes(shape, updates_shape, n),
+        unique_indices=False,
+        indices_are_sorted=False,
+        mode=mode,
+        fill_value=fill,
+    )
 
 
 def _zeros(shape, like):
@@ -222,10 +319,16 @@ def _linear_jvp(primitive):
         if is_zero(operand_dot) and is_zero(updates_dot):
             return out, tangent_zero(out)
         if params.get("update_jaxpr") is not None and p.name == "scatter":
-            raise NotImplementedError("Differentiation rule of scatter_apply is not there: the function may not be linear; use gather, "
-                                      "the function and scatter instead")
-        return out, p.bind(_zeros(operand.shape, out) if is_zero(operand_dot) else operand_dot, indices,
-                           _zeros(updates.shape, out) if is_zero(updates_dot) else updates_dot, **params)
+            raise NotImplementedError(
+                "Differentiation rule of scatter_apply is not there: the function may not be linear; use gather, "
+                "the function and scatter instead"
+            )
+        return out, p.bind(
+            _zeros(operand.shape, out) if is_zero(operand_dot) else operand_dot,
+            indices,
+            _zeros(updates.shape, out) if is_zero(updates_dot) else updates_dot,
+            **params,
+        )
 
     return jvp
 
@@ -260,7 +363,9 @@ def _set_transpose(out_bar, operand, indices, updates, **params):
     if is_linear(operand):
         operand_bar = scatter_p.bind(out_bar, indices, _zeros(updates_shape, out_bar), **params)
     if is_linear(updates):
-        updates_bar = _gather_of(out_bar, indices, shape, updates_shape, params["dimension_numbers"], params.get("mode"))
+        updates_bar = _gather_of(
+            out_bar, indices, shape, updates_shape, params["dimension_numbers"], params.get("mode")
+        )
         if not params.get("unique_indices"):
             stays = _last_writers(shape, indices, updates_shape, params)
             updates_bar = lax.select_n_p.bind(stays, constant(out_bar, 0), updates_bar)
@@ -274,8 +379,12 @@ def _mul_jvp(primals, tangents, **params):
         out_dot = scatter_mul_p.bind(operand_dot, indices, updates, **params)
     if not is_zero(updates_dot):
         if not params.get("unique_indices"):
-            raise NotImplementedError("scatter_mul gradients with respect to the updates are only implemented if `unique_indices=True`")
-        at_places = _gather_of(operand, indices, operand.shape, updates.shape, params["dimension_numbers"], params.get("mode"))
+            raise NotImplementedError(
+                "scatter_mul gradients with respect to the updates are only implemented if `unique_indices=True`"
+            )
+        at_places = _gather_of(
+            operand, indices, operand.shape, updates.shape, params["dimension_numbers"], params.get("mode")
+        )
         sums = scatter_add_p.bind(_zeros(operand.shape, out), indices, lax.mul_p.bind(updates_dot, at_places), **params)
         out_dot = add_tangents(out_dot, sums)
     return out, tangent_zero(out) if out_dot is None else out_dot
@@ -283,8 +392,14 @@ def _mul_jvp(primals, tangents, **params):
 
 def _mul_transpose(out_bar, operand, indices, updates, **params):
     if is_linear(updates):
-        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'scatter-mul' is not there for its updates")
-    return [tangent_zero(operand) if is_zero(out_bar) else scatter_mul_p.bind(out_bar, indices, updates, **params), None, None]
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'scatter-mul' is not there for its updates"
+        )
+    return [
+        tangent_zero(operand) if is_zero(out_bar) else scatter_mul_p.bind(out_bar, indices, updates, **params),
+        None,
+        None,
+    ]
 
 
 def _extremum_jvp_of(primitive):
@@ -318,12 +433,22 @@ def _batch_of(primitive):
 
         operand, updates = batch_front(operand, d, size), batch_front(updates, updates_d, size)
         if indices_d is None:  # the batch axis is one more window dimension
-            numbers = ScatterDimensionNumbers((0, *up(n.update_window_dims)), up(n.inserted_window_dims), up(n.scatter_dims_to_operand_dims),
-                                              up(n.operand_batching_dims), tuple(n.scatter_indices_batching_dims))
+            numbers = ScatterDimensionNumbers(
+                (0, *up(n.update_window_dims)),
+                up(n.inserted_window_dims),
+                up(n.scatter_dims_to_operand_dims),
+                up(n.operand_batching_dims),
+                tuple(n.scatter_indices_batching_dims),
+            )
         else:
             indices = move_batch_axis(indices, indices_d, 0)
-            numbers = ScatterDimensionNumbers(up(n.update_window_dims), up(n.inserted_window_dims), up(n.scatter_dims_to_operand_dims),
-                                              (0, *up(n.operand_batching_dims)), (0, *up(n.scatter_indices_batching_dims)))
+            numbers = ScatterDimensionNumbers(
+                up(n.update_window_dims),
+                up(n.inserted_window_dims),
+                up(n.scatter_dims_to_operand_dims),
+                (0, *up(n.operand_batching_dims)),
+                (0, *up(n.scatter_indices_batching_dims)),
+            )
         return primitive().bind(operand, indices, updates, dimension_numbers=numbers, **params), 0
 
     return batch
@@ -332,20 +457,44 @@ def _batch_of(primitive):
 def _scatter_cases(rng, derivatives=True):
     found = []
     for shape, numbers, indices, updates in [
-            ((5, 3), ScatterDimensionNumbers((1,), (0,), (0,)), rng.integers(-1, 6, (4, 1)), (4, 3)),
-            ((5, 3), ScatterDimensionNumbers((), (0, 1), (1, 0)), rng.integers(0, 3, (6, 2)), (6,)),
-            ((5, 6), ScatterDimensionNumbers((0, 1), (), (0, 1)), rng.integers(-1, 6, (3, 2)), (2, 3, 3)),
-            ((4, 5), ScatterDimensionNumbers((), (1,), (1,), (0,), (0,)), rng.integers(0, 5, (4, 2, 1)), (4, 2))]:
+        ((5, 3), ScatterDimensionNumbers((1,), (0,), (0,)), rng.integers(-1, 6, (4, 1)), (4, 3)),
+        ((5, 3), ScatterDimensionNumbers((), (0, 1), (1, 0)), rng.integers(0, 3, (6, 2)), (6,)),
+        ((5, 6), ScatterDimensionNumbers((0, 1), (), (0, 1)), rng.integers(-1, 6, (3, 2)), (2, 3, 3)),
+        ((4, 5), ScatterDimensionNumbers((), (1,), (1,), (0,), (0,)), rng.integers(0, 5, (4, 2, 1)), (4, 2)),
+    ]:
         for mode in (GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP):
-            found.append(Case((rng.normal(size=shape).astype(np.float32), indices.astype(np.int32), rng.normal(size=updates).astype(np.float32)),
-                              {"dimension_numbers": numbers, "update_jaxpr": None, "update_consts": (), "indices_are_sorted": False,
-                               "unique_indices": False, "mode": mode}, derivatives=derivatives))
+            found.append(
+                Case(
+                    (
+                        rng.normal(size=shape).astype(np.float32),
+                        indices.astype(np.int32),
+                        rng.normal(size=updates).astype(np.float32),
+                    ),
+                    {
+                        "dimension_numbers": numbers,
+                        "update_jaxpr": None,
+                        "update_consts": (),
+                        "indices_are_sorted": False,
+                        "unique_indices": False,
+                        "mode": mode,
+                    },
+                    derivatives=derivatives,
+                )
+            )
     return found
 
 
 def _scatter(name, doc, ufunc, loop_op):
-    p = Primitive(name, doc=doc, abstract_eval=_scatter_shape, reference=_scatter_reference_of(name, ufunc), transpose=NOT_LINEAR,
-                  lower=Nest(_emit_of(loop_op), in_place=0), traits={"scatter"}, samples=Samples(cases=lambda rng: _scatter_cases(rng, name != "scatter-mul")))
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=_scatter_shape,
+        reference=_scatter_reference_of(name, ufunc),
+        transpose=NOT_LINEAR,
+        lower=Nest(_emit_of(loop_op), in_place=0),
+        traits={"scatter"},
+        samples=Samples(cases=lambda rng: _scatter_cases(rng, name != "scatter-mul")),
+    )
     p.batch = _batch_of(lambda: p)
     return p
 
@@ -365,29 +514,68 @@ scatter_max_p.jvp = _extremum_jvp_of(lambda: scatter_max_p)
 _BY_NAME = {p.name: p for p in (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)}
 
 
-def bind_scatter(name: str, operand: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, indices_are_sorted: bool,
-                 unique_indices: bool, mode: GatherScatterMode, update_jaxpr: Any = None) -> Any:
+def bind_scatter(
+    name: str,
+    operand: Any,
+    indices: Any,
+    updates: Any,
+    numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: GatherScatterMode,
+    update_jaxpr: Any = None,
+) -> Any:
     """A scatter by the name of its primitive."""
-    return _BY_NAME[name].bind(operand, indices, updates, update_jaxpr=update_jaxpr, update_consts=(), dimension_numbers=numbers,
-                               indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode)
+    return _BY_NAME[name].bind(
+        operand,
+        indices,
+        updates,
+        update_jaxpr=update_jaxpr,
+        update_consts=(),
+        dimension_numbers=numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
 
 
-# -------------------------------------------------------------------------------------------------------------- public functions
+# ---------------------------------------------------------------------------------------------------- public functions
+
 
 def _public(p: Primitive) -> Callable:
     name = p.name.replace("-", "_")
 
-    def function(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+    def function(
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        *,
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=None,
+    ):
         operand, scatter_indices, updates = as_arrays(name, operand, scatter_indices, updates)
-        return p.bind(operand, scatter_indices, updates, update_jaxpr=None, update_consts=(),
-                      dimension_numbers=canonical_numbers(dimension_numbers), indices_are_sorted=bool(indices_are_sorted),
-                      unique_indices=bool(unique_indices), mode=GatherScatterMode.from_any(mode))
+        return p.bind(
+            operand,
+            scatter_indices,
+            updates,
+            update_jaxpr=None,
+            update_consts=(),
+            dimension_numbers=canonical_numbers(dimension_numbers),
+            indices_are_sorted=bool(indices_are_sorted),
+            unique_indices=bool(unique_indices),
+            mode=GatherScatterMode.from_any(mode),
+        )
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "pullback.lax"
-    function.__doc__ = (f"{p.doc} at the start vectors in the last dimension of `scatter_indices`.\n\n    Windows outside of the operand are "
-                        "dropped, or moved inside with mode 'clip'. Updates are applied in row-major order.\n    Raises TypeError for "
-                        "dimension numbers, shapes or dtypes that don't fit, ValueError for an unknown mode.\n    ")
+    function.__doc__ = (
+        f"{p.doc} at the start vectors in the last dimension of `scatter_indices`.\n\n    Windows outside of the "
+        f"operand are "
+        "dropped, or moved inside with mode 'clip'. Updates are applied in row-major order.\n    Raises TypeError for "
+        "dimension numbers, shapes or dtypes that don't fit, ValueError for an unknown mode.\n    "
+    )
     return function
 
 
@@ -399,8 +587,17 @@ scatter_min = _public(scatter_min_p)
 scatter_max = _public(scatter_max_p)
 
 
-def scatter_apply(operand: Any, scatter_indices: Any, func: Callable, dimension_numbers: ScatterDimensionNumbers, *,
-                  update_shape: Sequence[int] = (), indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None) -> Array:
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Array:
     """Windows replaced by `func` (a function of one scalar) of them, once per occurrence of their place.
 
     `update_shape` is the shape that updates would have. Raises TypeError unless `func` keeps the dtype.
@@ -414,5 +611,14 @@ def scatter_apply(operand: Any, scatter_indices: Any, func: Callable, dimension_
     if out.dtype != operand.dtype or out.shape:
         raise TypeError(f"scatter_apply: func must map {aval.str_short()} to {aval.str_short()}, got {out.str_short()}")
     updates = lax.full(tuple(update_shape), constant(operand, 0))
-    return bind_scatter("scatter", operand, scatter_indices, updates, canonical_numbers(dimension_numbers), bool(indices_are_sorted),
-                        bool(unique_indices), GatherScatterMode.from_any(mode), closed)
+    return bind_scatter(
+        "scatter",
+        operand,
+        scatter_indices,
+        updates,
+        canonical_numbers(dimension_numbers),
+        bool(indices_are_sorted),
+        bool(unique_indices),
+        GatherScatterMode.from_any(mode),
+        closed,
+    )

@@ -1,4 +1,5 @@
-"""Rearrangement: every result element is an operand element (or padding). Compiled, these are index maps and cost nothing.
+"""Rearrangement: every result element is an operand element (or padding). Compiled, these are index maps and cost
+nothing.
 
 `broadcast_in_dim`, `reshape`, `transpose`, `squeeze`, `slice`, `rev`, `tile` have one operand; `pad`, `concatenate`,
 `stack`, `split`, `unstack` are in `_joining.py`; what makes arrays from nothing is in `_creation.py`.
@@ -8,13 +9,37 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from pullback.lax._families import *
 
-__all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes", "broadcast_to_rank", "collapse",
-           "copy", "copy_p", "expand_dims", "reshape", "reshape_p", "rev", "rev_p", "slice", "slice_in_dim", "slice_p", "squeeze",
-           "squeeze_p", "index_in_dim", "tile", "tile_p", "transpose", "transpose_p"]
+__all__ = [
+    "broadcast",
+    "broadcast_in_dim",
+    "broadcast_in_dim_p",
+    "broadcast_like",
+    "broadcast_shapes",
+    "broadcast_to_rank",
+    "collapse",
+    "copy",
+    "copy_p",
+    "expand_dims",
+    "reshape",
+    "reshape_p",
+    "rev",
+    "rev_p",
+    "slice",
+    "slice_in_dim",
+    "slice_p",
+    "squeeze",
+    "squeeze_p",
+    "index_in_dim",
+    "tile",
+    "tile_p",
+    "transpose",
+    "transpose_p",
+]
 
 Array = Any
 _Slice = slice  # the type, before this module's function takes the name
@@ -27,28 +52,42 @@ def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
     except TypeError:
         if any(hasattr(n, "aval") for n in (shape if isinstance(shape, (tuple, list)) else ())):
             raise
-        raise TypeError(f"{name}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}.") from None
+        raise TypeError(
+            f"{name}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}."
+        ) from None
 
 
-# -------------------------------------------------------------------------------------------------------------- broadcast_in_dim
+# ---------------------------------------------------------------------------------------------------- broadcast_in_dim
+
 
 def _broadcast_shape(aval, *, shape, broadcast_dimensions, sharding=None):
-    what = (f"got operand of shape {aval.shape}, target broadcast shape {tuple(shape)}, broadcast_dimensions "
-            f"{tuple(broadcast_dimensions)}")
+    what = (
+        f"got operand of shape {aval.shape}, target broadcast shape {tuple(shape)}, broadcast_dimensions "
+        f"{tuple(broadcast_dimensions)}"
+    )
     if len(broadcast_dimensions) != aval.ndim:
         raise TypeError(f"broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; {what}")
     if len(shape) < aval.ndim:
-        raise TypeError(f"broadcast_in_dim target broadcast shape must have equal or higher rank to the operand shape; {what}")
+        raise TypeError(
+            f"broadcast_in_dim target broadcast shape must have equal or higher rank to the operand shape; {what}"
+        )
     previous = -1
     for n, d in zip(aval.shape, broadcast_dimensions):
         if not 0 <= d < len(shape):
-            raise TypeError("broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
-                            f"{tuple(broadcast_dimensions)} for operand ndim {aval.ndim} and shape {tuple(shape)}.")
+            raise TypeError(
+                "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
+                f"{tuple(broadcast_dimensions)} for operand ndim {aval.ndim} and shape {tuple(shape)}."
+            )
         if n != 1 and n != shape[d]:
-            raise TypeError("broadcast_in_dim operand dimension sizes must either be 1, or be equal to their corresponding dimensions in "
-                            f"the target broadcast shape; {what}")
+            raise TypeError(
+                "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their corresponding "
+                "dimensions in "
+                f"the target broadcast shape; {what}"
+            )
         if d <= previous:
-            raise TypeError(f"broadcast_in_dim broadcast_dimensions must be strictly increasing; got {tuple(broadcast_dimensions)}")
+            raise TypeError(
+                f"broadcast_in_dim broadcast_dimensions must be strictly increasing; got {tuple(broadcast_dimensions)}"
+            )
         previous = d
     return shape
 
@@ -71,26 +110,45 @@ def _broadcast_transpose(y_bar, aval, shape, broadcast_dimensions, sharding=None
 def _broadcast_batch(args, dims, shape, broadcast_dimensions, sharding=None):
     (x,), (d,) = args, dims
     x = move_batch_axis(x, d, 0)
-    return broadcast_in_dim_p.bind(x, shape=(x.shape[0], *shape),
-                                   broadcast_dimensions=(0, *[k + 1 for k in broadcast_dimensions])), 0
+    return broadcast_in_dim_p.bind(
+        x, shape=(x.shape[0], *shape), broadcast_dimensions=(0, *[k + 1 for k in broadcast_dimensions])
+    ), 0
 
 
 def _broadcast_at(ctx, index):
     (aval,) = ctx.in_avals
     zero = ctx.b.const("i64", 0)
-    return ctx.operand(0, tuple([index[d] if n != 1 else zero
-                                 for n, d in zip(aval.shape, ctx.params["broadcast_dimensions"])]))
+    return ctx.operand(
+        0, tuple([index[d] if n != 1 else zero for n, d in zip(aval.shape, ctx.params["broadcast_dimensions"])])
+    )
 
 
 broadcast_in_dim_p = movement(
-    "broadcast_in_dim", doc="Repeat along new dimensions and dimensions of size 1.", shape=_broadcast_shape,
-    reference=_broadcast_reference, transpose=_broadcast_transpose, batch=_broadcast_batch, at=_broadcast_at,
-    samples=Samples(cases=lambda rng: [
-        Case((rng.normal(size=s).astype(np.float32),), {"shape": t, "broadcast_dimensions": d})
-        for s, t, d in [((), (2, 3), ()), ((3,), (2, 3), (1,)), ((2,), (2, 3), (0,)), ((1, 3), (2, 3), (0, 1)), ((1,), (1, 4), (0,))]]))
+    "broadcast_in_dim",
+    doc="Repeat along new dimensions and dimensions of size 1.",
+    shape=_broadcast_shape,
+    reference=_broadcast_reference,
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    at=_broadcast_at,
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=s).astype(np.float32),), {"shape": t, "broadcast_dimensions": d})
+            for s, t, d in [
+                ((), (2, 3), ()),
+                ((3,), (2, 3), (1,)),
+                ((2,), (2, 3), (0,)),
+                ((1, 3), (2, 3), (0, 1)),
+                ((1,), (1, 4), (0,)),
+            ]
+        ]
+    ),
+)
 
 
-def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Array:
+def broadcast_in_dim(
+    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Array:
     """Dimension k of the operand becomes dimension broadcast_dimensions[k] of the result; sizes agree or are 1.
 
     Raises TypeError for sizes that don't fit and dimensions that aren't strictly increasing.
@@ -100,7 +158,9 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
     if operand.shape == shape and len(broadcast_dimensions) == len(shape):
         _broadcast_shape(operand.aval, shape=shape, broadcast_dimensions=tuple(broadcast_dimensions))
         return operand
-    return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=tuple([operator.index(d) for d in broadcast_dimensions]))
+    return broadcast_in_dim_p.bind(
+        operand, shape=shape, broadcast_dimensions=tuple([operator.index(d) for d in broadcast_dimensions])
+    )
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
@@ -153,17 +213,24 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
     return broadcast_in_dim_p.bind(array, shape=tuple(shape), broadcast_dimensions=kept)
 
 
-# ----------------------------------------------------------------------------------------------------------------------- reshape
+# ------------------------------------------------------------------------------------------------------------- reshape
+
 
 def _reshape_shape(aval, *, new_sizes, dimensions=None, sharding=None):
     if any(n < 0 for n in new_sizes):
         raise TypeError(f"reshape new_sizes must all be positive, got {tuple(new_sizes)}.")
     if math.prod(new_sizes) != aval.size:
-        raise TypeError(f"reshape total size must be unchanged, got new_sizes {tuple(new_sizes)} (prod={math.prod(new_sizes)}) for shape "
-                        f"{aval.shape} (prod={aval.size}).")
+        raise TypeError(
+            f"reshape total size must be unchanged, got new_sizes {tuple(new_sizes)} (prod={math.prod(new_sizes)}) "
+            f"for shape "
+            f"{aval.shape} (prod={aval.size})."
+        )
     if dimensions is not None and sorted(dimensions) != list(range(aval.ndim)):
-        raise TypeError(f"reshape dimensions must be a permutation of operand dimensions, got dimensions {tuple(dimensions)} for shape "
-                        f"{aval.shape}.")
+        raise TypeError(
+            f"reshape dimensions must be a permutation of operand dimensions, got dimensions {tuple(dimensions)} for "
+            f"shape "
+            f"{aval.shape}."
+        )
     return new_sizes
 
 
@@ -202,7 +269,9 @@ def _blocks(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int, int, int
 
 
 def reindex(b: Any, index: Sequence[Any], shape: Sequence[int], new_shape: Sequence[int]) -> list[Any]:
-    """The index in an array of `new_shape` of the element that `index` names in one of `shape`; sizes of 1 cost nothing."""
+    """The index in an array of `new_shape` of the element that `index` names in one of `shape`; sizes of 1 cost
+    nothing.
+    """
     zero = b.const("i64", 0)
     source = [(n, i) for n, i in zip(shape, index) if n != 1]
     target = [n for n in new_shape if n != 1]
@@ -215,7 +284,7 @@ def reindex(b: Any, index: Sequence[Any], shape: Sequence[int], new_shape: Seque
         for n, i in source[i0:i1]:
             flat = b.op("add", b.op("mul", flat, n), i) if flat is not zero else i
         parts = []
-        for n in reversed(target[j0 + 1:j1]):
+        for n in reversed(target[j0 + 1 : j1]):
             parts.append(b.op("floormod", flat, n))
             flat = b.op("floordiv", flat, n)
         found += [*([flat] if j1 > j0 else []), *reversed(parts)]
@@ -238,13 +307,32 @@ def _reshape_at(ctx, index):
 
 
 reshape_p = movement(
-    "reshape", doc="The same elements in row-major order in another shape.", shape=_reshape_shape, reference=_reshape_reference,
-    transpose=_reshape_transpose, batch=_reshape_batch, at=_reshape_at, samples=Samples(cases=lambda rng: [
-        Case((rng.normal(size=s).astype(np.float32),), {"new_sizes": t, "dimensions": None})
-        for s, t in [((2, 3), (6,)), ((6,), (3, 1, 2)), ((2, 3, 4), (4, 6)), ((2, 6), (3, 4)), ((), (1, 1)), ((0, 3), (3, 0))]]))
+    "reshape",
+    doc="The same elements in row-major order in another shape.",
+    shape=_reshape_shape,
+    reference=_reshape_reference,
+    transpose=_reshape_transpose,
+    batch=_reshape_batch,
+    at=_reshape_at,
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=s).astype(np.float32),), {"new_sizes": t, "dimensions": None})
+            for s, t in [
+                ((2, 3), (6,)),
+                ((6,), (3, 1, 2)),
+                ((2, 3, 4), (4, 6)),
+                ((2, 6), (3, 4)),
+                ((), (1, 1)),
+                ((0, 3), (3, 0)),
+            ]
+        ]
+    ),
+)
 
 
-def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Array:
+def reshape(
+    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Array:
     """The same elements in row-major order in another shape; with `dimensions`, after a transposition.
 
     Raises TypeError if the sizes don't agree or are negative.
@@ -265,16 +353,22 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     operand = as_array(operand, "collapse")
     lo, hi, _ = _Slice(start_dimension, stop_dimension).indices(operand.ndim)
     if hi < lo:
-        raise ValueError(f"Invalid dimension range passed to collapse: {operand.shape}[{start_dimension}:{stop_dimension}]")
+        raise ValueError(
+            f"Invalid dimension range passed to collapse: {operand.shape}[{start_dimension}:{stop_dimension}]"
+        )
     return reshape(operand, (*operand.shape[:lo], math.prod(operand.shape[lo:hi]), *operand.shape[hi:]))
 
 
-# --------------------------------------------------------------------------------------------------------------------- transpose
+# ----------------------------------------------------------------------------------------------------------- transpose
+
 
 def _transpose_shape(aval, *, permutation):
     if sorted(permutation) != list(range(aval.ndim)):
-        raise TypeError(f"transpose permutation isn't a permutation of operand dimensions, got permutation {tuple(permutation)} for "
-                        f"operand shape {aval.shape}.")
+        raise TypeError(
+            f"transpose permutation isn't a permutation of operand dimensions, got permutation {tuple(permutation)} "
+            f"for "
+            f"operand shape {aval.shape}."
+        )
     return tuple([aval.shape[i] for i in permutation])
 
 
@@ -296,14 +390,26 @@ def _transpose_at(ctx, index):
 
 
 transpose_p = movement(
-    "transpose", doc="Dimensions reordered.", shape=_transpose_shape, reference=lambda x, permutation: np.transpose(x, permutation),
+    "transpose",
+    doc="Dimensions reordered.",
+    shape=_transpose_shape,
+    reference=lambda x, permutation: np.transpose(x, permutation),
     transpose=lambda y_bar, aval, permutation: transpose_p.bind(y_bar, permutation=inverse_permutation(permutation)),
-    batch=_transpose_batch, at=_transpose_at, samples=Samples(cases=lambda rng: [
-        Case((rng.normal(size=(2, 3, 4)[:len(p)]).astype(np.float32),), {"permutation": p}) for p in [(), (1, 0), (2, 0, 1), (0, 2, 1)]]))
+    batch=_transpose_batch,
+    at=_transpose_at,
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(2, 3, 4)[: len(p)]).astype(np.float32),), {"permutation": p})
+            for p in [(), (1, 0), (2, 0, 1), (0, 2, 1)]
+        ]
+    ),
+)
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Array:
-    """Dimension i of the result is dimension permutation[i] of the operand. Raises TypeError for what is not a permutation."""
+    """Dimension i of the result is dimension permutation[i] of the operand. Raises TypeError for what is not a
+    permutation.
+    """
     operand = as_array(operand, "transpose")
     permutation = tuple([operator.index(d) for d in permutation])
     if permutation == tuple(range(operand.ndim)):
@@ -311,14 +417,17 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
     return transpose_p.bind(operand, permutation=permutation)
 
 
-# ----------------------------------------------------------------------------------------------------------------------- squeeze
+# ------------------------------------------------------------------------------------------------------------- squeeze
+
 
 def _squeeze_shape(aval, *, dimensions):
     if any(not 0 <= d < aval.ndim for d in dimensions) or len(set(dimensions)) != len(dimensions):
         raise ValueError(f"squeeze: dimensions {tuple(dimensions)} are not distinct dimensions of {aval.str_short()}")
     if any(aval.shape[d] != 1 for d in dimensions):
-        raise ValueError("cannot select an axis to squeeze out which has size not equal to one, got "
-                         f"shape={aval.shape} and dimensions={tuple(dimensions)}")
+        raise ValueError(
+            "cannot select an axis to squeeze out which has size not equal to one, got "
+            f"shape={aval.shape} and dimensions={tuple(dimensions)}"
+        )
     return tuple([n for i, n in enumerate(aval.shape) if i not in dimensions])
 
 
@@ -335,10 +444,19 @@ def _squeeze_at(ctx, index):
 
 
 squeeze_p = movement(
-    "squeeze", doc="Dimensions of size 1 dropped.", shape=_squeeze_shape, reference=lambda x, dimensions: np.squeeze(x, dimensions),
-    transpose=lambda y_bar, aval, dimensions: expand_dims(y_bar, dimensions), batch=_squeeze_batch, at=_squeeze_at,
-    samples=Samples(cases=lambda rng: [Case((rng.normal(size=(1, 3, 1)).astype(np.float32),), {"dimensions": d})
-                                       for d in [(0,), (2,), (0, 2)]]))
+    "squeeze",
+    doc="Dimensions of size 1 dropped.",
+    shape=_squeeze_shape,
+    reference=lambda x, dimensions: np.squeeze(x, dimensions),
+    transpose=lambda y_bar, aval, dimensions: expand_dims(y_bar, dimensions),
+    batch=_squeeze_batch,
+    at=_squeeze_at,
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(1, 3, 1)).astype(np.float32),), {"dimensions": d}) for d in [(0,), (2,), (0, 2)]
+        ]
+    ),
+)
 
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
@@ -350,21 +468,31 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
     return squeeze_p.bind(array, dimensions=places) if places else array
 
 
-# ------------------------------------------------------------------------------------------------------------------------- slice
+# --------------------------------------------------------------------------------------------------------------- slice
+
 
 def _slice_shape(aval, *, start_indices, limit_indices, strides=None):
     for what, values in (("start_indices", start_indices), ("limit_indices", limit_indices), ("strides", strides)):
         if values is not None and len(values) != aval.ndim:
-            raise TypeError(f"slice {what} must have length equal to the number of dimensions of the operand, got {what} "
-                            f"{tuple(values)} for operand shape {aval.shape}.")
+            raise TypeError(
+                f"slice {what} must have length equal to the number of dimensions of the operand, got {what} "
+                f"{tuple(values)} for operand shape {aval.shape}."
+            )
     if any(lo < 0 for lo in start_indices):
-        raise TypeError(f"slice start_indices must be greater than or equal to zero, got start_indices of {tuple(start_indices)}.")
+        raise TypeError(
+            f"slice start_indices must be greater than or equal to zero, got start_indices of {tuple(start_indices)}."
+        )
     if any(hi > n for hi, n in zip(limit_indices, aval.shape)):
-        raise TypeError(f"slice limit_indices must be less than or equal to operand shape, got limit_indices {tuple(limit_indices)} for "
-                        f"operand shape {aval.shape}.")
+        raise TypeError(
+            f"slice limit_indices must be less than or equal to operand shape, got limit_indices "
+            f"{tuple(limit_indices)} for "
+            f"operand shape {aval.shape}."
+        )
     if any(lo > hi for lo, hi in zip(start_indices, limit_indices)):
-        raise TypeError("slice limit_indices must be greater than or equal to start_indices, got start_indices "
-                        f"{tuple(start_indices)} and limit_indices {tuple(limit_indices)}.")
+        raise TypeError(
+            "slice limit_indices must be greater than or equal to start_indices, got start_indices "
+            f"{tuple(start_indices)} and limit_indices {tuple(limit_indices)}."
+        )
     if strides is None:
         return tuple([hi - lo for lo, hi in zip(start_indices, limit_indices)])
     if any(s < 1 for s in strides):
@@ -389,33 +517,65 @@ def _slice_batch(args, dims, start_indices, limit_indices, strides=None):
     def insert(values, value):
         return (*values[:d], value, *values[d:])
 
-    return slice_p.bind(x, start_indices=insert(start_indices, 0), limit_indices=insert(limit_indices, x.shape[d]),
-                        strides=None if strides is None else insert(strides, 1)), d
+    return slice_p.bind(
+        x,
+        start_indices=insert(start_indices, 0),
+        limit_indices=insert(limit_indices, x.shape[d]),
+        strides=None if strides is None else insert(strides, 1),
+    ), d
 
 
 def _slice_at(ctx, index):
     b, p = ctx.b, ctx.params
     strides = p.get("strides") or (1,) * len(index)
-    return ctx.operand(0, tuple([b.op("add", b.op("mul", i, s), lo) if s != 1 else b.op("add", i, lo) if lo else i
-                                 for i, lo, s in zip(index, p["start_indices"], strides)]))
+    return ctx.operand(
+        0,
+        tuple(
+            [
+                b.op("add", b.op("mul", i, s), lo) if s != 1 else b.op("add", i, lo) if lo else i
+                for i, lo, s in zip(index, p["start_indices"], strides)
+            ]
+        ),
+    )
 
 
 slice_p = movement(
-    "slice", doc="Every strides-th element from start to limit, per dimension.", shape=_slice_shape, reference=_slice_reference,
-    transpose=_slice_transpose, batch=_slice_batch, at=_slice_at, samples=Samples(cases=lambda rng: [
-        Case((rng.normal(size=(4, 5)).astype(np.float32),), {"start_indices": lo, "limit_indices": hi, "strides": s})
-        for lo, hi, s in [((1, 0), (3, 5), None), ((0, 1), (4, 5), (2, 3)), ((2, 2), (2, 5), (1, 2))]]))
+    "slice",
+    doc="Every strides-th element from start to limit, per dimension.",
+    shape=_slice_shape,
+    reference=_slice_reference,
+    transpose=_slice_transpose,
+    batch=_slice_batch,
+    at=_slice_at,
+    samples=Samples(
+        cases=lambda rng: [
+            Case(
+                (rng.normal(size=(4, 5)).astype(np.float32),), {"start_indices": lo, "limit_indices": hi, "strides": s}
+            )
+            for lo, hi, s in [((1, 0), (3, 5), None), ((0, 1), (4, 5), (2, 3)), ((2, 2), (2, 5), (1, 2))]
+        ]
+    ),
+)
 
 
-def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None) -> Array:
-    """operand[start:limit:stride] in each dimension, all static. Raises TypeError for indices outside of the operand."""
+def slice(
+    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Array:
+    """operand[start:limit:stride] in each dimension, all static. Raises TypeError for indices outside of the
+    operand.
+    """
     operand = as_array(operand, "slice")
-    return slice_p.bind(operand, start_indices=tuple([operator.index(i) for i in start_indices]),
-                        limit_indices=tuple([operator.index(i) for i in limit_indices]),
-                        strides=None if strides is None else tuple([operator.index(i) for i in strides]))
+    return slice_p.bind(
+        operand,
+        start_indices=tuple([operator.index(i) for i in start_indices]),
+        limit_indices=tuple([operator.index(i) for i in limit_indices]),
+        strides=None if strides is None else tuple([operator.index(i) for i in strides]),
+    )
 
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Array:
+def slice_in_dim(
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
     """operand[start:limit:stride] along one axis; negative indices count from the end. Raises TypeError as `slice`."""
     operand = as_array(operand, "slice_in_dim")
     axis = canonical_axis(axis, operand.ndim, "slice_in_dim")
@@ -424,8 +584,9 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     hi = n if limit_index is None else operator.index(limit_index)
     start, limit, strides = [0] * operand.ndim, list(operand.shape), [1] * operand.ndim
     start[axis], limit[axis], strides[axis] = lo + n if lo < 0 else lo, hi + n if hi < 0 else hi, operator.index(stride)
-    return slice_p.bind(operand, start_indices=tuple(start), limit_indices=tuple(limit),
-                        strides=None if stride == 1 else tuple(strides))
+    return slice_p.bind(
+        operand, start_indices=tuple(start), limit_indices=tuple(limit), strides=None if stride == 1 else tuple(strides)
+    )
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
@@ -440,14 +601,17 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return out if keepdims else squeeze(out, (axis,))
 
 
-# --------------------------------------------------------------------------------------------------------------------- rev, tile
+# ----------------------------------------------------------------------------------------------------------- rev, tile
+
 
 def _rev_shape(aval, *, dimensions):
     if len(set(dimensions)) != len(dimensions):
         raise TypeError(f"rev dimensions must be unique, got {tuple(dimensions)}.")
     if any(not 0 <= d < aval.ndim for d in dimensions):
-        raise TypeError(f"rev dimensions must all be less than operand ndim, got dimensions {tuple(dimensions)} for operand ndim "
-                        f"{aval.ndim}.")
+        raise TypeError(
+            f"rev dimensions must all be less than operand ndim, got dimensions {tuple(dimensions)} for operand ndim "
+            f"{aval.ndim}."
+        )
     return aval.shape
 
 
@@ -459,15 +623,26 @@ def _rev_batch(args, dims, dimensions):
 def _rev_at(ctx, index):
     b, shape = ctx.b, ctx.in_avals[0].shape
     reversed_dims = ctx.params["dimensions"]
-    return ctx.operand(0, tuple([b.op("sub", b.const("i64", shape[d] - 1), i) if d in reversed_dims else i
-                                 for d, i in enumerate(index)]))
+    return ctx.operand(
+        0,
+        tuple([b.op("sub", b.const("i64", shape[d] - 1), i) if d in reversed_dims else i for d, i in enumerate(index)]),
+    )
 
 
-rev_p = movement("rev", doc="The order of elements reversed along some dimensions.", shape=_rev_shape,
-                 reference=lambda x, dimensions: np.flip(x, dimensions), batch=_rev_batch, at=_rev_at,
-                 transpose=lambda y_bar, aval, dimensions: rev_p.bind(y_bar, dimensions=dimensions),
-                 samples=Samples(cases=lambda rng: [Case((rng.normal(size=(3, 4)).astype(np.float32),), {"dimensions": d})
-                                                    for d in [(), (0,), (1, 0)]]))
+rev_p = movement(
+    "rev",
+    doc="The order of elements reversed along some dimensions.",
+    shape=_rev_shape,
+    reference=lambda x, dimensions: np.flip(x, dimensions),
+    batch=_rev_batch,
+    at=_rev_at,
+    transpose=lambda y_bar, aval, dimensions: rev_p.bind(y_bar, dimensions=dimensions),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(3, 4)).astype(np.float32),), {"dimensions": d}) for d in [(), (0,), (1, 0)]
+        ]
+    ),
+)
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Array:
@@ -477,13 +652,18 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
 
 def _tile_shape(aval, *, reps):
     if len(reps) != aval.ndim or any(r < 0 for r in reps):
-        raise TypeError(f"tile reps must be one non-negative number per dimension, got reps {tuple(reps)} for operand shape {aval.shape}.")
+        raise TypeError(
+            f"tile reps must be one non-negative number per dimension, got reps {tuple(reps)} for operand shape "
+            f"{aval.shape}."
+        )
     return tuple([n * r for n, r in zip(aval.shape, reps)])
 
 
 def _tile_transpose(y_bar, aval, reps):
     split = tuple(k for r, n in zip(reps, aval.shape) for k in (r, n))
-    return lax.reduce_sum_p.bind(reshape_p.bind(y_bar, new_sizes=split, dimensions=None), axes=tuple(range(0, 2 * aval.ndim, 2)))
+    return lax.reduce_sum_p.bind(
+        reshape_p.bind(y_bar, new_sizes=split, dimensions=None), axes=tuple(range(0, 2 * aval.ndim, 2))
+    )
 
 
 def _tile_batch(args, dims, reps):
@@ -493,13 +673,31 @@ def _tile_batch(args, dims, reps):
 
 def _tile_at(ctx, index):
     b = ctx.b
-    return ctx.operand(0, tuple([i if r == 1 else b.const("i64", 0) if n == 1 else b.op("floormod", i, n)
-                                 for i, r, n in zip(index, ctx.params["reps"], ctx.in_avals[0].shape)]))
+    return ctx.operand(
+        0,
+        tuple(
+            [
+                i if r == 1 else b.const("i64", 0) if n == 1 else b.op("floormod", i, n)
+                for i, r, n in zip(index, ctx.params["reps"], ctx.in_avals[0].shape)
+            ]
+        ),
+    )
 
 
-tile_p = movement("tile", doc="Copies side by side.", shape=_tile_shape, reference=lambda x, reps: np.tile(x, reps),
-                  transpose=_tile_transpose, batch=_tile_batch, at=_tile_at, samples=Samples(cases=lambda rng: [
-                      Case((rng.normal(size=(2, 3)).astype(np.float32),), {"reps": r}) for r in [(1, 2), (3, 1), (2, 2)]]))
+tile_p = movement(
+    "tile",
+    doc="Copies side by side.",
+    shape=_tile_shape,
+    reference=lambda x, reps: np.tile(x, reps),
+    transpose=_tile_transpose,
+    batch=_tile_batch,
+    at=_tile_at,
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(2, 3)).astype(np.float32),), {"reps": r}) for r in [(1, 2), (3, 1), (2, 2)]
+        ]
+    ),
+)
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Array:
@@ -507,10 +705,17 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
     return tile_p.bind(as_array(operand, "tile"), reps=tuple([operator.index(r) for r in reps]))
 
 
-copy_p = movement("copy", doc="The same values, in memory of their own.", shape=lambda aval: aval.shape, reference=np.copy,
-                  transpose=lambda y_bar, aval: y_bar, batch=lambda args, dims: (copy_p.bind(args[0]), dims[0]),
-                  at=lambda ctx, index: ctx.operand(0, index), is_view=False,
-                  samples=Samples(cases=lambda rng: [Case((rng.normal(size=(2, 3)).astype(np.float32),), {})]))
+copy_p = movement(
+    "copy",
+    doc="The same values, in memory of their own.",
+    shape=lambda aval: aval.shape,
+    reference=np.copy,
+    transpose=lambda y_bar, aval: y_bar,
+    batch=lambda args, dims: (copy_p.bind(args[0]), dims[0]),
+    at=lambda ctx, index: ctx.operand(0, index),
+    is_view=False,
+    samples=Samples(cases=lambda rng: [Case((rng.normal(size=(2, 3)).astype(np.float32),), {})]),
+)
 
 
 def copy(x: Any) -> Array:

@@ -6,7 +6,8 @@ differentiated. f(x, t) = 0 gives x_dot = -(df/dx)^-1 df/dt t_dot.
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from pullback.core import ClosedJaxpr, current_interpreter, eval_interpreter, eval_jaxpr, hoist_tracers, trace
 from pullback.core.lowering import Inline
@@ -38,9 +39,11 @@ class _Parts(NamedTuple):
     def counts(self) -> list[int]:
         return [part.count if part is not None else 0 for part in self]
 
-    def transposed(self) -> "_Parts":
+    def transposed(self) -> _Parts:
         if self.vecmat is None or self.transpose_solve is None:
-            raise TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve")
+            raise TypeError(
+                "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve"
+            )
         return _Parts(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
 
@@ -48,7 +51,7 @@ def _split(parts: _Parts, args: Sequence[Any]) -> tuple[list[list[Any]], list[An
     """The constants of each part, and the right-hand side."""
     found, at = [], 0
     for n in parts.counts():
-        found.append(list(args[at:at + n]))
+        found.append(list(args[at : at + n]))
         at += n
     return found, list(args[at:])
 
@@ -75,8 +78,8 @@ def _solve_avals(*avals, parts):
 def _whole(params):
     """The jaxpr of the solution, of all operands."""
     parts = params["parts"]
-    before = [a for part in (parts.matvec, parts.vecmat) if part is not None for a in part.jaxpr.in_avals[:part.count]]
-    after = [] if parts.transpose_solve is None else parts.transpose_solve.jaxpr.in_avals[:parts.transpose_solve.count]
+    before = [a for part in (parts.matvec, parts.vecmat) if part is not None for a in part.jaxpr.in_avals[: part.count]]
+    after = [] if parts.transpose_solve is None else parts.transpose_solve.jaxpr.in_avals[: parts.transpose_solve.count]
     solve, count = parts.solve.jaxpr.in_avals, parts.solve.count
     avals = [*before, *solve[:count], *after, *solve[count:]]
     return trace(lambda *args: _solve_values(*args, parts=parts), avals)
@@ -102,15 +105,18 @@ def _solve_jvp(primals, tangents, *, parts):
 def _solve_transpose(bars, *args, parts):
     consts, b = _split(parts, args)
     if any(is_linear(c) for part in consts for c in part):
-        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'custom_linear_solve' is not there for what its functions close over")
-    bars = list(bars)[:len(b)]
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'custom_linear_solve' is not there for what its functions "
+            "close over"
+        )
+    bars = list(bars)[: len(b)]
     none = [None] * (len(args) - len(b))
     if all(map(is_zero, bars)):
         return [*none, *[tangent_zero(x) for x in b]]
     bars = [instantiate(bar) for bar in bars]
     turned = parts.transposed()
     found = linear_solve_p.bind(*consts[1], *consts[0], *consts[3], *consts[2], *bars, parts=turned)
-    return [*none, *found[:len(b)]]
+    return [*none, *found[: len(b)]]
 
 
 def _solve_batch(axis, args, dims, *, parts):
@@ -131,9 +137,19 @@ def _solve_batch(axis, args, dims, *, parts):
     return outs, [0] * len(outs)
 
 
-linear_solve_p = Primitive("custom_linear_solve", doc="The solution of a linear system by a function of the user's.", abstract_eval=_solve_avals,
-                           reference=_solve_values, evaluate=_solve_values, jvp=_solve_jvp, transpose=_solve_transpose, multiple_results=True,
-                           batch=NoRule("use batch_axis"), batch_axis=_solve_batch, lower=Inline(_whole))
+linear_solve_p = Primitive(
+    "custom_linear_solve",
+    doc="The solution of a linear system by a function of the user's.",
+    abstract_eval=_solve_avals,
+    reference=_solve_values,
+    evaluate=_solve_values,
+    jvp=_solve_jvp,
+    transpose=_solve_transpose,
+    multiple_results=True,
+    batch=NoRule("use batch_axis"),
+    batch_axis=_solve_batch,
+    lower=Inline(_whole),
+)
 
 
 def _flat(function: Callable, tree: Any, name: str, wanted: Sequence[Any] | None = None) -> Callable:
@@ -142,16 +158,25 @@ def _flat(function: Callable, tree: Any, name: str, wanted: Sequence[Any] | None
     def flat(*leaves):
         outs, out_tree = tree_flatten(function(tree_unflatten(tree, leaves)))
         if wanted is not None and (out_tree != tree or [(np.shape(o)) for o in outs] != [a.shape for a in wanted]):
-            raise TypeError(f"{name} must give arrays of the structure and shapes of its argument: expected {tree} of "
-                            f"{[a.str_short() for a in wanted]}, got {out_tree} of {[typeof(o).str_short() for o in outs]}")
+            raise TypeError(
+                f"{name} must give arrays of the structure and shapes of its argument: expected {tree} of "
+                f"{[a.str_short() for a in wanted]}, got {out_tree} of {[typeof(o).str_short() for o in outs]}"
+            )
         return as_arrays(name, *outs)
 
     return flat
 
 
-def custom_linear_solve(matvec: Callable, b: Any, solve: Callable, transpose_solve: Callable | None = None, symmetric: bool = False,
-                        has_aux: bool = False) -> Any:
-    """x with matvec(x) = b, as `solve(matvec, b)` finds it; derivatives solve again instead of going through the solver.
+def custom_linear_solve(
+    matvec: Callable,
+    b: Any,
+    solve: Callable,
+    transpose_solve: Callable | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """x with matvec(x) = b, as `solve(matvec, b)` finds it; derivatives solve again instead of going through the
+    solver.
 
     matvec is linear and keeps the structure of the pytree b (TypeError otherwise). Reverse mode needs
     `transpose_solve(vecmat, b)` or `symmetric`. With `has_aux`, solvers give (x, anything), and so does this function.
@@ -175,7 +200,10 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable, transpose_sol
             x, aux = out if has_aux else (out, ())
             aux_leaves, aux_tree = tree_flatten(aux)
             aux_trees[:] = [aux_tree]
-            return [*_flat(lambda _: x, tree, "custom_linear_solve: solve", avals)(*right), *as_arrays("custom_linear_solve", *aux_leaves)]
+            return [
+                *_flat(lambda _: x, tree, "custom_linear_solve: solve", avals)(*right),
+                *as_arrays("custom_linear_solve", *aux_leaves),
+            ]
 
         return flat
 
@@ -188,14 +216,17 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable, transpose_sol
         if symmetric:
             vecmat_part, vecmat_consts = matvec_part, matvec_consts
         else:
+
             def vecmat(*bars):
                 linear = [UndefinedPrimal(a) for a in avals]
                 closed = matvec_part.jaxpr
                 found = backward_pass(closed.jaxpr, closed.consts, [*matvec_consts, *linear], list(bars))
-                return [instantiate(x) for x in found[matvec_part.count:]]
+                return [instantiate(x) for x in found[matvec_part.count :]]
 
             vecmat_part, vecmat_consts = _part(vecmat, avals)
-        transpose_part, transpose_consts = _part(solver(transpose_solve, as_function(vecmat_part, vecmat_consts)), avals)
+        transpose_part, transpose_consts = _part(
+            solver(transpose_solve, as_function(vecmat_part, vecmat_consts)), avals
+        )
     parts = _Parts(matvec_part, vecmat_part, solve_part, transpose_part)
     outs = linear_solve_p.bind(*matvec_consts, *vecmat_consts, *solve_consts, *transpose_consts, *leaves, parts=parts)
     n = len(leaves)
@@ -203,11 +234,13 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable, transpose_sol
     return (x, tree_unflatten(aux_tree, outs[n:])) if has_aux else x
 
 
-def custom_root(f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False) -> Any:
+def custom_root(
+    f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False
+) -> Any:
     """x with f(x) = 0, as `solve(f, initial_guess)` finds it; derivatives by the implicit function theorem.
 
-    `tangent_solve(g, y)` solves g(x) = y for linear g. With `has_aux`, `solve` gives (x, anything), and so does this function.
-    f must keep the structure and shapes of its argument (TypeError).
+    `tangent_solve(g, y)` solves g(x) = y for linear g. With `has_aux`, `solve` gives (x, anything), and so does
+    this function. f must keep the structure and shapes of its argument (TypeError).
     """
     leaves, tree = tree_flatten(initial_guess)
     leaves = as_arrays("custom_root", *leaves)
@@ -219,7 +252,10 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable, tangent_solve:
     aux_trees: list[Any] = []
 
     def solved(*guess):
-        out = solve(lambda x: tree_unflatten(tree, _run(part, consts, as_arrays("custom_root", *tree_flatten(x)[0]))), tree_unflatten(tree, guess))
+        out = solve(
+            lambda x: tree_unflatten(tree, _run(part, consts, as_arrays("custom_root", *tree_flatten(x)[0]))),
+            tree_unflatten(tree, guess),
+        )
         x, aux = out if has_aux else (out, ())
         aux_leaves, aux_tree = tree_flatten(aux)
         aux_trees[:] = [aux_tree]
@@ -229,14 +265,14 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable, tangent_solve:
     aux_tree, n, m = aux_trees[0], len(leaves), len(solve_consts)
 
     def run(*args):
-        return _run(solve_part, args[part.count:part.count + m], args[part.count + m:])
+        return _run(solve_part, args[part.count : part.count + m], args[part.count + m :])
 
     def jvp(primals, tangents):
         outs = current_interpreter().process_custom_jvp(CustomJVP, run, jvp, tuple(primals))
-        x, values = list(outs[:n]), list(primals[:part.count])
-        if all(map(is_zero, tangents[:part.count])):
+        x, values = list(outs[:n]), list(primals[: part.count])
+        if all(map(is_zero, tangents[: part.count])):
             return list(outs), [tangent_zero(out) for out in outs]
-        _, change = jvp_flat(lambda *c: _run(part, c, x), values, tangents[:part.count])
+        _, change = jvp_flat(lambda *c: _run(part, c, x), values, tangents[: part.count])
         right = [lax.neg(instantiate(c)) for c in change]
 
         def linear(y):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Sequence
+from typing import Any
 
 from pullback.core.lowering import HostCall
 from pullback.lax._families import *
@@ -19,8 +19,16 @@ def take_along(x: Any, indices: Any, axis: int) -> Any:
     others = tuple(d for d in range(x.ndim) if d != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     starts = lax.reshape_p.bind(indices, new_sizes=(*indices.shape, 1), dimensions=None)
-    return gather_p.bind(x, starts, dimension_numbers=numbers, slice_sizes=(1,) * x.ndim, unique_indices=True, indices_are_sorted=False,
-                         mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
+    return gather_p.bind(
+        x,
+        starts,
+        dimension_numbers=numbers,
+        slice_sizes=(1,) * x.ndim,
+        unique_indices=True,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        fill_value=None,
+    )
 
 
 def _sort_shape(*avals, dimension, is_stable=True, num_keys=1):
@@ -68,8 +76,12 @@ def _sort_batch(args, dims, dimension, is_stable=True, num_keys=1):
     if len(args) == 1:
         outs = sort_p.bind(*args, dimension=dimension + (dimension >= dims[0]), is_stable=is_stable, num_keys=num_keys)
         return outs, [dims[0]]
-    outs = sort_p.bind(*[batch_front(x, d, size) for x, d in zip(args, dims)], dimension=dimension + 1, is_stable=is_stable,
-                       num_keys=num_keys)
+    outs = sort_p.bind(
+        *[batch_front(x, d, size) for x, d in zip(args, dims)],
+        dimension=dimension + 1,
+        is_stable=is_stable,
+        num_keys=num_keys,
+    )
     return outs, [0] * len(outs)
 
 
@@ -80,26 +92,45 @@ def _sort_cases(rng):
     x = rng.normal(size=(3, 7)).astype(np.float32)
     ties = rng.integers(0, 3, (3, 7)).astype(np.int32)
     with_nan = np.array([3, np.nan, -1, np.inf, np.nan, -np.inf, 0], np.float32)
-    return [case(1, [x], 1), case(1, [x], 0), case(1, [ties, x], 1), case(2, [ties, x, x * 2], 0), case(1, [with_nan], 0),
-            case(1, [rng.integers(0, 9, 20).astype(np.uint8)], 0), case(1, [x > 0], 1)]
+    return [
+        case(1, [x], 1),
+        case(1, [x], 0),
+        case(1, [ties, x], 1),
+        case(2, [ties, x, x * 2], 0),
+        case(1, [with_nan], 0),
+        case(1, [rng.integers(0, 9, 20).astype(np.uint8)], 0),
+        case(1, [x > 0], 1),
+    ]
 
 
-sort_p = Primitive("sort", doc="Operands in the order of the first num_keys of them.", abstract_eval=_sort_shape, multiple_results=True,
-                   reference=_sort_reference, jvp=_sort_jvp, transpose=NOT_LINEAR, batch=_sort_batch, lower=HostCall(),
-                   samples=Samples(cases=_sort_cases))
+sort_p = Primitive(
+    "sort",
+    doc="Operands in the order of the first num_keys of them.",
+    abstract_eval=_sort_shape,
+    multiple_results=True,
+    reference=_sort_reference,
+    jvp=_sort_jvp,
+    transpose=NOT_LINEAR,
+    batch=_sort_batch,
+    lower=HostCall(),
+    samples=Samples(cases=_sort_cases),
+)
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Sorted along a dimension; of a sequence of arrays, all in the order of the first `num_keys`, lexicographically.
 
-    NaN comes last; -0 and 0 are equal. Raises TypeError for differing shapes, ValueError for a dimension that is not there.
+    NaN comes last; -0 and 0 are equal. Raises TypeError for differing shapes, ValueError for a dimension that is not
+    there.
     """
     if isinstance(operand, (tuple, list)):
         if not operand:
             raise TypeError("Sort requires at least one operand")
         operands = as_arrays("sort", *operand)
         dimension = canonical_axis(dimension, operands[0].ndim, "sort")
-        return tuple(sort_p.bind(*operands, dimension=dimension, is_stable=bool(is_stable), num_keys=operator.index(num_keys)))
+        return tuple(
+            sort_p.bind(*operands, dimension=dimension, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
+        )
     operand = as_array(operand, "sort")
     dimension = canonical_axis(dimension, operand.ndim, "sort")
     return sort_p.bind(operand, dimension=dimension, is_stable=bool(is_stable), num_keys=1)[0]
@@ -110,7 +141,8 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     return sort((keys, values), dimension, is_stable, 1)
 
 
-# ------------------------------------------------------------------------------------------------------------------------- top_k
+# --------------------------------------------------------------------------------------------------------------- top_k
+
 
 def _top_k_shape(aval, *, k, axis=-1):
     axis = axis + aval.ndim if axis < 0 else axis
@@ -119,10 +151,13 @@ def _top_k_shape(aval, *, k, axis=-1):
     if not aval.ndim:
         raise TypeError("top_k operand must have >= 1 dimension, got ()")
     if aval.shape[axis] < k:
-        raise ValueError(f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(aval.shape)} and axis={axis}")
+        raise ValueError(
+            f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(aval.shape)} and "
+            f"axis={axis}"
+        )
     if dtypes.kind_of(aval.dtype) == "c":
         raise ValueError("top_k is not compatible with complex inputs.")
-    shape = (*aval.shape[:axis], k, *aval.shape[axis + 1:])
+    shape = (*aval.shape[:axis], k, *aval.shape[axis + 1 :])
     return [ShapedArray(shape, aval.dtype, aval.weak_type), ShapedArray(shape, np.int32)]
 
 
@@ -147,15 +182,31 @@ def _top_k_batch(args, dims, k, axis=-1):
     return top_k_p.bind(x, k=k, axis=axis + (axis >= d)), [d, d]
 
 
-top_k_p = Primitive("top_k", doc="The k largest elements along an axis, and where they are.", abstract_eval=_top_k_shape,
-                    multiple_results=True, reference=_top_k_reference, jvp=_top_k_jvp, transpose=NOT_LINEAR, batch=_top_k_batch,
-                    lower=HostCall(), samples=Samples(cases=lambda rng: [
-                        Case((rng.normal(size=(3, 6)).astype(np.float32),), {"k": k, "axis": a}) for k, a in [(2, 1), (3, 0), (6, 1), (0, 1)]] + [
-                        Case((np.array([1, np.nan, 3, 3, -np.inf], np.float32),), {"k": 4, "axis": 0}, derivatives=False)]))
+top_k_p = Primitive(
+    "top_k",
+    doc="The k largest elements along an axis, and where they are.",
+    abstract_eval=_top_k_shape,
+    multiple_results=True,
+    reference=_top_k_reference,
+    jvp=_top_k_jvp,
+    transpose=NOT_LINEAR,
+    batch=_top_k_batch,
+    lower=HostCall(),
+    samples=Samples(
+        cases=lambda rng: (
+            [
+                Case((rng.normal(size=(3, 6)).astype(np.float32),), {"k": k, "axis": a})
+                for k, a in [(2, 1), (3, 0), (6, 1), (0, 1)]
+            ]
+            + [Case((np.array([1, np.nan, 3, 3, -np.inf], np.float32),), {"k": 4, "axis": 0}, derivatives=False)]
+        )
+    ),
+)
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
-    """The k largest elements along an axis in descending order, and their indices (int32); the first of equal ones comes first.
+    """The k largest elements along an axis in descending order, and their indices (int32); the first of equal ones
+    comes first.
 
     NaN counts as largest. Raises ValueError for k above the size, TypeError for a scalar.
     """
@@ -166,8 +217,16 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     return values, places
 
 
-def _approx_shape(aval, *, k, reduction_dimension=-1, recall_target=0.95, is_max_k=True, reduction_input_size_override=-1,
-                  aggregate_to_topk=True):
+def _approx_shape(
+    aval,
+    *,
+    k,
+    reduction_dimension=-1,
+    recall_target=0.95,
+    is_max_k=True,
+    reduction_input_size_override=-1,
+    aggregate_to_topk=True,
+):
     return _top_k_shape(aval, k=k, axis=reduction_dimension)
 
 
@@ -191,11 +250,23 @@ def _approx_batch(args, dims, reduction_dimension=-1, **params):
     return approx_top_k_p.bind(x, reduction_dimension=axis + (axis >= d), **params), [d, d]
 
 
-approx_top_k_p = Primitive("approx_top_k", doc="The k largest or smallest elements; a CPU finds them all.", abstract_eval=_approx_shape,
-                           multiple_results=True, reference=_approx_reference, jvp=_approx_jvp, transpose=NOT_LINEAR, batch=_approx_batch,
-                           lower=HostCall(), samples=Samples(cases=lambda rng: [
-                               Case((rng.normal(size=(3, 6)).astype(np.float32),), {"k": 2, "reduction_dimension": 1, "is_max_k": m})
-                               for m in (True, False)]))
+approx_top_k_p = Primitive(
+    "approx_top_k",
+    doc="The k largest or smallest elements; a CPU finds them all.",
+    abstract_eval=_approx_shape,
+    multiple_results=True,
+    reference=_approx_reference,
+    jvp=_approx_jvp,
+    transpose=NOT_LINEAR,
+    batch=_approx_batch,
+    lower=HostCall(),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(3, 6)).astype(np.float32),), {"k": 2, "reduction_dimension": 1, "is_max_k": m})
+            for m in (True, False)
+        ]
+    ),
+)
 
 
 def _approx(operand, k, reduction_dimension, recall_target, override, aggregate, is_max_k):
@@ -203,18 +274,41 @@ def _approx(operand, k, reduction_dimension, recall_target, override, aggregate,
     if not 0 < recall_target <= 1:
         raise ValueError(f"recall_target must be in (0, 1], got {recall_target}")
     axis = canonical_axis(reduction_dimension, operand.ndim, "approx_top_k")
-    values, places = approx_top_k_p.bind(operand, k=operator.index(k), reduction_dimension=axis, recall_target=float(recall_target),
-                                         is_max_k=is_max_k, reduction_input_size_override=override, aggregate_to_topk=bool(aggregate))
+    values, places = approx_top_k_p.bind(
+        operand,
+        k=operator.index(k),
+        reduction_dimension=axis,
+        recall_target=float(recall_target),
+        is_max_k=is_max_k,
+        reduction_input_size_override=override,
+        aggregate_to_topk=bool(aggregate),
+    )
     return values, places
 
 
-def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Array, Array]:
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:
     """The k largest elements and their indices; on a CPU exactly those."""
-    return _approx(operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, True)
+    return _approx(
+        operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, True
+    )
 
 
-def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Array, Array]:
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:
     """The k smallest elements and their indices; on a CPU exactly those."""
-    return _approx(operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, False)
+    return _approx(
+        operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, False
+    )

@@ -5,13 +5,40 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.lax._arithmetic import add_p, div_p, mul_p, neg_p, op, sub_p
+from pullback.lax._arithmetic import add_p, mul_p, neg_p, op, sub_p
 from pullback.lax._families import *
 from pullback.lax._families import INF, NAN, broadcast_operands
 
-__all__ = ["bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc", "digamma", "digamma_p", "erf", "erf_inv", "erf_inv_p", "erf_p",
-           "erfc", "erfc_p", "igamma", "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "lgamma", "lgamma_p",
-           "polygamma", "polygamma_p", "random_gamma_grad", "random_gamma_grad_p", "regularized_incomplete_beta_p", "zeta", "zeta_p"]
+__all__ = [
+    "bessel_i0e",
+    "bessel_i0e_p",
+    "bessel_i1e",
+    "bessel_i1e_p",
+    "betainc",
+    "digamma",
+    "digamma_p",
+    "erf",
+    "erf_inv",
+    "erf_inv_p",
+    "erf_p",
+    "erfc",
+    "erfc_p",
+    "igamma",
+    "igamma_grad_a",
+    "igamma_grad_a_p",
+    "igamma_p",
+    "igammac",
+    "igammac_p",
+    "lgamma",
+    "lgamma_p",
+    "polygamma",
+    "polygamma_p",
+    "random_gamma_grad",
+    "random_gamma_grad_p",
+    "regularized_incomplete_beta_p",
+    "zeta",
+    "zeta_p",
+]
 
 EDGES = (0.0, 1.0, -1.0, 0.5, INF, -INF, NAN)
 
@@ -55,15 +82,30 @@ def _gauss(x, scale):
     return _times(_exp(neg_p.bind(lax.square_p.bind(x))), scale)
 
 
-erf_p = _special("erf", "The error function, elementwise.", _scipy("erf"),
-                 lambda x_dot, y, x: mul_p.bind(x_dot, _gauss(x, 2 / math.sqrt(math.pi))), Samples(low=-4, high=4, edges=EDGES))
-# Where `ulp` is above 4 it is the reference's error: SciPy's erfc errs by 18 units in the last place (mpmath), ours by 1.1; its
+erf_p = _special(
+    "erf",
+    "The error function, elementwise.",
+    _scipy("erf"),
+    lambda x_dot, y, x: mul_p.bind(x_dot, _gauss(x, 2 / math.sqrt(math.pi))),
+    Samples(low=-4, high=4, edges=EDGES),
+)
+# Where `ulp` is above 4 it is the reference's error: SciPy's erfc errs by 18 units in the last place (mpmath), ours by
+# 1.1; its
 # i1e by 7.3, ours by 2.5.
-erfc_p = _special("erfc", "1 - erf(x), accurate for large x.", _scipy("erfc"),
-                  lambda x_dot, y, x: mul_p.bind(x_dot, _gauss(x, -2 / math.sqrt(math.pi))), Samples(low=-4, high=8, edges=EDGES, ulp=24))
-erf_inv_p = _special("erf_inv", "The inverse of the error function on (-1, 1).", _scipy("erfinv"),
-                     lambda x_dot, y, x: mul_p.bind(x_dot, _times(_exp(lax.square_p.bind(y)), math.sqrt(math.pi) / 2)),
-                     Samples(low=-0.999, high=0.999, edges=(0.0, 1.0, -1.0, 1.5, NAN), ulp=4))
+erfc_p = _special(
+    "erfc",
+    "1 - erf(x), accurate for large x.",
+    _scipy("erfc"),
+    lambda x_dot, y, x: mul_p.bind(x_dot, _gauss(x, -2 / math.sqrt(math.pi))),
+    Samples(low=-4, high=8, edges=EDGES, ulp=24),
+)
+erf_inv_p = _special(
+    "erf_inv",
+    "The inverse of the error function on (-1, 1).",
+    _scipy("erfinv"),
+    lambda x_dot, y, x: mul_p.bind(x_dot, _times(_exp(lax.square_p.bind(y)), math.sqrt(math.pi) / 2)),
+    Samples(low=-0.999, high=0.999, edges=(0.0, 1.0, -1.0, 1.5, NAN), ulp=4),
+)
 
 
 def _lgamma_reference(x):
@@ -72,8 +114,13 @@ def _lgamma_reference(x):
     return np.where(np.isneginf(x), np.inf, scipy.special.gammaln(x))  # SciPy has -inf there, C and JAX inf
 
 
-lgamma_p = _special("lgamma", "log |gamma(x)|, elementwise.", computed_wide(_lgamma_reference),
-                    lambda x_dot, y, x: mul_p.bind(x_dot, digamma_p.bind(x)), Samples(low=0.1, high=20, edges=EDGES, ulp=16))
+lgamma_p = _special(
+    "lgamma",
+    "log |gamma(x)|, elementwise.",
+    computed_wide(_lgamma_reference),
+    lambda x_dot, y, x: mul_p.bind(x_dot, digamma_p.bind(x)),
+    Samples(low=0.1, high=20, edges=EDGES, ulp=16),
+)
 
 
 def _digamma_jvp(x_dot, y, x):
@@ -86,26 +133,43 @@ def _digamma_reference(x):
     return np.where(x == -np.inf, np.nan, scipy.special.psi(x)) if x.ndim else scipy.special.psi(x)
 
 
-digamma_p = _special("digamma", "The derivative of lgamma.", computed_wide(_digamma_reference), _digamma_jvp,
-                     Samples(low=0.1, high=20, edges=(1.0, 0.5, 2.0, NAN), ulp=4))
-bessel_i0e_p = _special("bessel_i0e", "exp(-|x|) I0(x), the scaled modified Bessel function of order 0.", _scipy("i0e"),
-                        lambda x_dot, y, x: mul_p.bind(x_dot, sub_p.bind(bessel_i1e_p.bind(x), mul_p.bind(lax.sign_p.bind(x), y))),
-                        Samples(low=-10, high=20, edges=(0.0, 1.0, -1.0, NAN), ulp=12))
+digamma_p = _special(
+    "digamma",
+    "The derivative of lgamma.",
+    computed_wide(_digamma_reference),
+    _digamma_jvp,
+    Samples(low=0.1, high=20, edges=(1.0, 0.5, 2.0, NAN), ulp=4),
+)
+bessel_i0e_p = _special(
+    "bessel_i0e",
+    "exp(-|x|) I0(x), the scaled modified Bessel function of order 0.",
+    _scipy("i0e"),
+    lambda x_dot, y, x: mul_p.bind(x_dot, sub_p.bind(bessel_i1e_p.bind(x), mul_p.bind(lax.sign_p.bind(x), y))),
+    Samples(low=-10, high=20, edges=(0.0, 1.0, -1.0, NAN), ulp=12),
+)
 
 
 def _bessel_i1e_jvp(x_dot, y, x):
     # At 0, y / x is 0 / 0; the derivative there is 1/2.
     tiny = lax.lt_p.bind(lax.abs_p.bind(x), constant(x, dtypes.finfo(x.dtype).eps))
     safe = lax.select_n_p.bind(tiny, x, constant(x, dtypes.finfo(x.dtype).eps))
-    slope = sub_p.bind(bessel_i0e_p.bind(safe), mul_p.bind(y, add_p.bind(lax.sign_p.bind(safe), lax.integer_pow_p.bind(safe, y=-1))))
+    slope = sub_p.bind(
+        bessel_i0e_p.bind(safe), mul_p.bind(y, add_p.bind(lax.sign_p.bind(safe), lax.integer_pow_p.bind(safe, y=-1)))
+    )
     return mul_p.bind(x_dot, lax.select_n_p.bind(tiny, slope, constant(x, 0.5)))
 
 
-bessel_i1e_p = _special("bessel_i1e", "exp(-|x|) I1(x), the scaled modified Bessel function of order 1.", _scipy("i1e"), _bessel_i1e_jvp,
-                        Samples(low=-10, high=20, edges=(0.0, 1.0, -1.0, NAN), ulp=12))
+bessel_i1e_p = _special(
+    "bessel_i1e",
+    "exp(-|x|) I1(x), the scaled modified Bessel function of order 1.",
+    _scipy("i1e"),
+    _bessel_i1e_jvp,
+    Samples(low=-10, high=20, edges=(0.0, 1.0, -1.0, NAN), ulp=12),
+)
 
 
-# ------------------------------------------------------------------------------------------------------ incomplete gamma functions
+# ------------------------------------------------------------------------------------------ incomplete gamma functions
+
 
 def _gamma_density(a, x):
     """x^(a-1) exp(-x) / gamma(a): the derivative of igamma(a, x) with respect to x."""
@@ -113,14 +177,34 @@ def _gamma_density(a, x):
     return _exp(exponent)
 
 
-igamma_p = nary("igamma", 2, doc="The regularized lower incomplete gamma function P(a, x).", accepts=FLOAT, reference=_scipy("gammainc"),
-                jvp=(lambda a_dot, out, a, x: mul_p.bind(a_dot, igamma_grad_a_p.bind(a, x)),
-                     lambda x_dot, out, a, x: mul_p.bind(x_dot, _gamma_density(a, x))),
-                lower=_in_f32("igamma"), cost=200, samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=128, derivatives=False))
-igammac_p = nary("igammac", 2, doc="The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).", accepts=FLOAT,
-                 reference=_scipy("gammaincc"), lower=_in_f32("igammac"), cost=200, samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=128, derivatives=False),
-                 jvp=(lambda a_dot, out, a, x: mul_p.bind(a_dot, neg_p.bind(igamma_grad_a_p.bind(a, x))),
-                      lambda x_dot, out, a, x: mul_p.bind(x_dot, neg_p.bind(_gamma_density(a, x)))))
+igamma_p = nary(
+    "igamma",
+    2,
+    doc="The regularized lower incomplete gamma function P(a, x).",
+    accepts=FLOAT,
+    reference=_scipy("gammainc"),
+    jvp=(
+        lambda a_dot, out, a, x: mul_p.bind(a_dot, igamma_grad_a_p.bind(a, x)),
+        lambda x_dot, out, a, x: mul_p.bind(x_dot, _gamma_density(a, x)),
+    ),
+    lower=_in_f32("igamma"),
+    cost=200,
+    samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=128, derivatives=False),
+)
+igammac_p = nary(
+    "igammac",
+    2,
+    doc="The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
+    accepts=FLOAT,
+    reference=_scipy("gammaincc"),
+    lower=_in_f32("igammac"),
+    cost=200,
+    samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=128, derivatives=False),
+    jvp=(
+        lambda a_dot, out, a, x: mul_p.bind(a_dot, neg_p.bind(igamma_grad_a_p.bind(a, x))),
+        lambda x_dot, out, a, x: mul_p.bind(x_dot, neg_p.bind(_gamma_density(a, x))),
+    ),
+)
 
 
 def _series_ratio(a, x):
@@ -189,22 +273,40 @@ def _random_gamma_grad_reference(a, x):
     return np.where(np.asarray(x) == 0, 0.0, -_gamma_ratio(a, x))
 
 
-igamma_grad_a_p = nary("igamma_grad_a", 2, doc="The derivative of igamma(a, x) with respect to a.", accepts=FLOAT,
-                       reference=computed_wide(_igamma_grad_a_reference), lower=_in_f32("igamma_grad_a"), cost=400,
-                       jvp=NoRule("no published formula is implemented for the second derivative of igamma in a"),
-                       samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64))
-random_gamma_grad_p = nary("random_gamma_grad", 2, doc="dx/da of a gamma(a) variate x at fixed probability.", accepts=FLOAT,
-                           reference=computed_wide(_random_gamma_grad_reference), lower=_in_f32("random_gamma_grad"), cost=400,
-                           jvp=NoRule("no published formula is implemented for the second derivative of a gamma variate in a"),
-                           samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64))
+igamma_grad_a_p = nary(
+    "igamma_grad_a",
+    2,
+    doc="The derivative of igamma(a, x) with respect to a.",
+    accepts=FLOAT,
+    reference=computed_wide(_igamma_grad_a_reference),
+    lower=_in_f32("igamma_grad_a"),
+    cost=400,
+    jvp=NoRule("no published formula is implemented for the second derivative of igamma in a"),
+    samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64),
+)
+random_gamma_grad_p = nary(
+    "random_gamma_grad",
+    2,
+    doc="dx/da of a gamma(a) variate x at fixed probability.",
+    accepts=FLOAT,
+    reference=computed_wide(_random_gamma_grad_reference),
+    lower=_in_f32("random_gamma_grad"),
+    cost=400,
+    jvp=NoRule("no published formula is implemented for the second derivative of a gamma variate in a"),
+    samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64),
+)
 
 
-# ------------------------------------------------------------------------------------------------------------ beta, zeta, polygamma
+# ----------------------------------------------------------------------------------------------- beta, zeta, polygamma
+
 
 def _betainc_jvp_x(x_dot, out, a, b, x):
     one = constant(x, 1)
     log_beta = sub_p.bind(add_p.bind(lgamma_p.bind(a), lgamma_p.bind(b)), lgamma_p.bind(add_p.bind(a, b)))
-    powers = add_p.bind(mul_p.bind(sub_p.bind(b, one), lax.log1p_p.bind(neg_p.bind(x))), mul_p.bind(sub_p.bind(a, one), lax.log_p.bind(x)))
+    powers = add_p.bind(
+        mul_p.bind(sub_p.bind(b, one), lax.log1p_p.bind(neg_p.bind(x))),
+        mul_p.bind(sub_p.bind(a, one), lax.log_p.bind(x)),
+    )
     return mul_p.bind(x_dot, _exp(sub_p.bind(powers, log_beta)))
 
 
@@ -216,9 +318,16 @@ def _not_differentiable(name, which):
 
 
 regularized_incomplete_beta_p = nary(
-    "regularized_incomplete_beta", 3, doc="The regularized incomplete beta function I_x(a, b).", accepts=FLOAT, reference=_scipy("betainc"),
-    jvp=(_not_differentiable("betainc", "a"), _not_differentiable("betainc", "b"), _betainc_jvp_x), cost=300,
-    lower=_in_f32("regularized_incomplete_beta"), samples=Samples(low=(0.3, 0.3, 0.05), high=(6.0, 6.0, 0.95), edges=(0.5, 1.0), ulp=256, derivatives=False))
+    "regularized_incomplete_beta",
+    3,
+    doc="The regularized incomplete beta function I_x(a, b).",
+    accepts=FLOAT,
+    reference=_scipy("betainc"),
+    jvp=(_not_differentiable("betainc", "a"), _not_differentiable("betainc", "b"), _betainc_jvp_x),
+    cost=300,
+    lower=_in_f32("regularized_incomplete_beta"),
+    samples=Samples(low=(0.3, 0.3, 0.05), high=(6.0, 6.0, 0.95), edges=(0.5, 1.0), ulp=256, derivatives=False),
+)
 
 
 def _zeta_reference(x, q):
@@ -227,11 +336,22 @@ def _zeta_reference(x, q):
     return scipy.special.zeta(x, q)
 
 
-zeta_p = nary("zeta", 2, doc="The Hurwitz zeta function, sum over k of (q + k) ** -x.", accepts=FLOAT,
-              reference=computed_wide(_zeta_reference), cost=100, lower=_in_f32("zeta"),
-              jvp=(_not_differentiable("zeta", "x"),
-                   lambda q_dot, out, x, q: mul_p.bind(q_dot, neg_p.bind(mul_p.bind(x, zeta_p.bind(add_p.bind(x, constant(x, 1)), q))))),
-              samples=Samples(low=(1.2, 0.5), high=(6.0, 6.0), ulp=8, derivatives=False))
+zeta_p = nary(
+    "zeta",
+    2,
+    doc="The Hurwitz zeta function, sum over k of (q + k) ** -x.",
+    accepts=FLOAT,
+    reference=computed_wide(_zeta_reference),
+    cost=100,
+    lower=_in_f32("zeta"),
+    jvp=(
+        _not_differentiable("zeta", "x"),
+        lambda q_dot, out, x, q: mul_p.bind(
+            q_dot, neg_p.bind(mul_p.bind(x, zeta_p.bind(add_p.bind(x, constant(x, 1)), q)))
+        ),
+    ),
+    samples=Samples(low=(1.2, 0.5), high=(6.0, 6.0), ulp=8, derivatives=False),
+)
 
 
 def _polygamma_reference(m, x):
@@ -240,17 +360,34 @@ def _polygamma_reference(m, x):
     m, x = np.broadcast_arrays(m, x)
     with np.errstate(all="ignore"):
         sign = np.where(np.mod(m, 2) == 0, -1.0, 1.0)
-        higher = sign * scipy.special.gamma(m.astype(np.float64) + 1) * scipy.special.zeta(m.astype(np.float64) + 1, x.astype(np.float64))
+        higher = (
+            sign
+            * scipy.special.gamma(m.astype(np.float64) + 1)
+            * scipy.special.zeta(m.astype(np.float64) + 1, x.astype(np.float64))
+        )
         out = np.where(m == 0, scipy.special.psi(x.astype(np.float64)), higher)
     return np.where((m >= 0) & (m == np.floor(m)), out, np.nan)
 
 
-polygamma_p = nary("polygamma", 2, doc="The derivative of order m of digamma at x, m a whole number.", accepts=FLOAT,
-                   reference=computed_wide(_polygamma_reference), cost=150, lower=_in_f32("polygamma"),
-                   jvp=(_not_differentiable("polygamma", "m"),
-                        lambda x_dot, out, m, x: mul_p.bind(x_dot, polygamma_p.bind(add_p.bind(m, constant(m, 1)), x))),
-                   samples=Samples(cases=lambda rng: [Case((np.float32(m), rng.uniform(0.5, 6, 5).astype(np.float32)), {}, tolerance=1e-4,
-                                                           derivatives=False) for m in (0, 1, 2, 3)]))
+polygamma_p = nary(
+    "polygamma",
+    2,
+    doc="The derivative of order m of digamma at x, m a whole number.",
+    accepts=FLOAT,
+    reference=computed_wide(_polygamma_reference),
+    cost=150,
+    lower=_in_f32("polygamma"),
+    jvp=(
+        _not_differentiable("polygamma", "m"),
+        lambda x_dot, out, m, x: mul_p.bind(x_dot, polygamma_p.bind(add_p.bind(m, constant(m, 1)), x)),
+    ),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((np.float32(m), rng.uniform(0.5, 6, 5).astype(np.float32)), {}, tolerance=1e-4, derivatives=False)
+            for m in (0, 1, 2, 3)
+        ]
+    ),
+)
 
 erf = unary_function(erf_p)
 erfc = unary_function(erfc_p)

@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pullback.core.lowering import Nest
 from pullback.lax._conv import _windows, dilated, padtype_to_pads, window_count
@@ -16,8 +17,17 @@ from pullback.lax._families import *
 from pullback.lax._nests import loops
 from pullback.lax._reductions import evaluate_reference, highest, lowest, monoid_of, trace_computation
 
-__all__ = ["reduce_window", "reduce_window_max_p", "reduce_window_min_p", "reduce_window_p", "reduce_window_shape_tuple", "reduce_window_sum_p",
-           "select_and_gather_add_p", "select_and_scatter_add_p", "select_and_scatter_p"]
+__all__ = [
+    "reduce_window",
+    "reduce_window_max_p",
+    "reduce_window_min_p",
+    "reduce_window_p",
+    "reduce_window_shape_tuple",
+    "reduce_window_sum_p",
+    "select_and_gather_add_p",
+    "select_and_scatter_add_p",
+    "select_and_scatter_p",
+]
 
 Array = Any
 
@@ -26,31 +36,60 @@ def _zero(dtype):
     return np.zeros((), dtype)[()]
 
 
-def window_shape(name: str, shape: Sequence[int], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: Any,
-                 base_dilation: Sequence[int], window_dilation: Sequence[int]) -> tuple[int, ...]:
+def window_shape(
+    name: str,
+    shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> tuple[int, ...]:
     """The shape of the windows' results; TypeError for arguments that don't fit."""
-    for what, values in (("window_dimensions", window_dimensions), ("window_strides", window_strides), ("padding", padding),
-                         ("base_dilation", base_dilation), ("window_dilation", window_dilation)):
+    for what, values in (
+        ("window_dimensions", window_dimensions),
+        ("window_strides", window_strides),
+        ("padding", padding),
+        ("base_dilation", base_dilation),
+        ("window_dilation", window_dilation),
+    ):
         if len(values) != len(shape):
-            raise TypeError(f"{name} {what} must have one entry per dimension of the operand, got {tuple(values)} for operand shape {tuple(shape)}")
+            raise TypeError(
+                f"{name} {what} must have one entry per dimension of the operand, got {tuple(values)} for operand "
+                f"shape {tuple(shape)}"
+            )
         if what != "padding" and any(v < (0 if what == "window_dimensions" else 1) for v in values):
             raise TypeError(f"{name} {what} must be positive, got {tuple(values)}")
-    return tuple([window_count(dilated(n, bd), dilated(k, wd), s, lo, hi) for n, k, s, (lo, hi), bd, wd in
-                  zip(shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)])
+    return tuple(
+        [
+            window_count(dilated(n, bd), dilated(k, wd), s, lo, hi)
+            for n, k, s, (lo, hi), bd, wd in zip(
+                shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+            )
+        ]
+    )
 
 
 def _view(x, fill, window_dimensions, window_strides, padding, base_dilation, window_dilation):
     """(out..., window flattened) of an operand."""
     view = _windows(x, window_dimensions, window_strides, padding, base_dilation, window_dilation, fill)
-    return view.reshape(*view.shape[:x.ndim], -1)
+    return view.reshape(*view.shape[: x.ndim], -1)
 
 
 def _place(ctx, params, index, offset, shape):
     """Where window element `offset` of window `index` lies in the operand, and whether it is an element of it."""
     b = ctx.b
     place, inside = [], None
-    for i, k, n, s, (low, high), bd, wd, m in zip(index, offset, shape, params["window_strides"], params["padding"], params["base_dilation"],
-                                                  params["window_dilation"], params["window_dimensions"]):
+    for i, k, n, s, (low, high), bd, wd, m in zip(
+        index,
+        offset,
+        shape,
+        params["window_strides"],
+        params["padding"],
+        params["base_dilation"],
+        params["window_dilation"],
+        params["window_dimensions"],
+    ):
         at = b.op("add", b.op("mul", i, s), b.op("mul", k, wd)) if m != 1 else b.op("mul", i, s)
         at = b.op("sub", at, low) if low else at
         tests = []
@@ -84,9 +123,14 @@ def _batch_params(params, d):
     def insert(values, value):
         return (*values[:d], value, *values[d:])
 
-    return {**params, "window_dimensions": insert(params["window_dimensions"], 1), "window_strides": insert(params["window_strides"], 1),
-            "padding": insert(params["padding"], (0, 0)), "base_dilation": insert(params["base_dilation"], 1),
-            "window_dilation": insert(params["window_dilation"], 1)}
+    return {
+        **params,
+        "window_dimensions": insert(params["window_dimensions"], 1),
+        "window_strides": insert(params["window_strides"], 1),
+        "padding": insert(params["padding"], (0, 0)),
+        "base_dilation": insert(params["base_dilation"], 1),
+        "window_dilation": insert(params["window_dilation"], 1),
+    }
 
 
 _PARAMS = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
@@ -94,10 +138,16 @@ _PARAMS = ("window_dimensions", "window_strides", "padding", "base_dilation", "w
 
 def _window_cases(rng):
     def case(shape, window, strides, pads, base, dilation):
-        return Case((rng.normal(size=shape).astype(np.float32),), dict(zip(_PARAMS, (window, strides, pads, base, dilation))))
+        return Case(
+            (rng.normal(size=shape).astype(np.float32),), dict(zip(_PARAMS, (window, strides, pads, base, dilation)))
+        )
 
-    return [case((6,), (3,), (1,), ((0, 0),), (1,), (1,)), case((5, 6), (2, 3), (2, 1), ((1, 0), (0, 2)), (1, 1), (1, 1)),
-            case((4, 5), (2, 2), (1, 2), ((1, 0), (1, 1)), (2, 1), (1, 2)), case((2, 4, 3), (1, 2, 1), (1, 2, 1), ((0, 0),) * 3, (1,) * 3, (1,) * 3)]
+    return [
+        case((6,), (3,), (1,), ((0, 0),), (1,), (1,)),
+        case((5, 6), (2, 3), (2, 1), ((1, 0), (0, 2)), (1, 1), (1, 1)),
+        case((4, 5), (2, 2), (1, 2), ((1, 0), (1, 1)), (2, 1), (1, 2)),
+        case((2, 4, 3), (1, 2, 1), (1, 2, 1), ((0, 0),) * 3, (1,) * 3, (1,) * 3),
+    ]
 
 
 def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
@@ -109,7 +159,9 @@ def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
     def reference(x, **params):
         wide = x.astype(np.float32) if dtypes.kind_of(x.dtype) == "f" and x.dtype.itemsize < 4 else x
         view = _view(wide, identity(wide.dtype), **params)
-        return ufunc.reduce(view, axis=-1, dtype=wide.dtype if ufunc is np.add else None, initial=identity(wide.dtype)).astype(x.dtype, copy=False)
+        return ufunc.reduce(
+            view, axis=-1, dtype=wide.dtype if ufunc is np.add else None, initial=identity(wide.dtype)
+        ).astype(x.dtype, copy=False)
 
     def emit(ctx):
         b, params, source = ctx.b, ctx.params, ctx.operand(0)
@@ -128,15 +180,28 @@ def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
         else:
             loops(b, ctx.out_aval.shape, element)
 
-    p = Primitive(name, doc=doc, abstract_eval=abstract_eval, reference=reference, transpose=NOT_LINEAR, lower=Nest(emit, strided=True),
-                  samples=Samples(ulp=16, cases=_window_cases))
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=abstract_eval,
+        reference=reference,
+        transpose=NOT_LINEAR,
+        lower=Nest(emit, strided=True),
+        samples=Samples(ulp=16, cases=_window_cases),
+    )
     p.batch = lambda args, dims, **params: (p.bind(args[0], **_batch_params(params, dims[0])), dims[0])
     return p
 
 
-reduce_window_sum_p = _window_primitive("reduce_window_sum", "Sums over sliding windows.", NUMERIC, np.add, "add", _zero)
-reduce_window_max_p = _window_primitive("reduce_window_max", "Maxima over sliding windows.", REAL + BOOL, np.maximum, "max", lowest)
-reduce_window_min_p = _window_primitive("reduce_window_min", "Minima over sliding windows.", REAL + BOOL, np.minimum, "min", highest)
+reduce_window_sum_p = _window_primitive(
+    "reduce_window_sum", "Sums over sliding windows.", NUMERIC, np.add, "add", _zero
+)
+reduce_window_max_p = _window_primitive(
+    "reduce_window_max", "Maxima over sliding windows.", REAL + BOOL, np.maximum, "max", lowest
+)
+reduce_window_min_p = _window_primitive(
+    "reduce_window_min", "Minima over sliding windows.", REAL + BOOL, np.minimum, "min", highest
+)
 
 
 def _sum_jvp(primals, tangents, **params):
@@ -145,19 +210,36 @@ def _sum_jvp(primals, tangents, **params):
 
 
 def _sum_transpose(out_bar, x, **params):
-    """x_bar[i] = sum of out_bar[o] over the windows that hold i: again a sum over windows, of out_bar dilated by the stride."""
+    """x_bar[i] = sum of out_bar[o] over the windows that hold i: again a sum over windows, of out_bar dilated by the
+    stride.
+    """
     if is_zero(out_bar):
         return [tangent_zero(x)]
     if 0 in out_bar.shape:
         return [lax.full(x.aval.shape, constant(out_bar, 0))]
     pads = []
-    for n, o, k, s, (low, _), bd, wd in zip(x.aval.shape, out_bar.shape, params["window_dimensions"], params["window_strides"], params["padding"],
-                                            params["base_dilation"], params["window_dilation"]):
+    for n, o, k, s, (low, _), bd, wd in zip(
+        x.aval.shape,
+        out_bar.shape,
+        params["window_dimensions"],
+        params["window_strides"],
+        params["padding"],
+        params["base_dilation"],
+        params["window_dilation"],
+    ):
         size, window, span = dilated(n, bd), dilated(k, wd), dilated(o, s)
         before = window - 1 - low
         pads.append((before, size - 1 + window - span - before))
-    return [reduce_window_sum_p.bind(out_bar, window_dimensions=params["window_dimensions"], window_strides=params["base_dilation"],
-                                     padding=tuple(pads), base_dilation=params["window_strides"], window_dilation=params["window_dilation"])]
+    return [
+        reduce_window_sum_p.bind(
+            out_bar,
+            window_dimensions=params["window_dimensions"],
+            window_strides=params["base_dilation"],
+            padding=tuple(pads),
+            base_dilation=params["window_strides"],
+            window_dilation=params["window_dilation"],
+        )
+    ]
 
 
 reduce_window_sum_p.jvp, reduce_window_sum_p.transpose = _sum_jvp, _sum_transpose
@@ -178,7 +260,8 @@ reduce_window_max_p.jvp = _extremum_jvp(reduce_window_max_p, "max")
 reduce_window_min_p.jvp = _extremum_jvp(reduce_window_min_p, "min")
 
 
-# ------------------------------------------------------------------------------------- select_and_gather_add, select_and_scatter_add
+# ----------------------------------------------------------------------- select_and_gather_add, select_and_scatter_add
+
 
 def _routing_operand(x, select):
     return lowest(x.dtype) if select == "max" else highest(x.dtype)
@@ -236,8 +319,11 @@ def _find(ctx, index, keys, select, params):
     b = ctx.b
     compare = "gt" if select == "max" else "lt"
     zero = b.const("i64", 0)
-    start = (b.const(keys.dtype, np.asarray(_routing_operand(np.zeros((), _numpy_dtype(keys.dtype)), select)).item()), b.const("bool", False),
-             *[zero] * len(keys.shape))
+    start = (
+        b.const(keys.dtype, np.asarray(_routing_operand(np.zeros((), _numpy_dtype(keys.dtype)), select)).item()),
+        b.const("bool", False),
+        *[zero] * len(keys.shape),
+    )
 
     def step(values, offset):
         place, inside = _place(ctx, params, index, offset, keys.shape)
@@ -247,7 +333,11 @@ def _find(ctx, index, keys, select, params):
             better = b.op("or", better, b.op("and", b.op("ne", key, key), b.op("eq", values[0], values[0])))
         take = better if inside is None else b.op("and", inside, better)
         take = b.let(take)
-        return (b.select(take, key, values[0]), b.op("or", take, values[1]), *[b.select(take, p, v) for p, v in zip(place, values[2:])])
+        return (
+            b.select(take, key, values[0]),
+            b.op("or", take, values[1]),
+            *[b.select(take, p, v) for p, v in zip(place, values[2:])],
+        )
 
     return _fold(ctx, params["window_dimensions"], step, start)
 
@@ -281,15 +371,24 @@ def _routing_cases(rng, scatter):
     return found
 
 
-select_and_gather_add_p = Primitive("select_and_gather_add", doc="The element of one array where a window of another has its extremum.",
-                                    abstract_eval=_gather_shape, reference=_gather_reference, jvp=_gather_jvp, transpose=_gather_transpose,
-                                    lower=Nest(_gather_emit, strided=True), samples=Samples(cases=lambda rng: _routing_cases(rng, False)))
+select_and_gather_add_p = Primitive(
+    "select_and_gather_add",
+    doc="The element of one array where a window of another has its extremum.",
+    abstract_eval=_gather_shape,
+    reference=_gather_reference,
+    jvp=_gather_jvp,
+    transpose=_gather_transpose,
+    lower=Nest(_gather_emit, strided=True),
+    samples=Samples(cases=lambda rng: _routing_cases(rng, False)),
+)
 select_and_gather_add_p.batch = _routing_batch(select_and_gather_add_p)
 
 
 def _scatter_shape(source, keys, *, select, **params):
     if source.shape != window_shape("select_and_scatter_add", keys.shape, **params):
-        raise TypeError(f"select_and_scatter_add: the source of shape {source.shape} does not fit the windows of {keys.shape}")
+        raise TypeError(
+            f"select_and_scatter_add: the source of shape {source.shape} does not fit the windows of {keys.shape}"
+        )
     return ShapedArray(keys.shape, source.dtype)
 
 
@@ -304,7 +403,9 @@ def _scatter_reference(source, keys, *, select, **params):
 def _scatter_jvp(primals, tangents, **params):
     source, keys = primals
     out = select_and_scatter_add_p.bind(source, keys, **params)
-    return out, tangent_zero(out) if is_zero(tangents[0]) else select_and_scatter_add_p.bind(tangents[0], keys, **params)
+    return out, tangent_zero(out) if is_zero(tangents[0]) else select_and_scatter_add_p.bind(
+        tangents[0], keys, **params
+    )
 
 
 def _scatter_transpose(out_bar, source, keys, **params):
@@ -326,14 +427,22 @@ def _scatter_emit(ctx):
     loops(b, source.shape, element, "sequential")
 
 
-select_and_scatter_add_p = Primitive("select_and_scatter_add", doc="Elements added where windows of another array have their extremum.",
-                                     abstract_eval=_scatter_shape, reference=_scatter_reference, jvp=_scatter_jvp, transpose=_scatter_transpose,
-                                     lower=Nest(_scatter_emit, strided=True), samples=Samples(ulp=4, cases=lambda rng: _routing_cases(rng, True)))
+select_and_scatter_add_p = Primitive(
+    "select_and_scatter_add",
+    doc="Elements added where windows of another array have their extremum.",
+    abstract_eval=_scatter_shape,
+    reference=_scatter_reference,
+    jvp=_scatter_jvp,
+    transpose=_scatter_transpose,
+    lower=Nest(_scatter_emit, strided=True),
+    samples=Samples(ulp=4, cases=lambda rng: _routing_cases(rng, True)),
+)
 select_and_scatter_add_p.batch = _routing_batch(select_and_scatter_add_p)
 select_and_scatter_p = select_and_scatter_add_p
 
 
-# ------------------------------------------------------------------------------------------------------- reduce_window, in general
+# ------------------------------------------------------------------------------------------- reduce_window, in general
+
 
 def _general_shape(*avals, jaxpr, consts=(), **params):
     n = len(avals) // 2
@@ -382,24 +491,44 @@ def _general_emit(ctx):
 def _general_batch(args, dims, **params):
     n = len(args) // 2
     if any(d is not None for d in dims[n:]):
-        raise NotImplementedError("vmap of lax.reduce_window over init_values is not there; combine them with the result instead")
+        raise NotImplementedError(
+            "vmap of lax.reduce_window over init_values is not there; combine them with the result instead"
+        )
     size = batch_size(args, dims)
-    outs = reduce_window_p.bind(*[batch_front(x, d, size) for x, d in zip(args[:n], dims[:n])], *args[n:], **_batch_params(params, 0))
+    outs = reduce_window_p.bind(
+        *[batch_front(x, d, size) for x, d in zip(args[:n], dims[:n])], *args[n:], **_batch_params(params, 0)
+    )
     return outs, [0] * n
 
 
-reduce_window_p = Primitive("reduce_window", doc="Folds over sliding windows by any computation.", abstract_eval=_general_shape,
-                            reference=_general_reference, multiple_results=True, transpose=NOT_LINEAR, batch=_general_batch,
-                            jvp=NoRule("only sums, maxima and minima over windows have one; write the fold with scan or slices"),
-                            lower=Nest(_general_emit), samples=Samples(cases=lambda rng: []))
+reduce_window_p = Primitive(
+    "reduce_window",
+    doc="Folds over sliding windows by any computation.",
+    abstract_eval=_general_shape,
+    reference=_general_reference,
+    multiple_results=True,
+    transpose=NOT_LINEAR,
+    batch=_general_batch,
+    jvp=NoRule("only sums, maxima and minima over windows have one; write the fold with scan or slices"),
+    lower=Nest(_general_emit),
+    samples=Samples(cases=lambda rng: []),
+)
 
 
-def reduce_window(operand: Any, init_value: Any, computation: Callable, window_dimensions: Sequence[int], window_strides: Sequence[int] | None = None,
-                  padding: Any = "VALID", base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> Any:
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
     """Folds over sliding windows of a pytree of arrays, from init_value, by an associative computation of scalars.
 
-    padding: 'SAME', 'SAME_LOWER', 'VALID' or (low, high) per dimension; padding reads as init_value. Sums, maxima and minima
-    are recognized. Raises TypeError and ValueError for arguments that don't fit.
+    padding: 'SAME', 'SAME_LOWER', 'VALID' or (low, high) per dimension; padding reads as init_value. Sums, maxima and
+    minima are recognized. Raises TypeError and ValueError for arguments that don't fit.
     """
     from pullback.util import pytree
 
@@ -413,21 +542,42 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable, window_d
     inits = [lax.convert(i, x.dtype) if i.aval.weak_type else i for i, x in zip(inits, flat)]
     for x, init in zip(flat, inits):
         if init.shape or init.dtype != x.dtype:
-            raise TypeError(f"reduce_window: init_values must be scalars of the operands' dtypes, got {init.aval.str_short()} for "
-                            f"{x.aval.str_short()}")
+            raise TypeError(
+                f"reduce_window: init_values must be scalars of the operands' dtypes, got {init.aval.str_short()} for "
+                f"{x.aval.str_short()}"
+            )
     ndim = flat[0].ndim
 
     def ints(values):
         return (1,) * ndim if values is None else tuple([operator.index(v) for v in values])
 
-    window, strides, base, dilation = ints(window_dimensions), ints(window_strides), ints(base_dilation), ints(window_dilation)
+    window, strides, base, dilation = (
+        ints(window_dimensions),
+        ints(window_strides),
+        ints(base_dilation),
+        ints(window_dilation),
+    )
     if isinstance(padding, str):
-        padding = padtype_to_pads([dilated(n, d) for n, d in zip(flat[0].shape, base)], [dilated(k, d) for k, d in zip(window, dilation)], strides, padding)
-    params = {"window_dimensions": window, "window_strides": strides, "padding": tuple([tuple(map(int, p)) for p in padding]),
-              "base_dilation": base, "window_dilation": dilation}
+        padding = padtype_to_pads(
+            [dilated(n, d) for n, d in zip(flat[0].shape, base)],
+            [dilated(k, d) for k, d in zip(window, dilation)],
+            strides,
+            padding,
+        )
+    params = {
+        "window_dimensions": window,
+        "window_strides": strides,
+        "padding": tuple([tuple(map(int, p)) for p in padding]),
+        "base_dilation": base,
+        "window_dilation": dilation,
+    }
     closed = trace_computation(computation, flat, inits, treedef, "reduce_window")
     monoid = monoid_of(closed)
-    known = {"add": (reduce_window_sum_p, _zero), "max": (reduce_window_max_p, lowest), "min": (reduce_window_min_p, highest)}
+    known = {
+        "add": (reduce_window_sum_p, _zero),
+        "max": (reduce_window_max_p, lowest),
+        "min": (reduce_window_min_p, highest),
+    }
     if monoid in known and len(flat) == 1:
         from pullback.core import Tracer
 
@@ -439,8 +589,22 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable, window_d
     return pytree.tree_unflatten(treedef, outs)
 
 
-def reduce_window_shape_tuple(operand_shape: Sequence[int], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: Any,
-                              base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> tuple[int, ...]:
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
     """The shape of `reduce_window`."""
     ones = (1,) * len(operand_shape)
-    return window_shape("reduce_window", operand_shape, window_dimensions, window_strides, padding, base_dilation or ones, window_dilation or ones)
+    return window_shape(
+        "reduce_window",
+        operand_shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation or ones,
+        window_dilation or ones,
+    )

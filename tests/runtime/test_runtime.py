@@ -88,3 +88,21 @@ def test_devices():
     assert repr(device) == "CpuDevice(id=0)"
     with pytest.raises(RuntimeError, match="Unknown backend: 'gpu'"):
         pullback.devices("gpu")
+
+
+def test_debug_nans_names_the_operation():
+    with pullback.debug_nans(True):
+        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\) encountered in log"):
+            lax.log(np.float32(-1))
+        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\) encountered in log"):
+            pullback.jit(lambda x: lax.add(lax.log(x), np.float32(1)))(np.float32(-1))
+    assert np.isnan(np.asarray(lax.log(np.float32(-1))))
+
+
+def test_results_do_not_share_memory_with_numpy_operands():
+    x = np.ones(3, np.float32)
+    y = lax.stop_gradient(x) if hasattr(lax, "stop_gradient") else x
+    z = lax.reshape(x, (3, 1))
+    x[0] = 5
+    assert float(np.asarray(z)[0, 0]) == 1
+    assert y is x or float(np.asarray(y)[0]) == 1

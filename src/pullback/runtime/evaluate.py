@@ -15,15 +15,36 @@ from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from pullback.core.lowering import HostCall, Inline
 from pullback.core.primitive import NoRule, Primitive
+from pullback.runtime import checks
 from pullback.runtime.program import Program, compile_jaxpr
-from pullback.util import config
 from pullback.util.switches import switches
 
-SMALL = 16_384  # elements up to which NumPy is always good enough
 PAYS = 4_000_000  # elements that NumPy handles in about the time that one compilation takes
+CALL = 1_000  # elements that NumPy handles in the time that a call of it takes by itself
 
-_work: dict[Any, int] = {}
-_programs: dict[Any, Program] = {}
+_records: dict[Any, _Record] = {}
+
+
+class _Record:
+    """What is known of one primitive on operands of certain types: the types of results, the work so far, the program."""
+
+    __slots__ = ("avals", "outs", "program", "reference", "single", "size", "work")
+
+    def __init__(self, primitive: Primitive, avals: list[Any], params: dict[str, Any]) -> None:
+        out = primitive.rule("abstract_eval")(*avals, **params)
+        self.avals = avals
+        self.single = not primitive.multiple_results
+        self.outs = [out] if self.single else list(out)
+        self.reference = primitive.reference
+        self.program: Any = None
+        self.size = CALL + max((a.size for a in (*avals, *self.outs)), default=0)
+        self.work = 0 if _is_compilable(primitive) else -(1 << 62)
+        if isinstance(primitive.reference, NoRule):
+            self.work = PAYS
+
+
+def _is_compilable(primitive: Primitive) -> bool:
+    return not isinstance(primitive.lower, (HostCall, NoRule, Inline)) or isinstance(primitive.reference, NoRule)
 
 
 def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
@@ -31,39 +52,61 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
 
     Raises what the primitive's shape rule raises, NotImplementedError if it can neither be run by NumPy nor compiled.
     """
-    avals = [typeof(x) for x in args]
-    out = primitive.rule("abstract_eval")(*avals, **params)
-    outs = list(out) if primitive.multiple_results else [out]
-    size = 0
-    for aval in avals:
-        size = max(size, aval.size)
-    for aval in outs:
-        size = max(size, aval.size)
-    if size > SMALL or isinstance(primitive.reference, NoRule):
-        program = _program(primitive, avals, outs, params, size)
-        if program is not None:
-            results = program.call([_array(x, aval) for x, aval in zip(args, avals)])
-            return results if primitive.multiple_results else results[0]
-    return run_reference(primitive, args, avals, outs, params)
+    avals = [x.aval if type(x) is _core.Array else typeof(x) for x in args]
+    try:
+        key = (primitive, *avals, *params.items())
+        record = _records.get(key)
+    except TypeError:  # a parameter without a hash
+        key = record = None
+    if record is None:
+        record = _Record(primitive, avals, params)
+        if key is not None:
+            if len(_records) > MAX_RECORDS:
+                _records.clear()
+            _records[key] = record
+    program = record.program
+    if program is None:
+        record.work += record.size
+        if record.work >= PAYS and key is not None and (not switches.interpret or isinstance(record.reference, NoRule)):
+            program = record.program = _compile(primitive, record, params).executable
+        else:
+            result = _run_reference(primitive, args, record, params)
+            if checks.is_active():
+                checks.check([result] if record.single else result, primitive.name)
+            return result
+    results = program([x if type(x) is _core.Array else _array(x, aval) for x, aval in zip(args, avals)])
+    if checks.is_active():
+        checks.check(results, primitive.name)
+    return results[0] if record.single else results
 
 
-def run_reference(primitive: Primitive, args: tuple, avals: list, outs: list, params: dict[str, Any]) -> Any:
-    """The reference's results as arrays of the given avals."""
-    operands = [np.asarray(x) if type(x) is _core.Array else _operand(x, aval) for x, aval in zip(args, avals)]
+MAX_RECORDS = 100_000
+
+
+def _run_reference(primitive: Primitive, args: tuple, record: _Record, params: dict[str, Any]) -> Any:
+    """The reference's results as arrays."""
+    if isinstance(record.reference, NoRule):
+        primitive.rule("reference")
+    operands = [_view(x) if type(x) is _core.Array else _operand(x, aval) for x, aval in zip(args, record.avals)]
     with np.errstate(all="ignore"):
-        values = primitive.rule("reference")(*operands, **params)
-    if not primitive.multiple_results:
-        return _boxed(primitive, values, outs[0])
-    return [_boxed(primitive, value, aval) for value, aval in zip(values, outs)]
+        values = record.reference(*operands, **params)
+    if record.single:
+        return _boxed(primitive, values, record.outs[0])
+    return [_boxed(primitive, value, aval) for value, aval in zip(values, record.outs)]
+
+
+_view = np.asarray
 
 
 def _operand(x: Any, aval: Any) -> Any:
     if hasattr(x, "_base_array"):
         return x
-    return np.asarray(x, aval.dtype)
+    return np.asarray(x, aval.dtype).view()  # so that a reference that gives its operand does not give away the user's memory
 
 
 def _boxed(primitive: Primitive, value: Any, aval: Any) -> Any:
+    if type(value) is np.ndarray and value.base is None and value.shape == aval.shape and value.flags.owndata:
+        return _core.from_numpy(value, aval)  # fresh: it becomes the array's memory
     if not isinstance(aval.dtype, np.dtype) or type(value) is _core.Array:
         return value
     array = np.asarray(value)
@@ -80,31 +123,16 @@ def _array(x: Any, aval: Any) -> Any:
     return _core.from_numpy(np.asarray(x, aval.dtype), aval, None, True)
 
 
-def _program(primitive: Primitive, avals: list, outs: list, params: dict[str, Any], size: int) -> Program | None:
-    if isinstance(primitive.lower, (HostCall, NoRule, Inline)) and not isinstance(primitive.reference, NoRule):
-        return None
-    try:
-        key = (primitive, tuple(avals), tuple(params.items()), config.epoch(), switches.interpret)
-        found = _programs.get(key)
-    except TypeError:
-        return None
-    if found is not None:
-        return found
-    if not isinstance(primitive.reference, NoRule):
-        work = _work[key] = _work.get(key, 0) + size
-        if work < PAYS or switches.interpret:
-            return None
-    invars, outvars = [Var(a) for a in avals], [Var(a) for a in outs]
+def _compile(primitive: Primitive, record: _Record, params: dict[str, Any]) -> Program:
+    invars, outvars = [Var(a) for a in record.avals], [Var(a) for a in record.outs]
     eqn = JaxprEqn(invars, outvars, primitive, params)
     closed = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", primitive.name)), [])
-    found = _programs[key] = compile_jaxpr(closed, name=primitive.name)
-    return found
+    return compile_jaxpr(closed, name=primitive.name)
 
 
 def clear_caches() -> None:
     """Forget the programs of primitives."""
-    _work.clear()
-    _programs.clear()
+    _records.clear()
 
 
 def reference_eval(closed: ClosedJaxpr, args: Any) -> list[np.ndarray]:

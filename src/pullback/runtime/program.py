@@ -27,6 +27,7 @@ from pullback.loop_ir import Buffer, Function
 from pullback.loop_ir.interpret import interpret
 from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
+from pullback.runtime import checks
 from pullback.runtime.arrays import physical, words_of
 from pullback.runtime.canonical import jaxpr_key
 from pullback.runtime.host_call import native_callback
@@ -101,6 +102,8 @@ class Program:
                     native.compiled.address, self.in_avals, tuple(map(physical, self.out_avals)), native.compiled.arena_bytes, native.compiled,
                     host_calls=[native_callback(host) for host in native.lowered.host_calls],
                     forward=_forwards(self.flat), donate=self.donated, release_gil=native.is_long, name=self.name)
+            if checks.is_active():
+                found = checks.checked(found, self.flat, self.name)
             if self.has_keys:
                 found = _WithKeys(found, self.out_avals)
             self.__dict__["_executable"] = found
@@ -276,7 +279,7 @@ def _symbol(name: str) -> str:
 def compile_jaxpr(closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | None = None, keep_unused: bool = True) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
     donated = tuple(donated)
-    return closed.cached(("program", donated, keep_unused, bool(switches.interpret)),
+    return closed.cached(("program", donated, keep_unused, bool(switches.interpret), checks.is_active()),
                          lambda: Program(closed, donated, name, keep_unused))
 
 

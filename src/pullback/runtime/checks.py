@@ -1,0 +1,73 @@
+"""jax_debug_nans and jax_debug_infs: results are looked at, and the operation that made a bad one is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from pullback.util import config
+
+_state = {"nan": False, "inf": False}
+
+
+def _read_flags() -> None:
+    _state["nan"] = bool(config.value_of("jax_debug_nans"))
+    _state["inf"] = bool(config.value_of("jax_debug_infs"))
+
+
+config.add_listener(_read_flags)
+_read_flags()
+
+
+def is_active() -> bool:
+    """Whether results are to be looked at."""
+    return _state["nan"] or _state["inf"]
+
+
+def problem(value: Any) -> str | None:
+    """'nan' or 'inf' if an array has such elements that are asked for, else None."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fcV" or array.dtype.itemsize == 0:
+        return None
+    if _state["nan"] and bool(np.isnan(array).any()):
+        return "nan"
+    return "inf" if _state["inf"] and bool(np.isinf(array).any()) else None
+
+
+def check(values: Sequence[Any], where: str) -> None:
+    """FloatingPointError naming `where` if a value is bad."""
+    for value in values:
+        if type(value) is _core.Array and (found := problem(value)):
+            raise FloatingPointError(f"invalid value ({found}) encountered in {where}")
+
+
+def checked(executable: Callable[[list[Any]], list[Any]], flat: ClosedJaxpr, name: str) -> Callable[[list[Any]], list[Any]]:
+    """The program, which on a bad result runs again equation by equation to find the first bad one."""
+
+    def run(inputs: list[Any]) -> list[Any]:
+        outs = executable(inputs)
+        if is_active() and any(type(x) is _core.Array and problem(x) for x in outs):
+            _blame(flat, inputs)
+            check(outs, f"jit({name})")
+        return outs
+
+    return run
+
+
+def _blame(closed: ClosedJaxpr, inputs: Sequence[Any]) -> None:
+    """Raise FloatingPointError at the first equation that makes a bad value of good ones."""
+    env: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts)) | dict(zip(closed.jaxpr.invars, inputs))
+    for eqn in closed.jaxpr.eqns:
+        operands = [a.val if type(a) is Literal else env[a] for a in eqn.invars]
+        outs = eqn.primitive.bind(*operands, **eqn.params)
+        outs = outs if eqn.primitive.multiple_results else [outs]
+        check(outs, _place(eqn))
+        env.update(zip(eqn.outvars, outs))
+
+
+def _place(eqn: JaxprEqn) -> str:
+    return eqn.primitive.name + (f" at {eqn.source_info}" if eqn.source_info is not None else "")

@@ -102,7 +102,7 @@ def _allowed(b: int, t: int, s: int, mask: Any, causal: bool, window: Any, q_len
         parts.append((row >= column)[None, None])
     if window is not None:
         left, right = (window, window) if isinstance(window, int) else window
-        parts.append(((row <= column + right) & (row >= column - left))[None, None])
+        parts.append(((column >= row - left) & (column <= row + right))[None, None])
     if q_len is not None:
         parts.append((row[None] < jnp.asarray(q_len)[:, None, None])[:, None])
     if kv_len is not None:

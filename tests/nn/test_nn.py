@@ -1,0 +1,80 @@
+"""jax.nn against what JAX computes, values and derivatives; errors of bad arguments."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import nn, random
+
+DATA = json.loads((pathlib.Path(__file__).parent / "data" / "jax_values.json").read_text())["cases"]
+
+
+def scope():
+    return {
+        "nn": nn, "jnp": jnp, "random": random, "key": random.key(0), "grad": lambda f: jax.grad(lambda x: f(x).sum()),
+        "x": jnp.array([-8., -3., -1.5, -.5, -1e-3, 0., .25, 1., 2.5, 6., 9.]),
+        "m": jnp.array([[.5, -1., 2., 0.], [3., 1., -2., .5], [0., 0., 0., 10.]]),
+        "mask": jnp.array([[True, False, True, True], [False, True, False, False], [True, True, True, False]]),
+        "q": jnp.sin(jnp.arange(80.)).reshape(2, 5, 2, 4),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DATA)
+def test_same_values_as_jax(text):
+    stored = DATA[text]
+    values = stored["values"]
+    if stored["dtype"].startswith("complex"):
+        values = [complex(float.fromhex(a), float.fromhex(b)) for a, b in values]
+    elif stored["dtype"].startswith("float"):
+        values = [float.fromhex(v) for v in values]
+    expected = np.array(values).astype(stored["dtype"]).reshape(stored["shape"])
+    actual = np.asarray(eval(text, scope()))
+    assert actual.dtype == expected.dtype and actual.shape == expected.shape
+    eps = np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 0
+    np.testing.assert_allclose(actual, expected, rtol=16 * eps, atol=16 * eps)
+
+
+@pytest.mark.parametrize("text", list(DATA)[::5])
+def test_jit_gives_the_same(text):
+    names = scope()
+    traced = {n: v for n, v in names.items() if n in ("x", "m", "mask", "q", "key")}
+    run = jax.jit(lambda traced: eval(text, {**names, **traced}))
+    np.testing.assert_allclose(np.asarray(run(traced)), np.asarray(eval(text, names)), rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("call,error,message", [
+    (lambda: nn.sigmoid(jnp.arange(3)), TypeError, "logistic does not accept dtype int32"),
+    (lambda: nn.softmax(jnp.ones(3), axis=2), ValueError, "axis 2 is out of bounds for array of dimension 1"),
+    (lambda: nn.softmax(1.0), ValueError, "axis -1 is out of bounds"),
+    (lambda: nn.glu(jnp.ones((2, 3))), ValueError, "axis size must be divisible by 2"),
+    (lambda: nn.one_hot(1, 2.5), TypeError, "cannot be interpreted as an integer"),
+    (lambda: nn.standardize(jnp.ones(3), algorithm="slow"), ValueError, "Unknown algorithm 'slow'"),
+    (lambda: nn.initializers.glorot_normal()(random.key(0), (3,)), ValueError, "1-dimensional weights tensor"),
+    (lambda: nn.initializers.variance_scaling(1.0, "foo", "normal")(random.key(0), (2, 3)), ValueError, "invalid mode"),
+    (lambda: nn.initializers.variance_scaling(1.0, "fan_in", "foo")(random.key(0), (2, 3)), ValueError,
+     "invalid distribution"),
+    (lambda: nn.initializers.orthogonal()(random.key(0), (3,)), ValueError, "at least a 2D shape"),
+    (lambda: nn.initializers.delta_orthogonal()(random.key(0), (3, 4, 2)), ValueError, "`fan_in` must be less"),
+    (lambda: nn.dot_product_attention(jnp.ones((5, 2, 3)), jnp.ones((4, 3, 3)), jnp.ones((4, 3, 3))), ValueError,
+     "multiple of key/value heads, but got 2 vs 3"),
+    (lambda: nn.dot_product_attention(*[jnp.ones((1, 5, 2, 3))] * 3, mask=jnp.ones((5, 5))), ValueError,
+     "mask dtype should be bool"),
+    (lambda: nn.dot_product_attention(*[jnp.ones((1, 5, 2, 3))] * 3, implementation="foo"), ValueError,
+     "Unsupported implementation option: foo"),
+    (lambda: nn.scaled_matmul(*[jnp.ones((2, 3))] * 4), ValueError, r"lhs must be \[b, m, k\]"),
+])  # fmt: skip
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_scaled_matmul():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(1, 2, 8)).astype("f"), rng.normal(size=(1, 3, 8)).astype("f")
+    sa, sb = rng.normal(size=(1, 2, 2)).astype("f"), rng.normal(size=(1, 3, 2)).astype("f")
+    expected = np.einsum("bmk,bnk->bmn", a * np.repeat(sa, 4, 2), b * np.repeat(sb, 4, 2))
+    np.testing.assert_allclose(np.asarray(nn.scaled_matmul(a, b, sa, sb)), expected, rtol=1e-5, atol=1e-5)

@@ -64,7 +64,7 @@ def test_nearest_quantile_is_of_the_nearer_element():
 def test_quantile_of_dtypes(dtype, x64):
     x = sample((9,), dtype)
     got = check(lambda x: jnp.quantile(x, 0.4), lambda x: np.quantile(x.astype(float), 0.4), x)
-    assert got.dtype == jnp.zeros(0, dtype).mean().dtype
+    assert got.dtype == jnp.asarray(x).mean().dtype
     check(jnp.median, lambda x: np.median(x.astype(float)), x)
 
 
@@ -110,7 +110,8 @@ def test_weighted_quantiles():
 
 def test_quantiles_of_infinities_and_empty_rows():
     x = np.array([np.inf, 1, 2, -np.inf], np.float32)
-    assert_same(jnp.quantile(jnp.asarray(x), jnp.array([0.0, 1.0])), np.array([-np.inf, np.inf]))
+    expected = np.array([-np.inf, -np.inf, 1.5, np.inf])
+    assert_same(jnp.quantile(jnp.asarray(x), jnp.array([0.0, 0.3, 0.5, 1.0])), expected)
     assert jnp.quantile(jnp.zeros((0, 3)), 0.5, axis=1).shape == (0,)
     with pytest.raises(TypeError, match="axis of length 0 has no quantiles"):
         jnp.quantile(jnp.zeros((0, 3)), 0.5, axis=0)
@@ -272,16 +273,11 @@ def test_digitize(bins, right):
 def test_histogram(dtype, bins, x64):
     x = sample((3, 20), dtype)
     ours = bins if isinstance(bins, int) else jnp.asarray(bins)
-    got = check(
-        lambda x: jnp.histogram(x, ours), lambda x: np.histogram(x.astype(float), bins), x, compiled=dtype is np.float32
-    )
-    assert got[0].dtype == got[1].dtype == jnp.result_type(x.mean().astype(dtype), jnp.float16) or dtype in (
-        np.float16,
-        np.int32,
-        np.uint8,
-        np.bool_,
-        np.float64,
-        np.float32,
+    check(
+        lambda x: jnp.histogram(x, ours),
+        lambda x: np.histogram(x.astype(float), bins),
+        x,
+        compiled=dtype is np.float32,
     )
 
 
@@ -358,7 +354,7 @@ def test_interp_beyond_the_ends():
     got = jnp.interp(x, XP, FP, left="extrapolate", right="extrapolate")
     assert_same(got, np.array([-1.0, 14.0]))
     check_gradient(lambda fp: jnp.interp(jnp.linspace(0, 6, 7), jnp.asarray(XP), fp), FP)
-    check_gradient(lambda x: jnp.interp(x, jnp.asarray(XP), jnp.asarray(FP)), np.array([1.3, 2.5, 4.9]))
+    check_gradient(lambda x: jnp.interp(x, jnp.asarray(XP), jnp.asarray(FP, float)), np.array([1.3, 2.5, 4.9]))
 
 
 def test_mistakes_in_interp():

@@ -86,7 +86,9 @@ def _quantile(
         raise ValueError(
             f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', got {method!r}"
         )
-    a, q = (convert(v, v.dtype) for v in promote_dtypes_inexact(a, q))
+    # Integers become floats by themselves, so that a weakly typed q does not widen them.
+    a, q = promote_dtypes(*promote_dtypes_inexact(a), *promote_dtypes_inexact(q))
+    a, q = convert(a, a.dtype), convert(q, q.dtype)
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError(f"{name} does not support complex input, as the operation is poorly defined.")
     if q.ndim > 1:
@@ -190,8 +192,9 @@ def _unweighted(x: Any, q: Any, method: str, skip_nan: bool) -> Any:
     if method == "midpoint":
         return lax.mul(lax.add(below, above), const(below, 0.5))
     weight = convert(high_weight, below.dtype)
-    # Not below + weight (above - below): equal infinities would give NaN.
-    return lax.add(lax.mul(below, lax.sub(const(weight, 1), weight)), lax.mul(above, weight))
+    # Not below + weight (above - below), which is NaN between equal infinities; at an element there is no weighing.
+    between = lax.add(lax.mul(below, lax.sub(const(weight, 1), weight)), lax.mul(above, weight))
+    return lax.select(lax.eq(low, high), below, between)
 
 
 def _weighted(x: Any, weights: Any, q: Any, skip_nan: bool) -> Any:

@@ -1,0 +1,103 @@
+"""Special functions against SciPy, in float32 and float64, with derivatives against differences."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.scipy import special
+from pullback.util import config
+
+X = np.array([-6.5, -2.3, -1.0, -0.4, 0.0, 0.3, 1.0, 1.7, 4.2, 9.0])
+P = np.array([0.0, 1e-30, 1e-8, 0.02, 0.3, 0.5, 0.7, 0.999, 1.0])
+POSITIVE = np.array([0.05, 0.4, 1.0, 2.5, 7.0, 20.0])
+
+UNARY = [
+    ("gammaln", POSITIVE), ("gamma", X[X != 0]), ("gammasgn", np.array([-2.5, -1.5, -0.5, 0.5, 3.0])), ("digamma", POSITIVE),
+    ("erf", X), ("erfc", X), ("erfcx", X), ("erfinv", np.array([-0.9, -0.1, 0.0, 0.5, 0.99])), ("ndtr", X),
+    ("log_ndtr", np.array([-30.0, -8.0, *X])), ("ndtri", P), ("entr", np.array([-1.0, 0.0, 0.5, 2.0])), ("expit", X),
+    ("logit", P), ("i0", X), ("i0e", X), ("i1", X), ("i1e", X), ("factorial", np.array([-1.0, 0.0, 1.0, 4.5, 10.0])),
+]  # fmt: skip
+BINARY = [
+    ("xlogy", [0, 0, 1, 2.5], [0, 3, 2, 0.5]), ("xlog1py", [0, 0, 1, 2.5], [-1, 3, 2, 0.5]),
+    ("rel_entr", [0, 1, 2, -1, 1], [0, 2, 0.5, 1, 0]), ("kl_div", [0, 1, 2, -1, 1], [0, 2, 0.5, 1, 0]),
+    ("beta", [0.5, 2, 30, 8], [0.5, 3, 2, 100]), ("betaln", [0.5, 2, 30, 8, 1e-3], [0.5, 3, 2, 1000, 1e4]),
+    ("boxcox", [0.5, 2, 3, 4], [0, 1, -0.5, 2]), ("boxcox1p", [0.5, 2, 3, 4], [0, 1, -0.5, 2]),
+    ("poch", [1.5, 2, 3.5, 4], [0, 2, 1.5, -2]), ("gammainc", [0.5, 2, 10, 3], [0.1, 2, 12, 0]),
+    ("gammaincc", [0.5, 2, 10, 3], [0.1, 2, 12, 0]), ("zeta", [2.0, 3.5, 1.1], [1.0, 2.5, 3.0]),
+    ("polygamma", [1, 2, 3], [0.5, 2.5, 10]),
+]  # fmt: skip
+
+
+def close(actual, expected, bits, message=""):
+    tolerance = 2e-5 if bits == 32 else 2e-12
+    np.testing.assert_allclose(np.asarray(actual, np.float64), expected, rtol=tolerance, atol=tolerance / 10,
+                               err_msg=message)  # fmt: skip
+
+
+@pytest.fixture(params=[32, 64])
+def bits(request):
+    with config.enable_x64(request.param == 64):
+        yield request.param
+
+
+@pytest.mark.parametrize("name,points", UNARY)
+def test_unary(name, points, bits):
+    x = points.astype(f"f{bits // 8}")
+    with np.errstate(all="ignore"):
+        expected = getattr(scipy.special, name)(x.astype(np.float64))
+    if bits == 32:
+        keep = np.abs(expected) < 1e37
+        x, expected = x[keep | ~np.isfinite(expected)], expected[keep | ~np.isfinite(expected)]
+    close(getattr(special, name)(x), expected, bits, name)
+    close(jax.jit(getattr(special, name))(x), expected, bits, name)
+
+
+@pytest.mark.parametrize("name,a,b", BINARY)
+def test_binary(name, a, b, bits):
+    a, b = np.array(a, f"f{bits // 8}"), np.array(b, f"f{bits // 8}")
+    with np.errstate(all="ignore"):
+        first = a.astype(int) if name == "polygamma" else a.astype(float)
+        expected = getattr(scipy.special, name)(first, b.astype(float))
+    close(getattr(special, name)(a, b), expected, bits, name)
+
+
+def test_others(bits):
+    kind = f"f{bits // 8}"
+    close(special.betainc(*np.array([[0.5, 2, 3], [1.5, 2, 0.5], [0.1, 0.5, 0.99]], kind)),
+          scipy.special.betainc(*np.array([[0.5, 2, 3], [1.5, 2, 0.5], [0.1, 0.5, 0.99]])), bits)  # fmt: skip
+    close(special.multigammaln(np.array([3.5, 8], kind), 4),
+          [scipy.special.multigammaln(3.5, 4), scipy.special.multigammaln(8, 4)], bits)  # fmt: skip
+    n, k = np.array([5, 10, 3, 4], kind), np.array([2, 0, 5, -1], kind)
+    close(special.comb(n, k), scipy.special.comb(n, k), bits)
+    close(special.comb(n, k, repetition=True), [15.0, 1.0, 21.0, 0.0], bits)
+    close(special.bernoulli(8), scipy.special.bernoulli(8), bits)
+    close(special.logsumexp(np.array([1, 2, 3], kind)), scipy.special.logsumexp([1, 2, 3]), bits)
+    close(special.softmax(np.array([[1, 2, 3]], kind), axis=0), [[1, 1, 1]], bits)
+
+
+@pytest.mark.parametrize("name", ["erfcx", "log_ndtr", "ndtri", "entr", "logit", "gammaln", "i0e", "i1e", "ndtr"])
+def test_derivatives(name):
+    with config.enable_x64(True):
+        points = np.array([0.2, 0.45, 0.8]) if name in ("ndtri", "entr", "logit") else np.array([0.3, 1.7, 4.2])
+        function = getattr(special, name)
+        slope = jax.vmap(jax.grad(function))(points)
+        h = 1e-5
+        expected = (np.asarray(function(points + h)) - np.asarray(function(points - h))) / (2 * h)
+        np.testing.assert_allclose(np.asarray(slope), expected, rtol=1e-7, atol=1e-8)
+
+
+def test_derivatives_where_a_factor_is_zero():
+    assert float(jax.grad(special.xlogy)(0.0, 2.0)) == pytest.approx(np.log(2), rel=1e-6)
+    assert float(jax.grad(special.xlogy, argnums=1)(0.0, 2.0)) == 0
+    assert float(jax.grad(special.xlog1py)(0.0, 1.0)) == pytest.approx(np.log(2), rel=1e-6)
+
+
+def test_errors():
+    with pytest.raises(NotImplementedError, match="exact=True"):
+        special.factorial(3, exact=True)
+    with pytest.raises(ValueError, match="non-negative"):
+        special.bernoulli(-1)
+    with pytest.raises(TypeError, match="series_order"):
+        special.log_ndtr(jnp.ones(2), 1.5)

@@ -1,0 +1,113 @@
+"""Distributions against SciPy; summary statistics."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.scipy import stats
+from pullback.util import config
+
+X = np.array([-3.0, -0.7, 0.0, 0.2, 0.5, 0.9, 1.0, 1.8, 4.0])
+Q = np.array([-0.1, 0.0, 0.01, 0.3, 0.5, 0.95, 1.0, 1.2])
+COUNTS = np.array([-1.0, 0.0, 1.0, 2.0, 5.0, 7.0])
+
+CONTINUOUS = [
+    ("norm", (), True), ("cauchy", (), True), ("expon", (), True), ("laplace", (), True), ("logistic", (), True),
+    ("uniform", (), True), ("gumbel_r", (), True), ("gumbel_l", (), True), ("beta", (2.5, 1.5), True),
+    ("gamma", (2.5,), True), ("chi2", (3.0,), True), ("pareto", (2.5,), True), ("t", (3.5,), True),
+    ("truncnorm", (-1.0, 2.0), True), ("truncnorm", (3.0, 9.0), True), ("gennorm", (1.5,), False),
+    ("vonmises", (2.0,), False), ("wrapcauchy", (0.4,), False),
+]  # fmt: skip
+DISCRETE = [
+    ("bernoulli", (0.3,)), ("binom", (6.0, 0.3)), ("geom", (0.3,)), ("nbinom", (3.0, 0.4)), ("poisson", (2.5,)),
+    ("betabinom", (6.0, 1.5, 2.5)),
+]  # fmt: skip
+
+
+def agree(actual, expected, message):
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-9, atol=1e-12, err_msg=message)
+
+
+@pytest.mark.parametrize("name,parameters,scaled", CONTINUOUS)
+@pytest.mark.parametrize("location", [(), (0.5, 2.0)])
+def test_continuous(name, parameters, scaled, location):
+    if location and not scaled:
+        return
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    points = np.abs(X) if name == "wrapcauchy" else X
+    with config.enable_x64(True), np.errstate(all="ignore"):
+        for method in ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"):
+            if hasattr(ours, method):
+                at = Q if method in ("ppf", "isf") else points
+                if name in ("logistic", "gumbel_r", "gumbel_l", "cauchy") and method in ("ppf", "isf"):
+                    at = Q[(Q > 0) & (Q < 1)]  # outside of it these give what the formula gives
+                expected = getattr(theirs, method)(at, *parameters, *location)
+                agree(getattr(ours, method)(at, *parameters, *location), expected, f"{name}.{method}")
+
+
+@pytest.mark.parametrize("name,parameters", DISCRETE)
+def test_discrete(name, parameters):
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    with config.enable_x64(True), np.errstate(all="ignore"):
+        for method in ("logpmf", "pmf", "cdf"):
+            if hasattr(ours, method):
+                expected = getattr(theirs, method)(COUNTS, *parameters)
+                agree(getattr(ours, method)(COUNTS, *parameters), expected, f"{name}.{method}")
+        agree(ours.pmf(COUNTS + 1, *parameters, 1), theirs.pmf(COUNTS, *parameters), name)
+
+
+def test_several_variables():
+    with config.enable_x64(True):
+        x, alpha = np.array([0.2, 0.3, 0.5]), np.array([1.5, 2.0, 0.7])
+        agree(stats.dirichlet.logpdf(x, alpha), scipy.stats.dirichlet.logpdf(x, alpha), "dirichlet")
+        agree(stats.dirichlet.logpdf(x[:2], alpha), scipy.stats.dirichlet.logpdf(x, alpha), "dirichlet, one fewer")
+        agree(
+            stats.multinomial.logpmf(np.array([1, 2, 3]), 6, x),
+            scipy.stats.multinomial.logpmf([1, 2, 3], 6, x),
+            "multinomial",
+        )
+        mean, cov = np.array([1.0, 2.0]), np.array([[2.0, 0.5], [0.5, 1.0]])
+        y = np.array([[0.1, 0.2], [3.0, 1.0]])
+        expected = scipy.stats.multivariate_normal.logpdf(y, mean, cov)
+        agree(stats.multivariate_normal.logpdf(y, mean, cov), expected, "multivariate_normal")
+        agree(stats.poisson.entropy(np.array([0.0, 0.5, 20.0, 150.0])),
+              scipy.stats.poisson.entropy(np.array([0.0, 0.5, 20.0, 150.0])), "entropy")  # fmt: skip
+        agree(stats.bernoulli.ppf(Q, 0.3)[1:-1], [0, 0, 0, 0, 1, 1], "bernoulli.ppf")
+
+
+def test_gradients_stay_finite_outside_the_support():
+    slope = jax.grad(lambda x: stats.gamma.pdf(x, 2.0))
+    assert np.isfinite(float(slope(1.0)))
+    assert float(jax.grad(lambda s: stats.norm.logpdf(0.5, 0.0, s))(2.0)) == pytest.approx(-0.5 + 0.25 / 8, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["average", "min", "max", "dense", "ordinal"])
+def test_ranks(method):
+    x = np.array([[3, 1, 2, 3], [5, 5, 5, 1]])
+    agree(stats.rankdata(x, method), scipy.stats.rankdata(x, method).ravel(), method)
+    agree(stats.rankdata(x, method, axis=1), scipy.stats.rankdata(x, method, axis=1), method)
+
+
+def test_mode_and_sem():
+    x = np.array([[3, 1, 2, 3], [3, 5, 5, 1], [2, 5, 2, 1]])
+    for axis in (0, 1, None):
+        ours, theirs = stats.mode(x, axis=axis), scipy.stats.mode(x, axis=axis)
+        agree(ours.mode, theirs.mode, f"mode {axis}")
+        agree(ours.count, theirs.count, f"count {axis}")
+    y = np.array([[1.0, 2.0, 4.0], [3.0, np.nan, 5.0]], np.float32)
+    np.testing.assert_allclose(stats.sem(y, axis=1), scipy.stats.sem(y, axis=1), rtol=1e-6)
+    omitted = scipy.stats.sem(y, axis=1, nan_policy="omit")
+    np.testing.assert_allclose(stats.sem(y, axis=1, nan_policy="omit"), omitted, rtol=1e-6)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="unknown method 'best'"):
+        stats.rankdata(jnp.ones(3), "best")
+    with pytest.raises(NotImplementedError, match="allow_singular"):
+        stats.multivariate_normal.logpdf(jnp.ones(2), jnp.ones(2), jnp.eye(2), allow_singular=True)
+    with pytest.raises(ValueError, match="alpha must be one-dimensional"):
+        stats.dirichlet.logpdf(jnp.ones(2), jnp.ones((2, 2)))
+    with pytest.raises(ValueError, match="illegal nan_policy"):
+        stats.sem(jnp.ones(3), nan_policy="perhaps")

@@ -1,0 +1,174 @@
+"""Making arrays: values, types, weak types, errors."""
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+
+
+def _is(x, value, dtype, weak=False):
+    assert x.dtype == dtype and x.weak_type == weak, (x.dtype, x.weak_type)
+    np.testing.assert_array_equal(np.asarray(x), np.asarray(value))
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "weak"),
+    [
+        (1, "int32", True), (1.5, "float32", True), (1j, "complex64", True), (True, "bool", False),
+        ([1, 2], "int32", False), ([1, 2.5], "float32", False), ([1, True], "int32", False), ([], "float32", False),
+        ([[1, 2], [3, 4]], "int32", False), ((1, 2), "int32", False), (range(3), "int32", False),
+        (np.float64(3), "float32", False), (np.arange(3, dtype="int8"), "int8", False), ([np.float16(1), 2], "float16", False),
+        ([1, 1j], "complex64", False), (memoryview(b"abc"), "uint8", False),
+    ],
+)  # fmt: skip
+def test_array(given, dtype, weak):
+    _is(jnp.array(given), np.asarray(given), dtype, weak)
+
+
+def test_array_of_arrays():
+    x = jnp.ones(2)
+    assert jnp.array([x, x]).shape == (2, 2)
+    _is(jnp.array([[x[0], 2], [3, 4]]), [[1, 2], [3, 4]], "float32")
+    _is(jnp.array([jnp.int8(1), 2]), [1, 2], "int8")
+    assert pullback.jit(lambda x: jnp.array([x, 2 * x, 1]))(3.0).tolist() == [3, 6, 1]
+    assert jnp.array(3, ndmin=2).shape == (1, 1)
+    _is(jnp.asarray([1.7], dtype=int), [1], "int32")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.array(None), ValueError, "None is not a valid value"),
+        (lambda: jnp.array([1, None]), ValueError, "None is not a valid value"),
+        (lambda: jnp.array("abc"), TypeError, "with dtype <U3 is not a valid JAX array type"),
+        (lambda: jnp.array({1: 2}), TypeError, "dtype object"),
+        (lambda: jnp.array([[1, 2], [3]]), ValueError, "inhomogeneous"),
+        (lambda: jnp.array([jnp.ones(2), jnp.ones(3)]), ValueError, "inhomogeneous"),
+        (lambda: jnp.array(2**40), OverflowError, "too large"),
+        (lambda: jnp.array([2**40]), OverflowError, "out of bounds for int32"),
+        (lambda: jnp.array(300, "uint8"), OverflowError, "out of bounds for uint8"),
+        (lambda: jnp.array([1], order="F"), NotImplementedError, "order"),
+        (lambda: jnp.zeros(2.5), TypeError, "Shapes must be 1D sequences of concrete values of integer type"),
+        (lambda: jnp.zeros("a"), TypeError, "Shapes must be 1D"),
+        (lambda: jnp.zeros(-1), TypeError, "nonnegative"),
+        (lambda: jnp.zeros(3, dtype=object), TypeError, "JAX only supports number, bool, and string dtypes"),
+        (lambda: jnp.full(2, [1, 2]), TypeError, "list"),
+        (lambda: jnp.zeros_like([1]), TypeError, "list"),
+        (lambda: jnp.arange(0, 3, 0), ZeroDivisionError, "division by zero"),
+        (lambda: jnp.arange(3j), ValueError, "real"),
+        (lambda: jnp.arange(jnp.ones(2)), ValueError, "scalars"),
+        (lambda: jnp.arange(3, dtype=bool), TypeError, "bool"),
+        (lambda: jnp.linspace(0, 1, -1), ValueError, "must be non-negative"),
+        (lambda: jnp.eye(-1), ValueError, "negative dimensions"),
+        (lambda: jnp.tril(jnp.ones(3)), ValueError, "at least 2D"),
+        (lambda: jnp.diag(jnp.ones((1, 1, 1))), ValueError, "1d or 2d"),
+        (lambda: jnp.diag([1]), TypeError, "list"),
+        (lambda: jnp.fromfile("x"), NotImplementedError, "np.fromfile"),
+        (lambda: jnp.fromiter([1], float), NotImplementedError, "np.fromiter"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_errors_of_traced_sizes():
+    errors = pullback.errors
+    with pytest.raises(errors.ConcretizationTypeError, match=r"jnp.arange argument 'stop'"):
+        pullback.jit(jnp.arange)(3)
+    with pytest.raises(TypeError, match="static_argnums"):
+        pullback.jit(lambda n: jnp.zeros(n))(3)
+    with pytest.raises(errors.ConcretizationTypeError, match="'num' argument of jnp.linspace"):
+        pullback.jit(lambda n: jnp.linspace(0, 1, n))(3)
+
+
+def test_filled():
+    _is(jnp.zeros(3), np.zeros(3), "float32")
+    _is(jnp.ones((2, 0), int), np.ones((2, 0)), "int32")
+    _is(jnp.full(3, 1), [1, 1, 1], "int32", weak=True)
+    _is(jnp.full((2, 2), jnp.arange(2)), [[0, 1], [0, 1]], "int32")
+    _is(jnp.full((2,), 1.5, int), [1, 1], "int32")
+    _is(jnp.zeros_like(1), 0, "int32", weak=True)
+    _is(jnp.ones_like(jnp.ones(2, "int8"), shape=(3,)), [1, 1, 1], "int8")
+    _is(jnp.full_like(jnp.ones(2, "int8"), 2.5), [2, 2], "int8")
+    _is(jnp.empty((2,)), [0, 0], "float32")
+
+
+@pytest.mark.parametrize(
+    "args", [(3,), (1, 5), (5, 0, -2), (0, 1, 0.25), (3.0,), (1.5, 4.0), (0,), (-3,), (0, 1, 0.1), (2, 2)]
+)
+def test_arange(same, args):
+    same(lambda m: m.arange(*args))
+    assert jnp.arange(*args).dtype == ("float32" if any(isinstance(a, float) for a in args) else "int32")
+
+
+@pytest.mark.parametrize("options", [{}, {"endpoint": False}, {"num": 1}, {"num": 0}, {"num": 7, "dtype": int}])
+def test_linspace(same, options):
+    same(lambda m: m.linspace(0, 10, **options))
+    same(lambda m: m.linspace(-1.5, 2, **options))
+
+
+def test_spaced(same):
+    same(lambda m, a: m.linspace(a, 2.0, 3, axis=1), np.array([0.0, 1.0], np.float32))
+    same(lambda m: m.linspace(0, 1, 5, retstep=True))
+    same(lambda m: m.logspace(0, 3, 4), tolerance=1e-4)
+    same(lambda m: m.geomspace(1, 1000, 4), tolerance=1e-4)
+    same(lambda m: m.geomspace(-1, -1000, 4), tolerance=1e-4)
+    assert jnp.geomspace(1, 256, 9, dtype=int).tolist() == [2**k for k in range(9)]
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 2), (2, 3, 4)])
+@pytest.mark.parametrize("k", [-2, 0, 1])
+def test_triangles(same, shape, k):
+    x = np.arange(1.0, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
+    same(lambda m, x: (m.tril(x, k), m.triu(x, k), m.diagonal(x, k)), x)
+    same(lambda m: (m.eye(shape[-2], shape[-1], k), m.tri(shape[-2], shape[-1], k)))
+
+
+def test_diagonals(same):
+    v = np.arange(1.0, 4, dtype=np.float32)
+    for k in (-2, 0, 1):
+        same(lambda m, v: m.diag(v, k), v)
+        same(lambda m, v: m.diagflat(v, k), v)
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    same(lambda m, x: m.diagonal(x, 1, 2, 0), x)
+    same(lambda m, x: (m.trace(x), m.trace(x, -1, 1, 2)), x)
+    same(lambda m, v: (m.vander(v), m.vander(v, 2), m.vander(v, 4, increasing=True)), v)
+    same(lambda m: m.identity(3))
+
+
+def test_grids(same):
+    a, b = np.arange(2.0, dtype=np.float32), np.arange(3.0, dtype=np.float32)
+    for indexing in ("xy", "ij"):
+        for sparse in (False, True):
+            same(lambda m, a, b: m.meshgrid(a, b, indexing=indexing, sparse=sparse), a, b)
+    same(lambda m: m.indices((2, 3)))
+    same(lambda m: m.indices((2, 3), sparse=True))
+    same(lambda m: (m.mgrid[0:2, 0:3], m.ogrid[0:2, 0:3], m.mgrid[0:1:3j], m.mgrid[-1:1:0.5]))
+    same(lambda m, a: (m.r_[a, 5, 1:3], m.c_[a, a], m.r_["0,2", a, a], m.r_["1,2,0", a, a]), a)
+    assert jnp.s_[1:2] == slice(1, 2)
+    with pytest.raises(ValueError, match="'xy' and 'ij'"):
+        jnp.meshgrid(a, indexing="ab")
+
+
+def test_from_elsewhere():
+    assert jnp.fromfunction(lambda i, j: i + 10 * j, (2, 2), dtype=int).tolist() == [[0, 10], [1, 11]]
+    assert jnp.frombuffer(b"abc", "int8").tolist() == [97, 98, 99]
+    assert jnp.fromstring("1 2", sep=" ").tolist() == [1, 2]
+    assert jnp.from_dlpack(np.ones(2, np.float32)).tolist() == [1, 1]
+    assert jnp.float32([1, 2]).tolist() == [1, 2]
+
+
+def test_types_wider_than_available_warn():
+    with pytest.warns(UserWarning, match="float64.*truncated"):
+        assert jnp.zeros(3, "float64").dtype == np.float32
+    assert jnp.zeros(3, float).dtype == np.float32
+
+
+def test_x64_creation(x64):
+    assert jnp.array([1, 2]).dtype == np.int64
+    assert jnp.zeros(3).dtype == np.float64
+    assert jnp.arange(3).dtype == np.int64
+    assert jnp.linspace(0, 1, 3).dtype == np.float64
+    assert jnp.array(2**40).item() == 2**40

@@ -1,0 +1,210 @@
+"""Reshaping, moving axes, joining, cutting, padding: against NumPy, eager and jitted."""
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+
+X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+Y = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+V = np.arange(5, dtype=np.int32)
+
+CASES = {
+    "reshape": lambda m, x, y, v: (
+        m.reshape(x, 6),
+        m.reshape(x, (3, -1)),
+        m.reshape(y, (4, 6), order="F"),
+        x.reshape(3, 2),
+    ),
+    "ravel": lambda m, x, y, v: (m.ravel(y), m.ravel(x, "F"), x.flatten("F"), y.ravel()),
+    "squeeze": lambda m, x, y, v: (m.squeeze(x[None, :, None]), m.squeeze(x[None], 0), m.expand_dims(x, (0, -1))),
+    "atleast": lambda m, x, y, v: (
+        m.atleast_1d(v[0]),
+        m.atleast_2d(v),
+        m.atleast_3d(v),
+        m.atleast_3d(x),
+        m.atleast_2d(x),
+    ),
+    "transpose": lambda m, x, y, v: (
+        m.transpose(y),
+        m.transpose(y, (1, 0, 2)),
+        y.T,
+        m.permute_dims(y, (2, 0, 1)),
+        y.mT,
+    ),
+    "moveaxis": lambda m, x, y, v: (
+        m.moveaxis(y, 0, -1),
+        m.moveaxis(y, (0, 1), (2, 0)),
+        m.rollaxis(y, 2),
+        m.rollaxis(y, 0, 3),
+    ),
+    "swapaxes": lambda m, x, y, v: (m.swapaxes(y, 0, 2), m.matrix_transpose(y)),
+    "broadcast": lambda m, x, y, v: (
+        m.broadcast_to(x, (4, 2, 3)),
+        m.broadcast_arrays(x, v[:3]),
+        m.broadcast_shapes((2, 1), (3,)),
+    ),
+    "flip": lambda m, x, y, v: (m.flip(y), m.flip(y, (0, 2)), m.fliplr(x), m.flipud(x)),
+    "rot90": lambda m, x, y, v: [m.rot90(y, k, axes=(0, 2)) for k in range(-1, 5)],
+    "roll": lambda m, x, y, v: (
+        m.roll(v, 2),
+        m.roll(x, -1),
+        m.roll(y, (1, 2), axis=(0, 2)),
+        m.roll(x, 7, 1),
+        m.roll(y, 1, (0, 1)),
+    ),
+    "tile": lambda m, x, y, v: (m.tile(x, 2), m.tile(x, (2, 1, 3)), m.tile(v, ()), m.tile(x, (0, 1))),
+    "repeat": lambda m, x, y, v: (
+        m.repeat(x, 2),
+        m.repeat(x, 3, axis=0),
+        m.repeat(x, np.array([1, 2]), axis=0),
+        x.repeat(2, 1),
+    ),
+    "resize": lambda m, x, y, v: (m.resize(x, (2, 2)), m.resize(x, (4, 5)), m.resize(v, 0)),
+    "concatenate": lambda m, x, y, v: (
+        m.concatenate([x, x], 1),
+        m.concatenate([x, x], None),
+        m.concatenate([x, v[None, :3]]),
+    ),
+    "stack": lambda m, x, y, v: [m.stack([x, x * 2], axis=k) for k in (0, 1, 2, -1)],
+    "stackers": lambda m, x, y, v: (
+        m.vstack([v, v]),
+        m.hstack([x, x]),
+        m.hstack([v, v]),
+        m.dstack([x, x]),
+        m.column_stack([v, v]),
+    ),
+    "unstack": lambda m, x, y, v: list(m.unstack(y, axis=1)) if hasattr(m, "unstack") else list(np.moveaxis(y, 1, 0)),
+    "split": lambda m, x, y, v: (
+        m.split(y, 2, axis=2),
+        m.split(v, [1, 3]),
+        m.array_split(v, 3),
+        m.hsplit(x, 3),
+        m.vsplit(y, 2),
+    ),
+    "dsplit": lambda m, x, y, v: m.dsplit(y, [1, 3]),
+    "append": lambda m, x, y, v: (m.append(x, v), m.append(x, x, axis=0)),
+    "block": lambda m, x, y, v: (m.block([[x, x], [x, 2 * x]]), m.block([v, v]), m.block([[x, v[:2, None]]])),
+    "delete": lambda m, x, y, v: (
+        m.delete(v, 1),
+        m.delete(v, slice(1, 3)),
+        m.delete(x, 0, axis=1),
+        m.delete(v, np.array([0, -1, 0])),
+    ),
+    "insert": lambda m, x, y, v: (
+        m.insert(v, 1, 9),
+        m.insert(v, np.array([0, 2, 2]), np.array([7, 8, 9])),
+        m.insert(x, -1, 5, axis=1),
+    ),
+    "ix_": lambda m, x, y, v: m.ix_(v, v[:2]),
+    "size": lambda m, x, y, v: (m.size(x), m.size(x, 1), m.ndim(y), m.shape(y)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_against_numpy(same, name):
+    same(CASES[name], X, Y, V)
+
+
+PADS = [
+    ("constant", {}), ("constant", {"constant_values": 5}), ("constant", {"constant_values": (1, 2)}), ("edge", {}),
+    ("reflect", {}), ("symmetric", {}), ("wrap", {}), ("reflect", {"reflect_type": "odd"}), ("symmetric", {"reflect_type": "odd"}),
+    ("linear_ramp", {"end_values": 3.0}), ("maximum", {}), ("mean", {}), ("median", {}), ("minimum", {"stat_length": 2}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mode", "options"), PADS)
+@pytest.mark.parametrize("width", [1, (1, 2), ((2, 0), (1, 3)), 7])
+def test_pad(same, mode, options, width):
+    same(lambda m, x: m.pad(x, width, mode=mode, **options), X, jit=width != 7)
+
+
+def test_pad_by_a_function():
+    def fill(vector, width, axis, options):
+        return vector.at[: width[0]].set(10.0).at[-width[1] :].set(options["value"])
+
+    assert jnp.pad(jnp.arange(3.0), 1, fill, value=7.0).tolist() == [10, 0, 1, 2, 7]
+
+
+def test_repeat_with_traced_numbers():
+    f = pullback.jit(lambda x, r: jnp.repeat(x, r, axis=0, total_repeat_length=4))
+    assert f(jnp.arange(2), jnp.array([1, 2])).tolist() == [0, 1, 1, 1]
+    assert f(jnp.arange(2), jnp.array([3, 5])).tolist() == [0, 0, 0, 1]
+    with pytest.raises(pullback.errors.ConcretizationTypeError, match="total_repeat_length"):
+        pullback.jit(jnp.repeat)(jnp.arange(2), jnp.array([1, 2]))
+
+
+def test_roll_by_a_traced_number():
+    f = pullback.jit(lambda x, k: jnp.roll(x, k, axis=1))
+    for k in (-4, 0, 1, 5):
+        np.testing.assert_array_equal(f(X, k), np.roll(X, k, axis=1))
+
+
+def test_insert_and_delete_at_traced_places():
+    insert = pullback.jit(lambda x, k, v: jnp.insert(x, k, v))
+    assert insert(jnp.arange(3), jnp.array([0, 2]), jnp.array([7, 8])).tolist() == [7, 0, 1, 8, 2]
+    delete = pullback.jit(lambda x, k: jnp.delete(x, k, assume_unique_indices=True))
+    assert delete(jnp.arange(5), jnp.array([1, -1])).tolist() == [0, 2, 3]
+
+
+def test_stack_of_scalars_stays_weakly_typed():
+    assert jnp.stack([1, 2]).weak_type and not jnp.array([1, 2]).weak_type
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: jnp.reshape(X, (4, 4)),
+            TypeError,
+            r"cannot reshape array of shape \(2, 3\) \(size 6\) into shape \(4, 4\)",
+        ),
+        (lambda: jnp.reshape(X, (4, -1)), TypeError, "does not evenly divide 6"),
+        (lambda: jnp.reshape(X, (-1, -1)), TypeError, "one unknown axis size"),
+        (lambda: jnp.reshape(X, (3, 2), order="K"), ValueError, "order"),
+        (lambda: jnp.ravel(X, "K"), NotImplementedError, "order='K'"),
+        (lambda: jnp.squeeze(X, 0), ValueError, "size not equal to one"),
+        (lambda: jnp.transpose(X, (0,)), TypeError, "isn't a permutation"),
+        (lambda: jnp.swapaxes(X, 0, 5), IndexError, "out of bounds"),
+        (lambda: jnp.moveaxis(X, (0, 1), (1,)), ValueError, "Inconsistent number of elements: 2 vs 1"),
+        (lambda: jnp.expand_dims(X, (0, 0)), ValueError, "repeated axis"),
+        (lambda: jnp.broadcast_to(X, (3, 3)), ValueError, "Incompatible"),
+        (lambda: jnp.broadcast_to(X, 3), ValueError, "fewer dimensions"),
+        (lambda: jnp.concatenate([]), ValueError, "at least one array"),
+        (lambda: jnp.concatenate([1, 2]), ValueError, "Zero-dimensional"),
+        (lambda: jnp.concatenate([X, V]), TypeError, "different numbers of dimensions"),
+        (lambda: jnp.concatenate([X, [[1, 2, 3]]]), TypeError, "list"),
+        (lambda: jnp.concatenate([X, Y[0]]), TypeError, "differ in dimensions other than"),
+        (lambda: jnp.concatenate(3), TypeError, "iterable"),
+        (lambda: jnp.stack([]), ValueError, "at least one array"),
+        (lambda: jnp.stack([X, V]), ValueError, "different numbers of dimensions"),
+        (lambda: jnp.split(X, 2, axis=1), ValueError, "equal division: rest is 1"),
+        (lambda: jnp.block([X, [X]]), ValueError, "Mismatched list depths"),
+        (lambda: jnp.pad(X, -1), ValueError, "negative"),
+        (lambda: jnp.pad(X, 1.5), TypeError, "integral"),
+        (lambda: jnp.pad(X, 1, mode="foo"), NotImplementedError, "'foo'"),
+        (lambda: jnp.pad(X, 1, foo=1), ValueError, "unsupported keyword"),
+        (lambda: jnp.pad(X, [1, 2, 3]), ValueError, "unsupported shape"),
+        (lambda: jnp.rot90(X, 1, (0, 0)), ValueError, "different"),
+        (lambda: jnp.fliplr(V), ValueError, "axis 1 is out of bounds"),
+        (lambda: jnp.delete(V, 9), ValueError, "out of bounds"),
+        (lambda: jnp.repeat(X, np.array([1, 2, 3]), axis=0), ValueError, "could not be broadcast"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_gradient_and_vmap():
+    f = lambda x: jnp.sum(jnp.pad(jnp.roll(x, 1, 0), 1, mode="reflect") ** 2)
+    gradient = pullback.grad(f)(jnp.asarray(X))
+    step = 1e-2
+    for k in range(6):
+        e = np.zeros(6, np.float32)
+        e[k] = step
+        d = (f(X + e.reshape(2, 3)) - f(X - e.reshape(2, 3))) / (2 * step)
+        np.testing.assert_allclose(gradient.ravel()[k], d, rtol=1e-2, atol=1e-2)
+    g = lambda x: jnp.concatenate([jnp.tile(x, 2), jnp.repeat(x, 2), jnp.flip(x)])
+    np.testing.assert_array_equal(pullback.vmap(g)(X), np.stack([g(row) for row in X]))

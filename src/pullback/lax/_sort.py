@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
-from pullback.core.lowering import HostCall
+from pullback.core.lowering import HostCall, Nest
 from pullback.lax._families import *
 from pullback.lax._gather import GatherDimensionNumbers, GatherScatterMode, gather_p
+from pullback.lax._nests import loops
+from pullback.lax._ordering import largest, sortable, stable_order
 
 __all__ = ["approx_max_k", "approx_min_k", "approx_top_k_p", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p"]
 
@@ -43,11 +46,6 @@ def _sort_shape(*avals, dimension, is_stable=True, num_keys=1):
     return list(avals)
 
 
-def sortable(x: np.ndarray) -> np.ndarray:
-    """Keys of a type that NumPy sorts; NaN comes last, -0 and 0 are equal."""
-    return x.astype(np.float32) if dtypes.kind_of(x.dtype) == "f" and x.dtype.kind != "f" else x
-
-
 def _sort_reference(*operands, dimension, is_stable=True, num_keys=1):
     if len(operands) == 1:
         (x,) = operands
@@ -56,7 +54,7 @@ def _sort_reference(*operands, dimension, is_stable=True, num_keys=1):
         unstable = key.dtype.kind in "biu" or (key.dtype.kind == "f" and not np.any((key == 0) & np.signbit(key)))
         return [np.sort(key, dimension, kind=None if unstable else "stable").astype(x.dtype, copy=False)]
     if num_keys == 1:
-        order = np.argsort(sortable(operands[0]), dimension, kind="stable")
+        order = stable_order(operands[0], dimension)
     else:
         order = np.lexsort([sortable(x) for x in reversed(operands[:num_keys])], dimension)
     return [np.take_along_axis(x, order, dimension) for x in operands]
@@ -85,9 +83,71 @@ def _sort_batch(args, dims, dimension, is_stable=True, num_keys=1):
     return outs, [0] * len(outs)
 
 
+NATIVE_ROW = 32  # elements up to which rows are sorted by insertion in the program
+NATIVE_MOVES = 1 << 15  # and moves in all, beyond which the host's sort is faster in spite of the call
+
+
+def _before(b, x, y, num_keys):
+    """Whether the elements x come before y by their keys; NaN comes last."""
+    result = None
+    for p, q in zip(reversed(x[:num_keys]), reversed(y[:num_keys])):
+        less, equal = b.op("lt", p, q), b.op("eq", p, q)
+        if p.dtype in ("f16", "bf16", "f32", "f64"):
+            p_nan, q_nan = b.op("ne", p, p), b.op("ne", q, q)
+            less = b.op("or", less, b.op("and", q_nan, b.op("not", p_nan)))
+            equal = b.op("or", equal, b.op("and", p_nan, q_nan))
+        result = less if result is None else b.op("or", less, b.op("and", equal, result))
+    return result
+
+
+def _sort_emit(ctx):
+    """Short rows by insertion, which is stable; else the reference in Python, whose sort is hard to beat."""
+    b, dimension, num_keys = ctx.b, ctx.params["dimension"], ctx.params["num_keys"]
+    shape, count = ctx.in_avals[0].shape, len(ctx.in_avals)
+    n = shape[dimension]
+    operands, results = [ctx.operand(k) for k in range(count)], [ctx.result(k) for k in range(count)]
+    rows = shape[:dimension] + shape[dimension + 1 :]
+    is_complex = any(a.dtype.kind == "c" for a in ctx.in_avals[:num_keys])
+    if n > NATIVE_ROW or math.prod(rows) * n * n // 4 > NATIVE_MOVES or is_complex:
+        params = {name: ctx.params[name] for name in ("dimension", "is_stable", "num_keys")}
+        ctx.host_call(lambda *arrays: _sort_reference(*arrays, **params), operands, results)
+        return
+    for source, target in zip(operands, results):
+        ctx.copy(target, source)
+    place = ctx.temporary("i64", (1,))
+
+    def row(outer):
+        def at(i):
+            return (*outer[:dimension], i, *outer[dimension:])
+
+        def insert(index):
+            i = b.op("add", index[0], 1)
+            element = [b.let(ctx.load(target, at(i))) for target in results]
+            ctx.store(place, (0,), i)
+            with ctx.while_() as loop:
+                j = b.let(ctx.load(place, (0,)))
+                previous = b.op("max", b.op("sub", j, 1), 0)
+                above = [ctx.load(target, at(previous)) for target in results]
+                loop.test(b.op("and", b.op("gt", j, 0), _before(b, element, above, num_keys)))
+                for target in results:
+                    ctx.store(target, at(j), ctx.load(target, at(previous)))
+                ctx.store(place, (0,), b.op("sub", j, 1))
+            for target, value in zip(results, element):
+                ctx.store(target, at(ctx.load(place, (0,))), value)
+
+        loops(b, (max(n - 1, 0),), insert, "sequential")
+
+    if math.prod(shape):
+        loops(b, rows, row, "sequential")
+
+
 def _sort_cases(rng):
     def case(keys, operands, dimension):
-        return Case(tuple(operands), {"dimension": dimension, "is_stable": True, "num_keys": keys})
+        return Case(
+            tuple(operands),
+            {"dimension": dimension, "is_stable": True, "num_keys": keys},
+            derivatives=operands[0].size < 100,  # differences step over neighbours of large arrays
+        )
 
     x = rng.normal(size=(3, 7)).astype(np.float32)
     ties = rng.integers(0, 3, (3, 7)).astype(np.int32)
@@ -100,6 +160,9 @@ def _sort_cases(rng):
         case(1, [with_nan], 0),
         case(1, [rng.integers(0, 9, 20).astype(np.uint8)], 0),
         case(1, [x > 0], 1),
+        case(1, [rng.normal(size=(2, 3000)).astype(np.float32), rng.integers(0, 9, (2, 3000)).astype(np.int32)], 1),
+        case(1, [rng.integers(0, 50, 2000), rng.integers(0, 9, 2000).astype(np.int32)], 0),
+        case(2, [np.array([2, np.nan, 2, -np.inf, np.nan]), np.array([3, 2, 1, 4, 1], np.int8), np.arange(5.0)], 0),
     ]
 
 
@@ -112,7 +175,7 @@ sort_p = Primitive(
     jvp=_sort_jvp,
     transpose=NOT_LINEAR,
     batch=_sort_batch,
-    lower=HostCall(),
+    lower=Nest(_sort_emit),
     samples=Samples(cases=_sort_cases),
 )
 
@@ -162,10 +225,7 @@ def _top_k_shape(aval, *, k, axis=-1):
 
 
 def _top_k_reference(x, k, axis=-1):
-    n = x.shape[axis]
-    # Ascending and stable in reverse order, read backwards: descending, the first of equal ones first, NaN before all.
-    order = np.argsort(sortable(np.flip(x, axis)), axis, kind="stable")
-    best = n - 1 - np.flip(np.take(order, range(n - k, n), axis), axis)
+    best = largest(x, k, axis % x.ndim)
     return [np.take_along_axis(x, best, axis), best.astype(np.int32)]
 
 
@@ -199,6 +259,7 @@ top_k_p = Primitive(
                 for k, a in [(2, 1), (3, 0), (6, 1), (0, 1)]
             ]
             + [Case((np.array([1, np.nan, 3, 3, -np.inf], np.float32),), {"k": 4, "axis": 0}, derivatives=False)]
+            + [Case((rng.integers(-9, 9, (2, 1500)).astype(np.int32),), {"k": 5, "axis": 1}, derivatives=False)]
         )
     ),
 )
@@ -233,7 +294,7 @@ def _approx_shape(
 def _approx_reference(x, k, reduction_dimension=-1, is_max_k=True, **params):
     if is_max_k:
         return _top_k_reference(x, k, reduction_dimension)
-    order = np.take(np.argsort(sortable(x), reduction_dimension, kind="stable"), range(k), reduction_dimension)
+    order = np.take(stable_order(x, reduction_dimension % x.ndim), range(k), reduction_dimension)
     return [np.take_along_axis(x, order, reduction_dimension), order.astype(np.int32)]
 
 

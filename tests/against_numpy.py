@@ -22,7 +22,7 @@ TOLERANCE = {
 
 def widest(x: Any) -> Any:
     """The same values in the widest type of their kind, for a reference without rounding of its own."""
-    if isinstance(x, np.ndarray):
+    if isinstance(x, (np.ndarray, np.generic)):
         return x.astype({"f": np.float64, "c": np.complex128}.get(x.dtype.kind, x.dtype))
     return x
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    concrete_or_error,
     convert,
     make_array,
     promote_dtypes_inexact,
@@ -231,30 +232,40 @@ def irfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str |
 # ---- frequencies
 
 
-def _frequencies(name: str, numbers: np.ndarray, n: int, d: Any, dtype: Any, device: Any) -> Any:
-    if isinstance(n, (list, tuple)):
-        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {list(n)}.")
-    if isinstance(d, (list, tuple)):
-        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {list(d)}.")
+def _frequencies(name: str, numbers: Callable[[int], np.ndarray], n: Any, d: Any, dtype: Any, device: Any) -> Any:
+    """numbers(n) / (n d); the numbers are static."""
+    if isinstance(n, (list, tuple)) or np.ndim(n):
+        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {n}.")
+    if isinstance(d, (list, tuple)) or np.ndim(d):
+        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}.")
+    n = int(concrete_or_error(n, f"The n argument of jax.numpy.fft.{name} must be static"))
     target = np.dtype(
         dtypes.canonicalize_dtype(np.float64) if dtype is None else dtypes.check_user_dtype_supported(dtype)
     )
-    values = make_array(numbers, target)
-    return place(
-        lax.div(values, lax.broadcast_in_dim(lax.mul(convert(d, target), const(values, n)), values.shape, ())), device
-    )
+    values = make_array(numbers(n), target)
+    length = lax.mul(convert(d, target), const(values, n))
+    return place(lax.div(values, lax.broadcast_in_dim(length, values.shape, ())), device)
+
+
+def _both_signs(n: int) -> np.ndarray:
+    return np.concatenate([np.arange((n - 1) // 2 + 1), np.arange(-(n // 2), 0)])
+
+
+def _one_sign(n: int) -> np.ndarray:
+    return np.arange(n // 2 + 1)
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """Frequencies of the terms of `fft` for n samples at distances d: 0, 1, ..., -2, -1 over n d."""
-    half = (int(n) - 1) // 2 + 1
-    numbers = np.concatenate([np.arange(half), np.arange(-(int(n) // 2), 0)])
-    return _frequencies("fftfreq", numbers, n, d, dtype, device)
+    """Frequencies of the terms of `fft` for n samples at distances d: 0, 1, ..., -2, -1 over n d.
+
+    Raises ValueError unless n and d are single values, ConcretizationTypeError for a traced n.
+    """
+    return _frequencies("fftfreq", _both_signs, n, d, dtype, device)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """Frequencies of the terms of `rfft` for n samples at distances d: 0, 1, ..., n // 2 over n d."""
-    return _frequencies("rfftfreq", np.arange(int(n) // 2 + 1), n, d, dtype, device)
+    """Frequencies of the terms of `rfft` for n samples at distances d: 0, 1, ..., n // 2 over n d; errors as `fftfreq`."""
+    return _frequencies("rfftfreq", _one_sign, n, d, dtype, device)
 
 
 def fftshift(x: Any, axes: Any = None) -> Any:

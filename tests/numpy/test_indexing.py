@@ -1,0 +1,258 @@
+"""Index expressions: every combination against NumPy, reading and writing, eager and traced; what is out of bounds; errors."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+
+Y = np.arange(60.0, dtype=np.float32).reshape(3, 4, 5)
+ITEMS = [
+    0, -1, slice(None), slice(1, None), slice(None, None, 2), slice(None, None, -1), slice(2, 2), None, Ellipsis,
+    np.array([1, 0]), np.array([[2, -1]]), True, np.int32(1),
+]  # fmt: skip
+
+
+def _indices():
+    yield from ((item,) for item in ITEMS)
+    yield from itertools.product(ITEMS, repeat=2)
+    triples = list(itertools.product(ITEMS, repeat=3))
+    yield from (triples[k] for k in np.random.RandomState(0).permutation(len(triples))[:400])
+
+
+def _valid():
+    for index in _indices():
+        try:
+            yield index, Y[index]
+        except IndexError:
+            continue
+
+
+def test_reading_and_writing_as_numpy():
+    y = jnp.asarray(Y)
+    for index, expected in _valid():
+        ours = y[index]
+        assert ours.shape == expected.shape, index
+        np.testing.assert_array_equal(ours, expected, err_msg=str(index))
+        values = 100 + np.arange(expected.size, dtype=np.float32).reshape(expected.shape)
+        written = Y.copy()
+        written[index] = values
+        np.testing.assert_array_equal(y.at[index].set(values), written, err_msg=str(index))
+        added = Y.copy()
+        np.add.at(added, index, values)
+        np.testing.assert_array_equal(y.at[index].add(values), added, err_msg=str(index))
+
+
+def test_traced_indices():
+    """Integers and integer arrays are arguments of the jitted function."""
+    cases = list(_valid())
+    for k in np.random.RandomState(1).permutation(len(cases))[:60]:
+        index, expected = cases[k]
+        traced = [i for i in index if isinstance(i, (int, np.ndarray, np.integer)) and not isinstance(i, bool)]
+
+        def rebuild(values, index=index):
+            values = iter(values)
+            is_traced = lambda i: isinstance(i, (int, np.ndarray, np.integer)) and not isinstance(i, bool)
+            return tuple(next(values) if is_traced(i) else i for i in index)
+
+        read = pullback.jit(lambda y, *v, rebuild=rebuild: y[rebuild(v)])
+        np.testing.assert_array_equal(read(Y, *traced), expected, err_msg=str(index))
+        written = Y.copy()
+        written[index] = 7.0
+        write = pullback.jit(lambda y, *v, rebuild=rebuild: y.at[rebuild(v)].set(7.0))
+        np.testing.assert_array_equal(write(Y, *traced), written, err_msg=str(index))
+
+
+@pytest.mark.parametrize("index", [(0,), (slice(None, None, 2), 1), (np.array([0, 0, 2]),), (Ellipsis, np.array([1, 1]))])
+def test_gradients(index):
+    y = jnp.asarray(Y)
+    w = np.cos(np.arange(Y[index].size, dtype=np.float32)).reshape(Y[index].shape)
+    expected = np.zeros_like(Y)
+    np.add.at(expected, index, w)
+    np.testing.assert_allclose(pullback.grad(lambda y: jnp.sum(y[index] * w))(y), expected, rtol=1e-6)
+    kept = np.ones_like(Y)
+    kept[index] = 0
+    np.testing.assert_allclose(pullback.grad(lambda y: jnp.sum(y.at[index].set(0.0)))(y), kept)
+    np.testing.assert_allclose(pullback.grad(lambda v: jnp.sum(y.at[index].add(v) * 2))(jnp.asarray(w)), np.full(w.shape, 2.0))
+
+
+def test_vmap():
+    rows = jnp.array([2, 0, 1])
+    np.testing.assert_array_equal(pullback.vmap(lambda y, k: y[k])(Y[:, :3], rows), Y[np.arange(3), [2, 0, 1]])
+    np.testing.assert_array_equal(pullback.vmap(lambda k: jnp.asarray(Y)[k, :, 1:3])(rows), Y[[2, 0, 1], :, 1:3])
+    updated = pullback.vmap(lambda y, k: y.at[k].set(0.0))(Y[:, :3], rows)
+    expected = Y[:, :3].copy()
+    expected[np.arange(3), [2, 0, 1]] = 0
+    np.testing.assert_array_equal(updated, expected)
+
+
+def test_out_of_bounds():
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert x[5].tolist() == [3, 4, 5] and x[-5].tolist() == [0, 1, 2]
+    assert x[jnp.array([5, -5])].tolist() == [[3, 4, 5], [0, 1, 2]]
+    assert pullback.jit(lambda x, k: x[k])(x, 9).tolist() == [3, 4, 5]
+    assert jnp.isnan(x.at[5].get(mode="fill")).all()
+    assert x.at[jnp.array([5, 0])].get(mode="fill", fill_value=9).tolist() == [[9, 9, 9], [0, 1, 2]]
+    assert x.at[5].get(mode="clip").tolist() == [3, 4, 5]
+    np.testing.assert_array_equal(x.at[5].set(9.0), x)
+    np.testing.assert_array_equal(x.at[-5].set(9.0), x)
+    np.testing.assert_array_equal(pullback.jit(lambda x, k: x.at[k].set(9.0))(x, 7), x)
+    assert x.at[5].set(9.0, mode="clip").tolist() == [[0, 1, 2], [9, 9, 9]]
+    np.testing.assert_array_equal(x.at[jnp.array([-7, 7])].add(1.0), x)
+    assert x.at[-1].get(wrap_negative_indices=False).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="Unknown gather mode"):
+        x.at[0].set(1.0, mode="foo")
+
+
+def test_update_methods():
+    x = jnp.arange(1.0, 5.0)
+    k = jnp.array([0, 0, 2])
+    assert x.at[k].add(1.0).tolist() == [3, 2, 4, 4]
+    assert x.at[k].subtract(1.0).tolist() == [-1, 2, 2, 4]
+    assert x.at[k].multiply(2.0).tolist() == [4, 2, 6, 4]
+    assert x.at[k].mul(2.0).tolist() == [4, 2, 6, 4]
+    assert x.at[k].divide(2.0).tolist() == [0.25, 2, 1.5, 4]
+    assert x.at[jnp.array([1, 2])].power(2.0).tolist() == [1, 4, 9, 4]
+    assert x.at[k].min(0.5).tolist() == [0.5, 2, 0.5, 4]
+    assert x.at[k].max(2.5).tolist() == [2.5, 2, 3, 4]
+    assert x.at[k].apply(lambda v: v * 10).tolist() == [100, 2, 30, 4]
+    assert x.at[1:3].add(jnp.array([1.0, 2.0])).tolist() == [1, 3, 5, 4]
+    assert x.at[::2].set(0.0).tolist() == [0, 2, 0, 4]
+    assert x.at[[True, False, False, True],].set(0.0).tolist() == [0, 2, 3, 0]
+    assert "_IndexUpdateRef" in repr(x.at[0]) and "_IndexUpdateHelper" in repr(x.at)
+
+
+def test_updates_keep_the_type():
+    x = jnp.arange(3, dtype="int8")
+    with pytest.warns(FutureWarning, match="incompatible types"):
+        assert x.at[0].set(1.7).tolist() == [1, 1, 2]
+    assert x.at[0].set(1000).tolist() == [-24, 1, 2]
+    assert x.at[0].add(1).dtype == np.int8
+    assert jnp.array([True, False]).at[1].set(True).tolist() == [True, True]
+
+
+def test_assignment_says_what_to_write():
+    x = jnp.zeros((2, 2))
+    with pytest.raises(TypeError, match=r"x\.at\[idx\]\.set\(y\)"):
+        x[0, 0] = 2
+    with pytest.raises(TypeError, match=r"x\.at\[idx\]\.set\(y\)"):
+        pullback.jit(lambda x: x.__setitem__(0, 1))(x)
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        ((0, 0, 0), IndexError, "Too many indices: array is 2-dimensional, but 3 were indexed"),
+        ("a", TypeError, "string indexing; got idx='a'"),
+        (1.5, TypeError, "Indexer must have integer or boolean type, got indexer with type float64"),
+        ([0, 1], TypeError, "Using a non-tuple sequence for multidimensional indexing is not allowed"),
+        (np.array(1.0), TypeError, "type float64"),
+        ((Ellipsis, Ellipsis), IndexError, "single ellipsis"),
+        (np.ones(3, bool), IndexError, r"boolean index did not match shape of indexed array in index 0: got \(3,\), expected \[2\]"),
+        (slice(None, None, 0), ValueError, "slice step cannot be zero"),
+        (object(), IndexError, "valid indices"),
+        ((np.arange(2), np.arange(3)), ValueError, r"Incompatible shapes for broadcasting: shapes=\[\(2,\), \(3,\)\]"),
+    ],
+)
+def test_errors(index, error, text):
+    x = jnp.zeros((2, 3))
+    with pytest.raises(error, match=text):
+        x[index]
+    with pytest.raises(error, match=text):
+        x.at[index].set(0.0)
+
+
+def test_errors_of_updates_and_traces():
+    x = jnp.zeros((2, 3))
+    with pytest.raises(ValueError, match="Incompatible types for broadcasting"):
+        x.at[0].set(jnp.ones(5))
+    with pytest.raises(ValueError, match="fewer dimensions"):
+        x.at[0, 0].set([1.0])
+    with pytest.raises(pullback.errors.NonConcreteBooleanIndexError):
+        pullback.jit(lambda x: x[x > 0])(x)
+    with pytest.raises(IndexError, match="Slice entries must be static integers"):
+        pullback.jit(lambda x, k: x[:k])(x, 1)
+    with pytest.raises(IndexError, match="Too many indices"):
+        jnp.float32(1)[0]
+
+
+# ---- functions that index
+
+
+X = np.arange(6.0, dtype=np.float32).reshape(2, 3) - 2
+K = np.array([[0, 2], [1, 0]])
+
+CASES = {
+    "take": lambda m, x, k: (m.take(x, k), m.take(x, k[0], axis=1), m.take(x, 1, axis=0), m.take(x, k, mode="clip")),
+    "take_along_axis": lambda m, x, k: (m.take_along_axis(x, k, 1), m.take_along_axis(x, k[:1], 1), m.take_along_axis(x, k[0], None)),
+    "where": lambda m, x, k: (m.where(x > 0, x, 0), m.where(x > 0, 1.0, x), m.where(k[:, :1] > 0, x, -x), m.where(True, x, x * 2)),
+    "select": lambda m, x, k: m.select([x > 2, x < -1], [x * 2, -x], 7.0),
+    "piecewise": lambda m, x, k: m.piecewise(x, [x < 0, x >= 2], [-1.0, lambda v: v * 2, 0.5]),
+    "choose": lambda m, x, k: m.choose(k % 2, [x[:, :2], x[:, 1:]], mode="clip"),
+    "clip": lambda m, x, k: (m.clip(x, -1, 2), m.clip(x, None, 1), x.clip(0)),
+    "unravel_index": lambda m, x, k: (m.unravel_index(k, (2, 3)), m.ravel_multi_index((k // 2, k), (2, 3), mode="clip")),
+    "diagonal indices": lambda m, x, k: (m.diag_indices(3), m.tril_indices(3, -1), m.triu_indices(2, 0, 4), m.tril_indices_from(x)),
+    "isclose": lambda m, x, k: (m.isclose(x, x + 1e-7), m.allclose(x, x), m.array_equal(x, x), m.array_equiv(x, x[0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_functions(same, name):
+    same(CASES[name], X, K)
+
+
+CONCRETE = {
+    "nonzero": lambda m, x, k: (m.nonzero(x), m.flatnonzero(x), m.argwhere(x), m.where(x > 0), x.nonzero()),
+    "extract": lambda m, x, k: (m.extract(x > 0, x), m.compress(np.array([False, True]), x, axis=0), x[x > 0], x[:, x[0] > -2]),
+    "mask_indices": lambda m, x, k: m.mask_indices(3, m.triu),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CONCRETE))
+def test_shapes_that_depend_on_values(same, name):
+    same(CONCRETE[name], X, K, jit=False)
+
+
+def test_static_size():
+    f = pullback.jit(lambda x: jnp.nonzero(x > 0, size=4, fill_value=-1))
+    assert [p.tolist() for p in f(X)] == [[1, 1, 1, -1], [0, 1, 2, -1]]
+    assert pullback.jit(lambda x: jnp.argwhere(x, size=2))(X).tolist() == [[0, 0], [0, 1]]
+    assert pullback.jit(lambda x: jnp.extract(x > 0, x, size=5, fill_value=9))(X).tolist() == [1, 2, 3, 9, 9]
+    with pytest.raises(pullback.errors.ConcretizationTypeError, match="size argument of jnp.nonzero"):
+        pullback.jit(jnp.nonzero)(X)
+    with pytest.raises(pullback.errors.ConcretizationTypeError, match="size argument of jnp.nonzero"):
+        pullback.jit(lambda x: jnp.where(x))(X)
+
+
+def test_out_of_bounds_of_take():
+    x = jnp.arange(3.0)
+    assert jnp.isnan(jnp.take(x, 7)) and jnp.take(x, 7, mode="wrap") == 1 and jnp.take(x, 7, mode="clip") == 2
+    assert jnp.take(jnp.arange(3), 7) == np.iinfo(np.int32).min
+    assert jnp.take(x, jnp.array([-1, -9]), fill_value=5.0).tolist() == [2, 5]
+    with pytest.raises(NotImplementedError, match="'raise' mode"):
+        jnp.take(x, 0, mode="raise")
+    with pytest.raises(TypeError, match="list"):
+        jnp.take(x, [0])
+    with pytest.raises(ValueError, match="integer"):
+        jnp.take(x, 1.0)
+
+
+def test_functions_that_write():
+    x = jnp.asarray(X)
+    expected = X.copy()
+    np.put_along_axis(expected, K, 9.0, 1)
+    np.testing.assert_array_equal(jnp.put_along_axis(x, K, 9.0, 1, inplace=False), expected)
+    expected = X.copy()
+    np.put(expected, [0, 4], [7.0])
+    np.testing.assert_array_equal(jnp.put(x, np.array([0, 4]), 7.0, inplace=False), expected)
+    expected = X.copy()
+    np.place(expected, X > 0, [8.0, 9.0])
+    np.testing.assert_array_equal(jnp.place(x, x > 0, jnp.array([8.0, 9.0]), inplace=False), expected)
+    expected = X.copy()
+    np.fill_diagonal(expected, 5.0)
+    np.testing.assert_array_equal(jnp.fill_diagonal(x, 5.0, inplace=False), expected)
+    for call in (lambda: jnp.put(x, 0, 1.0), lambda: jnp.place(x, x > 0, x[0]), lambda: jnp.fill_diagonal(x, 1.0)):
+        with pytest.raises(ValueError, match="inplace=False"):
+            call()

@@ -80,7 +80,8 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     if len(branches) == 1:
         return branches[0](*operands)
-    clamped = hooks.clamp(0, index, len(branches) - 1)
+    last = min(len(branches) - 1, int(dtypes.iinfo(aval.dtype).max))
+    clamped = hooks.clamp(aval.dtype.type(0), index, aval.dtype.type(last))
     return _choose("switch", hooks.convert(clamped, np.dtype(np.int32), False), branches, operands,
                    tuple(f"branches[{i}]" for i in range(len(branches))))
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.scipy.linalg import solve_triangular
 from pullback.scipy.stats._common import promoted
 
 
@@ -35,8 +36,6 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
 
 
 def _whiten(factor: Any, y: Any) -> Any:
-    from pullback.scipy.linalg import solve_triangular
-
     return solve_triangular(factor, y, lower=True)
 
 

@@ -1,0 +1,51 @@
+"""Linear algebra by SciPy's names: factorizations, solutions, functions of matrices, matrices of special form.
+
+Leading dimensions are batches. `overwrite_*` and `check_finite` are accepted and have no effect: arrays are
+immutable, and
+finiteness is not known while tracing.
+"""
+
+from pullback.scipy.linalg._factor import (
+    cho_factor,
+    cho_solve,
+    cholesky,
+    det,
+    eigh,
+    hessenberg,
+    inv,
+    lu,
+    lu_factor,
+    lu_solve,
+    polar,
+    qr,
+    schur,
+    solve,
+    solve_triangular,
+    svd,
+)
+from pullback.scipy.linalg._functions import expm, expm_frechet, funm, rsf2csf, sqrtm
+from pullback.scipy.linalg._special_matrices import (
+    block_diag,
+    circulant,
+    companion,
+    convolution_matrix,
+    dft,
+    fiedler,
+    fiedler_companion,
+    hadamard,
+    hankel,
+    helmert,
+    hilbert,
+    invhilbert,
+    invpascal,
+    leslie,
+    pascal,
+    toeplitz,
+)
+
+__all__ = [
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "det", "dft",
+    "eigh", "expm", "expm_frechet", "fiedler", "fiedler_companion", "funm", "hadamard", "hankel", "helmert",
+    "hessenberg", "hilbert", "inv", "invhilbert", "invpascal", "leslie", "lu", "lu_factor", "lu_solve", "pascal", "polar",
+    "qr", "rsf2csf", "schur", "solve", "solve_triangular", "sqrtm", "svd", "toeplitz",
+]  # fmt: skip

@@ -1,0 +1,271 @@
+"""Factorizations, and what is solved by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.lax import linalg as lax_linalg
+from pullback.util import dtypes
+
+
+def matrices(name: str, *args: Any) -> Any:
+    """The arguments as arrays of one float or complex type. Raises ValueError for fewer than two dimensions of the
+    first."""
+    dtype = dtypes.to_inexact_dtype(dtypes.result_type(*args))
+    out = [lax.convert_element_type(jnp.asarray(a), dtype) for a in args]
+    if out[0].ndim < 2:
+        raise ValueError(f"{name}: expected a matrix, f[..., m, n], got {out[0].aval.str_short()}")
+    return out[0] if len(out) == 1 else out
+
+
+def square(name: str, *args: Any) -> Any:
+    """As `matrices`; ValueError unless the first is square."""
+    out = matrices(name, *args)
+    first = out if len(args) == 1 else out[0]
+    if first.shape[-1] != first.shape[-2]:
+        raise ValueError(f"{name}: expected a square matrix, got {first.aval.str_short()}")
+    return out
+
+
+def _adjoint(a: Any) -> Any:
+    return jnp.conj(jnp.swapaxes(a, -1, -2))
+
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """U with U^H U = a (L with L L^H = a if `lower`), of the triangle of a that is named; nan where a is not
+    definite."""
+    a = square("cholesky", a)
+    factor = lax_linalg.cholesky(a if lower else _adjoint(a), symmetrize_input=False)
+    return factor if lower else _adjoint(factor)
+
+
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+    """(cholesky(a, lower), lower), for cho_solve."""
+    return cholesky(a, lower), lower
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """x with a x = b, from cho_factor(a)."""
+    c, lower = c_and_lower
+    c, b = square("cho_solve", c, b)
+    vector = b.ndim == c.ndim - 1
+    b = b[..., None] if vector else b
+    first = lax_linalg.triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
+    x = lax_linalg.triangular_solve(c, first, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
+    return x[..., 0] if vector else x
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinant."""
+    return jnp.linalg.det(square("det", a))
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverse."""
+    return jnp.linalg.inv(square("inv", a))
+
+
+def eigh(
+    a: Any,
+    b: Any = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
+    """(eigenvalues, ascending, eigenvectors) of a Hermitian matrix, of the triangle named by `lower`.
+
+    Raises NotImplementedError for the generalized problem (b) and for `eigvals`.
+    """
+    if b is not None:
+        raise NotImplementedError("Only the b=None case of eigh is implemented")
+    if type != 1:
+        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
+    if eigvals is not None:
+        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+    values, vectors = jnp.linalg.eigh(square("eigh", a), UPLO="L" if lower else "U")
+    return values if eigvals_only else (values, vectors)
+
+
+def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """H, zero below the first subdiagonal, with Q H Q^H = a; (H, Q) if `calc_q`."""
+    a = square("hessenberg", a)
+    n = a.shape[-1]
+    packed, taus = lax_linalg.hessenberg(a)
+    h = jnp.triu(packed, -1)
+    if not calc_q:
+        return h
+    if n < 2:
+        return h, jnp.broadcast_to(jnp.eye(n, dtype=a.dtype), a.shape)
+    inner = lax_linalg.householder_product(packed[..., 1:, :-1], taus)
+    batch = a.shape[:-2]
+    q = jnp.broadcast_to(jnp.eye(n, dtype=a.dtype), (*batch, n, n)).at[..., 1:, 1:].set(inner)
+    return h, q
+
+
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """(P, L, U) with P L U = a; (P L, U) if `permute_l`."""
+    a = matrices("lu", a)
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    packed, _, permutation = lax_linalg.lu(a)
+    p = (permutation[..., None, :] == jnp.arange(m)[:, None]).astype(dtypes.finfo(a.dtype).dtype)
+    lower = jnp.tril(packed, -1)[..., :, :k] + jnp.eye(m, k, dtype=a.dtype)
+    upper = jnp.triu(packed)[..., :k, :]
+    return (jnp.matmul(p.astype(a.dtype), lower), upper) if permute_l else (p, lower, upper)
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """(L and U in one matrix, pivots i32[n]), for lu_solve."""
+    packed, pivots, _ = lax_linalg.lu(matrices("lu_factor", a))
+    return packed, pivots
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """x with a x = b (a^T x for trans=1, a^H x for 2), from lu_factor(a). Raises ValueError for another `trans`."""
+    packed, pivots = lu_and_piv
+    if trans not in (0, 1, 2):
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+    packed, b = square("lu_solve", packed, b)
+    vector = b.ndim == packed.ndim - 1
+    b = b[..., None] if vector else b
+    order = lax_linalg.lu_pivots_to_permutation(pivots, packed.shape[-1])
+    options: dict[str, Any] = {"left_side": True, "transpose_a": trans > 0, "conjugate_a": trans == 2}
+
+    def lower(y: Any) -> Any:
+        return lax_linalg.triangular_solve(packed, y, lower=True, unit_diagonal=True, **options)
+
+    def upper(y: Any) -> Any:
+        return lax_linalg.triangular_solve(packed, y, lower=False, **options)
+
+    if trans == 0:
+        x = upper(lower(jnp.take_along_axis(b, order[..., None], axis=-2)))
+    else:
+        x = jnp.take_along_axis(lower(upper(b)), jnp.argsort(order, axis=-1)[..., None], axis=-2)
+    return x[..., 0] if vector else x
+
+
+def polar(
+    a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
+) -> tuple[Any, Any]:
+    """(U, P) with U P = a ('left': P U = a), U unitary (or with orthonormal rows or columns), P positive semidefinite.
+
+    By the singular value decomposition, whatever `method` ('qdwh' or 'svd') says. Raises ValueError for another side.
+    """
+    if side not in ("right", "left"):
+        raise ValueError(f"The argument `side` must be either 'left' or 'right', got {side!r}")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(f"Unknown polar decomposition method {method!r}; expected 'qdwh' or 'svd'")
+    a = matrices("polar", a)
+    w, s, vh = jnp.linalg.svd(a, full_matrices=False)
+    u = jnp.matmul(w, vh)
+    factor = vh if side == "right" else _adjoint(w)
+    return u, jnp.matmul(_adjoint(factor) * s[..., None, :].astype(a.dtype), factor)
+
+
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """(Q, R) with Q R = a: 'full' squares, 'economic' the needed columns, 'r' (R,) alone; with `pivoting` also the
+    columns p: Q R = a[:, p]. Raises ValueError for another mode.
+    """
+    a = matrices("qr", a)
+    if mode not in ("full", "economic", "r"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    full = mode != "economic"
+    found = lax_linalg.qr(a, pivoting=pivoting, full_matrices=full)
+    return (found[1:] if pivoting else (found[1],)) if mode == "r" else tuple(found)
+
+
+def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+    """(T, Z) with Z T Z^H = a, T upper triangular ('complex'; of real matrices 'real': with 2x2 blocks).
+
+    Raises ValueError for another output.
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got {output!r}.")
+    a = square("schur", a)
+    if output == "complex":
+        a = a.astype(dtypes.to_complex_dtype(a.dtype))
+    t, z = lax_linalg.schur(a)
+    return t, z
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Any:
+    """x with op(a) x = b, a triangular; op: 0 or 'N' itself, 1 or 'T' transposed, 2 or 'C' adjoint; ValueError
+    otherwise."""
+    kinds = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
+    if trans not in kinds:
+        raise ValueError(f"Invalid 'trans' value {trans}")
+    a, b = square("solve_triangular", a, b)
+    vector = b.ndim == a.ndim - 1
+    b = b[..., None] if vector else b
+    x = lax_linalg.triangular_solve(
+        a, b, left_side=True, lower=lower, transpose_a=kinds[trans] > 0, conjugate_a=kinds[trans] == 2,
+        unit_diagonal=unit_diagonal,
+    )  # fmt: skip
+    return x[..., 0] if vector else x
+
+
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Any:
+    """x with a x = b: a general ('gen'), symmetric ('sym'), Hermitian ('her') or positive definite ('pos') matrix.
+
+    Raises ValueError for another `assume_a`.
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
+    a, b = square("solve", a, b)
+    if assume_a == "pos":
+        return cho_solve(cho_factor(a, lower), b)
+    return jnp.linalg.solve(a, b) if b.ndim >= a.ndim else jnp.linalg.solve(a, b[..., None])[..., 0]
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """(U, s, V^H) with U diag(s) V^H = a, s descending; s alone unless `compute_uv`."""
+    a = matrices("svd", a)
+    found = jnp.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    return tuple(found) if compute_uv else found
+
+
+__all__ = [
+    "cho_factor", "cho_solve", "cholesky", "det", "eigh", "hessenberg", "inv", "lu", "lu_factor", "lu_solve", "matrices",
+    "polar", "qr", "schur", "solve", "solve_triangular", "square", "svd",
+]  # fmt: skip

@@ -1,0 +1,187 @@
+"""Matrices of special form. Sizes are static; entries come from arrays, or are numbers of the default types."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.util import dtypes
+
+
+def block_diag(*arrs: Any) -> Any:
+    """The matrices, 2-d or less, along the diagonal; zeros elsewhere. Raises ValueError for more dimensions."""
+    if not arrs:
+        arrs = (jnp.zeros((1, 0)),)
+    blocks = [jnp.atleast_2d(jnp.asarray(a)) for a in arrs]
+    for i, block in enumerate(blocks):
+        if block.ndim > 2:
+            raise ValueError(f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got "
+                             f"{block.aval.str_short()} at argument {i}.")  # fmt: skip
+    dtype = dtypes.result_type(*blocks)
+    width, left, rows = sum(b.shape[1] for b in blocks), 0, []
+    for block in blocks:
+        pads = ((0, 0, 0), (left, width - left - block.shape[1], 0))
+        rows.append(lax.pad(block.astype(dtype), jnp.zeros((), dtype), pads))
+        left += block.shape[1]
+    return jnp.concatenate(rows, axis=0)
+
+
+def _vector(name: str, x: Any) -> Any:
+    return jnp.ravel(jnp.asarray(x))
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """Constant along diagonals: first column c, first row r (its first element is not used; default: conj(c))."""
+    column = _vector("toeplitz", c)
+    row = jnp.conj(column) if r is None else _vector("toeplitz", r)
+    n, m = column.shape[0], row.shape[0]
+    if n == 0 or m == 0:
+        return jnp.empty((n, m), dtypes.result_type(column, row))
+    values = jnp.concatenate([jnp.flip(row[1:]), column])  # entry (i, j) at i - j + m - 1
+    return values[jnp.arange(n)[:, None] - jnp.arange(m)[None, :] + (m - 1)]
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """Constant along antidiagonals: first column c, last row r (its first element is not used; default: zeros)."""
+    column = _vector("hankel", c)
+    row = jnp.zeros_like(column) if r is None else _vector("hankel", r)
+    values = jnp.concatenate([column, row[1:]])
+    return values[jnp.arange(column.shape[0])[:, None] + jnp.arange(row.shape[0])[None, :]]
+
+
+def circulant(c: Any) -> Any:
+    """Each column the one before it, moved down cyclically: entry (i, j) is c[(i - j) mod n]. c: [..., n]."""
+    c = jnp.asarray(c)
+    n = c.shape[-1]
+    return c[..., (np.arange(n)[:, None] - np.arange(n)[None, :]) % n]
+
+
+def companion(a: Any) -> Any:
+    """The companion matrix of the polynomial with coefficients a, highest first. ValueError for fewer than two."""
+    a = jnp.asarray(a)
+    n = a.shape[-1]
+    if n < 2:
+        raise ValueError(f"The length of `a` must be at least 2, got shape {a.shape}")
+    a = a.astype(dtypes.to_inexact_dtype(a.dtype))
+    first = -a[..., 1:] / a[..., :1]
+    below = jnp.broadcast_to(jnp.eye(n - 2, n - 1, dtype=a.dtype), (*a.shape[:-1], n - 2, n - 1))
+    return jnp.concatenate([first[..., None, :], below], axis=-2)
+
+
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """The matrix that convolves a vector of length n with a; `mode` as numpy.convolve's. ValueError for another one."""
+    a, n = jnp.asarray(a), operator.index(n)
+    if a.ndim != 1 or a.shape[0] == 0:
+        raise ValueError(f"convolution_matrix expects a one-dimensional array, not empty; got {a.aval.str_short()}")
+    if n <= 0:
+        raise ValueError(f"n must be a positive integer, got {n}")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"'mode' argument must be one of ('full', 'valid', 'same'), got {mode!r}")
+    m = a.shape[0]
+    rows = m + n - 1
+    offset = np.arange(rows)[:, None] - np.arange(n)[None, :]
+    full = jnp.where((offset >= 0) & (offset < m), a[np.clip(offset, 0, m - 1)], 0)
+    if mode == "full":
+        return full
+    size = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
+    start = (rows - size) // 2 if mode == "same" else min(m, n) - 1
+    return full[start : start + size]
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """The matrix of the discrete Fourier transform, exp(-2 pi i j k / n); scale 'sqrtn' or 'n' divides by it."""
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}")
+    kind = dtypes.canonicalize_dtype(np.complex128 if dtype is None else dtype)
+    factor = {None: 1.0, "sqrtn": 1 / math.sqrt(n) if n else 1.0, "n": 1 / n if n else 1.0}[scale]
+    jk = np.outer(np.arange(n), np.arange(n)) % max(n, 1)  # exact angles
+    return jnp.asarray((np.exp(-2j * np.pi * jk / max(n, 1)) * factor).astype(kind))
+
+
+def fiedler(a: Any) -> Any:
+    """Entry (i, j) is |a[i] - a[j]|. a: [..., n]."""
+    a = jnp.asarray(a)
+    return jnp.abs(a[..., :, None] - a[..., None, :])
+
+
+def fiedler_companion(a: Any) -> Any:
+    """Fiedler's pentadiagonal companion matrix of the polynomial a, highest first. Fiedler, Linear Algebra Appl.
+    2003."""
+    a = jnp.asarray(a)
+    if a.ndim != 1:
+        raise ValueError(f"Input `a` must be a 1-D array, got {a.aval.str_short()}")
+    a = a.astype(dtypes.to_inexact_dtype(a.dtype))
+    n = a.shape[0] - 1
+    if n < 1:
+        return jnp.zeros((0, 0), a.dtype)
+    a = a / a[0]
+    rows, columns, values = [0], [0], [-a[1]]  # row 2k: -a[2k+1], -a[2k+2] and 1 about the diagonal; row 2k+1: one 1
+    for r in range(n):
+        entries = [(r, max(r - 2, 0), 1)] if r % 2 else [(r, r - 1, -a[r + 1]) if r else None, (r, r + 2, 1)]
+        if r % 2 == 0 and r + 1 < n:
+            entries.append((r, r + 1, -a[r + 2]))
+        for entry in entries:
+            if entry is not None and entry[1] < n:
+                rows.append(entry[0])
+                columns.append(entry[1])
+                values.append(jnp.asarray(entry[2], a.dtype))
+    return jnp.zeros((n, n), a.dtype).at[np.array(rows), np.array(columns)].set(jnp.stack(values))
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """Sylvester's matrix of signs with orthogonal rows; n must be a power of two (ValueError)."""
+    n = operator.index(n)
+    if n < 1 or n & (n - 1):
+        raise ValueError(f"n must be an integer, and n must be a power of 2; got {n}")
+    bits = np.array([[bin(i & j).count("1") & 1 for j in range(n)] for i in range(n)])
+    return jnp.asarray((1 - 2 * bits).astype(dtypes.check_user_dtype_supported(dtype, "hadamard")))
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """The Helmert matrix of order n without its first row, or whole if `full`."""
+    return jnp.asarray(scipy.linalg.helmert(n, full))
+
+
+def hilbert(n: int) -> Any:
+    """Entry (i, j) is 1 / (i + j + 1)."""
+    return jnp.asarray(scipy.linalg.hilbert(n))
+
+
+def invhilbert(n: int) -> Any:
+    """The inverse of hilbert(n)."""
+    return jnp.asarray(scipy.linalg.invhilbert(n).astype(np.float64))
+
+
+def leslie(f: Any, s: Any) -> Any:
+    """The Leslie matrix of fecundities f[..., n] and survival rates s[..., n - 1]. ValueError for other sizes."""
+    f, s = jnp.asarray(f), jnp.asarray(s)
+    if f.shape[-1] != s.shape[-1] + 1 or f.shape[-1] < 2:
+        raise ValueError(f"Incorrect lengths for f and s. Got f.shape={f.shape}, s.shape={s.shape}")
+    n = f.shape[-1]
+    dtype = dtypes.result_type(f, s)
+    batch = jnp.broadcast_shapes(f.shape[:-1], s.shape[:-1])
+    out = jnp.zeros((*batch, n, n), dtype).at[..., 0, :].set(f.astype(dtype))
+    index = np.arange(n - 1)
+    return out.at[..., index + 1, index].set(s.astype(dtype))
+
+
+def pascal(n: int, kind: str | None = None) -> Any:
+    """The Pascal matrix of binomial coefficients: 'symmetric' (default), 'lower' or 'upper'; ValueError for others."""
+    kind = "symmetric" if kind is None else kind
+    if kind not in ("symmetric", "lower", "upper"):
+        raise ValueError(f"Expected kind to be on of ['symmetric', 'lower', 'upper'], got {kind!r}")
+    return jnp.asarray(scipy.linalg.pascal(n, kind).astype(np.float64))
+
+
+def invpascal(n: int, kind: str | None = None) -> Any:
+    """The inverse of pascal(n, kind)."""
+    kind = "symmetric" if kind is None else kind
+    if kind not in ("symmetric", "lower", "upper"):
+        raise ValueError(f"Expected kind to be on of ['symmetric', 'lower', 'upper'], got {kind!r}")
+    return jnp.asarray(scipy.linalg.invpascal(n, kind).astype(np.float64))

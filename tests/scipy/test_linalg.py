@@ -1,0 +1,125 @@
+"""scipy.linalg against SciPy, or by the equation that defines the result; batches; errors."""
+
+import numpy as np
+import pytest
+import scipy.linalg as theirs
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.scipy import linalg as ours
+from pullback.util import config
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(4, 4))
+B = RNG.normal(size=(4, 2))
+COMPLEX = A + 1j * RNG.normal(size=(4, 4))
+TALL = RNG.normal(size=(5, 3))
+POSITIVE = A @ A.T + np.eye(4)
+
+
+@pytest.fixture(autouse=True)
+def x64():
+    with config.enable_x64(True):
+        yield
+
+
+def close(actual, expected, tolerance=1e-10):
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name,args", [
+    ("cholesky", (POSITIVE,)), ("cholesky", (POSITIVE, True)), ("det", (A,)), ("inv", (A,)), ("solve", (A, B)),
+    ("solve", (A, B[:, 0])), ("expm", (A,)), ("expm", (100 * A / np.abs(A).sum(),)), ("expm", (COMPLEX,)),
+    ("sqrtm", (POSITIVE,)), ("sqrtm", (COMPLEX,)), ("toeplitz", (A[0],)), ("toeplitz", (A[0], A[1])),
+    ("hankel", (A[0],)), ("hankel", (A[0], A[1])), ("circulant", (A[0],)), ("companion", (A[0],)), ("fiedler", (A[0],)),
+    ("fiedler_companion", (np.arange(1.0, 8.0),)), ("fiedler_companion", (np.arange(1.0, 3.0),)), ("hadamard", (8,)),
+    ("helmert", (4,)), ("helmert", (4, True)), ("hilbert", (4,)), ("invhilbert", (4,)), ("pascal", (5,)),
+    ("pascal", (5, "lower")), ("invpascal", (5,)), ("leslie", (A[0], A[1, :3])), ("dft", (5,)), ("dft", (5, "sqrtn")),
+    ("block_diag", (A, B, 3.0)), ("convolution_matrix", (A[0], 6)), ("convolution_matrix", (A[0], 6, "same")),
+    ("convolution_matrix", (A[0], 6, "valid")), ("convolution_matrix", (A[0], 2, "valid")),
+])  # fmt: skip
+def test_same_as_scipy(name, args):
+    close(getattr(ours, name)(*args), getattr(theirs, name)(*args))
+
+
+def test_factorizations_multiply_to_the_matrix():
+    for a in (A, COMPLEX):
+        p, lower, upper = ours.lu(a)
+        close(np.asarray(p) @ np.asarray(lower) @ np.asarray(upper), a)
+        t, z = ours.schur(a, output="complex")
+        close(np.asarray(z) @ np.asarray(t) @ np.asarray(z).conj().T, a)
+        h, q = ours.hessenberg(a, calc_q=True)
+        close(np.asarray(q) @ np.asarray(h) @ np.asarray(q).conj().T, a)
+        close(np.tril(np.asarray(h), -2), 0)
+        u, positive = ours.polar(a)
+        close(np.asarray(u) @ np.asarray(positive), a)
+        u, positive = ours.polar(a, side="left")
+        close(np.asarray(positive) @ np.asarray(u), a)
+    for a in (TALL, TALL.T):
+        pl, upper = ours.lu(a, permute_l=True)
+        close(np.asarray(pl) @ np.asarray(upper), a)
+        for mode in ("full", "economic"):
+            q, r = ours.qr(a, mode=mode)
+            close(np.asarray(q) @ np.asarray(r), a)
+            q, r, p = ours.qr(a, mode=mode, pivoting=True)
+            close(np.asarray(q) @ np.asarray(r), a[:, np.asarray(p)])
+        u, s, vh = ours.svd(a, full_matrices=False)
+        close(np.asarray(u) * np.asarray(s) @ np.asarray(vh), a)
+    t, z = theirs.schur(A)
+    t2, z2 = ours.rsf2csf(t, z)
+    close(np.asarray(z2) @ np.asarray(t2) @ np.asarray(z2).conj().T, A)
+    close(np.tril(np.asarray(t2), -1), 0)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_solvers(lower):
+    close(ours.cho_solve(ours.cho_factor(POSITIVE, lower), B), theirs.solve(POSITIVE, B))
+    close(ours.cho_solve(ours.cho_factor(POSITIVE, lower), B[:, 0]), theirs.solve(POSITIVE, B[:, 0]))
+    close(ours.solve(POSITIVE, B, lower=lower, assume_a="pos"), theirs.solve(POSITIVE, B))
+    for trans in (0, 1, 2):
+        expected = theirs.lu_solve(theirs.lu_factor(COMPLEX), B, trans)
+        close(ours.lu_solve(ours.lu_factor(COMPLEX), B, trans), expected)
+        close(ours.solve_triangular(COMPLEX, B, trans, lower), theirs.solve_triangular(COMPLEX, B, trans, lower))
+    values, vectors = ours.eigh(POSITIVE, lower=lower)
+    close(POSITIVE @ np.asarray(vectors), np.asarray(vectors) * np.asarray(values))
+
+
+def test_functions_of_matrices():
+    close(ours.funm(A, jnp.exp), theirs.expm(A), 1e-8)
+    value, slope = ours.expm_frechet(A, B @ B.T)
+    expected = theirs.expm_frechet(A, B @ B.T)
+    close(value, expected[0])
+    close(slope, expected[1])
+    batch = np.stack([A, 2 * A, 0 * A])
+    close(ours.expm(batch), np.stack([theirs.expm(x) for x in batch]))
+    assert np.isnan(np.asarray(ours.expm(1e9 * A))).all()
+    with config.enable_x64(False):
+        close(ours.expm(A.astype(np.float32)), theirs.expm(A), 1e-4)
+
+
+def test_derivatives():
+    h = 1e-6
+    for name, a in (("expm", A), ("det", A), ("cholesky", POSITIVE)):
+        function = getattr(ours, name)
+        weights = RNG.normal(size=np.shape(function(a)))
+        direction = RNG.normal(size=a.shape)
+        direction = direction + direction.T if name == "cholesky" else direction
+        slope = jax.grad(lambda x, f=function, w=weights: (f(x) * w).sum())(a)
+        difference = (np.asarray(function(a + h * direction)) - np.asarray(function(a - h * direction))) / (2 * h)
+        ours_along = (np.asarray(slope) * direction).sum()
+        np.testing.assert_allclose(ours_along, (difference * weights).sum(), rtol=1e-6)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"cholesky: expected a square matrix, got f64\[5,3\]"):
+        ours.cholesky(TALL)
+    with pytest.raises(ValueError, match=r"lu: expected a matrix"):
+        ours.lu(A[0])
+    with pytest.raises(ValueError, match="Invalid 'trans' value 5"):
+        ours.solve_triangular(A, B, 5)
+    with pytest.raises(ValueError, match="power of 2"):
+        ours.hadamard(6)
+    with pytest.raises(NotImplementedError, match="b=None"):
+        ours.eigh(A, A)
+    with pytest.raises(ValueError, match="assume_a"):
+        ours.solve(A, B, assume_a="foo")

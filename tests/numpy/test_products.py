@@ -1,0 +1,145 @@
+"""Products of vectors, matrices and tensors; einsum: against NumPy, with derivatives and errors."""
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+
+RNG = np.random.RandomState(2)
+
+
+def _arrays(*shapes):
+    return [np.asarray(RNG.randn(*s), np.float32) for s in shapes]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((2, 4, 3), (3, 5)), ((3,), (2, 3, 5)),
+        ((2, 4, 3), (2, 3, 5)), ((2, 4, 3), (1, 3, 5)), ((1, 4, 3), (2, 3, 5)), ((5, 1, 4, 3), (2, 3, 5)), ((2, 4, 3), (3,)),
+        ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((7, 1, 2, 3), (4, 3, 2)),
+    ],
+)  # fmt: skip
+def test_matmul_and_dot(same, a, b):
+    x, y = _arrays(a, b)
+    same(lambda m, x, y: m.matmul(x, y), x, y, tolerance=1e-4)
+    same(lambda m, x, y: x @ y, x, y, tolerance=1e-4)
+    if len(a) == 1 or len(b) == 1 or a[-1] == b[-2]:
+        same(lambda m, x, y: m.dot(x, y), x, y, tolerance=1e-4)
+
+
+CASES = {
+    "inner": lambda m, x, y, v: (m.inner(x, x), m.inner(v, v), m.inner(x, 2.0)),
+    "outer": lambda m, x, y, v: (m.outer(v, v), m.outer(x, v)),
+    "vdot": lambda m, x, y, v: (m.vdot(x, x), m.vdot(1j * v, v)),
+    "tensordot": lambda m, x, y, v: (
+        m.tensordot(x, x),
+        m.tensordot(y, x, axes=([1], [1])),
+        m.tensordot(x, v, 1),
+        m.tensordot(v, v, 0),
+    ),
+    "kron": lambda m, x, y, v: (m.kron(x, y[0]), m.kron(v, x), m.kron(2.0, v)),
+    "cross": lambda m, x, y, v: (m.cross(x, x[::-1]), m.cross(x, v), m.cross(x.T, x[::-1].T, axis=0)),
+    "vecdot": lambda m, x, y, v: (np.vecdot if m is np else m.vecdot)(1j * x, x),
+    "trace": lambda m, x, y, v: (m.trace(y), m.trace(x, 1)),
+    "trapezoid": lambda m, x, y, v: (m.trapezoid(x), m.trapezoid(x, v), m.trapezoid(x, dx=0.5, axis=0)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_against_numpy(same, name):
+    same(CASES[name], *_arrays((2, 3), (4, 3, 2), (3,)), tolerance=1e-4)
+
+
+def test_matrix_vector():
+    y, v = _arrays((2, 4, 3), (3,))
+    np.testing.assert_allclose(jnp.matvec(y, v), y @ v, rtol=1e-5)
+    w = RNG.randn(2, 4).astype(np.float32)
+    np.testing.assert_allclose(jnp.vecmat(w, y), np.einsum("bi,bij->bj", w, y), rtol=1e-4, atol=1e-5)
+
+
+EINSUM = [
+    ("ij,jk", (2, 3), (3, 4)), ("ij,jk->ki", (2, 3), (3, 4)), ("ii", (3, 3)), ("ii->i", (3, 3)), ("ij->ji", (2, 3)), ("ij->", (2, 3)),
+    ("ij->j", (2, 3)), ("...j,j", (3, 4, 5), (5,)), ("...ij,...jk->...ik", (3, 4, 5), (5, 2)), ("i,j,k->ijk", (2,), (3,), (4,)),
+    ("ij,kl->ik", (2, 3), (4, 5)), ("iij->j", (2, 2, 3)), ("iij,ji->i", (2, 2, 3), (3, 2)), ("ab,bc,cd,de->ae", (2, 3), (3, 4), (4, 5), (5, 6)),
+    ("iijj->ij", (2, 2, 3, 3)), ("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)), ("i,i,i->", (3,), (3,), (3,)), ("iii->", (3, 3, 3)),
+    ("ij,ij->ij", (2, 3), (2, 3)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("ij,j->ij", (2, 3), (3,)), (",ij->ij", (), (2, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EINSUM, ids=lambda case: case[0])
+def test_einsum(same, case):
+    text, *shapes = case
+    for optimize in ("auto", False, "greedy") if len(shapes) > 2 else ("auto",):
+        same(
+            lambda m, *xs: m.einsum(text, *xs, optimize=optimize if m is jnp else False),
+            *_arrays(*shapes),
+            tolerance=1e-4,
+        )
+
+
+def test_einsum_with_lists_of_axes(same):
+    same(lambda m, x, y: m.einsum(x, [0, 1], y, [1, 2], [2, 0]), *_arrays((2, 3), (3, 4)), tolerance=1e-4)
+
+
+def test_einsum_path():
+    x, y = _arrays((2, 30), (30, 4))
+    path, report = jnp.einsum_path("ij,jk,kl->il", x, y, y.T)
+    assert len(path) == 2 and "Complete contraction" in str(report)
+
+
+def test_einsum_is_one_product():
+    text = str(
+        pullback.make_jaxpr(lambda x, y: jnp.einsum("bqhd,bkhd->bhqk", x, y))(*_arrays((2, 3, 4, 5), (2, 6, 4, 5)))
+    )
+    assert text.count("dot_general[") == 1 and "reduce_sum" not in text
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "bfloat16", "complex64"])
+def test_types(dtype):
+    x = jnp.arange(1, 7).reshape(2, 3).astype(dtype)
+    assert (x @ x.T).dtype == dtype and jnp.einsum("ij,kj", x, x).dtype == dtype
+    assert (
+        jnp.matmul(x, x.T, preferred_element_type="float32" if dtype != "complex64" else "complex64").dtype != "float16"
+    )
+    np.testing.assert_allclose(np.asarray(x @ x.T).astype(complex), [[14, 32], [32, 77]])
+
+
+def test_promotion():
+    assert (jnp.ones((2, 2), "int8") @ jnp.ones((2, 2), "float16")).dtype == np.float16
+    assert jnp.dot(1, 2).weak_type
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: jnp.dot(x, x), TypeError, r"contracting dimensions to have the same shape, got \(3,\) and \(2,\)"),
+        (lambda x: x @ x, TypeError, "same shape"),
+        (lambda x: jnp.matmul(x, 2.0), ValueError, "matmul input operand 1 must have ndim at least 1"),
+        (lambda x: jnp.matmul(np.ones((2, 3, 3)), np.ones((4, 3, 3))), ValueError, "Incompatible shapes"),
+        (lambda x: jnp.einsum("ij,jk", x, x), ValueError, r"Size of label 'j' for operand 1 \(2\) does not match"),
+        (lambda x: jnp.einsum("ij,jk", x), ValueError, "Number of einsum subscripts, 2"),
+        (lambda x: jnp.einsum("ij->ik", x), ValueError, "'k' did not appear in the input"),
+        (lambda x: jnp.einsum("ij->iij", x), ValueError, "appeared more than once"),
+        (lambda x: jnp.einsum("ijk", x), ValueError, "does not contain the correct number of indices"),
+        (lambda x: jnp.tensordot(x, x, axes=3), TypeError, "exceeds input ranks"),
+        (lambda x: jnp.tensordot(x, x, axes=([0], [0, 1])), TypeError, "equal length"),
+        (lambda x: jnp.cross(np.ones(4), np.ones(4)), ValueError, "either 2 or 3"),
+        (lambda x: jnp.dot([1.0], x), TypeError, "list"),
+        (lambda x: jnp.vecdot(x, x.T), ValueError, "axes must match"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call(jnp.ones((2, 3)))
+
+
+def test_gradients():
+    a, b, w = _arrays((2, 3), (3, 4), (2, 4))
+    ga, gb = pullback.grad(lambda a, b: jnp.sum((a @ b) * w), (0, 1))(a, b)
+    np.testing.assert_allclose(ga, w @ b.T, rtol=1e-5)
+    np.testing.assert_allclose(gb, a.T @ w, rtol=1e-5)
+    np.testing.assert_allclose(pullback.grad(lambda a: jnp.einsum("ii", a @ a.T))(a), 2 * a, rtol=1e-5)
+    rows = pullback.vmap(lambda x: jnp.einsum("i,ij->j", x, b))(a)
+    np.testing.assert_allclose(rows, a @ b, rtol=1e-5)

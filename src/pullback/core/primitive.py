@@ -90,6 +90,8 @@ _UNSET = NoRule("none was given")
 class Primitive:
     """One operation; see the module's text for the fields and their signatures."""
 
+    accepts: tuple[str, ...] = ()  # of elementwise ones: the kinds of dtypes of each operand, as dtypes.kind_of has them
+
     def __init__(self, name: str, *, abstract_eval=_UNSET, reference=_UNSET, jvp=_UNSET, transpose=_UNSET, batch=_UNSET,
                  lower=_UNSET, multiple_results: bool = False, traits: frozenset[str] | set[str] = frozenset(), samples=None,
                  doc: str = "", evaluate: Callable | None = None, batch_axis: Callable | None = None,

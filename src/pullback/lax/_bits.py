@@ -448,16 +448,17 @@ class _LoopBits:
 
 def _reduce_precision_reference(x, exponent_bits, mantissa_bits):
     bits = _unsigned(x)
-    plan = _reduce_precision_plan(x.dtype, exponent_bits, mantissa_bits)
-    out = _reduce_precision_bits(bits, *plan, _NumPyBits(bits.dtype)).astype(bits.dtype).view(x.dtype)
+    dropped, mask, limits = _reduce_precision_plan(x.dtype, exponent_bits, mantissa_bits)
+    out = _reduce_precision_bits(bits, dropped, mask, limits, _NumPyBits(bits.dtype)).astype(bits.dtype).view(x.dtype)
     return np.where(x != x, x, out)
 
 
 def _reduce_precision_lower(b, x, exponent_bits, mantissa_bits):
     dtype = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}[x.dtype]
     width = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}[x.dtype]
-    plan = _reduce_precision_plan(dtypes.as_dtype(dtype), exponent_bits, mantissa_bits)
-    out = _reduce_precision_bits(_Shifted(b, b.bitcast(x, f"u{width}")), *plan, _LoopBits(b, width))
+    dropped, mask, limits = _reduce_precision_plan(dtypes.as_dtype(dtype), exponent_bits, mantissa_bits)
+    bits = _Shifted(b, b.bitcast(x, f"u{width}"))
+    out = _reduce_precision_bits(bits, dropped, mask, limits, _LoopBits(b, width))
     return b.select(b.op("ne", x, x), x, b.bitcast(out.expr, x.dtype))
 
 

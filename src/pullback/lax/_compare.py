@@ -200,17 +200,17 @@ def select_n(which: Any, *cases: Any) -> Any:
     """
     if not cases:
         raise ValueError("select_n() must have at least one case")
-    which, *cases = as_arrays("select_n", which, *cases)
-    shape = cases[0].shape
-    for case in cases:
+    which, *arrays = as_arrays("select_n", which, *cases)
+    shape = arrays[0].shape
+    for case in arrays:
         if case.shape != shape:
-            raise TypeError(f"select cases must have the same shapes, got [{', '.join(str(c.shape) for c in cases)}].")
+            raise TypeError(f"select cases must have the same shapes, got [{', '.join(str(c.shape) for c in arrays)}].")
     if which.shape and which.shape != shape:
         raise TypeError(
             f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case "
             f"shape {shape}."
         )
-    return select_n_p.bind(which, *cases)
+    return select_n_p.bind(which, *arrays)
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:

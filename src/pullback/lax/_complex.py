@@ -55,7 +55,8 @@ imag_p = unary(
 
 
 def _complex_reference(x, y):
-    out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), _COMPLEX[x.dtype])
+    dtype: Any = _COMPLEX[x.dtype]
+    out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), dtype)
     out.real, out.imag = x, y
     return out
 

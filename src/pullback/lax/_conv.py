@@ -471,7 +471,7 @@ def _conv_emit(ctx):
     )
     kernel = kernel.reshaped((groups, features, volume))
     direct = _merged(out, ((0,), (1,), tuple(range(2, out.ndim)))) if out.dtype == wide else None
-    product = None if direct is not None else ctx.temporary(wide, (features, area))
+    product: Any = None if direct is not None else ctx.temporary(wide, (features, area))
 
     def one(index):
         image, group = index

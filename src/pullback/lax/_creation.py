@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core import hooks
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax._bits import convert
 from pullback.lax._families import *

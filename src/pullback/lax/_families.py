@@ -549,16 +549,14 @@ def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False,
     setting asks.
     """
     name, bind = name or p.name, p.bind
-    if accuracy:
 
-        def function(x, *, accuracy=None):
-            return bind(x if hasattr(x, "aval") else as_array(x, name))
-    else:
+    def with_accuracy(x, *, accuracy=None):
+        return bind(x if hasattr(x, "aval") else as_array(x, name))
 
-        def function(x):
-            return bind(x if hasattr(x, "aval") else as_array(x, name))
+    def plain(x):
+        return bind(x if hasattr(x, "aval") else as_array(x, name))
 
-    return _named(function, name, doc or p.doc)
+    return _named(with_accuracy if accuracy else plain, name, doc or p.doc)
 
 
 def binary_function(

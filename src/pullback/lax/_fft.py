@@ -153,7 +153,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     TypeError for dtypes that the transform does not take.
     """
     x = as_array(x, "fft")
-    fft_type = FftType(fft_type)
+    fft_type = FftType(fft_type)  # type: ignore[arg-type]
     lengths = tuple([operator.index(n) for n in fft_lengths])
     if fft_type == FftType.RFFT:
         if dtypes.kind_of(x.dtype) == "c":

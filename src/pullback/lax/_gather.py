@@ -179,7 +179,7 @@ class Places(NamedTuple):
     inside.
     """
 
-    index: tuple[np.ndarray, ...]
+    indices: tuple[np.ndarray, ...]
     inside: np.ndarray
 
 
@@ -273,7 +273,7 @@ def _gather_reference(
         inside = np.zeros([1] * len(out), bool)
     else:
         taken, inside = (
-            np.broadcast_to(operand[where.index], out) if operand.ndim else np.broadcast_to(operand, out),
+            np.broadcast_to(operand[where.indices], out) if operand.ndim else np.broadcast_to(operand, out),
             where.inside,
         )
     if not fill or inside.all():

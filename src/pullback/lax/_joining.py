@@ -250,6 +250,8 @@ def _concatenate_at(ctx, index):
     return out
 
 
+_CONCATENATED: list[Any] = [([(2, 3), (1, 3)], 0), ([(2, 3), (2, 0), (2, 2)], 1), ([(3,)], 0)]
+
 concatenate_p = Primitive(
     "concatenate",
     doc="Arrays one after the other along a dimension.",
@@ -263,7 +265,7 @@ concatenate_p = Primitive(
     samples=Samples(
         cases=lambda rng: [
             Case(tuple(rng.normal(size=s).astype(np.float32) for s in shapes), {"dimension": d})
-            for shapes, d in [([(2, 3), (1, 3)], 0), ([(2, 3), (2, 0), (2, 2)], 1), ([(3,)], 0)]
+            for shapes, d in _CONCATENATED
         ]
     ),
 )

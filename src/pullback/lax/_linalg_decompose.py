@@ -280,7 +280,7 @@ ormqr_p = Primitive(
     doc="A matrix times the product of reflectors that LAPACK's geqrf stores.",
     abstract_eval=_ormqr_shape,
     reference=lambda a, taus, c, left=True, transpose=False: per_matrix(
-        lambda *x: _ormqr_one(*x, left, transpose), a, taus, c, core=(2, 1, 2)
+        lambda x, t, y: _ormqr_one(x, t, y, left, transpose), a, taus, c, core=(2, 1, 2)
     )[0],
     lower=HostCall(),
     transpose=NOT_LINEAR,

@@ -401,7 +401,7 @@ def _lu_emit(ctx):
     if m == 0:
         return
     source, lu, pivots, permutation = ctx.operand(0), ctx.result(0), ctx.result(1), ctx.result(2)
-    turned_copy = ctx.temporary(source.dtype, (n, m)) if k else None
+    turned_copy: Any = ctx.temporary(source.dtype, (n, m)) if k else None
     info = ctx.temporary("i32", (1,))
 
     def one(matrix):
@@ -568,7 +568,7 @@ def _tridiagonal_jvp(primals, tangents, **params):
     right = None if is_zero(b_dot) else b_dot
     if not all(map(is_zero, tangents[:3])):
         dots = [lax.full(d.shape, constant(d, 0)) if is_zero(t) else t for t in tangents[:3]]
-        right = add_tangents(right, lax.neg(_tridiagonal_product(*dots, x)))
+        right = add_tangents(right, lax.neg(_tridiagonal_product(dots[0], dots[1], dots[2], x)))
     if right is None:
         return x, tangent_zero(x)
     return x, tridiagonal_solve_p.bind(dl, d, du, right, **params)

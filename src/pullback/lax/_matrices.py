@@ -203,7 +203,7 @@ def fill_unless(ctx: Any, info: Any, targets: Sequence[Any], bad: Callable[[Any]
     code = ctx.load(info, (0,))
     with ctx.if_(b.op("ne", code, 0) if bad is None else bad(code)):
         for target in targets:
-            value = float("nan")
+            value: complex = float("nan")
             if target.dtype.startswith("c"):
                 value = complex(value, value)
             ctx.fill(target, b.const(target.dtype, value))

@@ -179,7 +179,7 @@ def _scatter_reference_of(name, ufunc):
                 clip,
             )
             inside = np.broadcast_to(where.inside, updates.shape).reshape(-1)
-            index = tuple([np.broadcast_to(i, updates.shape).reshape(-1)[inside] for i in where.index])
+            index = tuple([np.broadcast_to(i, updates.shape).reshape(-1)[inside] for i in where.indices])
             values = updates.reshape(-1)[inside]
         if name == "scatter" and update_jaxpr is not None:
             if operand.ndim == 0:

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 Array = Any
-_Slice = slice  # the type, before this module's function takes the name
+_Slice: Any = slice  # the type, before this module's function takes the name
 
 
 def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
@@ -172,7 +172,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     return broadcast_in_dim(operand, sizes + operand.shape, tuple(range(len(sizes), len(sizes) + operand.ndim)))
 
 
-def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which shapes broadcast by NumPy's rules; ValueError if they don't."""
     shapes = tuple(tuple(operator.index(n) for n in (s if hasattr(s, "__iter__") else (s,))) for s in shapes)
     out = [1] * max(map(len, shapes), default=0)

@@ -22,10 +22,10 @@ __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
 
 
 class _Part(NamedTuple):
-    """A function as a jaxpr whose first `count` arguments are constants of its own."""
+    """A function as a jaxpr whose first `consts` arguments are constants of its own."""
 
     jaxpr: ClosedJaxpr
-    count: int
+    consts: int
 
 
 class _Parts(NamedTuple):
@@ -37,7 +37,7 @@ class _Parts(NamedTuple):
     transpose_solve: _Part | None
 
     def counts(self) -> list[int]:
-        return [part.count if part is not None else 0 for part in self]
+        return [part.consts if part is not None else 0 for part in self]
 
     def transposed(self) -> _Parts:
         if self.vecmat is None or self.transpose_solve is None:
@@ -78,9 +78,13 @@ def _solve_avals(*avals, parts):
 def _whole(params):
     """The jaxpr of the solution, of all operands."""
     parts = params["parts"]
-    before = [a for part in (parts.matvec, parts.vecmat) if part is not None for a in part.jaxpr.in_avals[: part.count]]
-    after = [] if parts.transpose_solve is None else parts.transpose_solve.jaxpr.in_avals[: parts.transpose_solve.count]
-    solve, count = parts.solve.jaxpr.in_avals, parts.solve.count
+    before = [
+        a for part in (parts.matvec, parts.vecmat) if part is not None for a in part.jaxpr.in_avals[: part.consts]
+    ]
+    after = (
+        [] if parts.transpose_solve is None else parts.transpose_solve.jaxpr.in_avals[: parts.transpose_solve.consts]
+    )
+    solve, count = parts.solve.jaxpr.in_avals, parts.solve.consts
     avals = [*before, *solve[:count], *after, *solve[count:]]
     return trace(lambda *args: _solve_values(*args, parts=parts), avals)
 
@@ -124,14 +128,15 @@ def _solve_batch(axis, args, dims, *, parts):
     consts, b = _split(parts, args)
     consts_dims, b_dims = _split(parts, dims)
     b = [batch_front(x, d, axis.size) for x, d in zip(b, b_dims)]
-    new, values = [], []
+    new: list[Any] = []
+    values: list[Any] = []
     for part, cs, ds in zip(parts, consts, consts_dims):
         if part is None:
             new.append(None)
             continue
-        rest = len(part.jaxpr.in_avals) - part.count
+        rest = len(part.jaxpr.in_avals) - part.consts
         closed, _ = batch_jaxpr(part.jaxpr, axis, [d is not None for d in ds] + [True] * rest, True)
-        new.append(_Part(closed, part.count))
+        new.append(_Part(closed, part.consts))
         values += [c if d is None else move_batch_axis(c, d, 0) for c, d in zip(cs, ds)]
     outs = linear_solve_p.bind(*values, *b, parts=_Parts(*new))
     return outs, [0] * len(outs)
@@ -221,7 +226,7 @@ def custom_linear_solve(
                 linear = [UndefinedPrimal(a) for a in avals]
                 closed = matvec_part.jaxpr
                 found = backward_pass(closed.jaxpr, closed.consts, [*matvec_consts, *linear], list(bars))
-                return [instantiate(x) for x in found[matvec_part.count :]]
+                return [instantiate(x) for x in found[matvec_part.consts :]]
 
             vecmat_part, vecmat_consts = _part(vecmat, avals)
         transpose_part, transpose_consts = _part(
@@ -265,14 +270,14 @@ def custom_root(
     aux_tree, n, m = aux_trees[0], len(leaves), len(solve_consts)
 
     def run(*args):
-        return _run(solve_part, args[part.count : part.count + m], args[part.count + m :])
+        return _run(solve_part, args[part.consts : part.consts + m], args[part.consts + m :])
 
     def jvp(primals, tangents):
         outs = current_interpreter().process_custom_jvp(CustomJVP, run, jvp, tuple(primals))
-        x, values = list(outs[:n]), list(primals[: part.count])
-        if all(map(is_zero, tangents[: part.count])):
+        x, values = list(outs[:n]), list(primals[: part.consts])
+        if all(map(is_zero, tangents[: part.consts])):
             return list(outs), [tangent_zero(out) for out in outs]
-        _, change = jvp_flat(lambda *c: _run(part, c, x), values, tangents[: part.count])
+        _, change = jvp_flat(lambda *c: _run(part, c, x), values, tangents[: part.consts])
         right = [lax.neg(instantiate(c)) for c in change]
 
         def linear(y):

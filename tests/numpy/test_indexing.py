@@ -65,7 +65,9 @@ def test_traced_indices():
         np.testing.assert_array_equal(write(Y, *traced), written, err_msg=str(index))
 
 
-@pytest.mark.parametrize("index", [(0,), (slice(None, None, 2), 1), (np.array([0, 0, 2]),), (Ellipsis, np.array([1, 1]))])
+@pytest.mark.parametrize(
+    "index", [(0,), (slice(None, None, 2), 1), (np.array([0, 0, 2]),), (Ellipsis, np.array([1, 1]))]
+)
 def test_gradients(index):
     y = jnp.asarray(Y)
     w = np.cos(np.arange(Y[index].size, dtype=np.float32)).reshape(Y[index].shape)
@@ -75,7 +77,9 @@ def test_gradients(index):
     kept = np.ones_like(Y)
     kept[index] = 0
     np.testing.assert_allclose(pullback.grad(lambda y: jnp.sum(y.at[index].set(0.0)))(y), kept)
-    np.testing.assert_allclose(pullback.grad(lambda v: jnp.sum(y.at[index].add(v) * 2))(jnp.asarray(w)), np.full(w.shape, 2.0))
+    np.testing.assert_allclose(
+        pullback.grad(lambda v: jnp.sum(y.at[index].add(v) * 2))(jnp.asarray(w)), np.full(w.shape, 2.0)
+    )
 
 
 def test_vmap():
@@ -150,7 +154,11 @@ def test_assignment_says_what_to_write():
         ([0, 1], TypeError, "Using a non-tuple sequence for multidimensional indexing is not allowed"),
         (np.array(1.0), TypeError, "type float64"),
         ((Ellipsis, Ellipsis), IndexError, "single ellipsis"),
-        (np.ones(3, bool), IndexError, r"boolean index did not match shape of indexed array in index 0: got \(3,\), expected \[2\]"),
+        (
+            np.ones(3, bool),
+            IndexError,
+            r"boolean index did not match shape of indexed array in index 0: got \(3,\), expected \[2\]",
+        ),
         (slice(None, None, 0), ValueError, "slice step cannot be zero"),
         (object(), IndexError, "valid indices"),
         ((np.arange(2), np.arange(3)), ValueError, r"Incompatible shapes for broadcasting: shapes=\[\(2,\), \(3,\)\]"),
@@ -205,7 +213,12 @@ def test_functions(same, name):
 
 CONCRETE = {
     "nonzero": lambda m, x, k: (m.nonzero(x), m.flatnonzero(x), m.argwhere(x), m.where(x > 0), x.nonzero()),
-    "extract": lambda m, x, k: (m.extract(x > 0, x), m.compress(np.array([False, True]), x, axis=0), x[x > 0], x[:, x[0] > -2]),
+    "extract": lambda m, x, k: (
+        m.extract(x > 0, x),
+        m.compress(np.array([False, True]), x, axis=0),
+        x[x > 0],
+        x[:, x[0] > -2],
+    ),
     "mask_indices": lambda m, x, k: m.mask_indices(3, m.triu),
 }
 

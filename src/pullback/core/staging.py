@@ -23,14 +23,14 @@ from pullback.util import dtypes, errors
 
 
 class StagedTracer(Tracer):
-    """A value that is computed when the jaxpr runs; `var` is its name there."""
+    """A value that is computed when the jaxpr runs; `jaxpr_var` is its name there."""
 
-    __slots__ = ("aval", "var")
+    __slots__ = ("aval", "jaxpr_var")
 
     def __init__(self, interpreter: "RecordingInterpreter", aval, var: Var):
         self.interpreter = interpreter
         self.aval = aval
-        self.var = var
+        self.jaxpr_var = var  # not `var`: that is the variance
         self.source = None
 
 
@@ -98,7 +98,7 @@ class RecordingInterpreter(Interpreter):
         """The atom of a value: own tracers are their variables, all else is a constant."""
         if isinstance(value, Tracer):
             if value.interpreter is self:
-                return value.var  # type: ignore[attr-defined]
+                return value.jaxpr_var  # type: ignore[attr-defined]
             check_alive(value)
         return self.recorder.const(value)
 
@@ -164,7 +164,7 @@ def trace(fun: Callable[..., Sequence[Any]], avals: Sequence, debug_info: DebugI
         with using(interpreter):
             arguments = [interpreter.new_argument(aval) for aval in avals]
             outs = fun(*arguments)
-            jaxpr, consts = interpreter.finish([t.var for t in arguments], outs, debug_info)
+            jaxpr, consts = interpreter.finish([t.jaxpr_var for t in arguments], outs, debug_info)
     finally:
         interpreter.invalidate()
     return ClosedJaxpr(jaxpr, consts)

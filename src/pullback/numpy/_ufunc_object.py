@@ -85,7 +85,7 @@ class ufunc:
         import pullback.numpy as jnp
 
         if getattr(jnp, self.__name__, None) is self:
-            return (getattr, (jnp, self.__name__))
+            return (_named_ufunc, (self.__name__,))
         return (ufunc, (self._func, self.nin, self.nout))
 
     def __call__(self, *args: Any, out: Any = None, where: Any = None) -> Any:
@@ -302,6 +302,13 @@ class ufunc:
         A, B = arrays(f"{self.__name__}.outer", A, B)
         left = lax.reshape(A, A.shape + (1,) * B.ndim)
         return self(left, lax.reshape(B, (1,) * A.ndim + B.shape))
+
+
+def _named_ufunc(name: str) -> ufunc:
+    """The public ufunc of that name, for pickle."""
+    import pullback.numpy as jnp
+
+    return getattr(jnp, name)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:

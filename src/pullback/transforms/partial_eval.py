@@ -85,7 +85,7 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
             joined = [p if t.aval.dtype == dtypes.float0 else forward.join(p, t) for p, t in zip(primals, arguments)]
             pairs = [forward.split(out) for out in fun(*joined)]
         tangents = [symbolic(t) for _, t in pairs]
-        jaxpr, consts = partial.finish([t.var for t in arguments], [t for t in tangents if type(t) is not Zero])
+        jaxpr, consts = partial.finish([t.jaxpr_var for t in arguments], [t for t in tangents if type(t) is not Zero])
     finally:
         partial.invalidate()
         forward.valid = False
@@ -120,7 +120,7 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiate
                         args.append(next(known))
                 outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
             unknown_out = [w or partial.is_unknown(out) for w, out in zip(wanted, outs)]
-            jaxpr, consts = partial.finish([t.var for t in unknown_args],
+            jaxpr, consts = partial.finish([t.jaxpr_var for t in unknown_args],
                                            [out for out, unk in zip(outs, unknown_out) if unk])
             staged = [(v, c) for v, c in zip(jaxpr.constvars, consts) if isinstance(c, Tracer)]
             fixed = [(v, c) for v, c in zip(jaxpr.constvars, consts) if not isinstance(c, Tracer)]

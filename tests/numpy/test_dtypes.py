@@ -1,0 +1,80 @@
+"""Element types: scalar types as dtypes and as functions, promotion, kinds, limits."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+
+PLAIN = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_scalar_types_stand_for_dtypes(name):
+    ours, numpys = getattr(jnp, name), getattr(np, name)
+    assert np.dtype(ours) == np.dtype(numpys) and ours.dtype == np.dtype(numpys)
+    assert ours == numpys and ours == np.dtype(numpys) and np.dtype(numpys) == ours
+    assert hash(ours) == hash(numpys)
+    assert isinstance(ours, type) and ours.__name__ == np.dtype(numpys).name
+    assert np.zeros(2, ours).dtype == numpys
+
+
+def test_scalar_types_make_arrays():
+    x = jnp.float32(1)
+    assert isinstance(x, jnp.ndarray) and x.dtype == np.float32 and not x.weak_type
+    assert jnp.int8([1, 2]).tolist() == [1, 2]
+    assert jnp.int32(2.5) == 2 and jnp.float32("1.5") == 1.5
+    assert jnp.bfloat16(1.0).dtype == ml_dtypes.bfloat16
+    with pytest.raises(OverflowError):
+        jnp.int8(300)
+    assert jnp.float_ == jnp.float64 and jnp.int_ == jnp.int64 and jnp.double is jnp.float64
+
+
+def test_weak_types():
+    assert jnp.asarray(1).weak_type and jnp.asarray(1.0).weak_type and not jnp.asarray(True).weak_type
+    assert (jnp.int8(1) + 1).dtype == np.int8
+    assert (jnp.int8(1) + 1.0).dtype == np.float32 and (jnp.int8(1) + 1.0).weak_type
+    assert (jnp.float16(1) * 2.5).dtype == np.float16
+    assert (jnp.float32(1) + 1j).dtype == np.complex64
+    assert (jnp.int32(1) + jnp.float16(1)).dtype == np.float16
+    assert (jnp.bfloat16(1) + jnp.float16(1)).dtype == np.float32
+    assert (jnp.uint8(1) + jnp.int8(1)).dtype == np.int16
+
+
+def test_questions():
+    assert jnp.result_type(1, jnp.int8) == np.int8 and jnp.result_type(1, 2.0) == np.float32
+    assert jnp.promote_types("int8", "uint8") == np.int16 and jnp.promote_types(int, "int8") == np.int8
+    assert jnp.issubdtype(jnp.bfloat16, jnp.floating) and not jnp.issubdtype(jnp.int8, jnp.inexact)
+    assert jnp.isdtype(jnp.float32, "real floating") and not jnp.isdtype(jnp.float32, ("integral", "bool"))
+    assert jnp.isdtype("float32", jnp.float32)
+    assert jnp.iscomplexobj(1j) and jnp.iscomplexobj(jnp.ones(2, "complex64")) and jnp.isrealobj(jnp.ones(2))
+    assert jnp.isscalar(1) and jnp.isscalar(jnp.float32(1)) and not jnp.isscalar(jnp.ones(1)) and jnp.isscalar("a")
+    assert jnp.iterable(jnp.ones(2)) and not jnp.iterable(1)
+    assert jnp.finfo(jnp.bfloat16).eps == 2**-7 and jnp.iinfo(jnp.int8).max == 127
+    assert jnp.can_cast(np.int8, np.int16)
+    with pytest.raises(ValueError, match="Unrecognized kind='foo'"):
+        jnp.isdtype(jnp.float32, "foo")
+    with pytest.raises(ValueError, match="at least one"):
+        jnp.result_type()
+
+
+def test_conversion():
+    x = jnp.array([0.0, 1.7, -2.5])
+    assert x.astype(int).tolist() == [0, 1, -2] and x.astype(bool).tolist() == [False, True, True]
+    assert x.astype(None).dtype == np.float32 and jnp.astype(x, "int8").dtype == np.int8
+    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+        assert (x * 1j).astype("float32").tolist() == [0, 0, 0]
+    with pytest.raises(TypeError, match="only supports number, bool, and string dtypes"):
+        x.astype("S1")
+    with pytest.raises(TypeError, match="list"):
+        jnp.astype([1], int)
+
+
+def test_strict_promotion():
+    with pullback.numpy_dtype_promotion("strict"):
+        assert (jnp.float32(1) + 1).dtype == np.float32
+        with pytest.raises(ValueError, match="strict"):
+            jnp.float32(1) + jnp.int8(1)
+        with pytest.raises(ValueError, match="strict"):
+            jnp.int8(1) + 1.5

@@ -1,0 +1,90 @@
+"""Sorting and searching against NumPy."""
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+
+RNG = np.random.RandomState(4)
+X = RNG.randn(3, 7).astype(np.float32)
+T = RNG.randint(0, 4, (3, 7)).astype(np.int32)
+N = X.copy()
+N[0, 2] = N[1, 0] = N[1, 5] = np.nan
+C = (T + 1j * T[::-1]).astype(np.complex64)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, None])
+@pytest.mark.parametrize("x", [X, T, N, C, X > 0, T.astype(np.uint8)], ids=lambda x: str(x.dtype))
+def test_sort(same, x, axis):
+    same(lambda m, x: m.sort(x, axis=axis), x)
+    same(lambda m, x: m.argsort(x, axis=axis, stable=True), x)
+
+
+def test_descending():
+    assert jnp.sort(jnp.array([1, 3, 2]), descending=True).tolist() == [3, 2, 1]
+    assert jnp.argsort(jnp.array([1, 1, 0]), descending=True).tolist() == [0, 1, 2]
+    assert jnp.argsort(jnp.array([3.0, jnp.nan, 1.0]), descending=True).tolist() == [1, 0, 2]
+
+
+def test_partition():
+    for k in (0, 3, -1):
+        p = np.asarray(jnp.partition(X, k))
+        np.testing.assert_array_equal(p[:, k], np.sort(X)[:, k])
+        q = np.asarray(jnp.argpartition(X, k))
+        np.testing.assert_array_equal(np.take_along_axis(X, q, 1)[:, k], np.sort(X)[:, k])
+    with pytest.raises(ValueError, match="out of bounds"):
+        jnp.partition(X, 9)
+
+
+def test_lexsort(same):
+    same(lambda m, a, b: m.lexsort((a, b)), T[0], T[1])
+    same(lambda m, t: m.lexsort(t, axis=0), np.stack([T, T[::-1]]))
+    same(lambda m, c: m.sort_complex(c), C[0])
+
+
+@pytest.mark.parametrize("method", ["scan", "scan_unrolled", "sort", "compare_all"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_searchsorted(same, side, method):
+    a = np.sort(RNG.randint(0, 9, 20)).astype(np.float32)
+    v = RNG.randint(-2, 11, (2, 5)).astype(np.float32)
+    options = {"side": side}
+    same(lambda m, a, v: m.searchsorted(a, v, **options, **({"method": method} if m is jnp else {})), a, v)
+    same(lambda m, a, v: m.searchsorted(a, v[0, 0], **options), a, v)
+    nan = np.array([1.0, 2.0, np.nan, np.nan], np.float32)
+    same(lambda m, a, v: m.searchsorted(a, v, **options), nan, np.array([0.0, np.nan, 2.0, np.inf], np.float32))
+
+
+def test_searchsorted_of_no_elements():
+    assert jnp.searchsorted(jnp.zeros(0), jnp.ones(2)).tolist() == [0, 0]
+
+
+def test_sorter(same):
+    a = RNG.randn(9).astype(np.float32)
+    same(lambda m, a: m.searchsorted(a, 0.1, sorter=m.argsort(a)), a)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.sort(X, axis=4), ValueError, "axis 4 is out of bounds"),
+        (lambda: jnp.sort(X, kind="quicksort"), TypeError, "Use stable=True"),
+        (lambda: jnp.argsort(X, order="a"), TypeError, "'order'"),
+        (lambda: jnp.sort([3, 1]), TypeError, "list"),
+        (lambda: jnp.searchsorted(X, 1.0), ValueError, "1-dimensional"),
+        (lambda: jnp.searchsorted(X[0], 1.0, side="middle"), ValueError, "'left', 'right'"),
+        (lambda: jnp.lexsort((X[0], X[:, 0])), ValueError, "same shape"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_derivatives():
+    w = np.arange(7.0, dtype=np.float32)
+    gradient = pullback.grad(lambda x: jnp.sum(jnp.sort(x) * w))(jnp.asarray(X[0]))
+    expected = np.empty(7)
+    expected[np.argsort(X[0])] = w
+    np.testing.assert_allclose(gradient, expected)
+    np.testing.assert_array_equal(pullback.vmap(jnp.argsort)(X), np.argsort(X, axis=1))

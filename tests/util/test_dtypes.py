@@ -43,7 +43,7 @@ def test_default_types(x64, expected):
         assert dtypes.result_type(float) == expected
         assert dtypes.result_type(None) == expected
         assert dtypes.canonicalize_dtype(float) == expected
-        assert dtypes.to_inexact_dtype(np.int32) == expected
+        assert dtypes.to_inexact_dtype(int) == expected
         assert dtypes.to_inexact_dtype(dtypes.bfloat16) == dtypes.bfloat16
         assert dtypes.dtype_of(1.0) == expected
         assert dtypes.finfo(dtypes.to_complex_dtype(np.float64)).dtype == expected

@@ -102,8 +102,11 @@ from pullback.util.dtypes import float0
 __version__ = "0.1.0"
 
 # Modules that are imported when they are first used, so that `import pullback` stays quick.
-_LAZY = ("custom_derivatives", "debug", "dlpack", "example_libraries", "experimental", "export", "extend", "flatten_util", "image",
-         "interpreters", "nn", "ops", "profiler", "random", "scipy", "sharding", "stages", "typing")
+_LAZY = ("ad_checkpoint", "custom_derivatives", "debug", "dlpack", "example_libraries", "experimental", "export", "extend", "flatten_util", "image",
+         "interpreters", "nn", "ops", "profiler", "random", "scipy", "sharding", "stages", "test_util", "typing", "version")
+
+_ELSEWHERE = {"NamedSharding": ("pullback.sharding", "NamedSharding"), "P": ("pullback.sharding", "PartitionSpec"),
+              "make_mesh": ("pullback.api.mesh", "make_mesh")}
 
 
 def __getattr__(name: str):
@@ -113,13 +116,16 @@ def __getattr__(name: str):
         except ModuleNotFoundError as error:
             if error.name != f"pullback.{name}":
                 raise
+    if name in _ELSEWHERE:
+        module, found = _ELSEWHERE[name]
+        return getattr(_importlib.import_module(module), found)
     if name in ("install_as_jax", "installed_as_jax"):
         return getattr(_importlib.import_module("pullback._as_jax"), name)
     raise AttributeError(f"module 'pullback' has no attribute '{name}'")
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY, "install_as_jax"})
+    return sorted({*globals(), *_LAZY, *_ELSEWHERE, "install_as_jax"})
 
 
 __all__ = [

@@ -81,3 +81,17 @@ class Inline:
     """The primitive is its body: `jaxpr(params)` is inlined before anything else sees the program (jit, custom rules)."""
 
     jaxpr: Callable[[dict], Any] = lambda params: params["jaxpr"]
+
+    def body(self, eqn: Any) -> Any:
+        """The jaxpr of one equation."""
+        return self.jaxpr(eqn.params)
+
+
+@dataclass(frozen=True)
+class InlineFunction(Inline):
+    """The primitive is a function in terms of others: `trace(avals, params)` gives its jaxpr, which is inlined."""
+
+    trace: Callable[..., Any] = lambda avals, params: None
+
+    def body(self, eqn: Any) -> Any:
+        return self.trace([atom.aval for atom in eqn.invars], eqn.params)

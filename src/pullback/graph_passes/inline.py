@@ -57,7 +57,7 @@ class _Inliner:
             kind = eqn.primitive.lower
             invars = [a if type(a) is Literal else env.get(a, a) for a in eqn.invars]
             if isinstance(kind, Inline):
-                self._call(eqn, kind.jaxpr(eqn.params), invars, env)
+                self._call(eqn, kind.body(eqn), invars, env)
                 continue
             if eqn.primitive.name == "optimization_barrier":
                 for atom, out in zip(invars, eqn.outvars):

@@ -13,7 +13,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
-from pullback.core.lowering import HostCall, Inline
+from pullback.core.lowering import HostCall, Inline, InlineFunction
 from pullback.core.primitive import NoRule, Primitive
 from pullback.runtime import checks
 from pullback.runtime.program import Program, compile_jaxpr
@@ -147,7 +147,8 @@ def reference_eval(closed: ClosedJaxpr, args: Any) -> list[np.ndarray]:
         def process(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
             avals = [typeof(x) for x in args]
             if isinstance(primitive.lower, Inline):
-                body = primitive.lower.jaxpr(params)
+                lower = primitive.lower
+                body = lower.trace(avals, params) if isinstance(lower, InlineFunction) else lower.jaxpr(params)
                 return eval_jaxpr(body.jaxpr, body.consts, *args)
             if isinstance(primitive.reference, NoRule):
                 return primitive.evaluate(*args, **params)  # type: ignore[misc]

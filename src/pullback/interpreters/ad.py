@@ -1,0 +1,80 @@
+"""Derivative rules of primitives.
+
+ad.primitive_jvps[p] = rule            rule(primals, tangents, **params) -> (out, out_dot)
+ad.defjvp(p, rule_0, rule_1, ...)      rule_i(x_dot_i, *primals, **params) -> out_dot, or None
+ad.primitive_transposes[p] = rule      rule(x_bar, *args, **params) -> one cotangent or None for each argument
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import ZERO, Primitive, UndefinedPrimal, Zero, hooks, is_undefined_primal, tangent_aval, typeof
+from pullback.interpreters._tables import RuleTable
+
+
+def _same(_: Primitive, rule: Any) -> Any:
+    return rule
+
+
+primitive_jvps = RuleTable("jvp", _same, _same)
+primitive_transposes = RuleTable("transpose", _same, _same)
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """The tangent as an array, if it is a symbolic zero."""
+    return hooks.zeros(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def zeros_like_aval(aval: Any) -> Any:
+    """Zeros of a type."""
+    return hooks.zeros(aval)
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents, of which either may be a symbolic zero."""
+    if type(x) is Zero:
+        return y
+    return x if type(y) is Zero else hooks.add(x, y)
+
+
+add_jaxvals = add_tangents
+
+
+def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
+    """Set the forward rule from one rule for each argument: rule(x_dot, *primals, **params) -> its share of out_dot."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        out = primitive.bind(*primals, **params)
+        total: Any = Zero(tangent_aval(typeof(out)))
+        for rule, x_dot in zip(rules, tangents, strict=True):
+            if rule is not None and type(x_dot) is not Zero:
+                total = add_tangents(total, rule(x_dot, *primals, **params))
+        return out, total
+
+    primitive.jvp = jvp
+
+
+def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
+    """Make a primitive linear in all arguments: rule(x_bar, *args, **params) -> cotangents."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        out = primitive.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return out, Zero(tangent_aval(typeof(out)))
+        return out, primitive.bind(*[instantiate_zeros(t) for t in tangents], **params)
+
+    primitive.jvp = jvp
+    primitive.transpose = transpose_rule
+
+
+def defjvp_zero(primitive: Primitive) -> None:
+    """State that the derivative vanishes wherever it exists."""
+    primitive.jvp = ZERO
+
+
+__all__ = [
+    "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defjvp", "defjvp_zero", "deflinear2",
+    "instantiate_zeros", "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+]  # fmt: skip

@@ -1,0 +1,45 @@
+"""Batching rules of primitives.
+
+batching.primitive_batchers[p] = rule      rule(args, dims, **params) -> (out, out_dim); dims: int or not_mapped
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core import Primitive, hooks, not_mapped
+from pullback.interpreters._tables import RuleTable
+
+
+def _same(_: Primitive, rule: Any) -> Any:
+    return rule
+
+
+primitive_batchers = RuleTable("batch", _same, _same)
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
+    """x with its mapped axis in front; broadcast there if it is not mapped."""
+    return hooks.broadcast(x, size, 0) if bdim is not_mapped else hooks.moveaxis(x, bdim, 0)
+
+
+def defvectorized(primitive: Primitive) -> None:
+    """State that the primitive, of one argument, works elementwise: the mapped axis stays where it is."""
+
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        return primitive.bind(*args, **params), dims[0]
+
+    primitive.batch = batch
+
+
+def defbroadcasting(primitive: Primitive) -> None:
+    """State that the primitive works elementwise on arguments of one shape."""
+
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not not_mapped)
+        return primitive.bind(*[bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)], **params), 0
+
+    primitive.batch = batch
+
+
+__all__ = ["bdim_at_front", "defbroadcasting", "defvectorized", "not_mapped", "primitive_batchers"]

@@ -1,0 +1,61 @@
+"""Lowering rules of primitives. There is no MLIR here: a rule is a Python function in terms of other primitives.
+
+mlir.register_lowering(p, mlir.lower_fun(fun, multiple_results=False))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pullback.core import Primitive, trace
+from pullback.core.lowering import InlineFunction
+
+
+@dataclass(frozen=True)
+class LoweredFunction:
+    """A lowering rule that stands for calling `fun`."""
+
+    fun: Callable[..., Any]
+    multiple_results: bool
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LoweredFunction:
+    """The lowering rule of a primitive that means fun(*args, **params)."""
+    return LoweredFunction(fun, multiple_results)
+
+
+def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, **_: Any) -> None:
+    """Set how a primitive is compiled: `rule` from lower_fun.
+
+    Rules that build MLIR are refused with NotImplementedError when the primitive is compiled; until then they do no
+    harm.
+    """
+    if platform not in (None, "cpu"):
+        return
+    if not isinstance(rule, LoweredFunction):
+
+        def refuse(*args: Any, **params: Any) -> Any:
+            raise NotImplementedError(
+                f"primitive '{prim.name}' has a lowering rule that builds MLIR, which is not used here; register "
+                "mlir.lower_fun(fun, multiple_results) of a function in terms of jax.numpy or lax"
+            )
+
+        rule = LoweredFunction(refuse, prim.multiple_results)
+
+    def evaluate(*args: Any, **params: Any) -> Any:
+        return rule.fun(*args, **params)
+
+    def body(avals: list[Any], params: dict[str, Any]) -> Any:
+        def flat(*args: Any) -> list[Any]:
+            out = rule.fun(*args, **params)
+            return list(out) if rule.multiple_results else [out]
+
+        return trace(flat, avals)
+
+    prim.evaluate = evaluate
+    prim.lower = InlineFunction(trace=body)
+
+
+__all__ = ["LoweredFunction", "lower_fun", "register_lowering"]

@@ -1,0 +1,196 @@
+"""Thin modules that other libraries import: names that exist, and primitives defined through them."""
+
+import importlib
+import threading
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import random
+from pullback.core import ShapedArray
+from pullback.extend.core import Primitive, primitives
+from pullback.interpreters import ad, batching, mlir
+
+MODULES = [
+    "ad_checkpoint", "custom_derivatives", "dtypes", "errors", "experimental.checkify", "extend.core",
+    "extend.core.primitives", "extend.linear_util", "extend.random", "flatten_util", "interpreters.ad",
+    "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "interpreters.xla", "sharding", "stages",
+    "test_util", "typing", "version",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_is_there(name):
+    module = importlib.import_module(f"pullback.{name}")
+    for public in getattr(module, "__all__", ()):
+        assert hasattr(module, public), f"{name}.{public}"
+
+
+def define(name):
+    """x -> x^3 as a primitive, by the names that third-party libraries use."""
+    cube_p = Primitive(name, register=False)
+    cube_p.def_impl(lambda x: np.asarray(x) ** 3)
+    cube_p.def_abstract_eval(lambda aval: ShapedArray(aval.shape, aval.dtype))
+    ad.defjvp(cube_p, lambda x_dot, x: 3 * x * x * x_dot)
+    batching.defvectorized(cube_p)
+    mlir.register_lowering(cube_p, mlir.lower_fun(lambda x: x * x * x, multiple_results=False))
+    return cube_p.bind
+
+
+def test_a_primitive_of_ones_own():
+    cube = define("cube_of_test")
+    x = jnp.arange(4.0)
+    np.testing.assert_allclose(cube(x), [0, 1, 8, 27])
+    np.testing.assert_allclose(jax.jit(cube)(x), [0, 1, 8, 27])
+    np.testing.assert_allclose(jax.vmap(cube)(x), [0, 1, 8, 27])
+    assert float(jax.grad(cube)(2.0)) == 12 and float(jax.jit(jax.grad(jax.grad(cube)))(2.0)) == 12
+    assert "cube_of_test" in str(jax.make_jaxpr(cube)(1.0))
+
+
+def test_rule_tables_are_views_of_the_records():
+    add_p = primitives.add_p
+    assert add_p in ad.primitive_jvps and ad.primitive_jvps[add_p] is add_p.jvp
+    assert add_p in batching.primitive_batchers and len(batching.primitive_batchers) > 50
+    mine = Primitive("nothing_of_test", register=False)
+    with pytest.raises(KeyError):
+        _ = ad.primitive_transposes[mine]
+    ad.primitive_transposes[mine] = rule = lambda x_bar, x: [x_bar]
+    assert mine.transpose is rule
+    with pytest.raises(AttributeError, match="no primitive 'no_such_p'"):
+        _ = primitives.no_such_p
+
+
+def test_lowering_rules_in_mlir_are_refused_when_they_are_used():
+    other = Primitive("mlir_of_test", register=False)
+    other.def_abstract_eval(lambda aval: aval)
+    mlir.register_lowering(other, lambda ctx, x: [x])
+    with pytest.raises(NotImplementedError, match="builds MLIR"):
+        jax.jit(other.bind)(1.0)
+
+
+def test_own_random_generator():
+    from pullback.extend.random import define_prng_impl, threefry_2x32, threefry_prng_impl
+
+    assert random.key_impl(random.key(0, impl=threefry_prng_impl)) == "threefry2x32"
+    words = threefry_2x32(np.array([0, 0], np.uint32), jnp.zeros(2, np.uint32))
+    np.testing.assert_array_equal(words, np.array([0x6B200159, 0x99BA4EFE], np.uint32))
+    zeros = define_prng_impl(
+        key_shape=(1,), seed=lambda words: words[1:], split=lambda key, shape: jnp.zeros((*shape, 1), np.uint32),
+        random_bits=lambda key, width, shape: jnp.zeros(shape, f"uint{width}"), fold_in=lambda key, data: key,
+        name="nought", tag="nought",
+    )  # fmt: skip
+    key = random.key(3, impl=zeros)
+    assert str(key.dtype) == "key<nought>" and float(random.uniform(key)) == 0
+    assert random.split(key, 4).shape == (4,)
+
+
+def test_ravel_pytree():
+    from pullback.flatten_util import ravel_pytree
+
+    tree = {"a": jnp.arange(3.0), "b": (jnp.ones((2, 2)), 5.0), "c": []}
+    flat, unravel = ravel_pytree(tree)
+    assert flat.shape == (8,)
+    back = unravel(flat * 2)
+    np.testing.assert_allclose(back["b"][0], 2 * np.ones((2, 2)))
+    mixed, unravel = ravel_pytree([jnp.arange(2), jnp.ones(2)])
+    assert mixed.dtype == np.float32 and unravel(mixed)[0].dtype == np.int32
+    with pytest.raises(ValueError, match=r"array of shape \(5,\), but expected shape \(4,\)"):
+        unravel(jnp.ones(5))
+    with pytest.raises(TypeError, match="dtype int32, but expected dtype float32"):
+        unravel(jnp.ones(4, int))
+    empty, unravel = ravel_pytree(())
+    assert empty.shape == (0,) and unravel(empty) == ()
+    gradient = jax.grad(lambda t: ravel_pytree(t)[0].sum())(tree)
+    np.testing.assert_allclose(gradient["a"], 1)
+
+
+def test_check_grads():
+    from pullback.test_util import check_grads
+
+    check_grads(lambda x, y: jnp.sin(x) * y, (1.3, jnp.arange(3.0)), order=2)
+    wrong = jax.custom_jvp(jnp.sin)
+    wrong.defjvp(lambda primals, tangents: (jnp.sin(primals[0]), 2 * tangents[0]))
+    with pytest.raises(AssertionError, match="JVP tangent"):
+        check_grads(wrong, (1.3,), order=1, modes=("fwd",))
+    with pytest.raises(ValueError, match="unknown mode"):
+        check_grads(jnp.sin, (1.0,), order=1, modes=("forward",))
+
+
+class Place:
+    """Stands for a device."""
+
+    def __init__(self, number):
+        self.id = number
+
+
+def test_shardings():
+    from pullback.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+    places = np.array([[Place(0), Place(1)], [Place(2), Place(3)]])
+    mesh = Mesh(places, ("x", "y"))
+    assert dict(mesh.shape) == {"x": 2, "y": 2} and mesh.size == 4 and mesh == Mesh(places, ("x", "y"))
+    sharding = NamedSharding(mesh, PartitionSpec("x", None))
+    assert sharding.shard_shape((4, 6)) == (2, 6) and not sharding.is_fully_replicated
+    assert sharding.devices_indices_map((4, 6))[places[1, 0]] == (slice(2, 4), slice(None))
+    both = NamedSharding(mesh, PartitionSpec(("y", "x")))
+    assert both.devices_indices_map((8,))[places[0, 1]] == (slice(4, 6),)
+    assert SingleDeviceSharding(places[0, 0]).is_fully_replicated
+    with pytest.raises(ValueError, match="not found in mesh"):
+        NamedSharding(mesh, PartitionSpec("z"))
+    with pytest.raises(ValueError, match="more than once"):
+        NamedSharding(mesh, PartitionSpec("x", "x"))
+    with pytest.raises(ValueError, match="cannot be cut"):
+        sharding.devices_indices_map((3, 3))
+    with pytest.raises(ValueError, match="requires the ndim"):
+        Mesh(places, ("x",))
+
+
+def test_checkify():
+    from pullback.experimental import checkify
+
+    def f(x):
+        checkify.check(x > 0, "x must be positive, got {x}", x=jnp.asarray(x))
+        return jnp.sqrt(x)
+
+    error, out = jax.jit(checkify.checkify(f))(-4.0)
+    assert error.get() == "x must be positive, got -4.0 (`check` failed)" and np.isnan(out)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="x must be positive"):
+        error.throw()
+    error, out = jax.jit(checkify.checkify(f))(4.0)
+    error.throw()
+    assert error.get() is None and float(out) == 2
+
+    def loop(x):
+        return jax.lax.scan(lambda c, y: (c + f(y), c), x, jnp.array([1.0, 4.0, -1.0, -2.0]))
+
+    assert "got -1.0" in jax.jit(checkify.checkify(loop))(0.0)[0].get()
+    assert "got -3.0" in checkify.checkify(jax.vmap(f))(jnp.array([1.0, -3.0, -4.0]))[0].get()
+    nan, _ = checkify.checkify(jnp.log, errors=checkify.float_checks)(-1.0)
+    assert nan.get() == "nan generated by primitive: log."
+    with pytest.raises(ValueError, match="was not functionalized"):
+        jax.jit(f)(1.0)
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        f(-1.0)
+
+
+def test_pmap_on_simulated_devices():
+    n = jax.device_count()
+    x = jnp.arange(2.0 * n).reshape(n, 2)
+    total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(x)
+    np.testing.assert_allclose(total, np.broadcast_to(np.asarray(x).sum(0), (n, 2)))
+    np.testing.assert_allclose(jax.pmap(lambda x, k: x * k, static_broadcasted_argnums=1)(x, 3), 3 * np.asarray(x))
+    np.testing.assert_allclose(jax.pmap(lambda x, y: x + y, in_axes=(0, None))(x, 1.0), np.asarray(x) + 1)
+    with pytest.raises(ValueError, match=f"requires {n + 1} logical devices, but only {n}"):
+        jax.pmap(lambda x: x)(jnp.ones(n + 1))
+    with pytest.raises(ValueError, match="inconsistent sizes"):
+        jax.pmap(lambda x, y: x)(x, jnp.ones(n + 1))
+
+
+def test_key_arrays_cross_threads():
+    key, seen = random.key(0), []
+    worker = threading.Thread(target=lambda: seen.append(random.uniform(key)))
+    worker.start()
+    worker.join()
+    assert float(seen[0]) == float(random.uniform(key))

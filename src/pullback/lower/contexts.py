@@ -126,9 +126,10 @@ class NestContext:
         """Call a BLAS or LAPACK routine such as 'dgemm': every argument goes by reference.
 
         An argument is a Storage or Address (an array), an Expr or number (a scalar: ints become i32 and floats need an Expr),
-        or a one-letter string.
+        or a one-letter string. It runs on the calling thread alone. Not for use inside a loop with role 'threads'.
         """
-        return products.call_fortran(self, symbol, args, result)
+        with products.one_thread(self):
+            return products.call_fortran(self, symbol, args, result)
 
     def host_call(self, function: Any, operands: Sequence[Storage], results: Sequence[Storage]) -> None:
         """Run `function(*arrays) -> array or list` in Python, with the GIL held."""

@@ -78,7 +78,7 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     if pieces > 1:
         _split_k(ctx, target, x, y, alpha, pieces, gram)
     elif gram:
-        with _one_thread(ctx, m * n * k):
+        with one_thread(ctx, m * n * k):
             _syrk(ctx, target, x)
     else:
         _blocks(ctx, target, x, y, alpha, beta)
@@ -100,11 +100,11 @@ def _blocks(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float
     extent = max(m, n)
     size = max(BLOCK, -(-extent // 512) * 16)
     if m * n * k < WORTH_THREADS or extent < 2 * BLOCK:
-        with _one_thread(ctx, m * n * k):
+        with one_thread(ctx, m * n * k):
             _gemm(ctx, out, x, y, alpha, beta)
         return
     b = ctx.b
-    with _one_thread(ctx, m * n * k), b.loop(-(-extent // size), "threads", "block", (("grain", 1),)) as block:
+    with one_thread(ctx, m * n * k), b.loop(-(-extent // size), "threads", "block", (("grain", 1),)) as block:
         start = b.mul(block, b.index(size))
         count: Any = b.op("min", b.index(size), b.sub(b.index(extent), start)) if extent % size else size
         if m >= n:
@@ -128,7 +128,7 @@ def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: floa
     size += -size % 16
     pieces = -(-k // size)
     partial = ctx.temporary(out.dtype, (pieces, m, n), "partial")
-    with _one_thread(ctx, m * n * k), b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
+    with one_thread(ctx, m * n * k), b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
         start = b.mul(piece, b.index(size))
         count: Any = b.op("min", b.index(size), b.sub(b.index(k), start)) if k % size else size
         left, right = x.slice((0, start), (m, size)), y.slice((start, 0), (size, n))
@@ -144,8 +144,11 @@ def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: floa
 
 
 @contextmanager
-def _one_thread(ctx: NestContext, work: int) -> Iterator[None]:
-    """BLAS on the calling thread alone: the program's threads are ours, and BLAS would have its own wait for them."""
+def one_thread(ctx: NestContext, work: int = ALONE + 1) -> Iterator[None]:
+    """BLAS on the calling thread alone: the program's threads are ours, and BLAS would have its own wait for them, spinning.
+
+    `work` is in multiply-adds; BLAS itself uses one thread for little.
+    """
     if work <= ALONE:
         yield
         return

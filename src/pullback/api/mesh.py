@@ -13,7 +13,11 @@ from pullback.sharding import Mesh
 
 
 def make_mesh(
-    axis_shapes: Sequence[int], axis_names: Sequence[Any], axis_types: Any = None, *, devices: Sequence[Any] | None = None
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[Any],
+    axis_types: Any = None,
+    *,
+    devices: Sequence[Any] | None = None,
 ) -> Mesh:
     """A mesh of this shape over the first devices, or over `devices`.
 

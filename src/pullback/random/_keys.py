@@ -8,12 +8,15 @@ words. Functions take both; their first step is `open_key`, which gives the gene
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+import pullback.numpy as jnp
+from pullback import lax
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, extended, typeof
 from pullback.core.lowering import Pointwise
 from pullback.random import _rbg
@@ -214,8 +217,6 @@ class PRNGKeyArray:
             return NotImplemented
         if other.dtype is not self.dtype:  # type: ignore[attr-defined]
             raise TypeError(f"equal: cannot compare {self.dtype} with {other.dtype}")  # type: ignore[attr-defined]
-        import pullback.numpy as jnp
-
         return jnp.all(unwrap(self) == unwrap(other), axis=-1)
 
     def __ne__(self, other: object) -> Any:
@@ -252,9 +253,7 @@ for _name in (
 
 
 def _unpickle(name: str, words: np.ndarray) -> PRNGKeyArray:
-    from pullback.numpy import asarray
-
-    return PRNGKeyArray(resolve_impl(name), asarray(words))
+    return PRNGKeyArray(resolve_impl(name), jnp.asarray(words))
 
 
 # --------------------------------------------------------------------------------- between typed keys and their words
@@ -360,8 +359,6 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
             )
             if policy == "error":
                 raise ValueError(text)
-            import warnings
-
             warnings.warn(text, UserWarning, stacklevel=3)
     if single and words.ndim != 1:
         shape = tuple(key.shape)
@@ -380,9 +377,6 @@ def _close(impl: PRNGImpl, words: Any, typed: bool) -> Any:
 
 def _seed_words(name: str, seed: Any) -> Any:
     """u32[2]: the upper and lower 32 bits of a scalar integer seed. 32-bit seeds have 0 above, also negative ones."""
-    import pullback.numpy as jnp
-    from pullback import lax
-
     if is_typed(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     offset = config.value_of("jax_random_seed_offset")
@@ -455,8 +449,6 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     found = resolve_impl(dtype if dtype is not None else impl)
     _check_words(key_bits_array, found)
     if isinstance(key_bits_array, np.ndarray):
-        import pullback.numpy as jnp
-
         key_bits_array = jnp.asarray(key_bits_array)
     return wrap(found, key_bits_array)
 
@@ -491,8 +483,6 @@ def fold_in(key: Any, data: Any) -> Any:
 
     Raises TypeError if `data` is not a scalar, OverflowError for a Python int outside uint32.
     """
-    import pullback.numpy as jnp
-
     impl, words, typed = open_key("fold_in", key)
     if np.ndim(data):
         raise TypeError(

@@ -1,0 +1,177 @@
+"""Typed key arrays and raw keys: construction, movement, transformations, errors."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax, random
+from pullback.util import config, dtypes
+
+
+def words(key):
+    return np.asarray(random.key_data(key)).tolist()
+
+
+@pytest.fixture
+def key():
+    return random.key(0)
+
+
+@pytest.fixture
+def keys(key):
+    return random.split(key, 3)
+
+
+ROWS = [[1797259609, 2579123966], [928981903, 3453687069], [4146024105, 2718843009]]
+
+
+def test_what_a_key_array_is(key, keys):
+    assert key.shape == () and key.size == 1 and key.itemsize == 8 and str(key.dtype) == "key<fry>"
+    assert keys.shape == (3,) and keys.ndim == 1 and len(keys) == 3 and words(keys) == ROWS
+    assert (
+        isinstance(key, jax.Array) and jax.tree.leaves([key]) == [key] and jax.typeof(keys).str_short() == "key<fry>[3]"
+    )
+    assert dtypes.issubdtype(key.dtype, dtypes.prng_key) and random.key_impl(key) == "threefry2x32"
+    assert repr(key) == "Array((), dtype=key<fry>) overlaying:\n[0 0]"
+    assert bool(key == key) and not bool(key != key) and np.asarray(keys == keys[0]).tolist() == [True, False, False]
+    for same in (
+        pickle.loads(pickle.dumps(keys)),
+        copy.copy(keys),
+        copy.deepcopy(keys),
+        random.clone(keys),
+        keys.copy(),
+    ):
+        assert words(same) == ROWS
+    assert [words(k) for k in keys] == ROWS
+
+
+@pytest.mark.parametrize("move,expected", [
+    (lambda k: k[0], ROWS[0]), (lambda k: k[1:], ROWS[1:]), (lambda k: k[::-1], ROWS[::-1]), (lambda k: k[None, -1],
+    [ROWS[2]]),
+    (lambda k: k[jnp.array([2, 0])], [ROWS[2], ROWS[0]]), (lambda k: k.reshape(3, 1), [[r] for r in ROWS]),
+    (lambda k: k.reshape(3, 1).T, [ROWS]), (lambda k: jnp.stack([k[0], k[2]]), [ROWS[0], ROWS[2]]),
+    (lambda k: jnp.concatenate([k[:1], k[2:]]), [ROWS[0], ROWS[2]]), (lambda k: jnp.expand_dims(k, 0), [ROWS]),
+    (lambda k: jnp.broadcast_to(k[0], (2,)), [ROWS[0]] * 2), (lambda k: k.at[0].set(k[1])[0], ROWS[1]),
+    (lambda k: jnp.where(jnp.array([True, False, True]), k, k[::-1]), [ROWS[0], ROWS[1], ROWS[2]]),
+    (lambda k: k.ravel(), ROWS), (lambda k: jnp.squeeze(k[None]), ROWS),
+])  # fmt: skip
+def test_movement(move, expected, keys):
+    assert words(move(keys)) == expected
+    assert words(jax.jit(move)(keys)) == expected
+
+
+def test_transformations(key, keys):
+    singles = np.stack([np.asarray(random.normal(k, (2,))) for k in keys])
+    draw = lambda k: random.normal(k, (2,))
+    for run in (jax.vmap(draw), jax.jit(jax.vmap(draw)), jax.vmap(jax.jit(draw)), lambda k: lax.map(draw, k)):
+        np.testing.assert_allclose(run(keys), singles, rtol=1e-6)
+    assert words(jax.vmap(random.split)(keys)[1]) == words(random.split(keys[1]))
+    _, scanned = lax.scan(lambda c, k: (c, draw(k)), 0, keys)
+    np.testing.assert_allclose(scanned, singles, rtol=1e-6)
+    carried, _ = lax.scan(lambda k, _: (random.split(k)[0], None), key, None, length=3)
+    expected = key
+    for _ in range(3):
+        expected = random.split(expected)[0]
+    assert words(carried) == words(expected)
+    looped = lax.fori_loop(0, 3, lambda i, k: random.fold_in(k, i), key)
+    expected = key
+    for i in range(3):
+        expected = random.fold_in(expected, i)
+    assert words(looped) == words(expected)
+    assert words(lax.cond(True, lambda k: random.split(k)[1], lambda k: k, key)) == ROWS[1]
+    folded = jax.vmap(lambda i: random.fold_in(key, i))(jnp.arange(3))
+    assert words(folded) == [words(random.fold_in(key, i)) for i in range(3)]
+    shape = jax.eval_shape(lambda k: random.split(k, 4), key)
+    assert shape.shape == (4,) and str(shape.dtype) == "key<fry>"
+    value, slope = jax.value_and_grad(lambda x, k: (x * random.normal(k)).sum())(2.0, key)
+    assert float(value) == pytest.approx(2 * float(slope))
+    assert words(jax.jit(random.key)(3)) == [0, 3] and words(jax.vmap(random.key)(jnp.arange(2))) == [[0, 0], [0, 1]]
+    nested = jax.jit(lambda k: random.bits(random.split(random.split(k)[1], 2)[1], (4, 4)))
+    np.testing.assert_array_equal(nested(key), random.bits(random.split(random.split(key)[1], 2)[1], (4, 4)))
+
+
+def test_raw_and_typed_keys_draw_the_same(key):
+    raw = random.PRNGKey(0)
+    assert raw.dtype == np.uint32 and words(random.wrap_key_data(raw)) == [0, 0]
+    np.testing.assert_array_equal(random.uniform(raw, (3,)), random.uniform(key, (3,)))
+    np.testing.assert_array_equal(random.split(raw), random.key_data(random.split(key)))
+    with config.enable_custom_prng(True):
+        assert str(random.PRNGKey(0).dtype) == "key<fry>"
+    with config.default_prng_impl("rbg"):
+        assert random.PRNGKey(1).shape == (4,) and random.key_impl(random.key(1)) == "rbg"
+    with config.legacy_prng_key("error"), pytest.raises(ValueError, match="raw uint32 key"):
+        random.bits(raw)
+
+
+def test_large_draws_are_the_same_compiled_and_not(key):
+    small = np.concatenate([np.asarray(random.bits(key, (100,))), [0]])[:100]
+    np.testing.assert_array_equal(np.asarray(random.bits(key, (100_000,)))[:100], small)
+    order = np.asarray(random.permutation(key, 50_000))
+    np.testing.assert_array_equal(np.sort(order), np.arange(50_000))
+    x = np.asarray(random.normal(key, (100_000,)), np.float64)
+    assert abs(x.mean()) < 0.02 and abs(x.std() - 1) < 0.02 and abs((x**4).mean() - 3) < 0.1
+
+
+@pytest.mark.parametrize("call,error,message", [
+    (lambda k: np.asarray(k), TypeError, "cannot be converted to a NumPy array"),
+    (lambda k: bool(k), TypeError, "cannot be converted to boolean"),
+    (lambda k: hash(k), TypeError, "unhashable"),
+    (lambda k: len(k), TypeError, "unsized"),
+    (lambda k: k + 1, TypeError, "unsupported operand"),
+    (lambda k: jnp.sin(k), TypeError, "does not accept dtype key<fry>"),
+    (lambda k: random.key(k), TypeError, "given a PRNG key"),
+    (lambda k: random.key(1.5), TypeError, "PRNG key seed must be an integer"),
+    (lambda k: random.key(jnp.arange(3)), TypeError, r"accepts a scalar seed, but was given an array of shape \(3,\)"),
+    (lambda k: random.key(2**63), OverflowError, "too large"),
+    (lambda k: random.key(0, impl="foo"), ValueError, 'unrecognized PRNG implementation "foo"'),
+    (lambda k: random.split(random.split(k)), ValueError, r"was given a key array of shape \(2,\)"),
+    (lambda k: random.split(1), TypeError, "invalid PRNG key data"),
+    (lambda k: random.split(jnp.zeros(2)), TypeError, "expected key_data.dtype = uint32"),
+    (lambda k: random.split(jnp.zeros(3, "uint32")), TypeError, r"expected key_data.shape to end with \(2,\)"),
+    (lambda k: random.split(k, -1), ValueError, "must not be negative"),
+    (lambda k: random.split(k, 2.5), TypeError, "integer"),
+    (lambda k: random.fold_in(k, -1), OverflowError, "out of bounds for uint32"),
+    (lambda k: random.fold_in(k, jnp.arange(2)), TypeError, "fold_in accepts a scalar"),
+    (lambda k: random.bits(k, (2,), "int32"), ValueError, "must be an unsigned int dtype, got int32"),
+    (lambda k: random.uniform(k, dtype=int), ValueError, "`uniform` must be a float dtype, got int32"),
+    (lambda k: random.normal(k, dtype="int32"), ValueError, "must be a float or complex dtype, got int32"),
+    (lambda k: random.normal(k, (-1,)), ValueError, "must not be negative"),
+    (lambda k: random.normal(k, "a"), TypeError, "Shapes must be 1D sequences of concrete values of integer type"),
+    (lambda k: random.randint(k, (2,), 0, 3, "float32"), TypeError, "randint only accepts integer dtypes, got float32"),
+    (lambda k: random.randint(k, (2,), 0, 2**31), OverflowError, "does not fit into int32"),
+    (lambda k: random.bernoulli(k, 2), TypeError, "must have a floating dtype, got int32"),
+    (lambda k: random.bernoulli(k, 0.5, (2,), mode="foo"), ValueError, "expected 'high' or 'low'"),
+    (lambda k: random.gamma(k, jnp.ones(3), (2,)), ValueError, "Incompatible shapes for broadcasting"),
+    (lambda k: random.permutation(k, 3.5), TypeError, "x must be an integer or at least 1-dimensional"),
+    (lambda k: random.permutation(k, jnp.ones(3), axis=1), ValueError, "axis 1 is out of bounds"),
+    (lambda k: random.choice(k, 5, (6,), replace=False), ValueError, "Cannot take a larger sample"),
+    (lambda k: random.choice(k, 0, (2,)), ValueError, "a must be greater than 0"),
+    (lambda k: random.choice(k, jnp.ones(3), (2,), p=jnp.ones(2)), ValueError, "p must be None or a 1D vector"),
+    (lambda k: random.choice(k, 3, 3), TypeError, "must be a sequence"),
+    (lambda k: random.categorical(k, jnp.ones(3), replace=False, shape=(4,)), ValueError, "cannot exceed"),
+    (lambda k: random.poisson(random.key(0, impl="rbg"), 3.0), NotImplementedError, "for the threefry"),
+    (lambda k: random.dirichlet(k, jnp.float32(1)), ValueError, "alpha.ndim >= 1"),
+    (lambda k: random.multivariate_normal(k, jnp.zeros(2), jnp.eye(3)), ValueError, r"cov.shape == \(..., n, n\)"),
+    (lambda k: random.orthogonal(k, 3, m=-1), ValueError, "negative dimensions are not allowed"),
+])  # fmt: skip
+def test_errors(call, error, message, key):
+    with pytest.raises(error, match=message):
+        call(key)
+
+
+def test_derivative_of_gamma(key):
+    with config.enable_x64(True):
+        a, h = jnp.array([0.3, 1.5, 20.0]), 1e-5
+        for draw in (random.gamma, random.loggamma):
+            slope = np.asarray(jax.jacfwd(lambda a, draw=draw: draw(key, a))(a)).diagonal()
+            assert np.isfinite(slope).all() and (slope > 0).all()
+        # the implicit derivative keeps the quantile: F(x; a) stays the same when a and x move together
+        from pullback.scipy.special import gammainc
+
+        x, slope = random.gamma(key, a), np.asarray(jax.jacfwd(lambda a: random.gamma(key, a))(a)).diagonal()
+        moved = np.asarray(gammainc(a + h, x + h * slope)) - np.asarray(gammainc(a - h, x - h * slope))
+        np.testing.assert_allclose(moved, 0, atol=1e-9)

@@ -16,7 +16,8 @@ from pullback.util import dtypes
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
     """Coordinates of a grid, one array for each vector; with 'xy' the first two axes are exchanged.
 
-    `sparse` leaves the other axes at length 1. Raises ValueError for other indexings, for copy=False and unless all are 1D.
+    `sparse` leaves the other axes at length 1. Raises ValueError for other indexings, for copy=False and unless all are
+    1D.
     """
     converted = arrays("meshgrid", *xi)
     if not copy:
@@ -92,7 +93,7 @@ class _Ogrid(_Grid):
 
 
 class _Joiner:
-    """Base of r_ and c_: joins arrays, numbers and slices; a text in front gives 'axis,ndmin,first axis'."""
+    """Base of r_ and c_: joins arrays, numbers and slices; a text in front gives 'axis,ndmin,first axis' or 'r' or 'c' for a matrix."""
 
     axis, ndmin, trans1d = 0, 1, -1
     name = ""
@@ -100,17 +101,19 @@ class _Joiner:
     def __getitem__(self, key: Any) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, trans1d = self.axis, self.ndmin, self.trans1d
+        matrix = ""
         if items and isinstance(items[0], str):
             directive = items.pop(0)
             if directive in ("r", "c"):
-                raise NotImplementedError("matrix directives 'r' and 'c' are not supported: there is no matrix type")
-            try:
-                numbers = [int(v) for v in directive.split(",")]
-            except ValueError:
-                raise ValueError(f"could not understand directive {directive!r}") from None
-            axis = numbers[0]
-            ndmin = numbers[1] if len(numbers) > 1 else ndmin
-            trans1d = numbers[2] if len(numbers) > 2 else -1
+                matrix = directive
+            else:
+                try:
+                    numbers = [int(v) for v in directive.split(",")]
+                except ValueError:
+                    raise ValueError(f"could not understand directive {directive!r}") from None
+                axis = numbers[0]
+                ndmin = numbers[1] if len(numbers) > 1 else ndmin
+                trans1d = numbers[2] if len(numbers) > 2 else trans1d
         parts = []
         for item in items:
             if isinstance(item, str):
@@ -130,7 +133,10 @@ class _Joiner:
                     order[first:first] = range(ndmin - rank, ndmin)
                     part = lax.transpose(part, tuple(order))
             parts.append(part)
-        return concatenate(parts, axis)
+        joined = concatenate(parts, axis)
+        if matrix and joined.ndim == 1:  # a row, or with 'c' a column
+            return lax.expand_dims(joined, (1 if matrix == "c" else 0,))
+        return joined
 
     def __len__(self) -> int:
         return 0

@@ -1,6 +1,7 @@
 # make demo    sets up ./.venv, builds pullback into it, and runs the demonstration
 # make test    the same set-up, then the tests
 # make check   style (ruff) and types (mypy)
+# make bench   timings against NumPy, and against JAX if JAX_PYTHON names an interpreter that has it
 # make build   the set-up alone; the extension is rebuilt only if its sources or the build files have changed
 # make clean   removes build outputs; make distclean the environment, too
 
@@ -14,7 +15,7 @@ NATIVE := $(wildcard ext/*.cpp ext/*.h) CMakeLists.txt pyproject.toml
 PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test check build clean distclean
+.PHONY: demo test check bench build clean distclean
 
 demo: $(STAMPS)/examples
 	@echo "== Running examples/pln: a Poisson log-normal model, fitted by gradients through compiled code"
@@ -28,6 +29,10 @@ check: $(STAMPS)/check
 	@echo "== Checking style (ruff) and types (mypy)"
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
+
+bench: $(STAMPS)/examples
+	@echo "== Timing"
+	@$(PY) -m benchmarks $(if $(JAX_PYTHON),--jax $(JAX_PYTHON))
 
 build: $(STAMPS)/package
 

@@ -1,0 +1,1 @@
+"""Timings against JAX and NumPy; see __main__."""

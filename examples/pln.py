@@ -72,8 +72,11 @@ def make_program(backend: str) -> dict[str, Any]:
 
     def initial(counts, covariates):
         n, p = counts.shape
-        params = {"B": jnp.zeros((covariates.shape[1], p), counts.dtype), "M": jnp.zeros((n, p), counts.dtype),
-                  "S": jnp.ones((n, p), counts.dtype)}
+        params = {
+            "B": jnp.zeros((covariates.shape[1], p), counts.dtype),
+            "M": jnp.zeros((n, p), counts.dtype),
+            "S": jnp.ones((n, p), counts.dtype),
+        }
         return params, optimizer.init(params)
 
     def step(params, opt_state, data):
@@ -168,9 +171,15 @@ def make_program(backend: str) -> dict[str, Any]:
             model, losses = model.fit(min(chunk, iterations - start))
             yield np.asarray(losses)
 
-    return {"eager": eager, "jitted step": jitted_step, "scan, ahead of time": scanned, "NamedTuple": named_tuple,
-            "class with methods": class_with_methods,
-            "constant": lambda data: float(log_factorials(jnp.asarray(data[0]))), "asarray": jnp.asarray}
+    return {
+        "eager": eager,
+        "jitted step": jitted_step,
+        "scan, ahead of time": scanned,
+        "NamedTuple": named_tuple,
+        "class with methods": class_with_methods,
+        "constant": lambda data: float(log_factorials(jnp.asarray(data[0]))),
+        "asarray": jnp.asarray,
+    }
 
 
 LEVELS = ("eager", "jitted step", "scan, ahead of time", "NamedTuple", "class with methods")
@@ -187,7 +196,9 @@ def run_level(program, name: str, data, iterations: int, chunk: int, quiet: bool
         done += len(piece)
         marks.append(time.perf_counter())
         if not quiet:
-            print(f"\r{name:>20}: {done:5d} of {iterations} iterations, ELBO {-float(piece[-1]):.6e}", end="", flush=True)
+            print(
+                f"\r{name:>20}: {done:5d} of {iterations} iterations, ELBO {-float(piece[-1]):.6e}", end="", flush=True
+            )
     total = marks[-1] - start
     steady = [(b - a) / len(piece) for a, b, piece in zip(marks[1:], marks[2:], losses[1:])]
     per_iteration = min(steady) if steady else total / max(done, 1)
@@ -218,13 +229,17 @@ def main(argv: list[str] | None = None) -> int:
     """Run the example; 0 if the levels that ran agree."""
     parser = argparse.ArgumentParser(prog="python -m examples.pln", description=__doc__.split("\n\n")[0])
     parser.add_argument("--backend", choices=("pullback", "jax"), default="pullback", help="whose JAX API to run on")
-    parser.add_argument("--repeat", type=int, default=1, help="how often the 116 samples are repeated (100 gives 11,600 rows)")
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="how often the 116 samples are repeated (100 gives 11,600 rows)"
+    )
     parser.add_argument("--iterations", type=int, default=50)
     parser.add_argument("--chunk", type=int, default=50, help="iterations between two lines of progress")
     parser.add_argument("--levels", default="all", help=f"'all', or some of: {', '.join(LEVELS)}")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     parser.add_argument("--picture", type=Path, default=None, help="write the loss curves as a PNG here")
-    parser.add_argument("--demo", action="store_true", help="11,600 x 114, 1,000 iterations by scan, and a picture pln.png")
+    parser.add_argument(
+        "--demo", action="store_true", help="11,600 x 114, 1,000 iterations by scan, and a picture pln.png"
+    )
     options = parser.parse_args(argv)
     if options.demo:
         options.repeat, options.iterations, options.levels = 100, 1000, "scan, ahead of time"
@@ -238,7 +253,9 @@ def main(argv: list[str] | None = None) -> int:
     if not names:
         parser.error(f"--levels: none of {options.levels!r} is one of {', '.join(LEVELS)}")
     rows, taxa = data[0].shape
-    print(f"Poisson log-normal model on the oak data, {rows} x {taxa}, {options.dtype}, {options.iterations} iterations of RAdam")
+    print(
+        f"Poisson log-normal model on the oak data, {rows} x {taxa}, {options.dtype}, {options.iterations} iterations of RAdam"
+    )
 
     curves, times = {}, {}
     for name in names:

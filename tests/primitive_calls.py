@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Iterator, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 from pullback.core import Primitive
 
-DTYPES = {"b": ("bool",), "i": ("int8", "int16", "int32", "int64"), "u": ("uint8", "uint16", "uint32", "uint64"),
-          "f": ("bfloat16", "float16", "float32", "float64"), "c": ("complex64", "complex128")}
+DTYPES = {
+    "b": ("bool",),
+    "i": ("int8", "int16", "int32", "int64"),
+    "u": ("uint8", "uint16", "uint32", "uint64"),
+    "f": ("bfloat16", "float16", "float32", "float64"),
+    "c": ("complex64", "complex128"),
+}
 
 
 class Call(NamedTuple):
@@ -33,7 +39,9 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name)) if name == "bfloat16" else np.dtype(name)
 
 
-def random_values(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...], low: float, high: float) -> np.ndarray:
+def random_values(
+    rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...], low: float, high: float
+) -> np.ndarray:
     """Uniform values of the dtype, within its range."""
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
@@ -53,7 +61,9 @@ def edge_values(edges: tuple, dtype: np.dtype, arity: int) -> list[np.ndarray]:
             values = np.array([False, True])
         elif dtype.kind in "iu":
             info = np.iinfo(dtype)
-            held = {int(e) for e in edges if np.isreal(e) and np.isfinite(e) and e == int(e) and info.min <= e <= info.max}
+            held = {
+                int(e) for e in edges if np.isreal(e) and np.isfinite(e) and e == int(e) and info.min <= e <= info.max
+            }
             values = np.array(sorted(held | {0, 1, info.min, info.max}), dtype)
         else:
             values = np.array(list(edges) or [0.0, 1.0], dtype)
@@ -69,19 +79,35 @@ def elementwise_calls(primitive: Primitive, rng: np.random.Generator) -> Iterato
     def bound(value, k):
         return value[k] if isinstance(value, tuple) else value
 
-    allowed = [[n for kind in kinds for n in DTYPES[kind] if samples.dtypes is None or n in samples.dtypes] for kinds in accepts]
+    allowed = [
+        [n for kind in kinds for n in DTYPES[kind] if samples.dtypes is None or n in samples.dtypes]
+        for kinds in accepts
+    ]
     together = len(set(accepts)) == 1
-    choices = [(n,) * arity for n in allowed[0]] if together else [c for c in itertools.islice(itertools.product(*allowed), 12)]
+    choices = (
+        [(n,) * arity for n in allowed[0]]
+        if together
+        else [c for c in itertools.islice(itertools.product(*allowed), 12)]
+    )
     for names in choices:
         types = [numpy_dtype(n) for n in names]
-        shapes = [(37,)] if names[0] not in ("float32", "float64") else [(37,), (), (0,), (1,), (3, 5), (2, 0, 3), (2, 3, 17)]
+        shapes = (
+            [(37,)]
+            if names[0] not in ("float32", "float64")
+            else [(37,), (), (0,), (1,), (3, 5), (2, 0, 3), (2, 3, 17)]
+        )
         for shape in shapes:
-            operands = tuple(random_values(rng, t, shape, bound(samples.low, k), bound(samples.high, k)) for k, t in enumerate(types))
+            operands = tuple(
+                random_values(rng, t, shape, bound(samples.low, k), bound(samples.high, k)) for k, t in enumerate(types)
+            )
             yield Call(operands, {}, samples.ulp, 1e-5, samples.derivatives and len(shape) == 1 and shape[0] > 1)
         if together:
             yield Call(tuple(edge_values(samples.edges, types[0], arity)), {}, samples.ulp, 0.0, False)
             if arity > 1 and names[0] == "float32":
-                operands = [random_values(rng, t, (4, 9), bound(samples.low, k), bound(samples.high, k)) for k, t in enumerate(types)]
+                operands = [
+                    random_values(rng, t, (4, 9), bound(samples.low, k), bound(samples.high, k))
+                    for k, t in enumerate(types)
+                ]
                 for k in range(arity):
                     mixed = tuple(x[0, 0] if i == k else x for i, x in enumerate(operands))
                     yield Call(mixed, {}, samples.ulp, 1e-5, samples.derivatives)
@@ -94,7 +120,10 @@ def calls(primitive: Primitive, seed: int = 0) -> list[Call]:
     if samples is None:
         return []
     if samples.cases is not None:
-        return [Call(tuple(map(np.asarray, c.operands)), c.params, samples.ulp, c.tolerance, c.derivatives) for c in samples.cases(rng)]
+        return [
+            Call(tuple(map(np.asarray, c.operands)), c.params, samples.ulp, c.tolerance, c.derivatives)
+            for c in samples.cases(rng)
+        ]
     return list(elementwise_calls(primitive, rng))
 
 
@@ -115,9 +144,14 @@ def assert_close(got: np.ndarray, want: np.ndarray, ulp: float, tolerance: float
         finite = np.isfinite(w)
         scale = np.max(np.abs(w[finite])) if np.any(finite) and tolerance > 1e-5 else 0.0
         with np.errstate(all="ignore"):
-            allowed = np.maximum(2 * ulp * float(np.finfo(got.dtype).eps) * np.maximum(np.abs(w), float(np.finfo(got.dtype).tiny)), tolerance * scale)
+            allowed = np.maximum(
+                2 * ulp * float(np.finfo(got.dtype).eps) * np.maximum(np.abs(w), float(np.finfo(got.dtype).tiny)),
+                tolerance * scale,
+            )
             bad = np.where(finite, ~(np.abs(g - w) <= allowed), np.isfinite(g))
-        assert not np.any(bad), f"{what}: {int(bad.sum())} of {bad.size} differ; first: got {got[bad][0]!r}, expected {want[bad][0]!r}"
+        assert not np.any(bad), (
+            f"{what}: {int(bad.sum())} of {bad.size} differ; first: got {got[bad][0]!r}, expected {want[bad][0]!r}"
+        )
         return
     if got.dtype.kind in "biu":
         bad = got != want
@@ -133,5 +167,7 @@ def assert_close(got: np.ndarray, want: np.ndarray, ulp: float, tolerance: float
             bad = np.where(np.isnan(w), ~np.isnan(g), np.where(finite, ~(np.abs(g - w) <= allowed), g != w))
     if np.any(bad):
         where = np.argwhere(bad)[0]
-        raise AssertionError(f"{what}: {int(bad.sum())} of {bad.size} differ; first at {where.tolist()}: got {got[tuple(where)]!r}, "
-                             f"expected {want[tuple(where)]!r}")
+        raise AssertionError(
+            f"{what}: {int(bad.sum())} of {bad.size} differ; first at {where.tolist()}: got {got[tuple(where)]!r}, "
+            f"expected {want[tuple(where)]!r}"
+        )

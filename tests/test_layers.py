@@ -8,16 +8,30 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "src" / "pullback"
 
 LEVELS = {
-    "_ext": 0, "util": 0, "version": 0, "sharding": 0,
-    "core": 1, "loop_ir": 1,
-    "transforms": 2, "loop_passes": 2, "emit": 2,
+    "_ext": 0,
+    "util": 0,
+    "version": 0,
+    "sharding": 0,
+    "core": 1,
+    "loop_ir": 1,
+    "transforms": 2,
+    "loop_passes": 2,
+    "emit": 2,
     "lax": 3,
-    "graph_passes": 4, "lower": 4,
+    "graph_passes": 4,
+    "lower": 4,
     "pipelines": 5,
     "runtime": 6,
     "api": 7,
     "numpy": 8,
-    "random": 9, "nn": 9, "scipy": 9, "image": 9, "tree": 9, "tree_util": 9, "errors": 9, "dtypes": 9,
+    "random": 9,
+    "nn": 9,
+    "scipy": 9,
+    "image": 9,
+    "tree": 9,
+    "tree_util": 9,
+    "errors": 9,
+    "dtypes": 9,
 }
 TOP = 10
 BESIDE = {("lower", "graph_passes")}  # lowering reads the groups that fusion makes
@@ -66,7 +80,12 @@ def test_no_peer_is_imported():
     """JAX, PyTorch and autograd are compared with, never used."""
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else (
-                [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else [])
+            names = (
+                [a.name for a in node.names]
+                if isinstance(node, ast.Import)
+                else ([node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else [])
+            )
             for name in names:
-                assert name.split(".")[0] not in ("jax", "jaxlib", "torch", "autograd"), f"{path.relative_to(ROOT)}:{node.lineno}"
+                assert name.split(".")[0] not in ("jax", "jaxlib", "torch", "autograd"), (
+                    f"{path.relative_to(ROOT)}:{node.lineno}"
+                )

@@ -32,6 +32,7 @@ def closed_call(primitive, call) -> ClosedJaxpr:
 
 def function(primitive, call):
     """The primitive as a function of its operands that gives a list."""
+
     def fun(*operands):
         return as_list(primitive.bind(*operands, **call.params))
 
@@ -48,10 +49,13 @@ def test_reference_has_the_abstract_type(name):
         assert len(outs) == len(avals)
         for out, aval in zip(outs, avals):
             assert np.shape(out) == aval.shape and np.asarray(out).dtype == aval.dtype, (
-                f"{name}{call}: reference gives {np.asarray(out).dtype}{np.shape(out)}, abstract rule {aval}")
+                f"{name}{call}: reference gives {np.asarray(out).dtype}{np.shape(out)}, abstract rule {aval}"
+            )
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if registry[n].has_rule("lower") and not isinstance(registry[n].lower, Inline)])
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if registry[n].has_rule("lower") and not isinstance(registry[n].lower, Inline)]
+)
 def test_compiled_matches_reference(name):
     primitive = registry[name]
     for call in calls(primitive):
@@ -69,9 +73,17 @@ def differentiable_calls(primitive):
     for call in calls(primitive):
         if not call.derivatives or not call.operands:
             continue
-        widened = tuple(x.astype(np.float64) if x.dtype.kind == "f" or x.dtype.name == "bfloat16" else
-                        x.astype(np.complex128) if x.dtype.kind == "c" else x for x in call.operands)
-        if not any(x.dtype.kind in "fc" and x.size for x in widened) or not all(np.isfinite(x).all() for x in widened if x.dtype.kind in "fc"):
+        widened = tuple(
+            x.astype(np.float64)
+            if x.dtype.kind == "f" or x.dtype.name == "bfloat16"
+            else x.astype(np.complex128)
+            if x.dtype.kind == "c"
+            else x
+            for x in call.operands
+        )
+        if not any(x.dtype.kind in "fc" and x.size for x in widened) or not all(
+            np.isfinite(x).all() for x in widened if x.dtype.kind in "fc"
+        ):
             continue
         try:
             primitive.abstract_eval(*[typeof(x) for x in widened], **call.params)
@@ -102,13 +114,18 @@ def numbers(values):
 
 def along(fun, operands, tangents, step=1e-6):
     """Derivative of fun along the tangents by central differences."""
+
     def moved(s):
         return numbers(fun(*[x + s * t if x.dtype.kind in "fc" else x for x, t in zip(operands, tangents)]))
 
     return (moved(step) - moved(-step)) / (2 * step)
 
 
-DIFFERENTIABLE = [n for n in NAMES if registry[n].has_rule("jvp") and registry[n].jvp is not ZERO and differentiable_calls(registry[n])]
+DIFFERENTIABLE = [
+    n
+    for n in NAMES
+    if registry[n].has_rule("jvp") and registry[n].jvp is not ZERO and differentiable_calls(registry[n])
+]
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -130,7 +147,9 @@ def test_jvp_to_second_order(name):
         second = numbers(pullback.jvp(first, call.operands, tuple(tangents))[1])
         want = along(first, call.operands, tangents)
         scale = 1 + np.max(np.abs(want), initial=0)
-        np.testing.assert_allclose(second, want, rtol=2e-4, atol=2e-5 * scale, err_msg=f"second derivative of {name}{call}")
+        np.testing.assert_allclose(
+            second, want, rtol=2e-4, atol=2e-5 * scale, err_msg=f"second derivative of {name}{call}"
+        )
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -151,7 +170,9 @@ def test_reverse_mode_by_inner_products(name):
         right = sum(np.sum(np.asarray(g) * t) for g, t in zip(got, tangents) if t.dtype.kind in "fc")
         magnitude = 1 + sum(np.sum(np.abs(np.asarray(d) * b)) for d, b in zip(outs_dot, bars) if b.dtype.kind in "fc")
         # The pairing of complex numbers is Re(v w): what is not holomorphic has only that.
-        assert abs(np.real(left) - np.real(right)) <= 1e-9 * magnitude, f"{name}{call}: <Jv, w> = {left}, <v, J^T w> = {right}"
+        assert abs(np.real(left) - np.real(right)) <= 1e-9 * magnitude, (
+            f"{name}{call}: <Jv, w> = {left}, <v, J^T w> = {right}"
+        )
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if registry[n].has_rule("batch")])
@@ -165,8 +186,10 @@ def test_vmap_matches_a_loop(name):
         patterns = [tuple(0 for _ in range(n))] + [tuple(0 if i == k else None for i in range(n)) for k in range(n)]
         patterns.append(tuple(x.ndim for x in call.operands))
         for axes in dict.fromkeys(patterns):
-            stacked = [x if a is None else np.stack([x, np.roll(x, 1) if rng.random() < 0.5 else x, x], a)
-                       for x, a in zip(call.operands, axes)]
+            stacked = [
+                x if a is None else np.stack([x, np.roll(x, 1) if rng.random() < 0.5 else x, x], a)
+                for x, a in zip(call.operands, axes)
+            ]
             got = pullback.vmap(fun, in_axes=axes)(*stacked)
             rows = [fun(*[x if a is None else np.take(x, i, a) for x, a in zip(stacked, axes)]) for i in range(3)]
             for k, out in enumerate(got):

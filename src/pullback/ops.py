@@ -11,10 +11,14 @@ from pullback.core import typeof
 from pullback.util import dtypes
 
 
-def _segments(name: str, method: str, empty: Any, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode):
+def _segments(
+    name: str, method: str, empty: Any, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+):
     data, segment_ids = jnp.asarray(data), jnp.asarray(segment_ids)
     if not dtypes.issubdtype(typeof(segment_ids).dtype, np.integer):
-        raise TypeError(f"{name}: argument 'segment_ids' must have an integer dtype, got {typeof(segment_ids).str_short()}")
+        raise TypeError(
+            f"{name}: argument 'segment_ids' must have an integer dtype, got {typeof(segment_ids).str_short()}"
+        )
     if segment_ids.shape != data.shape[: segment_ids.ndim]:
         raise ValueError(f"{name}: segment_ids of shape {segment_ids.shape} must lead the shape of data, {data.shape}")
     if num_segments is None:
@@ -22,7 +26,7 @@ def _segments(name: str, method: str, empty: Any, data, segment_ids, num_segment
     num_segments = int(num_segments)
     if num_segments < 0:
         raise ValueError(f"{name}: argument 'num_segments' must be non-negative, got {num_segments}")
-    start = jnp.full((num_segments, *data.shape[segment_ids.ndim:]), empty(data.dtype), data.dtype)
+    start = jnp.full((num_segments, *data.shape[segment_ids.ndim :]), empty(data.dtype), data.dtype)
     update = getattr(start.at[segment_ids], method)
     return update(data, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode)
 
@@ -47,31 +51,67 @@ def _highest(dtype):
     return jnp.iinfo(dtype).max if dtypes.issubdtype(dtype, np.integer) else np.inf
 
 
-def segment_sum(data, segment_ids, num_segments: int | None = None, indices_are_sorted: bool = False, unique_indices: bool = False,
-                bucket_size: int | None = None, mode: Any = None):
+def segment_sum(
+    data,
+    segment_ids,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+):
     """out[s] = sum of data[i] over i with segment_ids[i] == s, of shape (num_segments, ...); 0 for empty segments.
 
     Ids outside of the range are dropped. Without num_segments it is the largest id + 1, which must not be traced.
     """
-    return _segments("segment_sum", "add", _zero, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode)
+    return _segments(
+        "segment_sum", "add", _zero, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+    )
 
 
-def segment_prod(data, segment_ids, num_segments: int | None = None, indices_are_sorted: bool = False, unique_indices: bool = False,
-                 bucket_size: int | None = None, mode: Any = None):
+def segment_prod(
+    data,
+    segment_ids,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+):
     """As `segment_sum` for products; 1 for empty segments."""
-    return _segments("segment_prod", "multiply", _one, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode)
+    return _segments(
+        "segment_prod", "multiply", _one, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+    )
 
 
-def segment_max(data, segment_ids, num_segments: int | None = None, indices_are_sorted: bool = False, unique_indices: bool = False,
-                bucket_size: int | None = None, mode: Any = None):
+def segment_max(
+    data,
+    segment_ids,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+):
     """As `segment_sum` for maxima; the lowest value of the dtype for empty segments."""
-    return _segments("segment_max", "max", _lowest, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode)
+    return _segments(
+        "segment_max", "max", _lowest, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+    )
 
 
-def segment_min(data, segment_ids, num_segments: int | None = None, indices_are_sorted: bool = False, unique_indices: bool = False,
-                bucket_size: int | None = None, mode: Any = None):
+def segment_min(
+    data,
+    segment_ids,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+):
     """As `segment_sum` for minima; the highest value of the dtype for empty segments."""
-    return _segments("segment_min", "min", _highest, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode)
+    return _segments(
+        "segment_min", "min", _highest, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+    )
 
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

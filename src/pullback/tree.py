@@ -1,4 +1,5 @@
 """The most used functions of `pullback.tree_util`, under short names."""
+
 from pullback.util import pytree as _pytree
 
 static = _pytree.static

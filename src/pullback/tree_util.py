@@ -1,4 +1,5 @@
 """Functions on pytrees, nested containers of leaves. `pullback.tree` has the most used ones under shorter names."""
+
 # ruff: noqa: F401
 from pullback.util.pytree import (
     DictKey,

@@ -77,7 +77,17 @@ def with_custom_vjp(x):
     return jnp.sum(_quartic(x))
 
 
-FUNCTIONS = [chain, with_scan, with_cond, with_fori, with_jit, with_checkpoint, with_linear_algebra, with_custom_jvp, with_custom_vjp]
+FUNCTIONS = [
+    chain,
+    with_scan,
+    with_cond,
+    with_fori,
+    with_jit,
+    with_checkpoint,
+    with_linear_algebra,
+    with_custom_jvp,
+    with_custom_vjp,
+]
 FORWARD = [f for f in FUNCTIONS if f is not with_custom_vjp]
 X = np.array([0.3, -0.7, 1.1, 0.2])
 V = np.array([1.0, -0.5, 0.25, 2.0])
@@ -189,5 +199,7 @@ def test_inside_scan_and_while(f):
         np.testing.assert_allclose(value, f(y), rtol=1e-10)
         y = y - 0.01 * np.asarray(jax.grad(f)(y))
     np.testing.assert_allclose(x, y, rtol=1e-10)
-    _, z = lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] - 0.01 * jax.grad(f)(s[1])), (0, jnp.asarray(X)))
+    _, z = lax.while_loop(
+        lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] - 0.01 * jax.grad(f)(s[1])), (0, jnp.asarray(X))
+    )
     np.testing.assert_allclose(z, y, rtol=1e-10)

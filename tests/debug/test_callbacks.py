@@ -26,8 +26,12 @@ def test_pure_callback(transform):
 
 def test_pure_callback_of_trees():
     def f(x, y):
-        return jax.pure_callback(lambda a, b: {"sum": np.asarray(a) + np.asarray(b), "n": np.int32(3)},
-                                 {"sum": SCALAR, "n": jax.ShapeDtypeStruct((), np.int32)}, x, b=y)
+        return jax.pure_callback(
+            lambda a, b: {"sum": np.asarray(a) + np.asarray(b), "n": np.int32(3)},
+            {"sum": SCALAR, "n": jax.ShapeDtypeStruct((), np.int32)},
+            x,
+            b=y,
+        )
 
     out = jax.jit(f)(1.0, 2.0)
     assert float(out["sum"]) == 3.0 and int(out["n"]) == 3
@@ -48,7 +52,9 @@ def test_pure_callback_under_vmap(method, calls):
 
 
 def test_pure_callback_inside_scan():
-    out = jax.jit(lambda xs: lax.scan(lambda c, x: (c + jax.pure_callback(sine, SCALAR, x), c), 0.0, xs))(jnp.arange(4.0))
+    out = jax.jit(lambda xs: lax.scan(lambda c, x: (c + jax.pure_callback(sine, SCALAR, x), c), 0.0, xs))(
+        jnp.arange(4.0)
+    )
     np.testing.assert_allclose(out[0], np.sin(np.arange(4.0)).sum(), rtol=1e-6)
 
 
@@ -59,7 +65,9 @@ def test_io_callback_runs_every_time_and_in_order():
         seen.append(float(x))
         return np.float32(len(seen))
 
-    f = jax.jit(lambda x: (io_callback(note, SCALAR, x, ordered=True), io_callback(note, SCALAR, x + 1, ordered=True))[0])
+    f = jax.jit(
+        lambda x: (io_callback(note, SCALAR, x, ordered=True), io_callback(note, SCALAR, x + 1, ordered=True))[0]
+    )
     for start in (1.0, 5.0):
         f(start)
     assert seen == [1.0, 2.0, 5.0, 6.0]
@@ -78,7 +86,14 @@ def test_debug_print(capsys):
     jax.grad(lambda x: (jax.debug.print("grad {}", x), x * x)[1])(3.0)
     jax.jit(lambda n: lax.fori_loop(0, n, lambda i, c: (jax.debug.print("step {}", i), c)[1], 0))(2)
     assert capsys.readouterr().out.splitlines() == [
-        "x = 1.50, 7", "jit [0 1 2]", "row 0", "row 1", "grad 3.0", "step 0", "step 1"]
+        "x = 1.50, 7",
+        "jit [0 1 2]",
+        "row 0",
+        "row 1",
+        "grad 3.0",
+        "step 0",
+        "step 1",
+    ]
 
 
 def test_exceptions_reach_the_caller_and_the_process_goes_on():
@@ -92,18 +107,25 @@ def test_exceptions_reach_the_caller_and_the_process_goes_on():
     assert float(jax.jit(lambda x: x + 1)(1.0)) == 2.0
 
 
-@pytest.mark.parametrize("call, error, text", [
-    (lambda: jax.grad(lambda x: jax.pure_callback(sine, SCALAR, x))(1.0), ValueError, "do not support JVP"),
-    (lambda: jax.vmap(lambda x: jax.pure_callback(sine, SCALAR, x))(jnp.ones(2)), NotImplementedError, "vmap_method=None"),
-    (lambda: jax.pure_callback(sine, SCALAR, 1.0, vmap_method="often"), ValueError, "vmap_method must be one of"),
-    (lambda: jax.pure_callback(sine, SCALAR, jnp.ones(2)), RuntimeError, r"shape \(2,\), expected \(\)"),
-    (lambda: jax.jit(lambda x: jax.pure_callback(lambda v: (v, v), SCALAR, x))(1.0), RuntimeError, "structure"),
-    (lambda: jax.debug.print(3.0), TypeError, "must be a string"),
-    (lambda: jax.debug.print("no place", 1.0), ValueError, "does not use"),
-    (lambda: jax.debug.callback(3), TypeError, "callable"),
-    (lambda: jax.debug.breakpoint(), NotImplementedError, "disable_jit"),
-    (lambda: jax.vmap(lambda x: io_callback(sine, SCALAR, x, ordered=True))(jnp.ones(2)), ValueError, "ordered"),
-])
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: jax.grad(lambda x: jax.pure_callback(sine, SCALAR, x))(1.0), ValueError, "do not support JVP"),
+        (
+            lambda: jax.vmap(lambda x: jax.pure_callback(sine, SCALAR, x))(jnp.ones(2)),
+            NotImplementedError,
+            "vmap_method=None",
+        ),
+        (lambda: jax.pure_callback(sine, SCALAR, 1.0, vmap_method="often"), ValueError, "vmap_method must be one of"),
+        (lambda: jax.pure_callback(sine, SCALAR, jnp.ones(2)), RuntimeError, r"shape \(2,\), expected \(\)"),
+        (lambda: jax.jit(lambda x: jax.pure_callback(lambda v: (v, v), SCALAR, x))(1.0), RuntimeError, "structure"),
+        (lambda: jax.debug.print(3.0), TypeError, "must be a string"),
+        (lambda: jax.debug.print("no place", 1.0), ValueError, "does not use"),
+        (lambda: jax.debug.callback(3), TypeError, "callable"),
+        (lambda: jax.debug.breakpoint(), NotImplementedError, "disable_jit"),
+        (lambda: jax.vmap(lambda x: io_callback(sine, SCALAR, x, ordered=True))(jnp.ones(2)), ValueError, "ordered"),
+    ],
+)
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()

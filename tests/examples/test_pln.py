@@ -14,8 +14,14 @@ ROOT = Path(__file__).parents[2]
 
 def run(*arguments: str) -> str:
     """The output of the example in a process of its own (it puts pullback in JAX's place)."""
-    done = subprocess.run([sys.executable, "-m", "examples.pln", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=600,
-                          check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "examples.pln", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -23,8 +29,11 @@ def run(*arguments: str) -> str:
 def test_all_levels_agree(tmp_path):
     picture = tmp_path / "pln.png"
     text = run("--iterations", "6", "--chunk", "3", "--picture", str(picture))
-    rows = re.findall(r"(eager|jitted step|scan, ahead of time|NamedTuple|class with methods) +[\d.]+ +(-\d\.\d+e\+\d+)\s*$", text,
-                      re.MULTILINE)
+    rows = re.findall(
+        r"(eager|jitted step|scan, ahead of time|NamedTuple|class with methods) +[\d.]+ +(-\d\.\d+e\+\d+)\s*$",
+        text,
+        re.MULTILINE,
+    )
     assert len(rows) == 5
     fitted = [float(value) for _, value in rows]
     assert max(fitted) - min(fitted) < 1e-5 * abs(min(fitted))
@@ -47,7 +56,9 @@ for dtype in ("float32", "float64"):
     assert losses.dtype == dtype, losses.dtype
     print(" ".join(map(repr, losses.tolist())))
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stderr
     single, double = (np.array([float(x) for x in line.split()]) for line in done.stdout.splitlines())
     assert np.all(np.diff(double) < 0), "the negative ELBO falls at every iteration"

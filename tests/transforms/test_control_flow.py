@@ -94,7 +94,9 @@ def test_while_loop(start):
 
 
 def test_while_loop_batched_predicate_freezes_finished_elements():
-    n = jax.vmap(lambda x: lax.while_loop(lambda s: s[0] < 100, lambda s: (s[0] * 2, s[1] + 1), (x, 0)))(jnp.array([1.0, 30.0, 200.0]))
+    n = jax.vmap(lambda x: lax.while_loop(lambda s: s[0] < 100, lambda s: (s[0] * 2, s[1] + 1), (x, 0)))(
+        jnp.array([1.0, 30.0, 200.0])
+    )
     np.testing.assert_array_equal(n[0], [128, 120, 200])
     np.testing.assert_array_equal(n[1], [7, 2, 0])
 
@@ -120,7 +122,7 @@ def test_fori_loop_with_static_bounds_has_a_gradient():
 
 @pytest.mark.parametrize("p", [True, False])
 def test_cond(p):
-    f = lambda p, x, y: lax.cond(p, lambda a, b: a * b, lambda a, b: a - b, x, y)  # noqa: E731
+    f = lambda p, x, y: lax.cond(p, lambda a, b: a * b, lambda a, b: a - b, x, y)
     want = 6.0 if p else -1.0
     assert float(f(p, 2.0, 3.0)) == want
     assert float(jax.jit(f)(p, 2.0, 3.0)) == want
@@ -172,24 +174,27 @@ def test_associative_scan_of_matrices_along_an_axis():
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("call, error, text", [
-    (lambda: lax.scan(lambda c, x: (jnp.stack([c, c]), x), 0.0, XS), TypeError, "do not match"),
-    (lambda: lax.scan(lambda c, x: ((c, c), x), 0.0, XS), TypeError, "same pytree structure"),
-    (lambda: lax.scan(lambda c, x: c, 0.0, XS), TypeError, "must be a pair"),
-    (lambda: lax.scan(cumulative, 0.0, (XS, XS[:3])), ValueError, "different leading axis sizes"),
-    (lambda: lax.scan(cumulative, 0.0, XS, length=3), ValueError, "disagrees with leading axis sizes"),
-    (lambda: lax.scan(cumulative, 0.0, 1.0), ValueError, "no leading axis"),
-    (lambda: lax.scan(lambda c, x: (c, x), 0.0), ValueError, "`length` not provided"),
-    (lambda: lax.scan(3, 0.0, XS), TypeError, "must be a function"),
-    (lambda: lax.while_loop(lambda x: x, lambda x: x + 1, 0), TypeError, "must return a boolean scalar"),
-    (lambda: lax.while_loop(lambda x: True, lambda x: (x, x), 0), TypeError, "same pytree structure"),
-    (lambda: lax.cond(jnp.ones(2) > 0, jnp.sin, jnp.cos, 1.0), TypeError, "must be a scalar"),
-    (lambda: lax.cond(True, lambda x: x, lambda x: (x, x), 1.0), TypeError, "same output structure"),
-    (lambda: lax.cond(True, lambda x: x, lambda x: x > 0, 1.0), TypeError, "equal output types"),
-    (lambda: lax.switch(0, []), ValueError, "Empty branch sequence"),
-    (lambda: lax.switch(1.0, [jnp.sin, jnp.cos], 1.0), TypeError, "must be an integer"),
-    (lambda: lax.fori_loop(0.0, 3, lambda i, x: x, 1), TypeError, "integer"),
-])
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: lax.scan(lambda c, x: (jnp.stack([c, c]), x), 0.0, XS), TypeError, "do not match"),
+        (lambda: lax.scan(lambda c, x: ((c, c), x), 0.0, XS), TypeError, "same pytree structure"),
+        (lambda: lax.scan(lambda c, x: c, 0.0, XS), TypeError, "must be a pair"),
+        (lambda: lax.scan(cumulative, 0.0, (XS, XS[:3])), ValueError, "different leading axis sizes"),
+        (lambda: lax.scan(cumulative, 0.0, XS, length=3), ValueError, "disagrees with leading axis sizes"),
+        (lambda: lax.scan(cumulative, 0.0, 1.0), ValueError, "no leading axis"),
+        (lambda: lax.scan(lambda c, x: (c, x), 0.0), ValueError, "`length` not provided"),
+        (lambda: lax.scan(3, 0.0, XS), TypeError, "must be a function"),
+        (lambda: lax.while_loop(lambda x: x, lambda x: x + 1, 0), TypeError, "must return a boolean scalar"),
+        (lambda: lax.while_loop(lambda x: True, lambda x: (x, x), 0), TypeError, "same pytree structure"),
+        (lambda: lax.cond(jnp.ones(2) > 0, jnp.sin, jnp.cos, 1.0), TypeError, "must be a scalar"),
+        (lambda: lax.cond(True, lambda x: x, lambda x: (x, x), 1.0), TypeError, "same output structure"),
+        (lambda: lax.cond(True, lambda x: x, lambda x: x > 0, 1.0), TypeError, "equal output types"),
+        (lambda: lax.switch(0, []), ValueError, "Empty branch sequence"),
+        (lambda: lax.switch(1.0, [jnp.sin, jnp.cos], 1.0), TypeError, "must be an integer"),
+        (lambda: lax.fori_loop(0.0, 3, lambda i, x: x, 1), TypeError, "integer"),
+    ],
+)
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
@@ -197,7 +202,9 @@ def test_errors(call, error, text):
 
 def test_the_carry_error_names_the_component():
     with pytest.raises(TypeError, match=r"carry\['b'\].*f32\[\].*i32\[\].*dtypes"):
-        lax.scan(lambda c, _: ({"a": c["a"], "b": jnp.int32(1)}, None), {"a": 1.0, "b": jnp.float32(1.0)}, None, length=2)
+        lax.scan(
+            lambda c, _: ({"a": c["a"], "b": jnp.int32(1)}, None), {"a": 1.0, "b": jnp.float32(1.0)}, None, length=2
+        )
 
 
 def test_loops_run_in_python_when_jit_is_disabled():

@@ -1,4 +1,5 @@
 """Flattening, rebuilding, mapping and comparing pytrees. Expected values: those of JAX 0.10.2, found by running it."""
+
 import copy
 import functools
 import inspect
@@ -53,20 +54,32 @@ CASES = {
     "key None": ({None: 1}, [1], "{None: *}", 2, (dict, [None])),
     "named tuple": (Point(1, 2), [1, 2], "CustomNode(namedtuple[Point], [*, *])", 3, (Point, None)),
     "ordered dict": (
-        OrderedDict([("b", 1), ("a", 2)]), [1, 2], "CustomNode(OrderedDict[('b', 'a')], [*, *])", 3,
+        OrderedDict([("b", 1), ("a", 2)]),
+        [1, 2],
+        "CustomNode(OrderedDict[('b', 'a')], [*, *])",
+        3,
         (OrderedDict, ("b", "a")),
     ),
     "empty ordered dict": (OrderedDict(), [], "CustomNode(OrderedDict[()], [])", 1, (OrderedDict, ())),
     "ordered dict, unsortable keys": (
-        OrderedDict([("a", 1), (2, 3)]), [1, 3], "CustomNode(OrderedDict[('a', 2)], [*, *])", 3,
+        OrderedDict([("a", 1), (2, 3)]),
+        [1, 3],
+        "CustomNode(OrderedDict[('a', 2)], [*, *])",
+        3,
         (OrderedDict, ("a", 2)),
     ),
     "default dict": (
-        defaultdict(list, {"b": 1, "a": 2}), [2, 1],
-        "CustomNode(defaultdict[(<class 'list'>, ('a', 'b'))], [*, *])", 3, (defaultdict, (list, ("a", "b"))),
+        defaultdict(list, {"b": 1, "a": 2}),
+        [2, 1],
+        "CustomNode(defaultdict[(<class 'list'>, ('a', 'b'))], [*, *])",
+        3,
+        (defaultdict, (list, ("a", "b"))),
     ),
     "partial": (
-        Partial(max, 1, key=3), [1, 3], "CustomNode(Partial[<built-in function max>], [(*,), {'key': *}])", 5,
+        Partial(max, 1, key=3),
+        [1, 3],
+        "CustomNode(Partial[<built-in function max>], [(*,), {'key': *}])",
+        5,
         (Partial, max),
     ),
 }
@@ -119,8 +132,15 @@ def test_subclasses_are_leaves_except_named_tuples():
         assert tree_leaves(value) == [value]
         assert not is_tree_node(type(value))
     for value in (
-        deque([1, 2]), {1, 2}, Counter("ab"), types.MappingProxyType({}), types.SimpleNamespace(a=1), range(3),
-        frozenset(), functools.partial(max, 1), tree_structure([1, 2]),
+        deque([1, 2]),
+        {1, 2},
+        Counter("ab"),
+        types.MappingProxyType({}),
+        types.SimpleNamespace(a=1),
+        range(3),
+        frozenset(),
+        functools.partial(max, 1),
+        tree_structure([1, 2]),
     ):
         assert tree_leaves(value) == [value]
 
@@ -138,10 +158,17 @@ def test_default_dict_and_ordered_dict_are_rebuilt_whole():
     assert list(tree_map(lambda x: x, {"b": 1, "a": 2})) == ["a", "b"]
 
 
-@pytest.mark.parametrize("keys", [
-    ["p0", "p1", "p10", "p2"], ["", "a", "a\0", "aa"], ["abcdefgh", "abcdefgha", "abcdefghb", "abcdefgi"],
-    ["a", "b", "é", "ÿ", "Ā", "中", "𝄞"], [-(10**30), -1, 0, 1, 2**63, 10**30], [0.5, 1, True + 1.5],
-])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["p0", "p1", "p10", "p2"],
+        ["", "a", "a\0", "aa"],
+        ["abcdefgh", "abcdefgha", "abcdefghb", "abcdefgi"],
+        ["a", "b", "é", "ÿ", "Ā", "中", "𝄞"],
+        [-(10**30), -1, 0, 1, 2**63, 10**30],
+        [0.5, 1, True + 1.5],
+    ],
+)
 def test_dict_keys_ascend(keys):
     shuffled = np.random.default_rng(0).permutation(len(keys))
     found = tree_structure({keys[i]: i for i in shuffled}).node_data()[1]
@@ -170,7 +197,8 @@ def test_is_leaf():
 def test_map_over_several_trees():
     assert tree_map(lambda x, y: (x, y), [1, 2], [1, None]) == [(1, 1), (2, None)]
     assert tree_map(lambda x, y, z: x + y + len(z), {"a": 1, "b": [2]}, {"b": [3], "a": 4}, {"a": "x", "b": [{}]}) == {
-        "a": 6, "b": [5],
+        "a": 6,
+        "b": [5],
     }
     assert tree_map(lambda x, y: y, 0, {"a": [1]}) == {"a": [1]}
     assert tree_map(lambda *xs: sum(xs), [1, 2], *([3, 4] for _ in range(20))) == [61, 82]
@@ -214,7 +242,9 @@ def test_walk():
         return ("N", children, data)
 
     assert walk({"b": 1, "a": (2, None)}, node, lambda x: -x, [1, 2]) == (
-        "N", (("N", (-1, ("N", (), None)), None), -2), ["a", "b"],
+        "N",
+        (("N", (-1, ("N", (), None)), None), -2),
+        ["a", "b"],
     )
     assert walk(Point(1, {"a": 2}), node, None, [1, 2]) == ("N", (1, ("N", (2,), ["a"])), Point)
     with pytest.raises(ValueError, match="Too few leaves"):
@@ -242,10 +272,26 @@ def test_reduce_and_all():
     assert tree_all([True, (1,)]) and tree_all([]) and tree_all({"a": None}) and not tree_all([0, {}])
 
 
-@pytest.mark.parametrize("count, expected", list(enumerate([
-    "I", "a", "(ab)", "(a(bc))", "((ab)(cd))", "((ab)(c(de)))", "((a(bc))(d(ef)))", "((a(bc))((de)(fg)))",
-    "(((ab)(cd))((ef)(gi)))", "(((ab)(cd))((ef)(g(ij))))", "(((ab)(c(de)))((fg)(i(jk))))",
-])))
+@pytest.mark.parametrize(
+    "count, expected",
+    list(
+        enumerate(
+            [
+                "I",
+                "a",
+                "(ab)",
+                "(a(bc))",
+                "((ab)(cd))",
+                "((ab)(c(de)))",
+                "((a(bc))(d(ef)))",
+                "((a(bc))((de)(fg)))",
+                "(((ab)(cd))((ef)(gi)))",
+                "(((ab)(cd))((ef)(g(ij))))",
+                "(((ab)(c(de)))((fg)(i(jk))))",
+            ]
+        )
+    ),
+)
 def test_reduce_associative(count, expected):
     assert tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcdefgijklm")[:count], identity="I") == expected
 
@@ -298,17 +344,58 @@ def test_partial():
 
 
 JAX_TREE_UTIL = [
-    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
-    "all_leaves", "default_registry", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr",
-    "register_dataclass", "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
-    "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast", "tree_flatten",
-    "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce",
-    "tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children",
-    "treedef_is_leaf", "treedef_tuple",
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "Partial",
+    "PyTreeDef",
+    "SequenceKey",
+    "all_leaves",
+    "default_registry",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "is_tree_node",
+    "keystr",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+    "tree_all",
+    "tree_broadcast",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_leaves",
+    "tree_leaves_with_path",
+    "tree_map",
+    "tree_map_with_path",
+    "tree_reduce",
+    "tree_reduce_associative",
+    "tree_structure",
+    "tree_transpose",
+    "tree_unflatten",
+    "treedef_children",
+    "treedef_is_leaf",
+    "treedef_tuple",
 ]
 JAX_TREE = [
-    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path",
-    "reduce", "reduce_associative", "static", "structure", "transpose", "unflatten",
+    "all",
+    "broadcast",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "reduce_associative",
+    "static",
+    "structure",
+    "transpose",
+    "unflatten",
 ]
 SIGNATURES = {
     "all_leaves": "(iterable, is_leaf=None)",

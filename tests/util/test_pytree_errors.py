@@ -1,4 +1,5 @@
 """What is said when pytrees do not match. Types and facts are those of JAX 0.10.2, learned by running it."""
+
 from collections import OrderedDict, defaultdict, namedtuple
 
 import numpy as np
@@ -108,8 +109,13 @@ PREFIX = [
     ((1, 2), (1,), "different lengths of tuple", "in_axes", ["length 2", "length 1"]),
     ((1, 2), [1, 2], "different types", "in_axes", ["<class 'tuple'>", "<class 'list'>"]),
     ({"a": 1}, {"b": 1}, "different pytree metadata", "in_axes", ["('a',)", "('b',)"]),
-    (OrderedDict(a=1, b=2), OrderedDict(a=1), "different numbers of pytree children", "in_axes",
-     ["with 2 child keys\n    a b", "with 1 child keys\n    a", "\n    b"]),
+    (
+        OrderedDict(a=1, b=2),
+        OrderedDict(a=1),
+        "different numbers of pytree children",
+        "in_axes",
+        ["with 2 child keys\n    a b", "with 1 child keys\n    a", "\n    b"],
+    ),
     ((1, (2, 3)), (1, 5), "different types", "in_axes[1]", ["<class 'tuple'>", "<class 'int'>"]),
     ((1, None), (1, 2), "different types", "in_axes[1]", ["NoneType", "is_leaf=lambda x: x is None"]),
     ([1, {"x": (1, 2)}], [1, {"x": 3}], "different types", "in_axes[1]['x']", ["<class 'int'>"]),
@@ -176,17 +182,46 @@ def test_flatten_axes_never_builds_users_objects_unless_it_fails():
 EQUALITY = [
     ((1, 2), (1,), (), "tuple of length 2", "tuple of length 1", "the lengths do not match"),
     ((1, 2), [1, 2], (), "<class 'tuple'>", "<class 'list'>", "their Python types differ"),
-    ({"a": 1}, {"b": 1}, (), "<class 'dict'> with pytree metadata ('a',)", "<class 'dict'> with pytree metadata ('b',)",
-     "the pytree node metadata does not match"),
-    (OrderedDict(a=1, b=2), OrderedDict(a=1), (), "<class 'collections.OrderedDict'> with 2 children",
-     "<class 'collections.OrderedDict'> with 1 child",
-     "the numbers of children do not match, with the symmetric difference of key sets: {'b'}"),
-    ([1, {"x": (1, 2)}], [1, {"x": 3}], (SequenceKey(1), DictKey("x")), "<class 'tuple'>", "<class 'int'>",
-     "their Python types differ"),
-    (Box((1,), 0), Box((), 0), (FlattenedIndexKey(0),), "tuple of length 1", "tuple of length 0",
-     "the lengths do not match"),
-    (Point(1, 2), Point(1, None), (GetAttrKey("b"),), "<class 'int'>", "<class 'NoneType'>",
-     "their Python types differ"),
+    (
+        {"a": 1},
+        {"b": 1},
+        (),
+        "<class 'dict'> with pytree metadata ('a',)",
+        "<class 'dict'> with pytree metadata ('b',)",
+        "the pytree node metadata does not match",
+    ),
+    (
+        OrderedDict(a=1, b=2),
+        OrderedDict(a=1),
+        (),
+        "<class 'collections.OrderedDict'> with 2 children",
+        "<class 'collections.OrderedDict'> with 1 child",
+        "the numbers of children do not match, with the symmetric difference of key sets: {'b'}",
+    ),
+    (
+        [1, {"x": (1, 2)}],
+        [1, {"x": 3}],
+        (SequenceKey(1), DictKey("x")),
+        "<class 'tuple'>",
+        "<class 'int'>",
+        "their Python types differ",
+    ),
+    (
+        Box((1,), 0),
+        Box((), 0),
+        (FlattenedIndexKey(0),),
+        "tuple of length 1",
+        "tuple of length 0",
+        "the lengths do not match",
+    ),
+    (
+        Point(1, 2),
+        Point(1, None),
+        (GetAttrKey("b"),),
+        "<class 'int'>",
+        "<class 'NoneType'>",
+        "their Python types differ",
+    ),
 ]
 
 
@@ -299,8 +334,11 @@ def test_fields_of_named_tuples_must_fit(fields):
 def test_metadata_that_does_not_compare():
     one, two = (tree_structure(Box(1, np.arange(3))) for _ in range(2))
     assert one == one and hash(one) == hash(two)
-    for compare in (lambda: one == two, lambda: one.flatten_up_to(Box(1, np.arange(3))),
-                    lambda: tree_map(max, Box(1, np.arange(3)), Box(1, np.arange(3)))):
+    for compare in (
+        lambda: one == two,
+        lambda: one.flatten_up_to(Box(1, np.arange(3))),
+        lambda: tree_map(max, Box(1, np.arange(3)), Box(1, np.arange(3))),
+    ):
         with pytest.raises(ValueError, match="checking equality of metadata") as caught:
             compare()
         assert isinstance(caught.value.__cause__, ValueError)
@@ -310,13 +348,23 @@ def test_metadata_that_does_not_compare():
 # ---- structures from parts
 
 
-@pytest.mark.parametrize("node_data, children, error", [
-    (None, [1], ValueError), ((type(None), None), [1], ValueError), ((dict, ["a", "b"]), [1], ValueError),
-    ((dict, None), [1], TypeError), ((set, 0), [1], ValueError), ((3, None), [1], TypeError), (5, [1], TypeError),
-    ((OrderedDict, ("a",)), [1, 2], ValueError), ((OrderedDict, 3), [1], ValueError),
-    ((defaultdict, (int,)), [1], ValueError), ((defaultdict, ("a",)), [1], ValueError),
-    ((defaultdict, (int, "a")), [1], ValueError),
-])
+@pytest.mark.parametrize(
+    "node_data, children, error",
+    [
+        (None, [1], ValueError),
+        ((type(None), None), [1], ValueError),
+        ((dict, ["a", "b"]), [1], ValueError),
+        ((dict, None), [1], TypeError),
+        ((set, 0), [1], ValueError),
+        ((3, None), [1], TypeError),
+        (5, [1], TypeError),
+        ((OrderedDict, ("a",)), [1, 2], ValueError),
+        ((OrderedDict, 3), [1], ValueError),
+        ((defaultdict, (int,)), [1], ValueError),
+        ((defaultdict, ("a",)), [1], ValueError),
+        ((defaultdict, (int, "a")), [1], ValueError),
+    ],
+)
 def test_impossible_parts(node_data, children, error):
     with pytest.raises(error):
         PyTreeDef.from_node_data_and_children(default_registry, node_data, [tree_structure(c) for c in children])
@@ -326,12 +374,28 @@ def test_impossible_parts(node_data, children, error):
         PyTreeDef.from_node_data_and_children(default_registry, (tuple, None))
 
 
-@pytest.mark.parametrize("state", [
-    [], [(0, 0, None, None)] * 2, [(2, 1, None, None)], [(2, 10**6, None, None)], [(99, 0, None, None)],
-    [(-1, 0, None, None)],
-    [(0, -1, None, None)], [(0, 0, None, None), (5, 1, ["a", "b"], None)], [(5, 0, None, None)], [(6, 0, None, set)],
-    [(6, 0, None, 3)], [(3, 0, None, tuple)], [(7, 0, None, Box)], [3], [(1,)], 3, [("a", 0, 0, 0)],
-])
+@pytest.mark.parametrize(
+    "state",
+    [
+        [],
+        [(0, 0, None, None)] * 2,
+        [(2, 1, None, None)],
+        [(2, 10**6, None, None)],
+        [(99, 0, None, None)],
+        [(-1, 0, None, None)],
+        [(0, -1, None, None)],
+        [(0, 0, None, None), (5, 1, ["a", "b"], None)],
+        [(5, 0, None, None)],
+        [(6, 0, None, set)],
+        [(6, 0, None, 3)],
+        [(3, 0, None, tuple)],
+        [(7, 0, None, Box)],
+        [3],
+        [(1,)],
+        3,
+        [("a", 0, 0, 0)],
+    ],
+)
 def test_damaged_pickles(state):
     with pytest.raises((ValueError, TypeError)):
         PyTreeDef._from_state(state)
@@ -350,9 +414,13 @@ def test_user_errors_pass():
 
     good = make(lambda node: ((1, 2), None), fail)
     for run in (
-        lambda: tree_leaves(make(fail)), lambda: tree_map(lambda x: x, good), lambda: tree_map(fail, [1]),
-        lambda: tree_leaves([1], is_leaf=fail), lambda: tree_flatten_with_path(make(fail, keys=fail)),
-        lambda: tree_structure(0).walk(fail, fail, [1]), lambda: tree_structure((0,)).walk(fail, None, [1]),
+        lambda: tree_leaves(make(fail)),
+        lambda: tree_map(lambda x: x, good),
+        lambda: tree_map(fail, [1]),
+        lambda: tree_leaves([1], is_leaf=fail),
+        lambda: tree_flatten_with_path(make(fail, keys=fail)),
+        lambda: tree_structure(0).walk(fail, fail, [1]),
+        lambda: tree_structure((0,)).walk(fail, None, [1]),
     ):
         with pytest.raises(ZeroDivisionError):
             run()

@@ -1,4 +1,5 @@
 """Key paths and registered node types. Expected values are those of JAX 0.10.2, learned by running it."""
+
 import copy
 import dataclasses
 import pickle
@@ -105,7 +106,9 @@ PATHS = {
     "ordered dict": (OrderedDict([("b", 1), ("a", 2)]), ["['b']", "['a']"], ["b", "a"]),
     "default dict": (defaultdict(list, {"b": 1, "a": 2}), ["['a']", "['b']"], ["a", "b"]),
     "partial": (
-        Partial(max, 1, key=3), ["[<flat index 0>][0]", "[<flat index 1>]['key']"], ["0/0", "1/key"],
+        Partial(max, 1, key=3),
+        ["[<flat index 0>][0]", "[<flat index 1>]['key']"],
+        ["0/0", "1/key"],
     ),
     "custom": (Pair(1, (2,)), ["[<flat index 0>]", "[<flat index 1>][0]"], ["0", "1/0"]),
     "custom with keys": (Named(1, (2,)), [".x", "why[0]"], ["x", "why/0"]),
@@ -149,15 +152,22 @@ def test_is_leaf_with_path():
     assert repr(treedef) == "PyTreeDef({'a': (*, *), 'b': *})"
     assert tree_leaves_with_path(value, is_leaf=lambda x: isinstance(x, tuple)) == [((DictKey("a"),), (1, 2))]
     assert default_registry.flatten_with_path(value, lambda path, x: len(path) == 1)[0] == [
-        ((DictKey("a"),), (1, 2)), ((DictKey("b"),), None),
+        ((DictKey("a"),), (1, 2)),
+        ((DictKey("b"),), None),
     ]
 
 
-@pytest.mark.parametrize("make, name, value, text, plain", [
-    (DictKey, "key", "a", "['a']", "a"), (DictKey, "key", 1.5, "[1.5]", "1.5"), (SequenceKey, "idx", 3, "[3]", "3"),
-    (SequenceKey, "idx", 10**6, "[1000000]", "1000000"), (GetAttrKey, "name", "z", ".z", "z"),
-    (FlattenedIndexKey, "key", 2, "[<flat index 2>]", "2"),
-])
+@pytest.mark.parametrize(
+    "make, name, value, text, plain",
+    [
+        (DictKey, "key", "a", "['a']", "a"),
+        (DictKey, "key", 1.5, "[1.5]", "1.5"),
+        (SequenceKey, "idx", 3, "[3]", "3"),
+        (SequenceKey, "idx", 10**6, "[1000000]", "1000000"),
+        (GetAttrKey, "name", "z", ".z", "z"),
+        (FlattenedIndexKey, "key", 2, "[<flat index 2>]", "2"),
+    ],
+)
 def test_key_types(make, name, value, text, plain):
     key = make(value)
     assert getattr(key, name) == value and make.__match_args__ == (name,)
@@ -169,7 +179,7 @@ def test_key_types(make, name, value, text, plain):
     with pytest.raises(AttributeError):
         setattr(key, name, 3)
     with pytest.raises(TypeError):
-        key < key  # noqa: B015
+        key < key
 
 
 def test_keys_of_different_types_differ():
@@ -251,7 +261,8 @@ def test_children_are_any_iterable(children):
         pass
 
     register_pytree_node(
-        Node, lambda node: ((i for i in (1, 2)) if children is None else children, "aux"),
+        Node,
+        lambda node: ((i for i in (1, 2)) if children is None else children, "aux"),
         lambda aux, children: (aux, children),
     )
     assert tree_leaves(Node()) == [1, 2]
@@ -346,16 +357,19 @@ def test_classes_that_are_no_dataclasses():
         tree_leaves(broken)
 
 
-@pytest.mark.parametrize("data, meta, drop, error, text", [
-    (["x"], [], (), ValueError, "Missing fields: {'y'}. Add them to drop_fields"),
-    (["x", "q"], ["y"], (), ValueError, "Unexpected fields: {'q'}"),
-    (["x", "y"], ["y"], (), ValueError, "must not overlap. Overlapping fields: {'y'}"),
-    (["x", "y"], None, (), TypeError, r"must both be specified .* data_fields=\['x', 'y'\] meta_fields=None"),
-    (None, ["x"], (), TypeError, "must both be specified"),
-    (["x", "y", "w"], [], (), ValueError, "Unexpected fields: {'w'}"),
-    (None, None, (), ValueError, "Unexpected fields: {'w'}"),
-    (["x", "y"], [], ("y",), ValueError, "Unexpected fields: {'y'}"),
-])
+@pytest.mark.parametrize(
+    "data, meta, drop, error, text",
+    [
+        (["x"], [], (), ValueError, "Missing fields: {'y'}. Add them to drop_fields"),
+        (["x", "q"], ["y"], (), ValueError, "Unexpected fields: {'q'}"),
+        (["x", "y"], ["y"], (), ValueError, "must not overlap. Overlapping fields: {'y'}"),
+        (["x", "y"], None, (), TypeError, r"must both be specified .* data_fields=\['x', 'y'\] meta_fields=None"),
+        (None, ["x"], (), TypeError, "must both be specified"),
+        (["x", "y", "w"], [], (), ValueError, "Unexpected fields: {'w'}"),
+        (None, None, (), ValueError, "Unexpected fields: {'w'}"),
+        (["x", "y"], [], ("y",), ValueError, "Unexpected fields: {'y'}"),
+    ],
+)
 def test_wrong_dataclass_fields(data, meta, drop, error, text):
     @dataclass
     class Node:

@@ -1,4 +1,5 @@
 """Nothing a user passes may crash the process, leak, or confuse another thread."""
+
 import gc
 import pickle
 import sys
@@ -72,10 +73,16 @@ def nested(depth):
     return value
 
 
-@pytest.mark.parametrize("function", [
-    tree_leaves, tree_structure, tree_flatten_with_path, lambda x: tree_map(abs, x),
-    lambda x: tree_map_with_path(lambda path, leaf: leaf, x),
-])
+@pytest.mark.parametrize(
+    "function",
+    [
+        tree_leaves,
+        tree_structure,
+        tree_flatten_with_path,
+        lambda x: tree_map(abs, x),
+        lambda x: tree_map_with_path(lambda path, leaf: leaf, x),
+    ],
+)
 def test_too_deep(function):
     loop = []
     loop.append(loop)
@@ -269,8 +276,14 @@ def references():
 def all_operations():
     leaf = Leaf()
     value = {
-        "a": [leaf, (leaf, None)], "b": Point(leaf, 2), "c": OrderedDict(x=leaf), "d": defaultdict(list, y=leaf),
-        "e": Layer(leaf, [leaf]), "f": Partial(max, leaf), "g": Static(), 3 * "h": {},
+        "a": [leaf, (leaf, None)],
+        "b": Point(leaf, 2),
+        "c": OrderedDict(x=leaf),
+        "d": defaultdict(list, y=leaf),
+        "e": Layer(leaf, [leaf]),
+        "f": Partial(max, leaf),
+        "g": Static(),
+        3 * "h": {},
     }
     leaves, treedef = tree_flatten(value)
     assert len(leaves) == 9
@@ -283,12 +296,18 @@ def all_operations():
     broadcast_prefix(1, value), flatten_axes("axes", treedef, None)
     prefix_errors(value, [value]), list(equality_errors(value, {**value, "a": 3}))
     for bad in (
-        lambda: tree_unflatten(treedef, leaves[1:]), lambda: tree_unflatten(treedef, iter([*leaves, 1])),
-        lambda: treedef.flatten_up_to({**value, "e": Layer(leaf, leaf)}), lambda: tree_leaves({"a": leaf, 1: leaf}),
-        lambda: tree_leaves([leaf, leaf], is_leaf=lambda x: x is not leaf and 3), lambda: tree_map(len, value),
-        lambda: treedef.flatten_up_to({**value, "g": Static()}), lambda: flatten_axes("axes", treedef, [1]),
-        lambda: tree_map(max, value, [value]), lambda: broadcast_prefix([1], value),
-        lambda: tree_structure((1, 2)).from_iterable_tree([leaf]), lambda: tree_flatten_with_path({"a": leaf, 1: leaf}),
+        lambda: tree_unflatten(treedef, leaves[1:]),
+        lambda: tree_unflatten(treedef, iter([*leaves, 1])),
+        lambda: treedef.flatten_up_to({**value, "e": Layer(leaf, leaf)}),
+        lambda: tree_leaves({"a": leaf, 1: leaf}),
+        lambda: tree_leaves([leaf, leaf], is_leaf=lambda x: x is not leaf and 3),
+        lambda: tree_map(len, value),
+        lambda: treedef.flatten_up_to({**value, "g": Static()}),
+        lambda: flatten_axes("axes", treedef, [1]),
+        lambda: tree_map(max, value, [value]),
+        lambda: broadcast_prefix([1], value),
+        lambda: tree_structure((1, 2)).from_iterable_tree([leaf]),
+        lambda: tree_flatten_with_path({"a": leaf, 1: leaf}),
     ):
         with pytest.raises((ValueError, TypeError)):
             bad()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from pullback.core import hooks, typeof
 from pullback.util import dtypes
@@ -20,7 +21,9 @@ def function_name(fun: Callable) -> str:
 def check_callable(transformation: str, fun: Any) -> None:
     """TypeError unless `fun` is a function, and not a generator function."""
     if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r}: argument 'fun' of {transformation} must be a function")
+        raise TypeError(
+            f"Expected a callable value, got {fun!r}: argument 'fun' of {transformation} must be a function"
+        )
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {function_name(fun)}")
 
@@ -65,14 +68,18 @@ def resolve_argnums(transformation: str, fun, what: str, argnums, argnames) -> t
     if not variadic:
         for num in nums:
             if not -len(positional) <= num < len(positional):
-                raise ValueError(f"{transformation} got {what}_argnums={argnums}, but {function_name(fun)} takes "
-                                 f"{len(positional)} positional arguments")
+                raise ValueError(
+                    f"{transformation} got {what}_argnums={argnums}, but {function_name(fun)} takes "
+                    f"{len(positional)} positional arguments"
+                )
         nums = tuple(n + len(positional) if n < 0 else n for n in nums)
     if not any(p.kind == p.VAR_KEYWORD for p in parameters):
         for name in names:
             if name not in keywords:
-                raise ValueError(f"{transformation} got {what}_argnames={argnames!r}, but {function_name(fun)} has no argument "
-                                 f"'{name}'; it has {sorted(keywords)}")
+                raise ValueError(
+                    f"{transformation} got {what}_argnames={argnames!r}, but {function_name(fun)} has no argument "
+                    f"'{name}'; it has {sorted(keywords)}"
+                )
     by_number = {i: p.name for i, p in enumerate(positional) if p.kind == p.POSITIONAL_OR_KEYWORD}
     by_name = {name: i for i, name in by_number.items()}
     if argnums is None:
@@ -91,7 +98,8 @@ def check_leaf(leaf: Any, function: str, path: str) -> Any:
             f"Error interpreting argument to {function} as an abstract array. The problematic value is {str(leaf)[:80]!r} of "
             f"type {type(leaf)}, passed at path {path}; {type(leaf)} is not a valid JAX type. This typically means that a jit-wrapped "
             "function was called with a non-array argument: make it an array, mark it as static with static_argnums or "
-            "static_argnames, or register its class as a pytree node (jax.tree_util.register_pytree_node_class).") from None
+            "static_argnames, or register its class as a pytree node (jax.tree_util.register_pytree_node_class)."
+        ) from None
 
 
 def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipped: Sequence[int] = ()) -> list[str]:
@@ -127,8 +135,10 @@ def checked_leaves(transformation: str, what: str, tree: Any):
             aval = typeof(leaf)
         except TypeError:
             path = keystr(tree_flatten_with_path(tree)[0][i][0])
-            raise TypeError(f"{transformation}: {what}{path} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not a valid "
-                            "JAX type") from None
+            raise TypeError(
+                f"{transformation}: {what}{path} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not a valid "
+                "JAX type"
+            ) from None
         arrays.append(leaf if aval.dtype == dtypes.float0 else hooks.asarray(leaf))
     return arrays, treedef
 
@@ -145,6 +155,8 @@ def check_result(leaf: Any, function: str, where: str = "") -> Any:
     try:
         typeof(leaf)
     except TypeError:
-        raise TypeError(f"function {function} traced for a transformation returned a value of type {type(leaf)}{where}, which is not "
-                        f"a valid JAX type: {str(leaf)[:80]!r}") from None
+        raise TypeError(
+            f"function {function} traced for a transformation returned a value of type {type(leaf)}{where}, which is not "
+            f"a valid JAX type: {str(leaf)[:80]!r}"
+        ) from None
     return leaf

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pullback.api import _arguments as arguments
 from pullback.core import DebugInfo, Primitive, hoist_tracers, trace, typeof
@@ -12,8 +13,14 @@ from pullback.transforms.call import checkpoint_p
 from pullback.util.pytree import tree_flatten, tree_unflatten
 
 
-def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: Callable | None = None,
-               static_argnums: int | tuple[int, ...] = (), concrete: bool = False) -> Any:
+def checkpoint(
+    fun: Callable | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    concrete: bool = False,
+) -> Any:
     """`fun`, whose intermediate values are not kept for its gradient but computed again.
 
     policy(primitive, *avals, **params) -> bool says which results are kept after all (see `checkpoint_policies`). static_argnums:
@@ -30,19 +37,24 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
     @functools.wraps(fun, updated=())
     def checkpointed(*args, **kwargs):
         fixed = {n % len(args): args[n] for n in nums if -len(args) <= n < len(args)}
-        leaves, tree = arguments.checked_leaves("checkpoint", "argument ", (
-            tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
+        leaves, tree = arguments.checked_leaves(
+            "checkpoint", "argument ", (tuple(a for i, a in enumerate(args) if i not in fixed), kwargs)
+        )
         out_tree: list[Any] = []
 
         def flat(*values):
             dynamic, names = tree_unflatten(tree, values)
             rest = iter(dynamic)
-            outs, found = tree_flatten(fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **names))
+            outs, found = tree_flatten(
+                fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **names)
+            )
             out_tree[:] = [found]
             return [arguments.check_result(o, name) for o in outs]
 
         closed, consts = hoist_tracers(trace(flat, [typeof(x) for x in leaves], DebugInfo("checkpoint", name)))
-        outs = checkpoint_p.bind(*consts, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy)
+        outs = checkpoint_p.bind(
+            *consts, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
+        )
         return tree_unflatten(out_tree[0], outs)
 
     return checkpointed
@@ -75,9 +87,16 @@ def _name_scalar(b, x, *, name):
     return x
 
 
-name_p = Primitive("name", doc="A value with a name that checkpoint policies can mention.", abstract_eval=_name_abstract,
-                   reference=_name_reference, jvp=_name_jvp, transpose=_name_transpose, batch=_name_batch,
-                   lower=Elementwise(_name_scalar, cost=0))
+name_p = Primitive(
+    "name",
+    doc="A value with a name that checkpoint policies can mention.",
+    abstract_eval=_name_abstract,
+    reference=_name_reference,
+    jvp=_name_jvp,
+    transpose=_name_transpose,
+    batch=_name_batch,
+    lower=Elementwise(_name_scalar, cost=0),
+)
 
 
 def checkpoint_name(x, name: str):
@@ -135,5 +154,3 @@ class checkpoint_policies:
     def save_from_both_policies(first, second) -> Callable:
         """Keep what either policy keeps."""
         return lambda primitive, *a, **k: first(primitive, *a, **k) or second(primitive, *a, **k)
-
-

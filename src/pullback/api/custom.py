@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pullback.api import _arguments as arguments
-from pullback.core import ClosedJaxpr, DebugInfo, Zero, current_interpreter, eval_jaxpr, hooks, tangent_aval, trace, typeof
+from pullback.core import (
+    ClosedJaxpr,
+    DebugInfo,
+    Zero,
+    current_interpreter,
+    eval_jaxpr,
+    hooks,
+    tangent_aval,
+    trace,
+    typeof,
+)
 from pullback.core.tracer import Tracer
 from pullback.transforms.custom import CustomJVP, CustomVJP
 from pullback.transforms.zeros import instantiate, is_float0
@@ -21,7 +32,9 @@ def _bind_arguments(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
-        raise TypeError(f"{arguments.function_name(fun)}: keyword arguments could not be resolved to positions: {list(bound.kwargs)}")
+        raise TypeError(
+            f"{arguments.function_name(fun)}: keyword arguments could not be resolved to positions: {list(bound.kwargs)}"
+        )
     return bound.args
 
 
@@ -51,7 +64,9 @@ class _Custom:
         arguments.check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun)
         self.fun = fun
-        nums, _ = arguments.resolve_argnums(type(self).__name__, fun, "nondiff", arguments.as_tuple(nondiff_argnums), ())
+        nums, _ = arguments.resolve_argnums(
+            type(self).__name__, fun, "nondiff", arguments.as_tuple(nondiff_argnums), ()
+        )
         if nondiff_argnames:
             more, _ = arguments.resolve_argnums(type(self).__name__, fun, "nondiff", None, nondiff_argnames)
             nums = (*nums, *more)
@@ -116,20 +131,26 @@ class custom_jvp(_Custom):
             pair = self.jvp(*split.fixed_values, tuple(xs), tuple(tree_unflatten(split.tree, ts)))
             return _checked_pair(pair, self._name, out_tree)
 
-        outs = current_interpreter().process_custom_jvp(CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.leaves)
+        outs = current_interpreter().process_custom_jvp(
+            CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.leaves
+        )
         return tree_unflatten(out_tree[0], outs)
 
 
 def _checked_pair(pair, name, out_tree):
     """(outs, outs_dot) of a user's jvp rule; TypeError where structure, shapes or dtypes of the two disagree."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise TypeError(f"Custom JVP rule for function {name} must produce a pair (list or tuple of length two) representing primal "
-                        f"and tangent outputs, but got {pair!r}.")
+        raise TypeError(
+            f"Custom JVP rule for function {name} must produce a pair (list or tuple of length two) representing primal "
+            f"and tangent outputs, but got {pair!r}."
+        )
     outs, tree = tree_flatten(pair[0])
     dots, dot_tree = tree_flatten(pair[1])
     if tree != dot_tree:
-        raise TypeError(f"Custom JVP rule for function {name} must produce primal and tangent outputs with equal container (pytree) "
-                        f"structures, but got {tree} and {dot_tree} respectively.")
+        raise TypeError(
+            f"Custom JVP rule for function {name} must produce primal and tangent outputs with equal container (pytree) "
+            f"structures, but got {tree} and {dot_tree} respectively."
+        )
     out_tree[:] = [tree]
     new_dots = []
     for out, dot in zip(outs, dots):
@@ -139,9 +160,11 @@ def _checked_pair(pair, name, out_tree):
             continue
         have = typeof(dot)
         if have.shape != want.shape or (have.dtype != want.dtype and not have.weak_type):
-            raise TypeError(f"Custom JVP rule for function {name} must produce primal and tangent outputs with corresponding shapes and "
-                            f"dtypes. Expected {want.str_short()} (tangent type of {typeof(out).str_short()}) but got "
-                            f"{have.str_short()}.")
+            raise TypeError(
+                f"Custom JVP rule for function {name} must produce primal and tangent outputs with corresponding shapes and "
+                f"dtypes. Expected {want.str_short()} (tangent type of {typeof(out).str_short()}) but got "
+                f"{have.str_short()}."
+            )
         new_dots.append(dot if have.dtype == want.dtype else hooks.convert(dot, want.dtype, False))
     return outs, new_dots
 
@@ -202,22 +225,29 @@ class custom_vjp(_Custom):
             values = [CustomVJPPrimal(x, True) for x in leaves] if self.symbolic_zeros else leaves
             pair = self.fwd(*split.full(values))
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise TypeError(f"Custom VJP fwd rule {arguments.function_name(self.fwd)} for function {self._name} must produce a pair "
-                                f"(list or tuple of length two) representing primal outputs and residuals, but got {pair!r}.")
+                raise TypeError(
+                    f"Custom VJP fwd rule {arguments.function_name(self.fwd)} for function {self._name} must produce a pair "
+                    f"(list or tuple of length two) representing primal outputs and residuals, but got {pair!r}."
+                )
             outs, tree = tree_flatten(pair[0])
             if out_tree and out_tree[0] != tree:
-                raise TypeError(f"Custom VJP fwd rule for function {self._name} must produce a primal output with the container "
-                                f"(pytree) structure of the function's output: {out_tree[0]}, but got {tree}.")
+                raise TypeError(
+                    f"Custom VJP fwd rule for function {self._name} must produce a primal output with the container "
+                    f"(pytree) structure of the function's output: {out_tree[0]}, but got {tree}."
+                )
             out_tree[:] = [tree]
             residuals, res_tree[:] = _flatten_residuals(pair[1])
             return outs, residuals
 
         def flat_bwd(residuals, outs_bar):
-            bars = self.bwd(*split.fixed_values, tree_unflatten(res_tree[0], residuals), tree_unflatten(out_tree[0], outs_bar))
+            bars = self.bwd(
+                *split.fixed_values, tree_unflatten(res_tree[0], residuals), tree_unflatten(out_tree[0], outs_bar)
+            )
             return _argument_cotangents(bars, split, self._name)
 
-        outs = current_interpreter().process_custom_vjp(CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd,
-                                                        split.leaves)
+        outs = current_interpreter().process_custom_vjp(
+            CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.leaves
+        )
         return tree_unflatten(out_tree[0], outs)
 
 
@@ -233,8 +263,10 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
     children = split.tree.children()
     if not isinstance(bars, tuple) or len(bars) != len(children):
         got = f"a tuple of length {len(bars)}" if isinstance(bars, tuple) else f"{bars!r}"
-        raise TypeError(f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure "
-                        f"of the args tuple of the primal function, a tuple of length {len(children)}, but got {got}.")
+        raise TypeError(
+            f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure "
+            f"of the args tuple of the primal function, a tuple of length {len(children)}, but got {got}."
+        )
     flat: list[Any] = []
     for number, (bar, child) in enumerate(zip(bars, children)):
         flat.extend(_leaf_cotangents(bar, child, f"[{number}]", name))
@@ -250,9 +282,11 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
             out.append(None)
             continue
         if have.shape != want.shape:
-            raise ValueError(f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple of "
-                             f"the primal function, but at output{path} the bwd rule produced an output of type {have.str_short()} "
-                             f"corresponding to an input of type {want.str_short()}")
+            raise ValueError(
+                f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple of "
+                f"the primal function, but at output{path} the bwd rule produced an output of type {have.str_short()} "
+                f"corresponding to an input of type {want.str_short()}"
+            )
         out.append(bar if have.dtype == want.dtype else hooks.convert(bar, want.dtype, False))
     return out
 
@@ -266,8 +300,10 @@ def _leaf_cotangents(bar, child, path, name):
         return leaves
     if tree == child:
         return leaves
-    raise TypeError(f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure of the args "
-                    f"tuple of the primal function: at output{path} it produced {tree}, but the argument is {child}.")
+    raise TypeError(
+        f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure of the args "
+        f"tuple of the primal function: at output{path} it produced {tree}, but the argument is {child}."
+    )
 
 
 def custom_gradient(fun: Callable) -> Callable:
@@ -340,4 +376,3 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list[Any]]:
 
 def _is_differentiable(value) -> bool:
     return isinstance(value, Tracer) and not is_float0(Zero(tangent_aval(typeof(value))).aval)
-

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,14 @@ from pullback.util import dtypes
 from pullback.util.pytree import Partial, tree_flatten, tree_unflatten
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-         allow_int: bool = False, reduce_axes: Sequence[Any] = ()) -> Callable:
+def grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable:
     """A function that gives the gradient of scalar-valued `fun` with respect to the arguments at `argnums`.
 
     The gradient has the structure of those arguments (a tuple for several argnums); with `has_aux`, (gradient, aux). TypeError
@@ -36,8 +43,14 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
     return _documented(grad_f, fun, "Gradient of {} with respect to argument(s) {}.", argnums)
 
 
-def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-                   allow_int: bool = False, reduce_axes: Sequence[Any] = ()) -> Callable:
+def value_and_grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable:
     """A function that gives (value, gradient) of scalar-valued `fun`; as `grad`."""
     check_callable("grad", fun)
     check_argnums("grad", argnums)
@@ -70,13 +83,17 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     """
     check_callable("jvp", fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TypeError("primal and tangent arguments to jax.jvp must be tuples or lists; found "
-                        f"{type(primals).__name__} and {type(tangents).__name__}.")
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must be tuples or lists; found "
+            f"{type(primals).__name__} and {type(tangents).__name__}."
+        )
     ps, tree = checked_leaves("jvp", "primals", primals)
     ts, tangent_tree = checked_leaves("jvp", "tangents", tangents)
     if tree != tangent_tree:
-        raise TypeError("primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
-                        f"{tree} whereas tangents have tree structure {tangent_tree}.")
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
+            f"{tree} whereas tangents have tree structure {tangent_tree}."
+        )
     for p, t in zip(ps, ts):
         _check_tangent("jvp", typeof(p), t)
     flat = _Flat(fun, tree, {}, has_aux)
@@ -97,8 +114,15 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     leaves, tree = checked_leaves("vjp", "primals", primals)
     flat = _Flat(fun, tree, {}, has_aux)
     outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
-    static = _Pullback(jaxpr, zeros, tuple(typeof(o) for o in outs), tuple(typeof(x) for x in leaves), tree, flat.out_tree,
-                       function_name(fun))
+    static = _Pullback(
+        jaxpr,
+        zeros,
+        tuple(typeof(o) for o in outs),
+        tuple(typeof(x) for x in leaves),
+        tree,
+        flat.out_tree,
+        function_name(fun),
+    )
     pullback = Partial(static, consts)
     out = tree_unflatten(flat.out_tree, outs)
     return (out, pullback, aux) if has_aux else (out, pullback)
@@ -128,27 +152,37 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     flat = _Flat(fun, tree, {}, False)
     closed = trace(flat, avals)
     out_avals = closed.out_avals
-    if not (all(dtypes.issubdtype(a.dtype, np.inexact) for a in avals + out_avals)
-            or all(dtypes.issubdtype(a.dtype, np.integer) for a in avals + out_avals)):
-        raise TypeError("linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer "
-                        f"functions, but got {[str(a.dtype) for a in avals]} -> {[str(a.dtype) for a in out_avals]}.")
+    if not (
+        all(dtypes.issubdtype(a.dtype, np.inexact) for a in avals + out_avals)
+        or all(dtypes.issubdtype(a.dtype, np.integer) for a in avals + out_avals)
+    ):
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer "
+            f"functions, but got {[str(a.dtype) for a in avals]} -> {[str(a.dtype) for a in out_avals]}."
+        )
 
     def transposed(x_bar):
         bars, bar_tree = tree_flatten(x_bar)
         if bar_tree != flat.out_tree:
-            raise TypeError(f"cotangent tree does not match function output, expected {flat.out_tree} but got {bar_tree}")
+            raise TypeError(
+                f"cotangent tree does not match function output, expected {flat.out_tree} but got {bar_tree}"
+            )
         for bar, aval in zip(bars, out_avals):
             have = typeof(bar)
             if have.shape != aval.shape or have.dtype != aval.dtype:
-                raise TypeError(f"cotangent type does not match function output, expected {aval.str_short()} but got "
-                                f"{have.str_short()}")
+                raise TypeError(
+                    f"cotangent type does not match function output, expected {aval.str_short()} but got "
+                    f"{have.str_short()}"
+                )
         out = backward_pass(closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], list(map(as_array, bars)))
         return tree_unflatten(tree, [hooks.zeros(a) if type(bar) is Zero else bar for a, bar in zip(avals, out)])
 
     return transposed
 
 
-def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+def jacfwd(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
     """Jacobian of `fun` by forward mode, one column a direction: leaves have shape output.shape + input.shape."""
     check_callable("jacfwd", fun)
     check_argnums("jacfwd", argnums)
@@ -167,11 +201,12 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
         # The primal results do not depend on the direction, so they come back without the mapped axis.
         size = sum(typeof(x).size for x in leaves)
         values, dims = run_batched(push, AxisData(None, size), basis, [0] * len(basis))
-        outs = values[flat.n_outs:]
+        outs = values[flat.n_outs :]
         for out in outs[: flat.n_outs]:
             _check_jacobian_output("jacfwd", out, holomorphic)
-        columns = [move_batch_axis(v, d, typeof(out).ndim, size)
-                   for v, d, out in zip(values[: flat.n_outs], dims, outs)]
+        columns = [
+            move_batch_axis(v, d, typeof(out).ndim, size) for v, d, out in zip(values[: flat.n_outs], dims, outs)
+        ]
         aux = flat.take_aux(outs) if has_aux else None
         jacobian = tree_unflatten(flat.out_tree, [unflatten(_split_columns(c, leaves)) for c in columns])
         return (jacobian, aux) if has_aux else jacobian
@@ -179,8 +214,13 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     return _documented(jacfun, fun, "Jacobian of {} with respect to argument(s) {}.", argnums)
 
 
-def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-           allow_int: bool = False) -> Callable:
+def jacrev(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
     """Jacobian of `fun` by reverse mode, one row an output element: leaves have shape output.shape + input.shape."""
     check_callable("jacrev", fun)
     check_argnums("jacrev", argnums)
@@ -200,24 +240,35 @@ def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
         basis = _basis([tangent_aval(typeof(o)) for o in outs])
         rows = vmap(pull)(*basis)
         per_input = [_split_rows(r, outs) for r in rows]
-        jacobian = tree_unflatten(flat.out_tree, [unflatten([parts[k] for parts in per_input]) for k in range(len(outs))])
+        jacobian = tree_unflatten(
+            flat.out_tree, [unflatten([parts[k] for parts in per_input]) for k in range(len(outs))]
+        )
         return (jacobian, aux) if has_aux else jacobian
 
     return _documented(jacfun, fun, "Jacobian of {} with respect to argument(s) {}.", argnums)
 
 
-def jacobian(fun: Callable, argnums=0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False) -> Callable:
+def jacobian(
+    fun: Callable, argnums=0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+) -> Callable:
     """As `jacrev`."""
     return jacrev(fun, argnums, has_aux, holomorphic, allow_int)
 
 
-def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+def hessian(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
     """Second derivatives of `fun`, forward over reverse: leaves have shape output.shape + input.shape + input.shape."""
-    return jacfwd(jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums, has_aux=has_aux,
-                  holomorphic=holomorphic)
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+    )
 
 
 # What they share.
+
 
 class _Flat:
     """`fun` of flat leaves; notes the structure of its result, and keeps aux apart."""
@@ -235,8 +286,10 @@ class _Flat:
         out = self.fun(*args, **self.kwargs)
         if self.has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
-                raise TypeError("expected function with aux output to return a two-element tuple, but got "
-                                f"type {type(out)} with value {out!r}")
+                raise TypeError(
+                    "expected function with aux output to return a two-element tuple, but got "
+                    f"type {type(out)} with value {out!r}"
+                )
             out, aux = out
             aux_leaves, self.aux_tree = tree_flatten(aux)
         else:
@@ -246,7 +299,7 @@ class _Flat:
         return [check_result(o, self.__name__) for o in outs] + aux_leaves
 
     def take_aux(self, outs):
-        return tree_unflatten(self.aux_tree, outs[self.n_outs:])
+        return tree_unflatten(self.aux_tree, outs[self.n_outs :])
 
 
 def _linearize(flat: _Flat, leaves, has_aux):
@@ -255,7 +308,7 @@ def _linearize(flat: _Flat, leaves, has_aux):
 
     def fun(*args):
         outs = flat(*args)
-        aux_leaves[:] = [a.primal if isinstance(a, JVPTracer) else a for a in outs[flat.n_outs:]] if has_aux else []
+        aux_leaves[:] = [a.primal if isinstance(a, JVPTracer) else a for a in outs[flat.n_outs :]] if has_aux else []
         return outs[: flat.n_outs]
 
     outs, jaxpr, consts, zeros = linearize_flat(fun, leaves)
@@ -281,16 +334,22 @@ class _Pullback:
     def __call__(self, consts, x_bar):
         bars, tree = tree_flatten(x_bar)
         if tree != self.out_tree:
-            raise ValueError("unexpected tree structure of argument to vjp function: got {}, but expected to match the output "
-                             "structure of the differentiated function {}, {}".format(tree, self.__name__, self.out_tree))
+            raise ValueError(
+                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match the output "
+                f"structure of the differentiated function {self.__name__}, {self.out_tree}"
+            )
         for bar, aval in zip(bars, self.out_avals):
             want, have = tangent_aval(aval), typeof(bar)
             if want.shape != have.shape or (want.dtype != have.dtype and not isinstance(bar, (int, float, complex))):
-                raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
-                                 f"expected {want.str_short()} because the corresponding output of the differentiated function "
-                                 f"{self.__name__} had JAX type {aval.str_short()}")
-        bars = [hooks.convert(bar, a.dtype, False) if isinstance(bar, (int, float, complex)) else as_array(bar)
-                for bar, a in zip(bars, self.out_avals)]
+                raise ValueError(
+                    f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
+                    f"expected {want.str_short()} because the corresponding output of the differentiated function "
+                    f"{self.__name__} had JAX type {aval.str_short()}"
+                )
+        bars = [
+            hooks.convert(bar, a.dtype, False) if isinstance(bar, (int, float, complex)) else as_array(bar)
+            for bar, a in zip(bars, self.out_avals)
+        ]
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
         found = backward_pass(self.jaxpr, consts, [UndefinedPrimal(tangent_aval(a)) for a in self.in_avals], live)
         return tree_unflatten(self.in_tree, [instantiate(b) for b in found])
@@ -305,7 +364,9 @@ class _Pushforward:
     def __call__(self, consts, *tangents):
         leaves, tree = tree_flatten(tangents)
         if tree != self.in_tree:
-            raise TypeError(f"linearized function called with tangents of structure {tree}, but the primals had {self.in_tree}")
+            raise TypeError(
+                f"linearized function called with tangents of structure {tree}, but the primals had {self.in_tree}"
+            )
         for aval, tangent in zip(self.in_avals, leaves):
             _check_tangent("linearized function", aval, tangent)
         found = iter(eval_jaxpr(self.jaxpr, consts, *map(as_array, leaves)))
@@ -326,8 +387,10 @@ def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
     nums = [int(n) for n in (argnums if several else (argnums,))]
     highest = max((n if n >= 0 else -n - 1 for n in nums), default=-1)
     if highest >= len(args):
-        raise TypeError(f"differentiating with respect to argnums={argnums} requires at least {highest + 1} positional arguments "
-                        f"to be passed by the caller, but got only {len(args)} positional arguments.")
+        raise TypeError(
+            f"differentiating with respect to argnums={argnums} requires at least {highest + 1} positional arguments "
+            f"to be passed by the caller, but got only {len(args)} positional arguments."
+        )
     nums = [n + len(args) if n < 0 else n for n in nums]
     if len(set(nums)) != len(nums):
         raise ValueError(f"{name}: argnums={argnums} names an argument twice")
@@ -353,12 +416,16 @@ def _check_input_dtype(name, x, holomorphic, allow_int):
             raise TypeError(f"{name} with holomorphic=True requires inputs with complex dtype, but got {dtype}.")
     if dtypes.is_extended(dtype) or dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.bool_):
         if not allow_int:
-            raise TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
-                            f"{dtype}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True.")
+            raise TypeError(
+                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
+                f"{dtype}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+            )
     elif name == "jacfwd" and not holomorphic and not dtypes.issubdtype(dtype, np.floating):
-        raise TypeError(f"{name} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {dtype}. For "
-                        "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
-                        "involving complex inputs or integer inputs, use jax.jvp directly.")
+        raise TypeError(
+            f"{name} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {dtype}. For "
+            "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
+            "involving complex inputs or integer inputs, use jax.jvp directly."
+        )
 
 
 def _check_scalar(out, out_tree):
@@ -375,12 +442,16 @@ def _check_output_dtype(name, out, holomorphic):
         if not dtypes.issubdtype(dtype, np.complexfloating):
             raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype}.")
     elif dtypes.issubdtype(dtype, np.complexfloating):
-        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. For "
-                        "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
-                        "involving complex outputs, use jax.vjp directly.")
+        raise TypeError(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. For "
+            "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
+            "involving complex outputs, use jax.vjp directly."
+        )
     elif not dtypes.issubdtype(dtype, np.floating):
-        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. For "
-                        "differentiation of functions with integer outputs, use jax.vjp directly.")
+        raise TypeError(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. For "
+            "differentiation of functions with integer outputs, use jax.vjp directly."
+        )
 
 
 def _check_jacobian_output(name, out, holomorphic):
@@ -395,12 +466,16 @@ def _check_jacobian_output(name, out, holomorphic):
 def _check_tangent(name, aval, tangent):
     have, want = typeof(tangent), tangent_aval(aval)
     if have.dtype != want.dtype and not (aval.weak_type or isinstance(tangent, (int, float, complex))):
-        raise TypeError(f"primal and tangent arguments to jax.{name} do not match; dtypes must be equal, or in case of int/bool "
-                        f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected tangent "
-                        f"dtype {want.dtype}, but got tangent dtype {have.dtype} instead.")
+        raise TypeError(
+            f"primal and tangent arguments to jax.{name} do not match; dtypes must be equal, or in case of int/bool "
+            f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected tangent "
+            f"dtype {want.dtype}, but got tangent dtype {have.dtype} instead."
+        )
     if have.shape != want.shape:
-        raise ValueError(f"{name} called with different primal and tangent shapes; Got primal shape {aval.shape} and tangent "
-                         f"shape as {have.shape}")
+        raise ValueError(
+            f"{name} called with different primal and tangent shapes; Got primal shape {aval.shape} and tangent "
+            f"shape as {have.shape}"
+        )
 
 
 def _aval_of_spec(name, leaf):
@@ -451,4 +526,3 @@ def _documented(wrapped, fun, text, argnums):
     wrapped.__doc__ = text.format(name, argnums) + (f"\n\n{fun.__doc__}" if getattr(fun, "__doc__", None) else "")
     wrapped.__name__ = name
     return wrapped
-

@@ -7,7 +7,8 @@ A call goes to `_core.JitFunction`, which looks its arguments' types up and runs
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
@@ -29,17 +30,37 @@ from pullback.util import config
 from pullback.util.pytree import tree_flatten, tree_unflatten
 
 
-def jit(fun: Callable | None = None, /, *, in_shardings=None, out_shardings=None, static_argnums=None, static_argnames=None,
-        donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None, backend=None, inline: bool = False,
-        abstracted_axes=None, compiler_options: dict[str, Any] | None = None) -> Any:
+def jit(
+    fun: Callable | None = None,
+    /,
+    *,
+    in_shardings=None,
+    out_shardings=None,
+    static_argnums=None,
+    static_argnames=None,
+    donate_argnums=None,
+    donate_argnames=None,
+    keep_unused: bool = False,
+    device=None,
+    backend=None,
+    inline: bool = False,
+    abstracted_axes=None,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
     """Compile `fun` with one trace for each new combination of argument structure, shapes, dtypes and static values.
 
     static_argnums / static_argnames: arguments that are compile-time constants (hashable; ValueError otherwise). donate_*: arguments
     whose memory the results may take over; they can't be used afterwards. Without `fun`, a decorator. The function must be
     pure: Python side effects happen while it is traced only. TypeError for arguments that are neither arrays nor trees of arrays.
     """
-    options = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
-               "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline}
+    options = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
+        "keep_unused": keep_unused,
+        "inline": inline,
+    }
     if abstracted_axes is not None:
         raise NotImplementedError("jit: abstracted_axes is not supported; shapes are static")
     if fun is None:
@@ -54,10 +75,16 @@ class _Jit:
     def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline):
         self.fun = fun
         self.name = arguments.function_name(fun)
-        self.static_nums, self.static_names = arguments.resolve_argnums("jit", fun, "static", static_argnums, static_argnames)
-        self.donate_nums, self.donate_names = arguments.resolve_argnums("jit", fun, "donate", donate_argnums, donate_argnames)
+        self.static_nums, self.static_names = arguments.resolve_argnums(
+            "jit", fun, "static", static_argnums, static_argnames
+        )
+        self.donate_nums, self.donate_names = arguments.resolve_argnums(
+            "jit", fun, "donate", donate_argnums, donate_argnames
+        )
         if set(self.static_nums) & set(self.donate_nums):
-            raise ValueError(f"jit: arguments {sorted(set(self.static_nums) & set(self.donate_nums))} are both static and donated")
+            raise ValueError(
+                f"jit: arguments {sorted(set(self.static_nums) & set(self.donate_nums))} are both static and donated"
+            )
         self.keep_unused = keep_unused
         self.inline = inline
         self.traces: dict[Any, tuple[ClosedJaxpr, list[Any], Any]] = {}
@@ -111,7 +138,9 @@ class _Jit:
                 try:
                     aval = typeof(leaf)
                 except TypeError:
-                    paths = arguments.leaf_paths(self.fun, args, dynamic_kwargs, [w for w in fixed if isinstance(w, int)])
+                    paths = arguments.leaf_paths(
+                        self.fun, args, dynamic_kwargs, [w for w in fixed if isinstance(w, int)]
+                    )
                     aval = arguments.check_leaf(leaf, self.name, paths[i])
             avals.append(aval)
         return leaves, in_tree, tuple(avals), tuple(statics)
@@ -121,9 +150,11 @@ class _Jit:
         try:
             hash(value)
         except TypeError:
-            raise ValueError(f"Non-hashable static arguments are used in a jit function: argument {where} of {self.name} is of type "
-                             f"{type(value)}, which is not hashable: {str(value)[:80]}. As it is static, a new value means a new "
-                             "compilation, so it must be hashable and have __eq__; make it a tuple, or do not mark it static.") from None
+            raise ValueError(
+                f"Non-hashable static arguments are used in a jit function: argument {where} of {self.name} is of type "
+                f"{type(value)}, which is not hashable: {str(value)[:80]}. As it is static, a new value means a new "
+                "compilation, so it must be hashable and have __eq__; make it a tuple, or do not mark it static."
+            ) from None
         return value
 
     def traced(self, in_tree, avals, statics, args, kwargs):
@@ -190,7 +221,9 @@ class _Jit:
         leaves, in_tree, avals, statics = self.flatten(args, kwargs)
         closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
         if consts:
-            raise TypeError(f"{self.name}: can't be traced ahead of time while it closes over values of an enclosing transformation")
+            raise TypeError(
+                f"{self.name}: can't be traced ahead of time while it closes over values of an enclosing transformation"
+            )
         fixed = {w for w, _ in statics}
         return Traced(closed, in_tree, out_tree, self.name, self.donated(args, kwargs), self.keep_unused, fixed)
 
@@ -218,4 +251,3 @@ def _tell_context() -> None:
 
 config.add_listener(_tell_context)
 _tell_context()
-

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pullback.api import _arguments as arguments
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, trace, typeof
@@ -39,7 +40,7 @@ class ShapeDtypeStruct:
     def aval(self):
         return ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype, True), self.weak_type)
 
-    def update(self, **kw) -> "ShapeDtypeStruct":
+    def update(self, **kw) -> ShapeDtypeStruct:
         """The struct with some fields replaced."""
         shape, dtype = kw.pop("shape", self.shape), kw.pop("dtype", self.dtype)
         return ShapeDtypeStruct(shape, dtype, **({"sharding": self.sharding, "weak_type": self.weak_type} | kw))
@@ -51,7 +52,11 @@ class ShapeDtypeStruct:
 
     def __eq__(self, other):
         return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype, self.weak_type, self.sharding) == (
-            other.shape, other.dtype, other.weak_type, other.sharding)
+            other.shape,
+            other.dtype,
+            other.weak_type,
+            other.sharding,
+        )
 
     def __hash__(self):
         return hash((self.shape, self.dtype, self.weak_type))
@@ -69,10 +74,14 @@ def eval_shape(fun: Callable, *args, **kwargs):
     """
     arguments.check_callable("eval_shape", fun)
     closed, out_tree = trace_with_tree(fun, args, kwargs)
-    return tree_unflatten(out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals])
+    return tree_unflatten(
+        out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]
+    )
 
 
-def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, abstracted_axes=None) -> Callable:
+def make_jaxpr(
+    fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, abstracted_axes=None
+) -> Callable:
     """A function that gives the jaxpr of `fun` for arguments of the types it is called with.
 
     With `return_shape`, (jaxpr, tree of ShapeDtypeStruct).
@@ -84,8 +93,9 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
     def make_jaxpr_f(*args, **kwargs):
         closed, out_tree = trace_with_tree(fun, args, kwargs, nums)
         if return_shape:
-            return closed, tree_unflatten(out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-                                                     for a in closed.out_avals])
+            return closed, tree_unflatten(
+                out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]
+            )
         return closed
 
     make_jaxpr_f.__name__ = f"make_jaxpr({arguments.function_name(fun)})"
@@ -100,7 +110,11 @@ def trace_with_tree(fun, args, kwargs, static_nums=()) -> tuple[ClosedJaxpr, Any
     avals = []
     for i, leaf in enumerate(leaves):
         if not hasattr(leaf, "aval") and hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-            avals.append(ShapedArray(tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype, True), getattr(leaf, "weak_type", False)))
+            avals.append(
+                ShapedArray(
+                    tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype, True), getattr(leaf, "weak_type", False)
+                )
+            )
         else:
             try:
                 avals.append(typeof(leaf))

@@ -16,7 +16,9 @@ def _structs(tree, avals):
 class Traced:
     """A traced function: `.jaxpr`, `.out_info`, `.lower()`."""
 
-    def __init__(self, closed: ClosedJaxpr, in_tree, out_tree, name: str, donated: tuple[int, ...], keep_unused: bool, fixed=()):
+    def __init__(
+        self, closed: ClosedJaxpr, in_tree, out_tree, name: str, donated: tuple[int, ...], keep_unused: bool, fixed=()
+    ):
         self.jaxpr = closed
         self.in_tree, self.out_tree = in_tree, out_tree
         self.fun_name = name
@@ -34,7 +36,7 @@ class Traced:
 
     args_info = in_avals
 
-    def lower(self, *, lowering_platforms=None, _private_parameters=None) -> "Lowered":
+    def lower(self, *, lowering_platforms=None, _private_parameters=None) -> Lowered:
         """The program after the graph passes and lowering to loops."""
         return Lowered(self)
 
@@ -49,7 +51,9 @@ class Lowered:
 
     def _compiled(self):
         if self._program is None:
-            self._program = hooks.program(self._traced.jaxpr, donated=self._traced._donated, keep_unused=self._traced._keep_unused)
+            self._program = hooks.program(
+                self._traced.jaxpr, donated=self._traced._donated, keep_unused=self._traced._keep_unused
+            )
         return self._program
 
     @property
@@ -72,7 +76,7 @@ class Lowered:
         """Operations and bytes moved."""
         return self._compiled().cost_analysis()
 
-    def compile(self, compiler_options=None) -> "Compiled":
+    def compile(self, compiler_options=None) -> Compiled:
         """Native code, as a callable."""
         return Compiled(self._traced, self._compiled())
 
@@ -110,8 +114,10 @@ class Compiled:
 
     def runtime_executable(self):
         """There is no XLA executable; raises NotImplementedError that says so."""
-        raise NotImplementedError("runtime_executable: pullback has no XLA executable; use as_text(), cost_analysis() and "
-                                  "memory_analysis(), or call the compiled function")
+        raise NotImplementedError(
+            "runtime_executable: pullback has no XLA executable; use as_text(), cost_analysis() and "
+            "memory_analysis(), or call the compiled function"
+        )
 
     def __call__(self, *args, **kwargs):
         args = tuple(a for i, a in enumerate(args) if i not in self._traced._fixed)
@@ -121,6 +127,8 @@ class Compiled:
         for i, (leaf, aval) in enumerate(zip(leaves, self._traced.jaxpr.in_avals)):
             have = typeof(leaf)
             if have.shape != aval.shape or have.dtype != aval.dtype:
-                raise TypeError("Argument types differ from the types for which this computation was compiled: leaf "
-                                f"{i} was compiled with {aval.str_short()} and called with {have.str_short()}")
+                raise TypeError(
+                    "Argument types differ from the types for which this computation was compiled: leaf "
+                    f"{i} was compiled with {aval.str_short()} and called with {have.str_short()}"
+                )
         return tree_unflatten(self.out_tree, self._program.call([hooks.asarray(leaf) for leaf in leaves]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pullback.api._arguments import check_callable, check_result, checked_leaves, function_name, leaf_paths
 from pullback.core import typeof
@@ -11,8 +12,14 @@ from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
 
 
-def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None, axis_size: int | None = None,
-         spmd_axis_name: Any = None) -> Callable:
+def vmap(
+    fun: Callable,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+) -> Callable:
     """Map `fun` over axes of its arguments, all elements at once.
 
     in_axes: an integer, None (not mapped), or a tuple with one entry an argument, each a tree prefix of it; keyword arguments are
@@ -23,21 +30,28 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = No
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not isinstance(in_axes, (int, tuple, type(None))):
-        raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-                        f"passed to the function, but got {in_axes!r}.")
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+            f"passed to the function, but got {in_axes!r}."
+        )
     _check_axes_tree("in_axes", in_axes)
     _check_axes_tree("out_axes", out_axes)
 
     @functools.wraps(fun, updated=())
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-                             f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}")
+            raise ValueError(
+                f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+                f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+            )
         leaves, tree = checked_leaves("vmap", "argument ", (args, kwargs))
         args_tree = tree.children()[0]
         axes = flatten_axes("vmap in_axes", args_tree, in_axes)
         axes = list(axes) + [0] * (len(leaves) - len(axes))
-        dims = [None if a is None else _canonical(leaf, a, i, fun, args, kwargs) for i, (leaf, a) in enumerate(zip(leaves, axes))]
+        dims = [
+            None if a is None else _canonical(leaf, a, i, fun, args, kwargs)
+            for i, (leaf, a) in enumerate(zip(leaves, axes))
+        ]
         size = _mapped_size(fun, leaves, dims, axis_size, args, kwargs)
         out_tree: list[Any] = []
 
@@ -52,8 +66,10 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = No
         for out, dim, axis in zip(outs, found, wanted):
             if axis is None:
                 if dim is not None:
-                    raise ValueError(f"vmap has mapped output (axis {dim}) but out_axes is None; the output depends on mapped "
-                                     "arguments. Give it an axis in out_axes, or reduce it in the function.")
+                    raise ValueError(
+                        f"vmap has mapped output (axis {dim}) but out_axes is None; the output depends on mapped "
+                        "arguments. Give it an axis in out_axes, or reduce it in the function."
+                    )
                 results.append(out)
                 continue
             ndim = typeof(out).ndim + (dim is None)
@@ -73,8 +89,11 @@ def _flatten_result(out, fun):
 def _check_axes_tree(name, axes):
     for leaf in tree_flatten(axes)[0]:
         if not isinstance(leaf, int) or isinstance(leaf, bool):
-            what = "in_axes must be an int, None, or (nested) container" if name == "in_axes" else (
-                "out_axes must be an int, None, or (nested) container")
+            what = (
+                "in_axes must be an int, None, or (nested) container"
+                if name == "in_axes"
+                else ("out_axes must be an int, None, or (nested) container")
+            )
             raise TypeError(f"vmap {what} with those types as leaves, but got {axes!r}.")
 
 
@@ -83,9 +102,11 @@ def _canonical(leaf, axis, number, fun, args, kwargs):
     if -ndim <= axis < ndim:
         return axis % ndim
     path = leaf_paths(fun, args, kwargs)[number]
-    raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be at least "
-                     f"{axis + 1 if axis >= 0 else -axis}, but is only {ndim} (its shape is {typeof(leaf).shape}); the argument is "
-                     f"{path}")
+    raise ValueError(
+        f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be at least "
+        f"{axis + 1 if axis >= 0 else -axis}, but is only {ndim} (its shape is {typeof(leaf).shape}); the argument is "
+        f"{path}"
+    )
 
 
 def _mapped_size(fun, leaves, dims, axis_size, args, kwargs):
@@ -96,13 +117,17 @@ def _mapped_size(fun, leaves, dims, axis_size, args, kwargs):
         return sizes.pop()
     if not sizes:
         if not leaves:
-            raise ValueError("vmap wrapped function must be passed at least one argument containing an array, got empty "
-                             f"*args={args} and **kwargs={kwargs}")
+            raise ValueError(
+                "vmap wrapped function must be passed at least one argument containing an array, got empty "
+                f"*args={args} and **kwargs={kwargs}"
+            )
         raise ValueError("vmap must have at least one non-None value in in_axes, or axis_size")
     paths = leaf_paths(fun, args, kwargs)
-    lines = [f"  * argument {path} of type {typeof(leaf).str_short()} has size {typeof(leaf).shape[d]} along axis {d}"
-             for path, leaf, d in zip(paths, leaves, dims) if d is not None]
+    lines = [
+        f"  * argument {path} of type {typeof(leaf).str_short()} has size {typeof(leaf).shape[d]} along axis {d}"
+        for path, leaf, d in zip(paths, leaves, dims)
+        if d is not None
+    ]
     if axis_size is not None:
         lines.append(f"  * axis_size is {axis_size}")
     raise ValueError("vmap got inconsistent sizes for array axes to be mapped:\n" + "\n".join(lines))
-

@@ -7,7 +7,8 @@ the rest      (lax)      zeros, sums, broadcasts, casts as transformations need 
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pullback._ext import _core
 

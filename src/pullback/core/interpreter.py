@@ -16,7 +16,7 @@ from pullback._ext import _core
 class Interpreter:
     """Meaning of `primitive.bind(*args, **params)`."""
 
-    parent: "Interpreter | None" = None
+    parent: Interpreter | None = None
 
     def process(self, primitive, args: tuple, params: dict) -> Any:
         """Run one primitive; args may be tracers of this interpreter, of others, or concrete values."""
@@ -103,6 +103,8 @@ def axis_size(name) -> int:
     """Size of the named axis; NameError where there is none."""
     env = _axis_env.get()
     if name not in env:
-        raise NameError(f"unbound axis name: {name}. The axes in force are {list(env)}; name one with "
-                        f"vmap(..., axis_name={name!r}) or pmap.")
+        raise NameError(
+            f"unbound axis name: {name}. The axes in force are {list(env)}; name one with "
+            f"vmap(..., axis_name={name!r}) or pmap."
+        )
     return env[name]

@@ -8,7 +8,8 @@ Every variable is bound once, before its uses; an equation applies one primitive
 from __future__ import annotations
 
 import itertools
-from typing import Any, Iterator, NamedTuple, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,8 +66,16 @@ class JaxprEqn:
 
     __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source_info", "ctx")
 
-    def __init__(self, invars: Sequence[Atom], outvars: Sequence[Var], primitive, params: dict[str, Any],
-                 effects=frozenset(), source_info: SourceInfo | None = None, ctx=None):
+    def __init__(
+        self,
+        invars: Sequence[Atom],
+        outvars: Sequence[Var],
+        primitive,
+        params: dict[str, Any],
+        effects=frozenset(),
+        source_info: SourceInfo | None = None,
+        ctx=None,
+    ):
         self.invars = list(invars)
         self.outvars = list(outvars)
         self.primitive = primitive
@@ -75,11 +84,22 @@ class JaxprEqn:
         self.source_info = source_info
         self.ctx = ctx
 
-    def replace(self, **kw) -> "JaxprEqn":
+    def replace(self, **kw) -> JaxprEqn:
         """The equation with some fields replaced."""
-        return JaxprEqn(**({"invars": self.invars, "outvars": self.outvars, "primitive": self.primitive,
-                            "params": self.params, "effects": self.effects, "source_info": self.source_info,
-                            "ctx": self.ctx} | kw))
+        return JaxprEqn(
+            **(
+                {
+                    "invars": self.invars,
+                    "outvars": self.outvars,
+                    "primitive": self.primitive,
+                    "params": self.params,
+                    "effects": self.effects,
+                    "source_info": self.source_info,
+                    "ctx": self.ctx,
+                }
+                | kw
+            )
+        )
 
     def __repr__(self):
         from pullback.core.print import eqn_text
@@ -110,8 +130,16 @@ class Jaxpr:
 
     __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "__weakref__")
 
-    def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
-                 eqns: Sequence[JaxprEqn], effects=frozenset(), debug_info: DebugInfo | None = None, is_high: bool = False):
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        effects=frozenset(),
+        debug_info: DebugInfo | None = None,
+        is_high: bool = False,
+    ):
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
@@ -119,18 +147,32 @@ class Jaxpr:
         self.effects = effects
         self.debug_info = debug_info or DebugInfo()
 
-    def replace(self, **kw) -> "Jaxpr":
+    def replace(self, **kw) -> Jaxpr:
         """The jaxpr with some fields replaced."""
-        return Jaxpr(**({"constvars": self.constvars, "invars": self.invars, "outvars": self.outvars,
-                         "eqns": self.eqns, "effects": self.effects, "debug_info": self.debug_info} | kw))
+        return Jaxpr(
+            **(
+                {
+                    "constvars": self.constvars,
+                    "invars": self.invars,
+                    "outvars": self.outvars,
+                    "eqns": self.eqns,
+                    "effects": self.effects,
+                    "debug_info": self.debug_info,
+                }
+                | kw
+            )
+        )
 
     def __repr__(self):
         from pullback.core.print import jaxpr_text
 
         return jaxpr_text(self)
 
-    def pretty_print(self, **_kw) -> str:
-        return str(self)
+    def pretty_print(self, *, source_info: bool = False, name_stack: bool = False, **_kw) -> str:
+        """The text of the jaxpr, with each equation's line or scope after it."""
+        from pullback.core.print import jaxpr_text
+
+        return jaxpr_text(self, source_info=source_info, name_stack=name_stack)
 
 
 class ClosedJaxpr:
@@ -165,10 +207,10 @@ class ClosedJaxpr:
     def effects(self):
         return self.jaxpr.effects
 
-    def map_jaxpr(self, f) -> "ClosedJaxpr":
+    def map_jaxpr(self, f) -> ClosedJaxpr:
         return ClosedJaxpr(f(self.jaxpr), self.consts)
 
-    def replace(self, *, jaxpr=None, consts=None) -> "ClosedJaxpr":
+    def replace(self, *, jaxpr=None, consts=None) -> ClosedJaxpr:
         """The closed jaxpr with some fields replaced."""
         return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
 
@@ -189,8 +231,9 @@ class ClosedJaxpr:
 
     __str__ = __repr__
 
-    def pretty_print(self, **_kw) -> str:
-        return str(self)
+    def pretty_print(self, **options) -> str:
+        """As `Jaxpr.pretty_print`."""
+        return self.jaxpr.pretty_print(**options)
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:

@@ -22,7 +22,8 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pullback.core.interpreter import current_interpreter
 
@@ -90,13 +91,32 @@ _UNSET = NoRule("none was given")
 class Primitive:
     """One operation; see the module's text for the fields and their signatures."""
 
-    accepts: tuple[str, ...] = ()  # of elementwise ones: the kinds of dtypes of each operand, as dtypes.kind_of has them
+    accepts: tuple[
+        str, ...
+    ] = ()  # of elementwise ones: the kinds of dtypes of each operand, as dtypes.kind_of has them
 
-    def __init__(self, name: str, *, abstract_eval=_UNSET, reference=_UNSET, jvp=_UNSET, transpose=_UNSET, batch=_UNSET,
-                 lower=_UNSET, multiple_results: bool = False, traits: frozenset[str] | set[str] = frozenset(), samples=None,
-                 doc: str = "", evaluate: Callable | None = None, batch_axis: Callable | None = None,
-                 partial_eval: Callable | None = None, dce: Callable | None = None, effects: Callable | None = None,
-                 collective_axes: Callable | None = None, register: bool = True):
+    def __init__(
+        self,
+        name: str,
+        *,
+        abstract_eval=_UNSET,
+        reference=_UNSET,
+        jvp=_UNSET,
+        transpose=_UNSET,
+        batch=_UNSET,
+        lower=_UNSET,
+        multiple_results: bool = False,
+        traits: frozenset[str] | set[str] = frozenset(),
+        samples=None,
+        doc: str = "",
+        evaluate: Callable | None = None,
+        batch_axis: Callable | None = None,
+        partial_eval: Callable | None = None,
+        dce: Callable | None = None,
+        effects: Callable | None = None,
+        collective_axes: Callable | None = None,
+        register: bool = True,
+    ):
         self.name = name
         self.abstract_eval = abstract_eval
         self.reference = reference
@@ -125,7 +145,9 @@ class Primitive:
         """The rule in `field`, or NotImplementedError with the reason for which there is none."""
         rule = getattr(self, field)
         if isinstance(rule, NoRule):
-            raise NotImplementedError(f"{_RULE_NAMES.get(field, field)} of primitive '{self.name}' is not there: {rule.reason}")
+            raise NotImplementedError(
+                f"{_RULE_NAMES.get(field, field)} of primitive '{self.name}' is not there: {rule.reason}"
+            )
         return rule
 
     def has_rule(self, field: str) -> bool:
@@ -154,8 +176,14 @@ class Primitive:
         return _by_name, (self.name,)
 
 
-_RULE_NAMES = {"jvp": "Differentiation rule", "transpose": "Transpose (reverse-mode) rule", "batch": "Batching (vmap) rule",
-               "lower": "Compilation rule", "reference": "Reference evaluation", "abstract_eval": "Shape rule"}
+_RULE_NAMES = {
+    "jvp": "Differentiation rule",
+    "transpose": "Transpose (reverse-mode) rule",
+    "batch": "Batching (vmap) rule",
+    "lower": "Compilation rule",
+    "reference": "Reference evaluation",
+    "abstract_eval": "Shape rule",
+}
 
 registry: dict[str, Primitive] = {}
 

@@ -1,92 +1,289 @@
 """Jaxprs as text, in JAX's format.
 
     { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
+
+A jaxpr becomes a document of texts, places where a line may break, and groups. A group is printed on one line if it fits,
+else all its own breaks are newlines. Names go on through nested jaxprs; a jitted function's arguments and results have
+the names that they have outside; one that is called several times is printed once, in front: `let f = { lambda ... } in`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from pullback.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+
+WIDTH = 80
+
+# Parameters that are not shown: always (None), or where they have this value.
+_HIDDEN: dict[str, dict[str, Any]] = {
+    "dot_general": {"precision": (None,), "preferred_element_type": (None,), "out_sharding": (None,)},
+    "broadcast_in_dim": {"shape": None, "sharding": None, "broadcast_dimensions": ((),)},
+    "convert_element_type": {"sharding": (None,)},
+    "jit": {"donated_invars": None, "inline": (False,), "keep_unused": (False,)},
+    "scan": {"linear": None, "_split_transpose": (False,)},
+    "custom_jvp_call": {"num_consts": None},
+    "custom_vjp_call": {"num_consts": None},
+}
+# Parameters that JAX shows and that have only this value here.
+_SHOWN = {
+    "reduce_sum": {"out_sharding": None}, "iota": {"sharding": None}, "reshape": {"sharding": None},
+    "conv_general_dilated": {"out_sharding": None},
+}
 
 
-class _Names:
-    """Short names a, b, ..., z, ba, bb, ... in order of appearance."""
+class _Break(NamedTuple):
+    """A place where a line may end; `flat` is printed where it does not."""
 
-    def __init__(self):
-        self.known: dict[Var, str] = {}
+    flat: str
 
-    def __call__(self, var: Var) -> str:
-        if isinstance(var, DropVar):
+
+class _Group(NamedTuple):
+    """Parts that are printed on one line if they fit."""
+
+    parts: tuple
+
+
+class _Nest(NamedTuple):
+    """Parts whose new lines are indented by `by` more."""
+
+    by: int
+    parts: tuple
+
+
+class _Note(NamedTuple):
+    """A remark on the line, printed after its end."""
+
+    text: str
+
+
+def _width(doc) -> int:
+    """The document's width on one line."""
+    if isinstance(doc, str):
+        return len(doc)
+    if isinstance(doc, _Break):
+        return len(doc.flat)
+    if isinstance(doc, _Note):
+        return 0
+    return sum(map(_width, doc.parts))
+
+
+def _render(doc) -> str:
+    lines: list[str] = []
+    notes: list[list[str]] = []
+    line, own_notes = "", []  # type: ignore[var-annotated]
+    stack: list[tuple[int, bool, Any]] = [(0, False, doc)]
+    while stack:
+        indent, flat, item = stack.pop()
+        if isinstance(item, str):
+            line += item
+        elif isinstance(item, _Break):
+            if flat:
+                line += item.flat
+            else:
+                lines.append(line)
+                notes.append(own_notes)
+                line, own_notes = " " * indent, []
+        elif isinstance(item, _Note):
+            own_notes.append(item.text)
+        else:
+            if isinstance(item, _Group):
+                flat = flat or len(line) + _width(item) <= WIDTH
+            inner = indent + item.by if isinstance(item, _Nest) else indent
+            stack.extend((inner, flat, part) for part in reversed(item.parts))
+    lines.append(line)
+    notes.append(own_notes)
+    if not any(notes):
+        return "\n".join(lines)
+    column = max(map(len, lines))
+    out = []
+    for text, remarks in zip(lines, notes):
+        out.append(f"{text:{column}} # {remarks[0]}" if remarks else text)
+        out.extend(f"{'':{column}} # {more}" for more in remarks[1:])
+    return "\n".join(out)
+
+
+class _Printer:
+    """Names of variables, and the jaxprs that are printed in front."""
+
+    def __init__(self, source_info: bool = False, name_stack: bool = False):
+        self.names: dict[Var, str] = {}
+        self.count = 0
+        self.unused: set[Var] = set()
+        self.shared: dict[int, str] = {}
+        self.source_info, self.name_stack = source_info, name_stack
+
+    # names
+
+    def name(self, var: Var) -> str:
+        """The variable's name: a, b, ..., z, ba, bb, ... in order of appearance, _ for one that nothing reads."""
+        if isinstance(var, DropVar) or (var in self.unused and var not in self.names):
             return "_"
-        name = self.known.get(var)
-        if name is None:
-            n, name = len(self.known), ""
+        found = self.names.get(var)
+        if found is None:
+            n, found = self.count, ""
+            self.count += 1
             while True:
                 n, digit = divmod(n, 26)
-                name = chr(97 + digit) + name
+                found = chr(97 + digit) + found
                 if n == 0:
                     break
-            self.known[var] = name
-        return name
+            self.names[var] = found
+        return found
+
+    def atom(self, atom) -> str:
+        return repr(atom) if isinstance(atom, Literal) else self.name(atom)
+
+    def binders(self, variables) -> list:
+        """The variables with their types; each blank may be a newline."""
+        parts: list[Any] = []
+        for var in variables:
+            if parts:
+                parts.append(_Group((_Break(" "),)))
+            parts.append(f"{self.name(var)}:{var.aval.str_short()}")
+        return parts
+
+    # documents
+
+    def program(self, jaxpr: Jaxpr):
+        """The jaxpr, after the functions that it calls several times."""
+        parts: list[Any] = []
+        for inner, name in _called_often(jaxpr):
+            parts += [f"let {name} = ", self.jaxpr(inner), " in", _Break(" ")]
+            self.shared[id(inner)] = name
+        return _Nest(0, (*parts, self.jaxpr(jaxpr)))
+
+    def jaxpr(self, jaxpr: Jaxpr):
+        used = {a for eqn in jaxpr.eqns for a in eqn.invars if type(a) is not Literal}
+        used.update(a for a in jaxpr.outvars if type(a) is not Literal)
+        self.unused.update(v for eqn in jaxpr.eqns for v in eqn.outvars if v not in used)
+        head = ["{ lambda ", *self.binders(jaxpr.constvars), "; ", *self.binders(jaxpr.invars), ". let"]
+        body: list[Any] = [_Break(" ")]
+        for number, eqn in enumerate(jaxpr.eqns):
+            if number:
+                body.append(_Break("; "))
+            body.append(self.eqn(eqn))
+        outs = ", ".join(map(self.atom, jaxpr.outvars)) + ("," if len(jaxpr.outvars) == 1 else "")
+        return _Group((_Nest(4, (*head, *body)), _Nest(2, (_Break(" "), f"in ({outs}) }}"))))
+
+    def eqn(self, eqn: JaxprEqn):
+        if eqn.primitive.name == "jit":
+            self.carry_names(eqn)
+            params = self.params(eqn)
+            left = self.binders(eqn.outvars)
+        else:
+            left = self.binders(eqn.outvars)
+            params = self.params(eqn)
+        if left:
+            left.append(" = ")
+        right = [eqn.primitive.name, *([params] if params else [])]
+        for position, atom in enumerate(eqn.invars):
+            right += [_Group((_Break(" "),)) if position else " ", self.atom(atom)]
+        if not eqn.invars:
+            right.append(" ")
+        return _Nest(2, (*self.remarks(eqn), *left, *right))
+
+    def remarks(self, eqn):
+        parts = []
+        if self.name_stack and eqn.source_info is not None and eqn.source_info.name_stack:
+            parts.append(f"[{eqn.source_info.name_stack}]")
+        if self.source_info and eqn.source_info is not None:
+            parts.append(str(eqn.source_info))
+        return (_Note(" ".join(parts)),) if parts else ()
+
+    def carry_names(self, eqn) -> None:
+        """The names of a jitted function's arguments and results inside are those outside."""
+        inner = eqn.params["jaxpr"].jaxpr
+        if id(inner) in self.shared:
+            return
+        taken = set()
+        for var, atom in zip(inner.invars, eqn.invars):
+            if type(atom) is not Literal and var not in self.names and self.name(atom) not in taken:
+                self.names[var] = self.name(atom)
+                taken.add(self.name(atom))
+        for inside, outside in zip(inner.outvars, eqn.outvars):
+            if type(inside) is not Literal and inside not in self.names:
+                self.names[inside] = self.name(outside)
+
+    def params(self, eqn):
+        """[k=v k=v], or a line for each."""
+        name = eqn.primitive.name
+        items = _shown_params(eqn)
+        if not items:
+            return None
+        parts: list[Any] = ["[", _Nest(2, tuple(
+            part for number, (key, value) in enumerate(items)
+            for part in (_Break(" " if number else ""), f"{key}=", self.value(name, key, value)))), _Break(""), "]"]
+        return _Group(tuple(parts))
+
+    def value(self, primitive: str, key: str, value: Any):
+        if isinstance(value, ClosedJaxpr):
+            value = value.jaxpr
+        if isinstance(value, Jaxpr):
+            return self.shared.get(id(value)) or self.jaxpr(value)
+        if isinstance(value, tuple) and value and all(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
+            inner = tuple(part for v in value for part in (_Break(" "), self.value(primitive, key, v)))
+            return _Group(("(", _Nest(2, inner), _Break(" "), ")"))
+        if primitive == "dot_general" and key == "dimension_numbers":
+            (left, right), (left_batch, right_batch) = value
+            return str((([*left], [*right]), ([*left_batch], [*right_batch])))
+        if isinstance(value, np.dtype):
+            return value.name
+        if callable(value) and hasattr(value, "__name__"):
+            return value.__name__
+        return str(value)
 
 
-def jaxpr_text(jaxpr: Jaxpr, names: _Names | None = None, indent: int = 0) -> str:
-    """The whole jaxpr as text."""
-    names = names or _Names()
-    pad = "  " * indent
-    head = f"{{ lambda {_binders(jaxpr.constvars, names)}; {_binders(jaxpr.invars, names)}. let"
-    lines = [_eqn_text(eqn, names, indent + 2) for eqn in jaxpr.eqns]
-    outs = [_atom(v, names) for v in jaxpr.outvars]
-    tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
-    if not lines:
-        return f"{head} {tail}"
-    return "\n".join([head, *(f"{pad}    {line}" for line in lines), f"{pad}  {tail}"])
+def _shown_params(eqn: JaxprEqn) -> list[tuple[str, Any]]:
+    """Names and values of the parameters in the order in which they are shown: the name first, then by name."""
+    name = eqn.primitive.name
+    params = dict(eqn.params)
+    hidden = _HIDDEN.get(name, {})
+    shown = {k: v for k, v in params.items() if not (k in hidden and (hidden[k] is None or v in hidden[k]))}
+    if name == "jit" and any(params.get("donated_invars") or ()):
+        shown["donated_invars"] = params["donated_invars"]
+    if name in ("custom_jvp_call", "custom_vjp_call"):
+        shown["name"] = params["call_jaxpr"].jaxpr.debug_info.func_name
+        shown["symbolic_zeros"] = getattr(params.get("jvp") or params.get("fwd"), "symbolic_zeros", False)
+    shown = _SHOWN.get(name, {}) | shown
+    return sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
+
+
+def _called_often(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
+    """The bodies that several jit equations anywhere inside share, callees first, with names that differ."""
+    counts: dict[int, int] = {}
+    order: list[tuple[Jaxpr, str]] = []
+
+    def visit(inside: Jaxpr):
+        for eqn in inside.eqns:
+            if eqn.primitive.name == "jit":
+                body = eqn.params["jaxpr"].jaxpr
+                counts[id(body)] = counts.get(id(body), 0) + 1
+                if counts[id(body)] == 1:
+                    visit(body)
+                    order.append((body, str(eqn.params.get("name", "f"))))
+            else:
+                for inner in subjaxprs(eqn.params):
+                    visit(inner)
+
+    visit(jaxpr)
+    taken: dict[str, int] = {}
+    named = []
+    for body, name in order:
+        if counts[id(body)] > 1:
+            number = taken.get(name, 0)
+            taken[name] = number + 1
+            named.append((body, f"{name}{number or ''}"))
+    return named
+
+
+def jaxpr_text(jaxpr: Jaxpr, *, source_info: bool = False, name_stack: bool = False) -> str:
+    """The whole jaxpr as text; with remarks that say from which line, or from which scope, each equation came."""
+    return _render(_Printer(source_info, name_stack).program(jaxpr))
 
 
 def eqn_text(eqn: JaxprEqn) -> str:
     """One equation as text."""
-    return _eqn_text(eqn, _Names(), 1)
-
-
-def _binders(variables, names) -> str:
-    return " ".join(f"{names(v)}:{v.aval.str_short()}" for v in variables)
-
-
-def _atom(atom, names) -> str:
-    if isinstance(atom, Literal):
-        return repr(atom)
-    return names(atom)
-
-
-def _eqn_text(eqn: JaxprEqn, names: _Names, indent: int) -> str:
-    ins = " ".join(_atom(v, names) for v in eqn.invars)
-    left = " ".join(f"{names(v)}:{v.aval.str_short()}" if not isinstance(v, DropVar) else "_" for v in eqn.outvars)
-    params = _params_text(eqn.params, names, indent)
-    return f"{left} = {eqn.primitive.name}{params}{' ' + ins if ins else ''}"
-
-
-def _params_text(params: dict[str, Any], names, indent: int) -> str:
-    if not params:
-        return ""
-    items = [(k, _param_value(v, indent)) for k, v in sorted(params.items())]
-    if all("\n" not in v for _, v in items) and sum(len(k) + len(v) + 2 for k, v in items) < 70:
-        return f"[{', '.join(f'{k}={v}' for k, v in items)}]"
-    pad = "  " * (indent + 1)
-    return "[\n" + "\n".join(f"{pad}  {k}={v}" for k, v in items) + f"\n{pad}]"
-
-
-def _param_value(value: Any, indent: int) -> str:
-    if isinstance(value, ClosedJaxpr):
-        return jaxpr_text(value.jaxpr, None, indent + 1)
-    if isinstance(value, Jaxpr):
-        return jaxpr_text(value, None, indent + 1)
-    if isinstance(value, tuple) and value and all(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
-        return "(" + ", ".join(_param_value(v, indent) for v in value) + ",)"
-    if isinstance(value, np.dtype):
-        return value.name
-    if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
-    return str(value)
+    return _render(_Printer().eqn(eqn)).rstrip()

@@ -8,7 +8,8 @@ A `Recorder` holds the equations; the staging interpreter records every primitiv
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class StagedTracer(Tracer):
 
     __slots__ = ("aval", "jaxpr_var")
 
-    def __init__(self, interpreter: "RecordingInterpreter", aval, var: Var):
+    def __init__(self, interpreter: RecordingInterpreter, aval, var: Var):
         self.interpreter = interpreter
         self.aval = aval
         self.jaxpr_var = var  # not `var`: that is the variance
@@ -105,7 +106,9 @@ class RecordingInterpreter(Interpreter):
     def emit(self, primitive, args, params, avals) -> list[StagedTracer]:
         """Record an equation on values, and give tracers of its results."""
         if not self.valid:
-            raise errors.UnexpectedTracerError(f"The trace of '{self.name}' is over, but an operation was recorded in it.")
+            raise errors.UnexpectedTracerError(
+                f"The trace of '{self.name}' is over, but an operation was recorded in it."
+            )
         source = user_source()
         outvars = self.recorder.record(primitive, [self.atom(a) for a in args], avals, params, source)
         outs = []
@@ -135,7 +138,8 @@ def check_alive(tracer: Tracer) -> None:
         f"It was made while tracing '{getattr(tracer.interpreter, 'name', '?')}'"
         + (f" at {tracer.source}" if tracer.source is not None else "")
         + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, a list "
-        "or an attribute.")
+        "or an attribute."
+    )
 
 
 class StagingInterpreter(RecordingInterpreter):
@@ -144,7 +148,11 @@ class StagingInterpreter(RecordingInterpreter):
     def process(self, primitive, args, params):
         args = tuple(args)
         in_avals = [typeof(a) for a in args]
-        if extended.array_types and any([dtypes.is_extended(a.dtype) for a in in_avals]) and extended.handles(primitive, params):
+        if (
+            extended.array_types
+            and any([dtypes.is_extended(a.dtype) for a in in_avals])
+            and extended.handles(primitive, params)
+        ):
             return extended.process(primitive, args, params)
         avals = primitive.rule("abstract_eval")(*in_avals, **params)
         outs = self.emit(primitive, args, params, list(avals) if primitive.multiple_results else [avals])
@@ -208,4 +216,5 @@ def raise_leak(tracer: Tracer) -> None:
     """Raise UnexpectedTracerError for a tracer that is used outside of its transformation."""
     check_alive(tracer)
     raise errors.UnexpectedTracerError(
-        f"Encountered an unexpected tracer: {tracer.describe()} is used outside of the transformation that it belongs to.")
+        f"Encountered an unexpected tracer: {tracer.describe()} is used outside of the transformation that it belongs to."
+    )

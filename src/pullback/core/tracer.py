@@ -23,7 +23,7 @@ class Tracer:
 
     def to_concrete(self):
         """The concrete array behind this tracer, or None where there is none."""
-        return None
+        return
 
     def describe(self) -> str:
         """One line for error messages: the aval, and where the value was made."""
@@ -85,8 +85,9 @@ class Tracer:
         return iter([self[i] for i in reversed(range(len(self)))])  # type: ignore[index]
 
     def __hash__(self):
-        raise TypeError(f"unhashable type: '{type(self).__name__}'; a traced value can't be a dictionary key or a static "
-                        "argument")
+        raise TypeError(
+            f"unhashable type: '{type(self).__name__}'; a traced value can't be a dictionary key or a static argument"
+        )
 
     def __bool__(self):
         return bool(self._concrete(errors.TracerBoolConversionError))
@@ -135,8 +136,10 @@ class Tracer:
         raise errors.ConcretizationTypeError(self)
 
     def __setitem__(self, index, value):
-        raise TypeError("JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
-                        "x = x.at[idx].set(y).")
+        raise TypeError(
+            "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
+            "x = x.at[idx].set(y)."
+        )
 
     def __copy__(self):
         return self

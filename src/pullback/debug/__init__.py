@@ -24,13 +24,19 @@ class _CheckedFormatter(string.Formatter):
 _formatter = _CheckedFormatter()
 
 
-def callback(callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
-             **kwargs: Any) -> Any:
+def callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Call a Python function with the values of arguments each time the program runs; see `lax` for what transformations do.
 
     Without `callback`, a decorator. TypeError if it is no function.
     """
     if callback is None:
+
         def decorate(function):
             def wrapped(*a, **k):
                 debug_callback(function, *a, ordered=ordered, **k)
@@ -42,8 +48,15 @@ def callback(callback: Callable[..., Any] | None = None, *args: Any, ordered: bo
     return None
 
 
-def print(fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False, skip_format_check: bool = False,
-          _use_logging: bool = False, **kwargs: Any) -> None:
+def print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = False,
+    **kwargs: Any,
+) -> None:
     """Print `fmt.format(*args, **kwargs)` with the values of arguments each time the program runs.
 
     TypeError if fmt is no string; ValueError if it does not use all arguments; KeyError and IndexError as of str.format.
@@ -80,8 +93,10 @@ def _readable(value: Any) -> Any:
 
 def breakpoint(**_options: Any) -> None:
     """There is no debugger inside compiled programs; raises NotImplementedError that says what to use."""
-    raise NotImplementedError("debug.breakpoint: programs can't be stopped inside; use pullback.disable_jit() with Python's breakpoint(), "
-                              "or debug.print and debug.callback")
+    raise NotImplementedError(
+        "debug.breakpoint: programs can't be stopped inside; use pullback.disable_jit() with Python's breakpoint(), "
+        "or debug.print and debug.callback"
+    )
 
 
 __all__ = ["breakpoint", "callback", "print"]

@@ -225,7 +225,7 @@ def _pure_batch(axis, args, dims, *, callback, result_avals, vmap_method):
 def _element(x, i: int, axis: int):
     """x[..., i, ...] along an axis."""
     shape = typeof(x).shape
-    return hooks.reshape(hooks.slice_in_dim(x, i, i + 1, 1, axis), shape[:axis] + shape[axis + 1:])
+    return hooks.reshape(hooks.slice_in_dim(x, i, i + 1, 1, axis), shape[:axis] + shape[axis + 1 :])
 
 
 def _one_by_one(primitive, axis, args, dims, params):

@@ -1,11 +1,12 @@
 """cond and switch: one of several branches, chosen when the program runs.
 
-    outs = branches[index](*operands)
+outs = branches[index](*operands)
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,9 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
         operands = (operand,)
     if not (callable(true_fun) and callable(false_fun)):
         if len(operands) == 2 and callable(operands[0]) and callable(operands[1]):  # pragma: no cover - old form
-            raise TypeError("lax.cond: the five-argument form (pred, true_operand, true_fun, false_operand, false_fun) is gone")
+            raise TypeError(
+                "lax.cond: the five-argument form (pred, true_operand, true_fun, false_operand, false_fun) is gone"
+            )
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if pred is None:
         raise TypeError("cond predicate is None")
@@ -82,8 +85,13 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
         return branches[0](*operands)
     last = min(len(branches) - 1, int(dtypes.iinfo(aval.dtype).max))
     clamped = hooks.clamp(aval.dtype.type(0), index, aval.dtype.type(last))
-    return _choose("switch", hooks.convert(clamped, np.dtype(np.int32), False), branches, operands,
-                   tuple(f"branches[{i}]" for i in range(len(branches))))
+    return _choose(
+        "switch",
+        hooks.convert(clamped, np.dtype(np.int32), False),
+        branches,
+        operands,
+        tuple(f"branches[{i}]" for i in range(len(branches))),
+    )
 
 
 def _predicate_aval(name, pred):
@@ -92,8 +100,11 @@ def _predicate_aval(name, pred):
     except TypeError:
         raise TypeError(f"{name}: the predicate must be a scalar, got {pred!r} of type {type(pred)}") from None
     if aval.shape != ():
-        raise TypeError(f"Pred must be a scalar, got {pred} of shape {aval.shape}." if name == "cond"
-                        else f"Branch index must be scalar, got {pred} of shape {aval.shape}.")
+        raise TypeError(
+            f"Pred must be a scalar, got {pred} of shape {aval.shape}."
+            if name == "cond"
+            else f"Branch index must be scalar, got {pred} of shape {aval.shape}."
+        )
     return aval
 
 
@@ -105,20 +116,27 @@ def _choose(name, index, branches, operands, labels):
     out_tree = traced[0][2]
     for (_closed, _, other), label in zip(traced[1:], labels[1:]):
         if other != out_tree:
-            raise TypeError(f"{name} branches must have the same output structure (pytree): {labels[0]} gives {out_tree}, "
-                            f"{label} gives {other}")
+            raise TypeError(
+                f"{name} branches must have the same output structure (pytree): {labels[0]} gives {out_tree}, "
+                f"{label} gives {other}"
+            )
     outs = [closed.out_avals for closed, _, _ in traced]
     for these, label in zip(outs[1:], labels[1:]):
         if not control.same_types(outs[0], these):
-            bad = [f"{a.str_short()} and {b.str_short()}" for a, b in zip(outs[0], these)
-                   if a.shape != b.shape or a.dtype != b.dtype]
-            raise TypeError(f"{name} branches must have equal output types, but {labels[0]} and {label} differ: {'; '.join(bad)}")
+            bad = [
+                f"{a.str_short()} and {b.str_short()}"
+                for a, b in zip(outs[0], these)
+                if a.shape != b.shape or a.dtype != b.dtype
+            ]
+            raise TypeError(
+                f"{name} branches must have equal output types, but {labels[0]} and {label} differ: {'; '.join(bad)}"
+            )
     # Every branch takes all closed-over values, each its own run.
     all_consts = [c for _, consts, _ in traced for c in consts]
     closed_branches, start = [], 0
     for closed, consts, _ in traced:
         before = [typeof(c) for c in all_consts[:start]]
-        after = [typeof(c) for c in all_consts[start + len(consts):]]
+        after = [typeof(c) for c in all_consts[start + len(consts) :]]
         invars = closed.jaxpr.invars
         n = len(consts)
         new = [Var(a) for a in before] + invars[:n] + [Var(a) for a in after] + invars[n:]
@@ -166,7 +184,9 @@ def _jvp(primals, tangents, *, branches):
     outs = cond_p.bind(index, *operands, *(t for t in tangents[1:] if type(t) is not Zero), branches=dots)
     n = len(nz_out)
     outs_dot = iter(outs[n:])
-    return outs[:n], [next(outs_dot) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nz_out, branches[0].out_avals)]
+    return outs[:n], [
+        next(outs_dot) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nz_out, branches[0].out_avals)
+    ]
 
 
 def _batch_axis(axis, args, dims, *, branches):
@@ -176,11 +196,15 @@ def _batch_axis(axis, args, dims, *, branches):
     if index_dim is None:
         found = [batch_jaxpr(b, axis, batched)[1] for b in branches]
         out_batched = [any(bs) for bs in zip(*found)]
-        outs = cond_p.bind(index, *values, branches=tuple(batch_jaxpr(b, axis, batched, out_batched)[0] for b in branches))
+        outs = cond_p.bind(
+            index, *values, branches=tuple(batch_jaxpr(b, axis, batched, out_batched)[0] for b in branches)
+        )
         return outs, [0 if b else None for b in out_batched]
     # Elements choose for themselves: every branch runs, and each element takes its own result.
     index = index if index_dim == 0 else hooks.moveaxis(index, index_dim, 0)
-    results = [eval_jaxpr(b.jaxpr, b.consts, *values) for b in (batch_jaxpr(b, axis, batched, True)[0] for b in branches)]
+    results = [
+        eval_jaxpr(b.jaxpr, b.consts, *values) for b in (batch_jaxpr(b, axis, batched, True)[0] for b in branches)
+    ]
     return [hooks.select_n(index, *cases) for cases in zip(*results)], [0] * len(results[0])
 
 
@@ -198,20 +222,35 @@ def _partial_eval(interpreter, args, params):
     n_known_out = len(u_out) - sum(u_out)
     known, rest, start = [], [], 0
     for (known_k, rest_k, _, res_avals), count in zip(parts, counts):
-        known.append(known_k.cached(("cond_known", tuple(all_avals), start), lambda k=known_k, s=start, c=count: (
-            _with_residual_slots(k, n_known_out, all_avals, s, c))))
-        rest.append(rest_k.cached(("cond_rest", tuple(all_avals), start), lambda r=rest_k, s=start, c=count: (
-            _taking_residual_slots(r, all_avals, s, c))))
+        known.append(
+            known_k.cached(
+                ("cond_known", tuple(all_avals), start),
+                lambda k=known_k, s=start, c=count: _with_residual_slots(k, n_known_out, all_avals, s, c),
+            )
+        )
+        rest.append(
+            rest_k.cached(
+                ("cond_rest", tuple(all_avals), start),
+                lambda r=rest_k, s=start, c=count: _taking_residual_slots(r, all_avals, s, c),
+            )
+        )
         start += count
     outs = cond_p.bind(index, *(a for a, u in zip(operands, unknown) if not u), branches=tuple(known))
     known_outs, residuals = iter(outs[:n_known_out]), outs[n_known_out:]
-    recorded = iter(interpreter.emit(cond_p, [index, *residuals, *(a for a, u in zip(operands, unknown) if u)],
-                                     {"branches": tuple(rest)}, rest[0].out_avals))
+    recorded = iter(
+        interpreter.emit(
+            cond_p,
+            [index, *residuals, *(a for a, u in zip(operands, unknown) if u)],
+            {"branches": tuple(rest)},
+            rest[0].out_avals,
+        )
+    )
     return [next(recorded) if u else next(known_outs) for u in u_out]
 
 
 def _with_residual_slots(closed: ClosedJaxpr, n_known_out, all_avals, start, count) -> ClosedJaxpr:
     """The known half of a branch, which leaves zeros in the residual slots of the other branches."""
+
     def fun(*args):
         outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
         own = outs[n_known_out:]
@@ -224,7 +263,9 @@ def _with_residual_slots(closed: ClosedJaxpr, n_known_out, all_avals, start, cou
 def _taking_residual_slots(closed: ClosedJaxpr, all_avals, start, count) -> ClosedJaxpr:
     """The unknown half of a branch, which ignores the residual slots of the other branches."""
     invars = closed.jaxpr.invars
-    new = [invars[i - start] if start <= i < start + count else Var(a) for i, a in enumerate(all_avals)] + invars[count:]
+    new = [invars[i - start] if start <= i < start + count else Var(a) for i, a in enumerate(all_avals)] + invars[
+        count:
+    ]
     return ClosedJaxpr(closed.jaxpr.replace(invars=new), closed.consts)
 
 
@@ -235,8 +276,14 @@ def _transpose(outs_bar, index, *operands, branches):
     nonzero = [type(b) is not Zero for b in outs_bar]
     key = ("cond_transpose", tuple(linear), tuple(nonzero))
     backwards = tuple(b.cached(key, lambda b=b: _transposed_branch(b, linear, nonzero)) for b in branches)
-    found = iter(cond_p.bind(index, *(a for a, lin in zip(operands, linear) if not lin),
-                             *(b for b in outs_bar if type(b) is not Zero), branches=backwards))
+    found = iter(
+        cond_p.bind(
+            index,
+            *(a for a, lin in zip(operands, linear) if not lin),
+            *(b for b in outs_bar if type(b) is not Zero),
+            branches=backwards,
+        )
+    )
     return [None] + [next(found) if lin else None for lin in linear]
 
 
@@ -261,10 +308,15 @@ def _dce(eqn, used):
         live = {a for e in branch.jaxpr.eqns for a in e.invars if isinstance(a, Var)}
         live.update(a for a in branch.jaxpr.outvars if isinstance(a, Var))
         mentioned = [m or v in live for m, v in zip(mentioned, branch.jaxpr.invars)]
-    smaller = tuple(ClosedJaxpr(b.jaxpr.replace(invars=[v for v, m in zip(b.jaxpr.invars, mentioned) if m]), b.consts)
-                    for b in branches)
-    return eqn.replace(invars=[eqn.invars[0], *(a for a, m in zip(eqn.invars[1:], mentioned) if m)],
-                       outvars=[v for v, u in zip(eqn.outvars, used) if u], params={"branches": smaller})
+    smaller = tuple(
+        ClosedJaxpr(b.jaxpr.replace(invars=[v for v, m in zip(b.jaxpr.invars, mentioned) if m]), b.consts)
+        for b in branches
+    )
+    return eqn.replace(
+        invars=[eqn.invars[0], *(a for a, m in zip(eqn.invars[1:], mentioned) if m)],
+        outvars=[v for v, u in zip(eqn.outvars, used) if u],
+        params={"branches": smaller},
+    )
 
 
 def _effects(params):
@@ -278,6 +330,18 @@ def _lower(ctx):
 
 
 cond_p = Primitive(
-    "cond", doc="One of several branches.", multiple_results=True, abstract_eval=_abstract_eval, reference=_reference,
-    evaluate=_evaluate, jvp=_jvp, transpose=_transpose, batch=NoRule("use batch_axis"), batch_axis=_batch_axis,
-    partial_eval=_partial_eval, dce=_dce, effects=_effects, lower=Nest(_lower))
+    "cond",
+    doc="One of several branches.",
+    multiple_results=True,
+    abstract_eval=_abstract_eval,
+    reference=_reference,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=NoRule("use batch_axis"),
+    batch_axis=_batch_axis,
+    partial_eval=_partial_eval,
+    dce=_dce,
+    effects=_effects,
+    lower=Nest(_lower),
+)

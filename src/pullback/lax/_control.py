@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,9 @@ from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, t
 def check_callable(function: str, argument: str, value: Any) -> None:
     """TypeError unless `value` can be called."""
     if not callable(value):
-        raise TypeError(f"{function}: argument '{argument}' must be a function, got {value!r} of type {type(value).__name__}")
+        raise TypeError(
+            f"{function}: argument '{argument}' must be a function, got {value!r} of type {type(value).__name__}"
+        )
 
 
 def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
@@ -40,8 +43,10 @@ def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
         try:
             typeof(leaf)
         except TypeError:
-            raise TypeError(f"{function}: a leaf of '{argument}' is {leaf!r} of type {type(leaf)}, which is not a valid JAX type"
-                            "; make it an array, or register its class as a pytree node") from None
+            raise TypeError(
+                f"{function}: a leaf of '{argument}' is {leaf!r} of type {type(leaf)}, which is not a valid JAX type"
+                "; make it an array, or register its class as a pytree node"
+            ) from None
         out.append(leaf if hasattr(leaf, "aval") else hooks.asarray(leaf))
     return out
 
@@ -65,8 +70,10 @@ def _checked(leaf, name, fun):
     try:
         typeof(leaf)
     except TypeError:
-        raise TypeError(f"{name}: {getattr(fun, '__name__', fun)} returned {leaf!r} of type {type(leaf)}, which is not a valid "
-                        "JAX type") from None
+        raise TypeError(
+            f"{name}: {getattr(fun, '__name__', fun)} returned {leaf!r} of type {type(leaf)}, which is not a valid "
+            "JAX type"
+        ) from None
     return leaf
 
 
@@ -89,22 +96,30 @@ def promote_carry(init: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list
 def carry_mismatch(name: str, init_tree, out_tree, in_avals, out_avals, init) -> TypeError:
     """The error for a body whose carry changes its structure or types."""
     if init_tree != out_tree:
-        return TypeError(f"{name} function carry input and carry output must have the same pytree structure, but they differ:\n"
-                         f"  the input carry is {init_tree}\n  the output carry is {out_tree}\n"
-                         "Return a carry with the structure of the input carry.")
+        return TypeError(
+            f"{name} function carry input and carry output must have the same pytree structure, but they differ:\n"
+            f"  the input carry is {init_tree}\n  the output carry is {out_tree}\n"
+            "Return a carry with the structure of the input carry."
+        )
     paths = [keystr(path) for path, _ in tree_flatten_with_path(init)[0]]
     lines = []
     for path, a, b in zip(paths, in_avals, out_avals):
         if a.shape != b.shape or a.dtype != b.dtype:
             what = " and ".join(w for w, bad in (("shapes", a.shape != b.shape), ("dtypes", a.dtype != b.dtype)) if bad)
-            lines.append(f"  the input carry component carry{path} has type {a.str_short()} but the corresponding output carry "
-                         f"component has type {b.str_short()}, so the {what} do not match")
-    return TypeError(f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
-                     "but they differ:\n" + "\n".join(lines) + "\nRevise the function so that all output types match the "
-                     "corresponding input types, for example with x.astype(...).")
+            lines.append(
+                f"  the input carry component carry{path} has type {a.str_short()} but the corresponding output carry "
+                f"component has type {b.str_short()}, so the {what} do not match"
+            )
+    return TypeError(
+        f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
+        "but they differ:\n" + "\n".join(lines) + "\nRevise the function so that all output types match the "
+        "corresponding input types, for example with x.astype(...)."
+    )
 
 
-def permute(closed: ClosedJaxpr, in_order: Sequence[int] | None = None, out_order: Sequence[int] | None = None) -> ClosedJaxpr:
+def permute(
+    closed: ClosedJaxpr, in_order: Sequence[int] | None = None, out_order: Sequence[int] | None = None
+) -> ClosedJaxpr:
     """The jaxpr with its arguments and results in another order: new[i] = old[order[i]]."""
     jaxpr = closed.jaxpr
     invars = jaxpr.invars if in_order is None else [jaxpr.invars[i] for i in in_order]
@@ -153,5 +168,17 @@ def concrete_bool(pred) -> bool | None:
     return None if value is None or isinstance(value, Tracer) else bool(np.asarray(value))
 
 
-__all__ = ["as_arrays", "carry_mismatch", "check_callable", "concrete_bool", "permute", "promote_carry", "python_control_flow",
-           "run_as_program", "same_types", "trace_body", "tree_structure", "with_extra_inputs"]
+__all__ = [
+    "as_arrays",
+    "carry_mismatch",
+    "check_callable",
+    "concrete_bool",
+    "permute",
+    "promote_carry",
+    "python_control_flow",
+    "run_as_program",
+    "same_types",
+    "trace_body",
+    "tree_structure",
+    "with_extra_inputs",
+]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pullback.core import hooks, typeof
 from pullback.lax import _control as control
@@ -24,11 +25,13 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None):
     count, rest = divmod(length, int(batch_size))
     parts = []
     if count:
-        whole = [hooks.reshape(leaf[: count * batch_size], (count, batch_size, *typeof(leaf).shape[1:])) for leaf in leaves]
+        whole = [
+            hooks.reshape(leaf[: count * batch_size], (count, batch_size, *typeof(leaf).shape[1:])) for leaf in leaves
+        ]
         ys = scan(lambda _, x: ((), batched(x)), (), tree_unflatten(tree, whole))[1]
         parts.append(tree_map(lambda y: hooks.reshape(y, (count * batch_size, *y.shape[2:])), ys))
     if rest or not count:
-        parts.append(batched(tree_unflatten(tree, [leaf[count * batch_size:] for leaf in leaves])))
+        parts.append(batched(tree_unflatten(tree, [leaf[count * batch_size :] for leaf in leaves])))
     return parts[0] if len(parts) == 1 else tree_map(lambda *ys: hooks.concatenate(ys, 0), *parts)
 
 
@@ -45,8 +48,10 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     axis = axis + typeof(leaves[0]).ndim if axis < 0 else axis
     size = typeof(leaves[0]).shape[axis]
     if any(typeof(x).shape[axis] != size for x in leaves):
-        raise ValueError("Array inputs to associative_scan must have the same first dimension. "
-                         f"(saw: {[typeof(x).shape for x in leaves]})")
+        raise ValueError(
+            "Array inputs to associative_scan must have the same first dimension. "
+            f"(saw: {[typeof(x).shape for x in leaves]})"
+        )
     if reverse:
         leaves = [hooks.rev(x, (axis,)) for x in leaves]
 

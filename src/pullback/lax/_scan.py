@@ -7,7 +7,8 @@ The body is a jaxpr with arguments consts, carry, xs and results carry, ys; the 
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,15 @@ from pullback.transforms.zeros import instantiate
 from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten, treedef_tuple
 
 
-def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int | bool = 1,
-         _split_transpose: bool = False):
+def scan(
+    f: Callable,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+):
     """Scan `f(carry, x) -> (carry, y)` over the leading axis of the arrays in `xs`; gives (final carry, stacked ys).
 
     The loop is compiled as a loop, not unrolled, and can be differentiated and batched. TypeError if the carry changes its
@@ -60,18 +68,32 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         if len(out_children) != 2 or not _is_pair(out_tree):
             raise TypeError(f"scan body output must be a pair, got {out_tree}; return (carry, y)")
         n_carry = out_children[0].num_leaves
-        promoted = control.promote_carry(init_leaves, jaxpr.out_avals[:n_carry]) if out_children[0] == init_tree else None
+        promoted = (
+            control.promote_carry(init_leaves, jaxpr.out_avals[:n_carry]) if out_children[0] == init_tree else None
+        )
         if promoted is None:
             break
         init_leaves = promoted
     if out_children[0] != init_tree or not control.same_types(carry_avals, jaxpr.out_avals[:n_carry]):
-        raise control.carry_mismatch("scan body", init_tree, out_children[0], carry_avals, jaxpr.out_avals[:n_carry], init)
+        raise control.carry_mismatch(
+            "scan body", init_tree, out_children[0], carry_avals, jaxpr.out_avals[:n_carry], init
+        )
     unroll = max(length, 1) if unroll is True else int(unroll or 1)
     if unroll < 1:
         raise ValueError(f"scan: argument 'unroll' must be at least 1, got {unroll}")
-    outs = scan_p.bind(*consts, *init_leaves, *xs_leaves, jaxpr=jaxpr, length=length, reverse=bool(reverse),
-                       num_consts=len(consts), num_carry=n_carry, linear=(False,) * (len(consts) + n_carry + len(xs_leaves)),
-                       unroll=unroll, _split_transpose=bool(_split_transpose))
+    outs = scan_p.bind(
+        *consts,
+        *init_leaves,
+        *xs_leaves,
+        jaxpr=jaxpr,
+        length=length,
+        reverse=bool(reverse),
+        num_consts=len(consts),
+        num_carry=n_carry,
+        linear=(False,) * (len(consts) + n_carry + len(xs_leaves)),
+        unroll=unroll,
+        _split_transpose=bool(_split_transpose),
+    )
     carry = tree_unflatten(out_children[0], outs[:n_carry])
     return carry, tree_unflatten(out_children[1], outs[n_carry:])
 
@@ -91,7 +113,9 @@ def _length(xs_leaves, length) -> int:
     if length is not None:
         length = int(length)
         if any(size != length for size in sizes):
-            raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sorted(sizes)}.")
+            raise ValueError(
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes {sorted(sizes)}."
+            )
         return length
     if len(sizes) > 1:
         raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sorted(sizes)))}.")
@@ -115,6 +139,7 @@ def _scan_in_python(f, init, xs, xs_leaves, xs_tree, length, reverse):
 
 # The rules, in the order of the record.
 
+
 def _sizes(params) -> tuple[int, int]:
     return params["num_consts"], params["num_carry"]
 
@@ -133,8 +158,10 @@ def _reference(*args, jaxpr, length, reverse, num_consts, num_carry, **_params):
         rows.append([np.asarray(y) for y in outs[num_carry:]])
     if reverse:
         rows.reverse()
-    ys = [np.stack([row[k] for row in rows]) if rows else np.zeros((0, *aval.shape), aval.dtype)
-          for k, aval in enumerate(jaxpr.out_avals[num_carry:])]
+    ys = [
+        np.stack([row[k] for row in rows]) if rows else np.zeros((0, *aval.shape), aval.dtype)
+        for k, aval in enumerate(jaxpr.out_avals[num_carry:])
+    ]
     return [*(np.asarray(c) for c in carry), *ys]
 
 
@@ -161,11 +188,21 @@ def _jvp(primals, tangents, *, jaxpr, **params):
     n_carry_dot = sum(carry_nz)
     out_dots = list(range(n_outs, n_outs + sum(nz_out)))
     out_order = [*range(n_carry), *out_dots[:n_carry_dot], *range(n_carry, n_outs), *out_dots[n_carry_dot:]]
-    body = body.cached(("scan_order", tuple(in_order), tuple(out_order)), lambda: control.permute(body, in_order, out_order))
+    body = body.cached(
+        ("scan_order", tuple(in_order), tuple(out_order)), lambda: control.permute(body, in_order, out_order)
+    )
     values = [*primals, *(t for t, nz in zip(tangents, consts_nz + carry_nz + xs_nz) if nz)]
     operands = [values[i] for i in in_order]
-    outs = scan_p.bind(*operands, jaxpr=body, **params | {
-        "num_consts": n_consts + sum(consts_nz), "num_carry": n_carry + n_carry_dot, "linear": (False,) * len(operands)})
+    outs = scan_p.bind(
+        *operands,
+        jaxpr=body,
+        **params
+        | {
+            "num_consts": n_consts + sum(consts_nz),
+            "num_carry": n_carry + n_carry_dot,
+            "linear": (False,) * len(operands),
+        },
+    )
     carry, carry_dot, ys, ys_dot = split_list(outs, [n_carry, n_carry_dot, n_ys])
     found = iter([*carry_dot, *ys_dot])
     avals = _abstract_eval(jaxpr=jaxpr, **params)
@@ -209,27 +246,48 @@ def _partial_eval(interpreter, args, params):
     n_known_consts = n_consts - sum(consts_u)
 
     # Residuals that do not depend on the iteration are computed once, and enter the rest as constants.
-    invariant, before = known.cached(("invariant", n_known_consts, n_res), lambda: _invariant_residuals(
-        known, n_known_consts, n_known_out))
+    invariant, before = known.cached(
+        ("invariant", n_known_consts, n_res), lambda: _invariant_residuals(known, n_known_consts, n_known_out)
+    )
     fixed = before(*known_args[:n_known_consts])
     stacked = [i for i in range(n_res) if i not in invariant]
-    known = known.cached(("without_invariant", n_known_consts, n_res), lambda: ClosedJaxpr(dce_jaxpr(known.jaxpr.replace(
-        outvars=known.jaxpr.outvars[:n_known_out] + [known.jaxpr.outvars[n_known_out + i] for i in stacked])), known.consts))
+    known = known.cached(
+        ("without_invariant", n_known_consts, n_res),
+        lambda: ClosedJaxpr(
+            dce_jaxpr(
+                known.jaxpr.replace(
+                    outvars=known.jaxpr.outvars[:n_known_out] + [known.jaxpr.outvars[n_known_out + i] for i in stacked]
+                )
+            ),
+            known.consts,
+        ),
+    )
 
-    outs = scan_p.bind(*known_args, **params | {
-        "jaxpr": known, "num_consts": n_known_consts, "num_carry": n_carry - sum(carry_u), "linear": (False,) * len(known_args)})
+    outs = scan_p.bind(
+        *known_args,
+        **params
+        | {
+            "jaxpr": known,
+            "num_consts": n_known_consts,
+            "num_carry": n_carry - sum(carry_u),
+            "linear": (False,) * len(known_args),
+        },
+    )
     known_outs, residuals = iter(outs[:n_known_out]), outs[n_known_out:]
 
     n_uc, n_ucarry = sum(consts_u), sum(carry_u)
     unknown_positions = range(n_res, n_res + sum(unknown))
-    order = [*invariant, *unknown_positions[:n_uc + n_ucarry], *stacked, *unknown_positions[n_uc + n_ucarry:]]
+    order = [*invariant, *unknown_positions[: n_uc + n_ucarry], *stacked, *unknown_positions[n_uc + n_ucarry :]]
     rest = rest.cached(("scan_order", tuple(order)), lambda: control.permute(rest, order))
     uc, ucarry, uxs = split_list([a for a, u in zip(args, unknown) if u], [n_uc, n_ucarry])
     operands = [*fixed, *uc, *ucarry, *residuals, *uxs]
-    rest_params = params | {"jaxpr": rest, "num_consts": len(fixed) + n_uc, "num_carry": n_ucarry,
-                            "linear": (False,) * len(operands)}
-    recorded = iter(interpreter.emit(scan_p, operands, rest_params,
-                                     _abstract_eval(**rest_params)))
+    rest_params = params | {
+        "jaxpr": rest,
+        "num_consts": len(fixed) + n_uc,
+        "num_carry": n_ucarry,
+        "linear": (False,) * len(operands),
+    }
+    recorded = iter(interpreter.emit(scan_p, operands, rest_params, _abstract_eval(**rest_params)))
     return [next(recorded) if u else next(known_outs) for u in u_out]
 
 
@@ -244,8 +302,11 @@ def _invariant_residuals(known: ClosedJaxpr, n_consts: int, n_known_out: int):
             eqns.append(eqn)
     residuals = jaxpr.outvars[n_known_out:]
     numbers = [i for i, v in enumerate(residuals) if type(v) is Literal or v in fixed]
-    before = dce_jaxpr(jaxpr.replace(invars=jaxpr.invars[:n_consts], outvars=[residuals[i] for i in numbers], eqns=eqns,
-                                     effects=frozenset()))
+    before = dce_jaxpr(
+        jaxpr.replace(
+            invars=jaxpr.invars[:n_consts], outvars=[residuals[i] for i in numbers], eqns=eqns, effects=frozenset()
+        )
+    )
     return numbers, ClosedJaxpr(before, known.consts)
 
 
@@ -255,7 +316,7 @@ def _transpose(outs_bar, *args, jaxpr, **params):
     linear = [type(a) is UndefinedPrimal for a in args]
     consts_l, carry_l, xs_l = split_list(linear, [n_consts, n_carry])
     consts, _, xs = split_list(args, [n_consts, n_carry])
-    carry_avals = [a.to_tangent_aval() for a in jaxpr.in_avals[n_consts:n_consts + n_carry]]
+    carry_avals = [a.to_tangent_aval() for a in jaxpr.in_avals[n_consts : n_consts + n_carry]]
     ys_bar = outs_bar[n_carry:]
     ys_nz = [type(b) is not Zero for b in ys_bar]
     const_avals = [a.aval.to_tangent_aval() for a, lin in zip(consts, consts_l) if lin]
@@ -266,14 +327,24 @@ def _transpose(outs_bar, *args, jaxpr, **params):
     carry_bar = [instantiate(b) for b in outs_bar[:n_carry]]
     zeros = [instantiate(Zero(a)) for a in const_avals]
     operands = [*plain_consts, *zeros, *carry_bar, *(b for b in ys_bar if type(b) is not Zero), *plain_xs]
-    outs = scan_p.bind(*operands, jaxpr=backwards, **params | {
-        "reverse": not params["reverse"], "num_consts": len(plain_consts), "num_carry": len(zeros) + len(carry_avals),
-        "linear": (False,) * len(operands)})
+    outs = scan_p.bind(
+        *operands,
+        jaxpr=backwards,
+        **params
+        | {
+            "reverse": not params["reverse"],
+            "num_consts": len(plain_consts),
+            "num_carry": len(zeros) + len(carry_avals),
+            "linear": (False,) * len(operands),
+        },
+    )
     found_consts, found_carry, found_xs = split_list(outs, [len(zeros), n_carry])
     next_const, next_x = iter(found_consts), iter(found_xs)
-    return ([next(next_const) if lin else None for lin in consts_l]
-            + [bar if lin else None for bar, lin in zip(found_carry, carry_l)]
-            + [next(next_x) if lin else None for lin in xs_l])
+    return (
+        [next(next_const) if lin else None for lin in consts_l]
+        + [bar if lin else None for bar, lin in zip(found_carry, carry_l)]
+        + [next(next_x) if lin else None for lin in xs_l]
+    )
 
 
 def _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry) -> ClosedJaxpr:
@@ -296,8 +367,8 @@ def _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry) -> ClosedJ
         found = backward_pass_with_residuals(jaxpr, args, bars)
         new_consts = [b for b, lin in zip(found[:n_consts], consts_l) if lin]
         sums = [old if type(new) is Zero else hooks.add(old, new) for old, new in zip(consts_bar, new_consts)]
-        new_xs = [instantiate(b) for b, lin in zip(found[n_consts + n_carry:], xs_l) if lin]
-        return [*sums, *map(instantiate, found[n_consts:n_consts + n_carry]), *new_xs]
+        new_xs = [instantiate(b) for b, lin in zip(found[n_consts + n_carry :], xs_l) if lin]
+        return [*sums, *map(instantiate, found[n_consts : n_consts + n_carry]), *new_xs]
 
     avals = plain_consts + linear_consts + [a.to_tangent_aval() for a in carry_avals] + y_bars + plain_xs
     return trace(body, avals, jaxpr.jaxpr.debug_info)
@@ -308,11 +379,15 @@ def _dce(eqn, used):
     jaxpr: ClosedJaxpr = eqn.params["jaxpr"]
     n_consts, n_carry = _sizes(eqn.params)
     key = ("scan_dce", tuple(used))
-    kept_in, kept_out, body, n_kept_consts, n_kept_carry = jaxpr.cached(key, lambda: _dce_body(jaxpr, n_consts, n_carry, used))
+    kept_in, kept_out, body, n_kept_consts, n_kept_carry = jaxpr.cached(
+        key, lambda: _dce_body(jaxpr, n_consts, n_carry, used)
+    )
     return eqn.replace(
-        invars=[a for a, k in zip(eqn.invars, kept_in) if k], outvars=[v for v, k in zip(eqn.outvars, kept_out) if k],
-        params=eqn.params | {"jaxpr": body, "num_consts": n_kept_consts, "num_carry": n_kept_carry,
-                             "linear": (False,) * sum(kept_in)})
+        invars=[a for a, k in zip(eqn.invars, kept_in) if k],
+        outvars=[v for v, k in zip(eqn.outvars, kept_out) if k],
+        params=eqn.params
+        | {"jaxpr": body, "num_consts": n_kept_consts, "num_carry": n_kept_carry, "linear": (False,) * sum(kept_in)},
+    )
 
 
 def _dce_body(jaxpr, n_consts, n_carry, used):
@@ -321,12 +396,15 @@ def _dce_body(jaxpr, n_consts, n_carry, used):
         inner = dce_jaxpr(jaxpr.jaxpr, carry_used + ys_used)
         mentioned = {a for e in inner.eqns for a in e.invars if type(a) is not Literal}
         mentioned.update(a for a in inner.outvars if type(a) is not Literal)
-        needed = [u or v in mentioned for u, v in zip(carry_used, inner.invars[n_consts:n_consts + n_carry])]
+        needed = [u or v in mentioned for u, v in zip(carry_used, inner.invars[n_consts : n_consts + n_carry])]
         if needed == carry_used:
             break
         carry_used = needed
-    kept_in = ([v in mentioned for v in inner.invars[:n_consts]] + carry_used
-               + [v in mentioned for v in inner.invars[n_consts + n_carry:]])
+    kept_in = (
+        [v in mentioned for v in inner.invars[:n_consts]]
+        + carry_used
+        + [v in mentioned for v in inner.invars[n_consts + n_carry :]]
+    )
     inner = inner.replace(invars=[v for v, k in zip(inner.invars, kept_in) if k])
     return kept_in, carry_used + ys_used, ClosedJaxpr(inner, jaxpr.consts), sum(kept_in[:n_consts]), sum(carry_used)
 
@@ -347,6 +425,18 @@ def _lower(ctx):
 
 
 scan_p = Primitive(
-    "scan", doc="A loop with a carry over leading axes.", multiple_results=True, abstract_eval=_abstract_eval,
-    reference=_reference, evaluate=_evaluate, jvp=_jvp, transpose=_transpose, batch=NoRule("use batch_axis"),
-    batch_axis=_batch_axis, partial_eval=_partial_eval, dce=_dce, effects=_effects, lower=Nest(_lower))
+    "scan",
+    doc="A loop with a carry over leading axes.",
+    multiple_results=True,
+    abstract_eval=_abstract_eval,
+    reference=_reference,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=NoRule("use batch_axis"),
+    batch_axis=_batch_axis,
+    partial_eval=_partial_eval,
+    dce=_dce,
+    effects=_effects,
+    lower=Nest(_lower),
+)

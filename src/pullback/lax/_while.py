@@ -1,11 +1,12 @@
 """while_loop and fori_loop: loops whose number of steps is known only when they run.
 
-    while cond(cond_consts, carry): carry = body(body_consts, carry)
+while cond(cond_consts, carry): carry = body(body_consts, carry)
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -59,10 +60,19 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
     cond, cond_consts, cond_tree = control.trace_body(cond_fun, in_tree, avals, "while_loop")
     outs = cond.out_avals
     if len(outs) != 1 or outs[0].shape != () or outs[0].dtype != np.bool_:
-        raise TypeError(f"while_loop cond_fun must return a boolean scalar, but got pytree {cond_tree} with types "
-                        f"{[a.str_short() for a in outs]}.")
-    found = while_p.bind(*cond_consts, *body_consts, *init, cond_nconsts=len(cond_consts), cond_jaxpr=cond,
-                         body_nconsts=len(body_consts), body_jaxpr=body)
+        raise TypeError(
+            f"while_loop cond_fun must return a boolean scalar, but got pytree {cond_tree} with types "
+            f"{[a.str_short() for a in outs]}."
+        )
+    found = while_p.bind(
+        *cond_consts,
+        *body_consts,
+        *init,
+        cond_nconsts=len(cond_consts),
+        cond_jaxpr=cond,
+        body_nconsts=len(body_consts),
+        body_jaxpr=body,
+    )
     return tree_unflatten(tree, found)
 
 
@@ -75,8 +85,10 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
     control.check_callable("fori_loop", "body_fun", body_fun)
     for name, bound in (("lower", lower), ("upper", upper)):
         if typeof(bound).shape != () or not dtypes.issubdtype(typeof(bound).dtype, np.integer):
-            raise TypeError(f"lower and upper arguments to fori_loop must have equal integer types: '{name}' is "
-                            f"{typeof(bound).str_short()}")
+            raise TypeError(
+                f"lower and upper arguments to fori_loop must have equal integer types: '{name}' is "
+                f"{typeof(bound).str_short()}"
+            )
     dtype, weak = _bounds_type(lower, upper)
     low, high = _concrete_int(lower), _concrete_int(upper)
     if control.python_control_flow():
@@ -86,11 +98,14 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
         return value
     start = hooks.convert(lower, dtype, weak)
     if low is not None and high is not None:
+
         def step(carry, _):
             i, value = carry
             return (hooks.add(i, hooks.asarray(1, dtype=dtype)), body_fun(i, value)), None
 
-        (_, result), _ = scan(step, (start, init_val), None, length=max(high - low, 0), unroll=1 if unroll is None else unroll)
+        (_, result), _ = scan(
+            step, (start, init_val), None, length=max(high - low, 0), unroll=1 if unroll is None else unroll
+        )
         return result
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
@@ -98,7 +113,8 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
     _, _, result = while_loop(
         lambda carry: hooks.less(carry[0], carry[1]),
         lambda carry: (hooks.add(carry[0], hooks.asarray(1, dtype=dtype)), carry[1], body_fun(carry[0], carry[2])),
-        (start, stop, init_val))
+        (start, stop, init_val),
+    )
     return result
 
 
@@ -117,7 +133,9 @@ def _abstract_eval(*_avals, body_jaxpr, **_params):
 
 
 def _reference(*args, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
-    cond_consts, body_consts, carry = split_list([hooks.asarray(np.asarray(a)) for a in args], [cond_nconsts, body_nconsts])
+    cond_consts, body_consts, carry = split_list(
+        [hooks.asarray(np.asarray(a)) for a in args], [cond_nconsts, body_nconsts]
+    )
     while bool(eval_jaxpr(cond_jaxpr.jaxpr, cond_jaxpr.consts, *cond_consts, *carry)[0]):
         carry = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *body_consts, *carry)
     return [np.asarray(c) for c in carry]
@@ -138,17 +156,31 @@ def _jvp(primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconst
     n_carry, n_consts = len(carry_nz), body_nconsts
     n_dot = sum(consts_nz)
     first = n_consts + n_carry
-    in_order = [*range(n_consts), *range(first, first + n_dot), *range(n_consts, first), *range(first + n_dot, first + n_dot + sum(carry_nz))]
+    in_order = [
+        *range(n_consts),
+        *range(first, first + n_dot),
+        *range(n_consts, first),
+        *range(first + n_dot, first + n_dot + sum(carry_nz)),
+    ]
     body = body.cached(("while_order", tuple(in_order)), lambda: control.permute(body, in_order))
     carry_avals = body_jaxpr.in_avals[n_consts:]
     dot_avals = [a.to_tangent_aval() for a, nz in zip(carry_avals, carry_nz) if nz]
-    cond = cond_jaxpr.cached(("while_extra", tuple(carry_nz)), lambda: control.with_extra_inputs(
-        cond_jaxpr, len(cond_jaxpr.jaxpr.invars), dot_avals))
+    cond = cond_jaxpr.cached(
+        ("while_extra", tuple(carry_nz)),
+        lambda: control.with_extra_inputs(cond_jaxpr, len(cond_jaxpr.jaxpr.invars), dot_avals),
+    )
     cond_consts, consts, carry = split_list(primals, [cond_nconsts, n_consts])
     _, consts_dot, carry_dot = split_list(tangents, [cond_nconsts, n_consts])
-    operands = [*cond_consts, *consts, *(t for t, nz in zip(consts_dot, consts_nz) if nz), *carry,
-                *(instantiate(t) for t, nz in zip(carry_dot, carry_nz) if nz)]
-    outs = while_p.bind(*operands, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=n_consts + n_dot)
+    operands = [
+        *cond_consts,
+        *consts,
+        *(t for t, nz in zip(consts_dot, consts_nz) if nz),
+        *carry,
+        *(instantiate(t) for t, nz in zip(carry_dot, carry_nz) if nz),
+    ]
+    outs = while_p.bind(
+        *operands, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=n_consts + n_dot
+    )
     dots = iter(outs[n_carry:])
     return outs[:n_carry], [next(dots) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(carry_nz, carry_avals)]
 
@@ -171,7 +203,9 @@ def _batch_axis(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_
             operands.append(value if dim == 0 else hooks.moveaxis(value, dim, 0))
     if pred_b:
         cond, body, operands, body_nconsts = _freeze_finished(cond, body, operands, cond_nconsts, body_nconsts)
-    outs = while_p.bind(*operands, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)
+    outs = while_p.bind(
+        *operands, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts
+    )
     return outs, [0 if b else None for b in carry_b]
 
 
@@ -209,20 +243,33 @@ def _partial_eval(interpreter, args, params):
     if pred_u or all(carry_u):
         return interpreter.default(while_p, args, params)
     n_known = len(carry_u) - sum(carry_u)
-    known = known.cached(("first", n_known), lambda: ClosedJaxpr(
-        dce_jaxpr(known.jaxpr.replace(outvars=known.jaxpr.outvars[:n_known])), known.consts))
+    known = known.cached(
+        ("first", n_known),
+        lambda: ClosedJaxpr(dce_jaxpr(known.jaxpr.replace(outvars=known.jaxpr.outvars[:n_known])), known.consts),
+    )
     cond_known, _, _, _ = partial_eval_jaxpr(cond_jaxpr, cond_u + carry_u)
     cond_consts, body_consts, carry = split_list(args, [n_cond, n_body])
     known_consts = [a for a, u in zip(body_consts, body_u) if not u]
-    outs = iter(while_p.bind(*cond_consts, *known_consts, *(a for a, u in zip(carry, carry_u) if not u),
-                             cond_jaxpr=cond_known, body_jaxpr=known, cond_nconsts=n_cond, body_nconsts=len(known_consts)))
+    outs = iter(
+        while_p.bind(
+            *cond_consts,
+            *known_consts,
+            *(a for a, u in zip(carry, carry_u) if not u),
+            cond_jaxpr=cond_known,
+            body_jaxpr=known,
+            cond_nconsts=n_cond,
+            body_nconsts=len(known_consts),
+        )
+    )
     recorded = interpreter.emit(while_p, args, params, body_jaxpr.out_avals)
     return [r if u else next(outs) for r, u in zip(recorded, carry_u)]
 
 
 def _transpose(*_args, **_params):
-    raise ValueError("Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
-                     "values. Try using lax.scan, or using fori_loop with static start/stop.")
+    raise ValueError(
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
+        "values. Try using lax.scan, or using fori_loop with static start/stop."
+    )
 
 
 def _effects(params):
@@ -238,7 +285,17 @@ def _lower(ctx):
 
 
 while_p = Primitive(
-    "while", doc="A loop that runs while a predicate holds.", multiple_results=True, abstract_eval=_abstract_eval,
-    reference=_reference, evaluate=_evaluate, jvp=_jvp,
+    "while",
+    doc="A loop that runs while a predicate holds.",
+    multiple_results=True,
+    abstract_eval=_abstract_eval,
+    reference=_reference,
+    evaluate=_evaluate,
+    jvp=_jvp,
     transpose=_transpose,
-    batch=NoRule("use batch_axis"), batch_axis=_batch_axis, partial_eval=_partial_eval, effects=_effects, lower=Nest(_lower))
+    batch=NoRule("use batch_axis"),
+    batch_axis=_batch_axis,
+    partial_eval=_partial_eval,
+    effects=_effects,
+    lower=Nest(_lower),
+)

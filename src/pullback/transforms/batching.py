@@ -1,11 +1,12 @@
 """Batching: every value may carry one more axis, and each primitive's batch rule says what becomes of it.
 
-    vmap(f)(xs)[i] = f(xs[i])
+vmap(f)(xs)[i] = f(xs[i])
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from pullback.core import (
     ClosedJaxpr,
@@ -40,7 +41,7 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
         aval = typeof(value)
-        self.aval = ShapedArray(aval.shape[:dim] + aval.shape[dim + 1:], aval.dtype, aval.weak_type)
+        self.aval = ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
         self.source = None
 
 
@@ -66,8 +67,11 @@ class BatchInterpreter(Interpreter):
 
     def process(self, primitive, args, params):
         values, dims = zip(*map(self.split, args)) if args else ((), ())
-        collective = primitive.collective_axes is not None and self.axis.name is not None and (
-            self.axis.name in primitive.collective_axes(params))
+        collective = (
+            primitive.collective_axes is not None
+            and self.axis.name is not None
+            and (self.axis.name in primitive.collective_axes(params))
+        )
         if not collective and all(d is None for d in dims):
             return self.parent.process(primitive, values, params)
         with using(self.parent):
@@ -134,7 +138,9 @@ def batch_flat(fun, axis: AxisData, values, dims, out_dims: int | Sequence[int |
     return [move_batch_axis(v, d, to, axis.size) for v, d, to in zip(outs, found, wanted)]
 
 
-def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, batched: Sequence[bool], instantiated: bool | Sequence[bool] = False):
+def batch_jaxpr(
+    closed: ClosedJaxpr, axis: AxisData, batched: Sequence[bool], instantiated: bool | Sequence[bool] = False
+):
     """(jaxpr', batched_out): the jaxpr on values whose mapped axis is 0 where `batched` says so. Cached on the jaxpr.
 
     `instantiated` says which results (or all) must have the axis even where they do not depend on a batched argument.
@@ -147,8 +153,12 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, batched: Sequence[bool], in
         batched_out: list[bool] = []
 
         def fun(*args):
-            outs, dims = run_batched(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args,
-                                     [0 if b else None for b in batched])
+            outs, dims = run_batched(
+                lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs),
+                axis,
+                args,
+                [0 if b else None for b in batched],
+            )
             batched_out[:] = [w or d is not None for w, d in zip(wanted, dims)]
             return [move_batch_axis(v, d, 0, axis.size) if b else v for v, d, b in zip(outs, dims, batched_out)]
 
@@ -160,5 +170,7 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, batched: Sequence[bool], in
 
 def to_front(values, dims) -> tuple[list[Any], list[bool]]:
     """The values with mapped axes moved to 0, and which of them have one."""
-    return ([v if d is None or d == 0 else hooks.moveaxis(v, d, 0) for v, d in zip(values, dims)],
-            [d is not None for d in dims])
+    return (
+        [v if d is None or d == 0 else hooks.moveaxis(v, d, 0) for v, d in zip(values, dims)],
+        [d is not None for d in dims],
+    )

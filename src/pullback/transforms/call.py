@@ -6,7 +6,8 @@ Each transformation of a call is the same call of the transformed jaxpr.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_jaxpr, hooks
 from pullback.core.jaxpr import Literal
@@ -39,8 +40,9 @@ def call_jvp(primitive: Primitive, primals, tangents, *, jaxpr: ClosedJaxpr, **p
     outs = primitive.bind(*operands, jaxpr=jaxpr_dot, **_resize(params, len(operands)))
     count = len(nonzeros_out)
     outs_dot = iter(outs[count:])
-    return outs[:count], [next(outs_dot) if nz else Zero(a.to_tangent_aval())
-                          for nz, a in zip(nonzeros_out, jaxpr.out_avals)]
+    return outs[:count], [
+        next(outs_dot) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nonzeros_out, jaxpr.out_avals)
+    ]
 
 
 def call_transpose(primitive: Primitive, outs_bar, *args, jaxpr: ClosedJaxpr, with_residuals: bool = False, **params):
@@ -51,8 +53,10 @@ def call_transpose(primitive: Primitive, outs_bar, *args, jaxpr: ClosedJaxpr, wi
     operands = [a for a, lin in zip(args, linear) if not lin] + [bar for bar in outs_bar if type(bar) is not Zero]
     found = iter(primitive.bind(*operands, jaxpr=backwards, **_resize(params, len(operands))))
     nonzeros = iter(nonzero_out)
-    return [(next(found) if next(nonzeros) else Zero(a.aval.to_tangent_aval())) if lin else None
-            for a, lin in zip(args, linear)]
+    return [
+        (next(found) if next(nonzeros) else Zero(a.aval.to_tangent_aval())) if lin else None
+        for a, lin in zip(args, linear)
+    ]
 
 
 def call_batch(primitive: Primitive, axis, args, dims, *, jaxpr: ClosedJaxpr, **params):
@@ -73,9 +77,11 @@ def call_dce(eqn, used: list[bool]):
         return ClosedJaxpr(inner.replace(invars=[v for v, k in zip(inner.invars, kept) if k]), closed.consts), kept
 
     smaller, kept = closed.cached(("dce", tuple(used)), make)
-    return eqn.replace(invars=[a for a, k in zip(eqn.invars, kept) if k],
-                       outvars=[v for v, u in zip(eqn.outvars, used) if u],
-                       params=_resize(eqn.params | {"jaxpr": smaller}, sum(kept)))
+    return eqn.replace(
+        invars=[a for a, k in zip(eqn.invars, kept) if k],
+        outvars=[v for v, u in zip(eqn.outvars, used) if u],
+        params=_resize(eqn.params | {"jaxpr": smaller}, sum(kept)),
+    )
 
 
 def _resize(params: dict[str, Any], count: int) -> dict[str, Any]:
@@ -91,8 +97,16 @@ def _rebuild_call(jaxpr, params, known):
 
 def call_primitive(name: str, doc: str, evaluate: Callable, **fields) -> Primitive:
     """A primitive that is its 'jaxpr' parameter, with all rules."""
-    primitive = Primitive(name, doc=doc, multiple_results=True, abstract_eval=call_abstract_eval, effects=call_effects,
-                          evaluate=evaluate, dce=call_dce, **fields)
+    primitive = Primitive(
+        name,
+        doc=doc,
+        multiple_results=True,
+        abstract_eval=call_abstract_eval,
+        effects=call_effects,
+        evaluate=evaluate,
+        dce=call_dce,
+        **fields,
+    )
     primitive.jvp = functools.partial(call_jvp, primitive)
     primitive.transpose = functools.partial(call_transpose, primitive)
     primitive.batch_axis = functools.partial(call_batch, primitive)
@@ -117,10 +131,12 @@ def _evaluate_jit(*args, jaxpr: ClosedJaxpr, **_params):
 
 jit_p = call_primitive("jit", "A function that is compiled as one program.", _evaluate_jit, lower=Inline())
 jit_p.partial_eval = lambda interpreter, args, params: partial_eval_by_splitting(
-    interpreter, jit_p, params["jaxpr"], args, params, _rebuild_call)
+    interpreter, jit_p, params["jaxpr"], args, params, _rebuild_call
+)
 
 
 # checkpoint: the unknown half recomputes what it needs of the known half, instead of storing it.
+
 
 def _evaluate_checkpoint(*args, jaxpr: ClosedJaxpr, **_params):
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
@@ -142,21 +158,28 @@ def _checkpoint_partial_eval(interpreter, args, params):
         else:
             recomputed.append(eqn)
     unknown_out = [type(v) is not Literal and v in unknown for v in jaxpr.outvars]
-    known_jaxpr = dce_jaxpr(jaxpr.replace(
-        invars=[v for v, a in zip(jaxpr.invars, args) if not interpreter.is_unknown(a)],
-        outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if not unk] + saved))
+    known_jaxpr = dce_jaxpr(
+        jaxpr.replace(
+            invars=[v for v, a in zip(jaxpr.invars, args) if not interpreter.is_unknown(a)],
+            outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if not unk] + saved,
+        )
+    )
     known_args = [a for a in args if not interpreter.is_unknown(a)]
     known_outs = eval_jaxpr(known_jaxpr, closed.consts, *known_args)
     count = len(known_outs) - len(saved)
-    rest = jaxpr.replace(invars=saved + jaxpr.invars, eqns=recomputed,
-                         outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if unk])
+    rest = jaxpr.replace(
+        invars=saved + jaxpr.invars, eqns=recomputed, outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if unk]
+    )
     rest = dce_jaxpr(rest)
     kept = used_inputs(rest)
     rest = rest.replace(invars=[v for v, k in zip(rest.invars, kept) if k])
     operands = [a for a, k in zip([*known_outs[count:], *args], kept) if k]
     rest_closed = ClosedJaxpr(rest, closed.consts)
-    recorded = iter(interpreter.emit(checkpoint_p, operands, params | {"jaxpr": rest_closed, "differentiated": True},
-                                     rest_closed.out_avals))
+    recorded = iter(
+        interpreter.emit(
+            checkpoint_p, operands, params | {"jaxpr": rest_closed, "differentiated": True}, rest_closed.out_avals
+        )
+    )
     known = iter(known_outs[:count])
     return [next(recorded) if unk else next(known) for unk in unknown_out]
 
@@ -170,7 +193,11 @@ def _checkpoint_transpose(outs_bar, *args, jaxpr, **params):
     return call_transpose(checkpoint_p, outs_bar, *args, jaxpr=jaxpr, with_residuals=True, **params)
 
 
-checkpoint_p = call_primitive("checkpoint", "A function whose intermediate values are recomputed for its gradient.",
-                              _evaluate_checkpoint, lower=Inline())
+checkpoint_p = call_primitive(
+    "checkpoint",
+    "A function whose intermediate values are recomputed for its gradient.",
+    _evaluate_checkpoint,
+    lower=Inline(),
+)
 checkpoint_p.partial_eval = _checkpoint_partial_eval
 checkpoint_p.transpose = _checkpoint_transpose

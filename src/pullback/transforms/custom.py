@@ -10,7 +10,18 @@ fwd(*args) -> (outs, residuals);  bwd(residuals, outs_bar) -> args_bar, entries 
 
 from __future__ import annotations
 
-from pullback.core import NoRule, Primitive, UndefinedPrimal, Zero, eval_jaxpr, hoist_tracers, hooks, tangent_aval, trace, typeof
+from pullback.core import (
+    NoRule,
+    Primitive,
+    UndefinedPrimal,
+    Zero,
+    eval_jaxpr,
+    hoist_tracers,
+    hooks,
+    tangent_aval,
+    trace,
+    typeof,
+)
 from pullback.core.lowering import Inline
 from pullback.transforms.batching import batch_flat, batch_jaxpr, move_batch_axis, run_batched, to_front
 from pullback.transforms.transpose import backward_pass
@@ -24,8 +35,12 @@ class CustomJVP:
     def stage_jvp(interpreter, fun, jvp, args):
         """Record a custom_jvp_call equation."""
         closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args]))
-        return interpreter.emit(custom_jvp_call_p, [*consts, *args],
-                                {"call_jaxpr": closed, "jvp": jvp, "num_consts": len(consts)}, closed.out_avals)
+        return interpreter.emit(
+            custom_jvp_call_p,
+            [*consts, *args],
+            {"call_jaxpr": closed, "jvp": jvp, "num_consts": len(consts)},
+            closed.out_avals,
+        )
 
     @staticmethod
     def batch_jvp(jvp, axis, primals, tangents, dims):
@@ -36,16 +51,20 @@ class CustomJVP:
 
         def flat(*values):
             xs = values[: len(primals)]
-            given = iter(values[len(primals):])
+            given = iter(values[len(primals) :])
             outs, outs_dot = jvp(xs, [next(given) if nz else zero_tangent(x) for x, nz in zip(xs, nonzero)])
             n_outs[:] = [len(outs)]
             outs_dot = [symbolic(t) for t in outs_dot]
             present[:] = [type(t) is not Zero for t in outs_dot]
             return [*outs, *(t for t in outs_dot if type(t) is not Zero)]
 
-        found = batch_flat(flat, axis, [*primals, *(t for t, nz in zip(tangents, nonzero) if nz)],
-                           [*dims, *(d for d, nz in zip(dims, nonzero) if nz)])
-        outs, rest = found[: n_outs[0]], iter(found[n_outs[0]:])
+        found = batch_flat(
+            flat,
+            axis,
+            [*primals, *(t for t, nz in zip(tangents, nonzero) if nz)],
+            [*dims, *(d for d, nz in zip(dims, nonzero) if nz)],
+        )
+        outs, rest = found[: n_outs[0]], iter(found[n_outs[0] :])
         return outs, [next(rest) if p else zero_tangent(out) for out, p in zip(outs, present)]
 
 
@@ -56,8 +75,12 @@ class CustomVJP:
     def stage_vjp(interpreter, fun, fwd, bwd, args):
         """Record a custom_vjp_call equation."""
         closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args]))
-        return interpreter.emit(custom_vjp_call_p, [*consts, *args],
-                                {"call_jaxpr": closed, "fwd": fwd, "bwd": bwd, "num_consts": len(consts)}, closed.out_avals)
+        return interpreter.emit(
+            custom_vjp_call_p,
+            [*consts, *args],
+            {"call_jaxpr": closed, "fwd": fwd, "bwd": bwd, "num_consts": len(consts)},
+            closed.out_avals,
+        )
 
     @staticmethod
     def linearize(fwd, bwd, primals, tangents):
@@ -67,9 +90,18 @@ class CustomVJP:
         present = tuple(not is_float0(t.aval if type(t) is Zero else t) for t in tangents)
         avals = [tangent_aval(typeof(out)) for out in outs]
         differentiable = tuple(not is_float0(a) for a in avals)
-        found = iter(custom_lin_p.bind(*residuals, *map(instantiate, given), num_res=len(residuals), bwd=bwd,
-                                       present=present, out_avals=tuple(a for a, d in zip(avals, differentiable) if d),
-                                       differentiable=differentiable, all_avals=tuple(avals)))
+        found = iter(
+            custom_lin_p.bind(
+                *residuals,
+                *map(instantiate, given),
+                num_res=len(residuals),
+                bwd=bwd,
+                present=present,
+                out_avals=tuple(a for a, d in zip(avals, differentiable) if d),
+                differentiable=differentiable,
+                all_avals=tuple(avals),
+            )
+        )
         return outs, [next(found) if d else Zero(a) for a, d in zip(avals, differentiable)]
 
     @staticmethod
@@ -97,7 +129,7 @@ class CustomVJP:
             bars_dims = [None if is_float0(b) else 0 for b in outs_bar]
 
             def flat(*values):
-                bars = bwd(list(values[: len(residuals)]), list(values[len(residuals):]))
+                bars = bwd(list(values[: len(residuals)]), list(values[len(residuals) :]))
                 bars = [None if b is None or type(b) is Zero or is_float0(b) else b for b in bars]
                 absent[:] = [b is None for b in bars]
                 return [b for b in bars if b is not None]
@@ -170,14 +202,34 @@ def _call_by_jaxpr(params):
 
 
 custom_jvp_call_p = Primitive(
-    "custom_jvp_call", doc="A function with a jvp rule of the user's.", multiple_results=True, abstract_eval=_call_abstract,
-    reference=_call_reference, evaluate=_call_reference, jvp=_custom_jvp_jvp, transpose=_call_transpose,
-    batch=NoRule("use batch_axis"), batch_axis=_custom_jvp_batch, lower=Inline(_call_by_jaxpr), effects=_call_effects)
+    "custom_jvp_call",
+    doc="A function with a jvp rule of the user's.",
+    multiple_results=True,
+    abstract_eval=_call_abstract,
+    reference=_call_reference,
+    evaluate=_call_reference,
+    jvp=_custom_jvp_jvp,
+    transpose=_call_transpose,
+    batch=NoRule("use batch_axis"),
+    batch_axis=_custom_jvp_batch,
+    lower=Inline(_call_by_jaxpr),
+    effects=_call_effects,
+)
 
 custom_vjp_call_p = Primitive(
-    "custom_vjp_call", doc="A function with a vjp rule of the user's.", multiple_results=True, abstract_eval=_call_abstract,
-    reference=_call_reference, evaluate=_call_reference, jvp=_custom_vjp_jvp, transpose=_call_transpose,
-    batch=NoRule("use batch_axis"), batch_axis=_custom_vjp_batch, lower=Inline(_call_by_jaxpr), effects=_call_effects)
+    "custom_vjp_call",
+    doc="A function with a vjp rule of the user's.",
+    multiple_results=True,
+    abstract_eval=_call_abstract,
+    reference=_call_reference,
+    evaluate=_call_reference,
+    jvp=_custom_vjp_jvp,
+    transpose=_call_transpose,
+    batch=NoRule("use batch_axis"),
+    batch_axis=_custom_vjp_batch,
+    lower=Inline(_call_by_jaxpr),
+    effects=_call_effects,
+)
 
 
 def _custom_lin_abstract(*_avals, out_avals, **_params):
@@ -185,8 +237,10 @@ def _custom_lin_abstract(*_avals, out_avals, **_params):
 
 
 def _custom_lin_evaluate(*_args, **_params):
-    raise TypeError("can't apply forward-mode differentiation (jvp) to a custom_vjp function; give it a custom_jvp rule "
-                    "instead, or differentiate it with grad or vjp.")
+    raise TypeError(
+        "can't apply forward-mode differentiation (jvp) to a custom_vjp function; give it a custom_jvp rule "
+        "instead, or differentiate it with grad or vjp."
+    )
 
 
 def _custom_lin_transpose(outs_bar, *args, num_res, bwd, present, out_avals, differentiable, all_avals):
@@ -194,12 +248,20 @@ def _custom_lin_transpose(outs_bar, *args, num_res, bwd, present, out_avals, dif
     full = [next(bars) if d else instantiate(Zero(a)) for a, d in zip(all_avals, differentiable)]
     args_bar = bwd(list(args[:num_res]), full)
     args_bar = [symbolic(bar) if bar is not None else None for bar, p in zip(args_bar, present) if p]
-    return [None] * num_res + [bar if type(arg) is UndefinedPrimal else None for arg, bar in zip(args[num_res:], args_bar)]
+    return [None] * num_res + [
+        bar if type(arg) is UndefinedPrimal else None for arg, bar in zip(args[num_res:], args_bar)
+    ]
 
 
 custom_lin_p = Primitive(
-    "custom_lin", doc="The linear map whose transpose is a user's bwd.", multiple_results=True,
-    abstract_eval=_custom_lin_abstract, reference=_custom_lin_evaluate, evaluate=_custom_lin_evaluate,
+    "custom_lin",
+    doc="The linear map whose transpose is a user's bwd.",
+    multiple_results=True,
+    abstract_eval=_custom_lin_abstract,
+    reference=_custom_lin_evaluate,
+    evaluate=_custom_lin_evaluate,
     jvp=NoRule("forward-mode differentiation of a custom_vjp function is not defined; use custom_jvp"),
-    transpose=_custom_lin_transpose, batch=NoRule("forward mode of a custom_vjp function is not defined"),
-    lower=NoRule("can't apply forward-mode differentiation (jvp) to a custom_vjp function"))
+    transpose=_custom_lin_transpose,
+    batch=NoRule("forward mode of a custom_vjp function is not defined"),
+    lower=NoRule("can't apply forward-mode differentiation (jvp) to a custom_vjp function"),
+)

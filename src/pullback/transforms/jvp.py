@@ -1,13 +1,25 @@
 """Forward mode: every value carries its tangent, and each primitive's jvp rule pushes tangents along.
 
-    jvp(f)(x, x_dot) = (f(x), Df(x) x_dot)
+jvp(f)(x, x_dot) = (f(x), Df(x) x_dot)
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from pullback.core import ZERO, ClosedJaxpr, Interpreter, Tracer, Zero, current_interpreter, eval_jaxpr, trace, typeof, using
+from pullback.core import (
+    ZERO,
+    ClosedJaxpr,
+    Interpreter,
+    Tracer,
+    Zero,
+    current_interpreter,
+    eval_jaxpr,
+    trace,
+    typeof,
+    using,
+)
 from pullback.core.staging import check_alive
 from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
 
@@ -104,7 +116,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: Sequence[bool], instantiated: bool 
 
         def fun(*args):
             primals = args[: len(nonzeros)]
-            given = iter(args[len(nonzeros):])
+            given = iter(args[len(nonzeros) :])
             tangents = [next(given) if nz else zero_tangent(p) for p, nz in zip(primals, nonzeros)]
             outs, outs_dot = jvp_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
             nonzeros_out[:] = [w or type(t) is not Zero for w, t in zip(wanted, outs_dot)]

@@ -7,7 +7,8 @@ is forward mode with known primals and unknown tangents: the primal work runs, a
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pullback.core import (
     ClosedJaxpr,
@@ -120,8 +121,9 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiate
                         args.append(next(known))
                 outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
             unknown_out = [w or partial.is_unknown(out) for w, out in zip(wanted, outs)]
-            jaxpr, consts = partial.finish([t.jaxpr_var for t in unknown_args],
-                                           [out for out, unk in zip(outs, unknown_out) if unk])
+            jaxpr, consts = partial.finish(
+                [t.jaxpr_var for t in unknown_args], [out for out, unk in zip(outs, unknown_out) if unk]
+            )
             staged = [(v, c) for v, c in zip(jaxpr.constvars, consts) if isinstance(c, Tracer)]
             fixed = [(v, c) for v, c in zip(jaxpr.constvars, consts) if not isinstance(c, Tracer)]
             rest = jaxpr.replace(constvars=[v for v, _ in fixed], invars=[v for v, _ in staged] + jaxpr.invars)
@@ -157,8 +159,14 @@ def used_inputs(jaxpr: Jaxpr) -> list[bool]:
     return [v in used for v in jaxpr.invars]
 
 
-def partial_eval_by_splitting(interpreter: PartialInterpreter, primitive, closed: ClosedJaxpr, args, params,
-                              rebuild: Callable[[ClosedJaxpr, dict, bool], dict]) -> list:
+def partial_eval_by_splitting(
+    interpreter: PartialInterpreter,
+    primitive,
+    closed: ClosedJaxpr,
+    args,
+    params,
+    rebuild: Callable[[ClosedJaxpr, dict, bool], dict],
+) -> list:
     """The partial_eval rule of call-like primitives: run the known half, record the unknown half.
 
     `rebuild(jaxpr, params, known)` gives the params of either half.
@@ -177,11 +185,22 @@ def split_list(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
     """The items in runs of the given sizes, and one more run with what remains."""
     runs, start = [], 0
     for size in sizes:
-        runs.append(list(items[start:start + size]))
+        runs.append(list(items[start : start + size]))
         start += size
     runs.append(list(items[start:]))
     return runs
 
 
-__all__ = ["Interpreter", "PartialInterpreter", "UnknownTracer", "Var", "dce_jaxpr", "instantiate", "linearize_flat",
-           "partial_eval_by_splitting", "partial_eval_jaxpr", "split_list", "used_inputs"]
+__all__ = [
+    "Interpreter",
+    "PartialInterpreter",
+    "UnknownTracer",
+    "Var",
+    "dce_jaxpr",
+    "instantiate",
+    "linearize_flat",
+    "partial_eval_by_splitting",
+    "partial_eval_jaxpr",
+    "split_list",
+    "used_inputs",
+]

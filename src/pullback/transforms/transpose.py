@@ -1,14 +1,14 @@
 """Reverse mode, second half: a linear jaxpr run backwards.
 
-    if y = A x then x_bar = A^T y_bar, equation by equation in reverse
+if y = A x then x_bar = A^T y_bar, equation by equation in reverse
 """
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from pullback.core import ClosedJaxpr, Jaxpr, Literal, UndefinedPrimal, Var, Zero, trace
-from pullback.core.evaluate import last_uses
 from pullback.transforms.partial_eval import partial_eval_jaxpr
 from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
 
@@ -50,7 +50,9 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
         if all(bar is None for bar in outs_bar):
             continue
         outs_bar = [Zero(v.aval.to_tangent_aval()) if bar is None else bar for v, bar in zip(eqn.outvars, outs_bar)]
-        operands = [a.val if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a] for a in eqn.invars]
+        operands = [
+            a.val if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a] for a in eqn.invars
+        ]
         rule = eqn.primitive.rule("transpose")
         args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
         if args_bar is None:
@@ -69,11 +71,12 @@ def backward_pass_with_residuals(closed: ClosedJaxpr, args: Sequence[Any], cotan
     unknown = [type(a) is UndefinedPrimal for a in args]
     known, rest, unknown_out, res_avals = partial_eval_jaxpr(closed, unknown)
     outs = known(*[a for a, unk in zip(args, unknown) if not unk])
-    residuals = outs[len(outs) - len(res_avals):] if res_avals else []
+    residuals = outs[len(outs) - len(res_avals) :] if res_avals else []
     linear_args = [a for a, unk in zip(args, unknown) if unk]
-    bars = backward_pass(rest.jaxpr, rest.consts, [*residuals, *linear_args],
-                         [bar for bar, unk in zip(cotangents, unknown_out) if unk])
-    linear_bars = iter(bars[len(residuals):])
+    bars = backward_pass(
+        rest.jaxpr, rest.consts, [*residuals, *linear_args], [bar for bar, unk in zip(cotangents, unknown_out) if unk]
+    )
+    linear_bars = iter(bars[len(residuals) :])
     return [next(linear_bars) if unk else None for unk in unknown]
 
 

@@ -1,4 +1,5 @@
 """What to say about pytrees that do not match: which key path, what is there in the one, what in the other."""
+
 from __future__ import annotations
 
 import difflib
@@ -27,7 +28,6 @@ def explain_mismatch(name: str, prefix_tree: Any, full_tree: Any, is_leaf: Predi
 
 def _is_leaf(tree: Any, is_leaf: Predicate) -> bool:
     return not is_tree_node(type(tree)) or (is_leaf is not None and bool(is_leaf(tree)))
-
 
 
 def _error(title: str, path: KeyPath, *details: str) -> Callable[[str], ValueError]:
@@ -65,7 +65,8 @@ def find_prefix_errors(
     if kind in (list, tuple):
         if len(pairs) != len(full_children):
             yield _error(
-                f"different lengths of {kind.__name__}", path,
+                f"different lengths of {kind.__name__}",
+                path,
                 f"At that key path, the prefix pytree {{name}} has a subtree of type {kind.__name__} of length "
                 f"{len(pairs)}, but the full pytree has a subtree of the same type but of length {len(full_children)}.",
             )
@@ -73,7 +74,8 @@ def find_prefix_errors(
     elif len(pairs) != len(full_children):
         keys, full_keys = _child_names(prefix_tree), _child_names(full_tree)
         yield _error(
-            "different numbers of pytree children", path,
+            "different numbers of pytree children",
+            path,
             f"At that key path, the prefix pytree {{name}} has a subtree of type\n    {kind}",
             f"with {len(keys)} child keys\n    {' '.join(keys)}",
             f"but the full pytree has a subtree of the same type with {len(full_keys)} child keys\n"
@@ -84,7 +86,8 @@ def find_prefix_errors(
     if not _same(data, full_data):
         diff = "\n    ".join(line.rstrip("\n") for line in difflib.ndiff([str(data)], [str(full_data)]))
         yield _error(
-            "different pytree metadata", path,
+            "different pytree metadata",
+            path,
             f"At that key path, the prefix pytree {{name}} has a subtree of type\n    {kind}",
             f"with metadata\n    {data}",
             f"but the full pytree has a subtree of the same type with metadata\n    {full_data}",
@@ -135,13 +138,17 @@ def find_equality_errors(
         else:
             difference = set(_child_names(tree1)) ^ set(_child_names(tree2))
             yield (
-                path, f"{kind1} with {_count(count1)}", f"{kind2} with {_count(count2)}",
+                path,
+                f"{kind1} with {_count(count1)}",
+                f"{kind2} with {_count(count2)}",
                 f"the numbers of children do not match, with the symmetric difference of key sets: {difference}",
             )
         return
     if not _same(data1, data2):
         yield (
-            path, f"{kind1} with pytree metadata {data1}", f"{kind2} with pytree metadata {data2}",
+            path,
+            f"{kind1} with pytree metadata {data1}",
+            f"{kind2} with pytree metadata {data2}",
             "the pytree node metadata does not match",
         )
         return

@@ -27,7 +27,9 @@ class ConcretizationTypeError(JAXTypeError):
     """
 
     def __init__(self, tracer, context: str = ""):
-        super().__init__(_describe("Abstract tracer value encountered where concrete value is expected", tracer, context))
+        super().__init__(
+            _describe("Abstract tracer value encountered where concrete value is expected", tracer, context)
+        )
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
@@ -35,9 +37,14 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
     def __init__(self, tracer):
         JAXTypeError.__init__(
-            self, _describe("Attempted boolean conversion of traced array", tracer,
-                            "Python's if, while, and, or, not need a concrete value; use jnp.where, lax.cond or "
-                            "lax.while_loop instead, or mark the argument static (static_argnums)."))
+            self,
+            _describe(
+                "Attempted boolean conversion of traced array",
+                tracer,
+                "Python's if, while, and, or, not need a concrete value; use jnp.where, lax.cond or "
+                "lax.while_loop instead, or mark the argument static (static_argnums).",
+            ),
+        )
 
 
 class TracerArrayConversionError(JAXTypeError):
@@ -45,9 +52,13 @@ class TracerArrayConversionError(JAXTypeError):
 
     def __init__(self, tracer):
         super().__init__(
-            _describe("The numpy.ndarray conversion method __array__() was called on traced array", tracer,
-                      "NumPy functions need concrete values; use the pullback.numpy function of the same name, or mark "
-                      "the argument static."))
+            _describe(
+                "The numpy.ndarray conversion method __array__() was called on traced array",
+                tracer,
+                "NumPy functions need concrete values; use the pullback.numpy function of the same name, or mark "
+                "the argument static.",
+            )
+        )
 
 
 class TracerIntegerConversionError(JAXTypeError):
@@ -55,9 +66,13 @@ class TracerIntegerConversionError(JAXTypeError):
 
     def __init__(self, tracer):
         super().__init__(
-            _describe("The __index__() method was called on traced array", tracer,
-                      "A traced value can't index a Python list or be a shape; make the sequence an array, or mark the "
-                      "argument static."))
+            _describe(
+                "The __index__() method was called on traced array",
+                tracer,
+                "A traced value can't index a Python list or be a shape; make the sequence an array, or mark the "
+                "argument static.",
+            )
+        )
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
@@ -65,9 +80,13 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 
     def __init__(self, tracer):
         super().__init__(
-            _describe("Array boolean indices must be concrete; got", tracer,
-                      "The shape of x[mask] depends on the values of mask. Use jnp.where(mask, x, fill), or "
-                      "jnp.nonzero(mask, size=n)."))
+            _describe(
+                "Array boolean indices must be concrete; got",
+                tracer,
+                "The shape of x[mask] depends on the values of mask. Use jnp.where(mask, x, fill), or "
+                "jnp.nonzero(mask, size=n).",
+            )
+        )
 
 
 class UnexpectedTracerError(JAXTypeError):

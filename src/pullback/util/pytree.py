@@ -5,6 +5,7 @@ object of a registered class. Its *structure* is a `PyTreeDef`. Dicts are taken 
 has no leaves.
 Messages about trees that do not match are in `util/_pytree_errors.py`.
 """
+
 from __future__ import annotations
 
 import dataclasses

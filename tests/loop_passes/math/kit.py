@@ -177,4 +177,3 @@ def spread(dtype: str, size: int, seed: int = 0) -> Points:
         parts.append(rng.uniform(-scale, scale, size // 4).astype(kind))
     near = 1 + rng.uniform(-1, 1, size // 4) * 2.0 ** -rng.uniform(0, 40, size // 4)
     return np.concatenate([*parts, near.astype(kind), edges(dtype)])
-

@@ -44,9 +44,7 @@ def atan2(b: Builder, y: Expr, x: Expr) -> Expr:
     t = b.select(b.eq(up, side), b.select(up > 0.0, b.const(f.name, 1.0), 0.0), t)  # 0/0 and inf/inf
     angle = _atan_core(b, t)
     left = b.convert(b.shr_logical(b.bitcast(x, "u" + f.bits[1:]), f.top), "bool")
-    high, low = (
-        b.select(steep, part, b.select(left, b.const(f.name, 2 * part), 0.0)) for part in HALF_PI[f.name]
-    )
+    high, low = (b.select(steep, part, b.select(left, b.const(f.name, 2 * part), 0.0)) for part in HALF_PI[f.name])
     angle = b.select(b.ne(steep, left), -angle, angle)
     # |y| = |x| = 0 or an underflowing quotient: angle and low may cancel only where both are zero
     return with_sign_of(b, b.abs(high + (angle + low)), y)

@@ -86,7 +86,7 @@ def check_jvp(
     eps: float | None = None,
     err_msg: str = "",
 ) -> None:
-    """Compare f_jvp(args, direction) with differences of f along a random direction; AssertionError if they disagree."""
+    """Compare f_jvp(args, direction) with differences of f along a random direction; AssertionError if they differ."""
     atol, rtol, eps = _tolerances(args, atol, rtol, eps)
     rng = np.random.default_rng(0)
     direction = tree_util.tree_map(functools.partial(_random_like, rng), tuple(args))
@@ -104,7 +104,7 @@ def check_vjp(
     eps: float | None = None,
     err_msg: str = "",
 ) -> None:
-    """Compare <c, J d>, by differences, with <J^T c, d>, by f_vjp, for random c and d; AssertionError if they disagree."""
+    """Compare <c, J d>, by differences, with <J^T c, d>, by f_vjp, for random c, d; AssertionError if they differ."""
     atol, rtol, eps = _tolerances(args, atol, rtol, eps)
     rng = np.random.default_rng(0)
     out, pull = f_vjp(*args)

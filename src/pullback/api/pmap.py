@@ -59,9 +59,9 @@ def pmap(
         if size > limit:
             raise ValueError(
                 f"compiling computation that requires {size} logical devices, but only {limit} XLA devices are "
-                f"available (num_replicas={size}, num_partitions=1); pmap of {arguments.function_name(fun)} maps over an "
-                f"axis of size {size}. Set jax_num_cpu_devices or XLA_FLAGS=--xla_force_host_platform_device_count={size} before the "
-                "first use of a device."
+                f"available (num_replicas={size}, num_partitions=1); pmap of {arguments.function_name(fun)} maps "
+                f"over an axis of size {size}. Set jax_num_cpu_devices, or "
+                f"XLA_FLAGS=--xla_force_host_platform_device_count={size}, before the first use of a device."
             )
         return compiled(*args, **kwargs)
 

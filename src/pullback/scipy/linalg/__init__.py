@@ -46,6 +46,6 @@ from pullback.scipy.linalg._special_matrices import (
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "det", "dft",
     "eigh", "expm", "expm_frechet", "fiedler", "fiedler_companion", "funm", "hadamard", "hankel", "helmert",
-    "hessenberg", "hilbert", "inv", "invhilbert", "invpascal", "leslie", "lu", "lu_factor", "lu_solve", "pascal", "polar",
-    "qr", "rsf2csf", "schur", "solve", "solve_triangular", "sqrtm", "svd", "toeplitz",
+    "hessenberg", "hilbert", "inv", "invhilbert", "invpascal", "leslie", "lu", "lu_factor", "lu_solve", "pascal",
+    "polar", "qr", "rsf2csf", "schur", "solve", "solve_triangular", "sqrtm", "svd", "toeplitz",
 ]  # fmt: skip

@@ -266,6 +266,6 @@ def svd(
 
 
 __all__ = [
-    "cho_factor", "cho_solve", "cholesky", "det", "eigh", "hessenberg", "inv", "lu", "lu_factor", "lu_solve", "matrices",
-    "polar", "qr", "schur", "solve", "solve_triangular", "square", "svd",
+    "cho_factor", "cho_solve", "cholesky", "det", "eigh", "hessenberg", "inv", "lu", "lu_factor", "lu_solve",
+    "matrices", "polar", "qr", "schur", "solve", "solve_triangular", "square", "svd",
 ]  # fmt: skip

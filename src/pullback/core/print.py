@@ -178,12 +178,13 @@ class _Printer:
             params = self.params(eqn)
         if left:
             left.append(" = ")
-        right = [eqn.primitive.name, *([params] if params else [])]
+        right: list[Any] = []
         for position, atom in enumerate(eqn.invars):
             right += [_Group((_Break(" "),)) if position else " ", self.atom(atom)]
         if not eqn.invars:
             right.append(" ")
-        return _Nest(2, (*self.remarks(eqn), *left, *right))
+        operation = (eqn.primitive.name, params) if params else (eqn.primitive.name,)
+        return _Nest(0, (*self.remarks(eqn), _Nest(2, tuple(left)), *operation, _Nest(2, tuple(right))))
 
     def remarks(self, eqn):
         parts = []

@@ -11,7 +11,7 @@ import pullback.numpy as jnp
 X = np.array([[1.5, -2.0, 3.0], [4.0, 5.5, -6.0]], np.float32)
 I = np.array([[1, 2, 3], [4, 5, 6]], np.int32)
 
-BINARY = "add sub mul truediv floordiv mod pow lt le eq ne gt ge".split()
+BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "eq", "ne", "gt", "ge"]
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -74,9 +74,9 @@ def test_methods_that_differ_from_numpys():
     assert jnp.array([0, 1]).choose([jnp.array([1, 2]), jnp.array([3, 4])]).tolist() == [1, 4]
     assert x.__array_namespace__() is jnp
     with pytest.raises(NotImplementedError, match="flatten"):
-        x.flat
+        _ = x.flat
     with pytest.raises(ValueError, match="at least two-dimensional"):
-        jnp.ones(3).mT
+        _ = jnp.ones(3).mT
 
 
 @pytest.mark.parametrize("target", ["int32", "uint8", "int16", "float16", "bool"])
@@ -102,10 +102,10 @@ def test_what_operators_refuse():
     x = jnp.ones(3)
     for other in ([1, 2, 3], "a", None, object()):
         with pytest.raises(TypeError, match="unsupported operand"):
-            x + other
+            _ = x + other
     assert (x == None) is False and (x == "a") is False and (x != "a") is True  # noqa: E711
     with pytest.raises(TypeError, match="list"):
-        x == [1, 1, 1]
+        _ = x == [1, 1, 1]
 
     class Other:
         def __radd__(self, other):
@@ -125,9 +125,9 @@ def test_tracers_have_what_arrays_have():
     seen = []
     pullback.jit(lambda x: seen.append(set(dir(x))) or x)(1.0)
     needed = {
-        "T", "all", "any", "argmax", "argmin", "argsort", "astype", "at", "clip", "conj", "copy", "cumsum", "diagonal", "dot",
-        "dtype", "flatten", "imag", "item", "mT", "max", "mean", "min", "ndim", "nonzero", "prod", "ravel", "real", "repeat",
-        "reshape", "round", "shape", "size", "sort", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose",
-        "var", "view",
+        "T", "all", "any", "argmax", "argmin", "argsort", "astype", "at", "clip", "conj", "copy", "cumsum",
+        "diagonal", "dot", "dtype", "flatten", "imag", "item", "mT", "max", "mean", "min", "ndim", "nonzero",
+        "prod", "ravel", "real", "repeat", "reshape", "round", "shape", "size", "sort", "squeeze", "std",
+        "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var", "view",
     }  # fmt: skip
     assert needed <= public and needed <= seen[0]

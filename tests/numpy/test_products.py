@@ -16,11 +16,22 @@ def _arrays(*shapes):
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((2, 4, 3), (3, 5)), ((3,), (2, 3, 5)),
-        ((2, 4, 3), (2, 3, 5)), ((2, 4, 3), (1, 3, 5)), ((1, 4, 3), (2, 3, 5)), ((5, 1, 4, 3), (2, 3, 5)), ((2, 4, 3), (3,)),
-        ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((7, 1, 2, 3), (4, 3, 2)),
+        ((3,), (3,)),
+        ((2, 3), (3,)),
+        ((3,), (3, 2)),
+        ((2, 3), (3, 4)),
+        ((2, 4, 3), (3, 5)),
+        ((3,), (2, 3, 5)),
+        ((2, 4, 3), (2, 3, 5)),
+        ((2, 4, 3), (1, 3, 5)),
+        ((1, 4, 3), (2, 3, 5)),
+        ((5, 1, 4, 3), (2, 3, 5)),
+        ((2, 4, 3), (3,)),
+        ((0, 3), (3, 2)),
+        ((2, 0), (0, 3)),
+        ((7, 1, 2, 3), (4, 3, 2)),
     ],
-)  # fmt: skip
+)
 def test_matmul_and_dot(same, a, b):
     x, y = _arrays(a, b)
     same(lambda m, x, y: m.matmul(x, y), x, y, tolerance=1e-4)
@@ -60,20 +71,37 @@ def test_matrix_vector():
 
 
 EINSUM = [
-    ("ij,jk", (2, 3), (3, 4)), ("ij,jk->ki", (2, 3), (3, 4)), ("ii", (3, 3)), ("ii->i", (3, 3)), ("ij->ji", (2, 3)), ("ij->", (2, 3)),
-    ("ij->j", (2, 3)), ("...j,j", (3, 4, 5), (5,)), ("...ij,...jk->...ik", (3, 4, 5), (5, 2)), ("i,j,k->ijk", (2,), (3,), (4,)),
-    ("ij,kl->ik", (2, 3), (4, 5)), ("iij->j", (2, 2, 3)), ("iij,ji->i", (2, 2, 3), (3, 2)), ("ab,bc,cd,de->ae", (2, 3), (3, 4), (4, 5), (5, 6)),
-    ("iijj->ij", (2, 2, 3, 3)), ("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)), ("i,i,i->", (3,), (3,), (3,)), ("iii->", (3, 3, 3)),
-    ("ij,ij->ij", (2, 3), (2, 3)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("ij,j->ij", (2, 3), (3,)), (",ij->ij", (), (2, 3)),
-]  # fmt: skip
+    ("ij,jk", (2, 3), (3, 4)),
+    ("ij,jk->ki", (2, 3), (3, 4)),
+    ("ii", (3, 3)),
+    ("ii->i", (3, 3)),
+    ("ij->ji", (2, 3)),
+    ("ij->", (2, 3)),
+    ("ij->j", (2, 3)),
+    ("...j,j", (3, 4, 5), (5,)),
+    ("...ij,...jk->...ik", (3, 4, 5), (5, 2)),
+    ("i,j,k->ijk", (2,), (3,), (4,)),
+    ("ij,kl->ik", (2, 3), (4, 5)),
+    ("iij->j", (2, 2, 3)),
+    ("iij,ji->i", (2, 2, 3), (3, 2)),
+    ("ab,bc,cd,de->ae", (2, 3), (3, 4), (4, 5), (5, 6)),
+    ("iijj->ij", (2, 2, 3, 3)),
+    ("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)),
+    ("i,i,i->", (3,), (3,), (3,)),
+    ("iii->", (3, 3, 3)),
+    ("ij,ij->ij", (2, 3), (2, 3)),
+    ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+    ("ij,j->ij", (2, 3), (3,)),
+    (",ij->ij", (), (2, 3)),
+]
 
 
 @pytest.mark.parametrize("case", EINSUM, ids=lambda case: case[0])
 def test_einsum(same, case):
     text, *shapes = case
-    for optimize in ("auto", False, "greedy") if len(shapes) > 2 else ("auto",):
+    for order in ("auto", False, "greedy") if len(shapes) > 2 else ("auto",):
         same(
-            lambda m, *xs: m.einsum(text, *xs, optimize=optimize if m is jnp else False),
+            lambda m, *xs, order=order: m.einsum(text, *xs, optimize=order if m is jnp else False),
             *_arrays(*shapes),
             tolerance=1e-4,
         )

@@ -108,10 +108,21 @@ def test_against_numpy(same, name):
 
 
 PADS = [
-    ("constant", {}), ("constant", {"constant_values": 5}), ("constant", {"constant_values": (1, 2)}), ("edge", {}),
-    ("reflect", {}), ("symmetric", {}), ("wrap", {}), ("reflect", {"reflect_type": "odd"}), ("symmetric", {"reflect_type": "odd"}),
-    ("linear_ramp", {"end_values": 3.0}), ("maximum", {}), ("mean", {}), ("median", {}), ("minimum", {"stat_length": 2}),
-]  # fmt: skip
+    ("constant", {}),
+    ("constant", {"constant_values": 5}),
+    ("constant", {"constant_values": (1, 2)}),
+    ("edge", {}),
+    ("reflect", {}),
+    ("symmetric", {}),
+    ("wrap", {}),
+    ("reflect", {"reflect_type": "odd"}),
+    ("symmetric", {"reflect_type": "odd"}),
+    ("linear_ramp", {"end_values": 3.0}),
+    ("maximum", {}),
+    ("mean", {}),
+    ("median", {}),
+    ("minimum", {"stat_length": 2}),
+]
 
 
 @pytest.mark.parametrize(("mode", "options"), PADS)

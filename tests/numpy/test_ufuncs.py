@@ -17,29 +17,31 @@ C = (X + 1j * Y).astype(np.complex64)
 B = X > 0
 
 UNARY = {
-    "abs": (X, I, C, B), "absolute": (X, I), "arccos": (U,), "arccosh": (P + 1,), "arcsin": (U,), "arcsinh": (X,),
-    "arctan": (X,), "arctanh": (U,), "acos": (U,), "asin": (U,), "atan": (X,), "cbrt": (X,), "ceil": (X,), "conj": (X, C),
-    "conjugate": (C,), "cos": (X, C, I), "cosh": (X,), "deg2rad": (X,), "degrees": (X,), "exp": (X, C), "exp2": (X,),
-    "expm1": (X,), "fabs": (X,), "floor": (X,), "imag": (X, C), "invert": (I, B), "isfinite": (X, I), "isinf": (X,),
-    "isnan": (X, C), "isneginf": (X,), "isposinf": (X,), "log": (P, C), "log10": (P,), "log1p": (P,), "log2": (P,),
-    "logical_not": (X, B), "negative": (X, I, C), "positive": (X, I), "rad2deg": (X,), "radians": (X,), "real": (X, C),
-    "reciprocal": (P, C), "rint": (X * 3,), "sign": (X, I), "signbit": (X, I), "sin": (X, C), "sinc": (X,), "sinh": (X,),
-    "sqrt": (P, C), "square": (X, I, C), "tan": (X,), "tanh": (X, C), "trunc": (X,), "i0": (X,), "modf": (X,),
-    "frexp": (X, P * 1e-30), "angle": (X, C), "nan_to_num": (X,), "spacing": (X,), "bitwise_not": (I,), "iscomplex": (C,),
-    "isreal": (C,), "around": (X * 3,), "round": (X * 3,), "bitwise_count": (I,),
+    "abs": (X, I, C, B), "absolute": (X, I), "arccos": (U,), "arccosh": (P + 1,), "arcsin": (U,), "arcsinh":
+    (X,), "arctan": (X,), "arctanh": (U,), "acos": (U,), "asin": (U,), "atan": (X,), "cbrt": (X,), "ceil": (X,),
+    "conj": (X, C), "conjugate": (C,), "cos": (X, C, I), "cosh": (X,), "deg2rad": (X,), "degrees": (X,), "exp":
+    (X, C), "exp2": (X,), "expm1": (X,), "fabs": (X,), "floor": (X,), "imag": (X, C), "invert": (I, B),
+    "isfinite": (X, I), "isinf": (X,), "isnan": (X, C), "isneginf": (X,), "isposinf": (X,), "log": (P, C),
+    "log10": (P,), "log1p": (P,), "log2": (P,), "logical_not": (X, B), "negative": (X, I, C), "positive": (X,
+    I), "rad2deg": (X,), "radians": (X,), "real": (X, C), "reciprocal": (P, C), "rint": (X * 3,), "sign": (X,
+    I), "signbit": (X, I), "sin": (X, C), "sinc": (X,), "sinh": (X,), "sqrt": (P, C), "square": (X, I, C),
+    "tan": (X,), "tanh": (X, C), "trunc": (X,), "i0": (X,), "modf": (X,), "frexp": (X, P * 1e-30), "angle": (X,
+    C), "nan_to_num": (X,), "spacing": (X,), "bitwise_not": (I,), "iscomplex": (C,), "isreal": (C,), "around":
+    (X * 3,), "round": (X * 3,), "bitwise_count": (I,),
 }  # fmt: skip
 
 BINARY = {
-    "add": ((X, Y), (I, J), (C, C), (B, B), (X, np.float32(2))), "subtract": ((X, Y), (I, J)), "multiply": ((X, Y), (B, B)),
-    "divide": ((X, P), (C, C)), "true_divide": ((X, P),), "floor_divide": ((X, P), (I, J), (I, -J)),
-    "remainder": ((X, P), (X, -P), (I, J), (I, -J)), "mod": ((I, J),), "fmod": ((X, P), (I, J)), "divmod": ((X, P), (I, J)),
-    "power": ((P, X), (J, J)), "float_power": ((P, X),), "hypot": ((X, Y),), "arctan2": ((X, Y),), "copysign": ((X, Y),),
-    "maximum": ((X, Y), (I, J)), "minimum": ((X, Y),), "fmax": ((X, Y),), "fmin": ((X, Y),), "logaddexp": ((X, Y),),
-    "logaddexp2": ((X, Y),), "heaviside": ((X, Y),), "nextafter": ((X, Y),), "ldexp": ((X, I),), "equal": ((X, Y), (C, C)),
-    "not_equal": ((X, X),), "greater": ((X, Y), (C, C[::-1])), "greater_equal": ((X, Y),), "less": ((X, Y),),
-    "less_equal": ((X, Y), (C, C)), "logical_and": ((X, B),), "logical_or": ((B, B),), "logical_xor": ((X, B),),
-    "bitwise_and": ((I, J),), "bitwise_or": ((I, J),), "bitwise_xor": ((I, J),), "left_shift": ((I, J),),
-    "right_shift": ((I, J), (I.astype(np.uint32), J.astype(np.uint32))), "gcd": ((I, J),), "lcm": ((I, J),),
+    "add": ((X, Y), (I, J), (C, C), (B, B), (X, np.float32(2))), "subtract": ((X, Y), (I, J)), "multiply": ((X,
+    Y), (B, B)), "divide": ((X, P), (C, C)), "true_divide": ((X, P),), "floor_divide": ((X, P), (I, J), (I,
+    -J)), "remainder": ((X, P), (X, -P), (I, J), (I, -J)), "mod": ((I, J),), "fmod": ((X, P), (I, J)), "divmod":
+    ((X, P), (I, J)), "power": ((P, X), (J, J)), "float_power": ((P, X),), "hypot": ((X, Y),), "arctan2": ((X,
+    Y),), "copysign": ((X, Y),), "maximum": ((X, Y), (I, J)), "minimum": ((X, Y),), "fmax": ((X, Y),), "fmin":
+    ((X, Y),), "logaddexp": ((X, Y),), "logaddexp2": ((X, Y),), "heaviside": ((X, Y),), "nextafter": ((X, Y),),
+    "ldexp": ((X, I),), "equal": ((X, Y), (C, C)), "not_equal": ((X, X),), "greater": ((X, Y), (C, C[::-1])),
+    "greater_equal": ((X, Y),), "less": ((X, Y),), "less_equal": ((X, Y), (C, C)), "logical_and": ((X, B),),
+    "logical_or": ((B, B),), "logical_xor": ((X, B),), "bitwise_and": ((I, J),), "bitwise_or": ((I, J),),
+    "bitwise_xor": ((I, J),), "left_shift": ((I, J),), "right_shift": ((I, J), (I.astype(np.uint32),
+    J.astype(np.uint32))), "gcd": ((I, J),), "lcm": ((I, J),),
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """What every function of `pullback.numpy` does with its arguments, in the order in which it does it.
 
-1. `check_arraylike`: arrays, tracers, NumPy values and Python scalars pass; lists and strings are refused, since converting
+1. `check_arraylike`: arrays, tracers, NumPy values and Python scalars pass; lists and strings are refused, since
+   converting
    them silently would hide slow element-by-element copies.
 2. `as_array`: a NumPy value or Python scalar becomes an Array; Python scalars stay weakly typed.
 3. `promote` / `promote_inexact` / `promote_numeric`: one dtype for all arguments, by the lattice of `util.dtypes`.
@@ -59,7 +60,8 @@ def check_no_float0(name: str, *args: Any) -> None:
         if getattr(arg, "dtype", None) == dtypes.float0:
             raise TypeError(
                 f"Called {name} with a float0 array. float0s do not support any operations by design, because they "
-                "are not compatible with non-trivial vector spaces. Use, for example, zeros of the primal's shape instead."
+                "are not compatible with non-trivial vector spaces. Use, for example, zeros of the primal's shape "
+                "instead."
             )
 
 
@@ -83,7 +85,8 @@ def as_array(x: Any) -> Any:
     if hasattr(x, "__jax_array__"):
         return as_array(x.__jax_array__())
     if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic):  # subclasses such as enum.IntEnum
-        return as_array(next(k for k in PYTHON_SCALARS if isinstance(x, k))(x))
+        kind = next(k for k in PYTHON_SCALARS if isinstance(x, k))
+        return as_array(kind(x))  # type: ignore[arg-type]
     return make_array(x)
 
 
@@ -321,7 +324,9 @@ def canonical_axis(name: str, axis: Any, rank: int, argument: str = "axis", erro
 
 
 def canonical_axes(name: str, axis: Any, rank: int, argument: str = "axis") -> tuple[int, ...]:
-    """None (all axes), one axis or a sequence of different ones, as a tuple of numbers from 0 to rank - 1, in order given."""
+    """None (all axes), one axis or a sequence of different ones, as a tuple of numbers from 0 to rank - 1, in order
+    given.
+    """
     if axis is None:
         return tuple(range(rank))
     if is_integer(axis):
@@ -382,7 +387,8 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
         if isinstance(shown, Tracer):
             shown = (shown,)
     raise TypeError(
-        f"Shapes must be 1D sequences of concrete values of integer type, got {shown}.{f' ({context})' if context else ''}{hint}"
+        f"Shapes must be 1D sequences of concrete values of integer type, got "
+        f"{shown}.{f' ({context})' if context else ''}{hint}"
     )
 
 

@@ -54,7 +54,8 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
     update.__qualname__ = f"IndexUpdateRef.{op}"
     update.__doc__ = doc + (
         " Indices out of bounds are left out (mode 'drop', the default), or moved to the nearest element ('clip'); "
-        "'promise_in_bounds' leaves the check out. The promises `indices_are_sorted` and `unique_indices` allow faster code."
+        "'promise_in_bounds' leaves the check out. The promises `indices_are_sorted` and `unique_indices` allow "
+        "faster code."
     )
     return update
 
@@ -83,7 +84,8 @@ class IndexUpdateRef:
     ) -> Any:
         """x[index]; indices out of bounds take the nearest element ('clip', the default) or `fill_value` ('fill').
 
-        The fill value is by default NaN for inexact, the smallest for signed, the largest for unsigned types, True for bool.
+        The fill value is by default NaN for inexact, the smallest for signed, the largest for unsigned types, True for
+        bool.
         """
         del out_sharding
         return index_get(

@@ -1,4 +1,6 @@
-"""Functions that make arrays: from values (`array`, `asarray`), of one value (`zeros`, `full`), along a line (`arange`)."""
+"""Functions that make arrays: from values (`array`, `asarray`), of one value (`zeros`, `full`), along a line
+(`arange`).
+"""
 
 from __future__ import annotations
 
@@ -63,9 +65,9 @@ def array(
 ) -> Any:
     """Array from an array, a scalar, a nested sequence of them, or what NumPy can convert.
 
-    Python scalars stay weakly typed unless a dtype is given. Raises TypeError for what is not numeric, ValueError for None
-    and for nested sequences of unequal lengths, OverflowError for integers that do not fit, NotImplementedError for
-    another `order` than 'K'.
+    Python scalars stay weakly typed unless a dtype is given. Raises TypeError for what is not numeric, ValueError for
+    None and for nested sequences of unequal lengths, OverflowError for integers that do not fit, NotImplementedError
+    for another `order` than 'K'.
     """
     del args, out_sharding
     if order is not None and order != "K":
@@ -97,7 +99,9 @@ def array(
 
 
 def _fitting(value: Any, dtype: Any) -> Any:
-    """The Python scalar; complex to real gives the real part; OverflowError if an integer does not fit an integer dtype."""
+    """The Python scalar; complex to real gives the real part; OverflowError if an integer does not fit an integer
+    dtype.
+    """
     if type(value) is complex and dtype.kind not in "cb":
         return value.real
     if isinstance(value, int) and not isinstance(value, bool) and dtypes.issubdtype(dtype, np.integer):
@@ -299,8 +303,8 @@ def arange(
 ) -> Any:
     """Values start, start + step, ... below stop (above it for a negative step); from 0 if only one bound is given.
 
-    The bounds must be concrete, since they give the shape: ConcretizationTypeError otherwise. ValueError unless they are
-    real scalars, ZeroDivisionError for step 0.
+    The bounds must be concrete, since they give the shape: ConcretizationTypeError otherwise. ValueError unless they
+    are real scalars, ZeroDivisionError for step 0.
     """
     if dtype is not None:
         dtype = dtypes.check_user_dtype_supported(dtype, "arange")
@@ -513,7 +517,9 @@ def _minus_one(k: Any) -> Any:
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """Of a vector, the matrix with it on the k-th diagonal; of a matrix, its k-th diagonal. ValueError for other ranks."""
+    """Of a vector, the matrix with it on the k-th diagonal; of a matrix, its k-th diagonal. ValueError for other
+    ranks.
+    """
     (v,) = arrays("diag", v)
     k = operator.index(k)
     if v.ndim == 1:
@@ -534,7 +540,9 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Elements a[..., i, i + offset] over two axes, as the last axis of the result; ValueError for axes out of bounds."""
+    """Elements a[..., i, i + offset] over two axes, as the last axis of the result; ValueError for
+    axes out of bounds.
+    """
     (a,) = arrays("diagonal", a)
     offset = operator.index(offset)
     if a.ndim < 2:

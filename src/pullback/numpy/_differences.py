@@ -79,8 +79,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
     """Derivatives by central differences (one-sided at the ends) along axes; a list if there are several.
 
-    Distances: none (1), one number, one an axis, or the coordinates along each axis. Raises ValueError along axes of fewer
-    than two elements.
+    Distances: none (1), one number, one an axis, or the coordinates along each axis. Raises ValueError along axes of
+    fewer than two elements.
     """
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")

@@ -66,13 +66,17 @@ int2, uint2, int4, uint4 = (_scalar_type(t) for t in (ml_dtypes.int2, ml_dtypes.
 bfloat16 = _scalar_type(ml_dtypes.bfloat16)
 float16, float32, float64 = (_scalar_type(t) for t in (np.float16, np.float32, np.float64))
 complex64, complex128 = (_scalar_type(t) for t in (np.complex64, np.complex128))
-_SMALL = [
-    *("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz"),
-    *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
-]
-for _name in _SMALL:
-    globals()[_name] = _scalar_type(getattr(ml_dtypes, _name))
-
+float4_e2m1fn = _scalar_type(ml_dtypes.float4_e2m1fn)
+float6_e2m3fn = _scalar_type(ml_dtypes.float6_e2m3fn)
+float6_e3m2fn = _scalar_type(ml_dtypes.float6_e3m2fn)
+float8_e3m4 = _scalar_type(ml_dtypes.float8_e3m4)
+float8_e4m3 = _scalar_type(ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _scalar_type(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = _scalar_type(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz = _scalar_type(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2 = _scalar_type(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz = _scalar_type(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e8m0fnu)
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 float_, complex_, int_, uint = float64, complex128, int64, uint64
 # NumPy's abstract types serve as they are, for `issubdtype`.
@@ -106,8 +110,17 @@ _KINDS = {
         np.dtype(t) for t in ("uint8", "uint16", "uint32", "uint64", ml_dtypes.uint2, ml_dtypes.uint4)
     },
     "real floating": {
-        np.dtype(t)
-        for t in ("float16", "float32", "float64", ml_dtypes.bfloat16, *(getattr(ml_dtypes, n) for n in _SMALL))
+        t.dtype
+        for t in [bfloat16, float16, float32, float64, float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4]
+        + [
+            float8_e4m3,
+            float8_e4m3b11fnuz,
+            float8_e4m3fn,
+            float8_e4m3fnuz,
+            float8_e5m2,
+            float8_e5m2fnuz,
+            float8_e8m0fnu,
+        ]
     },
     "complex floating": {np.dtype("complex64"), np.dtype("complex128")},
 }

@@ -55,7 +55,8 @@ def _plan(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -
     for number, (labels, shape) in enumerate(zip(inputs, shapes)):
         if len(labels) != len(shape):
             raise ValueError(
-                f"Einstein sum subscript {labels!r} does not contain the correct number of indices for operand {number}."
+                f"Einstein sum subscript {labels!r} does not contain the correct number of indices for operand "
+                f"{number}."
             )
         for label, n in zip(labels, shape):
             known = sizes.get(label, 1)
@@ -135,7 +136,8 @@ def _step(
 ) -> tuple[_Step, str]:
     if len(operands) == 1:
         term, _ = _term(*operands[0], set(wanted), sizes)
-        result, numbers, terms = term.labels, None, (term,)
+        terms: tuple[_Term, ...] = (term,)
+        result, numbers = term.labels, None
     else:
         present_a = {c for c, n in zip(*operands[0]) if n != 1 or sizes[c] == 1}
         present_b = {c for c, n in zip(*operands[1]) if n != 1 or sizes[c] == 1}
@@ -178,7 +180,8 @@ def einsum(
     _dot_general: Callable[..., Any] = lax.dot_general,
     out_sharding: Any = None,
 ) -> Any:
-    """Sum of products over the axes that the subscripts name, as 'ij,jk->ik'; operands and lists of numbers may alternate.
+    """Sum of products over the axes that the subscripts name, as 'ij,jk->ik'; operands and lists of numbers may
+    alternate.
 
     Raises ValueError if the subscripts do not fit the operands; `optimize` chooses the order of contraction.
     """
@@ -216,7 +219,9 @@ def einsum(
 
 
 def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Operands and lists of axis numbers in turn, with the list of the result last if there is one, as a text and operands."""
+    """Operands and lists of axis numbers in turn, with the list of the result last if there is one, as a text and
+    operands.
+    """
     import opt_einsum
 
     arrays = [as_array(x) for x in arguments[: len(arguments) // 2 * 2 : 2]]

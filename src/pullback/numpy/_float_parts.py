@@ -23,8 +23,8 @@ from pullback.numpy._ufuncs import const, isfinite, isnan
 from pullback.numpy._ufuncs import where as _where
 from pullback.util import dtypes
 
-_UNSIGNED = {16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}
-_SIGNED = {16: np.dtype(np.int16), 32: np.dtype(np.int32), 64: np.dtype(np.int64)}
+_UNSIGNED: dict[int, Any] = {16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}
+_SIGNED: dict[int, Any] = {16: np.dtype(np.int16), 32: np.dtype(np.int32), 64: np.dtype(np.int64)}
 
 
 def _layout(dtype: Any) -> tuple[int, int, int]:
@@ -41,7 +41,9 @@ def _refuse_complex(name: str, *xs: Any, error: type[Exception] = TypeError) -> 
 
 
 def signbit(x: Any, /) -> Any:
-    """Whether the sign bit is set, elementwise: for negative numbers, -0.0 and NaN with it; ValueError for complex numbers."""
+    """Whether the sign bit is set, elementwise: for negative numbers, -0.0 and NaN with it; ValueError for complex
+    numbers.
+    """
     (x,) = arrays("signbit", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype}")
@@ -89,7 +91,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     unsigned = _UNSIGNED[bits]
 
     def word(value: int) -> Any:
-        return lax.full(x.shape, np.array(value).astype(unsigned), unsigned)
+        return lax.full(x.shape, np.asarray(value, np.uint64).astype(unsigned), unsigned)
 
     # Numbers below the normal ones are scaled up first, by a power of 2 that brings the smallest of them into range.
     tiny = lax.lt(lax.abs(x), lax.full_like(x, float(dtypes.finfo(x.dtype).tiny)))
@@ -227,7 +229,9 @@ def _check_bitorder(bitorder: str) -> None:
 
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Eight elements along an axis (of all in C order) as the bits of a byte, 1 for nonzero; the last is filled with 0."""
+    """Eight elements along an axis (of all in C order) as the bits of a byte, 1 for nonzero; the last is filled with
+    0.
+    """
     (a,) = arrays("packbits", a)
     if not (a.dtype == np.bool_ or dtypes.issubdtype(a.dtype, np.integer)):
         raise TypeError(f"Expected an input array of integer or boolean data type, got {a.dtype}")

@@ -93,7 +93,9 @@ class _Ogrid(_Grid):
 
 
 class _Joiner:
-    """Base of r_ and c_: joins arrays, numbers and slices; a text in front gives 'axis,ndmin,first axis' or 'r' or 'c' for a matrix."""
+    """Base of r_ and c_: joins arrays, numbers and slices; a text in front gives 'axis,ndmin,first axis' or 'r' or
+    'c' for a matrix.
+    """
 
     axis, ndmin, trans1d = 0, 1, -1
     name = ""

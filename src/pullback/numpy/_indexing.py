@@ -5,10 +5,12 @@
     New()                       None: a new axis of length 1
     Slice(axis, start, size, step)   static; start is the first element taken
     At(axis, index)             one element; index is an int or an integer scalar array
-    Advanced(axis, index)       an integer array; axis None for a scalar boolean, which only adds an axis of length 0 or 1
+    Advanced(axis, index)       an integer array; axis None for a scalar boolean, which only adds an axis of length 0 or
+    1
 
-Reading takes the cheapest form: static entries are views (slice, rev, squeeze), traced scalars a dynamic_slice of that view,
-arrays a gather of it. Writing is a dynamic_update_slice where the place is static and contiguous, and a scatter elsewhere.
+Reading takes the cheapest form: static entries are views (slice, rev, squeeze), traced scalars a dynamic_slice of
+that view, arrays a gather of it. Writing is a dynamic_update_slice where the place is static and contiguous, and a
+scatter elsewhere.
 
 Indices out of bounds: reading takes the nearest element, writing leaves them out, unless `mode` says otherwise.
 """
@@ -155,7 +157,8 @@ def _item(x: Any, position: int) -> Any:
             return operator.index(x)
         else:
             raise IndexError(
-                "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid "
+                "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
+                "valid "
                 f"indices. Got {x}"
             )
     if not (x.dtype == np.bool_ or dtypes.issubdtype(x.dtype, np.integer)):
@@ -171,7 +174,8 @@ def _from_list(x: Any) -> Any:
 
 def _wrong_type(dtype: Any, position: int, x: Any) -> TypeError:
     return TypeError(
-        f"Indexer must have integer or boolean type, got indexer with type {dtype} at position {position}, indexer value {x}"
+        f"Indexer must have integer or boolean type, got indexer with type {dtype} at position {position}, indexer "
+        f"value {x}"
     )
 
 
@@ -384,8 +388,8 @@ def _dynamic_slice(x: Any, starts: list[Any], sizes: list[int]) -> Any:
 class _Layout:
     """How the axes of x[index] arise.
 
-    index_shape: shape of the index arrays, all broadcast. parts: for each axis of the result ("batch", k) for axis k of the
-    index arrays, ("window", axis) for an axis of the operand, or ("new", 0).
+    index_shape: shape of the index arrays, all broadcast. parts: for each axis of the result ("batch", k) for axis k
+    of the index arrays, ("window", axis) for an axis of the operand, or ("new", 0).
     """
 
     index_shape: tuple[int, ...]
@@ -393,14 +397,16 @@ class _Layout:
 
 
 def _layout(entries: list[Entry], strided: bool = False) -> _Layout:
-    """By NumPy's rule: the axes of the index arrays stand where the arrays stand if these are neighbours, else in front.
+    """By NumPy's rule: the axes of the index arrays stand where the arrays stand if these are neighbours, else in
+    front.
 
     With `strided`, slices of a step other than 1 are index arrays of an axis of their own.
     """
     has_arrays = any(isinstance(e, Advanced) for e in entries)
     is_index = [isinstance(e, Advanced) or (has_arrays and isinstance(e, At)) for e in entries]
     where_index = [k for k, flag in enumerate(is_index) if flag]
-    shape = broadcast_shapes_of("indexing", [np.shape(e.index) for k, e in enumerate(entries) if is_index[k]])
+    index_shapes = [np.shape(e.index) for e in entries if isinstance(e, Advanced) or (has_arrays and isinstance(e, At))]
+    shape = broadcast_shapes_of("indexing", index_shapes)
     neighbours = bool(where_index) and where_index[-1] - where_index[0] + 1 == len(where_index)
     block = [("batch", k) for k in range(len(shape))]
     parts: list[tuple[str, int]] = []
@@ -528,8 +534,8 @@ def index_update(
 ) -> Any:
     """x with `op` (set, add, subtract, multiply, min, max) of y applied at x[index]; dtype of x.
 
-    Raises ValueError if y cannot be broadcast to the shape of x[index]; warns (FutureWarning) if y's dtype does not promote
-    to x's.
+    Raises ValueError if y cannot be broadcast to the shape of x[index]; warns (FutureWarning) if y's dtype does not
+    promote to x's.
     """
     if not is_arraylike(y):
         from pullback.numpy._creation import asarray
@@ -566,7 +572,7 @@ def _back_to(x: Any, dtype: Any, weak: bool) -> Any:
 
 def _common_dtype(x: Any, y: Any, op: str) -> tuple[Any, Any]:
     """x and y in the dtype in which they are combined."""
-    if type(y) in (bool, int, float, complex) or not isinstance(y, AnyArray) or y.aval is not x.aval:
+    if type(y) in (bool, int, float, complex) or not isinstance(y, AnyArray) or y.aval is not x.aval:  # type: ignore[attr-defined]
         common = dtypes.lattice_result_type(x, y)[0]
         if common != x.dtype:
             warnings.warn(

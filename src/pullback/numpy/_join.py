@@ -40,7 +40,8 @@ def _parts(name: str, given: Any) -> list[Any]:
         parts = [*given]
     except TypeError:
         raise TypeError(
-            f"{name}: argument 'arrays' must be an iterable of arrays (Value after * must be an iterable), got {type(given).__name__}"
+            f"{name}: argument 'arrays' must be an iterable of arrays (Value after * must be an iterable), got "
+            f"{type(given).__name__}"
         ) from None
     check_arraylike(name, *parts)
     return parts
@@ -161,7 +162,8 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def block(arrays: Any) -> Any:
-    """Array from nested lists of blocks: the innermost lists join along the last axis, the next along the one before, ...
+    """Array from nested lists of blocks: the innermost lists join along the last axis, the next along the one before,
+    ...
 
     Raises ValueError if the lists are not all nested to one depth.
     """
@@ -279,7 +281,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if known.dtype == np.bool_:
         if known.shape != (n,):
             raise ValueError(
-                f"np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length {n}, got {known.shape}"
+                f"np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length {n}, got "
+                f"{known.shape}"
             )
         kept = np.flatnonzero(~known)
     else:
@@ -305,7 +308,9 @@ def _delete_traced(arr: Any, obj: Any, axis: int) -> Any:
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """arr with values inserted before the elements (or slices along an axis) named by an index, an array of them or a slice."""
+    """arr with values inserted before the elements (or slices along an axis) named by an index, an array of them or a
+    slice.
+    """
     (arr,) = arrays("insert", arr)
     check_arraylike("insert", arr, 0 if isinstance(obj, slice) else obj, values)
     values = as_array(values)
@@ -339,7 +344,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         lax.lt(indices, lax.full_like(indices, 0)), lax.add(indices, lax.full_like(indices, n)), indices
     )
     indices = lax.clamp(np.int32(0), indices, np.int32(n))
-    # A value's place is before the element of its index: sorting the places stably, with the values first, gives the order.
+    # A value's place is before the element of its index: sorting the places stably, with the values first, gives the
+    # order.
     places = lax.concatenate([indices, lax.iota(np.dtype(np.int32), n)], 0)
     order_ = lax.sort((places, lax.iota(np.dtype(np.int32), count + n)), num_keys=1, is_stable=True)[1]
     joined = lax.concatenate([values, arr], axis)

@@ -176,7 +176,8 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
             raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
         if self.shape[-1] * from_bits % to_bits:
             raise ValueError(
-                "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis "
+                "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last "
+                "axis "
                 f"of the array, got {source} to {target} with shape {self.shape}"
             )
     if target == np.bool_:
@@ -320,7 +321,7 @@ def _mT(self: Any) -> Any:
     return _shape.matrix_transpose(self)
 
 
-_FUNCTIONS = [
+_FUNCTIONS: list[Callable[..., Any]] = [
     *(_reducers.sum, _reducers.prod, _reducers.max, _reducers.min, _reducers.all, _reducers.any, _reducers.mean),
     *(_reducers.ptp, _reducers.argmax, _reducers.argmin, _reducers.cumsum, _reducers.cumprod),
     *(_shape.ravel, _shape.squeeze, _shape.swapaxes, _shape.repeat, _ufuncs.conj, _ufuncs.conjugate),
@@ -362,7 +363,7 @@ METHODS: dict[str, Any] = {
 
 def _tobytes(self: Any, order: str = "C") -> bytes:
     """The bytes of the elements, in C or Fortran order."""
-    return np.asarray(self).tobytes(order)
+    return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
 
 
 # What tracers have of their own, with errors in place of values.

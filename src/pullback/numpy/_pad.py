@@ -1,7 +1,7 @@
 """Padding: what is added at the ends of an axis is a constant, or is taken from the array itself.
 
-Modes that repeat or reflect elements are one table, made by NumPy from the numbers of the elements; its runs of rising, falling
-or equal numbers become slices, reversed slices and broadcasts, which are joined.
+Modes that repeat or reflect elements are one table, made by NumPy from the numbers of the elements; its runs of
+rising, falling or equal numbers become slices, reversed slices and broadcasts, which are joined.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ def _traced_pairs(name: str, value: Any, rank: int) -> list[list[Any]]:
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """The array with elements added at the ends of its axes: `pad_width` before and behind, one pair for all or one an axis.
+    """The array with elements added at the ends of its axes: `pad_width` before and behind, one pair for all or one an
+    axis.
 
-    Modes: constant (constant_values), edge, linear_ramp (end_values), maximum, mean, median, minimum (stat_length), reflect and
-    symmetric (reflect_type), wrap, empty, or a function as NumPy's. Raises TypeError for widths that are not integers,
-    ValueError for negative ones and unknown options, NotImplementedError for unknown modes.
+    Modes: constant (constant_values), edge, linear_ramp (end_values), maximum, mean, median, minimum (stat_length),
+    reflect and symmetric (reflect_type), wrap, empty, or a function as NumPy's. Raises TypeError for widths that are
+    not integers, ValueError for negative ones and unknown options, NotImplementedError for unknown modes.
     """
     (array,) = arrays("pad", array)
     pad_width = concrete_or_error(
@@ -117,7 +118,9 @@ def _pad(array: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def _constant(x: Any, widths: np.ndarray, values: Any) -> Any:
-    """One `lax.pad` where all values are one; else one for each end of an axis, so that later axes win in the corners."""
+    """One `lax.pad` where all values are one; else one for each end of an axis, so that later axes
+    win in the corners.
+    """
     entries = _traced_pairs("constant_values", values, x.ndim)
     flat = [v for row in entries for v in row]
     if not flat:

@@ -192,7 +192,9 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """m-th antiderivative of a polynomial with constants k (one, or one for each); ValueError if their number is another."""
+    """m-th antiderivative of a polynomial with constants k (one, or one for each); ValueError if their number is
+    another.
+    """
     m = static_int(m, "'m' argument of jnp.polyint")
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
@@ -235,8 +237,8 @@ def poly(seq_of_zeros: Any) -> Any:
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     """Roots of a polynomial, as eigenvalues of its companion matrix.
 
-    Leading zeros change how many roots there are, so that traced coefficients need `strip_zeros=False`: then what is missing is
-    NaN. Raises ValueError unless p is a vector.
+    Leading zeros change how many roots there are, so that traced coefficients need `strip_zeros=False`: then what is
+    missing is NaN. Raises ValueError unless p is a vector.
     """
     check_arraylike("roots", p)
     (p,) = promote_dtypes_inexact(p)
@@ -299,8 +301,8 @@ def polyfit(
 ) -> Any:
     """Polynomial of a degree that fits points best in the sense of least squares, with weights w of the residuals.
 
-    y may be a matrix of columns. With `full` also residuals, rank, singular values and rcond; with `cov` the covariance of the
-    coefficients ('unscaled' without the estimate of the variance).
+    y may be a matrix of columns. With `full` also residuals, rank, singular values and rcond; with `cov` the
+    covariance of the coefficients ('unscaled' without the estimate of the variance).
     """
     if w is None:
         check_arraylike("polyfit", x, y)

@@ -39,14 +39,16 @@ def _contract(name: str, a: Any, b: Any, k: int, m: int, precision: Any = None, 
     """Sum of products over axis k of a and axis m of b, the other axes of a before those of b."""
     if a.shape[k] != b.shape[m]:
         raise TypeError(
-            f"dot_general requires contracting dimensions to have the same shape, got ({a.shape[k]},) and ({b.shape[m]},). "
+            f"dot_general requires contracting dimensions to have the same shape, got ({a.shape[k]},) and "
+            f"({b.shape[m]},). "
             f"({name}: axis {k} of {a.shape} and axis {m} of {b.shape})"
         )
     return _dot_general(a, b, (((k,), (m,)), ((), ())), precision, element_type)
 
 
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
-    """Sum of products over the last axis of a and the last but one of b (its last, if a vector); of scalars their product.
+    """Sum of products over the last axis of a and the last but one of b (its last, if a vector); of scalars their
+    product.
 
     Raises TypeError if the lengths of these axes differ.
     """
@@ -62,7 +64,8 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Matrix product over the last two axes, the axes before them broadcast; vectors are rows on the left, columns on the right.
+    """Matrix product over the last two axes, the axes before them broadcast; vectors are rows on the left, columns on
+    the right.
 
     Raises ValueError for scalars and for axes that do not broadcast, TypeError if the lengths to be summed over differ.
     """
@@ -81,7 +84,9 @@ def matmul(
 
 
 def _batched(a: Any, b: Any, precision: Any, element_type: Any) -> Any:
-    """Axes that are equal in both go together; those that one alone has (at a length other than 1) are free axes of it."""
+    """Axes that are equal in both go together; those that one alone has (at a length other than 1) are free axes of
+    it.
+    """
     a_lead, b_lead = a.shape[: max(a.ndim - 2, 0)], b.shape[: max(b.ndim - 2, 0)]
     lead = broadcast_shapes_of("matmul", [a_lead, b_lead])
     rank = len(lead)
@@ -128,7 +133,9 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Conjugated vectors (the last axis of x1) times matrices (the last two axes of x2), the axes before them broadcast."""
+    """Conjugated vectors (the last axis of x1) times matrices (the last two axes of x2), the axes before them
+    broadcast.
+    """
     x1, x2 = _promoted("vecmat", x1, x2)
     if x2.ndim < 2 or x1.ndim < 1:
         raise ValueError(f"vecmat: expected a vector and a matrix, got shapes {x1.shape} and {x2.shape}")
@@ -227,7 +234,8 @@ def tensordot(
     a_shape, b_shape = tuple(a.shape[k] for k in of_a), tuple(b.shape[k] for k in of_b)
     if a_shape != b_shape:
         raise TypeError(
-            f"dot_general requires contracting dimensions to have the same shape, got {a_shape} and {b_shape}. (tensordot)"
+            f"dot_general requires contracting dimensions to have the same shape, got {a_shape} and {b_shape}. "
+            "(tensordot)"
         )
     return _dot_general(a, b, ((of_a, of_b), ((), ())), precision, element_type)
 
@@ -245,7 +253,8 @@ def kron(a: Any, b: Any) -> Any:
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """Cross product of vectors of length 3 (or 2, with 0 as third) along an axis; of two of length 2 the third component.
+    """Cross product of vectors of length 3 (or 2, with 0 as third) along an axis; of two of length 2 the third
+    component.
 
     Raises ValueError for other lengths.
     """

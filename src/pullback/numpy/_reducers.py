@@ -1,7 +1,7 @@
 """Functions that combine the elements along axes: sums, products, extrema, truth, means and variances, running sums.
 
-`_reduce` does what all reducers share: array-like checks, refusal of `out`, axes, `where`, `initial`, `keepdims`, the dtype
-of the result. A reducer is then one `_Reduction` and a signature.
+`_reduce` does what all reducers share: array-like checks, refusal of `out`, axes, `where`, `initial`, `keepdims`, the
+dtype of the result. A reducer is then one `_Reduction` and a signature.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class _Reduction:
     """How one reducer differs from the others.
 
     reduce: lax function (x, axes). combine: binary function that merges `initial` with the result.
-    identity: from dtype to the value that changes nothing. accumulates: sums and products, whose small integers are widened
+    identity: from dtype to the value that changes nothing. accumulates: sums and products, whose small integers are
+    widened
     and whose half floats are computed in float32. empty: whether no element at all is fine.
     """
 
@@ -161,10 +162,12 @@ def _reduce(
             raise ValueError(f"zero-size array to reduction operation {op.name} which has no identity")
         if mask is not None:
             raise ValueError(
-                f"reduction operation {op.name} does not have an identity, so to use a where mask one has to specify 'initial'"
+                f"reduction operation {op.name} does not have an identity, so to use a where mask one has to specify "
+                "'initial'"
             )
     if op.truth:
-        result_dtype = work = _BOOL
+        result_dtype: Any = _BOOL
+        work: Any = _BOOL
         x = a if a.dtype == _BOOL else lax.ne(a, const(a, 0))
     else:
         result_dtype = dtype if dtype is not None else (widened(a.dtype) if op.accumulates and widen else a.dtype)
@@ -222,14 +225,18 @@ def prod(
 def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
-    """Largest element over axes; NaN if there is one. ValueError without elements, and for `where` without `initial`."""
+    """Largest element over axes; NaN if there is one. ValueError without elements, and for `where`
+    without `initial`.
+    """
     return _reduce(_MAX, a, axis, None, out, keepdims, initial, where)
 
 
 def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
-    """Smallest element over axes; NaN if there is one. ValueError without elements, and for `where` without `initial`."""
+    """Smallest element over axes; NaN if there is one. ValueError without elements, and for `where`
+    without `initial`.
+    """
     return _reduce(_MIN, a, axis, None, out, keepdims, initial, where)
 
 
@@ -325,8 +332,8 @@ def var(
 ) -> Any:
     """Mean squared distance from the mean over axes, with divisor n - ddof; NaN where that is not positive.
 
-    Of complex numbers the distance is the modulus; the result is real. `mean` may be given if known, with the reduced axes
-    kept. Raises ValueError if both ddof and correction are given.
+    Of complex numbers the distance is the modulus; the result is real. `mean` may be given if known, with the reduced
+    axes kept. Raises ValueError if both ddof and correction are given.
     """
     return _var("var", a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
 
@@ -368,7 +375,8 @@ def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dty
         requested = np.dtype(dtypes.check_user_dtype_supported(requested, name))
         if dtypes.issubdtype(dtype, np.complexfloating) and not dtypes.issubdtype(requested, np.complexfloating):
             raise ValueError(
-                f"{name} does not support real dtype parameters when computing the variance of an array of complex values. "
+                f"{name} does not support real dtype parameters when computing the variance of an array of complex "
+                "values. "
                 f"The semantics of numpy seem unclear in this case: got dtype={requested} for {dtype}"
             )
         work = np.dtype(dtypes.to_inexact_dtype(dtypes.result_type(dtype, requested)))
@@ -419,7 +427,9 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """Position of the smallest element along an axis (or of all in C order), the first of equals; the first NaN wins."""
+    """Position of the smallest element along an axis (or of all in C order), the first of equals;
+    the first NaN wins.
+    """
     return _argument("argmin", lax.argmin, a, axis, out, keepdims)
 
 
@@ -633,7 +643,8 @@ def _cumulative(
     (x,) = arrays(name, x)
     if x.ndim == 0:
         raise ValueError(
-            f"The input must be non-scalar to take a {name.replace('_', ' ')}, however a scalar value or scalar array was given."
+            f"The input must be non-scalar to take a {name.replace('_', ' ')}, however a scalar value or scalar "
+            "array was given."
         )
     if axis is None:
         if x.ndim > 1:
@@ -656,7 +667,9 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Products of all elements up to each along an axis, from 1 if `include_initial`; integers are widened as by `prod`."""
+    """Products of all elements up to each along an axis, from 1 if `include_initial`; integers are widened as by
+    `prod`.
+    """
     return _cumulative("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial)
 
 

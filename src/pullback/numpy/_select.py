@@ -91,7 +91,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """For each element of x the function (or number) of the last condition that holds; one more function is the default."""
+    """For each element of x the function (or number) of the last condition that holds; one more function is the
+    default.
+    """
     (x,) = arrays("piecewise", x)
     if isinstance(condlist, (Array, Tracer, np.ndarray)):
         condlist = list(condlist) if condlist.ndim > x.ndim else [condlist]
@@ -103,7 +105,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         functions = [0, *functions]
     else:
         raise ValueError(
-            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are expected; "
+            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are "
+            "expected; "
             f"got {len(functions)}"
         )
     result = _piece(functions[0], x, args, kw)
@@ -168,8 +171,8 @@ def take(
 ) -> Any:
     """Elements of a along an axis (or of all in C order) by number.
 
-    Numbers out of bounds give `fill_value` (mode 'fill', the default: NaN for floats), the nearest element ('clip') or the
-    one that counting on from the other end meets ('wrap').
+    Numbers out of bounds give `fill_value` (mode 'fill', the default: NaN for floats), the nearest element ('clip')
+    or the one that counting on from the other end meets ('wrap').
     """
     refuse_out("take", out)
     a, indices = arrays("take", a, indices)
@@ -362,7 +365,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         known = np.asarray(
             concrete_or_error(
                 index,
-                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.",
+                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or "
+                "mode='clip' instead.",
             )
         )
         if known.size and (known.min() < 0 or known.max() >= count):
@@ -392,8 +396,8 @@ def _static_size(name: str, size: Any) -> int | None:
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
     """Positions of the elements that are not zero, as one index array an axis, in C order.
 
-    How many there are depends on values, so that a traced array needs a static `size`: the result is cut to it, or filled
-    up with `fill_value` (0 by default; a number, or a tuple of one an axis).
+    How many there are depends on values, so that a traced array needs a static `size`: the result is cut to it, or
+    filled up with `fill_value` (0 by default; a number, or a tuple of one an axis).
     """
     (a,) = arrays("nonzero", a)
     if a.ndim == 0:
@@ -405,9 +409,10 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         if concrete is None:
             concrete_or_error(
                 count_nonzero(a),
-                "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX transformations.",
+                "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX "
+                "transformations.",
             )
-        if not (fill_value is not None and _any_traced(fill_value)):
+        if size is None or fill_value is None or not _any_traced(fill_value):
             return _nonzero_concrete(np.asarray(concrete), size, fill_value, dtype)
     mask = lax.ne(a, const(a, 0)) if a.dtype != np.bool_ else a
     flat = lax.reshape(mask, (a.size,))
@@ -492,7 +497,8 @@ def compress(
     n = a.shape[axis]
     if size is not None and not 0 < size <= n:
         raise ValueError(
-            f"size must be positive and not greater than the size of the array axis; got size={size} for a.shape[axis]={n}"
+            f"size must be positive and not greater than the size of the array axis; got size={size} for "
+            f"a.shape[axis]={n}"
         )
     if condition.shape[0] > n:
         rest = condition.to_concrete() if isinstance(condition, Tracer) else condition
@@ -543,7 +549,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None) -> Any:
     """Numbers in C (or Fortran) order of positions given as one index array an axis.
 
-    Mode, or a tuple of one an axis: 'raise' (needs concrete positions; ValueError if one is out of bounds), 'wrap', 'clip'.
+    Mode, or a tuple of one an axis: 'raise' (needs concrete positions; ValueError if one is out of bounds), 'wrap',
+    'clip'.
     """
     lengths = [operator.index(d) for d in (dims if isinstance(dims, (tuple, list)) else [dims])]
     parts = arrays("ravel_multi_index", *multi_index)

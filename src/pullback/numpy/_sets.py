@@ -58,7 +58,8 @@ def _size(name: str, size: Any, *xs: Any) -> int | None:
     for x in xs:
         concrete_or_error(
             x,
-            f"The error arose for the first argument of jnp.{name}(). To make jnp.{name}() compatible with JIT and other "
+            f"The error arose for the first argument of jnp.{name}(). To make jnp.{name}() compatible with JIT and "
+            "other "
             "transforms, you can specify a concrete value for the size argument, which will determine the output size.",
         )
     return None
@@ -100,8 +101,8 @@ def unique(
     fill_value: Any = None,
     sorted: bool = True,
 ) -> Any:
-    """Different elements in order (different slices along an axis), and if asked for: where each comes first, which of them
-    each element is, and how often each comes.
+    """Different elements in order (different slices along an axis), and if asked for: where each comes first, which of
+    them each element is, and how often each comes.
 
     With a static `size` the result is cut, or filled up with `fill_value` (the smallest element by default).
     """
@@ -270,8 +271,8 @@ def intersect1d(
 ) -> Any:
     """Different elements that are in both arrays, in order; if asked for, where they come first in each.
 
-    With a static `size` the result is cut or filled up with `fill_value` (the smallest common element by default), positions
-    with the length of the array.
+    With a static `size` the result is cut or filled up with `fill_value` (the smallest common element by default),
+    positions with the length of the array.
     """
     a, b = _pair("intersect1d", ar1, ar2)
     size = _size("intersect1d", size, a, b)

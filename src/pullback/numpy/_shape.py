@@ -1,4 +1,6 @@
-"""Functions that change the shape or the order of elements: reshape, transpose, broadcasting, flips, rolls, repetition."""
+"""Functions that change the shape or the order of elements: reshape, transpose, broadcasting, flips, rolls,
+repetition.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ from pullback.util.errors import ConcretizationTypeError
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
     """a with the same elements in another shape, of which one length may be -1 (what is left).
 
-    Elements are read and written in C order (the last axis fastest) or Fortran order. Raises TypeError if the numbers of
-    elements differ, ValueError for an unknown order, NotImplementedError for order 'A'.
+    Elements are read and written in C order (the last axis fastest) or Fortran order. Raises TypeError if the numbers
+    of elements differ, ValueError for an unknown order, NotImplementedError for order 'A'.
     """
     del copy, out_sharding
     (a,) = arrays("reshape", a)
@@ -128,7 +130,9 @@ def atleast_2d(*arys: Any) -> Any:
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Arrays of at least three axes; a vector becomes (1, n, 1), a matrix (n, m, 1); a list if there are several arguments."""
+    """Arrays of at least three axes; a vector becomes (1, n, 1), a matrix (n, m, 1); a list if there are several
+    arguments.
+    """
     new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
     out = [x if x.ndim >= 3 else lax.expand_dims(x, new[x.ndim]) for x in arrays("atleast_3d", *arys)]
     return out[0] if len(out) == 1 else out
@@ -245,7 +249,9 @@ def flipud(m: Any) -> Any:
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """m turned by 90 degrees k times, from the first of the axes towards the second; ValueError if they are the same."""
+    """m turned by 90 degrees k times, from the first of the axes towards the second; ValueError if
+    they are the same.
+    """
     (m,) = arrays("rot90", m)
     first, second = (canonical_axis("rot90", axis, m.ndim, "axes") for axis in axes)
     if first == second:
@@ -370,7 +376,8 @@ def repeat(
     counts = _broadcast_to(lax.reshape(repeats, (repeats.size,)), (n,))
     ends = lax.cumsum(counts, axis=0)
     positions = lax.iota(np.dtype(np.int32), total)
-    # Element i fills the positions from ends[i-1] to ends[i]: as many ends are at or before a position as it has predecessors.
+    # Element i fills the positions from ends[i-1] to ends[i]: as many ends are at or before a position as it has
+    # predecessors.
     before = lax.le(
         lax.broadcast_in_dim(convert(ends, positions.dtype), (total, n), (1,)),
         lax.broadcast_in_dim(positions, (total, n), (0,)),
@@ -418,7 +425,9 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:
-    """Vectors as index arrays of an open grid: the k-th along axis k. Booleans become the numbers of their True elements."""
+    """Vectors as index arrays of an open grid: the k-th along axis k. Booleans become the numbers of their True
+    elements.
+    """
     converted = arrays("ix_", *args)
     out = []
     for k, x in enumerate(converted):

@@ -45,7 +45,8 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Any:
-    """Elements along an axis (all in C order if it is None) in order; NaN last, complex numbers by real, then imaginary part.
+    """Elements along an axis (all in C order if it is None) in order; NaN last, complex numbers by real, then imaginary
+    part.
 
     Raises TypeError for `kind` and `order`.
     """
@@ -65,7 +66,9 @@ def argsort(
     descending: bool = False,
     dtype: Any = None,
 ) -> Any:
-    """Positions of the elements in order along an axis (of all in C order if it is None), equal ones as they come if `stable`."""
+    """Positions of the elements in order along an axis (of all in C order if it is None), equal ones as they come if
+    `stable`.
+    """
     _refuse("argsort", kind, order)
     a, axis = _laid_out("argsort", a, axis)
     if dtype is not None:
@@ -131,7 +134,8 @@ _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
-    """Where the values would be inserted into a sorted vector: before its equals (side 'left') or behind them ('right').
+    """Where the values would be inserted into a sorted vector: before its equals (side 'left') or behind them
+    ('right').
 
     NaN counts as larger than everything. `method` chooses how: by bisection ('scan'), sorting, or comparing with all.
     Raises ValueError unless a is a vector and side and method are known.

@@ -231,8 +231,8 @@ def quantile(
 ) -> Any:
     """Values below which the fractions q of the elements over axes lie; NaN if there is one among them.
 
-    q has rank 0 or 1, and is the first axis of the result. Between elements `method` decides: 'linear', 'lower', 'higher',
-    'midpoint', 'nearest' or 'inverted_cdf', which alone takes weights.
+    q has rank 0 or 1, and is the first axis of the result. Between elements `method` decides: 'linear', 'lower',
+    'higher', 'midpoint', 'nearest' or 'inverted_cdf', which alone takes weights.
     """
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
 
@@ -344,8 +344,8 @@ def cov(
 ) -> Any:
     """Covariance matrix of variables given as rows (or columns), of m and then of y.
 
-    `fweights` are integer numbers of repetitions, `aweights` relative weights of the observations. Raises ValueError above
-    rank 2, TypeError for frequencies that are not integers.
+    `fweights` are integer numbers of repetitions, `aweights` relative weights of the observations. Raises ValueError
+    above rank 2, TypeError for frequencies that are not integers.
     """
     if y is not None:
         m, y = promote_dtypes_inexact(*arrays("cov", m, y))
@@ -446,7 +446,8 @@ def bincount(
         known = np.asarray(
             concrete_or_error(
                 x,
-                "The error occurred because of argument 'x' of jnp.bincount. To avoid this error, pass a static `length` argument.",
+                "The error occurred because of argument 'x' of jnp.bincount. To avoid this error, pass a static "
+                "`length` argument.",
             )
         )
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
@@ -617,8 +618,8 @@ def histogram2d(
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Values at x of the polygon through the points (xp, fp), with xp rising; beyond the ends the end values.
 
-    `left` and `right` replace these, or are 'extrapolate'; with `period` xp is taken modulo it. Raises ValueError unless xp and
-    fp are vectors of one length.
+    `left` and `right` replace these, or are 'extrapolate'; with `period` xp is taken modulo it. Raises ValueError
+    unless xp and fp are vectors of one length.
     """
     check_arraylike("interp", x, xp, fp)
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:

@@ -1,7 +1,8 @@
 """`ufunc`: NumPy's universal-function objects, with .reduce, .accumulate, .at, .outer and .reduceat.
 
 A ufunc holds a plain function of scalars or arrays. What the function cannot do itself is done by loops over it
-(`lax.fori_loop`, `lax.scan`); the named ufuncs of this package pass the fast functions they have (`add.reduce` is `sum`).
+(`lax.fori_loop`, `lax.scan`); the named ufuncs of this package pass the fast functions they have (`add.reduce` is
+`sum`).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class ufunc:
         reduceat: Callable[..., Any] | None = None,
     ):
         self._func = func
-        self.__name__ = name or getattr(func, "__name__", "ufunc")
+        self.__name__: str = str(name or getattr(func, "__name__", "ufunc"))
         self.__qualname__ = self.__name__
         self.__doc__ = func.__doc__
         self.nin = nin
@@ -141,7 +142,8 @@ class ufunc:
             check_arraylike(f"{self.__name__}.reduce", where)
             if self.identity is None and initial is None:
                 raise ValueError(
-                    f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one has to specify 'initial'."
+                    f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one "
+                    "has to specify 'initial'."
                 )
         if self._reduce is not None:
             return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
@@ -256,7 +258,9 @@ class ufunc:
     # ---- reduceat
 
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        """Reduction over the slices a[indices[i]:indices[i+1]] along an axis; a[indices[i]] where that slice is empty."""
+        """Reduction over the slices a[indices[i]:indices[i+1]] along an axis; a[indices[i]] where
+        that slice is empty.
+        """
         self._check_binary("reduceat")
         if out is not None:
             raise NotImplementedError(f"out argument of {self}.reduceat()")

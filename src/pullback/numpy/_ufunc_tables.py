@@ -75,7 +75,9 @@ def binary(
 
 
 def scalar_fits(dtype: np.dtype, scalar: Any) -> bool:
-    """Whether promotion of a strongly typed array of this dtype with this Python scalar gives dtype, without overflow."""
+    """Whether promotion of a strongly typed array of this dtype with this Python scalar gives
+    dtype, without overflow.
+    """
     kind = type(scalar)
     if kind is float:
         return dtype in FLOATS

@@ -1,4 +1,5 @@
-"""Elementwise functions that NumPy calls universal: arithmetic, powers, exponentials, trigonometry, comparison, logic, bits.
+"""Elementwise functions that NumPy calls universal: arithmetic, powers, exponentials, trigonometry, comparison, logic,
+bits.
 
 Tables first: one line a function that lax has. What needs more than one lax function is written out above its line.
 """
@@ -123,7 +124,9 @@ fabs = named(_fabs, "fabs", fabs.__doc__ or "")
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Any:
-    """Largest integer not above the quotient x1 / x2, elementwise, in the promoted dtype; TypeError for complex numbers."""
+    """Largest integer not above the quotient x1 / x2, elementwise, in the promoted dtype; TypeError for complex
+    numbers.
+    """
     x1, x2 = promote_numeric("floor_divide", x1, x2)
     dtype = x1.dtype
     if dtypes.issubdtype(dtype, np.unsignedinteger):
@@ -194,8 +197,10 @@ fmod = binary(
 def power(x1: Any, x2: Any, /) -> Any:
     """x1 to the power x2, elementwise.
 
-    A static integer exponent multiplies repeatedly (exact, defined for negative x1); an integer to a negative static power
-    raises TypeError. Integers to an integer array's power wrap, and negative powers of them give 0 or +-1 as for 1 and -1.
+    A static integer exponent multiplies repeatedly (exact, defined for negative x1); an integer to a negative static
+    power
+    raises TypeError. Integers to an integer array's power wrap, and negative powers of them give 0 or +-1 as for 1 and
+    -1.
     """
     if type(x2) is int or isinstance(x2, np.integer) or (type(x2) is Array and x2.ndim == 0 and _is(x2, np.integer)):
         exponent = operator.index(x2) if not isinstance(x2, Tracer) else None
@@ -241,7 +246,8 @@ def _integer_power(base: Any, exponent: Any) -> Any:
             lax.shift_right_logical(left, lax.full_like(left, 1)),
         )
 
-    # Negative exponents: 1 and -1 have integer inverses; of all others the inverse rounds to 0 (of 0, too, by convention).
+    # Negative exponents: 1 and -1 have integer inverses; of all others the inverse rounds to 0 (of 0, too, by
+    # convention).
     negative_exponent = lax.lt(exponent, zero)
     steps = lax.fori_loop(
         0,
@@ -267,7 +273,8 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     x1, x2 = promote_inexact("hypot", x1, x2)
     if _is(x1, np.complexfloating):
         raise ValueError(
-            "hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by using abs(x)"
+            "hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by "
+            "using abs(x)"
         )
     x1, x2 = lax.abs(x1), lax.abs(x2)
     inf = const(x1, math.inf)

@@ -26,15 +26,17 @@ from pullback.numpy._ufuncs import conj, const
 from pullback.util import dtypes
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
-    "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+    "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
 _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward", None: "forward"}
 
 
 def _scale(norm: str | None, lengths: Sequence[int], inverse: bool) -> float:
-    """What a transform that divides by the number of elements only when inverse (as lax's) is still to be multiplied by."""
+    """What a transform that divides by the number of elements only when inverse (as lax's) is still to be multiplied
+    by.
+    """
     n = math.prod(lengths)
     if norm is None or norm == "backward":
         return 1.0
@@ -48,7 +50,9 @@ def _scale(norm: str | None, lengths: Sequence[int], inverse: bool) -> float:
 def _transform(
     name: str, kind: Any, a: Any, s: Any, axes: Any, norm: str | None, default_last: int | None = None
 ) -> Any:
-    """The transform over several axes: the array is cut or filled with zeros to lengths s, its axes moved to the end."""
+    """The transform over several axes: the array is cut or filled with zeros to lengths s, its axes
+    moved to the end.
+    """
     check_arraylike(name, a)
     (a,) = promote_dtypes_inexact(*arrays(name, a))
     real_in = kind == lax.FftType.RFFT
@@ -264,7 +268,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """Frequencies of the terms of `rfft` for n samples at distances d: 0, 1, ..., n // 2 over n d; errors as `fftfreq`."""
+    """Frequencies of the terms of `rfft` for n samples at distances d: 0, 1, ..., n // 2 over n d; errors as
+    `fftfreq`.
+    """
     return _frequencies("rfftfreq", _one_sign, n, d, dtype, device)
 
 

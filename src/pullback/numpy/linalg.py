@@ -38,9 +38,10 @@ from pullback.numpy._ufuncs import conj, const, isnan, multiply, real, sign
 from pullback.util import dtypes
 
 __all__ = [
-    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
-    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet",
-    "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
+    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer",
+    "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace",
+    "vecdot", "vector_norm",
 ]  # fmt: skip
 
 
@@ -122,8 +123,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and upper triangular R with a = Q R, for a: [..., m, n].
 
-    mode 'reduced': Q [..., m, k], R [..., k, n] with k = min(m, n); 'complete' or 'full': Q [..., m, m]; 'r': R alone; 'raw': what
-    LAPACK returns, transposed. Raises ValueError for other modes.
+    mode 'reduced': Q [..., m, k], R [..., k, n] with k = min(m, n); 'complete' or 'full': Q [..., m, m]; 'r': R
+    alone; 'raw': what LAPACK returns, transposed. Raises ValueError for other modes.
     """
     (a,) = _inexact("qr", a)
     if a.ndim < 2:
@@ -151,8 +152,8 @@ def svd(
 ) -> Any:
     """Unitary U, V^H and descending s >= 0 with a = U diag(s) V^H, for a: [..., m, n]; without `compute_uv` s alone.
 
-    `full_matrices` gives square U and V^H. `hermitian` computes them by `eigh`. `subset_by_index` gives singular values first
-    to last.
+    `full_matrices` gives square U and V^H. `hermitian` computes them by `eigh`. `subset_by_index` gives singular
+    values first to last.
     """
     (a,) = _inexact("svd", a)
     if a.ndim < 2:
@@ -271,14 +272,16 @@ def solve(a: Any, b: Any) -> Any:
     a, b = _inexact("solve", a, b)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2] or b.ndim == 0:
         raise ValueError(
-            f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[m]; got a={a.shape} and b={b.shape}"
+            f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[m]; got a={a.shape} and "
+            f"b={b.shape}"
         )
     vector = b.ndim == 1
     if vector:
         b = lax.expand_dims(b, (1,))
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {a.shape[-1]} (solve: a={a.shape}, b={b.shape})"
+            f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {a.shape[-1]} (solve: a={a.shape}, "
+            f"b={b.shape})"
         )
     lead = broadcast_shapes_of("solve", [a.shape[:-2], b.shape[:-2]])
     a, b = broadcast_to(a, lead + a.shape[-2:]), broadcast_to(b, lead + b.shape[-2:])
@@ -325,8 +328,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
     """(x, residuals, rank, singular values) of the least squares problem min |a x - b|, a: [m, n], b: [m] or [m, k].
 
-    Singular values below rcond times the largest count as 0; rcond is by default eps * max(m, n). Raises TypeError for other
-    ranks, ValueError if the numbers of rows differ.
+    Singular values below rcond times the largest count as 0; rcond is by default eps * max(m, n). Raises TypeError
+    for other ranks, ValueError if the numbers of rows differ.
     """
     a, b = _inexact("lstsq", a, b)
     if a.shape[0] != b.shape[0]:
@@ -417,7 +420,8 @@ def _pinv_jvp(rtol: Any, hermitian: bool, primals: Any, tangents: Any) -> tuple[
 
 
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
-    """Pseudoinverses of matrices a: [..., m, n]; singular values up to rtol (10 max(m, n) eps) times the largest count as 0.
+    """Pseudoinverses of matrices a: [..., m, n]; singular values up to rtol (10 max(m, n) eps) times the largest count
+    as 0.
 
     `rcond` is another name of rtol. Raises ValueError below rank 2.
     """
@@ -506,8 +510,8 @@ def _det(a: Any) -> Any:
 def _det_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     """Jacobi's formula, det_dot = tr(adj(a) a_dot), with the adjugate from the LU decomposition.
 
-    With a = P^T L U, adj(a) is adj(U) adj(L) adj(P^T); adj(U) is found without dividing by the diagonal of U where only its last
-    entry may vanish, which pivoting makes the rule for matrices of rank n - 1.
+    With a = P^T L U, adj(a) is adj(U) adj(L) adj(P^T); adj(U) is found without dividing by the diagonal of U where
+    only its last entry may vanish, which pivoting makes the rule for matrices of rank n - 1.
     """
     (a,), (a_dot,) = primals, tangents
     y = _det(a)
@@ -530,7 +534,8 @@ def _det_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     # det of the leading block, det(U) without its last entry.
     leading = lax.index_in_dim(before, n - 1, before.ndim - 1, keepdims=False)
     signed = lax.select(lax.eq(parity, lax.full_like(parity, 0)), leading, lax.neg(leading))
-    # tr(adj(a) a_dot) = det(U') [ last * tr over all but the last row + last row ] of U'^-1 L^-1 P a_dot, U' with last entry 1,
+    # tr(adj(a) a_dot) = det(U') [ last * tr over all but the last row + last row ] of U'^-1 L^-1 P a_dot, U' with last
+    # entry 1,
     # after its last column's share is put right: U^-1 = U'^-1 diag(1, ..., 1, 1 / last).
     solved = lax.linalg.triangular_solve(
         unit, _permuted(a_dot, permutation), left_side=True, lower=True, unit_diagonal=True
@@ -601,8 +606,8 @@ def _slogdet_qr(a: Any) -> tuple[Any, Any]:
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Norms of vectors (one axis) or matrices (two axes); of an array as a whole by default, as if it were one vector.
 
-    Vectors: any number, inf, -inf, 0. Matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf. Raises ValueError for other orders and
-    numbers of axes.
+    Vectors: any number, inf, -inf, 0. Matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf. Raises ValueError for other
+    orders and numbers of axes.
     """
     (x,) = _inexact("norm", x)
     rank = x.ndim
@@ -617,12 +622,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if len(axes) == 1:
         return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else _vector_order(ord))
     if len(axes) != 2:
+        given = axes if axis is None else axis
         raise ValueError(
-            f"Improper number of axes for norm: {axis=}. Pass one axis to compute a vector-norm, or two axes to compute a "
-            "matrix-norm."
-            if axis is not None
-            else f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two axes to compute a "
-            "matrix-norm."
+            f"Improper number of axes for norm: axis={given}. Pass one axis to compute a vector-norm, or two axes to "
+            "compute a matrix-norm."
         )
     row, column = axes
     if ord is None or ord in ("f", "fro"):
@@ -648,8 +651,8 @@ def _vector_order(ord: Any) -> Any:
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """Norm over axes (all by default) taken as one vector: (sum |x|**ord)**(1/ord), the largest or smallest |x| for infinities,
-    the number of nonzero elements for 0.
+    """Norm over axes (all by default) taken as one vector: (sum |x|**ord)**(1/ord), the largest or smallest |x| for
+    infinities, the number of nonzero elements for 0.
     """
     (x,) = _inexact("vector_norm", x)
     _vector_order(ord)
@@ -705,7 +708,9 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
 
 
 def matrix_power(a: Any, n: int) -> Any:
-    """n-th power of square matrices by repeated squaring; of the inverse for negative n. TypeError unless square and n integer."""
+    """n-th power of square matrices by repeated squaring; of the inverse for negative n. TypeError unless square and n
+    integer.
+    """
     check_arraylike("jnp.linalg.matrix_power", a)
     (a,) = arrays("jnp.linalg.matrix_power", a)
     if a.ndim < 2:

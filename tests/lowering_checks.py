@@ -1,4 +1,6 @@
-"""Lowering a function for tests: the loop nests, run by the interpreter and as machine code, against NumPy references."""
+"""Lowering a function for tests: the loop nests, run by the interpreter and as machine code, against NumPy
+references.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The passes of each stage, as literal lists, and the one function that runs, checks, prints and times them.
 
 jaxpr passes are (name, why, function from ClosedJaxpr to ClosedJaxpr); loop passes the same from Function to Function.
-PULLBACK_CHECK=1 checks the program before and after a pipeline, 2 after each pass; PULLBACK_PRINT_AFTER=<pass> prints the
-program after a pass; PULLBACK_TIME_PASSES=1 prints what each took; PULLBACK_DUMP=jaxpr,loops,... writes stages out.
+PULLBACK_CHECK=1 checks the program before and after a pipeline, 2 after each pass; PULLBACK_PRINT_AFTER=<pass> prints
+the program after a pass; PULLBACK_TIME_PASSES=1 prints what each took; PULLBACK_DUMP=jaxpr,loops,... writes stages out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("keys", "lowering knows plain element types only", replace_keys),
     Pass("dead_code", "less for all that follows", eliminate_dead_code),
     Pass("cse", "derivatives repeat what the function computed", eliminate_common_subexpressions),
-    Pass("algebra", "folds, simplifies, uses the structure of products; one table, as each rule makes work for others", apply_algebra),
+    Pass(
+        "algebra",
+        "folds, simplifies, uses the structure of products; one table, as each rule makes work for others",
+        apply_algebra,
+    ),
     Pass("motion", "what is the same in every iteration is computed once", move_invariants),
     Pass("algebra", "what motion and merged equations uncovered", apply_algebra),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),

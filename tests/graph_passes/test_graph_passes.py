@@ -25,21 +25,27 @@ def optimized(fun, *args):
 X = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
 
 
-@pytest.mark.parametrize("fun, left", [
-    (lambda x: [lax.mul(x, F(1))], []),
-    (lambda x: [lax.add(x, F(0))], []),
-    (lambda x: [lax.neg(lax.neg(x))], []),
-    (lambda x: [lax.div(x, F(4))], ["mul"]),
-    (lambda x: [lax.transpose(lax.transpose(x, (1, 0)), (1, 0))], []),
-    (lambda x: [lax.reshape(lax.reshape(x, (20,)), (4, 5))], []),
-    (lambda x: [lax.add(x, lax.neg(x))], ["sub"]),
-    (lambda x: [lax.mul(x, lax.full((4, 5), F(3)))], ["mul"]),
-    (lambda x: [lax.rev(lax.rev(x, (0,)), (0,))], []),
-    (lambda x: [lax.reduce_sum_p.bind(lax.full((4, 5), F(2)), axes=(0, 1))], []),
-    (lambda x: [lax.dynamic_slice(x, (np.int32(1), np.int32(9)), (2, 3))], ["slice"]),
-    (lambda x: [lax.add(lax.sin(x), lax.sin(x))], ["sin", "add"]),
-    (lambda x: [lax.convert_element_type(lax.convert_element_type(x, np.complex64), np.complex64)], ["convert_element_type"]),
-])
+@pytest.mark.parametrize(
+    "fun, left",
+    [
+        (lambda x: [lax.mul(x, F(1))], []),
+        (lambda x: [lax.add(x, F(0))], []),
+        (lambda x: [lax.neg(lax.neg(x))], []),
+        (lambda x: [lax.div(x, F(4))], ["mul"]),
+        (lambda x: [lax.transpose(lax.transpose(x, (1, 0)), (1, 0))], []),
+        (lambda x: [lax.reshape(lax.reshape(x, (20,)), (4, 5))], []),
+        (lambda x: [lax.add(x, lax.neg(x))], ["sub"]),
+        (lambda x: [lax.mul(x, lax.full((4, 5), F(3)))], ["mul"]),
+        (lambda x: [lax.rev(lax.rev(x, (0,)), (0,))], []),
+        (lambda x: [lax.reduce_sum_p.bind(lax.full((4, 5), F(2)), axes=(0, 1))], []),
+        (lambda x: [lax.dynamic_slice(x, (np.int32(1), np.int32(9)), (2, 3))], ["slice"]),
+        (lambda x: [lax.add(lax.sin(x), lax.sin(x))], ["sin", "add"]),
+        (
+            lambda x: [lax.convert_element_type(lax.convert_element_type(x, np.complex64), np.complex64)],
+            ["convert_element_type"],
+        ),
+    ],
+)
 def test_simplified(fun, left):
     assert optimized(fun, X)[0] == left
 
@@ -79,8 +85,12 @@ def test_calls_are_inlined():
 
 def test_products_of_one_factor_are_added_first():
     def fun(x, a):
-        return [lax.add(lax.transpose(lax.dot(a, lax.transpose(x, (1, 0))), (1, 0)),
-                        lax.transpose(lax.dot_general(a, x, (((0,), (1,)), ((), ()))), (1, 0)))]
+        return [
+            lax.add(
+                lax.transpose(lax.dot(a, lax.transpose(x, (1, 0))), (1, 0)),
+                lax.transpose(lax.dot_general(a, x, (((0,), (1,)), ((), ()))), (1, 0)),
+            )
+        ]
 
     x = np.random.default_rng(1).integers(-3, 3, (90, 20)).astype(np.float32)
     names, _ = optimized(fun, x, x[:20])
@@ -89,7 +99,9 @@ def test_products_of_one_factor_are_added_first():
 
 def test_product_with_an_identity_is_movement():
     def fun(x):
-        eye = lax.convert_element_type(lax.eq(lax.broadcasted_iota(np.int32, (5, 5), 0), lax.broadcasted_iota(np.int32, (5, 5), 1)), F)
+        eye = lax.convert_element_type(
+            lax.eq(lax.broadcasted_iota(np.int32, (5, 5), 0), lax.broadcasted_iota(np.int32, (5, 5), 1)), F
+        )
         return [lax.dot(x, eye), lax.dot_general(eye, x, (((0,), (1,)), ((), ())))]
 
     assert optimized(fun, X)[0] == ["transpose"]

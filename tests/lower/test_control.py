@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from lowering_checks import check, lax, normal, total
+
 from pullback.loop_ir import Loop
 from pullback.loop_ir.visit import statements
 
@@ -59,7 +60,9 @@ def test_loops_in_loops():
 
 def test_while_loop():
     def fun(n):
-        return lax.while_loop(lambda s: lax.lt(s[0], n), lambda s: (lax.add(s[0], I(1)), lax.mul(s[1], F(1.5))), (I(0), F(1)))
+        return lax.while_loop(
+            lambda s: lax.lt(s[0], n), lambda s: (lax.add(s[0], I(1)), lax.mul(s[1], F(1.5))), (I(0), F(1))
+        )
 
     check(fun, I(5))
     check(fun, I(0))

@@ -1,8 +1,9 @@
 """At which indices a pointwise operation reads its operands, found by running its lowering rule on symbolic indices.
 
-`Interner` makes structurally equal index expressions one object, so that two accesses are the same exactly if their index
-tuples are equal. `accesses` runs the `at` rule of an equation at an index and reports, per operand, the index it reads
-there, and whether it does so always or only in one branch of a `select` (a lazy access, whose index may lie outside).
+`Interner` makes structurally equal index expressions one object, so that two accesses are the same exactly if their
+index tuples are equal. `accesses` runs the `at` rule of an equation at an index and reports, per operand, the index
+it reads there, and whether it does so always or only in one branch of a `select` (a lazy access, whose index may lie
+outside).
 """
 
 from __future__ import annotations

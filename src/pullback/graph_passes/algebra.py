@@ -1,7 +1,7 @@
 """The pass that applies all rewrite rules: folding of constants, simplification, structure of products.
 
-They are one table, since each makes work for the others: a folded number is a factor of 1, without which a transpose meets a
-product, which is then one of a matrix with itself.
+They are one table, since each makes work for the others: a folded number is a factor of 1, without which a transpose
+meets a product, which is then one of a matrix with itself.
 """
 
 from __future__ import annotations

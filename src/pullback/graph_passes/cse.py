@@ -1,6 +1,7 @@
 """Common subexpressions: equal equations of equal operands are computed once.
 
-Before: b = sin a; c = sin a; d = add b c; after: b = sin a; d = add b b. Barriers and equations with effects are left alone.
+Before: b = sin a; c = sin a; d = add b c; after: b = sin a; d = add b b. Barriers and equations with effects are left
+alone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
     seen: dict[Any, list[Var]] = {}
     eqns: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        invars = [a if type(a) is Literal else env.get(a, a) for a in eqn.invars]
+        invars = [a if isinstance(a, Literal) else env.get(a, a) for a in eqn.invars]
         new = map_inner(eqn, "cse", eliminate_common_subexpressions)
         if new is not eqn or any(a is not b for a, b in zip(invars, eqn.invars)):
             new = new.replace(invars=invars)
@@ -37,7 +38,7 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
         eqns.append(new)
     if not env and all(a is b for a, b in zip(eqns, jaxpr.eqns)):
         return closed
-    outvars = [a if type(a) is Literal else env.get(a, a) for a in jaxpr.outvars]
+    outvars = [a if isinstance(a, Literal) else env.get(a, a) for a in jaxpr.outvars]
     return closed.replace(jaxpr=Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info))
 
 
@@ -69,7 +70,7 @@ def _position(operand: Any) -> int:
 
 def atom_key(atom: Any) -> Any:
     """Equal for equal literals, the variable itself else."""
-    if type(atom) is Literal:
+    if isinstance(atom, Literal):
         value = np.asarray(atom.val)
         return value.tobytes(), value.dtype.str, atom.aval
     return atom

@@ -27,7 +27,7 @@ def _fold(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     if eqn.primitive.name == "broadcast_in_dim" and not eqn.invars[0].aval.shape:
         return None  # a broadcast number says more than an array of it
-    if not all(type(a) is Literal for a in eqn.invars):
+    if not all(isinstance(a, Literal) for a in eqn.invars):
         if out.size == eqn.invars[0].aval.size and out.size > 1 and isinstance(eqn.primitive.lower, Pointwise):
             return None  # movement is free
         if any(a.aval.size > MAX_OPERAND for a in eqn.invars):
@@ -113,7 +113,11 @@ def _progression(r: Rewriter, atom: Any) -> tuple[Any, Any, int] | None:
             largest = max(abs(offset), abs(slope * (n - 1) + offset))
             dtype = atom.aval.dtype
             exact = largest <= (np.iinfo(dtype).max if dtype.kind in "iu" else 2 ** np.finfo(dtype).nmant)
-            return (slope, offset, axis) if exact and (dtype.kind != "u" or min(offset, slope * (n - 1) + offset) >= 0) else None
+            return (
+                (slope, offset, axis)
+                if exact and (dtype.kind != "u" or min(offset, slope * (n - 1) + offset) >= 0)
+                else None
+            )
     return None
 
 

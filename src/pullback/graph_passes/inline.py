@@ -1,7 +1,8 @@
 """Replaces every equation that is its own jaxpr (jit, custom rules, checkpoint) by that jaxpr's equations.
 
-Before: y = jit[jaxpr={ lambda a. b = sin a in b }] x; after: y = sin x. Needed by all later passes, which see flat programs.
-A barrier over several arrays becomes one barrier each, an identity that fuses and is never merged with anything.
+Before: y = jit[jaxpr={ lambda a. b = sin a in b }] x; after: y = sin x. Needed by all later passes, which see flat
+programs. A barrier over several arrays becomes one barrier each, an identity that fuses and is never merged with
+anything.
 """
 
 from __future__ import annotations
@@ -22,9 +23,17 @@ def _same(b: Any, x: Any) -> Any:
 
 
 keep_apart_p = Primitive(
-    "keep_apart", doc="The operand; later passes take the result for another value.", abstract_eval=lambda aval: aval,
-    reference=lambda x: x, lower=Elementwise(_same, cost=0), jvp=NoRule("made by a compiler pass"),
-    transpose=NoRule("made by a compiler pass"), batch=NoRule("made by a compiler pass"), traits={"barrier"}, register=False)
+    "keep_apart",
+    doc="The operand; later passes take the result for another value.",
+    abstract_eval=lambda aval: aval,
+    reference=lambda x: x,
+    lower=Elementwise(_same, cost=0),
+    jvp=NoRule("made by a compiler pass"),
+    transpose=NoRule("made by a compiler pass"),
+    batch=NoRule("made by a compiler pass"),
+    traits={"barrier"},
+    register=False,
+)
 
 
 def inline(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -33,13 +42,21 @@ def inline(closed: ClosedJaxpr) -> ClosedJaxpr:
         return closed
     done = _Inliner(closed)
     jaxpr = closed.jaxpr
-    outvars = [a if type(a) is Literal else done.renamed.get(a, a) for a in jaxpr.outvars]
-    return ClosedJaxpr(Jaxpr(done.constvars, jaxpr.invars, outvars, done.eqns, jaxpr.effects, jaxpr.debug_info), done.consts)
+    outvars = [a if isinstance(a, Literal) else done.renamed.get(a, a) for a in jaxpr.outvars]
+    return ClosedJaxpr(
+        Jaxpr(done.constvars, jaxpr.invars, outvars, done.eqns, jaxpr.effects, jaxpr.debug_info), done.consts
+    )
 
 
 def _concerns(eqn: JaxprEqn) -> bool:
-    return isinstance(eqn.primitive.lower, Inline) or eqn.primitive.name == "optimization_barrier" or any(
-        isinstance(v, ClosedJaxpr) or (isinstance(v, tuple) and v and isinstance(v[0], ClosedJaxpr)) for v in eqn.params.values())
+    return (
+        isinstance(eqn.primitive.lower, Inline)
+        or eqn.primitive.name == "optimization_barrier"
+        or any(
+            isinstance(v, ClosedJaxpr) or (isinstance(v, tuple) and v and isinstance(v[0], ClosedJaxpr))
+            for v in eqn.params.values()
+        )
+    )
 
 
 class _Inliner:
@@ -55,7 +72,7 @@ class _Inliner:
         """Append the equations; `fresh`: results get new variables, since the jaxpr may be inlined more than once."""
         for eqn in jaxpr.eqns:
             kind = eqn.primitive.lower
-            invars = [a if type(a) is Literal else env.get(a, a) for a in eqn.invars]
+            invars = [a if isinstance(a, Literal) else env.get(a, a) for a in eqn.invars]
             if isinstance(kind, Inline):
                 self._call(eqn, kind.body(eqn), invars, env)
                 continue
@@ -81,10 +98,10 @@ class _Inliner:
             scope[var] = self._const(var, value)
         self._copy(inner, scope, True)
         for out, atom in zip(eqn.outvars, inner.outvars):
-            env[out] = atom if type(atom) is Literal else scope.get(atom, atom)
+            env[out] = atom if isinstance(atom, Literal) else scope.get(atom, atom)
 
     def _barrier(self, atom: Any) -> Any:
-        if type(atom) is Literal:
+        if isinstance(atom, Literal):
             return atom
         out = Var(atom.aval)
         self.eqns.append(JaxprEqn([atom], [out], keep_apart_p, {}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn
 
@@ -11,7 +12,7 @@ Pass = Callable[[ClosedJaxpr], ClosedJaxpr]
 
 def map_inner(eqn: JaxprEqn, name: str, rewrite: Pass) -> JaxprEqn:
     """The equation with `rewrite`, the pass called `name`, applied to every closed jaxpr in its parameters."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for key, value in eqn.params.items():
         if isinstance(value, ClosedJaxpr):
             new = _cached(value, name, rewrite)

@@ -1,7 +1,7 @@
 """Replaces key arrays by the words they are made of: key<fry>[*K] becomes u32[*K, 2].
 
-Wrapping and unwrapping disappear; movement of keys becomes movement of words with the last axis carried along. Needed by
-lowering, which knows plain element types only.
+Wrapping and unwrapping disappear; movement of keys becomes movement of words with the last axis carried along. Needed
+by lowering, which knows plain element types only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from pullback.graph_passes.inner import map_inner
 
 
 def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program on words, also inside of loops and branches; NotImplementedError names a primitive that has no rule here."""
+    """The program on words, also inside of loops and branches; NotImplementedError names a primitive that has no
+    rule here.
+    """
     if not _has_keys(closed):
         return closed
     jaxpr = closed.jaxpr
@@ -32,7 +34,7 @@ def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
         return found
 
     def read(atom: Any) -> Any:
-        return atom if type(atom) is Literal else env.get(atom, atom)
+        return atom if isinstance(atom, Literal) else env.get(atom, atom)
 
     constvars = [new(v) for v in jaxpr.constvars]
     invars = [new(v) for v in jaxpr.invars]
@@ -47,8 +49,10 @@ def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
         if touched and not _has_inner(eqn):
             rule = _RULES.get(eqn.primitive.name)
             if rule is None:
-                raise NotImplementedError(f"jit: primitive '{eqn.primitive.name}' has no rule for key arrays; take their words with "
-                                          "jax.random.key_data first")
+                raise NotImplementedError(
+                    f"jit: primitive '{eqn.primitive.name}' has no rule for key arrays; take their words with "
+                    "jax.random.key_data first"
+                )
             eqn = eqn.replace(params=rule(eqn))
         eqns.append(eqn.replace(invars=[read(a) for a in eqn.invars], outvars=[new(v) for v in eqn.outvars]))
     outvars = [read(a) for a in jaxpr.outvars]
@@ -69,8 +73,11 @@ def words_aval(aval: Any) -> ShapedArray:
 def _has_keys(closed: ClosedJaxpr) -> bool:
     jaxpr = closed.jaxpr
     return any(is_key(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)) or any(
-        any(is_key(v.aval) for v in eqn.outvars) or any(is_key(a.aval) for a in eqn.invars)
-        or any(_has_keys(c) for c in _inner(eqn)) for eqn in jaxpr.eqns)
+        any(is_key(v.aval) for v in eqn.outvars)
+        or any(is_key(a.aval) for a in eqn.invars)
+        or any(_has_keys(c) for c in _inner(eqn))
+        for eqn in jaxpr.eqns
+    )
 
 
 def _inner(eqn: JaxprEqn) -> list[ClosedJaxpr]:

@@ -1,8 +1,9 @@
 """Moves what is the same in every iteration out of loops: equations of a body that depend on its constants alone.
 
 Before: scan { w2 = exp w; c2 = mul c w2 }   After: w2 = exp w; scan { c2 = mul c w2 }
-Only what costs something moves (products, reductions, calls, expensive functions): a view or a sum would have to be stored and
-read again in each iteration instead of being computed in registers. Loop bodies are done from the inside out.
+Only what costs something moves (products, reductions, calls, expensive functions): a view or a sum would have to be
+stored and read again in each iteration instead of being computed in registers. Loop bodies are done from the inside
+out.
 """
 
 from __future__ import annotations
@@ -54,23 +55,30 @@ def _from_scan(eqn: JaxprEqn, constvars: list[Var], consts: list[Any]) -> list[J
 def _from_while(eqn: JaxprEqn, constvars: list[Var], consts: list[Any]) -> list[JaxprEqn] | None:
     params = eqn.params
     skip, count = params["cond_nconsts"], params["body_nconsts"]
-    found = _split(params["body_jaxpr"], count, eqn.invars[skip:skip + count], constvars, consts)
+    found = _split(params["body_jaxpr"], count, eqn.invars[skip : skip + count], constvars, consts)
     if found is None:
         return None
     before, body, extra = found
-    invars = [*eqn.invars[:skip + count], *extra, *eqn.invars[skip + count:]]
-    return [*before, eqn.replace(invars=invars, params=params | {"body_jaxpr": body, "body_nconsts": count + len(extra)})]
+    invars = [*eqn.invars[: skip + count], *extra, *eqn.invars[skip + count :]]
+    return [
+        *before,
+        eqn.replace(invars=invars, params=params | {"body_jaxpr": body, "body_nconsts": count + len(extra)}),
+    ]
 
 
-def _split(body: ClosedJaxpr, count: int, operands: list[Any], constvars: list[Var], consts: list[Any]
-           ) -> tuple[list[JaxprEqn], ClosedJaxpr, list[Var]] | None:
+def _split(
+    body: ClosedJaxpr, count: int, operands: list[Any], constvars: list[Var], consts: list[Any]
+) -> tuple[list[JaxprEqn], ClosedJaxpr, list[Var]] | None:
     """(equations that move, the body without them, their results as further constants), or None if nothing moves."""
     jaxpr = body.jaxpr
     known: set[Var] = {*jaxpr.invars[:count], *jaxpr.constvars}
     fixed: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        if not eqn.effects and "barrier" not in eqn.primitive.traits and all(
-                type(a) is Literal or a in known for a in eqn.invars):
+        if (
+            not eqn.effects
+            and "barrier" not in eqn.primitive.traits
+            and all(isinstance(a, Literal) or a in known for a in eqn.invars)
+        ):
             fixed.append(eqn)
             known.update(eqn.outvars)
     # Of those, the ones worth moving and what they need.
@@ -79,7 +87,7 @@ def _split(body: ClosedJaxpr, count: int, operands: list[Any], constvars: list[V
     for eqn in reversed(fixed):
         if _is_worth(eqn) or any(v in needed for v in eqn.outvars):
             moving.append(eqn)
-            needed.update(a for a in eqn.invars if type(a) is not Literal)
+            needed.update(a for a in eqn.invars if not isinstance(a, Literal))
     if not any(map(_is_worth, moving)):
         return None
     moving.reverse()
@@ -92,11 +100,11 @@ def _split(body: ClosedJaxpr, count: int, operands: list[Any], constvars: list[V
     worth_passing: list[Var] = []
     for eqn in moving:
         outs = [Var(v.aval) for v in eqn.outvars]
-        before.append(eqn.replace(invars=[a if type(a) is Literal else env[a] for a in eqn.invars], outvars=outs))
+        before.append(eqn.replace(invars=[a if isinstance(a, Literal) else env[a] for a in eqn.invars], outvars=outs))
         env.update(zip(eqn.outvars, outs))
     rest = [eqn for eqn in jaxpr.eqns if id(eqn) not in own]
-    used = {a for eqn in rest for a in eqn.invars if type(a) is not Literal}
-    used.update(a for a in jaxpr.outvars if type(a) is not Literal)
+    used = {a for eqn in rest for a in eqn.invars if not isinstance(a, Literal)}
+    used.update(a for a in jaxpr.outvars if not isinstance(a, Literal))
     # Cheap equations that only moved along are kept in the body too where it needs them.
     kept: list[JaxprEqn] = []
     for eqn in reversed(moving):
@@ -106,7 +114,7 @@ def _split(body: ClosedJaxpr, count: int, operands: list[Any], constvars: list[V
             worth_passing[:0] = [v for v in eqn.outvars if v in used]
         else:
             kept.append(eqn)
-            used.update(a for a in eqn.invars if type(a) is not Literal)
+            used.update(a for a in eqn.invars if not isinstance(a, Literal))
     kept_ids = {id(eqn) for eqn in kept}
     eqns = [eqn for eqn in jaxpr.eqns if id(eqn) not in own or id(eqn) in kept_ids]
     invars = [*jaxpr.invars[:count], *worth_passing, *jaxpr.invars[count:]]

@@ -1,7 +1,8 @@
 """Rewriting a flat jaxpr equation by equation: rules by primitive, applied until none fits.
 
-A rule takes (Rewriter, equation) and gives None (it does not fit), an atom that the result equals, or a list of atoms for
-equations with several results. New equations are made with `rewriter.emit`. Operands of the equation are already rewritten.
+A rule takes (Rewriter, equation) and gives None (it does not fit), an atom that the result equals, or a list of atoms
+for equations with several results. New equations are made with `rewriter.emit`. Operands of the equation are already
+rewritten.
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ class Rewriter:
             return self.closed
         outvars = [self.read(a) for a in jaxpr.outvars]
         kept = list(self.consts.items())
-        return ClosedJaxpr(Jaxpr([v for v, _ in kept], jaxpr.invars, outvars, self.eqns, jaxpr.effects, jaxpr.debug_info),
-                           [c for _, c in kept])
+        return ClosedJaxpr(
+            Jaxpr([v for v, _ in kept], jaxpr.invars, outvars, self.eqns, jaxpr.effects, jaxpr.debug_info),
+            [c for _, c in kept],
+        )
 
     def _place(self, eqn: JaxprEqn) -> None:
         if self._steps < MAX_STEPS and not eqn.effects:
@@ -63,7 +66,7 @@ class Rewriter:
                 self.changed = True
                 atoms = found if isinstance(found, list) else [found]
                 for var, atom in zip(eqn.outvars, atoms):
-                    if type(atom) is Literal and var.aval.shape:
+                    if isinstance(atom, Literal) and var.aval.shape:
                         atom = self.broadcast(atom, var.aval.shape, ())
                     self.env[var] = atom
                 return
@@ -73,7 +76,7 @@ class Rewriter:
 
     def read(self, atom: Any) -> Any:
         """What an atom was rewritten to."""
-        while type(atom) is not Literal:
+        while not isinstance(atom, Literal):
             found = self.env.get(atom)
             if found is None:
                 return atom
@@ -84,18 +87,18 @@ class Rewriter:
 
     def definition(self, atom: Any, *names: str) -> JaxprEqn | None:
         """The equation that defines an atom, if it is of one of the named primitives (any, if none is named)."""
-        eqn = None if type(atom) is Literal else self.definitions.get(atom)
+        eqn = None if isinstance(atom, Literal) else self.definitions.get(atom)
         if eqn is None or (names and eqn.primitive.name not in names):
             return None
         return eqn
 
     def constant(self, atom: Any) -> np.ndarray | None:
         """The value of a literal or small constant, else None."""
-        if type(atom) is Literal:
+        if isinstance(atom, Literal):
             return np.asarray(atom.val)
         if atom.aval.size == 1:
             number = self.splat(atom)
-            if type(number) is Literal:
+            if isinstance(number, Literal):
                 return np.asarray(number.val).astype(atom.aval.dtype).reshape(atom.aval.shape)
         value = self.consts.get(atom)
         if value is None or not isinstance(atom.aval.dtype, np.dtype) or atom.aval.size > 4096:
@@ -114,7 +117,7 @@ class Rewriter:
     def scalar(self, atom: Any) -> Any:
         """The number that an array repeats, as a NumPy scalar, else None."""
         inner = self.splat(atom)
-        return np.asarray(inner.val)[()] if type(inner) is Literal else None
+        return np.asarray(inner.val)[()] if isinstance(inner, Literal) else None
 
     def is_scalar(self, atom: Any, value: Any) -> bool:
         """Whether every element is known to equal `value`."""

@@ -17,8 +17,8 @@ from pullback.core.lowering import Elementwise
 from pullback.core.primitive import registry
 from pullback.graph_passes.rewrite import Rewriter, Rule
 
-
 # Elementwise.
+
 
 def _to_scalars(r: Rewriter, eqn: JaxprEqn) -> Any:
     """f(x, broadcast(c)) = f(x, c); f(broadcast(a), broadcast(b)) = broadcast(f(a, b))."""
@@ -29,7 +29,11 @@ def _to_scalars(r: Rewriter, eqn: JaxprEqn) -> Any:
     if all(s is not None for s in splats):
         return r.broadcast(r.emit(eqn.primitive, *splats, **eqn.params), shape, ())
     new = [s if s is not None and a.aval.shape else a for a, s in zip(eqn.invars, splats)]
-    if all(a is b for a, b in zip(new, eqn.invars)) or eqn.primitive.name in ("convert_element_type", "select_n", "clamp"):
+    if all(a is b for a, b in zip(new, eqn.invars)) or eqn.primitive.name in (
+        "convert_element_type",
+        "select_n",
+        "clamp",
+    ):
         return None
     return r.emit(eqn.primitive, *new, **eqn.params)
 
@@ -96,7 +100,9 @@ def _div(r: Rewriter, eqn: JaxprEqn) -> Any:
     if value is not None and eqn.outvars[0].aval.dtype.kind == "f" and np.isfinite(value) and value != 0:
         mantissa, exponent = math.frexp(float(value))
         if abs(mantissa) == 0.5 and abs(exponent) < 100:  # a power of two: the reciprocal is exact
-            return r.emit("mul", x, Literal(np.asarray(1.0 / float(value)).astype(y.aval.dtype)[()], y.aval.update(shape=())))
+            return r.emit(
+                "mul", x, Literal(np.asarray(1.0 / float(value)).astype(y.aval.dtype)[()], y.aval.update(shape=()))
+            )
     return None
 
 
@@ -168,6 +174,7 @@ def _identity(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 # Movement.
 
+
 def _broadcast(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, shape, dims = eqn.invars[0], eqn.params["shape"], eqn.params["broadcast_dimensions"]
     if x.aval.shape == tuple(shape) and tuple(dims) == tuple(range(len(shape))):
@@ -232,7 +239,9 @@ def _transpose(r: Rewriter, eqn: JaxprEqn) -> Any:
         return r.reshape(x, eqn.outvars[0].aval.shape)
     inner = r.definition(x, "transpose")
     if inner is not None:
-        return r.emit("transpose", inner.invars[0], permutation=tuple(inner.params["permutation"][a] for a in permutation))
+        return r.emit(
+            "transpose", inner.invars[0], permutation=tuple(inner.params["permutation"][a] for a in permutation)
+        )
     inner = r.definition(x, "broadcast_in_dim")
     if inner is not None:
         place = {a: d for d, a in enumerate(permutation)}
@@ -279,7 +288,11 @@ def _unstack(r: Rewriter, eqn: JaxprEqn) -> Any:
         low = [0] * x.aval.ndim
         high = list(x.aval.shape)
         low[axis], high[axis] = k, k + 1
-        parts.append(r.reshape(r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=None), out.aval.shape))
+        parts.append(
+            r.reshape(
+                r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=None), out.aval.shape
+            )
+        )
     return parts
 
 
@@ -305,7 +318,7 @@ def _pad(r: Rewriter, eqn: JaxprEqn) -> Any:
 def _equal(a: Any, b: Any) -> bool:
     if a is b:
         return True
-    return type(a) is Literal and type(b) is Literal and np.asarray(a.val).tobytes() == np.asarray(b.val).tobytes()
+    return isinstance(a, Literal) and isinstance(b, Literal) and np.asarray(a.val).tobytes() == np.asarray(b.val).tobytes()
 
 
 def _dynamic_slice(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -317,7 +330,9 @@ def _dynamic_slice(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     sizes = eqn.outvars[0].aval.shape
     low = [min(max(int(v), 0), n - m) for v, n, m in zip(values, x.aval.shape, sizes)]
-    return r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(s + m for s, m in zip(low, sizes)), strides=None)
+    return r.emit(
+        "slice", x, start_indices=tuple(low), limit_indices=tuple(s + m for s, m in zip(low, sizes)), strides=None
+    )
 
 
 def _dynamic_update_slice(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -326,6 +341,7 @@ def _dynamic_update_slice(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 
 # Reductions.
+
 
 def _reduce_sum(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, axes, out = eqn.invars[0], eqn.params["axes"], eqn.outvars[0].aval
@@ -337,7 +353,9 @@ def _reduce_sum(r: Rewriter, eqn: JaxprEqn) -> Any:
         source = inner.invars[0]
         repeated = [a for a in axes if a not in dims or source.aval.shape[dims.index(a)] == 1]
         count = math.prod(x.aval.shape[a] for a in repeated)
-        exact = out.dtype.kind in "iu" or count <= 2 ** np.finfo(np.float16 if out.dtype.itemsize == 2 else out.dtype).nmant
+        exact = (
+            out.dtype.kind in "iu" or count <= 2 ** np.finfo(np.float16 if out.dtype.itemsize == 2 else out.dtype).nmant
+        )
         if repeated and exact and count:
             shape = [n for a, n in enumerate(x.aval.shape) if a not in repeated]
             kept = [a for a in range(x.aval.ndim) if a not in repeated]
@@ -365,15 +383,40 @@ def _reduce_extremum(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 
 _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
-    "add": (_add,), "add_any": (_add_any,), "sub": (_sub,), "mul": (_mul,), "div": (_div,), "neg": (_neg,),
-    "max": (_idempotent,), "min": (_idempotent,), "and": (_idempotent,), "or": (_idempotent,),
-    "integer_pow": (_integer_pow,), "square": (_square,), "select_n": (_select,), "convert_element_type": (_convert,),
-    "copy": (_identity,), "stop_gradient": (_identity,), "name": (_identity,), "copy_p": (_identity,),
-    "broadcast_in_dim": (_broadcast,), "reshape": (_reshape,), "squeeze": (_squeeze,), "expand_dims": (_squeeze,),
-    "transpose": (_transpose,), "slice": (_slice,), "rev": (_rev,), "split": (_split,), "unstack": (_unstack,),
-    "concatenate": (_concatenate,), "pad": (_pad,), "dynamic_slice": (_dynamic_slice,),
+    "add": (_add,),
+    "add_any": (_add_any,),
+    "sub": (_sub,),
+    "mul": (_mul,),
+    "div": (_div,),
+    "neg": (_neg,),
+    "max": (_idempotent,),
+    "min": (_idempotent,),
+    "and": (_idempotent,),
+    "or": (_idempotent,),
+    "integer_pow": (_integer_pow,),
+    "square": (_square,),
+    "select_n": (_select,),
+    "convert_element_type": (_convert,),
+    "copy": (_identity,),
+    "stop_gradient": (_identity,),
+    "name": (_identity,),
+    "copy_p": (_identity,),
+    "broadcast_in_dim": (_broadcast,),
+    "reshape": (_reshape,),
+    "squeeze": (_squeeze,),
+    "expand_dims": (_squeeze,),
+    "transpose": (_transpose,),
+    "slice": (_slice,),
+    "rev": (_rev,),
+    "split": (_split,),
+    "unstack": (_unstack,),
+    "concatenate": (_concatenate,),
+    "pad": (_pad,),
+    "dynamic_slice": (_dynamic_slice,),
     "dynamic_update_slice": (_dynamic_update_slice,),
-    "reduce_sum": (_reduce_sum,), "reduce_max": (_reduce_extremum,), "reduce_min": (_reduce_extremum,),
+    "reduce_sum": (_reduce_sum,),
+    "reduce_max": (_reduce_extremum,),
+    "reduce_min": (_reduce_extremum,),
 }
 
 _complete: dict[str, tuple[Rule, ...]] = {}

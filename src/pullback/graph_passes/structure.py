@@ -1,10 +1,11 @@
 """Products that structure makes cheaper: with an identity, of transposes, of sums that share a factor.
 
-    transpose(dot(x, y))         dot(y, x): derivatives make these, and the result is then written in the order it is read in
-    dot(x, eye)                  x, its contracted axis moved: forward derivatives push an identity through the program
-    dot(c * x, y)                c * dot(x, y), if that is less to multiply
+    transpose(dot(x, y))         dot(y, x): derivatives make these, and the result is then written in the order it is
+    read in dot(x, eye)                  x, its contracted axis moved: forward derivatives push an identity through
+    the program dot(c * x, y)                c * dot(x, y), if that is less to multiply
     dot(x, y) over few elements  written out as a sum, which fuses with what follows
-    dot(x, a) + dot(x, b)        dot(x, a + b) where a and b are smaller than the products: one pass over x instead of two
+    dot(x, a) + dot(x, b)        dot(x, a + b) where a and b are smaller than the products: one pass over x instead of
+    two
 
 As in any algebra on floats, the last may change the last bits, and 0 * inf is taken for 0 in products with an identity.
 """
@@ -34,14 +35,16 @@ def _inner_at(ctx: Any, index: Any) -> Any:
     (cx, cy), (bx, by) = ctx.params["dimension_numbers"]
     free_x, free_y = (_free(a.ndim, c, batch) for a, c, batch in zip(ctx.in_avals, (cx, cy), (bx, by)))
     at_x, at_y = dict(zip(bx, index)), dict(zip(by, index))
-    at_x |= dict(zip(free_x, index[len(bx):]))
-    at_y |= dict(zip(free_y, index[len(bx) + len(free_x):]))
+    at_x |= dict(zip(free_x, index[len(bx) :]))
+    at_y |= dict(zip(free_y, index[len(bx) + len(free_x) :]))
     total = None
     for place in np.ndindex(*(ctx.in_avals[0].shape[a] for a in cx)):
         here_x = at_x | {a: b.index(int(i)) for a, i in zip(cx, place)}
         here_y = at_y | {a: b.index(int(i)) for a, i in zip(cy, place)}
-        term = b.mul(ctx.operand(0, [here_x[a] for a in range(ctx.in_avals[0].ndim)]),
-                     ctx.operand(1, [here_y[a] for a in range(ctx.in_avals[1].ndim)]))
+        term = b.mul(
+            ctx.operand(0, [here_x[a] for a in range(ctx.in_avals[0].ndim)]),
+            ctx.operand(1, [here_y[a] for a in range(ctx.in_avals[1].ndim)]),
+        )
         total = term if total is None else b.add(total, term)
     return total
 
@@ -57,15 +60,22 @@ def _dot_rule(name: str) -> Any:
 
 
 inner_product_p = Primitive(
-    "inner_product", doc="dot_general over few contracted elements.", abstract_eval=_dot_rule("abstract_eval"),
-    reference=_dot_rule("reference"), lower=Pointwise(_inner_at, cost=2 * FEW), jvp=_BY_COMPILER, transpose=_BY_COMPILER,
-    batch=_BY_COMPILER, register=False)
+    "inner_product",
+    doc="dot_general over few contracted elements.",
+    abstract_eval=_dot_rule("abstract_eval"),
+    reference=_dot_rule("reference"),
+    lower=Pointwise(_inner_at, cost=2 * FEW),
+    jvp=_BY_COMPILER,
+    transpose=_BY_COMPILER,
+    batch=_BY_COMPILER,
+    register=False,
+)
 
 
 def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A product over few elements, of types that need no wider accumulator, with more results than a call is worth."""
     x, y = eqn.invars
-    (cx, _), (bx, _) = eqn.params["dimension_numbers"]
+    (cx, _), (_bx, _) = eqn.params["dimension_numbers"]
     count = size_of([x.aval.shape[a] for a in cx])
     out = eqn.outvars[0].aval
     if not 1 <= count <= FEW or out.dtype.kind not in "iufc" or (out.dtype.kind == "f" and out.dtype.itemsize < 4):
@@ -153,7 +163,7 @@ def _without_factor(r: Rewriter, eqn: JaxprEqn) -> Any:
 def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
     """Products with an identity are movement."""
     x, y = eqn.invars
-    (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
+    (cx, cy), (bx, _by) = eqn.params["dimension_numbers"]
     out = eqn.outvars[0].aval
     if bx or len(cx) != 1:
         return None
@@ -222,13 +232,17 @@ def _add(r: Rewriter, eqn: JaxprEqn) -> Any:
     size = eqn.outvars[0].aval.size
     for side in (0, 1):
         a, b = left.invars[1 - side], right.invars[1 - side]
-        if left.invars[side] is not right.invars[side] or type(left.invars[side]) is Literal:
+        if left.invars[side] is not right.invars[side] or isinstance(left.invars[side], Literal):
             continue
         if max(a.aval.size, b.aval.size) * 2 > size or _numbers(left, side) is None:
             continue
         mine, their = _numbers(left, side), _numbers(right, side)
-        if mine is None or their is None or mine[:2] != their[:2] or left.params["preferred_element_type"] != right.params[
-                "preferred_element_type"]:
+        if (
+            mine is None
+            or their is None
+            or mine[:2] != their[:2]
+            or left.params["preferred_element_type"] != right.params["preferred_element_type"]
+        ):
             continue
         b = _aligned(r, b, their, mine)
         if b is None or b.aval.shape != a.aval.shape or b.aval.dtype != a.aval.dtype:
@@ -257,4 +271,8 @@ def _aligned(r: Rewriter, b: Any, their: Any, mine: Any) -> Any:
     return None
 
 
-STRUCTURE_RULES: dict[str, tuple[Rule, ...]] = {"transpose": (_transpose,), "dot_general": (_without_unit_axes, _dot, _untransposed, _without_factor), "add": (_add,)}
+STRUCTURE_RULES: dict[str, tuple[Rule, ...]] = {
+    "transpose": (_transpose,),
+    "dot_general": (_without_unit_axes, _dot, _untransposed, _without_factor),
+    "add": (_add,),
+}

@@ -136,6 +136,8 @@ class IfScope:
 class Builder:
     """Collects buffers and statements of one function; names are made unique."""
 
+    out_dtype: str  # of the value that a lowering rule is asked for; set by whoever calls the rule
+
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
         self._blocks: list[list[Stmt]] = [[]]

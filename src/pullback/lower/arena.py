@@ -1,7 +1,8 @@
 """Places temporaries in one arena: those that are not alive at the same time share memory.
 
-A temporary is alive from the first statement that mentions it to the last. One that is used inside of a loop and outside of
-it is alive during the whole loop; one used inside only is dead between the iterations, so the rule applies inside again.
+A temporary is alive from the first statement that mentions it to the last. One that is used inside of a loop and
+outside of it is alive during the whole loop; one used inside only is dead between the iterations, so the rule applies
+inside again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def plan_arena(function: Function, final: Function | None = None) -> tuple[dict[
     """
     lives = live_ranges(function.body)
     temporaries = [buffer for buffer in function.buffers if buffer.space == "temporary"]
-    offsets: dict[Buffer, int] = {buffer: 0 for buffer in temporaries}
+    offsets: dict[Buffer, int] = dict.fromkeys(temporaries, 0)
     order = sorted((buffer for buffer in temporaries if buffer in lives), key=lambda x: lives[x][0])
     total = 0
     free: list[tuple[int, int]] = []  # (offset, bytes), sorted by offset, neighbours joined
@@ -98,14 +99,17 @@ def _count(body: Sequence[Stmt], totals: dict[Buffer, int]) -> None:
             _count(block, totals)
 
 
-def _walk(body: Sequence[Stmt], number: int, totals: dict[Buffer, int], ranges: dict[Buffer, tuple[int, int]]
-          ) -> tuple[int, dict[Buffer, int]]:
-    """Numbers the statements of `body` from `number` on; returns the next number and how often buffers are mentioned."""
+def _walk(
+    body: Sequence[Stmt], number: int, totals: dict[Buffer, int], ranges: dict[Buffer, tuple[int, int]]
+) -> tuple[int, dict[Buffer, int]]:
+    """Numbers the statements of `body` from `number` on; returns the next number and how often buffers are
+    mentioned.
+    """
     mentioned: dict[Buffer, int] = {}
     for stmt in body:
         start = number
         number += 1
-        own = {buffer: 1 for buffer in _mentioned(stmt)}
+        own = dict.fromkeys(_mentioned(stmt), 1)
         inside: dict[Buffer, tuple[int, int]] = {}
         for block in blocks(stmt):
             number, counts = _walk(block, number, totals, inside)

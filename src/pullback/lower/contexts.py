@@ -1,4 +1,6 @@
-"""What the `emit` rule of a Nest sees: its operands and results in memory, and the means to write statements over them."""
+"""What the `emit` rule of a Nest sees: its operands and results in memory, and the means to write statements over
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,13 @@ if TYPE_CHECKING:
 
 
 class NestContext:
-    """Operands, results, loops, calls. Storages have .buffer .offset .shape .strides .dtype .ndim .size .contiguous, .at(i),
+    """Operands, results, loops, calls. Storages have .buffer .offset .shape .strides .dtype .ndim .size .contiguous,
+    .at(i),
     .slice(starts, sizes), .transposed(permutation), .reshaped(shape)."""
 
-    def __init__(self, lowering: Lowering, eqn: JaxprEqn, operands: Sequence[Storage], results: Sequence[Storage]) -> None:
+    def __init__(
+        self, lowering: Lowering, eqn: JaxprEqn, operands: Sequence[Storage], results: Sequence[Storage]
+    ) -> None:
         self.lowering = lowering
         self.b: Builder = lowering.b
         self.eqn = eqn
@@ -43,7 +48,7 @@ class NestContext:
     def static(self, k: int) -> np.ndarray | None:
         """The k-th operand's value where it is a literal, else None."""
         atom = self.eqn.invars[k]
-        return np.asarray(atom.val) if type(atom) is Literal else None
+        return np.asarray(atom.val) if isinstance(atom, Literal) else None
 
     # Elements.
 
@@ -125,8 +130,9 @@ class NestContext:
     def call_fortran(self, symbol: str, *args: Any, result: str | None = None) -> Expr | None:
         """Call a BLAS or LAPACK routine such as 'dgemm': every argument goes by reference.
 
-        An argument is a Storage or Address (an array), an Expr or number (a scalar: ints become i32 and floats need an Expr),
-        or a one-letter string. It runs on the calling thread alone. Not for use inside a loop with role 'threads'.
+        An argument is a Storage or Address (an array), an Expr or number (a scalar: ints become i32 and floats need
+        an Expr), or a one-letter string. It runs on the calling thread alone. Not for use inside a loop with role
+        'threads'.
         """
         with products.one_thread(self):
             return products.call_fortran(self, symbol, args, result)

@@ -49,8 +49,17 @@ def swap_in(b: Builder, pairs: Sequence[tuple[Storage, Storage]]) -> None:
         copy(b, dst, src)
 
 
-def carry_loop(ctx: NestContext, closed: Any, length: int, reverse: bool, consts: Sequence[Storage], init: Sequence[Storage],
-               xs: Sequence[Storage], carry: Sequence[Storage], ys: Sequence[Storage]) -> None:
+def carry_loop(
+    ctx: NestContext,
+    closed: Any,
+    length: int,
+    reverse: bool,
+    consts: Sequence[Storage],
+    init: Sequence[Storage],
+    xs: Sequence[Storage],
+    carry: Sequence[Storage],
+    ys: Sequence[Storage],
+) -> None:
     """A sequential loop; the carry lives in its results' memory, and each body reads and writes it there."""
     b = ctx.b
     swap_in(b, list(zip(carry, init)))
@@ -61,8 +70,15 @@ def carry_loop(ctx: NestContext, closed: Any, length: int, reverse: bool, consts
         ctx.subprogram(closed, [*consts, *carry, *(x.at(i) for x in xs)], [*carry, *(y.at(i) for y in ys)])
 
 
-def while_loop(ctx: NestContext, cond: Any, body: Any, cond_consts: Sequence[Storage], body_consts: Sequence[Storage],
-               init: Sequence[Storage], results: Sequence[Storage]) -> None:
+def while_loop(
+    ctx: NestContext,
+    cond: Any,
+    body: Any,
+    cond_consts: Sequence[Storage],
+    body_consts: Sequence[Storage],
+    init: Sequence[Storage],
+    results: Sequence[Storage],
+) -> None:
     """The state lives in the results' memory."""
     b = ctx.b
     swap_in(b, list(zip(results, init)))
@@ -73,8 +89,9 @@ def while_loop(ctx: NestContext, cond: Any, body: Any, cond_consts: Sequence[Sto
         ctx.subprogram(body, [*body_consts, *results], list(results))
 
 
-def choose(ctx: NestContext, branches: Sequence[Any], index: Storage, operands: Sequence[Storage],
-           results: Sequence[Storage]) -> None:
+def choose(
+    ctx: NestContext, branches: Sequence[Any], index: Storage, operands: Sequence[Storage], results: Sequence[Storage]
+) -> None:
     """Nested Ifs; an index outside of the range takes the nearest branch."""
     b = ctx.b
     which = b.let(ctx.load(index, (0,) * index.ndim), "which")

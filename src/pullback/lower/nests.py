@@ -1,4 +1,6 @@
-"""Groups as loop nests: one loop per axis (neighbouring axes as one where every access allows it), values, then stores."""
+"""Groups as loop nests: one loop per axis (neighbouring axes as one where every access allows it), values, then
+stores.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from pullback.graph_passes.fuse import Group, Row, may_merge
+from pullback.graph_passes.groups import Group, Row, may_merge
 from pullback.loop_ir import Expr
 from pullback.lower.reductions import emit_reductions
 from pullback.lower.values import Region, split
@@ -66,7 +68,8 @@ def _runs(extents: Sequence[int], axes: Sequence[int], mergeable) -> list[list[i
                 runs.append([a])
             continue
         apart = last is not None and not (
-            last < a and all(extents[x] == 1 for x in range(last + 1, a)) and mergeable(last, a))
+            last < a and all(extents[x] == 1 for x in range(last + 1, a)) and mergeable(last, a)
+        )
         if runs and not apart:
             runs[-1].append(a)
         else:
@@ -78,6 +81,10 @@ def _runs(extents: Sequence[int], axes: Sequence[int], mergeable) -> list[list[i
 def _row_may_merge(row: Row, p: int, q: int) -> bool:
     for group in row.groups:
         left, right = group.order[p], group.order[q]
-        if not left < right or any(group.space[a] != 1 for a in range(left + 1, right)) or not may_merge(group, left, right):
+        if (
+            not left < right
+            or any(group.space[a] != 1 for a in range(left + 1, right))
+            or not may_merge(group, left, right)
+        ):
             return False
     return True

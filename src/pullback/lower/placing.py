@@ -1,9 +1,10 @@
-"""Which memory each value gets: results where the caller wants them, the rest in temporaries that are taken over in place.
+"""Which memory each value gets: results where the caller wants them, the rest in temporaries that are taken over in
+place.
 
-A value may take over the memory of another of the same type that dies where it is made: an elementwise result that of an
-operand read at the same index, a scatter that of the array it changes. A result whose memory is also an argument's (the carry
-of a loop) is written in place if the argument is not read any more, or only at the same index in the same nest; otherwise it
-is computed elsewhere and copied at the end.
+A value may take over the memory of another of the same type that dies where it is made: an elementwise result that of
+an operand read at the same index, a scatter that of the array it changes. A result whose memory is also an argument's
+(the carry of a loop) is written in place if the argument is not read any more, or only at the same index in the same
+nest; otherwise it is computed elsewhere and copied at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.graph_passes.access import ir_dtype
-from pullback.graph_passes.fuse import Fusion, Group, Row
+from pullback.graph_passes.groups import Fusion, Group, Row
 from pullback.loop_ir import ITEMSIZE, Builder
 from pullback.lower.storage import Storage, contiguous, row_major
 
@@ -44,7 +45,9 @@ class Placement:
     in_place: set[int]  # numbers of call equations whose result already has its operand's memory
 
 
-def place(jaxpr: Jaxpr, fusion: Fusion, b: Builder, inputs: dict[Var, Storage], outputs: Sequence[Storage]) -> Placement:
+def place(
+    jaxpr: Jaxpr, fusion: Fusion, b: Builder, inputs: dict[Var, Storage], outputs: Sequence[Storage]
+) -> Placement:
     """Storage for every stored value of a fused jaxpr; `inputs` are those of its arguments and constants."""
     return _Placer(jaxpr, fusion, b, inputs, outputs).run()
 
@@ -71,10 +74,10 @@ class _Placer:
         forwarded = {out: source for source, out in self.fusion.forwarded.items()}
         for atom, storage in zip(self.jaxpr.outvars, outputs):
             source = atom
-            while type(source) is not Literal and source in forwarded:
+            while not isinstance(source, Literal) and source in forwarded:
                 source = forwarded[source]
-            if type(source) is Literal or source in self.fixed or source not in self.fusion.stored:
-                if type(source) is Literal or source not in self.inputs or not storage.same_memory(self.inputs[source]):
+            if isinstance(source, Literal) or source in self.fixed or source not in self.fusion.stored:
+                if isinstance(source, Literal) or source not in self.inputs or not storage.same_memory(self.inputs[source]):
                     self.copies.append((atom, storage))
                 continue
             shape = source.aval.shape
@@ -88,7 +91,9 @@ class _Placer:
 
     def _last_read(self, var: Var) -> Position:
         if var.aval.size == 1 and var in self.inputs:  # pinned in a register, but for calls
-            return max((position for position, group in self.reads.get(var, ()) if group.call is not None), default=(-1, 0))
+            return max(
+                (position for position, group in self.reads.get(var, ()) if group.call is not None), default=(-1, 0)
+            )
         if any(atom is var for atom, _ in self.copies):
             return _END
         return max((position for position, _ in self.reads.get(var, ())), default=(-1, 0))
@@ -139,7 +144,9 @@ class _Placer:
         """Whether the group reads the value only at its own index."""
         return list(group.reads[var]) == [group.axes] and var.aval.shape == group.space and storage.shape == group.space
 
-    def _take_over(self, var: Var, fixed: Storage | None, position: Position, group: Group, taken: set[Var]) -> Var | None:
+    def _take_over(
+        self, var: Var, fixed: Storage | None, position: Position, group: Group, taken: set[Var]
+    ) -> Var | None:
         """A temporary that dies here and whose memory the new value can have."""
         if group.call is not None:
             eqn = self.eqns[group.call]
@@ -152,7 +159,7 @@ class _Placer:
         else:
             return None
         for old in candidates:
-            if type(old) is Literal or old in taken or old not in self.memories or old in self.fixed:
+            if isinstance(old, Literal) or old in taken or old not in self.memories or old in self.fixed:
                 continue
             memory = self.memories[old]
             if memory.current is not old or old.aval.dtype != var.aval.dtype or old.aval.shape != var.aval.shape:
@@ -170,18 +177,21 @@ class _Placer:
         return list(group.reads[var]) == [group.axes] and var.aval.shape == group.space
 
     def _free_since(self, fixed: Storage, begin: Position) -> bool:
-        return all(self._last_read(var) < begin for var, storage in self.inputs.items()
-                   if storage.buffer is fixed.buffer and storage.same_memory(fixed))
+        return all(
+            self._last_read(var) < begin
+            for var, storage in self.inputs.items()
+            if storage.buffer is fixed.buffer and storage.same_memory(fixed)
+        )
 
     def _call_in_place(self, position: Position, group: Group) -> None:
         eqn = self.eqns[group.call]  # type: ignore[index]
         k = getattr(eqn.primitive.lower, "in_place", None)
-        if k is None or type(eqn.invars[k]) is Literal:
+        if k is None or isinstance(eqn.invars[k], Literal):
             return
         operand, memory = eqn.invars[k], self.memories[eqn.outvars[0]]
-        if operand in memory.members:
-            self.in_place.add(group.call)  # type: ignore[arg-type]
-        elif operand in self.inputs and memory.fixed is not None and memory.fixed.same_memory(self.inputs[operand]):
+        if operand in memory.members or (
+            operand in self.inputs and memory.fixed is not None and memory.fixed.same_memory(self.inputs[operand])
+        ):
             self.in_place.add(group.call)  # type: ignore[arg-type]
 
     def _allocate(self) -> dict[Var, Storage]:

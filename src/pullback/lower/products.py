@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -55,9 +56,9 @@ def _cell_of_constant(ctx: NestContext, value: np.ndarray) -> Address:
 def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float = 1.0, beta: float = 0.0) -> None:
     """out[m, n] = alpha * x[m, k] @ y[k, n] + beta * out.
 
-    Storages have two axes and any strides; those that BLAS cannot take are copied first. f32, f64, c64 and c128 go through
-    gemm; products with vectors, small products and other types become a loop nest. Large ones are cut into blocks that threads
-    share, in a way that depends on the sizes alone.
+    Storages have two axes and any strides; those that BLAS cannot take are copied first. f32, f64, c64 and c128 go
+    through gemm; products with vectors, small products and other types become a loop nest. Large ones are cut into
+    blocks that threads share, in a way that depends on the sizes alone.
     """
     (m, k), n = x.shape, y.shape[1]
     if m == 0 or n == 0:
@@ -138,14 +139,15 @@ def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: floa
             _gemm(ctx, partial.at(piece), left, right, alpha, 0.0, inner=count)
     with ctx.loops((m, n)) as (i, j):
         total = ctx.load(partial, (0, i, j))
-        for piece in range(1, pieces):
-            total = b.add(total, ctx.load(partial, (piece, i, j)))
+        for number in range(1, pieces):
+            total = b.add(total, ctx.load(partial, (number, i, j)))
         ctx.store(out, (i, j), total)
 
 
 @contextmanager
 def one_thread(ctx: NestContext, work: int = ALONE + 1) -> Iterator[None]:
-    """BLAS on the calling thread alone: the program's threads are ours, and BLAS would have its own wait for them, spinning.
+    """BLAS on the calling thread alone: the program's threads are ours, and BLAS would have its own wait for them,
+    spinning.
 
     `work` is in multiply-adds; BLAS itself uses one thread for little.
     """
@@ -159,17 +161,43 @@ def one_thread(ctx: NestContext, work: int = ALONE + 1) -> Iterator[None]:
     ctx.b.call("blas_set_num_threads", before)
 
 
-def _gemm(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float, *, rows: Any = None,
-          columns: Any = None, inner: Any = None) -> None:
+def _gemm(
+    ctx: NestContext,
+    out: Storage,
+    x: Storage,
+    y: Storage,
+    alpha: float,
+    beta: float,
+    *,
+    rows: Any = None,
+    columns: Any = None,
+    inner: Any = None,
+) -> None:
     """One call; rows, columns and inner are the sizes where they differ from those of the storages."""
     (m, k), n = x.shape, y.shape[1]
     # Row-major out = x @ y is column-major out' = y' @ x'.
     a, lda, trans_a = _operand(y)
     c, ldb, trans_b = _operand(x)
     scalar = np.dtype({"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}[out.dtype])
-    call_fortran(ctx, PREFIX[out.dtype] + "gemm",
-                 (trans_a, trans_b, columns or n, rows or m, inner or k, np.asarray(alpha, scalar), a, lda, c, ldb,
-                  np.asarray(beta, scalar), out, _row_leading(out)))
+    call_fortran(
+        ctx,
+        PREFIX[out.dtype] + "gemm",
+        (
+            trans_a,
+            trans_b,
+            columns or n,
+            rows or m,
+            inner or k,
+            np.asarray(alpha, scalar),
+            a,
+            lda,
+            c,
+            ldb,
+            np.asarray(beta, scalar),
+            out,
+            _row_leading(out),
+        ),
+    )
 
 
 def _syrk(ctx: NestContext, out: Storage, x: Storage, inner: Any = None) -> None:
@@ -177,7 +205,9 @@ def _syrk(ctx: NestContext, out: Storage, x: Storage, inner: Any = None) -> None
     n, k = x.shape
     a, lead, trans = _operand(x)
     one, zero = (np.asarray(v, {"f32": "f4", "f64": "f8"}[out.dtype]) for v in (1, 0))
-    call_fortran(ctx, PREFIX[out.dtype] + "syrk", ("L", "T" if trans == "N" else "N", n, inner or k, one, a, lead, zero, out, n))
+    call_fortran(
+        ctx, PREFIX[out.dtype] + "syrk", ("L", "T" if trans == "N" else "N", n, inner or k, one, a, lead, zero, out, n)
+    )
 
 
 def _mirror(ctx: NestContext, out: Storage) -> None:
@@ -227,7 +257,9 @@ def _loops(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float,
     with ctx.loops((m, n)) as (i, j):
         with b.reduce(k, b.const(wide, 0), "or" if wide == "bool" else "add") as r:
             left, right = b.convert(ctx.load(x, (i, r.i)), wide), b.convert(ctx.load(y, (r.i, j)), wide)
-            r.update(b.op("or", r.var, b.op("and", left, right)) if wide == "bool" else b.add(r.var, b.mul(left, right)))
+            r.update(
+                b.op("or", r.var, b.op("and", left, right)) if wide == "bool" else b.add(r.var, b.mul(left, right))
+            )
         value = r.result
         if alpha != 1.0:
             value = b.mul(value, b.const(wide, alpha))
@@ -243,11 +275,18 @@ def packed(ctx: NestContext, s: Storage) -> Storage:
     return copy
 
 
-def dot_general(ctx: NestContext, out: Storage, x: Storage, y: Storage, contracting: tuple[Sequence[int], Sequence[int]],
-                batch: tuple[Sequence[int], Sequence[int]] = ((), ())) -> None:
+def dot_general(
+    ctx: NestContext,
+    out: Storage,
+    x: Storage,
+    y: Storage,
+    contracting: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
+) -> None:
     """out[batch..., x's free axes..., y's free axes...] = sum over the contracted axes of x * y.
 
-    x and y may have any strides. Operands of another type than the result are converted first. Batches become a parallel loop.
+    x and y may have any strides. Operands of another type than the result are converted first. Batches become a
+    parallel loop.
     """
     x, y = _as_type(ctx, x, out.dtype), _as_type(ctx, y, out.dtype)
     (x_contract, y_contract), (x_batch, y_batch) = contracting, batch
@@ -279,17 +318,19 @@ def _as_type(ctx: NestContext, s: Storage, dtype: str) -> Storage:
 
 
 def _merged(ctx: NestContext, s: Storage, batch: list[int], groups: list[list[int]]) -> Storage:
-    """The storage with its batch axes first and each group of axes as one; packed where the strides do not allow that."""
+    """The storage with its batch axes first and each group of axes as one; packed where the strides do not allow
+    that.
+    """
     order = s.transposed([*batch, *(a for group in groups for a in group)])
-    shape, strides = list(order.shape[:len(batch)]), list(order.strides[:len(batch)])
+    shape, strides = list(order.shape[: len(batch)]), list(order.strides[: len(batch)])
     position = len(batch)
     for group in groups:
-        sizes, steps = order.shape[position:position + len(group)], order.strides[position:position + len(group)]
+        sizes, steps = order.shape[position : position + len(group)], order.strides[position : position + len(group)]
         position += len(group)
         step = _merged_stride(sizes, steps)
         if step is None:
             copy = packed(ctx, order)
-            return copy.reshaped((*shape[:len(batch)], *(math.prod(s.shape[a] for a in g) for g in groups)))
+            return copy.reshaped((*shape[: len(batch)], *(math.prod(s.shape[a] for a in g) for g in groups)))
         shape.append(math.prod(sizes))
         strides.append(step)
     return Storage(s.buffer, s.offset, tuple(shape), tuple(strides))
@@ -298,7 +339,7 @@ def _merged(ctx: NestContext, s: Storage, batch: list[int], groups: list[list[in
 def _merged_stride(sizes: Sequence[int], strides: Sequence[int]) -> int | None:
     """The stride of the one axis that walks all elements in order, or None."""
     real = [(n, step) for n, step in zip(sizes, strides) if n != 1]
-    for (_, outer), (n, inner) in zip(real, real[1:]):
+    for (_, outer), (n, inner) in itertools.pairwise(real):
         if outer != inner * n:
             return None
     return real[-1][1] if real else 1

@@ -1,9 +1,9 @@
 """A whole flat jaxpr as one function of the loop IR.
 
-    lowered = lower_program(closed_jaxpr, "step")
-    lowered.function        inputs are the jaxpr's arguments, outputs its results, in order
-    lowered.host_calls      Python callables, by the index of their HostCall statements
-    lowered.report          per loop nest: what it computes, bytes moved
+lowered = lower_program(closed_jaxpr, "step")
+lowered.function        inputs are the jaxpr's arguments, outputs its results, in order
+lowered.host_calls      Python callables, by the index of their HostCall statements
+lowered.report          per loop nest: what it computes, bytes moved
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pullback.core.lowering import HostCall as HostCallKind
 from pullback.core.lowering import Nest
 from pullback.core.primitive import NoRule
 from pullback.graph_passes.access import Interner, ir_dtype
-from pullback.graph_passes.fuse import Group, Row, fuse
+from pullback.graph_passes.fuse import fuse
+from pullback.graph_passes.groups import Group, Row
 from pullback.loop_ir import ITEMSIZE, Buffer, Builder, Function
 from pullback.lower.contexts import NestContext
 from pullback.lower.control import copy, swap_in
@@ -45,15 +46,21 @@ class HostFunction:
     def run(self, arrays: Sequence[np.ndarray]) -> None:
         """Call it on flat arrays, operands then results, and write the results."""
         n = len(self.operands)
-        shaped = [a[:int(np.prod(shape))].reshape(shape) for a, (shape, _) in zip(arrays, self.operands + self.results)]
+        shaped = [
+            a[: int(np.prod(shape))].reshape(shape) for a, (shape, _) in zip(arrays, self.operands + self.results)
+        ]
         outs = self.function(*shaped[:n])
         outs = outs if isinstance(outs, (list, tuple)) else [outs]
         if len(outs) != len(self.results):
-            raise RuntimeError(f"{self.name}: the Python function gave {len(outs)} result(s), expected {len(self.results)}")
+            raise RuntimeError(
+                f"{self.name}: the Python function gave {len(outs)} result(s), expected {len(self.results)}"
+            )
         for destination, value in zip(shaped[n:], outs):
             value = np.asarray(value)
             if value.shape != destination.shape:
-                raise RuntimeError(f"{self.name}: the Python function gave shape {value.shape}, expected {destination.shape}")
+                raise RuntimeError(
+                    f"{self.name}: the Python function gave shape {value.shape}, expected {destination.shape}"
+                )
             destination[...] = value
 
 
@@ -86,21 +93,28 @@ class Lowered:
         """The report as a table."""
         lines = [f"{'reads':>12} {'writes':>12} {'values':>12} {'times':>6}  nest"]
         for fact in self.report:
-            lines.append(f"{fact.bytes_read:12d} {fact.bytes_written:12d} {fact.operations:12d} {fact.repeats:6d}  {fact.name}")
+            lines.append(
+                f"{fact.bytes_read:12d} {fact.bytes_written:12d} {fact.operations:12d} {fact.repeats:6d}  {fact.name}"
+            )
         return "\n".join(lines)
 
 
 def lower_program(closed: ClosedJaxpr, name: str = "program", forwarded: Set[int] = frozenset()) -> Lowered:
-    """Lower a jaxpr whose primitives all have a lowering kind other than Inline; results numbered in `forwarded` are not written.
+    """Lower a jaxpr whose primitives all have a lowering kind other than Inline; results numbered in `forwarded` are
+    not written.
 
     Raises NotImplementedError, naming the primitive, for one that can neither be lowered nor run by its reference.
     """
     lowering = Lowering()
     b = lowering.b
-    inputs = [contiguous(b.input(f"x{k}", ir_dtype(v.aval.dtype), v.aval.size), v.aval.shape)
-              for k, v in enumerate(closed.jaxpr.invars)]
-    outputs = [contiguous(b.output(f"y{k}", ir_dtype(v.aval.dtype), v.aval.size), v.aval.shape)
-               for k, v in enumerate(closed.jaxpr.outvars)]
+    inputs = [
+        contiguous(b.input(f"x{k}", ir_dtype(v.aval.dtype), v.aval.size), v.aval.shape)
+        for k, v in enumerate(closed.jaxpr.invars)
+    ]
+    outputs = [
+        contiguous(b.output(f"y{k}", ir_dtype(v.aval.dtype), v.aval.size), v.aval.shape)
+        for k, v in enumerate(closed.jaxpr.outvars)
+    ]
     with deep_recursion():
         if forwarded:
             kept = [k for k in range(len(outputs)) if k not in forwarded]
@@ -173,10 +187,11 @@ class Lowering:
         pairs = []
         scalars = []
         for atom, dst in copies:
-            if atom.aval.size == 1 and (type(atom) is Literal or atom in region.fusion.producer
-                                        or atom in region.memory):
+            if atom.aval.size == 1 and (
+                isinstance(atom, Literal) or atom in region.fusion.producer or atom in region.memory
+            ):
                 scalars.append((dst, region.here(region.value(atom, (0,) * atom.aval.ndim))))
-            elif type(atom) is not Literal:
+            elif not isinstance(atom, Literal):
                 pairs.append((dst, self.storage(region, atom, False)))
         swap_in(self.b, pairs)
         for dst, value in scalars:
@@ -184,7 +199,7 @@ class Lowering:
 
     def storage(self, region: Region, atom: Any, strided: bool) -> Storage:
         """Where an operand of a call lies; views of memory are followed."""
-        if type(atom) is Literal:
+        if isinstance(atom, Literal):
             array = np.asarray(atom.val).astype(atom.aval.dtype)
             return contiguous(self.constant(array, "literal"), array.shape)
         found = region.memory.get(atom)
@@ -210,16 +225,22 @@ class Lowering:
             if kind.in_place is not None and not in_place:
                 copy(self.b, results[0], operands[kind.in_place])
             kind.emit(NestContext(self, eqn, operands, results))
-        elif isinstance(kind, HostCallKind) or isinstance(kind, NoRule):
+        elif isinstance(kind, (HostCallKind, NoRule)):
             if not eqn.primitive.has_rule("reference"):
                 reason = kind.reason if isinstance(kind, NoRule) else "it has no reference"
-                raise NotImplementedError(f"Compilation rule of primitive '{eqn.primitive.name}' is not there: {reason}")
+                raise NotImplementedError(
+                    f"Compilation rule of primitive '{eqn.primitive.name}' is not there: {reason}"
+                )
             self.host_call(_Reference(eqn.primitive, eqn.params), operands, results, eqn.primitive.name)
         else:
-            raise TypeError(f"lower: primitive '{eqn.primitive.name}' has lowering kind {kind!r}, which must be inlined first")
+            raise TypeError(
+                f"lower: primitive '{eqn.primitive.name}' has lowering kind {kind!r}, which must be inlined first"
+            )
         region.ready.update(eqn.outvars)
 
-    def host_call(self, function: Callable[..., Any], operands: Sequence[Storage], results: Sequence[Storage], name: str) -> None:
+    def host_call(
+        self, function: Callable[..., Any], operands: Sequence[Storage], results: Sequence[Storage], name: str
+    ) -> None:
         """A call into Python over whole buffers; parts of buffers are copied."""
         from pullback.loop_ir import NP_DTYPE
 
@@ -270,8 +291,15 @@ class Lowering:
                 names += [region.eqns[n].primitive.name for n in group.reductions]
                 names += [region.eqns[region.fusion.producer[v]].primitive.name for v in group.stores]
         inside = {v for g in groups for v in g.outputs(region.eqns)} if len(groups) > 1 else set()
-        self.report.append(NestFact("+".join(names[:8]) + ("..." if len(names) > 8 else ""), _bytes(read - inside),
-                                    _bytes(written - (inside & set(region.fusion.row_local))), operations, self.repeats))
+        self.report.append(
+            NestFact(
+                "+".join(names[:8]) + ("..." if len(names) > 8 else ""),
+                _bytes(read - inside),
+                _bytes(written - (inside & set(region.fusion.row_local))),
+                operations,
+                self.repeats,
+            )
+        )
 
 
 def _bytes(variables: set[Var]) -> int:

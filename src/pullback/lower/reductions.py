@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Reduction
 from pullback.graph_passes.access import ir_dtype
-from pullback.graph_passes.fuse import Group
+from pullback.graph_passes.groups import Group
 from pullback.loop_ir import Carried, Combine, Expr, Loop
 from pullback.lower.storage import offset_of
 from pullback.lower.values import Region, split
@@ -57,7 +57,9 @@ def emit_reductions(region: Region, group: Group, index: dict[int, Expr], runs: 
         rule = fold.rule
         values = accumulators if rule.finish is None else tuple(rule.finish(fold.ctx, accumulators))
         for var, value in zip(fold.eqn.outvars, values):
-            at = tuple(region.intern(i) if n != 1 else region.intern(region.b.index(0)) for i, n in zip(kept, var.aval.shape))
+            at = tuple(
+                region.intern(i) if n != 1 else region.intern(region.b.index(0)) for i, n in zip(kept, var.aval.shape)
+            )
             value = region.keep((var, at), value, True)
             if var in region.memory:
                 storage = region.memory[var]
@@ -71,15 +73,21 @@ def _fold(region: Region, eqn: JaxprEqn) -> _Fold:
     if rule.combine is not None:
         identity = np.asarray(rule.identity(ctx.out_aval.dtype)).astype(ctx.out_aval.dtype)
         return _Fold(eqn, ctx, (b.const(ir_dtype(ctx.out_aval.dtype), identity.item()),), rule.combine)
-    inits = tuple(rule.init(ctx))
+    inits = tuple(_required(rule.init)(ctx))
     left = tuple(b.var("left", x.dtype) for x in inits)
     right = tuple(b.var("right", x.dtype) for x in inits)
-    merged = tuple(rule.merge(b, [b.read(v) for v in left], [b.read(v) for v in right]))
+    merged = tuple(_required(rule.merge)(b, [b.read(v) for v in left], [b.read(v) for v in right]))
     return _Fold(eqn, ctx, inits, Combine(left, right, merged, inits))
 
 
-def _reduce(region: Region, group: Group, folds: list[_Fold], inits: list[tuple[Expr, ...]], index: dict[int, Expr],
-            runs: list[list[int]]) -> list[tuple[Expr, ...]]:
+def _reduce(
+    region: Region,
+    group: Group,
+    folds: list[_Fold],
+    inits: list[tuple[Expr, ...]],
+    index: dict[int, Expr],
+    runs: list[list[int]],
+) -> list[tuple[Expr, ...]]:
     b = region.b
     if not runs:
         return _body(region, group, folds, inits, index)
@@ -97,8 +105,10 @@ def _reduce(region: Region, group: Group, folds: list[_Fold], inits: list[tuple[
                 region.bind(v)
         here = index | split(region, region.intern(b.read(var)), run, group.space)
         updates = _reduce(region, group, folds, [tuple(map(b.read, vs)) for vs in carried], here, rest)
-    groups = tuple(Carried(vs, tuple(start), tuple(update), rs, fold.combine)
-                   for vs, start, update, rs, fold in zip(carried, inits, updates, results, folds))
+    groups = tuple(
+        Carried(vs, tuple(start), tuple(update), rs, fold.combine)
+        for vs, start, update, rs, fold in zip(carried, inits, updates, results, folds)
+    )
     b.emit(Loop(var, b.index(extent), "reduce", tuple(statements), groups))
     for group_vars in results:
         for v in group_vars:
@@ -106,11 +116,12 @@ def _reduce(region: Region, group: Group, folds: list[_Fold], inits: list[tuple[
     return [tuple(map(b.read, vs)) for vs in results]
 
 
-def _body(region: Region, group: Group, folds: list[_Fold], accumulators: list[tuple[Expr, ...]],
-          index: dict[int, Expr]) -> list[tuple[Expr, ...]]:
+def _body(
+    region: Region, group: Group, folds: list[_Fold], accumulators: list[tuple[Expr, ...]], index: dict[int, Expr]
+) -> list[tuple[Expr, ...]]:
     b = region.b
     full = [index[a] for a in range(len(group.space))]
-    updates = []
+    updates: list[tuple[Expr, ...]] = []
     for fold, values in zip(folds, accumulators):
         rule, eqn = fold.rule, fold.eqn
         operands = [region.value(atom, full) for atom in eqn.invars]
@@ -120,9 +131,14 @@ def _body(region: Region, group: Group, folds: list[_Fold], accumulators: list[t
         if rule.combine is not None:
             updates.append((b.op(rule.combine, values[0], operands[0]),))
             continue
-        element = tuple(rule.element(fold.ctx, operands, full))
-        updates.append(tuple(rule.merge(b, list(values), list(element))))
+        element = tuple(_required(rule.element)(fold.ctx, operands, full))
+        updates.append(tuple(_required(rule.merge)(b, list(values), list(element))))
     if group.stores:
         region.store(full, group.stores)
     return updates
 
+
+def _required(rule: Any) -> Any:
+    if rule is None:
+        raise TypeError("a reduction without `combine` needs init, element and merge")
+    return rule

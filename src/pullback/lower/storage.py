@@ -1,7 +1,8 @@
-"""Where an array lies: a buffer, an offset, a shape and strides, all in elements; and which value takes over whose memory.
+"""Where an array lies: a buffer, an offset, a shape and strides, all in elements; and which value takes over whose
+memory.
 
-`offset_of` turns an index into a flat offset. Index components that split one flat counter (f // n and f % n) are joined
-again, so that loops over merged axes have no division in their addresses.
+`offset_of` turns an index into a flat offset. Index components that split one flat counter (f // n and f % n) are
+joined again, so that loops over merged axes have no division in their addresses.
 """
 
 from __future__ import annotations
@@ -71,8 +72,12 @@ class Storage:
 
     def transposed(self, permutation: Sequence[int]) -> Storage:
         """The same elements with axes in another order."""
-        return Storage(self.buffer, self.offset, tuple(self.shape[a] for a in permutation),
-                       tuple(self.strides[a] for a in permutation))
+        return Storage(
+            self.buffer,
+            self.offset,
+            tuple(self.shape[a] for a in permutation),
+            tuple(self.strides[a] for a in permutation),
+        )
 
     def reshaped(self, shape: Sequence[int]) -> Storage:
         """The same elements with another shape; AssertionError unless contiguous."""

@@ -1,8 +1,8 @@
 """The value of a variable at an index: loaded if it is in memory, else computed by asking its operands in turn.
 
-A `Region` is one jaxpr being lowered at one place of the program. Its levels are the loops that are open. A value that does
-not depend on the inner loops is bound outside of them; what is used more than once is bound where it is computed.
-Values under one branch of a `select` may be loaded from outside of arrays, so they are never bound by a Let.
+A `Region` is one jaxpr being lowered at one place of the program. Its levels are the loops that are open. A value
+that does not depend on the inner loops is bound outside of them; what is used more than once is bound where it is
+computed. Values under one branch of a `select` may be loaded from outside of arrays, so they are never bound by a Let.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pullback.core.jaxpr import JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.graph_passes.access import Index, Interner, ir_dtype
-from pullback.graph_passes.fuse import Fusion
+from pullback.graph_passes.groups import Fusion
 from pullback.loop_ir import Builder, Const, Expr, Let, Load, Loop, Op, Read, Stmt
 from pullback.loop_ir import Var as LoopVar
 from pullback.loop_ir.ir import Role
@@ -28,7 +28,7 @@ MAX_DEPTH = 24  # operations in one expression
 class Level:
     """One open loop (or the region itself): its statements so far and the values bound in it."""
 
-    __slots__ = ("statements", "memo", "lazy")
+    __slots__ = ("lazy", "memo", "statements")
 
     def __init__(self, statements: list[Stmt]) -> None:
         self.statements = statements
@@ -39,7 +39,7 @@ class Level:
 class PointContext:
     """What an `at` rule sees: operands by index."""
 
-    __slots__ = ("b", "params", "in_avals", "out_aval", "_region", "_eqn", "_lazy", "_lazy_operands", "_dtype")
+    __slots__ = ("_dtype", "_eqn", "_lazy", "_lazy_operands", "_region", "b", "in_avals", "out_aval", "params")
 
     def __init__(self, region: Region, eqn: JaxprEqn, lazy: bool) -> None:
         self.b = region.b
@@ -62,10 +62,27 @@ class PointContext:
 
 
 # Operations whose `at` rule reads every operand at an index that lies inside it, whatever its selects choose.
-_ALWAYS_INSIDE = frozenset({
-    "reshape", "transpose", "broadcast_in_dim", "squeeze", "expand_dims", "rev", "slice", "dynamic_slice", "iota", "select_n",
-    "copy", "random_wrap", "random_unwrap", "threefry_bits", "threefry_split", "threefry_fold_in",
-    "inner_product"})
+_ALWAYS_INSIDE = frozenset(
+    {
+        "reshape",
+        "transpose",
+        "broadcast_in_dim",
+        "squeeze",
+        "expand_dims",
+        "rev",
+        "slice",
+        "dynamic_slice",
+        "iota",
+        "select_n",
+        "copy",
+        "random_wrap",
+        "random_unwrap",
+        "threefry_bits",
+        "threefry_split",
+        "threefry_fold_in",
+        "inner_product",
+    }
+)
 
 
 def may_be_lazy(eqn: JaxprEqn) -> bool:
@@ -76,7 +93,9 @@ def may_be_lazy(eqn: JaxprEqn) -> bool:
 class Region:
     """One jaxpr at one place of the program."""
 
-    def __init__(self, b: Builder, intern: Interner, eqns: list[JaxprEqn], fusion: Fusion, statements: list[Stmt]) -> None:
+    def __init__(
+        self, b: Builder, intern: Interner, eqns: list[JaxprEqn], fusion: Fusion, statements: list[Stmt]
+    ) -> None:
         self.b, self.intern, self.eqns, self.fusion = b, intern, eqns, fusion
         self.memory: dict[Var, Storage] = {}  # where values lie or will lie
         self.ready: set[Var] = set()  # values that are there
@@ -116,7 +135,7 @@ class Region:
 
     def value(self, atom: Any, index: Sequence[Any], lazy: bool = False) -> Expr:
         """The value of an atom at an index."""
-        if type(atom) is Literal:
+        if isinstance(atom, Literal):
             return self.literal(atom)
         shape = atom.aval.shape
         b, intern, zero = self.b, self.intern, self._zero
@@ -179,8 +198,10 @@ class Region:
     def literal(self, atom: Literal) -> Expr:
         """A literal as a constant."""
         value = np.asarray(atom.val)
-        return self.b.const(ir_dtype(atom.aval.dtype), value.astype(atom.aval.dtype).item() if value.dtype != atom.aval.dtype
-                            else value.item())
+        return self.b.const(
+            ir_dtype(atom.aval.dtype),
+            value.astype(atom.aval.dtype).item() if value.dtype != atom.aval.dtype else value.item(),
+        )
 
     def _compute(self, var: Var, at: Index, lazy: bool) -> Expr:
         if var in self.ready:

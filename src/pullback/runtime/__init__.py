@@ -1,15 +1,14 @@
 """Running programs: compilation of jaxprs, eager evaluation, devices. Fills the hooks that core declares for it."""
 
-from pullback.core import hooks
-from pullback.runtime import devices as _devices  # noqa: F401  tells the extension of the default device
-from pullback.runtime import native_hooks as _native_hooks  # noqa: F401  and of the rest that it asks of Python
 import pullback.runtime.evaluate as _evaluate
 import pullback.runtime.program as _program
+from pullback.core import hooks
+from pullback.runtime import devices as _devices
+from pullback.runtime import native_hooks as _native_hooks
 from pullback.runtime.arrays import asarray, device_put
 from pullback.runtime.dispatch import compile, program, run
 from pullback.runtime.evaluate import evaluate, reference_eval
 from pullback.runtime.program import MemoryStats, Program, compile_jaxpr
-
 
 
 def clear_caches() -> None:
@@ -18,7 +17,26 @@ def clear_caches() -> None:
     _program.clear_caches()
 
 
-hooks.fill(evaluate=evaluate, run=run, asarray=asarray, compile=compile, program=program, device_put=device_put,
-           clear_caches=clear_caches)
+hooks.fill(
+    evaluate=evaluate,
+    run=run,
+    asarray=asarray,
+    compile=compile,
+    program=program,
+    device_put=device_put,
+    clear_caches=clear_caches,
+)
 
-__all__ = ["MemoryStats", "Program", "asarray", "clear_caches", "compile", "compile_jaxpr", "device_put", "evaluate", "program", "reference_eval", "run"]
+__all__ = [
+    "MemoryStats",
+    "Program",
+    "asarray",
+    "clear_caches",
+    "compile",
+    "compile_jaxpr",
+    "device_put",
+    "evaluate",
+    "program",
+    "reference_eval",
+    "run",
+]

@@ -28,7 +28,7 @@ def _open_key(jaxpr: Jaxpr) -> Hashable:
         numbers[var] = len(numbers)
 
     def atom(a: Any) -> Hashable:
-        if type(a) is Literal:
+        if isinstance(a, Literal):
             value = np.asarray(a.val)
             return value.tobytes(), a.aval
         return numbers[a]
@@ -38,8 +38,14 @@ def _open_key(jaxpr: Jaxpr) -> Hashable:
         operands = tuple(map(atom, eqn.invars))
         for var in eqn.outvars:
             numbers[var] = len(numbers)
-        eqns.append((eqn.primitive, operands, tuple((k, _param_key(v)) for k, v in eqn.params.items()),
-                     tuple(v.aval for v in eqn.outvars)))
+        eqns.append(
+            (
+                eqn.primitive,
+                operands,
+                tuple((k, _param_key(v)) for k, v in eqn.params.items()),
+                tuple(v.aval for v in eqn.outvars),
+            )
+        )
     arguments = tuple(v.aval for v in (*jaxpr.constvars, *jaxpr.invars))
     return arguments, tuple(eqns), tuple(map(atom, jaxpr.outvars))
 

@@ -45,7 +45,9 @@ def check(values: Sequence[Any], where: str) -> None:
             raise FloatingPointError(f"invalid value ({found}) encountered in {where}")
 
 
-def checked(executable: Callable[[list[Any]], list[Any]], flat: ClosedJaxpr, name: str) -> Callable[[list[Any]], list[Any]]:
+def checked(
+    executable: Callable[[list[Any]], list[Any]], flat: ClosedJaxpr, name: str
+) -> Callable[[list[Any]], list[Any]]:
     """The program, which on a bad result runs again equation by equation to find the first bad one."""
 
     def run(inputs: list[Any]) -> list[Any]:
@@ -62,7 +64,7 @@ def _blame(closed: ClosedJaxpr, inputs: Sequence[Any]) -> None:
     """Raise FloatingPointError at the first equation that makes a bad value of good ones."""
     env: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts)) | dict(zip(closed.jaxpr.invars, inputs))
     for eqn in closed.jaxpr.eqns:
-        operands = [a.val if type(a) is Literal else env[a] for a in eqn.invars]
+        operands = [a.val if isinstance(a, Literal) else env[a] for a in eqn.invars]
         outs = eqn.primitive.bind(*operands, **eqn.params)
         outs = outs if eqn.primitive.multiple_results else [outs]
         check(outs, _place(eqn))

@@ -16,7 +16,7 @@ from pullback.util import config
 class Device:
     """One device; `platform` is 'cpu', `id` its number."""
 
-    __slots__ = ("id", "platform", "device_kind", "process_index", "local_hardware_id", "__weakref__")
+    __slots__ = ("__weakref__", "device_kind", "id", "local_hardware_id", "platform", "process_index")
 
     def __init__(self, number: int, platform: str = "cpu") -> None:
         self.id = number
@@ -115,14 +115,18 @@ def devices(backend: str | None = None) -> list[Device]:
     The number is fixed when they are first asked for.
     """
     if backend is not None and getattr(backend, "platform", backend) != "cpu":
-        raise RuntimeError(f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} are present. "
-                           "Platforms present are: cpu")
+        raise RuntimeError(
+            f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} are present. "
+            "Platforms present are: cpu"
+        )
     if not _devices:
         _devices.extend(Device(n) for n in range(_wanted_count()))
     return list(_devices)
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Device]:
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
     """The devices of this process (or of `process_index`; ValueError if there is no such process)."""
     process = host_id if process_index is None else process_index
     if process not in (None, 0):

@@ -12,13 +12,17 @@ from pullback.runtime.program import Program, compile_jaxpr
 
 
 def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """The results of the compiled program on concrete arrays; if one is a tracer, the jaxpr is evaluated equation by equation."""
+    """The results of the compiled program on concrete arrays; if one is a tracer, the jaxpr is evaluated equation by
+    equation.
+    """
     if any(isinstance(x, Tracer) for x in args) or any(isinstance(c, Tracer) for c in closed.consts):
         return closed(*args)
     return compile_jaxpr(closed).call([asarray(x) for x in args])
 
 
-def compile(closed: ClosedJaxpr, donated: Sequence[int] = (), keep_unused: bool = False) -> tuple[Any, tuple[int, ...] | None]:
+def compile(
+    closed: ClosedJaxpr, donated: Sequence[int] = (), keep_unused: bool = False
+) -> tuple[Any, tuple[int, ...] | None]:
     """(what runs the program on the kept arguments, numbers of those; None: all)."""
     found = program(closed, donated, keep_unused)
     return found.executable, found.kept

@@ -1,7 +1,7 @@
 """Eager evaluation: one primitive on concrete arrays.
 
-Small work runs the primitive's reference on NumPy views: no compilation, some microseconds. A primitive that was given much
-work of one type is compiled, once the time it has taken in NumPy could have paid for it.
+Small work runs the primitive's reference on NumPy views: no compilation, some microseconds. A primitive that was
+given much work of one type is compiled, once the time it has taken in NumPy could have paid for it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _records: dict[Any, _Record] = {}
 
 
 class _Record:
-    """What is known of one primitive on operands of certain types: the types of results, the work so far, the program."""
+    """What is known of one primitive on operands of certain types: the types of results, the work so far, the
+    program.
+    """
 
     __slots__ = ("avals", "outs", "program", "reference", "single", "size", "work")
 
@@ -53,6 +55,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
     Raises what the primitive's shape rule raises, NotImplementedError if it can neither be run by NumPy nor compiled.
     """
     avals = [x.aval if type(x) is _core.Array else typeof(x) for x in args]
+    key: tuple[Any, ...] | None
     try:
         key = (primitive, *avals, *params.items())
         record = _records.get(key)
@@ -80,7 +83,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
     return results[0] if record.single else results
 
 
-MAX_RECORDS = 100_000
+MAX_RECORDS = 20_000
 
 
 def _run_reference(primitive: Primitive, args: tuple, record: _Record, params: dict[str, Any]) -> Any:
@@ -101,7 +104,9 @@ _view = np.asarray
 def _operand(x: Any, aval: Any) -> Any:
     if hasattr(x, "_base_array"):
         return x
-    return np.asarray(x, aval.dtype).view()  # so that a reference that gives its operand does not give away the user's memory
+    return np.asarray(
+        x, aval.dtype
+    ).view()  # so that a reference that gives its operand does not give away the user's memory
 
 
 def _boxed(primitive: Primitive, value: Any, aval: Any) -> Any:
@@ -111,7 +116,9 @@ def _boxed(primitive: Primitive, value: Any, aval: Any) -> Any:
         return value
     array = np.asarray(value)
     if array.shape != aval.shape:
-        raise AssertionError(f"{primitive.name}: the reference gave shape {array.shape}, the shape rule says {aval.str_short()}")
+        raise AssertionError(
+            f"{primitive.name}: the reference gave shape {array.shape}, the shape rule says {aval.str_short()}"
+        )
     # Results that share memory with an operand (views) are copied; fresh ones become the array's memory.
     fresh = array.base is None and array.flags.writeable and array.flags.owndata
     return _core.from_numpy(array, aval, None, not fresh)

@@ -31,4 +31,4 @@ def array_at(address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     if count == 0:
         return np.empty(0, dtype)
     raw = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
-    return np.frombuffer(raw, dtype, count)
+    return np.frombuffer(memoryview(raw), dtype, count)

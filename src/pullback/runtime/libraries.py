@@ -1,4 +1,6 @@
-"""Addresses of BLAS and LAPACK routines, from the capsules that SciPy publishes for Cython, and of the runtime's C functions."""
+"""Addresses of BLAS and LAPACK routines, from the capsules that SciPy publishes for Cython, and of the runtime's C
+functions.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def _capsules() -> dict[str, Any]:
 
 @functools.cache
 def fortran_address(name: str) -> int | None:
-    """The address of a BLAS or LAPACK routine ('dgemm'), all of whose arguments go by reference; None if there is none."""
+    """The address of a BLAS or LAPACK routine ('dgemm'), all of whose arguments go by reference; None if there is
+    none.
+    """
     capsule = _capsules().get(name)
     return None if capsule is None else int(_get_pointer(capsule, _get_name(capsule)))
 
@@ -40,7 +44,9 @@ def _runtime_symbols() -> dict[str, int]:
 
 
 def _thread_control() -> dict[str, int]:
-    """blas_get_num_threads() and blas_set_num_threads(int) of the BLAS that SciPy calls; ones that do nothing if it has none."""
+    """blas_get_num_threads() and blas_set_num_threads(int) of the BLAS that SciPy calls; ones that do nothing if it
+    has none.
+    """
     import scipy
 
     folder = Path(scipy.__file__).parent
@@ -57,8 +63,10 @@ def _thread_control() -> dict[str, int]:
                 continue
             get, set_ = (ctypes.cast(function, ctypes.c_void_p).value for function in found)
             return {"blas_get_num_threads": get or 0, "blas_set_num_threads": set_ or 0}
-    return {"blas_get_num_threads": ctypes.cast(_get_nothing, ctypes.c_void_p).value or 0,
-            "blas_set_num_threads": ctypes.cast(_set_nothing, ctypes.c_void_p).value or 0}
+    return {
+        "blas_get_num_threads": ctypes.cast(_get_nothing, ctypes.c_void_p).value or 0,
+        "blas_set_num_threads": ctypes.cast(_set_nothing, ctypes.c_void_p).value or 0,
+    }
 
 
 _get_nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1)
@@ -94,7 +102,8 @@ class PythonCalls(Mapping[str, Callable[..., Any]]):
 
     def __init__(self, names: set[str]) -> None:
         self._functions: dict[str, Callable[..., Any]] = {
-            name: _by_reference(address) for name, address in addresses(names).items()}
+            name: _by_reference(address) for name, address in addresses(names).items()
+        }
         self._functions |= {"blas_get_num_threads": lambda: 1, "blas_set_num_threads": lambda count: None}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:

@@ -1,9 +1,9 @@
 """From a jaxpr to something that can be called: all stages in order, each kept so that it can be looked at.
 
-    program = compile_jaxpr(closed_jaxpr)
-    program.call([Array, ...]) -> [Array, ...]
-    program.executable          what the call cache of jit runs
-    program.as_text("jaxpr" | "fused" | "loops" | "llvm" | "asm"), .cost_analysis(), .memory_analysis()
+program = compile_jaxpr(closed_jaxpr)
+program.call([Array, ...]) -> [Array, ...]
+program.executable          what the call cache of jit runs
+program.as_text("jaxpr" | "fused" | "loops" | "llvm" | "asm"), .cost_analysis(), .memory_analysis()
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ class MemoryStats:
 class Program:
     """One compiled jaxpr."""
 
-    def __init__(self, closed: ClosedJaxpr, donated: tuple[int, ...] = (), name: str | None = None,
-                 keep_unused: bool = True) -> None:
+    def __init__(
+        self, closed: ClosedJaxpr, donated: tuple[int, ...] = (), name: str | None = None, keep_unused: bool = True
+    ) -> None:
         self.name = name or closed.jaxpr.debug_info.func_name or "program"
         started = time.perf_counter()
         flat = optimized(closed, self.name)
@@ -99,9 +100,17 @@ class Program:
                 found = self._interpreted
             else:
                 found = _core.Executable(
-                    native.compiled.address, self.in_avals, tuple(map(physical, self.out_avals)), native.compiled.arena_bytes, native.compiled,
+                    native.compiled.address,
+                    self.in_avals,
+                    tuple(map(physical, self.out_avals)),
+                    native.compiled.arena_bytes,
+                    native.compiled,
                     host_calls=[native_callback(host) for host in native.lowered.host_calls],
-                    forward=_forwards(self.flat), donate=self.donated, release_gil=native.is_long, name=self.name)
+                    forward=_forwards(self.flat),
+                    donate=self.donated,
+                    release_gil=native.is_long,
+                    name=self.name,
+                )
             if checks.is_active():
                 found = checks.checked(found, self.flat, self.name)
             if self.has_keys:
@@ -124,8 +133,11 @@ class Program:
         results = []
         for array, aval, source in zip(flat, self.out_avals, _forwards(self.flat)):
             aval = physical(aval)
-            results.append(_core.with_aval(inputs[source], aval) if source >= 0
-                           else _core.from_numpy(array.reshape(aval.shape), aval))
+            results.append(
+                _core.with_aval(inputs[source], aval)
+                if source >= 0
+                else _core.from_numpy(array.reshape(aval.shape), aval)
+            )
         return results
 
     # Looking at it.
@@ -146,22 +158,29 @@ class Program:
             if native.compiled is None:
                 return f"; {self.name} is interpreted (PULLBACK_INTERPRET): there is no machine code\n"
             return native.compiled.llvm if stage == "llvm" else native.compiled.asm
-        raise ValueError(f"as_text: unknown stage {stage!r}; expected 'jaxpr', 'fused', 'loops', 'nests', 'llvm' or 'asm'")
+        raise ValueError(
+            f"as_text: unknown stage {stage!r}; expected 'jaxpr', 'fused', 'loops', 'nests', 'llvm' or 'asm'"
+        )
 
     def cost_analysis(self) -> dict[str, float]:
         """Values computed ('flops') and bytes moved, over all loop nests."""
         report = self.native.lowered.report
         read = sum(fact.bytes_read * fact.repeats for fact in report)
         written = sum(fact.bytes_written * fact.repeats for fact in report)
-        return {"flops": float(sum(fact.operations * fact.repeats for fact in report)),
-                "bytes accessed": float(read + written), "bytes read": float(read), "bytes written": float(written),
-                "kernels": float(len(report))}
+        return {
+            "flops": float(sum(fact.operations * fact.repeats for fact in report)),
+            "bytes accessed": float(read + written),
+            "bytes read": float(read),
+            "bytes written": float(written),
+            "kernels": float(len(report)),
+        }
 
     def memory_analysis(self) -> MemoryStats:
         """Bytes of arguments, results, temporaries and code."""
         native = self.native
-        arguments, results = (sum(a.size * a.dtype.itemsize for a in map(physical, avals))
-                              for avals in (self.in_avals, self.out_avals))
+        arguments, results = (
+            sum(a.size * a.dtype.itemsize for a in map(physical, avals)) for avals in (self.in_avals, self.out_avals)
+        )
         code = len(native.compiled.object_code) if native.compiled is not None else 0
         return MemoryStats(arguments, results, native.arena_bytes, code, 0, arguments + results + native.arena_bytes)
 
@@ -226,8 +245,13 @@ def _make_native(flat: ClosedJaxpr, name: str) -> _Native:
         ready.append(pipelines.optimize_loops(function))
         return ready[0], *plan_arena(function, ready[0])
 
-    compiled = compile_function(lowered.function, optimize=optimize, symbols=_symbols(lowered.function), cache=_cache(),
-                                verify=bool(switches.check))
+    compiled = compile_function(
+        lowered.function,
+        optimize=optimize,
+        symbols=_symbols(lowered.function),
+        cache=_cache(),
+        verify=bool(switches.check),
+    )
     function = ready[0] if ready else None
     arena_bytes = compiled.arena_bytes
     seconds |= compiled.seconds
@@ -236,10 +260,16 @@ def _make_native(flat: ClosedJaxpr, name: str) -> _Native:
     pipelines.dump("llvm", name, lambda: compiled.llvm)
     pipelines.dump("asm", name, lambda: compiled.asm)
     if switches.log_compiles or config.config.jax_log_compiles:
-        print(f"pullback: compiled {name} in {sum(seconds.values()) * 1e3:.1f} ms "
-              f"({', '.join(f'{k} {v * 1e3:.1f}' for k, v in seconds.items())})", file=sys.stderr)
-    long = lowered.bytes_moved > RELEASE_BYTES or bool(lowered.host_calls) or any(
-        fact.operations * fact.repeats > RELEASE_OPERATIONS for fact in lowered.report)
+        print(
+            f"pullback: compiled {name} in {sum(seconds.values()) * 1e3:.1f} ms "
+            f"({', '.join(f'{k} {v * 1e3:.1f}' for k, v in seconds.items())})",
+            file=sys.stderr,
+        )
+    long = (
+        lowered.bytes_moved > RELEASE_BYTES
+        or bool(lowered.host_calls)
+        or any(fact.operations * fact.repeats > RELEASE_OPERATIONS for fact in lowered.report)
+    )
     return _Native(lowered, function, arena_bytes, compiled, long, seconds)
 
 
@@ -265,7 +295,7 @@ def _symbols(function: Function) -> dict[str, int]:
 def _forwards(flat: ClosedJaxpr) -> list[int]:
     """For each result the number of the argument that it plainly is, or -1."""
     position = {v: k for k, v in enumerate(flat.jaxpr.invars)}
-    return [-1 if type(a) is Literal else position.get(a, -1) for a in flat.jaxpr.outvars]
+    return [-1 if isinstance(a, Literal) else position.get(a, -1) for a in flat.jaxpr.outvars]
 
 
 def _interpreted_host(host: HostFunction) -> Callable[..., None]:
@@ -276,14 +306,17 @@ def _symbol(name: str) -> str:
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "program"
 
 
-def compile_jaxpr(closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | None = None, keep_unused: bool = True) -> Program:
+def compile_jaxpr(
+    closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | None = None, keep_unused: bool = True
+) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
     donated = tuple(donated)
-    return closed.cached(("program", donated, keep_unused, bool(switches.interpret), checks.is_active()),
-                         lambda: Program(closed, donated, name, keep_unused))
+    return closed.cached(
+        ("program", donated, keep_unused, bool(switches.interpret), checks.is_active()),
+        lambda: Program(closed, donated, name, keep_unused),
+    )
 
 
 def clear_caches() -> None:
     """Forget compiled code; programs that are in use keep theirs."""
     _natives.clear()
-

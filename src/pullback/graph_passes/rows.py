@@ -1,0 +1,163 @@
+"""Rows: groups that share their outer loops, so that a row of data stays in cache from one to the next; and their
+order.
+
+Before: for b { m[b] = max x[b,:] }; for b, n { e[b,n] = exp(x[b,n] - m[b]) }; after: for b { m = max x[b,:]; for n {
+... } }
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+
+from pullback.core.jaxpr import JaxprEqn, Var
+from pullback.graph_passes.access import Index
+from pullback.graph_passes.groups import Group, Row, Shape
+from pullback.loop_ir import Const
+
+
+def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
+    """Joins reductions with the groups that use their results row by row, and those that feed the same rows."""
+    definer: dict[Var, Group] = {}
+    for group in groups:
+        for var in group.outputs(eqns):
+            definer[var] = group
+    feeds: dict[Group, list[Group]] = {}
+    for group in groups:
+        feeds[group] = list(dict.fromkeys(definer[v] for v in group.reads if v in definer))
+    consumers: dict[Group, list[Group]] = {}
+    for group, sources in feeds.items():
+        for source in sources:
+            consumers.setdefault(source, []).append(group)
+    units: list[Row | Group] = []
+    # Groups were made from the last to the first: a consumer's row exists when its producers are looked at.
+    for group in sorted(groups, key=lambda g: g.height):
+        row = _row_to_join(group, consumers.get(group, ()), feeds, eqns)
+        if row is not None:
+            row.groups.insert(0, group)
+            group.row = row
+        elif group.call is None:
+            group.row = Row([group], ())
+            units.append(group.row)
+        else:
+            units.append(group)
+    for unit in units:
+        if isinstance(unit, Row) and len(unit.groups) == 1:
+            unit.groups[0].row = None
+    return [u.groups[0] if isinstance(u, Row) and len(u.groups) == 1 else u for u in units]
+
+
+MAX_ROW_GROUPS = 16
+MIN_ROWS = 16  # fewer rows than this are not joined if they are longer than
+LONG_ROW = 100_000  # elements, which no cache holds: nothing is gained, and threads have less to share out
+
+
+def _row_to_join(group: Group, consumers, feeds, eqns) -> Row | None:
+    if group.call is not None or not consumers:
+        return None
+    for row in dict.fromkeys(c.row for c in consumers if c.row is not None):
+        if len(row.groups) >= MAX_ROW_GROUPS or any(g.height > group.height for g in row.groups):
+            continue
+        extents = _shared_extents(group, row, eqns)
+        if not extents:
+            continue
+        # No way out of the row and back: whatever else feeds it must stand as high as `group`.
+        inside = set(row.groups)
+        if all(f is group or f in inside or f.height >= group.height for g in row.groups for f in feeds[g]):
+            row.extents = extents
+            return row
+    return None
+
+
+def _shared_extents(group: Group, row: Row, eqns) -> Shape:
+    """Extents of the outer loops that `group` can share with a row, all values between them being of one row; or ()."""
+    if not group.reductions and all(not g.reductions for g in row.groups):
+        return ()
+    outer = len(group.kept) if group.reductions else len(group.space)
+    limit = (
+        len(row.extents)
+        if row.extents
+        else len(row.groups[0].kept if row.groups[0].reductions else row.groups[0].space)
+    )
+    depth = min(outer, limit)
+    order = group.order
+    extents = tuple(group.space[a] for a in order[:depth])
+    for other in row.groups:
+        other_extents = tuple(other.space[a] for a in other.order[:depth])
+        depth = _common(extents[:depth], other_extents)
+    produced = dict.fromkeys(group.stores, False) | {v: True for n in group.reductions for v in eqns[n].outvars}
+    for other in row.groups:
+        for var, reduced in produced.items():
+            for index in other.reads.get(var, ()):
+                depth = min(depth, _row_depth(other, index, var, group, reduced))
+    while depth and extents[depth - 1] == 1:
+        depth -= 1
+    if row.extents and depth < len(row.extents) and math.prod(extents[:depth]) * 4 < math.prod(row.extents):
+        return ()
+    rows = math.prod(extents[:depth])
+    if rows < MIN_ROWS and group.size > MIN_ROWS * LONG_ROW:
+        return ()
+    return extents[:depth] if rows > 1 else ()
+
+
+def _common(left: Shape, right: Shape) -> int:
+    depth = 0
+    while depth < min(len(left), len(right)) and left[depth] == right[depth]:
+        depth += 1
+    return depth
+
+
+def _row_depth(other: Group, index: Index, var: Var, group: Group, reduced: bool) -> int:
+    """How many outer loops agree between the index at which `other` reads `var` and the one where `group` makes it."""
+    made = [group.axes[a] for a in group.kept] if reduced else list(group.axes)
+    loops = [group.axes[a] for a in group.order]
+    theirs = [other.axes[a] for a in other.order]
+    depth = 0
+    for mine, their in zip(loops, theirs):
+        if isinstance(mine, Const) and isinstance(their, Const):
+            depth += 1
+            continue
+        if mine not in made or index[made.index(mine)] is not their:
+            break
+        depth += 1
+    return depth
+
+
+# The order of execution.
+
+
+def in_order(units: list[Row | Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
+    """Units sorted so that producers come first, else in the order of the program."""
+    unit_of: dict[Group, int] = {}
+    for n, unit in enumerate(units):
+        for group in unit.groups if isinstance(unit, Row) else (unit,):
+            unit_of[group] = n
+    definer: dict[Var, int] = {}
+    for group, n in unit_of.items():
+        for var in group.outputs(eqns):
+            definer[var] = n
+    waits = [0] * len(units)
+    after: list[list[int]] = [[] for _ in units]
+    for group, n in unit_of.items():
+        for source in {definer[v] for v in group.reads if v in definer} - {n}:
+            waits[n] += 1
+            after[source].append(n)
+    effects = sorted((g.call, n) for g, n in unit_of.items() if g.call is not None and eqns[g.call].effects)
+    for (_, first), (_, second) in itertools.pairwise(effects):
+        waits[second] += 1
+        after[first].append(second)
+    keys = [max(g.last for g in u.groups) if isinstance(u, Row) else u.last for u in units]
+    ready = [(keys[n], n) for n in range(len(units)) if waits[n] == 0]
+    heapq.heapify(ready)
+    result: list[Row | Group] = []
+    while ready:
+        _, n = heapq.heappop(ready)
+        result.append(units[n])
+        for m in after[n]:
+            waits[m] -= 1
+            if waits[m] == 0:
+                heapq.heappush(ready, (keys[m], m))
+    if len(result) != len(units):
+        raise AssertionError("fuse: the groups depend on each other in a circle")
+    return result

@@ -318,7 +318,9 @@ def _pad(r: Rewriter, eqn: JaxprEqn) -> Any:
 def _equal(a: Any, b: Any) -> bool:
     if a is b:
         return True
-    return isinstance(a, Literal) and isinstance(b, Literal) and np.asarray(a.val).tobytes() == np.asarray(b.val).tobytes()
+    if not (isinstance(a, Literal) and isinstance(b, Literal)):
+        return False
+    return np.asarray(a.val).tobytes() == np.asarray(b.val).tobytes()
 
 
 def _dynamic_slice(r: Rewriter, eqn: JaxprEqn) -> Any:

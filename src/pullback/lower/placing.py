@@ -77,7 +77,8 @@ class _Placer:
             while not isinstance(source, Literal) and source in forwarded:
                 source = forwarded[source]
             if isinstance(source, Literal) or source in self.fixed or source not in self.fusion.stored:
-                if isinstance(source, Literal) or source not in self.inputs or not storage.same_memory(self.inputs[source]):
+                there = None if isinstance(source, Literal) else self.inputs.get(source)
+                if there is None or not storage.same_memory(there):
                     self.copies.append((atom, storage))
                 continue
             shape = source.aval.shape

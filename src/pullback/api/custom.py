@@ -57,6 +57,13 @@ class _Split:
         return [self.fixed[i] for i in sorted(self.fixed)]
 
 
+def _named(flat: Callable, rule: Callable, symbolic_zeros: bool = False) -> Callable:
+    """The flat function, with the name of the user's for programs as text."""
+    flat.__name__ = arguments.function_name(rule)
+    flat.symbolic_zeros = symbolic_zeros  # type: ignore[attr-defined]
+    return flat
+
+
 class _Custom:
     """What custom_jvp and custom_vjp share."""
 
@@ -82,7 +89,7 @@ class _Custom:
             out_tree[:] = [tree]
             return [arguments.check_result(o, self._name) for o in outs]
 
-        return flat
+        return _named(flat, self.fun)
 
 
 class custom_jvp(_Custom):
@@ -131,6 +138,7 @@ class custom_jvp(_Custom):
             pair = self.jvp(*split.fixed_values, tuple(xs), tuple(tree_unflatten(split.tree, ts)))
             return _checked_pair(pair, self._name, out_tree)
 
+        _named(flat_jvp, self.jvp, self.symbolic_zeros)
         outs = current_interpreter().process_custom_jvp(
             CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.leaves
         )
@@ -245,6 +253,8 @@ class custom_vjp(_Custom):
             )
             return _argument_cotangents(bars, split, self._name)
 
+        _named(flat_fwd, self.fwd, self.symbolic_zeros)
+        _named(flat_bwd, self.bwd)
         outs = current_interpreter().process_custom_vjp(
             CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.leaves
         )

@@ -11,7 +11,9 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import eval_interpreter, hooks, using
+from pullback.core import current_interpreter, hooks, using
+from pullback.core.source import names_inside
+from pullback.core.staging import ConcreteFirstInterpreter
 from pullback.core.tracer import Tracer
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
@@ -30,8 +32,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
 
 def device_get(x: Any):
-    """The tree with every array as a NumPy array on the host."""
-    return tree_map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "aval") else leaf, x)
+    """The tree with every array as a NumPy array on the host; traced values stay as they are."""
+    return tree_map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "aval") and not isinstance(leaf, Tracer) else leaf, x)
 
 
 def block_until_ready(x: Any):
@@ -66,13 +68,14 @@ def named_scope(name: str):
     """Context manager: operations inside belong to the scope `name`. TypeError if name is no string."""
     if not isinstance(name, str):
         raise TypeError(f"named_scope: argument 'name' must be a string, got {name!r}")
-    yield
+    with names_inside(name):
+        yield
 
 
 @contextlib.contextmanager
 def ensure_compile_time_eval():
     """Context manager: operations on concrete values are evaluated at once, even while a function is traced."""
-    with using(eval_interpreter()):
+    with using(ConcreteFirstInterpreter(current_interpreter())):
         yield
 
 

@@ -143,7 +143,7 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """Aval of the tangents of values of `aval`: float0 of the same shape where the dtype is not differentiable."""
     dtype = aval.dtype
     if isinstance(dtype, np.dtype) and (dtype.kind in "fc" or dtypes.issubdtype(dtype, np.inexact)):
-        return aval.strip_weak_type()
+        return aval
     return ShapedArray(aval.shape, dtypes.float0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pullback.core.jaxpr import Jaxpr, Literal, Var
+from pullback.core.source import names_inside
 
 
 def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
@@ -32,12 +33,17 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
     env.update(zip(jaxpr.invars, args))
     uses = last_uses(jaxpr)
     for i, eqn in enumerate(jaxpr.eqns):
-        values = [a.val if type(a) is Literal else env[a] for a in eqn.invars]
-        outs = eqn.primitive.bind(*values, **eqn.params)
+        values = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]
+        source = eqn.source_info
+        if source is not None and source.name_stack:
+            with names_inside(*source.name_stack):
+                outs = eqn.primitive.bind(*values, **eqn.params)
+        else:
+            outs = eqn.primitive.bind(*values, **eqn.params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, outs))
         else:
             env[eqn.outvars[0]] = outs
         for var in uses.get(i, ()):
             env.pop(var, None)
-    return [a.val if type(a) is Literal else env[a] for a in jaxpr.outvars]
+    return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]

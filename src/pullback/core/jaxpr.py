@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.avals import ShapedArray, typeof
+from pullback.core.hooks import hooks
 from pullback.core.source import SourceInfo
 
 
@@ -43,11 +44,21 @@ class DropVar(Var):
 class Literal:
     """A constant scalar inside an equation."""
 
-    __slots__ = ("val", "aval", "_hash")
+    __slots__ = ("val", "aval", "_operand")
 
     def __init__(self, val, aval=None):
         self.val = val
         self.aval = typeof(val) if aval is None else aval
+        self._operand = None
+
+    @property
+    def operand(self):
+        """The value as an operand of a primitive: its type is exactly `aval`, which a NumPy scalar's is not where that is weak."""
+        if not self.aval.weak_type:
+            return self.val
+        if self._operand is None:
+            self._operand = hooks.asarray(self.val, dtype=self.aval.dtype, weak_type=True)
+        return self._operand
 
     @property
     def hash(self):

@@ -16,6 +16,7 @@ import numpy as np
 from pullback.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 
 WIDTH = 80
+LONG = 10  # jaxprs with more equations are printed in front
 
 # Parameters that are not shown: always (None), or where they have this value.
 _HIDDEN: dict[str, dict[str, Any]] = {
@@ -148,11 +149,12 @@ class _Printer:
     # documents
 
     def program(self, jaxpr: Jaxpr):
-        """The jaxpr, after the functions that it calls several times."""
+        """The jaxpr, after those that are printed in front."""
         parts: list[Any] = []
-        for inner, name in _called_often(jaxpr):
+        in_front = _printed_in_front(jaxpr)
+        self.shared = {id(inner): name for inner, name in in_front}
+        for inner, name in in_front:
             parts += [f"let {name} = ", self.jaxpr(inner), " in", _Break(" ")]
-            self.shared[id(inner)] = name
         return _Nest(0, (*parts, self.jaxpr(jaxpr)))
 
     def jaxpr(self, jaxpr: Jaxpr):
@@ -165,8 +167,11 @@ class _Printer:
             if number:
                 body.append(_Break("; "))
             body.append(self.eqn(eqn))
-        outs = ", ".join(map(self.atom, jaxpr.outvars)) + ("," if len(jaxpr.outvars) == 1 else "")
-        return _Group((_Nest(4, (*head, *body)), _Nest(2, (_Break(" "), f"in ({outs}) }}"))))
+        outs: list[Any] = []
+        for number, atom in enumerate(jaxpr.outvars):
+            outs += [",", _Group((_Break(" "),)), self.atom(atom)] if number else [self.atom(atom)]
+        end = ",) }" if len(outs) == 1 else ") }"
+        return _Group((_Nest(4, (*head, *body)), _Nest(2, (_Break(" "), "in (", _Nest(2, tuple(outs)), end))))
 
     def eqn(self, eqn: JaxprEqn):
         if eqn.primitive.name == "jit":
@@ -225,8 +230,9 @@ class _Printer:
         if isinstance(value, Jaxpr):
             return self.shared.get(id(value)) or self.jaxpr(value)
         if isinstance(value, tuple) and value and all(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
-            inner = tuple(part for v in value for part in (_Break(" "), self.value(primitive, key, v)))
-            return _Group(("(", _Nest(2, inner), _Break(" "), ")"))
+            inner = tuple(part for number, v in enumerate(value)
+                          for part in (_Break(" " if number else ""), self.value(primitive, key, v)))
+            return _Group(("(", _Nest(2, inner), _Break(""), ")"))
         if primitive == "dot_general" and key == "dimension_numbers":
             (left, right), (left_batch, right_batch) = value
             return str((([*left], [*right]), ([*left_batch], [*right_batch])))
@@ -252,31 +258,29 @@ def _shown_params(eqn: JaxprEqn) -> list[tuple[str, Any]]:
     return sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
 
 
-def _called_often(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
-    """The bodies that several jit equations anywhere inside share, callees first, with names that differ."""
+def _printed_in_front(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
+    """The jaxprs anywhere inside that are long, or the body of several jit equations; with names that differ."""
     counts: dict[int, int] = {}
     order: list[tuple[Jaxpr, str]] = []
 
     def visit(inside: Jaxpr):
         for eqn in inside.eqns:
-            if eqn.primitive.name == "jit":
-                body = eqn.params["jaxpr"].jaxpr
-                counts[id(body)] = counts.get(id(body), 0) + 1
-                if counts[id(body)] == 1:
-                    visit(body)
-                    order.append((body, str(eqn.params.get("name", "f"))))
-            else:
-                for inner in subjaxprs(eqn.params):
+            name = str(eqn.params.get("name", "jaxpr")) if eqn.primitive.name == "jit" else "jaxpr"
+            for inner in subjaxprs(eqn.params):
+                counts[id(inner)] = counts.get(id(inner), 0) + 1
+                if counts[id(inner)] == 1:
+                    order.append((inner, name))
                     visit(inner)
 
     visit(jaxpr)
     taken: dict[str, int] = {}
     named = []
-    for body, name in order:
-        if counts[id(body)] > 1:
+    for inner, name in order:
+        if counts[id(inner)] > 1 or len(inner.eqns) > LONG:
+            name = "".join(c for c in name if c.isalnum() or c == "_")
             number = taken.get(name, 0)
             taken[name] = number + 1
-            named.append((body, f"{name}{number or ''}"))
+            named.append((inner, f"{name}{number or ''}"))
     return named
 
 

@@ -16,9 +16,10 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core import extended
 from pullback.core.avals import typeof
-from pullback.core.interpreter import Interpreter, current_interpreter, using
+from pullback.core.hooks import hooks
+from pullback.core.interpreter import Interpreter, current_interpreter, eval_interpreter, using
 from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
-from pullback.core.source import user_source
+from pullback.core.source import names_inside, user_source
 from pullback.core.tracer import Tracer
 from pullback.util import dtypes, errors
 
@@ -40,7 +41,7 @@ class Recorder:
 
     def __init__(self):
         self.eqns: list[JaxprEqn] = []
-        self.consts: dict[int, tuple[Any, Var]] = {}  # by id of the value, which is kept alive
+        self.consts: dict[int, tuple[Any, Var, Any]] = {}  # (array, its variable, the value itself) by id of the value
 
     def const(self, value) -> Atom:
         """The atom of a value from outside: a literal for scalars, a constvar for the rest."""
@@ -50,7 +51,9 @@ class Recorder:
                 return literal
         found = self.consts.get(id(value))
         if found is None:
-            found = self.consts[id(value)] = (value, Var(typeof(value)))
+            aval = typeof(value)
+            held = value if hasattr(value, "aval") or aval.dtype == dtypes.float0 else hooks.asarray(value)
+            found = self.consts[id(value)] = (held, Var(aval), value)
         return found[1]
 
     def record(self, primitive, invars: Sequence[Atom], out_avals: Sequence, params: dict, source=None) -> list[Var]:
@@ -64,7 +67,7 @@ class Recorder:
         """(Jaxpr, const values); constants that no equation uses any more are left out."""
         used = {a for eqn in self.eqns for a in eqn.invars if type(a) is not Literal}
         used.update(a for a in outvars if type(a) is not Literal)
-        kept = [(value, var) for value, var in self.consts.values() if var in used]
+        kept = [(value, var) for value, var, _ in self.consts.values() if var in used]
         effects = frozenset().union(*(eqn.effects for eqn in self.eqns)) if self.eqns else frozenset()
         jaxpr = Jaxpr([var for _, var in kept], invars, outvars, self.eqns, effects, debug_info)
         return jaxpr, [value for value, _ in kept]
@@ -169,7 +172,7 @@ def trace(fun: Callable[..., Sequence[Any]], avals: Sequence, debug_info: DebugI
     """Record flat `fun(*tracers) -> list` as a closed jaxpr; its consts may be tracers of enclosing traces."""
     interpreter = StagingInterpreter(current_interpreter(), (debug_info or DebugInfo()).func_name)
     try:
-        with using(interpreter):
+        with using(interpreter), names_inside(fresh=True):
             arguments = [interpreter.new_argument(aval) for aval in avals]
             outs = fun(*arguments)
             jaxpr, consts = interpreter.finish([t.jaxpr_var for t in arguments], outs, debug_info)
@@ -210,6 +213,27 @@ class EvalInterpreter(Interpreter):
 
     def process_custom_vjp(self, custom, fun, fwd, bwd, args):
         return fun(*args)
+
+
+class ConcreteFirstInterpreter(Interpreter):
+    """Runs primitives on concrete arrays at once; those on tracers go to the parent."""
+
+    def __init__(self, parent: Interpreter):
+        self.parent = parent
+
+    def chosen(self, args) -> Interpreter:
+        """Who runs an operation on these operands."""
+        assert self.parent is not None
+        return self.parent if any(isinstance(a, Tracer) for a in args) else eval_interpreter()
+
+    def process(self, primitive, args, params):
+        return self.chosen(args).process(primitive, args, params)
+
+    def process_custom_jvp(self, custom, fun, jvp, args):
+        return self.chosen(args).process_custom_jvp(custom, fun, jvp, args)
+
+    def process_custom_vjp(self, custom, fun, fwd, bwd, args):
+        return self.chosen(args).process_custom_vjp(custom, fun, fwd, bwd, args)
 
 
 def raise_leak(tracer: Tracer) -> None:

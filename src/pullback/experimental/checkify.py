@@ -300,7 +300,7 @@ class _Functionalizer:
         env.update(zip(jaxpr.invars, args, strict=True))
 
         def read(atom: Any) -> Any:
-            return atom.val if type(atom) is Literal else env[atom]
+            return atom.operand if type(atom) is Literal else env[atom]
 
         for eqn in jaxpr.eqns:
             values = [read(a) for a in eqn.invars]

@@ -24,10 +24,12 @@ def zeros(aval: Any) -> Any:
     if dtype.kind == "V" and dtype.itemsize == 0:
         return np.zeros(aval.shape, dtype)
     zero = np.zeros((), dtype)[()]
+    if aval.weak_type:
+        zero = hooks.asarray(zero, weak_type=True)
     return (
         shapes.broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
         if aval.shape
-        else hooks.asarray(zero)
+        else hooks.asarray(zero, weak_type=aval.weak_type)
     )
 
 
@@ -90,10 +92,12 @@ def interleave(x: Any, y: Any, axis: int) -> Any:
 def ones(aval: Any) -> Any:
     """Ones of an aval."""
     one = np.ones((), aval.dtype)[()]
+    if aval.weak_type:
+        one = hooks.asarray(one, weak_type=True)
     return (
         shapes.broadcast_in_dim_p.bind(one, shape=aval.shape, broadcast_dimensions=())
         if aval.shape
-        else hooks.asarray(one)
+        else hooks.asarray(one, weak_type=aval.weak_type)
     )
 
 

@@ -21,6 +21,7 @@ from pullback.core import (
     typeof,
     using,
 )
+from pullback.core.source import names_inside
 from pullback.core.staging import check_alive
 
 
@@ -123,7 +124,7 @@ def run_batched(fun: Callable[..., Sequence[Any]], axis: AxisData, values: Seque
     """(values, dims) of the results of flat `fun` under a new batching interpreter."""
     interpreter = BatchInterpreter(current_interpreter(), axis)
     try:
-        with using(interpreter), extend_axis_env(axis.name, axis.size):
+        with using(interpreter), extend_axis_env(axis.name, axis.size), names_inside(("vmap",)):
             outs = fun(*[interpreter.join(v, d) for v, d in zip(values, dims)])
             pairs = [interpreter.split(out) for out in outs]
     finally:

@@ -194,7 +194,7 @@ def _checkpoint_transpose(outs_bar, *args, jaxpr, **params):
 
 
 checkpoint_p = call_primitive(
-    "checkpoint",
+    "remat2",
     "A function whose intermediate values are recomputed for its gradient.",
     _evaluate_checkpoint,
     lower=Inline(),

@@ -11,6 +11,7 @@ fwd(*args) -> (outs, residuals);  bwd(residuals, outs_bar) -> args_bar, entries 
 from __future__ import annotations
 
 from pullback.core import (
+    DebugInfo,
     NoRule,
     Primitive,
     UndefinedPrimal,
@@ -28,13 +29,17 @@ from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate, is_float0, symbolic, zero_tangent
 
 
+def _debug_info(fun) -> DebugInfo:
+    return DebugInfo("custom_rules", getattr(fun, "__name__", "<unknown>"))
+
+
 class CustomJVP:
     """The operations of interpreters on calls with a custom jvp."""
 
     @staticmethod
     def stage_jvp(interpreter, fun, jvp, args):
         """Record a custom_jvp_call equation."""
-        closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args]))
+        closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args], _debug_info(fun)))
         return interpreter.emit(
             custom_jvp_call_p,
             [*consts, *args],
@@ -74,7 +79,7 @@ class CustomVJP:
     @staticmethod
     def stage_vjp(interpreter, fun, fwd, bwd, args):
         """Record a custom_vjp_call equation."""
-        closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args]))
+        closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args], _debug_info(fun)))
         return interpreter.emit(
             custom_vjp_call_p,
             [*consts, *args],

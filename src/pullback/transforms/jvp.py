@@ -20,6 +20,7 @@ from pullback.core import (
     typeof,
     using,
 )
+from pullback.core.source import names_inside
 from pullback.core.staging import check_alive
 from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
 
@@ -94,7 +95,7 @@ def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents
     """(outs, outs_dot) of flat `fun`; tangents in and out may be `Zero`."""
     interpreter = JVPInterpreter(current_interpreter())
     try:
-        with using(interpreter):
+        with using(interpreter), names_inside(("jvp",)):
             outs = fun(*[interpreter.join(p, symbolic(t)) for p, t in zip(primals, tangents)])
             pairs = [interpreter.split(out) for out in outs]
     finally:

@@ -26,6 +26,7 @@ from pullback.core import (
     typeof,
     using,
 )
+from pullback.core.source import names_inside
 from pullback.core.staging import RecordingInterpreter, StagedTracer
 from pullback.transforms.jvp import JVPInterpreter
 from pullback.transforms.zeros import instantiate, symbolic
@@ -81,7 +82,7 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
     partial = PartialInterpreter(current_interpreter(), getattr(fun, "__name__", "linearize"))
     forward = JVPInterpreter(partial)
     try:
-        with using(forward):
+        with using(forward), names_inside(("jvp",)):
             arguments = [partial.new_argument(tangent_aval(typeof(p))) for p in primals]
             joined = [p if t.aval.dtype == dtypes.float0 else forward.join(p, t) for p, t in zip(primals, arguments)]
             pairs = [forward.split(out) for out in fun(*joined)]

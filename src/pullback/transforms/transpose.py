@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, Jaxpr, Literal, UndefinedPrimal, Var, Zero, trace
+from pullback.core.source import names_inside
 from pullback.transforms.partial_eval import partial_eval_jaxpr
 from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
 
@@ -32,7 +33,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             linear.update(eqn.outvars)
             backwards.append(eqn)
             continue
-        values = [a.val if type(a) is Literal else known[a] for a in eqn.invars]
+        values = [a.operand if type(a) is Literal else known[a] for a in eqn.invars]
         outs = eqn.primitive.bind(*values, **eqn.params)
         known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
 
@@ -51,10 +52,12 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             continue
         outs_bar = [Zero(v.aval.to_tangent_aval()) if bar is None else bar for v, bar in zip(eqn.outvars, outs_bar)]
         operands = [
-            a.val if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a] for a in eqn.invars
+            a.operand if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a] for a in eqn.invars
         ]
         rule = eqn.primitive.rule("transpose")
-        args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
+        names = eqn.source_info.name_stack if eqn.source_info is not None else ()
+        with names_inside(("transpose",), *names):
+            args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
         if args_bar is None:
             continue
         for atom, bar in zip(eqn.invars, args_bar):

@@ -36,6 +36,11 @@ def checkpoint(
 
     @functools.wraps(fun, updated=())
     def checkpointed(*args, **kwargs):
+        if any(not -len(args) <= n < len(args) for n in nums):
+            raise ValueError(
+                "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values from "
+                f"`-len(args)` to `len(args) - 1`, but got {nums}, while `len(args)` = {len(args)}"
+            )
         fixed = {n % len(args): args[n] for n in nums if -len(args) <= n < len(args)}
         leaves, tree = arguments.checked_leaves(
             "checkpoint", "argument ", (tuple(a for i, a in enumerate(args) if i not in fixed), kwargs)
@@ -149,6 +154,18 @@ class checkpoint_policies:
     def save_only_these_names(*names) -> Callable:
         """Keep the values with these names only."""
         return lambda primitive, *_, **params: primitive is name_p and params["name"] in names
+
+    @staticmethod
+    def offload_dot_with_no_batch_dims(offload_src, offload_dst) -> Callable:
+        """Keep what `dots_with_no_batch_dims_saveable` keeps; there is one memory, so nothing moves."""
+        return checkpoint_policies.dots_with_no_batch_dims_saveable
+
+    @staticmethod
+    def save_and_offload_only_these_names(
+        *, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst
+    ) -> Callable:
+        """Keep the values with these names only; there is one memory, so nothing moves."""
+        return checkpoint_policies.save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
 
     @staticmethod
     def save_from_both_policies(first, second) -> Callable:

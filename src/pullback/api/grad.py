@@ -97,10 +97,17 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     for p, t in zip(ps, ts):
         _check_tangent("jvp", typeof(p), t)
     flat = _Flat(fun, tree, {}, has_aux)
-    outs, outs_dot = jvp_flat(flat, ps, ts)
-    out = tree_unflatten(flat.out_tree, outs[: flat.n_outs])
-    out_dot = tree_unflatten(flat.out_tree, [instantiate(t) for t in outs_dot[: flat.n_outs]])
-    return (out, out_dot, flat.take_aux(outs)) if has_aux else (out, out_dot)
+    aux: list[Any] = []
+
+    def fun_without_aux(*args):
+        results = flat(*args)
+        aux[:] = [a.primal if isinstance(a, JVPTracer) else a for a in results[flat.n_outs :]]
+        return results[: flat.n_outs]
+
+    outs, outs_dot = jvp_flat(fun_without_aux, ps, ts)
+    out = tree_unflatten(flat.out_tree, outs)
+    out_dot = tree_unflatten(flat.out_tree, _of_types(outs_dot, [tangent_aval(typeof(o)) for o in outs]))
+    return (out, out_dot, tree_unflatten(flat.aux_tree, aux)) if has_aux else (out, out_dot)
 
 
 def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
@@ -196,7 +203,7 @@ def jacfwd(
 
         def push(*directions):
             outs, outs_dot = jvp_flat(flat, leaves, directions)
-            return [instantiate(t) for t in outs_dot[: flat.n_outs]] + outs
+            return [_or_zeros(t, out) for t, out in zip(outs_dot[: flat.n_outs], outs)] + outs
 
         # The primal results do not depend on the direction, so they come back without the mapped axis.
         size = sum(typeof(x).size for x in leaves)
@@ -238,7 +245,7 @@ def jacrev(
             return _pull_back(jaxpr, consts, zeros, bars, leaves)
 
         basis = _basis([tangent_aval(typeof(o)) for o in outs])
-        rows = vmap(pull)(*basis)
+        rows = vmap(lambda *bars: [_or_zeros(bar, leaf) for bar, leaf in zip(pull(*bars), leaves)])(*basis)
         per_input = [_split_rows(r, outs) for r in rows]
         jacobian = tree_unflatten(
             flat.out_tree, [unflatten([parts[k] for parts in per_input]) for k in range(len(outs))]
@@ -321,7 +328,24 @@ def _pull_back(jaxpr, consts, zeros, bars, leaves):
     live = [bar for bar, zero in zip(bars, zeros) if zero is None]
     avals = [tangent_aval(typeof(x)) for x in leaves]
     found = backward_pass(jaxpr, consts, [UndefinedPrimal(a) for a in avals], live)
-    return [instantiate(b) for b in found]
+    return _of_types(found, avals)
+
+
+def _or_zeros(tangent, primal):
+    """The tangent with the primal's type; zeros of it where the tangent is float0 (integers have Jacobians of zeros)."""
+    aval = typeof(primal)
+    if tangent_aval(aval).dtype == dtypes.float0:
+        return hooks.zeros(aval)
+    return _of_types([tangent], [tangent_aval(aval)])[0]
+
+
+def _of_types(tangents, avals):
+    """The tangents or cotangents as arrays, weakly typed where the avals are."""
+    out = []
+    for x, aval in zip(tangents, avals):
+        x = instantiate(x)
+        out.append(hooks.convert(x, aval.dtype, True) if aval.weak_type and not typeof(x).weak_type else x)
+    return out
 
 
 class _Pullback:
@@ -340,19 +364,29 @@ class _Pullback:
             )
         for bar, aval in zip(bars, self.out_avals):
             want, have = tangent_aval(aval), typeof(bar)
-            if want.shape != have.shape or (want.dtype != have.dtype and not isinstance(bar, (int, float, complex))):
+            if want.shape != have.shape or (want.dtype != have.dtype and not _is_harmless(bar, want)):
                 raise ValueError(
                     f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
                     f"expected {want.str_short()} because the corresponding output of the differentiated function "
                     f"{self.__name__} had JAX type {aval.str_short()}"
                 )
         bars = [
-            hooks.convert(bar, a.dtype, False) if isinstance(bar, (int, float, complex)) else as_array(bar)
+            hooks.convert(bar, a.dtype, a.weak_type) if isinstance(bar, (float, complex)) else as_array(bar)
             for bar, a in zip(bars, self.out_avals)
         ]
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
-        found = backward_pass(self.jaxpr, consts, [UndefinedPrimal(tangent_aval(a)) for a in self.in_avals], live)
-        return tree_unflatten(self.in_tree, [instantiate(b) for b in found])
+        avals = [tangent_aval(a) for a in self.in_avals]
+        found = backward_pass(self.jaxpr, consts, [UndefinedPrimal(a) for a in avals], live)
+        return tree_unflatten(self.in_tree, _of_types(found, avals))
+
+
+def _is_harmless(bar, want) -> bool:
+    """True for a cotangent of another dtype that can stand for one of `want`."""
+    if want.dtype == dtypes.float0:  # of an integer output: it is not used
+        return True
+    if isinstance(bar, complex):
+        return dtypes.issubdtype(want.dtype, np.complexfloating)
+    return isinstance(bar, float) or (isinstance(bar, np.ndarray) and dtypes.canonicalize_dtype(bar.dtype) == want.dtype)
 
 
 class _Pushforward:
@@ -367,8 +401,14 @@ class _Pushforward:
             raise TypeError(
                 f"linearized function called with tangents of structure {tree}, but the primals had {self.in_tree}"
             )
-        for aval, tangent in zip(self.in_avals, leaves):
-            _check_tangent("linearized function", aval, tangent)
+        for number, (aval, tangent) in enumerate(zip(self.in_avals, leaves)):
+            want, have = tangent_aval(aval), typeof(tangent)
+            if want.shape != have.shape or (want.dtype != have.dtype and not isinstance(tangent, (int, float, complex))):
+                raise ValueError(
+                    "linearized function called on tangent values inconsistent with the original primal values: tangent "
+                    f"{number} is {have.str_short()}, but the primal is {aval.str_short()}, whose tangents are "
+                    f"{want.str_short()}"
+                )
         found = iter(eval_jaxpr(self.jaxpr, consts, *map(as_array, leaves)))
         outs = [next(found) if zero is None else instantiate(zero) for zero in self.zeros]
         return tree_unflatten(self.out_tree, outs)
@@ -465,7 +505,9 @@ def _check_jacobian_output(name, out, holomorphic):
 
 def _check_tangent(name, aval, tangent):
     have, want = typeof(tangent), tangent_aval(aval)
-    if have.dtype != want.dtype and not (aval.weak_type or isinstance(tangent, (int, float, complex))):
+    if have.dtype != want.dtype and (
+        want.dtype == dtypes.float0 or not (aval.weak_type or isinstance(tangent, (int, float, complex)))
+    ):
         raise TypeError(
             f"primal and tangent arguments to jax.{name} do not match; dtypes must be equal, or in case of int/bool "
             f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected tangent "

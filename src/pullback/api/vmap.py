@@ -45,6 +45,7 @@ def vmap(
                 f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, tree = checked_leaves("vmap", "argument ", (args, kwargs))
+        originals = tree_flatten((args, kwargs))[0]
         args_tree = tree.children()[0]
         axes = flatten_axes("vmap in_axes", args_tree, in_axes)
         axes = list(axes) + [0] * (len(leaves) - len(axes))
@@ -60,7 +61,8 @@ def vmap(
             outs, out_tree[:] = _flatten_result(fun(*new_args, **new_kwargs), fun)
             return outs
 
-        outs, found = run_batched(flat, AxisData(axis_name, size), leaves, dims)
+        values = [leaf if dim is not None else given for leaf, dim, given in zip(leaves, dims, originals)]
+        outs, found = run_batched(flat, AxisData(axis_name, size), values, dims)
         wanted = flatten_axes("vmap out_axes", out_tree[0], out_axes)
         results = []
         for out, dim, axis in zip(outs, found, wanted):

@@ -27,6 +27,11 @@ class NameStack(tuple):
     def __add__(self, other):
         return NameStack((*self, *other))
 
+    def inside(self) -> NameStack:
+        """What remains after the scopes in force, where it begins with them."""
+        outer = _names.get()
+        return NameStack(self[len(outer) :]) if self[: len(outer)] == outer else self
+
 
 _no_names = NameStack()
 _names: ContextVar[NameStack] = ContextVar("pullback_name_stack", default=_no_names)

@@ -14,7 +14,7 @@ from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
 def map(f: Callable, xs: Any, *, batch_size: int | None = None):
     """`f` over the leading axis of the arrays in `xs`, one element at a time (or `batch_size` at a time, vectorized)."""
     control.check_callable("map", "f", f)
-    if batch_size is None:
+    if not batch_size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     leaves, tree = tree_flatten(xs)
     leaves = control.as_arrays("map", "xs", leaves)
@@ -45,7 +45,10 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     leaves = control.as_arrays("associative_scan", "elems", leaves)
     if not leaves:
         return elems
-    axis = axis + typeof(leaves[0]).ndim if axis < 0 else axis
+    ndim = typeof(leaves[0]).ndim
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"associative_scan: argument 'axis' is {axis}, but elems is {typeof(leaves[0]).str_short()}")
+    axis = axis + ndim if axis < 0 else axis
     size = typeof(leaves[0]).shape[axis]
     if any(typeof(x).shape[axis] != size for x in leaves):
         raise ValueError(

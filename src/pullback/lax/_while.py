@@ -59,7 +59,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
         raise control.carry_mismatch("while_loop body", tree, out_tree, avals, body.out_avals, init_val)
     cond, cond_consts, cond_tree = control.trace_body(cond_fun, in_tree, avals, "while_loop")
     outs = cond.out_avals
-    if len(outs) != 1 or outs[0].shape != () or outs[0].dtype != np.bool_:
+    if cond_tree.num_nodes != 1 or len(outs) != 1 or outs[0].shape != () or outs[0].dtype != np.bool_:
         raise TypeError(
             f"while_loop cond_fun must return a boolean scalar, but got pytree {cond_tree} with types "
             f"{[a.str_short() for a in outs]}."
@@ -101,7 +101,7 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
 
         def step(carry, _):
             i, value = carry
-            return (hooks.add(i, hooks.asarray(1, dtype=dtype)), body_fun(i, value)), None
+            return (i + 1, body_fun(i, value)), None
 
         (_, result), _ = scan(
             step, (start, init_val), None, length=max(high - low, 0), unroll=1 if unroll is None else unroll
@@ -112,7 +112,7 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
     stop = hooks.convert(upper, dtype, weak)
     _, _, result = while_loop(
         lambda carry: hooks.less(carry[0], carry[1]),
-        lambda carry: (hooks.add(carry[0], hooks.asarray(1, dtype=dtype)), carry[1], body_fun(carry[0], carry[2])),
+        lambda carry: (carry[0] + 1, carry[1], body_fun(carry[0], carry[2])),
         (start, stop, init_val),
     )
     return result

@@ -55,7 +55,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             a.operand if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a] for a in eqn.invars
         ]
         rule = eqn.primitive.rule("transpose")
-        names = eqn.source_info.name_stack if eqn.source_info is not None else ()
+        names = eqn.source_info.name_stack.inside() if eqn.source_info is not None else ()
         with names_inside(("transpose",), *names):
             args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
         if args_bar is None:

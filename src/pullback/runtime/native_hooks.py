@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,29 @@ def sharding_of(x: Any) -> Any:
     """An array in host memory lies on one device."""
     return SingleDeviceSharding(x.device)
 
+
+class Shard(NamedTuple):
+    """The part of an array that lies on one device: all of it, in host memory."""
+
+    device: Any
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Any
+
+
+def devices_of(self: Any) -> set[Any]:
+    """The devices that the array lies on."""
+    return {self.device}
+
+
+def shards_of(self: Any) -> list[Shard]:
+    """The parts of the array, one a device."""
+    return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+
+
+_core.set_array_attribute("devices", devices_of)
+_core.set_array_attribute("addressable_shards", property(shards_of))
+_core.set_array_attribute("global_shards", property(shards_of))
 
 _core.set_hooks(
     leaf=leaf, asarray=asarray, reconstruct=reconstruct, make_aval=ShapedArray, sharding=sharding_of, tracer=Tracer

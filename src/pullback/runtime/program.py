@@ -24,7 +24,6 @@ from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.emit import ObjectCache, compile_function
 from pullback.loop_ir import Buffer, Function
-from pullback.loop_ir.interpret import interpret
 from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
 from pullback.runtime import checks
@@ -128,6 +127,8 @@ class Program:
     def _interpreted(self, inputs: Sequence[Any]) -> list[Any]:
         native = self.native
         function = native.lowered.function
+        from pullback.loop_ir.interpret import interpret  # needs scipy.special: not at every start-up
+
         hosts = [_interpreted_host(host) for host in native.lowered.host_calls]
         flat = interpret(function, [np.asarray(x) for x in inputs], PythonCalls(called_symbols(function)), hosts)
         results = []

@@ -113,6 +113,11 @@ class custom_jvp(_Custom):
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
         def jvp(primals, tangents):
+            if len(jvps) != len(primals):
+                raise ValueError(
+                    f"defjvps: {self._name} has {len(primals)} arguments, but {len(jvps)} rules were given (None for an "
+                    "argument without a derivative)"
+                )
             out = self(*primals)
             parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents) if rule is not None]
             leaves, tree = tree_flatten(out)
@@ -167,7 +172,7 @@ def _checked_pair(pair, name, out_tree):
             new_dots.append(Zero(want))
             continue
         have = typeof(dot)
-        if have.shape != want.shape or (have.dtype != want.dtype and not have.weak_type):
+        if have.shape != want.shape or (have.dtype != want.dtype and not (have.weak_type and isinstance(dot, float))):
             raise TypeError(
                 f"Custom JVP rule for function {name} must produce primal and tangent outputs with corresponding shapes and "
                 f"dtypes. Expected {want.str_short()} (tangent type of {typeof(out).str_short()}) but got "
@@ -229,8 +234,10 @@ class custom_vjp(_Custom):
         out_tree: list[Any] = []
         res_tree: list[Any] = []
 
-        def flat_fwd(*leaves):
-            values = [CustomVJPPrimal(x, True) for x in leaves] if self.symbolic_zeros else leaves
+        def flat_fwd(*leaves, perturbed=None):
+            values: Any = leaves
+            if self.symbolic_zeros:
+                values = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed or (True,) * len(leaves))]
             pair = self.fwd(*split.full(values))
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
@@ -248,13 +255,14 @@ class custom_vjp(_Custom):
             return outs, residuals
 
         def flat_bwd(residuals, outs_bar):
+            outs_bar = [SymbolicZero(bar.aval) if type(bar) is Zero else bar for bar in outs_bar]
             bars = self.bwd(
                 *split.fixed_values, tree_unflatten(res_tree[0], residuals), tree_unflatten(out_tree[0], outs_bar)
             )
             return _argument_cotangents(bars, split, self._name)
 
         _named(flat_fwd, self.fwd, self.symbolic_zeros)
-        _named(flat_bwd, self.bwd)
+        _named(flat_bwd, self.bwd, self.symbolic_zeros)
         outs = current_interpreter().process_custom_vjp(
             CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.leaves
         )

@@ -7,6 +7,8 @@ A call goes to `_core.JitFunction`, which looks its arguments' types up and runs
 from __future__ import annotations
 
 import functools
+import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -87,8 +89,9 @@ class _Jit:
             )
         self.keep_unused = keep_unused
         self.inline = inline
-        self.traces: dict[Any, tuple[ClosedJaxpr, list[Any], Any]] = {}
-        self.programs: dict[Any, tuple[_core.CacheEntry, Any]] = {}
+        self.traces, self.programs = _shared_caches(
+            fun, (self.static_nums, self.static_names, self.donate_nums, self.donate_names, keep_unused, inline)
+        )
         function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names)
         function.lower = self.lower
         function.trace = self.trace
@@ -110,7 +113,15 @@ class _Jit:
             if self.inline and not closed.consts:
                 outs = closed(*consts, *leaves)
             else:
-                outs = jit_p.bind(*consts, *leaves, jaxpr=closed, name=self.name, inline=self.inline, donated_invars=())
+                outs = jit_p.bind(
+                    *consts,
+                    *leaves,
+                    jaxpr=closed,
+                    name=self.name,
+                    inline=self.inline,
+                    donated_invars=self.donated_flags(args, kwargs, len(consts), len(leaves)),
+                    keep_unused=self.keep_unused,
+                )
             return tree_unflatten(out_tree, outs), None
         donated = self.donated(args, kwargs)
         entry, program = self.program(closed, donated, out_tree)
@@ -202,6 +213,11 @@ class _Jit:
             position += count
         return tuple(numbers)
 
+    def donated_flags(self, args, kwargs, n_consts: int, n_leaves: int) -> tuple[bool, ...]:
+        """For each operand of the call whether it is donated; empty if none is."""
+        numbers = self.donated(args, kwargs)
+        return (False,) * n_consts + tuple(i in numbers for i in range(n_leaves)) if numbers else ()
+
     def program(self, closed: ClosedJaxpr, donated: tuple[int, ...], out_tree):
         """(cache entry, callable on the kept arrays) of a traced function."""
         found = self.programs.get((closed, donated, out_tree))
@@ -240,6 +256,18 @@ class _Jit:
         self.traces.clear()
         self.programs.clear()
         self.function.clear()
+
+
+def _shared_caches(fun: Callable, options: tuple) -> tuple[dict, dict]:
+    """(traces, programs) of `fun` jitted with these options: the same ones for every `jit(fun)`, so that calls of
+    `jit(fun)(x)` in a loop are traced once. They lie with the function and go with it.
+    """
+    if type(fun) is not types.FunctionType:
+        return {}, {}
+    holder = fun.__dict__.get("_pullback_caches")
+    if holder is None or holder[0]() is not fun:  # functools.wraps copies the attributes of another function
+        holder = fun.__dict__["_pullback_caches"] = (weakref.ref(fun), {})
+    return holder[1].setdefault(options, ({}, {}))
 
 
 def _tell_context() -> None:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from pullback.api.shapes import ShapeDtypeStruct
-from pullback.core import ClosedJaxpr, hooks, typeof
+from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
 from pullback.util.pytree import tree_flatten, tree_unflatten
 
 
 def _structs(tree, avals):
     return tree_unflatten(tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals])
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgInfo:
+    """What a traced function knows of one leaf of its arguments."""
+
+    _aval: Any
+    donated: bool
+
+    @property
+    def shape(self):
+        return self._aval.shape
+
+    @property
+    def dtype(self):
+        return self._aval.dtype
 
 
 class Traced:
@@ -34,7 +51,24 @@ class Traced:
         """The types of the arguments, as (args, kwargs)."""
         return tree_unflatten(self.in_tree, self.jaxpr.in_avals)
 
-    args_info = in_avals
+    @property
+    def args_info(self):
+        """Type of each argument, and whether it is donated, as (args, kwargs)."""
+        return self._args_info()
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Numbers of the leaves that are donated."""
+        return self._donated
+
+    @property
+    def out_avals(self):
+        """The types of the result, as a tree of avals."""
+        return tree_unflatten(self.out_tree, self.jaxpr.out_avals)
+
+    def _args_info(self):
+        infos = [ArgInfo(a, i in self._donated) for i, a in enumerate(self.jaxpr.in_avals)]
+        return tree_unflatten(self.in_tree, infos)
 
     def lower(self, *, lowering_platforms=None, _private_parameters=None) -> Lowered:
         """The program after the graph passes and lowering to loops."""
@@ -66,7 +100,20 @@ class Lowered:
         """The types of the arguments, as (args, kwargs)."""
         return self._traced.in_avals
 
-    args_info = in_avals
+    @property
+    def args_info(self):
+        """Type of each argument, and whether it is donated, as (args, kwargs)."""
+        return self._traced._args_info()
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Numbers of the leaves that are donated."""
+        return self._traced._donated
+
+    @property
+    def out_avals(self):
+        """The types of the result, as a tree of avals."""
+        return tree_unflatten(self.out_tree, self._traced.jaxpr.out_avals)
 
     def as_text(self, dialect: str | None = None, **_options) -> str:
         """The program as text: 'jaxpr', 'loops' (the default), 'llvm' or 'asm'; ValueError for another name."""
@@ -98,7 +145,20 @@ class Compiled:
         """The types of the arguments, as (args, kwargs)."""
         return self._traced.in_avals
 
-    args_info = in_avals
+    @property
+    def args_info(self):
+        """Type of each argument, and whether it is donated, as (args, kwargs)."""
+        return self._traced._args_info()
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Numbers of the leaves that are donated."""
+        return self._traced._donated
+
+    @property
+    def out_avals(self):
+        """The types of the result, as a tree of avals."""
+        return tree_unflatten(self.out_tree, self._traced.jaxpr.out_avals)
 
     def as_text(self, dialect: str | None = None) -> str:
         """The program as text: 'jaxpr', 'loops', 'llvm' or 'asm' (the default); ValueError for another name."""
@@ -120,10 +180,19 @@ class Compiled:
         )
 
     def __call__(self, *args, **kwargs):
-        args = tuple(a for i, a in enumerate(args) if i not in self._traced._fixed)
         leaves, tree = tree_flatten((args, kwargs))
+        for leaf in leaves:
+            if isinstance(leaf, Tracer):
+                raise TypeError(
+                    "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
+                    f"Detected argument of Tracer type {type(leaf)}: {leaf.describe()}; call the jitted function itself."
+                )
         if tree != self.in_tree:
-            raise TypeError(f"Function compiled for input pytree {self.in_tree} was called with input pytree {tree}")
+            static = " (static arguments are left out in the call)" if self._traced._fixed else ""
+            raise TypeError(
+                "Function compiled with input pytree does not match the input pytree it was called with: compiled for "
+                f"{self.in_tree}, called with {tree}{static}"
+            )
         for i, (leaf, aval) in enumerate(zip(leaves, self._traced.jaxpr.in_avals)):
             have = typeof(leaf)
             if have.shape != aval.shape or have.dtype != aval.dtype:

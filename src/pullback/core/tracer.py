@@ -152,7 +152,12 @@ class Tracer:
 
     def __format__(self, spec):
         value = self.to_concrete()
-        return format(value, spec) if value is not None and spec else format(repr(self), "" if value is None else "")
+        if spec and value is None:
+            raise TypeError(
+                f"unsupported format string passed to {type(self).__name__}.__format__: {spec!r} needs a number, but this "
+                f"is a {self.describe()}; use jax.debug.print to print values of traced arrays"
+            )
+        return format(value, spec) if spec else repr(self)
 
 
 def make_operator(name: str, function):

@@ -45,16 +45,18 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
             raise TypeError("cond: give operands by position, or one as 'operand=', not both")
         operands = (operand,)
     if not (callable(true_fun) and callable(false_fun)):
-        if len(operands) == 2 and callable(operands[0]) and callable(operands[1]):  # pragma: no cover - old form
-            raise TypeError(
-                "lax.cond: the five-argument form (pred, true_operand, true_fun, false_operand, false_fun) is gone"
-            )
+        if callable(false_fun) and len(operands) == 2 and callable(operands[1]):
+            # The old form: (pred, true_operand, true_fun, false_operand, false_fun).
+            on_true, on_false = false_fun, operands[1]
+            return cond(pred, lambda x, _: on_true(x), lambda _, y: on_false(y), true_fun, operands[0])
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if pred is None:
         raise TypeError("cond predicate is None")
     aval = _predicate_aval("cond", pred)
     if control.python_control_flow():
-        return true_fun(*operands) if bool(pred) else false_fun(*operands)
+        chosen = control.concrete_bool(pred)
+        if chosen is not None:
+            return true_fun(*operands) if chosen else false_fun(*operands)
     if dtypes.issubdtype(aval.dtype, np.bool_):
         index = hooks.convert(pred, np.dtype(np.int32), False)
     elif dtypes.issubdtype(aval.dtype, np.number):
@@ -79,7 +81,7 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
     aval = _predicate_aval("switch", index)
     if not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(f"Index type must be an integer, got {aval.str_short()}.")
-    if control.python_control_flow():
+    if control.python_control_flow() and control.concrete_bool(index) is not None:
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     if len(branches) == 1:
         return branches[0](*operands)
@@ -112,7 +114,9 @@ def _choose(name, index, branches, operands, labels):
     leaves, tree = tree_flatten(operands)
     leaves = control.as_arrays(name, "operands", leaves)
     avals = [typeof(v) for v in leaves]
-    traced = [control.trace_body(branch, tree, avals, name) for branch in branches]
+    order = range(len(branches)) if name == "switch" else (1, 0)  # true_fun is traced first
+    found = {k: control.trace_body(branches[k], tree, avals, name) for k in order}
+    traced = [found[k] for k in range(len(branches))]
     out_tree = traced[0][2]
     for (_closed, _, other), label in zip(traced[1:], labels[1:]):
         if other != out_tree:
@@ -131,20 +135,16 @@ def _choose(name, index, branches, operands, labels):
             raise TypeError(
                 f"{name} branches must have equal output types, but {labels[0]} and {label} differ: {'; '.join(bad)}"
             )
-    # Every branch takes all closed-over values, each its own run.
-    all_consts = [c for _, consts, _ in traced for c in consts]
-    closed_branches, start = [], 0
+    # Every branch takes the values that any of them closes over.
+    all_consts = {id(c): c for _, consts, _ in traced for c in consts}
+    closed_branches = []
     for closed, consts, _ in traced:
-        before = [typeof(c) for c in all_consts[:start]]
-        after = [typeof(c) for c in all_consts[start + len(consts) :]]
         invars = closed.jaxpr.invars
-        n = len(consts)
-        new = [Var(a) for a in before] + invars[:n] + [Var(a) for a in after] + invars[n:]
-        closed_branches.append(ClosedJaxpr(closed.jaxpr.replace(invars=new), closed.consts))
-        start += n
+        own = {id(c): v for c, v in zip(consts, invars)}
+        new = [own[key] if key in own else Var(typeof(c)) for key, c in all_consts.items()]
+        closed_branches.append(ClosedJaxpr(closed.jaxpr.replace(invars=new + invars[len(consts) :]), closed.consts))
     weak_free = [_strip_weak(c, outs) for c in closed_branches]
-    found = cond_p.bind(index, *all_consts, *leaves, branches=tuple(weak_free))
-    return tree_unflatten(out_tree, found)
+    return tree_unflatten(out_tree, cond_p.bind(index, *all_consts.values(), *leaves, branches=tuple(weak_free)))
 
 
 def _strip_weak(closed: ClosedJaxpr, outs) -> ClosedJaxpr:

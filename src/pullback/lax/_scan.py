@@ -250,7 +250,10 @@ def _partial_eval(interpreter, args, params):
         ("invariant", n_known_consts, n_res), lambda: _invariant_residuals(known, n_known_consts, n_known_out)
     )
     fixed = before(*known_args[:n_known_consts])
-    stacked = [i for i in range(n_res) if i not in invariant]
+    # Residuals that are rows of a scanned array are read from that array again instead of being stacked.
+    rows = _residual_rows(known, n_known_consts + n_carry - sum(carry_u), n_known_out)
+    rows = {i: k for i, k in rows.items() if i not in invariant}
+    stacked = [i for i in range(n_res) if i not in invariant and i not in rows]
     known = known.cached(
         ("without_invariant", n_known_consts, n_res),
         lambda: ClosedJaxpr(
@@ -277,10 +280,16 @@ def _partial_eval(interpreter, args, params):
 
     n_uc, n_ucarry = sum(consts_u), sum(carry_u)
     unknown_positions = range(n_res, n_res + sum(unknown))
-    order = [*invariant, *unknown_positions[: n_uc + n_ucarry], *stacked, *unknown_positions[n_uc + n_ucarry :]]
+    order = [
+        *invariant,
+        *unknown_positions[: n_uc + n_ucarry],
+        *stacked,
+        *rows,
+        *unknown_positions[n_uc + n_ucarry :],
+    ]
     rest = rest.cached(("scan_order", tuple(order)), lambda: control.permute(rest, order))
     uc, ucarry, uxs = split_list([a for a, u in zip(args, unknown) if u], [n_uc, n_ucarry])
-    operands = [*fixed, *uc, *ucarry, *residuals, *uxs]
+    operands = [*fixed, *uc, *ucarry, *residuals, *(known_args[k] for k in rows.values()), *uxs]
     rest_params = params | {
         "jaxpr": rest,
         "num_consts": len(fixed) + n_uc,
@@ -289,6 +298,13 @@ def _partial_eval(interpreter, args, params):
     }
     recorded = iter(interpreter.emit(scan_p, operands, rest_params, _abstract_eval(**rest_params)))
     return [next(recorded) if u else next(known_outs) for u in u_out]
+
+
+def _residual_rows(known: ClosedJaxpr, first: int, n_known_out: int) -> dict[int, int]:
+    """Number of the argument, for each residual that is a row of a scanned argument; those start at `first`."""
+    position = {v: k for k, v in enumerate(known.jaxpr.invars) if k >= first}
+    residuals = known.jaxpr.outvars[n_known_out:]
+    return {i: position[v] for i, v in enumerate(residuals) if type(v) is not Literal and v in position}
 
 
 def _invariant_residuals(known: ClosedJaxpr, n_consts: int, n_known_out: int):

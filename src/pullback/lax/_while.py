@@ -28,7 +28,7 @@ from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
 from pullback.transforms.zeros import instantiate
-from pullback.util import dtypes
+from pullback.util import dtypes, errors
 from pullback.util.pytree import tree_flatten, tree_unflatten, treedef_tuple
 
 
@@ -41,10 +41,13 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
     control.check_callable("while_loop", "cond_fun", cond_fun)
     control.check_callable("while_loop", "body_fun", body_fun)
     if control.python_control_flow():
-        value = init_val
-        while bool(cond_fun(value)):
-            value = body_fun(value)
-        return value
+        try:
+            value = init_val
+            while bool(cond_fun(value)):
+                value = body_fun(value)
+            return value
+        except errors.TracerBoolConversionError:
+            pass  # the condition depends on a traced value: the loop is traced after all
     init, tree = tree_flatten(init_val)
     init = control.as_arrays("while_loop", "init_val", init)
     in_tree = treedef_tuple((tree,))
@@ -91,10 +94,10 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
             )
     dtype, weak = _bounds_type(lower, upper)
     low, high = _concrete_int(lower), _concrete_int(upper)
-    if control.python_control_flow():
+    if control.python_control_flow() and low is not None and high is not None:
         value = init_val
-        for i in range(int(lower), int(upper)):
-            value = body_fun(hooks.asarray(i, dtype=dtype), value)
+        for i in range(low, high):
+            value = body_fun(hooks.asarray(i, dtype=dtype, weak_type=weak), value)
         return value
     start = hooks.convert(lower, dtype, weak)
     if low is not None and high is not None:

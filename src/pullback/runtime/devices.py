@@ -51,7 +51,7 @@ class Device:
         return f"CpuDevice(id={self.id})"
 
     def __str__(self) -> str:
-        return f"TFRT_CPU_{self.id}"
+        return f"{self.platform}:{self.id}"
 
     def __reduce__(self) -> Any:
         return _by_number, (self.id,)

@@ -90,7 +90,10 @@ class CustomVJP:
     @staticmethod
     def linearize(fwd, bwd, primals, tangents):
         """(outs, outs_dot): run the user's fwd, and bind the linear map whose transpose is the user's bwd."""
-        outs, residuals = fwd(*primals)
+        if getattr(fwd, "symbolic_zeros", False):
+            outs, residuals = fwd(*primals, perturbed=[type(t) is not Zero for t in tangents])
+        else:
+            outs, residuals = fwd(*primals)
         given = [t for t in tangents if not (type(t) is Zero and is_float0(t.aval)) and not is_float0(t)]
         present = tuple(not is_float0(t.aval if type(t) is Zero else t) for t in tangents)
         avals = [tangent_aval(typeof(out)) for out in outs]
@@ -114,11 +117,11 @@ class CustomVJP:
         """(fwd', bwd') on values with the mapped axis at `dims`; results and residuals have it at 0."""
         res_dims: list[int | None] = []
 
-        def batched_fwd(*values):
+        def batched_fwd(*values, **perturbed):
             count: list[int] = []
 
             def flat(*xs):
-                outs, residuals = fwd(*xs)
+                outs, residuals = fwd(*xs, **perturbed)
                 count[:] = [len(outs)]
                 return [*outs, *residuals]
 
@@ -154,6 +157,7 @@ class CustomVJP:
                 args_bar.append(value)
             return args_bar
 
+        batched_fwd.symbolic_zeros = getattr(fwd, "symbolic_zeros", False)  # type: ignore[attr-defined]
         return batched_fwd, batched_bwd
 
 
@@ -249,8 +253,10 @@ def _custom_lin_evaluate(*_args, **_params):
 
 
 def _custom_lin_transpose(outs_bar, *args, num_res, bwd, present, out_avals, differentiable, all_avals):
-    bars = iter(map(instantiate, outs_bar))
-    full = [next(bars) if d else instantiate(Zero(a)) for a, d in zip(all_avals, differentiable)]
+    bars = iter(outs_bar)
+    full = [next(bars) if d else Zero(a) for a, d in zip(all_avals, differentiable)]
+    if not getattr(bwd, "symbolic_zeros", False):
+        full = list(map(instantiate, full))
     args_bar = bwd(list(args[:num_res]), full)
     args_bar = [symbolic(bar) if bar is not None else None for bar, p in zip(args_bar, present) if p]
     return [None] * num_res + [
@@ -267,6 +273,6 @@ custom_lin_p = Primitive(
     evaluate=_custom_lin_evaluate,
     jvp=NoRule("forward-mode differentiation of a custom_vjp function is not defined; use custom_jvp"),
     transpose=_custom_lin_transpose,
-    batch=NoRule("forward mode of a custom_vjp function is not defined"),
+    batch=_custom_lin_evaluate,
     lower=NoRule("can't apply forward-mode differentiation (jvp) to a custom_vjp function"),
 )

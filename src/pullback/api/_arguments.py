@@ -123,7 +123,7 @@ def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipp
     return paths
 
 
-def checked_leaves(transformation: str, what: str, tree: Any):
+def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[], Sequence[str]] | None = None):
     """(leaves, treedef), every leaf an array or tracer (float0 ones stay NumPy's); TypeError naming the leaf that can't be one."""
     leaves, treedef = tree_flatten(tree)
     arrays = []
@@ -134,7 +134,7 @@ def checked_leaves(transformation: str, what: str, tree: Any):
         try:
             aval = typeof(leaf)
         except TypeError:
-            path = keystr(tree_flatten_with_path(tree)[0][i][0])
+            path = keystr(tree_flatten_with_path(tree)[0][i][0]) if paths is None else paths()[i]
             raise TypeError(
                 f"{transformation}: {what}{path} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not a valid "
                 "JAX type"
@@ -148,15 +148,20 @@ def as_array(leaf: Any) -> Any:
     return leaf if hasattr(leaf, "aval") or typeof(leaf).dtype == dtypes.float0 else hooks.asarray(leaf)
 
 
-def check_result(leaf: Any, function: str, where: str = "") -> Any:
-    """The leaf of a function's result; TypeError for what is no array."""
-    if hasattr(leaf, "aval"):
-        return leaf
-    try:
-        typeof(leaf)
-    except TypeError:
-        raise TypeError(
-            f"function {function} traced for a transformation returned a value of type {type(leaf)}{where}, which is not "
-            f"a valid JAX type: {str(leaf)[:80]!r}"
-        ) from None
-    return leaf
+def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[Any], Any]:
+    """(leaves, treedef) of what `fun` returned; TypeError that names function, line and component for what is no array."""
+    leaves, tree = tree_flatten(out)
+    for i, leaf in enumerate(leaves):
+        if hasattr(leaf, "aval"):
+            continue
+        try:
+            typeof(leaf)
+        except TypeError:
+            path = keystr(tree_flatten_with_path(out)[0][i][0])
+            code = getattr(fun, "__code__", None)
+            line = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+            raise TypeError(
+                f"function {function_name(fun)}{line} traced for {transformation} returned a value of type {type(leaf)}"
+                f"{f' at output component {path}' if path else ''}, which is not a valid JAX type: {str(leaf)[:80]!r}"
+            ) from None
+    return leaves, tree

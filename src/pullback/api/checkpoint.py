@@ -50,11 +50,10 @@ def checkpoint(
         def flat(*values):
             dynamic, names = tree_unflatten(tree, values)
             rest = iter(dynamic)
-            outs, found = tree_flatten(
-                fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **names)
-            )
+            given = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+            outs, found = arguments.flatten_result(fun(*given, **names), fun, "checkpoint")
             out_tree[:] = [found]
-            return [arguments.check_result(o, name) for o in outs]
+            return outs
 
         closed, consts = hoist_tracers(trace(flat, [typeof(x) for x in leaves], DebugInfo("checkpoint", name)))
         outs = checkpoint_p.bind(

@@ -29,7 +29,10 @@ def _bind_arguments(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     signature = arguments.signature_of(fun)
     if signature is None:
         return args
-    bound = signature.bind(*args, **kwargs)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{arguments.function_name(fun)}{signature}: {error}") from None
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
@@ -85,9 +88,9 @@ class _Custom:
 
     def _flat_function(self, split: _Split, out_tree: list):
         def flat(*leaves):
-            outs, tree = tree_flatten(self.fun(*split.full(leaves)))
+            outs, tree = arguments.flatten_result(self.fun(*split.full(leaves)), self.fun, type(self).__name__)
             out_tree[:] = [tree]
-            return [arguments.check_result(o, self._name) for o in outs]
+            return outs
 
         return _named(flat, self.fun)
 
@@ -270,7 +273,7 @@ class custom_vjp(_Custom):
 
 
 def _flatten_residuals(residuals):
-    leaves, tree = tree_flatten(residuals)
+    leaves, tree = arguments.checked_leaves("custom_vjp", "residual ", residuals)
     return leaves, [tree]
 
 
@@ -370,9 +373,9 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list[Any]]:
     out_tree: list[Any] = []
 
     def flat(*values):
-        outs, found = tree_flatten(fun(*tree_unflatten(tree, values)))
+        outs, found = arguments.flatten_result(fun(*tree_unflatten(tree, values)), fun, "closure_convert")
         out_tree[:] = [found]
-        return [arguments.check_result(o, arguments.function_name(fun)) for o in outs]
+        return outs
 
     closed = trace(flat, [typeof(x) for x in leaves], DebugInfo("closure_convert", arguments.function_name(fun)))
     hoisted = [c for c in closed.consts if _is_differentiable(c)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.api._arguments import as_array, check_callable, check_result, checked_leaves, function_name
+from pullback.api._arguments import as_array, check_callable, checked_leaves, flatten_result, function_name
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
@@ -301,9 +301,9 @@ class _Flat:
             aux_leaves, self.aux_tree = tree_flatten(aux)
         else:
             aux_leaves = []
-        outs, self.out_tree = tree_flatten(out)
+        outs, self.out_tree = flatten_result(out, self.fun, "differentiation")
         self.n_outs = len(outs)
-        return [check_result(o, self.__name__) for o in outs] + aux_leaves
+        return outs + aux_leaves
 
     def take_aux(self, outs):
         return tree_unflatten(self.aux_tree, outs[self.n_outs :])
@@ -386,7 +386,9 @@ def _is_harmless(bar, want) -> bool:
         return True
     if isinstance(bar, complex):
         return dtypes.issubdtype(want.dtype, np.complexfloating)
-    return isinstance(bar, float) or (isinstance(bar, np.ndarray) and dtypes.canonicalize_dtype(bar.dtype) == want.dtype)
+    return isinstance(bar, float) or (
+        isinstance(bar, np.ndarray) and dtypes.canonicalize_dtype(bar.dtype) == want.dtype
+    )
 
 
 class _Pushforward:
@@ -403,7 +405,9 @@ class _Pushforward:
             )
         for number, (aval, tangent) in enumerate(zip(self.in_avals, leaves)):
             want, have = tangent_aval(aval), typeof(tangent)
-            if want.shape != have.shape or (want.dtype != have.dtype and not isinstance(tangent, (int, float, complex))):
+            if want.shape != have.shape or (
+                want.dtype != have.dtype and not isinstance(tangent, (int, float, complex))
+            ):
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original primal values: tangent "
                     f"{number} is {have.str_short()}, but the primal is {aval.str_short()}, whose tangents are "

@@ -183,9 +183,9 @@ class _Jit:
             values = iter(dynamic_args)
             full = [fixed[i] if i in fixed else next(values) for i in range(n_args)]
             names = {k: v for k, v in fixed.items() if isinstance(k, str)}
-            out_leaves, tree = tree_flatten(self.fun(*full, **dynamic_kwargs, **names))
+            out_leaves, tree = arguments.flatten_result(self.fun(*full, **dynamic_kwargs, **names), self.fun, "jit")
             out_tree[:] = [tree]
-            return [arguments.check_result(leaf, self.name) for leaf in out_leaves]
+            return out_leaves
 
         closed, consts = hoist_tracers(trace(flat, avals, DebugInfo("jit", self.name)))
         found = (closed, consts, out_tree[0])

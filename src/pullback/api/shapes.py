@@ -125,13 +125,10 @@ def trace_with_tree(fun, args, kwargs, static_nums=()) -> tuple[ClosedJaxpr, Any
     def flat(*values):
         dynamic, names = tree_unflatten(tree, values)
         rest = iter(dynamic)
-        out, out_tree[:] = _flatten(fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **names))
-        return [arguments.check_result(o, name) for o in out]
+        given = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+        out, found = arguments.flatten_result(fun(*given, **names), fun, "make_jaxpr")
+        out_tree[:] = [found]
+        return out
 
     closed = trace(flat, avals, DebugInfo("make_jaxpr", name))
     return closed, out_tree[0]
-
-
-def _flatten(out):
-    leaves, tree = tree_flatten(out)
-    return leaves, [tree]

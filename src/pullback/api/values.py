@@ -39,7 +39,9 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
 def device_get(x: Any):
     """The tree with every array as a NumPy array on the host; traced values stay as they are."""
-    return tree_map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "aval") and not isinstance(leaf, Tracer) else leaf, x)
+    return tree_map(
+        lambda leaf: np.asarray(leaf) if hasattr(leaf, "aval") and not isinstance(leaf, Tracer) else leaf, x
+    )
 
 
 def block_until_ready(x: Any):

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from pullback.api._arguments import check_callable, check_result, checked_leaves, function_name, leaf_paths
+from pullback.api._arguments import check_callable, checked_leaves, flatten_result, leaf_paths
 from pullback.core import typeof
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
@@ -44,7 +44,7 @@ def vmap(
                 f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
                 f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
-        leaves, tree = checked_leaves("vmap", "argument ", (args, kwargs))
+        leaves, tree = checked_leaves("vmap", "argument ", (args, kwargs), lambda: leaf_paths(fun, args, kwargs))
         originals = tree_flatten((args, kwargs))[0]
         args_tree = tree.children()[0]
         axes = flatten_axes("vmap in_axes", args_tree, in_axes)
@@ -84,8 +84,8 @@ def vmap(
 
 
 def _flatten_result(out, fun):
-    leaves, tree = tree_flatten(out)
-    return [check_result(leaf, function_name(fun)) for leaf in leaves], [tree]
+    leaves, tree = flatten_result(out, fun, "vmap")
+    return leaves, [tree]
 
 
 def _check_axes_tree(name, axes):

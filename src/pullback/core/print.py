@@ -30,7 +30,9 @@ _HIDDEN: dict[str, dict[str, Any]] = {
 }
 # Parameters that JAX shows and that have only this value here.
 _SHOWN = {
-    "reduce_sum": {"out_sharding": None}, "iota": {"sharding": None}, "reshape": {"sharding": None},
+    "reduce_sum": {"out_sharding": None},
+    "iota": {"sharding": None},
+    "reshape": {"sharding": None},
     "conv_general_dilated": {"out_sharding": None},
 }
 
@@ -219,9 +221,19 @@ class _Printer:
         items = _shown_params(eqn)
         if not items:
             return None
-        parts: list[Any] = ["[", _Nest(2, tuple(
-            part for number, (key, value) in enumerate(items)
-            for part in (_Break(" " if number else ""), f"{key}=", self.value(name, key, value)))), _Break(""), "]"]
+        parts: list[Any] = [
+            "[",
+            _Nest(
+                2,
+                tuple(
+                    part
+                    for number, (key, value) in enumerate(items)
+                    for part in (_Break(" " if number else ""), f"{key}=", self.value(name, key, value))
+                ),
+            ),
+            _Break(""),
+            "]",
+        ]
         return _Group(tuple(parts))
 
     def value(self, primitive: str, key: str, value: Any):
@@ -230,8 +242,11 @@ class _Printer:
         if isinstance(value, Jaxpr):
             return self.shared.get(id(value)) or self.jaxpr(value)
         if isinstance(value, tuple) and value and all(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
-            inner = tuple(part for number, v in enumerate(value)
-                          for part in (_Break(" " if number else ""), self.value(primitive, key, v)))
+            inner = tuple(
+                part
+                for number, v in enumerate(value)
+                for part in (_Break(" " if number else ""), self.value(primitive, key, v))
+            )
             return _Group(("(", _Nest(2, inner), _Break(""), ")"))
         if primitive == "dot_general" and key == "dimension_numbers":
             (left, right), (left_batch, right_batch) = value

@@ -30,7 +30,7 @@ from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr
 from pullback.transforms.transpose import backward_pass_with_residuals
 from pullback.transforms.zeros import instantiate
 from pullback.util import dtypes
-from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 _MISSING = object()
 
@@ -127,14 +127,14 @@ def _choose(name, index, branches, operands, labels):
     outs = [closed.out_avals for closed, _, _ in traced]
     for these, label in zip(outs[1:], labels[1:]):
         if not control.same_types(outs[0], these):
+            example = tree_unflatten(out_tree, range(len(these)))
+            paths = [keystr(path) for path, _ in tree_flatten_with_path(example)[0]]
             bad = [
-                f"{a.str_short()} and {b.str_short()}"
-                for a, b in zip(outs[0], these)
+                f"output{path} is {a.str_short()} in {labels[0]} and {b.str_short()} in {label}"
+                for path, a, b in zip(paths, outs[0], these)
                 if a.shape != b.shape or a.dtype != b.dtype
             ]
-            raise TypeError(
-                f"{name} branches must have equal output types, but {labels[0]} and {label} differ: {'; '.join(bad)}"
-            )
+            raise TypeError(f"{name} branches must have equal output types but they differ: {'; '.join(bad)}")
     # Every branch takes the values that any of them closes over.
     all_consts = {id(c): c for _, consts, _ in traced for c in consts}
     closed_branches = []

@@ -59,22 +59,27 @@ def trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
         out = fun(*tree_unflatten(in_tree, args))
         leaves, tree = tree_flatten(out)
         out_trees[:] = [tree]
-        return [leaf if hasattr(leaf, "aval") else _checked(leaf, name, fun) for leaf in leaves]
+        for i, leaf in enumerate(leaves):
+            if not hasattr(leaf, "aval"):
+                _check(leaf, name, fun, lambda i=i: keystr(tree_flatten_with_path(out)[0][i][0]))
+        return leaves
 
     closed = trace(flat, avals, DebugInfo(name, getattr(fun, "__name__", str(fun))))
     closed, consts = hoist_tracers(closed)
     return closed, consts, out_trees[0]
 
 
-def _checked(leaf, name, fun):
+def _check(leaf, name, fun, path) -> None:
     try:
         typeof(leaf)
     except TypeError:
+        code = getattr(fun, "__code__", None)
+        line = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+        where = f" at output component {path()}" if path() else ""
         raise TypeError(
-            f"{name}: {getattr(fun, '__name__', fun)} returned {leaf!r} of type {type(leaf)}, which is not a valid "
-            "JAX type"
+            f"function {getattr(fun, '__name__', fun)}{line} traced for {name} returned a value of type {type(leaf)}{where}, "
+            f"which is not a valid JAX type: {str(leaf)[:80]!r}"
         ) from None
-    return leaf
 
 
 def same_types(left: Sequence, right: Sequence) -> bool:

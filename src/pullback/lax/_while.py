@@ -18,6 +18,7 @@ from pullback.core import (
     Zero,
     eval_jaxpr,
     hooks,
+    is_array_like,
     trace,
     typeof,
 )
@@ -87,11 +88,19 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
     """
     control.check_callable("fori_loop", "body_fun", body_fun)
     for name, bound in (("lower", lower), ("upper", upper)):
+        if not is_array_like(bound):
+            raise TypeError(f"fori_loop: argument '{name}' must be an integer, got {bound!r} of type {type(bound)}")
         if typeof(bound).shape != () or not dtypes.issubdtype(typeof(bound).dtype, np.integer):
             raise TypeError(
                 f"lower and upper arguments to fori_loop must have equal integer types: '{name}' is "
                 f"{typeof(bound).str_short()}"
             )
+    kinds = {typeof(bound).dtype for bound in (lower, upper) if not typeof(bound).weak_type}
+    if len(kinds) > 1 and not all(isinstance(bound, np.generic) for bound in (lower, upper)):
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got "
+            f"{typeof(lower).dtype.name} and {typeof(upper).dtype.name}"
+        )
     dtype, weak = _bounds_type(lower, upper)
     low, high = _concrete_int(lower), _concrete_int(upper)
     if control.python_control_flow() and low is not None and high is not None:

@@ -52,7 +52,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             continue
         outs_bar = [Zero(v.aval.to_tangent_aval()) if bar is None else bar for v, bar in zip(eqn.outvars, outs_bar)]
         operands = [
-            a.operand if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a] for a in eqn.invars
+            a.operand if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a]
+            for a in eqn.invars
         ]
         rule = eqn.primitive.rule("transpose")
         names = eqn.source_info.name_stack.inside() if eqn.source_info is not None else ()

@@ -327,7 +327,7 @@ def test_broadcast():
 
 def test_partial():
     assert Partial(lambda x, y: (x, y), 1)(2) == (1, 2)
-    assert repr(Partial(max, 1, key=2)) == "Partial(<built-in function max>, 1, key=2)"
+    assert repr(Partial(max, 1, key=2)).endswith("Partial(<built-in function max>, 1, key=2)")  # 3.13 adds the module
     again = pickle.loads(pickle.dumps(Partial(max, 1, key=2)))
     assert (again.func, again.args, again.keywords) == (max, (1,), {"key": 2}) and type(again) is Partial
     inner = functools.partial(max, 1)

@@ -8,6 +8,7 @@ A `Recorder` holds the equations; the staging interpreter records every primitiv
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from pullback.core.interpreter import Interpreter, current_interpreter, eval_int
 from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.source import names_inside, user_source
 from pullback.core.tracer import Tracer
-from pullback.util import dtypes, errors
+from pullback.util import config, dtypes, errors
 
 
 class StagedTracer(Tracer):
@@ -178,7 +179,24 @@ def trace(fun: Callable[..., Sequence[Any]], avals: Sequence, debug_info: DebugI
             jaxpr, consts = interpreter.finish([t.jaxpr_var for t in arguments], outs, debug_info)
     finally:
         interpreter.invalidate()
+    if config.config.jax_check_tracer_leaks:
+        del arguments, outs
+        raise_if_kept(interpreter)
     return ClosedJaxpr(jaxpr, consts)
+
+
+def raise_if_kept(interpreter: Interpreter) -> None:
+    """Raise an Exception that names the tracers of a finished trace that something still holds."""
+    gc.collect()
+    kept = [t for t in gc.get_objects() if isinstance(t, Tracer) and t.interpreter is interpreter]
+    if kept:
+        lines = "\n".join(
+            f"  {tracer!r}, made at {tracer.source or 'the arguments of the function'}" for tracer in kept
+        )
+        name = getattr(interpreter, "name", type(interpreter).__name__)
+        raise Exception(
+            f"Leaked trace of '{name}'. Leaked tracer(s):\n{lines}\nSomething outside of the function holds them."
+        )
 
 
 def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:

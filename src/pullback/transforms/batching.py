@@ -22,7 +22,8 @@ from pullback.core import (
     using,
 )
 from pullback.core.source import names_inside
-from pullback.core.staging import check_alive
+from pullback.core.staging import check_alive, raise_if_kept
+from pullback.util import config
 
 
 class AxisData(NamedTuple):
@@ -129,6 +130,9 @@ def run_batched(fun: Callable[..., Sequence[Any]], axis: AxisData, values: Seque
             pairs = [interpreter.split(out) for out in outs]
     finally:
         interpreter.valid = False
+    if config.config.jax_check_tracer_leaks:
+        del outs
+        raise_if_kept(interpreter)
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 

@@ -1,0 +1,132 @@
+"""Arguments and errors of the derivatives, and of rules of the user's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+
+X = np.arange(3, dtype=np.float32)
+FLOAT0 = np.zeros((), jax.float0)
+
+
+def test_aux_can_be_anything():
+    assert jax.jvp(lambda x: (x * 2, "s"), (1.0,), (1.0,), has_aux=True)[2] == "s"
+    assert jax.grad(lambda x: (x * 2, "s"), has_aux=True)(1.0)[1] == "s"
+    assert jax.vjp(lambda x: (x * 2, {"k": "s"}), 1.0, has_aux=True)[2] == {"k": "s"}
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: jax.jvp(lambda x: x * x, (2,), (1,)), TypeError, "float0"),
+        (lambda: jax.jvp(jnp.sin, (X,), (np.ones(2, np.float32),)), ValueError, "shape"),
+        (lambda: jax.linearize(jnp.sin, X)[1](np.ones(3, np.int32)), ValueError, "linearized function"),
+        (lambda: jax.vjp(lambda x: x * x, 2.0)[1](1), ValueError, "JAX type"),
+        (lambda: jax.vjp(lambda x: x, X)[1](np.ones(2, np.float32)), ValueError, "JAX type"),
+        (lambda: jax.vmap(lambda x: x)("a"), TypeError, "argument x is 'a'"),
+        (lambda: jax.checkpoint(lambda x: x, static_argnums=(3,))(2.0), ValueError, "static_argnums"),
+        (lambda: lax.fori_loop(jnp.int8(0), jnp.int32(3), lambda i, c: c, 0), TypeError, "equal types"),
+        (lambda: lax.fori_loop(0, "a", lambda i, c: c, 0), TypeError, "'upper' must be an integer"),
+        (lambda: lax.while_loop(lambda c: (c < 3,), lambda c: c + 1, 0), TypeError, "boolean scalar"),
+        (lambda: lax.associative_scan(jnp.add, X, axis=5), ValueError, "'axis' is 5"),
+        (
+            lambda: lax.cond(True, lambda: {"a": 1}, lambda: {"a": 1.0}),
+            TypeError,
+            r"output\['a'\] is f32\[\] in false_fun",
+        ),
+        (lambda: lax.scan(lambda c, x: (c, {"y": "a"}), 0.0, X), TypeError, r"component \[1\]\['y'\]"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_cotangents_of_integers_are_not_used():
+    _out, pull = jax.vjp(lambda x: (x * 2, x.astype(int)), X)
+    for bar in (np.zeros(3, jax.float0), np.ones(3, np.int32)):
+        np.testing.assert_array_equal(pull((X, bar))[0], X * 2)
+
+
+def test_what_vmap_does_not_map_is_passed_as_given():
+    power = jax.jit(lambda x, n: x**n, static_argnums=1)
+    np.testing.assert_array_equal(jax.vmap(power, in_axes=(0, None))(X, 2), X**2)
+
+
+def test_cond_takes_the_old_form_and_traces_the_true_branch_first():
+    assert lax.cond(False, 1.0, lambda x: x, 2.0, lambda y: y * 3) == 6
+    order = []
+    lax.cond(True, lambda: order.append("true"), lambda: order.append("false"))
+    assert order == ["true", "false"]
+
+
+def test_branches_share_what_they_close_over():
+    jaxpr = jax.make_jaxpr(lambda p, x: lax.cond(p, lambda: x * 2, lambda: x))(True, X)
+    assert len(jaxpr.eqns[-1].invars) == 2
+
+
+def test_scanned_rows_are_not_stored_again_for_the_gradient():
+    jaxpr = jax.make_jaxpr(jax.grad(lambda c, xs: lax.scan(lambda c, x: (c * x, None), c, xs)[0]))(jnp.float32(1), X)
+    forwards = next(eqn for eqn in jaxpr.eqns if eqn.primitive.name == "scan")
+    assert [v.aval.shape for v in forwards.outvars] == [()]
+    np.testing.assert_allclose(jax.grad(lambda c: lax.scan(lambda c, x: (c * x, None), c, X + 1)[0])(2.0), 6.0)
+
+
+# rules of the user's own
+
+
+def symbolic(seen):
+    @jax.custom_vjp
+    def f(x, y):
+        return x * y, x + y
+
+    def fwd(x, y):
+        seen.append((x.perturbed, y.perturbed))
+        return (x.value * y.value, x.value + y.value), (x.value, y.value)
+
+    def bwd(residuals, bars):
+        seen.append([type(bar).__name__ for bar in bars])
+        return bars[0] * residuals[1], bars[0] * residuals[0]
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    return f
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_custom_vjp_with_symbolic_zeros(wrap):
+    seen = []
+    f = symbolic(seen)
+    assert wrap(jax.grad(lambda x: f(x, 3.0)[0]))(2.0) == 3
+    assert seen[0] == (True, False)
+    assert seen[1][1] == "SymbolicZero" and seen[1][0] != "SymbolicZero"
+    np.testing.assert_allclose(jax.vmap(jax.grad(lambda x: f(x, 3.0)[0]))(X), [3, 3, 3])
+
+
+def test_mistakes_in_rules():
+    @jax.custom_vjp
+    def f(x):
+        return x
+
+    f.defvjp(lambda x: (x, "residual"), lambda r, g: (g,))
+    with pytest.raises(TypeError, match=r"residual.*'residual'"):
+        jax.grad(f)(1.0)
+    with pytest.raises(TypeError, match=r"f\(x\): too many positional arguments"):
+        f(1.0, 2.0)
+    f.defvjp(lambda x: (x, None), lambda r, g: (g,))
+    with pytest.raises(TypeError, match="forward-mode"):
+        jax.jacfwd(f)(1.0)
+
+    @jax.custom_jvp
+    def g(x, y):
+        return x * y
+
+    g.defjvps(lambda t, out, x, y: t * y)
+    with pytest.raises(ValueError, match="2 arguments, but 1 rules"):
+        jax.grad(g)(1.0, 2.0)
+    g.defjvp(lambda primals, tangents: (primals[0], 1))
+    with pytest.raises(TypeError, match=r"Expected f32\[\].*got i32\[\]"):
+        jax.grad(g)(1.0, 2.0)

@@ -1,0 +1,198 @@
+"""jit: when it traces, what it shares, and its stages ahead of time."""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+
+X = np.arange(3, dtype=np.float32)
+
+
+def counted():
+    """A function, and the list that gets an element whenever it runs."""
+    runs = []
+
+    def f(x, *rest):
+        runs.append(1)
+        return x * 2
+
+    return f, runs
+
+
+def test_jit_of_one_function_again_and_again_traces_once():
+    f, runs = counted()
+    for _ in range(3):
+        jax.jit(f)(X)
+    assert len(runs) == 1
+    jax.jit(f, static_argnums=1)(X, 3)  # other options, another trace
+    assert len(runs) == 2
+
+
+def test_wrapped_functions_do_not_share():
+    f, _runs = counted()
+    jax.jit(f)(X)
+
+    @functools.wraps(f)
+    def g(x):
+        return f(x) + 1
+
+    np.testing.assert_array_equal(jax.jit(g)(X), X * 2 + 1)
+    np.testing.assert_array_equal(jax.jit(f)(X), X * 2)
+
+
+def test_clear_cache_forgets():
+    f, runs = counted()
+    jitted = jax.jit(f)
+    jitted(X)
+    jitted.clear_cache()
+    jitted(X)
+    assert len(runs) == 2
+
+
+def test_traces_by_type_and_static_value():
+    f, runs = counted()
+    jitted = jax.jit(f, static_argnums=1)
+    counts = []
+    for static in (1, 1, 1.0, True, "a", (1, 2), (1, 2), None):
+        jitted(X, static)
+        counts.append(len(runs))
+    assert counts == [1, 1, 2, 3, 4, 5, 5, 6]
+
+
+def test_exceptions_leave_nothing_behind():
+    def fail(x):
+        raise ValueError("mine")
+
+    nested = jax.jit(jax.vmap(jax.grad(lambda x: lax.scan(lambda c, _: (fail(c), None), x, None, length=2)[0])))
+    for call in (jax.jit(fail), jax.grad(fail), jax.vmap(fail), jax.checkpoint(fail), nested):
+        with pytest.raises(ValueError, match="mine"):
+            call(X)
+        assert not isinstance(jnp.ones(2) + 1, jax.core.Tracer)
+
+
+def test_threads_trace_and_call_at_once():
+    f = jax.jit(lambda x, y: jnp.sin(x) * y + jax.grad(lambda z: z**2)(1.0) * x)
+    errors = []
+
+    def work(number):
+        try:
+            for k in range(15):
+                size = k % 5 + 1
+                np.testing.assert_allclose(
+                    f(jnp.full(size, float(number)), float(k)),
+                    np.full(size, np.sin(number) * k + 2 * number),
+                    rtol=1e-4,
+                    atol=1e-5,
+                )
+                gradient = jax.grad(lambda x: jax.jit(lambda y: (y**3).sum())(x))(jnp.full(size, 2.0))
+                np.testing.assert_allclose(gradient, 12.0)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def test_a_thread_started_inside_a_trace_is_outside_of_it():
+    found = []
+
+    def f(x):
+        thread = threading.Thread(target=lambda: found.append(jnp.ones(2) + 1))
+        thread.start()
+        thread.join()
+        return x * 2
+
+    jax.jit(f)(1.0)
+    assert not isinstance(found[0], jax.core.Tracer)
+
+
+# stages
+
+
+def test_compiled_functions_take_the_dynamic_arguments_only():
+    compiled = jax.jit(lambda n, x: x * n, static_argnums=0).lower(3, X).compile()
+    np.testing.assert_array_equal(compiled(X), X * 3)
+    with pytest.raises(TypeError, match="static arguments are left out"):
+        compiled(3, X)
+
+
+def test_compiled_functions_refuse_transformations_and_other_types():
+    compiled = jax.jit(lambda x: x * 2).lower(X).compile()
+    with pytest.raises(TypeError, match="Cannot apply JAX transformations"):
+        jax.jit(compiled)(X)
+    with pytest.raises(TypeError, match="Cannot apply JAX transformations"):
+        jax.grad(lambda x: compiled(x).sum())(X)
+    with pytest.raises(TypeError, match=r"compiled with f32\[3\] and called with f32\[4\]"):
+        compiled(np.ones(4, np.float32))
+    with pytest.raises(TypeError, match="input pytree"):
+        compiled((X,))
+
+
+def test_stages_know_their_arguments():
+    lowered = jax.jit(lambda x, y: x + y, donate_argnums=0).lower(X, X)
+    assert [info.donated for info in lowered.args_info[0]] == [True, False]
+    assert lowered.donate_argnums == (0,)
+    assert lowered.args_info[0][0].shape == (3,) and lowered.out_avals.shape == (3,)
+
+
+# values
+
+
+def test_concrete_work_while_tracing():
+    def f(x):
+        with jax.ensure_compile_time_eval():
+            count = int(jnp.sum(jnp.arange(3)))
+            return x * count
+
+    np.testing.assert_array_equal(jax.jit(f)(X), X * 3)
+    np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(X), [3, 3, 3])
+    np.testing.assert_array_equal(jax.vmap(f)(X), X * 3)
+
+
+def test_python_control_flow_without_jit_falls_back_where_values_are_traced():
+    with jax.disable_jit():
+        assert jax.grad(lambda x: lax.scan(lambda c, y: (c * y, None), x, X + 1)[0])(2.0) == 6
+        np.testing.assert_array_equal(jax.vmap(lambda x: lax.cond(x > 0, lambda: 1.0, lambda: 2.0))(X), [2, 1, 1])
+        np.testing.assert_array_equal(
+            jax.vmap(lambda x: lax.while_loop(lambda c: c < 5, lambda c: c * 2, x + 1))(X), [8, 8, 6]
+        )
+
+
+def test_leaks_are_found():
+    kept = []
+    with jax.checking_leaks():
+        for transform in (jax.jit, jax.vmap):
+            assert transform(lambda x: x * 2)(X).shape == (3,)
+            with pytest.raises(Exception, match="Leaked trace"):
+                transform(lambda x: (kept.append(x), x)[1])(X)
+
+
+def test_device_get_and_formats_of_traced_values():
+    np.testing.assert_array_equal(jax.jit(lambda x: jax.device_get(x) * 2)(X), X * 2)
+    with pytest.raises(TypeError, match="format string"):
+        jax.jit(lambda x: f"{x:.2f}")(1.0)
+    with pytest.raises(ValueError, match="device_put"):
+        jax.device_put(X, "cpu")
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.checkpoint, jax.make_jaxpr])
+def test_results_that_are_no_arrays_are_named(transform):
+    with pytest.raises(
+        TypeError, match=r"function answer at .*test_jit.py:\d+ traced for \w+ returned .*'str'.* component \['b'\]"
+    ):
+
+        def answer(x):
+            return {"a": x, "b": "text"}
+
+        transform(answer)(X)

@@ -1,0 +1,412 @@
+"""Jaxprs as text: the format is JAX's, character by character."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+
+X = np.arange(3, dtype=np.float32)
+M = np.ones((2, 3), np.float32)
+
+
+def sines(count):
+    def foo(x):
+        for _ in range(count):
+            x = jnp.sin(x)
+        return x
+
+    return foo
+
+
+def foo(x):
+    return jnp.sin(x) * 2
+
+
+shared = jax.jit(foo)
+
+
+@jax.custom_jvp
+def halved(x):
+    return x / 2
+
+
+@halved.defjvp
+def halved_jvp(primals, tangents):
+    return halved(*primals), tangents[0]
+
+
+@jax.custom_vjp
+def doubled(x):
+    return x * 2
+
+
+doubled.defvjp(lambda x: (doubled(x), None), lambda _, bar: (bar,))
+doubled.fwd.__name__, doubled.bwd.__name__ = "doubled_fwd", "doubled_bwd"
+
+CASES = {
+    "a short one is on one line": (
+        lambda x: jnp.sin(x) * x,
+        (X,),
+        """
+        { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b a in (c,) }
+        """,
+    ),
+    "nothing inside": (
+        lambda x: (x, 2),
+        (1.0,),
+        """
+        { lambda ; a:f32[]. let  in (a, 2:i32[]) }
+        """,
+    ),
+    "a longer one": (
+        lambda x: jnp.exp(jnp.sin(x) * 2 + x) / jnp.cos(x) - x,
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:f32[3] = sin a
+            c:f32[3] = mul b 2.0:f32[]
+            d:f32[3] = add c a
+            e:f32[3] = exp d
+            f:f32[3] = cos a
+            g:f32[3] = div e f
+            h:f32[3] = sub g a
+          in (h,) }
+        """,
+    ),
+    "constants": (
+        lambda x: x + X,
+        (X,),
+        """
+        { lambda a:f32[3]; b:f32[3]. let c:f32[3] = add b a in (c,) }
+        """,
+    ),
+    "unused results": (
+        lambda x: (jnp.sin(x), x)[1],
+        (1.0,),
+        """
+        { lambda ; a:f32[]. let _:f32[] = sin a in (a,) }
+        """,
+    ),
+    "parameters": (
+        lambda x: x.reshape(3, 1).astype(int).sum(0),
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:f32[3,1] = reshape[dimensions=None new_sizes=(3, 1) sharding=None] a
+            c:i32[3,1] = convert_element_type[new_dtype=int32 weak_type=False] b
+            d:i32[1] = reduce_sum[axes=(0,) out_sharding=None] c
+          in (d,) }
+        """,
+    ),
+    "a jitted function": (
+        lambda x: jax.jit(foo)(x) + 1,
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:f32[3] = jit[
+              name=foo
+              jaxpr={ lambda ; a:f32[3]. let
+                  c:f32[3] = sin a
+                  b:f32[3] = mul c 2.0:f32[]
+                in (b,) }
+            ] a
+            d:f32[3] = add b 1.0:f32[]
+          in (d,) }
+        """,
+    ),
+    "a jitted function that fits": (
+        lambda x: jax.jit(sines(0))(x),
+        (1.0,),
+        """
+        { lambda ; a:f32[]. let
+            b:f32[] = jit[name=foo jaxpr={ lambda ; a:f32[]. let  in (a,) }] a
+          in (b,) }
+        """,
+    ),
+    "a jitted function in another": (
+        lambda x: jax.jit(lambda y: jax.jit(foo)(y) + y)(x),
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:f32[3] = jit[
+              name=<lambda>
+              jaxpr={ lambda ; a:f32[3]. let
+                  c:f32[3] = jit[
+                    name=foo
+                    jaxpr={ lambda ; a:f32[3]. let
+                        d:f32[3] = sin a
+                        c:f32[3] = mul d 2.0:f32[]
+                      in (c,) }
+                  ] a
+                  b:f32[3] = add c a
+                in (b,) }
+            ] a
+          in (b,) }
+        """,
+    ),
+    "called twice": (
+        lambda x: shared(shared(x)),
+        (X,),
+        """
+        let foo = { lambda ; a:f32[3]. let
+            b:f32[3] = sin a
+            c:f32[3] = mul b 2.0:f32[]
+          in (c,) } in
+        { lambda ; d:f32[3]. let
+            e:f32[3] = jit[name=foo jaxpr=foo] d
+            f:f32[3] = jit[name=foo jaxpr=foo] e
+          in (f,) }
+        """,
+    ),
+    "a long body": (
+        lambda x: jax.jit(sines(11))(x),
+        (1.0,),
+        """
+        let foo = { lambda ; a:f32[]. let
+            b:f32[] = sin a
+            c:f32[] = sin b
+            d:f32[] = sin c
+            e:f32[] = sin d
+            f:f32[] = sin e
+            g:f32[] = sin f
+            h:f32[] = sin g
+            i:f32[] = sin h
+            j:f32[] = sin i
+            k:f32[] = sin j
+            l:f32[] = sin k
+          in (l,) } in
+        { lambda ; m:f32[]. let n:f32[] = jit[name=foo jaxpr=foo] m in (n,) }
+        """,
+    ),
+    "donated": (
+        lambda x: jax.jit(foo, donate_argnums=0)(x),
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:f32[3] = jit[
+              name=foo
+              donated_invars=(True,)
+              jaxpr={ lambda ; a:f32[3]. let
+                  c:f32[3] = sin a
+                  b:f32[3] = mul c 2.0:f32[]
+                in (b,) }
+            ] a
+          in (b,) }
+        """,
+    ),
+    "scan": (
+        lambda x: lax.scan(lambda c, y: (c * y, c), x[0], x),
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:f32[1] = slice[limit_indices=(1,) start_indices=(0,) strides=None] a
+            c:f32[] = squeeze[dimensions=(0,)] b
+            d:f32[] e:f32[3] = scan[
+              jaxpr={ lambda ; f:f32[] g:f32[]. let h:f32[] = mul f g in (h, f) }
+              length=3
+              num_carry=1
+              num_consts=0
+              reverse=False
+              unroll=1
+            ] c a
+          in (d, e) }
+        """,
+    ),
+    "while": (
+        lambda x, n: lax.while_loop(lambda c: c < n, lambda c: c * 2 + x, x),
+        (1.0, 3.0),
+        """
+        { lambda ; a:f32[] b:f32[]. let
+            c:f32[] = while[
+              body_jaxpr={ lambda ; d:f32[] e:f32[]. let
+                  f:f32[] = mul e 2.0:f32[]
+                  g:f32[] = add f d
+                in (g,) }
+              body_nconsts=1
+              cond_jaxpr={ lambda ; h:f32[] i:f32[]. let j:bool[] = lt i h in (j,) }
+              cond_nconsts=1
+            ] b a a
+          in (c,) }
+        """,
+    ),
+    "cond": (
+        lambda x: lax.cond(x > 0, lambda x: x * 2, lambda x: x - 1, x),
+        (1.0,),
+        """
+        { lambda ; a:f32[]. let
+            b:bool[] = gt a 0.0:f32[]
+            c:i32[] = convert_element_type[new_dtype=int32 weak_type=False] b
+            d:f32[] = cond[
+              branches=(
+                { lambda ; e:f32[]. let f:f32[] = sub e 1.0:f32[] in (f,) }
+                { lambda ; g:f32[]. let h:f32[] = mul g 2.0:f32[] in (h,) }
+              )
+            ] c a
+          in (d,) }
+        """,
+    ),
+    "cond that fits": (
+        lambda x: lax.cond(x, lambda: (), lambda: ()),
+        (True,),
+        """
+        { lambda ; a:bool[]. let
+            b:i32[] = convert_element_type[new_dtype=int32 weak_type=False] a
+            cond[branches=({ lambda ; . let  in () } { lambda ; . let  in () })] b
+          in () }
+        """,
+    ),
+    "checkpoint": (
+        jax.checkpoint(lambda x: jnp.sin(x)),
+        (1.0,),
+        """
+        { lambda ; a:f32[]. let
+            b:f32[] = remat2[
+              differentiated=False
+              jaxpr={ lambda ; c:f32[]. let d:f32[] = sin c in (d,) }
+              policy=None
+              prevent_cse=True
+            ] a
+          in (b,) }
+        """,
+    ),
+    "custom jvp": (
+        lambda x: halved(x) + 1,
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:f32[3] = custom_jvp_call[
+              name=halved
+              call_jaxpr={ lambda ; c:f32[3]. let d:f32[3] = div c 2.0:f32[] in (d,) }
+              jvp=halved_jvp
+              symbolic_zeros=False
+            ] a
+            e:f32[3] = add b 1.0:f32[]
+          in (e,) }
+        """,
+    ),
+    "custom vjp": (
+        doubled,
+        (1.0,),
+        """
+        { lambda ; a:f32[]. let
+            b:f32[] = custom_vjp_call[
+              name=doubled
+              bwd=doubled_bwd
+              call_jaxpr={ lambda ; c:f32[]. let d:f32[] = mul c 2.0:f32[] in (d,) }
+              fwd=doubled_fwd
+              symbolic_zeros=False
+            ] a
+          in (b,) }
+        """,
+    ),
+    "long lists": (
+        lambda *xs: jnp.concatenate(xs),
+        [X] * 30,
+        """
+        { lambda ; a:f32[3] b:f32[3] c:f32[3] d:f32[3] e:f32[3] f:f32[3] g:f32[3] h:f32[3]
+            i:f32[3] j:f32[3] k:f32[3] l:f32[3] m:f32[3] n:f32[3] o:f32[3] p:f32[3] q:f32[3]
+            r:f32[3] s:f32[3] t:f32[3] u:f32[3] v:f32[3] w:f32[3] x:f32[3] y:f32[3] z:f32[3]
+            ba:f32[3] bb:f32[3] bc:f32[3] bd:f32[3]. let
+            be:f32[90] = concatenate[dimension=0] a b c d e f g h i j k l m n o p q r s t
+              u v w x y z ba bb bc bd
+          in (be,) }
+        """,
+    ),
+    "long lists of results": (
+        lambda *xs: lax.optimization_barrier(xs),
+        [X] * 30,
+        """
+        { lambda ; a:f32[3] b:f32[3] c:f32[3] d:f32[3] e:f32[3] f:f32[3] g:f32[3] h:f32[3]
+            i:f32[3] j:f32[3] k:f32[3] l:f32[3] m:f32[3] n:f32[3] o:f32[3] p:f32[3] q:f32[3]
+            r:f32[3] s:f32[3] t:f32[3] u:f32[3] v:f32[3] w:f32[3] x:f32[3] y:f32[3] z:f32[3]
+            ba:f32[3] bb:f32[3] bc:f32[3] bd:f32[3]. let
+            be:f32[3] bf:f32[3] bg:f32[3] bh:f32[3] bi:f32[3] bj:f32[3] bk:f32[3] bl:f32[3]
+              bm:f32[3] bn:f32[3] bo:f32[3] bp:f32[3] bq:f32[3] br:f32[3] bs:f32[3] bt:f32[3]
+              bu:f32[3] bv:f32[3] bw:f32[3] bx:f32[3] by:f32[3] bz:f32[3] ca:f32[3] cb:f32[3]
+              cc:f32[3] cd:f32[3] ce:f32[3] cf:f32[3] cg:f32[3] ch:f32[3] = optimization_barrier a
+              b c d e f g h i j k l m n o p q r s t u v w x y z ba bb bc bd
+          in (be, bf, bg, bh, bi, bj, bk, bl, bm, bn, bo, bp, bq, br, bs, bt, bu, bv, bw,
+            bx, by, bz, ca, cb, cc, cd, ce, cf, cg, ch) }
+        """,
+    ),
+    "literals": (
+        lambda x: (x + np.inf) * -1.5 * np.float32(0.1),
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:f32[3] = add a inf:f32[]
+            c:f32[3] = mul b -1.5:f32[]
+            d:f32[3] = mul c 0.10000000149011612:f32[]
+          in (d,) }
+        """,
+    ),
+    "complex literals": (
+        lambda x: x * (1 + 2j),
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:c64[3] = convert_element_type[new_dtype=complex64 weak_type=False] a
+            c:c64[3] = mul b (1+2j):c64[]
+          in (c,) }
+        """,
+    ),
+    "matrix product": (
+        lambda x, y: lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type=np.float32),
+        (M, M.T),
+        """
+        { lambda ; a:f32[2,3] b:f32[3,2]. let
+            c:f32[2,2] = dot_general[
+              dimension_numbers=(([1], [0]), ([], []))
+              preferred_element_type=float32
+            ] a b
+          in (c,) }
+        """,
+    ),
+}
+
+
+def test_the_text_is_jax_s():
+    for name, (call, args, text) in CASES.items():
+        assert str(jax.make_jaxpr(call)(*args)) == textwrap.dedent(text).strip("\n"), name
+
+
+def test_an_equation_alone_names_its_results_first():
+    assert str(jax.make_jaxpr(lambda x: jnp.sin(x) * x)(X).eqns[1]) == "a:f32[3] = mul b c"
+
+
+def test_lines_and_scopes_follow_the_equations():
+    def scoped(x):
+        with jax.named_scope("outer"), jax.named_scope("inner"):
+            return jnp.sin(x)
+
+    jaxpr = jax.make_jaxpr(scoped)(X)
+    assert jaxpr.pretty_print(name_stack=True).endswith("in (b,) } # [outer/inner]")
+    assert "test_print.py:" in jaxpr.pretty_print(source_info=True)
+
+
+@pytest.mark.parametrize(
+    "transform, stacks",
+    [
+        (lambda f: jax.vmap(f), ["vmap(s)"]),
+        (lambda f: lambda x: jax.jvp(f, (x,), (x,)), ["jvp(s)"] * 3),
+        (lambda f: lambda x: jax.vmap(jax.grad(f))(x), ["vmap(jvp(s))"] * 2 + ["vmap(transpose(jvp(s)))"]),
+    ],
+)
+def test_scopes_know_the_transformations_around_them(transform, stacks):
+    def f(x):
+        with jax.named_scope("s"):
+            return jnp.sin(x)
+
+    eqns = jax.make_jaxpr(transform(f))(X).eqns
+    assert [str(eqn.source_info.name_stack) for eqn in eqns] == stacks
+
+
+def test_many_equations_print_in_linear_time():
+    text = str(jax.make_jaxpr(sines(2000))(1.0))
+    assert text.count("\n") == 2001

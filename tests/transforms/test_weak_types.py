@@ -1,0 +1,72 @@
+"""Derivatives by weakly typed values are weakly typed, so that they do not widen what they are used with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+
+X = np.arange(1, 4, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * 2,
+        lambda x: x**3,
+        jnp.abs,
+        lambda x: jnp.maximum(x, 2.0),
+        lambda x: jnp.where(x > 0, jnp.log(x), 0.0),
+        jax.jit(jnp.sin),
+        jax.checkpoint(jnp.sin),
+        lambda x: lax.scan(lambda c, y: (c * y, None), x, X)[0],
+        lambda x: lax.cond(x > 0, lambda: x**2, lambda: -x),
+        lambda x: jnp.sum(x * X),
+    ],
+)
+def test_gradients_of_python_numbers_are_weak(f):
+    gradient = jax.grad(f)(2.0)
+    assert gradient.weak_type and gradient.dtype == np.float32
+    assert (gradient * jnp.ones(2, jnp.bfloat16)).dtype == jnp.bfloat16
+    assert jax.jit(jax.grad(f))(2.0).weak_type
+
+
+def test_each_leaf_has_its_own():
+    gradient = jax.grad(lambda p: (p["a"] * p["b"]).sum())({"a": X, "b": 2.0})
+    assert (gradient["a"].weak_type, gradient["b"].weak_type) == (False, True)
+
+
+def test_jacobians_and_linear_maps():
+    assert jax.jacfwd(jnp.sin)(1.0).weak_type and jax.jacrev(jnp.sin)(1.0).weak_type
+    assert jax.hessian(jnp.sin)(1.0).weak_type
+    assert jax.linearize(lambda x: x * x, 2.0)[1](1.0).weak_type
+    assert jax.vjp(lambda x: x * x, 2.0)[1](1.0)[0].weak_type
+
+
+def test_literals_keep_their_type_when_a_program_is_evaluated():
+    jaxpr = jax.make_jaxpr(lambda x: x * 2.0)(1.0)
+    assert jax.jvp(lambda x: jaxpr(x)[0], (1.0,), (1.0,))[0].weak_type
+    strong = jax.make_jaxpr(lambda x: x * np.float32(2))(1.0)
+    assert not strong(1.0)[0].weak_type
+
+
+def test_counters_of_fori_loop():
+    assert lax.fori_loop(0, 3, lambda i, c: c + i, 0).weak_type
+    assert jax.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c + i, 0))(3).weak_type
+    seen = []
+    lax.fori_loop(jnp.uint8(0), jnp.uint8(3), lambda i, c: (seen.append(i.dtype), c)[1], 0)
+    assert seen[0] == np.uint8
+
+
+def test_integers_have_jacobians_of_zeros():
+    found = jax.jacfwd(lambda x: x.astype(int))(X)
+    assert found.dtype == np.int32 and not np.any(found) and found.shape == (3, 3)
+    assert jax.jacrev(lambda x: x * 2.0, allow_int=True)(3).dtype == np.int32
+
+
+def test_numpy_constants_of_other_dtypes():
+    assert jax.jit(lambda x: np.arange(3))(1.0).dtype == np.int32
+    assert jax.jit(lambda x: x + np.arange(3.0))(X).dtype == np.float32

@@ -2,10 +2,12 @@
 
 from .cache import ObjectCache
 from .cpu.target import Target, host_target
+from .interrupt import INTERRUPT
 from .jit import CompiledFunction, HostCallback, add_symbols, compile_function, emit_object
 from .module import build_module
 
 __all__ = [
+    "INTERRUPT",
     "CompiledFunction",
     "HostCallback",
     "ObjectCache",

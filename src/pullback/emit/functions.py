@@ -10,6 +10,7 @@ from ..loop_ir.types import ITEMSIZE, REAL_OF
 from ..loop_ir.visit import expressions, stored
 from .code import Code
 from .evaluate import Evaluator, is_lazy
+from .interrupt import asks_every
 from .types import register_type
 from .values import Asm, Value, broadcast
 
@@ -128,6 +129,8 @@ class FunctionEmitter:
             ev.env[loop.var] = Value("i64", i)
             self._bind(carried, values)
             self.block(loop.body)
+            if vector is None and asks_every(loop):
+                self.ask_interrupt(i, asks_every(loop))
             ev.begin(updates)
             return [broadcast(self.code, ev.value(update), lanes) for update in updates]
 
@@ -252,18 +255,28 @@ class FunctionEmitter:
     def _while(self, stmt: While) -> None:
         code, ev = self.code, self.eval
         number = code.fresh("").strip("%.")
+        before = code.block
         code.open_loop(stored((stmt,)), skippable=True)
         code.line(f"  br label %while.{number}")
         code.label(f"while.{number}")
+        phis: list = []
+        code.scopes[-1].lines.append(phis)
+        count = code.define(code.fresh("count"))
         self.block(stmt.body_cond)
         ev.begin((stmt.cond,))
         cond = ev.scalar(stmt.cond).ref
         code.line(f"  br i1 {cond}, label %do.{number}, label %end.{number}")
         code.label(f"do.{number}")
         self.block(stmt.body)
+        following = code.here(f"add i64 {count}, 1")
+        self.ask_interrupt(count, asks_every(stmt))
+        phis.append(f"  {count} = phi i64 [ 0, %{before} ], [ {following}, %{code.block} ]")
         code.line(f"  br label %while.{number}")
         code.close()
         code.label(f"end.{number}")
+
+    def ask_interrupt(self, count: str, every: int) -> None:
+        """Ends the program if the user wants that; asks in one iteration of `every`. Only the program function asks."""
 
     # Calls.
 

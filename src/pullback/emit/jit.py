@@ -17,10 +17,12 @@ from ..loop_ir.print import canonical
 from ..loop_ir.types import ITEMSIZE
 from .cache import Entry, ObjectCache, cache_key
 from .cpu.target import Target, host_target
+from .interrupt import INTERRUPT
 from .module import ENTRY, HOST_SLOT, PARALLEL_FOR, SLOTS, ModuleText, build_module
 
 HostCallback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
 
+_never = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)  # stands in where there is no runtime to ask
 _symbols: dict[str, int] = {}
 _lock = threading.RLock()
 
@@ -228,6 +230,8 @@ def compile_function(
             table[k] = data.ctypes.data
         elif name == PARALLEL_FOR:
             table[k] = (symbols or {}).get(name) or _symbols.get(name) or 0
+        elif name == INTERRUPT:
+            table[k] = (symbols or {}).get(name) or _symbols.get(name) or ctypes.cast(_never, ctypes.c_void_p).value
         elif name != HOST_SLOT:
             table[k] = _address_of(name, symbols)
     clock("load")

@@ -1,6 +1,6 @@
 """From a function of the loop IR to the text of an LLVM module with one exported C function.
 
-    int main(void** inputs, void** outputs, void* arena)      0, or what a host call returned to end the program
+    int main(void** inputs, void** outputs, void* arena)      0; what a host call returned to end the program; 2: Ctrl-C
 
 Nests that occur several times, equal but for names, become an internal function that takes the buffers they use. A
 `threads` loop becomes `body(ctx, begin, end)`, run by pb_parallel_for. Everything outside the
@@ -21,6 +21,7 @@ from ..loop_ir.types import ITEMSIZE, REAL_OF
 from ..loop_ir.visit import blocks, expressions, free_vars, loaded, statements, stored, subexpressions
 from .cpu.target import Target
 from .functions import FunctionEmitter
+from .interrupt import INTERRUPT, INTERRUPTED
 from .lanes import operations
 from .types import memory_type, register_type
 from .values import Value
@@ -144,7 +145,7 @@ class Module:
         for buffer, address in outputs:
             emitter.copy_out(buffer, address)
         self._finish(emitter, f"define i32 @{ENTRY}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0")
-        self.globals.append("!0 = !{}")
+        self.globals += ["!0 = !{}", '!1 = !{!"branch_weights", i32 1, i32 4096}']
 
     def _constant(self, emitter: FunctionEmitter, buffer: Buffer) -> str:
         assert buffer.data is not None
@@ -298,6 +299,23 @@ class Module:
         code.line(f"  ret i32 {status}")
         code.label(f"go.{number}")
 
+    def ask_interrupt(self, emitter: FunctionEmitter, count: str, every: int) -> None:
+        """Returns from the program if the runtime says so; asks when `count` ends a round of `every`."""
+        code = emitter.code
+        number = code.fresh("").strip("%.")
+        function = self._slot_value(emitter, INTERRUPT)
+        if every > 1:
+            last = code.here(f"and i64 {count}, {every - 1}")
+            due = code.here(f"icmp eq i64 {last}, {every - 1}")
+            code.line(f"  br i1 {due}, label %ask.{number}, label %go.{number}, !prof !1")
+            code.label(f"ask.{number}")
+        pending = code.here(f"call i32 {function}() cold nounwind")
+        stop = code.here(f"icmp ne i32 {pending}, 0")
+        code.line(f"  br i1 {stop}, label %stop.{number}, label %go.{number}, !prof !1")
+        code.line(f"stop.{number}:")
+        code.line(f"  ret i32 {INTERRUPTED}")
+        code.label(f"go.{number}")
+
 
 MAX_SCALARS = 8  # elements of a buffer that may live in registers
 
@@ -356,6 +374,9 @@ class ProgramEmitter(VectorFunctionEmitter):
             self.module.nest(self, loop)
         else:
             super().loop(loop)
+
+    def ask_interrupt(self, count: str, every: int) -> None:
+        self.module.ask_interrupt(self, count, every)
 
     def copy_out(self, buffer: Buffer, address: str) -> None:
         """Writes an output that was kept in registers to its place."""

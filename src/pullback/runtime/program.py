@@ -22,7 +22,7 @@ import numpy as np
 from pullback import pipelines
 from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr, Literal
-from pullback.emit import ObjectCache, compile_function
+from pullback.emit import INTERRUPT, ObjectCache, compile_function
 from pullback.loop_ir import Buffer, Function
 from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
@@ -108,6 +108,7 @@ class Program:
                     forward=_forwards(self.flat),
                     donate=self.donated,
                     release_gil=native.is_long,
+                    interruptible=INTERRUPT in native.compiled.slots,
                     name=self.name,
                 )
             if checks.is_active():
@@ -269,6 +270,7 @@ def _make_native(flat: ClosedJaxpr, name: str) -> _Native:
     long = (
         lowered.bytes_moved > RELEASE_BYTES
         or bool(lowered.host_calls)
+        or INTERRUPT in compiled.slots
         or any(fact.operations * fact.repeats > RELEASE_OPERATIONS for fact in lowered.report)
     )
     return _Native(lowered, function, arena_bytes, compiled, long, seconds)
@@ -290,7 +292,7 @@ def _cache() -> ObjectCache:
 
 
 def _symbols(function: Function) -> dict[str, int]:
-    return addresses(called_symbols(function) | {"pb_parallel_for"})
+    return addresses(called_symbols(function) | {"pb_parallel_for", INTERRUPT})
 
 
 def _forwards(flat: ClosedJaxpr) -> list[int]:

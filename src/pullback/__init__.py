@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import importlib as _importlib
 
-from pullback import core, lax, runtime  # runtime fills core.hooks.evaluate before anything runs
+from pullback import core, lax, runtime, tree, tree_util  # runtime fills core.hooks.evaluate before anything runs
 from pullback import numpy as numpy
-from pullback import tree, tree_util
 from pullback.api import (
     ShapeDtypeStruct,
     block_until_ready,
@@ -30,8 +29,10 @@ from pullback.api import (
     custom_vjp,
     device_get,
     device_put,
+    effects_barrier,
     ensure_compile_time_eval,
     eval_shape,
+    fwd_and_bwd,
     grad,
     hessian,
     jacfwd,
@@ -132,7 +133,7 @@ __all__ = [
     "Array", "Device", "ShapeDtypeStruct", "block_until_ready", "check_tracer_leaks", "checking_leaks", "checkpoint",
     "checkpoint_policies", "clear_caches", "closure_convert", "config", "copy_to_host_async", "core", "custom_gradient", "custom_jvp",
     "custom_vjp", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device", "default_matmul_precision",
-    "default_prng_impl", "device_count", "device_get", "device_put", "devices", "disable_jit", "dtypes", "enable_checks",
+    "default_prng_impl", "device_count", "device_get", "device_put", "devices", "effects_barrier", "fwd_and_bwd", "disable_jit", "dtypes", "enable_checks",
     "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "explain_cache_misses", "float0", "grad",
     "hessian", "host_count", "host_id", "host_ids", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
     "linear_transpose", "linearize", "live_arrays", "local_device_count", "local_devices", "log_compiles", "make_jaxpr", "named_call",

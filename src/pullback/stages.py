@@ -1,5 +1,5 @@
 """The stages of ahead-of-time compilation: what jit(f).trace, .lower and .compile give."""
 
-from pullback.api.stages import Compiled, Lowered, Traced
+from pullback.api.stages import ArgInfo, Compiled, Lowered, Traced
 
-__all__ = ["Compiled", "Lowered", "Traced"]
+__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]

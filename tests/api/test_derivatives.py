@@ -52,6 +52,15 @@ def test_cotangents_of_integers_are_not_used():
         np.testing.assert_array_equal(pull((X, bar))[0], X * 2)
 
 
+def test_forward_and_backward_as_two_functions():
+    forward, backward = jax.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+    out, residuals = forward(2.0, 3.0)
+    assert out == 6 and tuple(map(float, backward(residuals, 1.0))) == (3, 2)
+    forward, backward = jax.fwd_and_bwd(lambda x: (x**2, "aux"), argnums=0, has_aux=True, jitted=False)
+    out, residuals, aux = forward(3.0)
+    assert (out, aux, backward(residuals, 1.0)) == (9, "aux", 6)
+
+
 def test_what_vmap_does_not_map_is_passed_as_given():
     power = jax.jit(lambda x, n: x**n, static_argnums=1)
     np.testing.assert_array_equal(jax.vmap(power, in_axes=(0, None))(X, 2), X**2)

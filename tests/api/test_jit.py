@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import threading
 
 import numpy as np
@@ -167,6 +168,12 @@ def test_python_control_flow_without_jit_falls_back_where_values_are_traced():
         np.testing.assert_array_equal(
             jax.vmap(lambda x: lax.while_loop(lambda c: c < 5, lambda c: c * 2, x + 1))(X), [8, 8, 6]
         )
+
+
+def test_traced_values_are_nowhere():
+    for look in (lambda x: x.devices(), lambda x: x.is_deleted(), lambda x: x.addressable_shards, pickle.dumps):
+        with pytest.raises(jax.errors.ConcretizationTypeError):
+            jax.jit(look)(X)
 
 
 def test_leaks_are_found():

@@ -3,6 +3,7 @@
 from pullback.api.checkpoint import checkpoint, checkpoint_name, checkpoint_policies, remat
 from pullback.api.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from pullback.api.grad import (
+    fwd_and_bwd,
     grad,
     hessian,
     jacfwd,
@@ -22,6 +23,7 @@ from pullback.api.values import (
     copy_to_host_async,
     device_get,
     device_put,
+    effects_barrier,
     ensure_compile_time_eval,
     named_call,
     named_scope,
@@ -43,6 +45,8 @@ __all__ = [
     "custom_vjp",
     "device_get",
     "device_put",
+    "effects_barrier",
+    "fwd_and_bwd",
     "ensure_compile_time_eval",
     "eval_shape",
     "grad",

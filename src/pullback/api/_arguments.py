@@ -95,10 +95,11 @@ def check_leaf(leaf: Any, function: str, path: str) -> Any:
         return typeof(leaf)
     except TypeError:
         raise TypeError(
-            f"Error interpreting argument to {function} as an abstract array. The problematic value is {str(leaf)[:80]!r} of "
-            f"type {type(leaf)}, passed at path {path}; {type(leaf)} is not a valid JAX type. This typically means that a jit-wrapped "
-            "function was called with a non-array argument: make it an array, mark it as static with static_argnums or "
-            "static_argnames, or register its class as a pytree node (jax.tree_util.register_pytree_node_class)."
+            f"Error interpreting argument to {function} as an abstract array. The problematic value is "
+            f"{str(leaf)[:80]!r} of type {type(leaf)}, passed at path {path}; {type(leaf)} is not a valid JAX type. "
+            "This typically means that a jit-wrapped function was called with a non-array argument: make it an array, "
+            "mark it as static with static_argnums or static_argnames, or register its class as a pytree node "
+            "(jax.tree_util.register_pytree_node_class)."
         ) from None
 
 
@@ -124,7 +125,8 @@ def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipp
 
 
 def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[], Sequence[str]] | None = None):
-    """(leaves, treedef), every leaf an array or tracer (float0 ones stay NumPy's); TypeError naming the leaf that can't be one."""
+    """(leaves, treedef), every leaf an array or tracer (float0 ones stay NumPy's); TypeError naming the leaf that can't
+    be one."""
     leaves, treedef = tree_flatten(tree)
     arrays = []
     for i, leaf in enumerate(leaves):
@@ -149,7 +151,8 @@ def as_array(leaf: Any) -> Any:
 
 
 def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[Any], Any]:
-    """(leaves, treedef) of what `fun` returned; TypeError that names function, line and component for what is no array."""
+    """(leaves, treedef) of what `fun` returned; TypeError that names function, line and component for what is no
+    array."""
     leaves, tree = tree_flatten(out)
     for i, leaf in enumerate(leaves):
         if hasattr(leaf, "aval"):

@@ -23,8 +23,8 @@ def checkpoint(
 ) -> Any:
     """`fun`, whose intermediate values are not kept for its gradient but computed again.
 
-    policy(primitive, *avals, **params) -> bool says which results are kept after all (see `checkpoint_policies`). static_argnums:
-    arguments that are passed on as they are. Without `fun`, a decorator.
+    policy(primitive, *avals, **params) -> bool says which results are kept after all (see `checkpoint_policies`).
+    static_argnums: arguments that are passed on as they are. Without `fun`, a decorator.
     """
     if fun is None:
         return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)

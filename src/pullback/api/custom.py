@@ -36,7 +36,8 @@ def _bind_arguments(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
-            f"{arguments.function_name(fun)}: keyword arguments could not be resolved to positions: {list(bound.kwargs)}"
+            f"{arguments.function_name(fun)}: keyword arguments could not be resolved to positions: "
+            f"{list(bound.kwargs)}"
         )
     return bound.args
 
@@ -96,7 +97,8 @@ class _Custom:
 
 
 class custom_jvp(_Custom):
-    """A function whose forward derivative is given by `defjvp` or `defjvps`; its reverse derivative is the transpose of that.
+    """A function whose forward derivative is given by `defjvp` or `defjvps`; its reverse derivative is the transpose of
+    that.
 
     nondiff_argnums: arguments that are passed on to the rule as they are, before primals and tangents.
     """
@@ -118,8 +120,8 @@ class custom_jvp(_Custom):
         def jvp(primals, tangents):
             if len(jvps) != len(primals):
                 raise ValueError(
-                    f"defjvps: {self._name} has {len(primals)} arguments, but {len(jvps)} rules were given (None for an "
-                    "argument without a derivative)"
+                    f"defjvps: {self._name} has {len(primals)} arguments, but {len(jvps)} rules were given (None for "
+                    "an argument without a derivative)"
                 )
             out = self(*primals)
             parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents) if rule is not None]
@@ -157,15 +159,15 @@ def _checked_pair(pair, name, out_tree):
     """(outs, outs_dot) of a user's jvp rule; TypeError where structure, shapes or dtypes of the two disagree."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(
-            f"Custom JVP rule for function {name} must produce a pair (list or tuple of length two) representing primal "
-            f"and tangent outputs, but got {pair!r}."
+            f"Custom JVP rule for function {name} must produce a pair (list or tuple of length two) representing "
+            f"primal and tangent outputs, but got {pair!r}."
         )
     outs, tree = tree_flatten(pair[0])
     dots, dot_tree = tree_flatten(pair[1])
     if tree != dot_tree:
         raise TypeError(
-            f"Custom JVP rule for function {name} must produce primal and tangent outputs with equal container (pytree) "
-            f"structures, but got {tree} and {dot_tree} respectively."
+            f"Custom JVP rule for function {name} must produce primal and tangent outputs with equal container "
+            f"(pytree) structures, but got {tree} and {dot_tree} respectively."
         )
     out_tree[:] = [tree]
     new_dots = []
@@ -177,8 +179,8 @@ def _checked_pair(pair, name, out_tree):
         have = typeof(dot)
         if have.shape != want.shape or (have.dtype != want.dtype and not (have.weak_type and isinstance(dot, float))):
             raise TypeError(
-                f"Custom JVP rule for function {name} must produce primal and tangent outputs with corresponding shapes and "
-                f"dtypes. Expected {want.str_short()} (tangent type of {typeof(out).str_short()}) but got "
+                f"Custom JVP rule for function {name} must produce primal and tangent outputs with corresponding "
+                f"shapes and dtypes. Expected {want.str_short()} (tangent type of {typeof(out).str_short()}) but got "
                 f"{have.str_short()}."
             )
         new_dots.append(dot if have.dtype == want.dtype else hooks.convert(dot, want.dtype, False))
@@ -244,8 +246,8 @@ class custom_vjp(_Custom):
             pair = self.fwd(*split.full(values))
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
-                    f"Custom VJP fwd rule {arguments.function_name(self.fwd)} for function {self._name} must produce a pair "
-                    f"(list or tuple of length two) representing primal outputs and residuals, but got {pair!r}."
+                    f"Custom VJP fwd rule {arguments.function_name(self.fwd)} for function {self._name} must produce a "
+                    f"pair (list or tuple of length two) representing primal outputs and residuals, but got {pair!r}."
                 )
             outs, tree = tree_flatten(pair[0])
             if out_tree and out_tree[0] != tree:
@@ -304,9 +306,9 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
             continue
         if have.shape != want.shape:
             raise ValueError(
-                f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple of "
-                f"the primal function, but at output{path} the bwd rule produced an output of type {have.str_short()} "
-                f"corresponding to an input of type {want.str_short()}"
+                f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple "
+                f"of the primal function, but at output{path} the bwd rule produced an output of type "
+                f"{have.str_short()} corresponding to an input of type {want.str_short()}"
             )
         out.append(bar if have.dtype == want.dtype else hooks.convert(bar, want.dtype, False))
     return out
@@ -322,8 +324,8 @@ def _leaf_cotangents(bar, child, path, name):
     if tree == child:
         return leaves
     raise TypeError(
-        f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure of the args "
-        f"tuple of the primal function: at output{path} it produced {tree}, but the argument is {child}."
+        f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure of the "
+        f"args tuple of the primal function: at output{path} it produced {tree}, but the argument is {child}."
     )
 
 
@@ -367,7 +369,8 @@ def custom_gradient(fun: Callable) -> Callable:
 
 
 def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list[Any]]:
-    """(converted, hoisted): `converted(*args, *hoisted)` is `fun(*args)` without closing over values under differentiation."""
+    """(converted, hoisted): `converted(*args, *hoisted)` is `fun(*args)` without closing over values under
+    differentiation."""
     arguments.check_callable("closure_convert", fun)
     leaves, tree = tree_flatten(example_args)
     out_tree: list[Any] = []

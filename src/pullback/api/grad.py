@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.api._arguments import as_array, check_callable, checked_leaves, flatten_result, function_name
+from pullback.api.jit import jit
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
@@ -133,6 +134,32 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     pullback = Partial(static, consts)
     out = tree_unflatten(flat.out_tree, outs)
     return (out, pullback, aux) if has_aux else (out, pullback)
+
+
+def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True):
+    """(fwd, bwd): fwd(*args) gives (fun(*args), residuals), with has_aux also aux; bwd(residuals, x_bar) gives the cotangents
+    of the arguments at `argnums`. Residuals are a pytree. Both are jitted unless `jitted` is False.
+    """
+    check_callable("fwd_and_bwd", fun)
+    check_argnums("fwd_and_bwd", argnums)
+
+    def fwd(*args):
+        several = isinstance(argnums, (tuple, list))
+        nums = [n % len(args) for n in (argnums if several else (argnums,))]
+
+        def of_some(*values):
+            given = list(args)
+            for n, value in zip(nums, values):
+                given[n] = value
+            return fun(*given)
+
+        return vjp(of_some, *(args[n] for n in nums), has_aux=has_aux)
+
+    def bwd(residuals, x_bar):
+        bars = residuals(x_bar)
+        return bars if isinstance(argnums, (tuple, list)) else bars[0]
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 def linearize(fun: Callable, *primals, has_aux: bool = False):

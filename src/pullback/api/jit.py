@@ -1,7 +1,7 @@
 """jit: functions that are traced once per types of their arguments, compiled, and found again in C.
 
-A call goes to `_core.JitFunction`, which looks its arguments' types up and runs the program. What it does not know comes to
-`_Jit.miss`: new types, tracers, an active transformation, wrong arguments.
+A call goes to `_core.JitFunction`, which looks its arguments' types up and runs the program. What it does not know
+comes to `_Jit.miss`: new types, tracers, an active transformation, wrong arguments.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ def jit(
 ) -> Any:
     """Compile `fun` with one trace for each new combination of argument structure, shapes, dtypes and static values.
 
-    static_argnums / static_argnames: arguments that are compile-time constants (hashable; ValueError otherwise). donate_*: arguments
-    whose memory the results may take over; they can't be used afterwards. Without `fun`, a decorator. The function must be
-    pure: Python side effects happen while it is traced only. TypeError for arguments that are neither arrays nor trees of arrays.
+    static_argnums / static_argnames: arguments that are compile-time constants (hashable; ValueError otherwise).
+    donate_*: arguments whose memory the results may take over; they can't be used afterwards. Without `fun`, a
+    decorator. The function must be pure: Python side effects happen while it is traced only. TypeError for arguments
+    that are neither arrays nor trees of arrays.
     """
     options = {
         "static_argnums": static_argnums,

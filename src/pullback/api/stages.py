@@ -185,7 +185,8 @@ class Compiled:
             if isinstance(leaf, Tracer):
                 raise TypeError(
                     "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
-                    f"Detected argument of Tracer type {type(leaf)}: {leaf.describe()}; call the jitted function itself."
+                    f"Detected argument of Tracer type {type(leaf)}: {leaf.describe()}; call the jitted function "
+                    "itself."
                 )
         if tree != self.in_tree:
             static = " (static arguments are left out in the call)" if self._traced._fixed else ""

@@ -22,9 +22,9 @@ def vmap(
 ) -> Callable:
     """Map `fun` over axes of its arguments, all elements at once.
 
-    in_axes: an integer, None (not mapped), or a tuple with one entry an argument, each a tree prefix of it; keyword arguments are
-    mapped over axis 0. out_axes likewise for the result. ValueError if mapped sizes disagree, an axis is out of range, or an
-    output that is mapped shall not be; TypeError for axes that are no integers.
+    in_axes: an integer, None (not mapped), or a tuple with one entry an argument, each a tree prefix of it; keyword
+    arguments are mapped over axis 0. out_axes likewise for the result. ValueError if mapped sizes disagree, an axis is
+    out of range, or an output that is mapped shall not be; TypeError for axes that are no integers.
     """
     check_callable("vmap", fun)
     if isinstance(in_axes, list):

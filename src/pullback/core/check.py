@@ -1,4 +1,5 @@
-"""The type checker of jaxprs: every variable is bound once before use, and every equation has the type its primitive gives.
+"""The type checker of jaxprs: every variable is bound once before use, and every equation has the type its primitive
+gives.
 
 Run after tracing and between passes when PULLBACK_CHECK is set; the message shows ten equations either side.
 """

@@ -1,8 +1,8 @@
 """The current interpreter: what happens when a primitive is bound.
 
-One interpreter is current at a time, in a context variable. A transformation makes its own the current one, runs the user's
-function, and sets its parent back while its rules run. There are no levels: an interpreter treats every value that is not
-its own tracer as a constant.
+One interpreter is current at a time, in a context variable. A transformation makes its own the current one, runs the
+user's function, and sets its parent back while its rules run. There are no levels: an interpreter treats every value
+that is not its own tracer as a constant.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from typing import Any, Callable, Sequence
 class Elementwise:
     """out[i] = scalar(x[i], y[i], ...).
 
-    `scalar(b, *operands, **params)` builds one scalar expression with the loop IR builder `b`; operands have the shape of
-    the result. `b.out_dtype` is the loop IR type of the result. `cost` is in additions and bounds recomputation.
+    `scalar(b, *operands, **params)` builds one scalar expression with the loop IR builder `b`; operands have the shape
+    of the result. `b.out_dtype` is the loop IR type of the result. `cost` is in additions and bounds recomputation.
     """
 
     scalar: Callable[..., Any]
@@ -26,9 +26,9 @@ class Elementwise:
 class Pointwise:
     """out[i] = at(ctx, i): any computed access to operands.
 
-    `at(ctx, index)` returns an expression; `ctx.b` is the builder, `ctx.operand(k, index)` the k-th operand's value at an
-    index, and `ctx.in_avals`, `ctx.out_aval`, `ctx.params` the static facts. `is_view`: every result element is one operand
-    element, so recomputing it is free. `cost` is in additions, apart from the operands' own.
+    `at(ctx, index)` returns an expression; `ctx.b` is the builder, `ctx.operand(k, index)` the k-th operand's value at
+    an index, and `ctx.in_avals`, `ctx.out_aval`, `ctx.params` the static facts. `is_view`: every result element is one
+    operand element, so recomputing it is free. `cost` is in additions, apart from the operands' own.
     """
 
     at: Callable[..., Any]
@@ -40,11 +40,12 @@ class Pointwise:
 class Reduction:
     """Fold over the axes params['axes'] with an associative, commutative combination.
 
-    With one operand and one accumulator of the result's dtype: `combine` is the name of a loop IR operation ('add', 'mul',
-    'min', 'max', 'and', 'or', 'xor') and `identity(dtype)` its neutral element, a NumPy scalar.
+    With one operand and one accumulator of the result's dtype: `combine` is the name of a loop IR operation ('add',
+    'mul', 'min', 'max', 'and', 'or', 'xor') and `identity(dtype)` its neutral element, a NumPy scalar.
     The general form has k accumulators: `init(ctx) -> tuple[Expr]`, `element(ctx, operands, index) -> tuple[Expr]` (the
-    accumulators that hold one element; `index` is the full index of the operand), `merge(b, left, right) -> tuple[Expr]`
-    and `finish(ctx, accumulators) -> tuple[Expr]`, one per result. `axes(params)` gives the axes where params hold them otherwise.
+    accumulators that hold one element; `index` is the full index of the operand), `merge(b, left, right) ->
+    tuple[Expr]` and `finish(ctx, accumulators) -> tuple[Expr]`, one per result. `axes(params)` gives the axes where
+    params hold them otherwise.
     """
 
     combine: str | None = None
@@ -60,9 +61,9 @@ class Reduction:
 class Nest:
     """`emit(ctx)` writes statements over operands and results in memory.
 
-    ctx.operand(k), ctx.result(k): Storage(buffer, offset, shape, strides), row-major contiguous unless `strided` says that the
-    rule takes any strides of operands. ctx.load(storage, index), ctx.store(storage, index, value), ctx.temporary(dtype, shape),
-    ctx.subprogram(closed_jaxpr, inputs, outputs), ctx.call(symbol, *args), ctx.b.
+    ctx.operand(k), ctx.result(k): Storage(buffer, offset, shape, strides), row-major contiguous unless `strided` says
+    that the rule takes any strides of operands. ctx.load(storage, index), ctx.store(storage, index, value),
+    ctx.temporary(dtype, shape), ctx.subprogram(closed_jaxpr, inputs, outputs), ctx.call(symbol, *args), ctx.b.
     `in_place`: the operand whose memory result 0 takes over; it already holds the operand's values when `emit` runs.
     """
 
@@ -73,12 +74,14 @@ class Nest:
 
 @dataclass(frozen=True)
 class HostCall:
-    """Run the record's reference, in Python, from inside the program: for what a Python library does best (fft, eig)."""
+    """Run the record's reference, in Python, from inside the program: for what a Python library does best (fft,
+    eig)."""
 
 
 @dataclass(frozen=True)
 class Inline:
-    """The primitive is its body: `jaxpr(params)` is inlined before anything else sees the program (jit, custom rules)."""
+    """The primitive is its body: `jaxpr(params)` is inlined before anything else sees the program (jit, custom
+    rules)."""
 
     jaxpr: Callable[[dict], Any] = lambda params: params["jaxpr"]
 

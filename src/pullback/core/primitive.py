@@ -1,9 +1,10 @@
 """The record that a primitive is: everything the system needs to know of it, in one place.
 
-    log1p_p = Primitive("log1p", abstract_eval=..., reference=..., jvp=..., transpose=NoRule("not linear"), batch=..., lower=...)
+    log1p_p = Primitive("log1p", abstract_eval=..., reference=..., jvp=..., transpose=NoRule("not linear"), batch=...,
+    lower=...)
 
-Each rule field holds a rule, `ZERO` (derivative is zero everywhere it exists), or `NoRule("reason")`; the reason is what a
-user reads who needs the rule, and what the coverage table prints. Rule signatures:
+Each rule field holds a rule, `ZERO` (derivative is zero everywhere it exists), or `NoRule("reason")`; the reason is
+what a user reads who needs the rule, and what the coverage table prints. Rule signatures:
 
     abstract_eval(*avals, **params) -> aval                     a list of avals where multiple_results
     reference(*numpy_arrays, **params) -> numpy_array           the meaning; exact dtype of abstract_eval; list likewise

@@ -2,9 +2,10 @@
 
     { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
 
-A jaxpr becomes a document of texts, places where a line may break, and groups. A group is printed on one line if it fits,
-else all its own breaks are newlines. Names go on through nested jaxprs; a jitted function's arguments and results have
-the names that they have outside; one that is called several times is printed once, in front: `let f = { lambda ... } in`.
+A jaxpr becomes a document of texts, places where a line may break, and groups. A group is printed on one line if it
+fits, else all its own breaks are newlines. Names go on through nested jaxprs; a jitted function's arguments and results
+have the names that they have outside; one that is called several times is printed once, in front: `let f = { lambda ...
+} in`.
 """
 
 from __future__ import annotations

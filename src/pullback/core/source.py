@@ -38,7 +38,8 @@ _names: ContextVar[NameStack] = ContextVar("pullback_name_stack", default=_no_na
 
 
 class names_inside:
-    """Context manager: operations inside also belong to `items`, inside the scopes in force (or only to them: `fresh`)."""
+    """Context manager: operations inside also belong to `items`, inside the scopes in force (or only to them:
+    `fresh`)."""
 
     __slots__ = ("fresh", "items", "token")
 

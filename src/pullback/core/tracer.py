@@ -135,6 +135,26 @@ class Tracer:
     def addressable_data(self, index):
         raise errors.ConcretizationTypeError(self)
 
+    @property
+    def addressable_shards(self):
+        raise errors.ConcretizationTypeError(self, "a traced value lies on no device")
+
+    @property
+    def global_shards(self):
+        raise errors.ConcretizationTypeError(self, "a traced value lies on no device")
+
+    def devices(self):
+        raise errors.ConcretizationTypeError(self, "a traced value lies on no device")
+
+    def is_deleted(self):
+        raise errors.ConcretizationTypeError(self, "a traced value has no memory")
+
+    def unsafe_buffer_pointer(self):
+        raise errors.ConcretizationTypeError(self, "a traced value has no memory")
+
+    def __reduce_ex__(self, protocol):
+        raise errors.ConcretizationTypeError(self, "a traced value can't be pickled")
+
     def __setitem__(self, index, value):
         raise TypeError(
             "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "

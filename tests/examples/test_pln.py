@@ -51,7 +51,7 @@ levels = pln.make_program("pullback")
 import jax
 for dtype in ("float32", "float64"):
     jax.config.update("jax_enable_x64", dtype == "float64")
-    data = tuple(map(levels["asarray"], pln.load(1, dtype)))
+    data = levels["data"](pln.load(1, dtype))
     losses, _ = pln.run_level(levels, "NamedTuple", data, 40, 20, quiet=True)
     assert losses.dtype == dtype, losses.dtype
     print(" ".join(map(repr, losses.tolist())))

@@ -6,16 +6,17 @@ Each transformation of a call is the same call of the transformed jaxpr.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_jaxpr, hooks
-from pullback.core.jaxpr import Literal
+from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.lowering import Inline
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import (
     dce_jaxpr,
+    partial_eval_jaxpr,
     partial_eval_by_splitting,
     used_inputs,
 )
@@ -143,45 +144,68 @@ def _evaluate_checkpoint(*args, jaxpr: ClosedJaxpr, **_params):
 
 
 def _checkpoint_partial_eval(interpreter, args, params):
-    """Known results now; the unknown ones from a checkpoint of the whole, given the known args and what the policy saves."""
+    """Known results now; the unknown ones from a checkpoint of the whole, given the known args and what the policy
+    saves.
+    """
     closed: ClosedJaxpr = params["jaxpr"]
-    jaxpr, policy = closed.jaxpr, params["policy"]
-    unknown = {v for v, a in zip(jaxpr.invars, args) if interpreter.is_unknown(a)}
+    unknown = tuple(map(interpreter.is_unknown, args))
+    known, unknown_out, rest, kept = closed.cached(
+        ("checkpoint", unknown, params["policy"]), lambda: _checkpoint_split(closed, unknown, params["policy"])
+    )
+    known_outs = eval_jaxpr(known.jaxpr, known.consts, *[a for a, unk in zip(args, unknown) if not unk])
+    count = len(unknown_out) - sum(unknown_out)
+    operands = [a for a, k in zip([*known_outs[count:], *args], kept) if k]
+    recorded = iter(
+        interpreter.emit(checkpoint_p, operands, params | {"jaxpr": rest, "differentiated": True}, rest.out_avals)
+    )
+    results = iter(known_outs)
+    return [next(recorded) if unk else next(results) for unk in unknown_out]
+
+
+def _checkpoint_split(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy):
+    """(known, unknown_out, rest, kept) of the body of a checkpoint.
+
+    known: known args -> known results + what the policy saves;   rest: those of (saved, args) that it needs -> unknown
+    results. `kept` says which it needs.
+    """
+    jaxpr = closed.jaxpr
+    unseen = {v for v, unk in zip(jaxpr.invars, unknown) if unk}
     saved: list = []
     recomputed = []
     for eqn in jaxpr.eqns:
-        if any(type(a) is not Literal and a in unknown for a in eqn.invars):
-            unknown.update(eqn.outvars)
+        unknown_in = [type(a) is not Literal and a in unseen for a in eqn.invars]
+        if any(unknown_in):
+            unseen.update(v for v, unk in zip(eqn.outvars, _unknown_results(eqn, unknown_in)) if unk)
             recomputed.append(eqn)
         elif policy is not None and policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params):
             saved.extend(eqn.outvars)
         else:
             recomputed.append(eqn)
-    unknown_out = [type(v) is not Literal and v in unknown for v in jaxpr.outvars]
-    known_jaxpr = dce_jaxpr(
+    widened = ClosedJaxpr(jaxpr.replace(outvars=[*jaxpr.outvars, *saved]), closed.consts)
+    known, _, unknown_all, _ = partial_eval_jaxpr(widened, unknown)
+    unknown_out = unknown_all[: len(jaxpr.outvars)]
+    count = len(unknown_all) - sum(unknown_all)
+    # What follows the results are residuals: they are recomputed instead.
+    known = ClosedJaxpr(dce_jaxpr(known.jaxpr, [k < count for k in range(len(known.jaxpr.outvars))]), known.consts)
+    rest = dce_jaxpr(
         jaxpr.replace(
-            invars=[v for v, a in zip(jaxpr.invars, args) if not interpreter.is_unknown(a)],
-            outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if not unk] + saved,
+            invars=saved + jaxpr.invars,
+            eqns=recomputed,
+            outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if unk],
         )
     )
-    known_args = [a for a in args if not interpreter.is_unknown(a)]
-    known_outs = eval_jaxpr(known_jaxpr, closed.consts, *known_args)
-    count = len(known_outs) - len(saved)
-    rest = jaxpr.replace(
-        invars=saved + jaxpr.invars, eqns=recomputed, outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if unk]
-    )
-    rest = dce_jaxpr(rest)
     kept = used_inputs(rest)
     rest = rest.replace(invars=[v for v, k in zip(rest.invars, kept) if k])
-    operands = [a for a, k in zip([*known_outs[count:], *args], kept) if k]
-    rest_closed = ClosedJaxpr(rest, closed.consts)
-    recorded = iter(
-        interpreter.emit(
-            checkpoint_p, operands, params | {"jaxpr": rest_closed, "differentiated": True}, rest_closed.out_avals
-        )
-    )
-    known = iter(known_outs[:count])
-    return [next(recorded) if unk else next(known) for unk in unknown_out]
+    return known, unknown_out, ClosedJaxpr(rest, closed.consts), kept
+
+
+def _unknown_results(eqn, unknown_in: Sequence[bool]) -> Sequence[bool]:
+    """Which results of an equation are unknown: all, unless it has a body that may compute some from known values."""
+    if eqn.primitive.partial_eval is None:
+        return [True] * len(eqn.outvars)
+    unknown = {a: unk for a, unk in zip(eqn.invars, unknown_in) if type(a) is not Literal}
+    alone = Jaxpr([], list(unknown), eqn.outvars, [eqn], eqn.effects)
+    return partial_eval_jaxpr(ClosedJaxpr(alone, []), list(unknown.values()))[2]
 
 
 def _checkpoint_transpose(outs_bar, *args, jaxpr, **params):

@@ -4,8 +4,8 @@
     python -m benchmarks --jax /path/to/python-with-jax   # JAX as well, by that interpreter
     python -m benchmarks --only matmul --rounds 9
 
-Each side is one process that answers rounds on request, so that both see the same machine; a figure is the minimum over rounds of
-the mean time of a batch of calls. Inputs are equal; results are compared before anything is timed.
+Each side is one process that answers rounds on request, so that both see the same machine; a figure is the minimum over
+rounds of the mean time of a batch of calls. Inputs are equal; results are compared before anything is timed.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def main(argv: list[str] | None = None) -> int:
         figures[name] = best | {f"{s.name} first call": c["first"] for s, c in zip(sides, checks)}
         ours = best["pullback"]
         ratios = [f"{best[p] / ours:.1f}" if best.get(p) else "-" for p in ("jax", "numpy")]
-        print(f"{name:<40}" + "".join(f"{readable(best[s.name]):>12}" for s in sides) + f"{ratios[0]:>10}{ratios[1]:>11}", flush=True)
+        times = "".join(f"{readable(best[s.name]):>12}" for s in sides)
+        print(f"{name:<40}{times}{ratios[0]:>10}{ratios[1]:>11}", flush=True)
     for peer in ("jax", "numpy"):
         logs = [math.log(f[peer] / f["pullback"]) for f in figures.values() if f.get(peer)]
         if logs:

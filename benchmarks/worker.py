@@ -1,4 +1,4 @@
-"""One side of the benchmarks: answers 'names', 'prepare NAME' and 'time NAME' on standard input, one JSON list a line."""
+"""One side of the benchmarks: answers 'names', 'prepare NAME' and 'time NAME' on standard input, in JSON lists."""
 
 from __future__ import annotations
 

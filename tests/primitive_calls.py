@@ -1,4 +1,4 @@
-"""Calls of a primitive for the tests, made from its record: every dtype it accepts, edge values, sizes 0, 1 and ragged ones."""
+"""Calls of a primitive for the tests, made from its record: every dtype it accepts, edge values, sizes 0, 1, ragged."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DTYPES = {
 
 
 class Call(NamedTuple):
-    """Operands, parameters, and how closely results must agree: `ulp` units in the last place of each element, or `tolerance` of
-    the largest one (0 for elementwise primitives)."""
+    """Operands, parameters, and how closely results must agree: `ulp` units in the last place of each element, or
+    `tolerance` of the largest one (0 for elementwise primitives)."""
 
     operands: tuple[np.ndarray, ...]
     params: dict[str, Any]
@@ -72,7 +72,7 @@ def edge_values(edges: tuple, dtype: np.dtype, arity: int) -> list[np.ndarray]:
 
 
 def elementwise_calls(primitive: Primitive, rng: np.random.Generator) -> Iterator[Call]:
-    """Calls of a primitive with `accepts`: one dtype for all operands where all accept the same kinds, else one each."""
+    """Calls of a primitive with `accepts`: one dtype for all operands if all accept the same kinds, else one each."""
     samples, accepts = primitive.samples, primitive.accepts
     arity = len(accepts)
 
@@ -132,14 +132,15 @@ def as_list(x: Any) -> list[Any]:
 
 
 def assert_close(got: np.ndarray, want: np.ndarray, ulp: float, tolerance: float, what: str) -> None:
-    """Equal shapes and dtypes; integers equal, floats within `ulp` units in the last place or `tolerance` of the largest value."""
+    """Equal shapes and dtypes; integers equal, floats within `ulp` units in the last place or `tolerance` of the
+    largest value."""
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
     assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, expected {want.dtype}"
     if got.size == 0:
         return
     if got.dtype.kind == "c":
-        # Relative to the modulus: a part may be small by cancellation. Of infinities and NaN only that they are such is asked.
+        # Relative to the modulus: a part may be small by cancellation. Infinities and NaN must only be such.
         g, w = got.astype(np.complex128), want.astype(np.complex128)
         finite = np.isfinite(w)
         scale = np.max(np.abs(w[finite])) if np.any(finite) and tolerance > 1e-5 else 0.0
@@ -161,7 +162,7 @@ def assert_close(got: np.ndarray, want: np.ndarray, ulp: float, tolerance: float
         g, w = got.astype(np.float64), want.astype(np.float64)
         with np.errstate(all="ignore"):
             finite = np.isfinite(w)
-            # A tolerance is meant for float32; sums and factorizations in other types err by as many of their own units.
+            # A tolerance is meant for float32; sums and factorizations in other types err by as many own units.
             scale = np.max(np.abs(w[finite]), initial=0.0) * tolerance * epsilon / float(np.finfo(np.float32).eps)
             allowed = np.maximum(ulp * epsilon * np.maximum(np.abs(w), tiny), scale)
             bad = np.where(np.isnan(w), ~np.isnan(g), np.where(finite, ~(np.abs(g - w) <= allowed), g != w))

@@ -1,4 +1,4 @@
-"""Imports go downward: a module may import from its own layer's package and from lower layers, never from higher ones."""
+"""Imports go downward: a module may import from its own layer's package and from lower layers only."""
 
 from __future__ import annotations
 

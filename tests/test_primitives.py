@@ -1,4 +1,4 @@
-"""Every primitive, from its record: compiled against reference, derivatives two ways to second order, vmap against a loop."""
+"""Every primitive, from its record: compiled against reference, second derivatives two ways, vmap against a loop."""
 
 from __future__ import annotations
 

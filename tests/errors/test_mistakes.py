@@ -1,4 +1,5 @@
-"""Users' mistakes: each raises the error that JAX's users know by type, with a text that says what came and what to do."""
+"""Users' mistakes: each raises the error that JAX's users know by type, with a text that says what came and what to
+do."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ start = {"w": jnp.ones((3, 2)), "b": jnp.zeros(2)}
 def loss(p):
     return jnp.mean((x @ p["w"] + p["b"] - y) ** 2)
 
-names = ["adabelief", "adadelta", "adan", "adafactor", "adagrad", "adam", "adamw", "adamax", "adamaxw", "amsgrad", "fromage", "lamb",
-         "lars", "lion", "nadam", "nadamw", "noisy_sgd", "novograd", "optimistic_gradient_descent", "radam", "rmsprop", "rprop", "sgd",
-         "sign_sgd", "sm3", "yogi", "lbfgs"]
+names = ["adabelief", "adadelta", "adan", "adafactor", "adagrad", "adam", "adamw", "adamax", "adamaxw", "amsgrad",
+         "fromage", "lamb", "lars", "lion", "nadam", "nadamw", "noisy_sgd", "novograd", "optimistic_gradient_descent",
+         "radam", "rmsprop", "rprop", "sgd", "sign_sgd", "sm3", "yogi", "lbfgs"]
 out = {}
 for name in names:
     optimizer = optax.lbfgs() if name == "lbfgs" else getattr(optax, name)(0.1)

@@ -125,8 +125,7 @@ def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipp
 
 
 def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[], Sequence[str]] | None = None):
-    """(leaves, treedef), every leaf an array or tracer (float0 ones stay NumPy's); TypeError naming the leaf that can't
-    be one."""
+    """(leaves, treedef), every leaf an array or tracer (float0 ones stay NumPy's); TypeError naming one that isn't."""
     leaves, treedef = tree_flatten(tree)
     arrays = []
     for i, leaf in enumerate(leaves):
@@ -151,8 +150,7 @@ def as_array(leaf: Any) -> Any:
 
 
 def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[Any], Any]:
-    """(leaves, treedef) of what `fun` returned; TypeError that names function, line and component for what is no
-    array."""
+    """(leaves, treedef) of what `fun` returned; TypeError that names function, line and component otherwise."""
     leaves, tree = tree_flatten(out)
     for i, leaf in enumerate(leaves):
         if hasattr(leaf, "aval"):

@@ -97,8 +97,7 @@ class _Custom:
 
 
 class custom_jvp(_Custom):
-    """A function whose forward derivative is given by `defjvp` or `defjvps`; its reverse derivative is the transpose of
-    that.
+    """A function whose forward derivative is given by `defjvp` or `defjvps`; the reverse one is its transpose.
 
     nondiff_argnums: arguments that are passed on to the rule as they are, before primals and tangents.
     """
@@ -220,7 +219,7 @@ class CustomVJPPrimal:
 class custom_vjp(_Custom):
     """A function whose reverse derivative is given by `defvjp(fwd, bwd)`.
 
-    fwd(*args) -> (out, residuals);  bwd(*nondiff, residuals, out_bar) -> tuple of one cotangent an argument (None for zero).
+    fwd(*args) -> (out, residuals);  bwd(*nondiff, residuals, out_bar) -> one cotangent an argument (None for zero).
     """
 
     fwd: Callable | None = None
@@ -369,8 +368,7 @@ def custom_gradient(fun: Callable) -> Callable:
 
 
 def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list[Any]]:
-    """(converted, hoisted): `converted(*args, *hoisted)` is `fun(*args)` without closing over values under
-    differentiation."""
+    """(converted, hoisted): `converted(*args, *hoisted)` is `fun(*args)` that closes over no tracer."""
     arguments.check_callable("closure_convert", fun)
     leaves, tree = tree_flatten(example_args)
     out_tree: list[Any] = []

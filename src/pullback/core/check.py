@@ -1,5 +1,4 @@
-"""The type checker of jaxprs: every variable is bound once before use, and every equation has the type its primitive
-gives.
+"""The type checker of jaxprs: variables are bound once and before use, equations have the types their primitives give.
 
 Run after tracing and between passes when PULLBACK_CHECK is set; the message shows ten equations either side.
 """

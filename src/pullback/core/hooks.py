@@ -19,8 +19,8 @@ class Hooks:
     evaluate(primitive, args, params)     run a primitive on concrete values (runtime)
     run(closed_jaxpr, args)               results of the compiled program (runtime)
     asarray(x, dtype=None, weak_type=None, device=None) -> Array (runtime)
-    zeros(aval); broadcast(x, size, axis): insert an axis; moveaxis(x, source, destination); convert(x, dtype,
-    weak_type)
+    zeros(aval); broadcast(x, size, axis): insert an axis; moveaxis(x, source, destination)
+    convert(x, dtype, weak_type)
     select(pred, on_true, on_false): pred may have fewer (leading) axes;  select_n(index, *cases): so may index
     sum(x, axes); reduce_or(x): over all axes; barrier(list of arrays): copies that are not merged with others
     stack(arrays): along a new axis 0;  interleave(x, y, axis): x0 y0 x1 y1 ..., x may have one element more

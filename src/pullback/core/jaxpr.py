@@ -53,8 +53,7 @@ class Literal:
 
     @property
     def operand(self):
-        """The value as an operand of a primitive: its type is exactly `aval`, which a NumPy scalar's is not where that
-        is weak."""
+        """The value as an operand of a primitive: its type is exactly `aval`, also where that is weak."""
         if not self.aval.weak_type:
             return self.val
         if self._operand is None:

@@ -74,14 +74,12 @@ class Nest:
 
 @dataclass(frozen=True)
 class HostCall:
-    """Run the record's reference, in Python, from inside the program: for what a Python library does best (fft,
-    eig)."""
+    """Run the record's reference, in Python, from inside the program: for what a library does best (fft, eig)."""
 
 
 @dataclass(frozen=True)
 class Inline:
-    """The primitive is its body: `jaxpr(params)` is inlined before anything else sees the program (jit, custom
-    rules)."""
+    """The primitive is its body: `jaxpr(params)` is inlined before all else (jit, custom rules)."""
 
     jaxpr: Callable[[dict], Any] = lambda params: params["jaxpr"]
 

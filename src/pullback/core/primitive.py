@@ -1,7 +1,7 @@
 """The record that a primitive is: everything the system needs to know of it, in one place.
 
-    log1p_p = Primitive("log1p", abstract_eval=..., reference=..., jvp=..., transpose=NoRule("not linear"), batch=...,
-    lower=...)
+    log1p_p = Primitive("log1p", abstract_eval=..., reference=..., jvp=..., transpose=NoRule("not linear"),
+                        batch=..., lower=...)
 
 Each rule field holds a rule, `ZERO` (derivative is zero everywhere it exists), or `NoRule("reason")`; the reason is
 what a user reads who needs the rule, and what the coverage table prints. Rule signatures:
@@ -9,7 +9,7 @@ what a user reads who needs the rule, and what the coverage table prints. Rule s
     abstract_eval(*avals, **params) -> aval                     a list of avals where multiple_results
     reference(*numpy_arrays, **params) -> numpy_array           the meaning; exact dtype of abstract_eval; list likewise
     jvp(primals, tangents, **params) -> (out, out_dot)          tangents and out_dot may be `Zero`
-    transpose(x_bar, *args, **params) -> [arg_bar or None]      linear args are `UndefinedPrimal(aval)`; x_bar may be `Zero`
+    transpose(x_bar, *args, **params) -> [arg_bar or None]      linear args: UndefinedPrimal(aval); x_bar may be `Zero`
     batch(args, dims, **params) -> (out, out_dim)               dims: int or not_mapped (None)
     lower                                                       a kind from core/lowering.py
 

@@ -31,7 +31,8 @@ def callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function with the values of arguments each time the program runs; see `lax` for what transformations do.
+    """Call a Python function with the values of arguments each time the program runs; see `lax` for what
+    transformations do.
 
     Without `callback`, a decorator. TypeError if it is no function.
     """
@@ -59,7 +60,8 @@ def print(
 ) -> None:
     """Print `fmt.format(*args, **kwargs)` with the values of arguments each time the program runs.
 
-    TypeError if fmt is no string; ValueError if it does not use all arguments; KeyError and IndexError as of str.format.
+    TypeError if fmt is no string; ValueError if it does not use all arguments; KeyError and IndexError as of
+    str.format.
     """
     if not isinstance(fmt, str):
         raise TypeError(f"debug.print: argument 'fmt' must be a string, got {fmt!r}; write debug.print('{{}}', x)")

@@ -1,7 +1,7 @@
 """Calls back into Python from compiled programs: pure_callback, io_callback, debug.callback.
 
-A pure callback may be left out or repeated; the other two have an effect, so they run exactly when the program does, those with
-effects in the order of the program. While one runs, the program holds the interpreter's lock.
+A pure callback may be left out or repeated; the other two have an effect, so they run exactly when the program does,
+those with effects in the order of the program. While one runs, the program holds the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def pure_callback(
 ) -> Any:
     """The result of `callback(*args, **kwargs)`, a Python function without side effects, called when the program runs.
 
-    result_shape_dtypes: tree of things with shape and dtype that the results must match (RuntimeError when they do not). args are
-    arrays or trees of them; the callback gets arrays. vmap_method says what batching does: call it once for each element
-    ('sequential'), or once with the batch axis in front of all ('broadcast_all') or as size 1 where there is none ('expand_dims').
-    ValueError for another vmap_method.
+    result_shape_dtypes: tree of things with shape and dtype that the results must match (RuntimeError when they do
+    not). args are arrays or trees of them; the callback gets arrays. vmap_method says what batching does: call it once
+    for each element ('sequential'), or once with the batch axis in front of all ('broadcast_all') or as size 1 where
+    there is none ('expand_dims'). ValueError for another vmap_method.
     """
     if vmap_method not in VMAP_METHODS:
         raise ValueError(
@@ -74,7 +74,8 @@ def io_callback(
 ) -> Any:
     """As `pure_callback`, for functions with side effects: called exactly once for each time the program runs.
 
-    ordered: keep the order among ordered callbacks. It can't be differentiated; ordered ones can't be batched (ValueError).
+    ordered: keep the order among ordered callbacks. It can't be differentiated; ordered ones can't be batched
+    (ValueError).
     """
     avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
@@ -92,7 +93,8 @@ def debug_callback(
 ) -> None:
     """Call `callback(*args, **kwargs)` for its side effect each time the program runs; what it returns is ignored.
 
-    Under vmap it is called for each element, under differentiation for the primal computation. TypeError if it is no function.
+    Under vmap it is called for each element, under differentiation for the primal computation. TypeError if it is no
+    function.
     """
     if not callable(callback):
         raise TypeError(f"debug.callback: first argument 'callback' must be callable, but got {callback!r}")
@@ -136,7 +138,8 @@ class _Flat:
             array = np.asarray(leaf)
             if array.shape != lead + aval.shape:
                 raise RuntimeError(
-                    f"{self.name}: {self.__name__} returned an array of shape {array.shape}, expected {lead + aval.shape}"
+                    f"{self.name}: {self.__name__} returned an array of shape {array.shape}, expected "
+                    f"{lead + aval.shape}"
                 )
             found.append(array.astype(aval.dtype, copy=False))
         return found
@@ -208,8 +211,8 @@ def _pure_batch(axis, args, dims, *, callback, result_avals, vmap_method):
         return list(outs), [0] * len(result_avals)
     if vmap_method is None:
         raise NotImplementedError(
-            "vmap is only supported for the pure_callback primitive when vmap_method is one of 'sequential', 'sequential_unrolled', "
-            "'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method=None."
+            "vmap is only supported for the pure_callback primitive when vmap_method is one of 'sequential', "
+            "'sequential_unrolled', 'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method=None."
         )
     if vmap_method == "broadcast_all":
         values = [hooks.broadcast(v, axis.size, 0) if d is None else v for v, d in zip(values, dims)]

@@ -52,7 +52,8 @@ def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
 
 
 def trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
-    """(closed jaxpr, const values, out_tree) of `fun(*unflatten(in_tree, args))`; closed-over tracers are leading arguments."""
+    """(closed jaxpr, const values, out_tree) of `fun(*unflatten(in_tree, args))`; closed-over tracers are leading
+    arguments."""
     out_trees: list[Any] = []
 
     def flat(*args):
@@ -77,8 +78,8 @@ def _check(leaf, name, fun, path) -> None:
         line = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
         where = f" at output component {path()}" if path() else ""
         raise TypeError(
-            f"function {getattr(fun, '__name__', fun)}{line} traced for {name} returned a value of type {type(leaf)}{where}, "
-            f"which is not a valid JAX type: {str(leaf)[:80]!r}"
+            f"function {getattr(fun, '__name__', fun)}{line} traced for {name} returned a value of type "
+            f"{type(leaf)}{where}, which is not a valid JAX type: {str(leaf)[:80]!r}"
         ) from None
 
 

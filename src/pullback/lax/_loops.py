@@ -12,7 +12,8 @@ from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
 
 
 def map(f: Callable, xs: Any, *, batch_size: int | None = None):
-    """`f` over the leading axis of the arrays in `xs`, one element at a time (or `batch_size` at a time, vectorized)."""
+    """`f` over the leading axis of the arrays in `xs`, one element at a time (or `batch_size` at a time,
+    vectorized)."""
     control.check_callable("map", "f", f)
     if not batch_size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
@@ -38,7 +39,8 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None):
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0):
     """All prefixes of `elems` along `axis`, combined by the associative `fn(a, b)`, in O(log n) steps.
 
-    fn takes and gives trees like `elems` and works elementwise along the axis. ValueError if the sizes along the axis differ.
+    fn takes and gives trees like `elems` and works elementwise along the axis. ValueError if the sizes along the axis
+    differ.
     """
     control.check_callable("associative_scan", "fn", fn)
     leaves, tree = tree_flatten(elems)

@@ -46,8 +46,8 @@ def scan(
 ):
     """Scan `f(carry, x) -> (carry, y)` over the leading axis of the arrays in `xs`; gives (final carry, stacked ys).
 
-    The loop is compiled as a loop, not unrolled, and can be differentiated and batched. TypeError if the carry changes its
-    structure, shapes or dtypes; ValueError if the leading sizes of xs disagree or, without xs, `length` is missing.
+    The loop is compiled as a loop, not unrolled, and can be differentiated and batched. TypeError if the carry changes
+    its structure, shapes or dtypes; ValueError if the leading sizes of xs disagree or, without xs, `length` is missing.
     """
     control.check_callable("scan", "f", f)
     init_leaves, init_tree = tree_flatten(init)

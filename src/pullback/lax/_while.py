@@ -222,7 +222,8 @@ def _batch_axis(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_
 
 
 def _freeze_finished(cond: ClosedJaxpr, body: ClosedJaxpr, operands, cond_nconsts, body_nconsts):
-    """Cond and body for a batched predicate: go on while any element wants to, and leave the finished ones as they are."""
+    """Cond and body for a batched predicate: go on while any element wants to, and leave the finished ones as they
+    are."""
     cond_consts, body_consts, carry = split_list(operands, [cond_nconsts, body_nconsts])
     cond_avals = cond.in_avals[:cond_nconsts]
     body_avals, carry_avals = body.in_avals[:body_nconsts], body.in_avals[body_nconsts:]

@@ -1,8 +1,8 @@
 """Functions with derivative rules of the user's own.
 
 Under evaluation such a function just runs. Forward mode calls the user's jvp, or for a custom vjp the user's fwd, whose
-linear part is recorded as one `custom_lin` equation; its transpose calls the user's bwd. Inside a staged program the call is an
-equation that carries the function's jaxpr and its rules.
+linear part is recorded as one `custom_lin` equation; its transpose calls the user's bwd. Inside a staged program the
+call is an equation that carries the function's jaxpr and its rules.
 
 Flat contracts: fun(*args) -> outs;  jvp(primals, tangents) -> (outs, outs_dot), tangents may be `Zero`;
 fwd(*args) -> (outs, residuals);  bwd(residuals, outs_bar) -> args_bar, entries may be None or `Zero`.

@@ -104,7 +104,8 @@ def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents
 
 
 def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: Sequence[bool], instantiated: bool | Sequence[bool] = False):
-    """(jaxpr', nonzeros_out): jaxpr' takes primals, then the nonzero tangents, and gives primals, then nonzero tangents.
+    """(jaxpr', nonzeros_out): jaxpr' takes primals, then the nonzero tangents, and gives primals, then nonzero
+    tangents.
 
     `instantiated` says which results (or all) must have a tangent even where it vanishes. Cached on the jaxpr.
     """

@@ -85,7 +85,8 @@ def backward_pass_with_residuals(closed: ClosedJaxpr, args: Sequence[Any], cotan
 
 
 def transpose_jaxpr(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool], with_residuals: bool = False):
-    """(jaxpr', nonzero_out): jaxpr' takes the non-linear args and the nonzero cotangents, gives the linear args' cotangents.
+    """(jaxpr', nonzero_out): jaxpr' takes the non-linear args and the nonzero cotangents, gives the linear args'
+    cotangents.
 
     nonzero_out says which linear arguments get one; the others' vanish and are left out. Cached on the jaxpr.
     """

@@ -25,8 +25,13 @@ class Side:
 
     def __init__(self, name: str, python: str):
         self.name = name
-        self.process = subprocess.Popen([python, "-m", "benchmarks.worker", name], cwd=ROOT, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [python, "-m", "benchmarks.worker", name],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def ask(self, *words: str):
         """The worker's answer to a request."""

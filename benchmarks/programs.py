@@ -1,8 +1,9 @@
-"""The programs that are timed, each once for JAX's API (ours or the original) and once for NumPy where it has the same."""
+"""The programs that are timed, each once for JAX's API (ours or the original) and once for NumPy where it has them."""
 
 from __future__ import annotations
 
 import importlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,10 @@ def jax_programs(rng) -> dict[str, Any]:
     def mlp():
         sizes = [8, 64, 64, 64, 1]
         keys = np.random.default_rng(1)
-        params = [(jnp.asarray(keys.standard_normal((a, b)) / np.sqrt(a), jnp.float32), jnp.zeros(b)) for a, b in zip(sizes, sizes[1:])]
+        params = [
+            (jnp.asarray(keys.standard_normal((a, b)) / np.sqrt(a), jnp.float32), jnp.zeros(b))
+            for a, b in itertools.pairwise(sizes)
+        ]
         inputs_, targets = x["rows"][:64, :8], x["rows"][:64, 8:9]
         optimizer = optax.adam(1e-3)
 
@@ -115,7 +119,7 @@ def jax_programs(rng) -> dict[str, Any]:
         state = [params, optimizer.init(params)]
 
         def call():
-            p, s, value = step(*state)
+            _, _, value = step(*state)
             return jax.block_until_ready(value)
 
         return call

@@ -85,9 +85,7 @@ def elementwise_calls(primitive: Primitive, rng: np.random.Generator) -> Iterato
     ]
     together = len(set(accepts)) == 1
     choices = (
-        [(n,) * arity for n in allowed[0]]
-        if together
-        else [c for c in itertools.islice(itertools.product(*allowed), 12)]
+        [(n,) * arity for n in allowed[0]] if together else list(itertools.islice(itertools.product(*allowed), 12))
     )
     for names in choices:
         types = [numpy_dtype(n) for n in names]

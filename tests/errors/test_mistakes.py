@@ -104,7 +104,7 @@ def test_mistake(call, error, text):
 
 
 def test_a_leak_names_the_line_that_made_the_value():
-    with pytest.raises(errors.UnexpectedTracerError, match="test_mistakes.py"):
+    with pytest.raises(errors.UnexpectedTracerError, match=r"test_mistakes\.py"):
         leak()
 
 

@@ -179,7 +179,7 @@ def test_key_types(make, name, value, text, plain):
     with pytest.raises(AttributeError):
         setattr(key, name, 3)
     with pytest.raises(TypeError):
-        key < key
+        _ = key < key
 
 
 def test_keys_of_different_types_differ():

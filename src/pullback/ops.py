@@ -28,7 +28,13 @@ def _segments(
         raise ValueError(f"{name}: argument 'num_segments' must be non-negative, got {num_segments}")
     start = jnp.full((num_segments, *data.shape[segment_ids.ndim :]), empty(data.dtype), data.dtype)
     update = getattr(start.at[segment_ids], method)
-    return update(data, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode)
+    return update(
+        data,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+        wrap_negative_indices=False,
+    )
 
 
 def _zero(dtype):

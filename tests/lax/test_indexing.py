@@ -61,7 +61,8 @@ def test_modes(wrap):
 def test_integer_fill_values():
     places, numbers = np.array([[5]], np.int32), GatherDimensionNumbers((), (0,), (0,))
     for dtype, fill in [(np.int8, -128), (np.uint8, 255), (bool, True)]:
-        assert np.asarray(lax.gather(np.zeros(2, dtype), places, numbers, (1,))).tolist() == [fill]
+        assert np.asarray(lax.gather(np.zeros(2, dtype), places, numbers, (1,), mode="fill")).tolist() == [fill]
+        assert np.asarray(lax.gather(np.zeros(2, dtype), places, numbers, (1,))).tolist() == [0]
 
 
 @pytest.mark.parametrize("wrap", WRAPS)

@@ -160,9 +160,12 @@ def typeof(x) -> ShapedArray:
     if isinstance(x, (np.ndarray, np.generic)):
         dtype = x.dtype
         if dtype != dtypes.float0:
-            if dtype.kind in "OSUMmV" and not dtypes.is_supported(dtype):
+            if not dtypes.is_supported(dtype):
                 raise TypeError(f"Value {str(x)[:60]!r} of dtype {dtype} is not a valid JAX array type. "
-                                "Only arrays of numeric types are supported.")
+                                "Only arrays of numeric types in native byte order are supported.")
+            if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+                raise ValueError("numpy masked arrays are not supported: their masks would be lost. Use x.filled() or "
+                                 "x.data to make a plain array.")
             dtype = dtypes.canonicalize_dtype(dtype)
         return ShapedArray(x.shape, dtype)
     if isinstance(x, (bool, int, float, complex)):  # subclasses, such as IntEnum

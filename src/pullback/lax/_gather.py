@@ -460,8 +460,8 @@ def gather(
 ) -> Array:
     """Windows of `slice_sizes` at the start vectors in the last dimension of `start_indices`.
 
-    Outside of the operand, mode 'fill' (the default) gives `fill_value` (NaN, or an extreme integer), 'clip' moves
-    windows inside. Raises TypeError for dimension numbers that don't fit, ValueError for an unknown mode.
+    Outside of the operand, mode 'clip' (the default) moves windows inside, 'fill' gives `fill_value` (NaN, or an
+    extreme integer). Raises TypeError for dimension numbers that don't fit, ValueError for an unknown mode.
     """
     operand, start_indices = as_arrays("gather", operand, start_indices)
     return gather_p.bind(
@@ -471,7 +471,7 @@ def gather(
         slice_sizes=canonical_shape(slice_sizes, "gather"),
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
-        mode=GatherScatterMode.from_any(mode),
+        mode=GatherScatterMode.CLIP if mode is None else GatherScatterMode.from_any(mode),
         fill_value=None if fill_value is None else np.asarray(fill_value).item(),
     )
 

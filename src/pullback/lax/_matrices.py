@@ -6,6 +6,7 @@ routine's flags so that no copy is needed, or copy the transpose.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -133,7 +134,7 @@ def per_matrix(function: Callable, *stacks: np.ndarray, core: Sequence[int] = ()
     if not batch:
         out = function(*stacks)
         return list(out) if isinstance(out, (tuple, list)) else [out]
-    flat = [x.reshape(-1, *x.shape[len(batch) :]) for x in stacks]
+    flat = [x.reshape(math.prod(batch), *x.shape[len(batch) :]) for x in stacks]  # -1 is ambiguous without elements
     if flat[0].shape[0] == 0:
         out = function(*[np.zeros(x.shape[1:], x.dtype) for x in flat])
         out = list(out) if isinstance(out, (tuple, list)) else [out]

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -73,7 +74,7 @@ def window_shape(
 def _view(x, fill, window_dimensions, window_strides, padding, base_dilation, window_dilation):
     """(out..., window flattened) of an operand."""
     view = _windows(x, window_dimensions, window_strides, padding, base_dilation, window_dilation, fill)
-    return view.reshape(*view.shape[: x.ndim], -1)
+    return view.reshape(*view.shape[: x.ndim], math.prod(view.shape[x.ndim :]))
 
 
 def _place(ctx, params, index, offset, shape):

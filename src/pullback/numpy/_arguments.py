@@ -134,6 +134,9 @@ def _scalar(x: Any, dtype: np.dtype, weak: bool) -> Any:
         limits = np.iinfo(dtype)
         if not limits.min <= x <= limits.max:
             return lax.convert_element_type(make_array(x, dtypes.dtype_of(x), True), dtype)
+    if type(x) is float and dtype.kind in "iu" and not 0 <= x < 127:
+        # The nearest integer of the dtype, 0 for NaN: C and NumPy leave this open.
+        return lax.convert_element_type(make_array(x, np.dtype(np.float32)), dtype)
     return make_array(x, dtype, weak)
 
 

@@ -104,12 +104,12 @@ def _fitting(value: Any, dtype: Any) -> Any:
     """
     if type(value) is complex and dtype.kind not in "cb":
         return value.real
+    if isinstance(value, float) and dtypes.issubdtype(dtype, np.integer):
+        value = int(value)  # ValueError for NaN, OverflowError for infinities
     if isinstance(value, int) and not isinstance(value, bool) and dtypes.issubdtype(dtype, np.integer):
         limits = dtypes.iinfo(dtype)
         if not limits.min <= value <= limits.max:
             raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
-    if isinstance(value, float) and dtypes.issubdtype(dtype, np.integer):
-        return int(value) if math.isfinite(value) else np.array(value).astype(dtype)
     return value
 
 
@@ -145,9 +145,9 @@ def _from_sequence(nested: Any, dtype: Any) -> Any:
         value = np.array(nested)
         if value.dtype.kind in "OSUMm":
             raise _not_numeric(nested, value)
-    if value.dtype.kind in "iu" and dtypes.issubdtype(dtype, np.integer) and value.size and leaves_are_scalars:
+    if value.dtype.kind in "iuf" and dtypes.issubdtype(dtype, np.integer) and value.size and leaves_are_scalars:
         limits = dtypes.iinfo(dtype)
-        for extreme in (int(value.min()), int(value.max())):
+        for extreme in (int(value.min()), int(value.max())):  # of floats, ValueError for NaN
             if not limits.min <= extreme <= limits.max:
                 raise OverflowError(f"Python integer {extreme} out of bounds for {np.dtype(dtype)}")
     return make_array(value, dtype)

@@ -188,8 +188,11 @@ def take(
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     elif mode == "wrap":
         how, indices = Mode.PROMISE_IN_BOUNDS, remainder(indices, make_array(n, indices.dtype))
+    elif mode == "clip":
+        # As in NumPy, negative numbers are out of bounds here; they do not count from the end.
+        how, indices = Mode.CLIP, lax.max(indices, lax.full_like(indices, 0))
     else:
-        how = mode
+        raise ValueError(f"Invalid mode {mode!r} for np.take; expected 'fill', 'clip' or 'wrap'")
     if n == 0 and indices.size:
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     if indices.ndim == 0:

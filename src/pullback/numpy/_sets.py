@@ -126,7 +126,7 @@ def unique(
         raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
     if n == 0:
         return _empty_unique(
-            slices, size or 0, fill_value, (return_index, return_inverse, return_counts), shape_of_inverse
+            slices, size or 0, fill_value, (return_index, return_inverse, return_counts), shape_of_inverse, axis or 0
         )
     if size is None:
         return _unique_concrete(ar, slices, axis, (return_index, return_inverse, return_counts), equal_nan)
@@ -176,12 +176,15 @@ def _unique_concrete(ar: Any, slices: Any, axis: int | None, asked: tuple[bool, 
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def _empty_unique(slices: Any, size: int, fill_value: Any, asked: tuple[bool, bool, bool], inverse_shape: Any) -> Any:
+def _empty_unique(
+    slices: Any, size: int, fill_value: Any, asked: tuple[bool, bool, bool], inverse_shape: Any, axis: int
+) -> Any:
     index = _index_dtype()
     shape = (size, *slices.shape[1:])
     value = lax.full(shape, 0, slices.dtype)
     if fill_value is not None:
         value = broadcast_to(convert(as_array(fill_value), slices.dtype), shape)
+    value = moveaxis(value, 0, axis)
     extras = [lax.full((size,), 0, index), lax.full(inverse_shape, 0, index), lax.full((size,), 0, index)]
     out = [value, *(x for x, wanted in zip(extras, asked) if wanted)]
     return out[0] if len(out) == 1 else tuple(out)

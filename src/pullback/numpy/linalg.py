@@ -245,6 +245,8 @@ def _permuted(b: Any, permutation: Any) -> Any:
     """Rows of b: [..., n, k] in the order permutation: [..., n]."""
     from pullback.numpy._select import _take_along
 
+    if b.size == 0:
+        return b
     rows = lax.broadcast_in_dim(permutation, b.shape, tuple(range(permutation.ndim)))
     return _take_along(b, rows, b.ndim - 2, lax.GatherScatterMode.PROMISE_IN_BOUNDS, None, False)
 

@@ -16,8 +16,8 @@ from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import (
     dce_jaxpr,
-    partial_eval_jaxpr,
     partial_eval_by_splitting,
+    partial_eval_jaxpr,
     used_inputs,
 )
 from pullback.transforms.transpose import transpose_jaxpr

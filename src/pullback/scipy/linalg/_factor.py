@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.lax import linalg as lax_linalg
@@ -220,8 +222,10 @@ def solve_triangular(
     if trans not in kinds:
         raise ValueError(f"Invalid 'trans' value {trans}")
     a, b = square("solve_triangular", a, b)
-    vector = b.ndim == a.ndim - 1
+    vector = b.ndim == 1 or b.ndim == a.ndim - 1
     b = b[..., None] if vector else b
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
     x = lax_linalg.triangular_solve(
         a, b, left_side=True, lower=lower, transpose_a=kinds[trans] > 0, conjugate_a=kinds[trans] == 2,
         unit_diagonal=unit_diagonal,

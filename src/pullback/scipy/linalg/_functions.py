@@ -68,6 +68,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
         return lax.reshape(out, a.shape)
     limits = _LIMITS[64 if dtypes.finfo(a.dtype).bits == 64 else 32]
     degrees = list(limits)
+    if a.size == 0:
+        return a
     norm = jnp.max(jnp.sum(jnp.abs(a), axis=-2), axis=-1)
     top = limits[degrees[-1]]
     squarings = jnp.maximum(0, jnp.ceil(jnp.log2(norm / top))).astype(np.int32)

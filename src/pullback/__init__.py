@@ -1,13 +1,13 @@
 """pullback: NumPy-like arrays with composable grad, jit, vmap and scan, on a compiler of its own. The API is JAX's.
 
-    import pullback as jax
-    import pullback.numpy as jnp
+import pullback as jax
+import pullback.numpy as jnp
 
-    @jax.jit
-    def loss(w, x, y):
-        return jnp.mean((jnp.tanh(x @ w) - y) ** 2)
+@jax.jit
+def loss(w, x, y):
+    return jnp.mean((jnp.tanh(x @ w) - y) ** 2)
 
-    gradient = jax.grad(loss)
+gradient = jax.grad(loss)
 """
 
 from __future__ import annotations
@@ -103,11 +103,35 @@ from pullback.util.dtypes import float0
 __version__ = "0.1.0"
 
 # Modules that are imported when they are first used, so that `import pullback` stays quick.
-_LAZY = ("ad_checkpoint", "custom_derivatives", "debug", "dlpack", "example_libraries", "experimental", "export", "extend", "flatten_util", "image",
-         "interpreters", "nn", "ops", "profiler", "random", "scipy", "sharding", "stages", "test_util", "typing", "version")
+_LAZY = (
+    "ad_checkpoint",
+    "custom_derivatives",
+    "debug",
+    "dlpack",
+    "example_libraries",
+    "experimental",
+    "export",
+    "extend",
+    "flatten_util",
+    "image",
+    "interpreters",
+    "nn",
+    "ops",
+    "profiler",
+    "random",
+    "scipy",
+    "sharding",
+    "stages",
+    "test_util",
+    "typing",
+    "version",
+)
 
-_ELSEWHERE = {"NamedSharding": ("pullback.sharding", "NamedSharding"), "P": ("pullback.sharding", "PartitionSpec"),
-              "make_mesh": ("pullback.api.mesh", "make_mesh")}
+_ELSEWHERE = {
+    "NamedSharding": ("pullback.sharding", "NamedSharding"),
+    "P": ("pullback.sharding", "PartitionSpec"),
+    "make_mesh": ("pullback.api.mesh", "make_mesh"),
+}
 
 
 def __getattr__(name: str):
@@ -130,15 +154,89 @@ def __dir__():
 
 
 __all__ = [
-    "Array", "Device", "ShapeDtypeStruct", "block_until_ready", "check_tracer_leaks", "checking_leaks", "checkpoint",
-    "checkpoint_policies", "clear_caches", "closure_convert", "config", "copy_to_host_async", "core", "custom_gradient", "custom_jvp",
-    "custom_vjp", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device", "default_matmul_precision",
-    "default_prng_impl", "device_count", "device_get", "device_put", "devices", "effects_barrier", "fwd_and_bwd", "disable_jit", "dtypes", "enable_checks",
-    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "explain_cache_misses", "float0", "grad",
-    "hessian", "host_count", "host_id", "host_ids", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
-    "linear_transpose", "linearize", "live_arrays", "local_device_count", "local_devices", "log_compiles", "make_jaxpr", "named_call",
-    "named_scope", "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "pmap", "process_count",
-    "process_index", "process_indices", "pure_callback", "remat", "runtime", "softmax_custom_jvp", "thread_guard", "threefry_partitionable",
-    "transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree",
-    "tree_util", "typeof", "value_and_grad", "vjp", "vmap",
+    "Array",
+    "Device",
+    "ShapeDtypeStruct",
+    "block_until_ready",
+    "check_tracer_leaks",
+    "checking_leaks",
+    "checkpoint",
+    "checkpoint_policies",
+    "clear_caches",
+    "closure_convert",
+    "config",
+    "copy_to_host_async",
+    "core",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "debug_infs",
+    "debug_key_reuse",
+    "debug_nans",
+    "default_backend",
+    "default_device",
+    "default_matmul_precision",
+    "default_prng_impl",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
+    "effects_barrier",
+    "fwd_and_bwd",
+    "disable_jit",
+    "dtypes",
+    "enable_checks",
+    "enable_custom_prng",
+    "enable_x64",
+    "ensure_compile_time_eval",
+    "errors",
+    "eval_shape",
+    "explain_cache_misses",
+    "float0",
+    "grad",
+    "hessian",
+    "host_count",
+    "host_id",
+    "host_ids",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "legacy_prng_key",
+    "linear_transpose",
+    "linearize",
+    "live_arrays",
+    "local_device_count",
+    "local_devices",
+    "log_compiles",
+    "make_jaxpr",
+    "named_call",
+    "named_scope",
+    "no_execution",
+    "no_tracing",
+    "numpy",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "pmap",
+    "process_count",
+    "process_index",
+    "process_indices",
+    "pure_callback",
+    "remat",
+    "runtime",
+    "softmax_custom_jvp",
+    "thread_guard",
+    "threefry_partitionable",
+    "transfer_guard",
+    "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device",
+    "tree",
+    "tree_util",
+    "typeof",
+    "value_and_grad",
+    "vjp",
+    "vmap",
 ]

@@ -1,4 +1,6 @@
-"""The PLN example on the 116 x 114 data with few iterations: all five levels run, agree, fall, and the picture is drawn."""
+"""The PLN example on the 116 x 114 data with few iterations: all five levels run, agree, fall, and the picture is
+drawn.
+"""
 
 from __future__ import annotations
 

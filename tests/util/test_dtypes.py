@@ -137,7 +137,7 @@ def test_limits():
     assert dtypes.finfo("complex64").dtype == np.float32
     assert dtypes.finfo("bfloat16").bits == 16
     assert dtypes.iinfo("int4").min == -8 and dtypes.iinfo("uint2").max == 3
-    with pytest.raises(ValueError, match="not inexact|not compatible with finfo"):
+    with pytest.raises(ValueError, match=r"not inexact|not compatible with finfo"):
         dtypes.finfo("int32")
     with pytest.raises(ValueError, match="Invalid integer data type"):
         dtypes.iinfo("float32")

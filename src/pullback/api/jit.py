@@ -235,7 +235,7 @@ class _Jit:
 
     def trace(self, *args, **kwargs) -> Traced:
         """The function traced for arguments of these types (arrays or ShapeDtypeStructs)."""
-        leaves, in_tree, avals, statics = self.flatten(args, kwargs)
+        _, in_tree, avals, statics = self.flatten(args, kwargs)
         closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
         if consts:
             raise TypeError(

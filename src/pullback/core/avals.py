@@ -82,16 +82,19 @@ class ShapedArray:
     sharding = None
     vma: frozenset = frozenset()
 
-    def update(self, shape=None, dtype=None, weak_type=None, **_: Any) -> "ShapedArray":
+    def update(self, shape=None, dtype=None, weak_type=None, **_: Any) -> ShapedArray:
         """The aval with some fields replaced."""
-        return ShapedArray(self.shape if shape is None else shape, self.dtype if dtype is None else dtype,
-                           self.weak_type if weak_type is None else weak_type)
+        return ShapedArray(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
 
-    def strip_weak_type(self) -> "ShapedArray":
+    def strip_weak_type(self) -> ShapedArray:
         """The aval with `weak_type` False."""
         return ShapedArray(self.shape, self.dtype, False) if self.weak_type else self
 
-    def to_tangent_aval(self) -> "ShapedArray":
+    def to_tangent_aval(self) -> ShapedArray:
         """The aval of a tangent of such a value: itself for floats and complex, float0 for the rest."""
         return tangent_aval(self)
 
@@ -108,7 +111,8 @@ class ShapedArray:
 
     def __repr__(self):
         return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{','.join(map(str, self.shape))}]" + (
-            ", weak_type=True)" if self.weak_type else ")")
+            ", weak_type=True)" if self.weak_type else ")"
+        )
 
 
 _interned: dict[tuple, ShapedArray] = {}
@@ -161,11 +165,15 @@ def typeof(x) -> ShapedArray:
         dtype = x.dtype
         if dtype != dtypes.float0:
             if not dtypes.is_supported(dtype):
-                raise TypeError(f"Value {str(x)[:60]!r} of dtype {dtype} is not a valid JAX array type. "
-                                "Only arrays of numeric types in native byte order are supported.")
+                raise TypeError(
+                    f"Value {str(x)[:60]!r} of dtype {dtype} is not a valid JAX array type. "
+                    "Only arrays of numeric types in native byte order are supported."
+                )
             if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
-                raise ValueError("numpy masked arrays are not supported: their masks would be lost. Use x.filled() or "
-                                 "x.data to make a plain array.")
+                raise ValueError(
+                    "numpy masked arrays are not supported: their masks would be lost. Use x.filled() or "
+                    "x.data to make a plain array."
+                )
             dtype = dtypes.canonicalize_dtype(dtype)
         return ShapedArray(x.shape, dtype)
     if isinstance(x, (bool, int, float, complex)):  # subclasses, such as IntEnum

@@ -76,7 +76,7 @@ class using:
 
 
 # Named axes of vmap, pmap and shard_map in force: name -> size.
-_axis_env: ContextVar[dict] = ContextVar("pullback_axis_env", default={})
+_axis_env: ContextVar[dict] = ContextVar("pullback_axis_env", default={})  # noqa: B039  never written to: `extend_axis_env` makes new ones
 
 
 def axis_env() -> dict:

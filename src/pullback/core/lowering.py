@@ -6,8 +6,9 @@ index, so views and cheap producers fuse and cost no memory traffic.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Sequence
+from typing import Any
 
 
 @dataclass(frozen=True)

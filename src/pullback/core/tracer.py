@@ -1,6 +1,7 @@
 """Tracers: stand-ins for arrays while a function is being transformed.
 
-A tracer belongs to one interpreter, knows its aval, and has all operators and methods of an array (set by the numpy layer
+A tracer belongs to one interpreter, knows its aval, and has all operators and methods of an array (set by the numpy
+layer
 through `core.hooks`). What needs numbers raises an error that says which line made the value.
 """
 
@@ -174,7 +175,8 @@ class Tracer:
         value = self.to_concrete()
         if spec and value is None:
             raise TypeError(
-                f"unsupported format string passed to {type(self).__name__}.__format__: {spec!r} needs a number, but this "
+                f"unsupported format string passed to {type(self).__name__}.__format__: {spec!r} needs a number, "
+                "but this "
                 f"is a {self.describe()}; use jax.debug.print to print values of traced arrays"
             )
         return format(value, spec) if spec else repr(self)

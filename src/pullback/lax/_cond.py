@@ -221,7 +221,7 @@ def _partial_eval(interpreter, args, params):
     all_avals = [a for _, _, _, res_avals in parts for a in res_avals]
     n_known_out = len(u_out) - sum(u_out)
     known, rest, start = [], [], 0
-    for (known_k, rest_k, _, res_avals), count in zip(parts, counts):
+    for (known_k, rest_k, _, _), count in zip(parts, counts):
         known.append(
             known_k.cached(
                 ("cond_known", tuple(all_avals), start),

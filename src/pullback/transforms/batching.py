@@ -137,7 +137,9 @@ def run_batched(fun: Callable[..., Sequence[Any]], axis: AxisData, values: Seque
 
 
 def batch_flat(fun, axis: AxisData, values, dims, out_dims: int | Sequence[int | None] = 0) -> list[Any]:
-    """The results of flat `fun`, with their mapped axis at out_dims (one for all, or one each; None: must not have one)."""
+    """The results of flat `fun`, with their mapped axis at out_dims (one for all, or one each; None: must not have
+    one).
+    """
     outs, found = run_batched(fun, axis, values, dims)
     wanted = [out_dims] * len(outs) if isinstance(out_dims, int) else out_dims
     return [move_batch_axis(v, d, to, axis.size) for v, d, to in zip(outs, found, wanted)]

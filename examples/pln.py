@@ -1,12 +1,9 @@
 """The Poisson log-normal model, fitted to the oak leaves data by variational inference.
 
-Counts Y (n samples x p taxa) are Poisson with log-rates O + X B + Z, and each row of Z is normal with covariance
-Sigma. The
-variational distribution of Z has means M and standard deviations S. Each iteration sets Sigma to its closed form and
-takes one
-RAdam step on (B, M, S) for the negative ELBO (Chiquet, Mariadassou, Robin, "Variational inference for probabilistic
-Poisson PCA",
-Annals of Applied Statistics 12, 2018).
+Counts Y (n samples x p taxa) are Poisson with log-rates O + X B + Z, and each row of Z is normal with covariance Sigma.
+The variational distribution of Z has means M and standard deviations S. Each iteration sets Sigma to its closed form
+and takes one RAdam step on (B, M, S) for the negative ELBO (Chiquet, Mariadassou, Robin, "Variational inference for
+probabilistic Poisson PCA", Annals of Applied Statistics 12, 2018).
 
 The same fit is written at five levels, from eager code to a class with methods inside one compiled program; all five
 must agree.
@@ -258,8 +255,8 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"--levels: none of {options.levels!r} is one of {', '.join(LEVELS)}")
     rows, taxa = data[0].shape
     print(
-        f"Poisson log-normal model on the oak data, {rows} x {taxa}, {options.dtype}, {options.iterations} "
-        "iterations of RAdam"
+        f"Poisson log-normal model on the oak data, {rows} x {taxa}, {options.dtype}, {options.iterations} iterations "
+        "of RAdam"
     )
 
     curves, times = {}, {}

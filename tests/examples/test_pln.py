@@ -1,6 +1,5 @@
 """The PLN example on the 116 x 114 data with few iterations: all five levels run, agree, fall, and the picture is
-drawn.
-"""
+drawn."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Differentiation: forward (jvp, jacfwd), reverse (grad, vjp, jacrev), linear maps (linearize, linear_transpose),
-hessian.
-"""
+hessian."""
 
 from __future__ import annotations
 
@@ -34,9 +33,8 @@ def grad(
     """A function that gives the gradient of scalar-valued `fun` with respect to the arguments at `argnums`.
 
     The gradient has the structure of those arguments (a tuple for several argnums); with `has_aux`, (gradient, aux).
-    TypeError
-    if the output is no scalar, or inputs or output are not floating point (complex needs `holomorphic`, integers
-    `allow_int`).
+    TypeError if the output is no scalar, or inputs or output are not floating point (complex needs `holomorphic`,
+    integers `allow_int`).
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
@@ -83,9 +81,8 @@ def value_and_grad(
 def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     """(fun(*primals), derivative of fun at primals along tangents); with has_aux, aux as a third.
 
-    primals and tangents are tuples or lists of equal structure, shapes and dtypes (float0 tangents for integers);
-    else TypeError
-    or ValueError.
+    primals and tangents are tuples or lists of equal structure, shapes and dtypes (float0 tangents for integers); else
+    TypeError or ValueError.
     """
     check_callable("jvp", fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -117,8 +114,8 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
 
 
 def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
-    """(fun(*primals), pullback): pullback(x_bar) gives the cotangents of the primals as a tuple; with has_aux, aux
-    as a third.
+    """(fun(*primals), pullback): pullback(x_bar) gives the cotangents of the primals as a tuple; with has_aux, aux as a
+    third.
 
     The pullback is a pytree that holds the residuals, so it can be passed to jitted functions.
     """
@@ -144,8 +141,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
 
 def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True):
     """(fwd, bwd): fwd(*args) gives (fun(*args), residuals), with has_aux also aux; bwd(residuals, x_bar) gives the
-    cotangents
-    of the arguments at `argnums`. Residuals are a pytree. Both are jitted unless `jitted` is False.
+    cotangents of the arguments at `argnums`. Residuals are a pytree. Both are jitted unless `jitted` is False.
     """
     check_callable("fwd_and_bwd", fun)
     check_argnums("fwd_and_bwd", argnums)
@@ -186,8 +182,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     matter).
 
     The result takes a cotangent of fun's output and gives a tuple of cotangents of the primals. TypeError for dtypes
-    that are not
-    floating point or integer linear maps, or cotangents of the wrong type.
+    that are not floating point or integer linear maps, or cotangents of the wrong type.
     """
     check_callable("linear_transpose", fun)
     leaves, tree = tree_flatten(primals)
@@ -369,8 +364,7 @@ def _pull_back(jaxpr, consts, zeros, bars, leaves):
 
 def _or_zeros(tangent, primal):
     """The tangent with the primal's type; zeros of it where the tangent is float0 (integers have Jacobians of
-    zeros).
-    """
+    zeros)."""
     aval = typeof(primal)
     if tangent_aval(aval).dtype == dtypes.float0:
         return hooks.zeros(aval)
@@ -448,8 +442,7 @@ class _Pushforward:
             ):
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original primal values: "
-                    "tangent "
-                    f"{number} is {have.str_short()}, but the primal is {aval.str_short()}, whose tangents are "
+                    f"tangent {number} is {have.str_short()}, but the primal is {aval.str_short()}, whose tangents are "
                     f"{want.str_short()}"
                 )
         found = iter(eval_jaxpr(self.jaxpr, consts, *map(as_array, leaves)))
@@ -500,15 +493,13 @@ def _check_input_dtype(name, x, holomorphic, allow_int):
     if dtypes.is_extended(dtype) or dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.bool_):
         if not allow_int:
             raise TypeError(
-                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
-                "but got "
-                f"{dtype}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
+                f"got {dtype}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
             )
     elif name == "jacfwd" and not holomorphic and not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(
-            f"{name} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
-            f"{dtype}. For "
-            "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
+            f"{name} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {dtype}. "
+            "For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
             "involving complex inputs or integer inputs, use jax.jvp directly."
         )
 
@@ -528,16 +519,14 @@ def _check_output_dtype(name, out, holomorphic):
             raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype}.")
     elif dtypes.issubdtype(dtype, np.complexfloating):
         raise TypeError(
-            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
-            f"{dtype}. For "
-            "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. "
+            "For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
             "involving complex outputs, use jax.vjp directly."
         )
     elif not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(
-            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
-            f"{dtype}. For "
-            "differentiation of functions with integer outputs, use jax.vjp directly."
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. "
+            "For differentiation of functions with integer outputs, use jax.vjp directly."
         )
 
 
@@ -600,8 +589,7 @@ def _split_columns(columns, leaves):
 
 def _split_rows(rows, outs):
     """The Jacobian with respect to one input, cut along its first axis into one array of shape out + in for each
-    output.
-    """
+    output."""
     parts, start = [], 0
     in_shape = typeof(rows).shape[1:]
     for out in outs:

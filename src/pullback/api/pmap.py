@@ -1,10 +1,8 @@
 """pmap: a function mapped over a leading axis, one element for each device.
 
 The simulated devices of one machine share its memory, so the mapped elements run as one program, vectorized over the
-axis
-and split over the threads, and collectives are operations on that axis. Programs see what they would see on real
-devices: the
-axis must not be longer than the number of devices.
+axis and split over the threads, and collectives are operations on that axis. Programs see what they would see on real
+devices: the axis must not be longer than the number of devices.
 """
 
 from __future__ import annotations

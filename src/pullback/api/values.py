@@ -19,16 +19,14 @@ from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unfl
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None):
-    """The tree with every leaf an array on `device` (a Device or Sharding, or a tree prefix of them; None: where it
-    is, or the
-    default device). Traced values stay as they are. TypeError for leaves that are no arrays.
+    """The tree with every leaf an array on `device` (a Device or Sharding, or a tree prefix of them; None: where it is,
+    or the default device). Traced values stay as they are. TypeError for leaves that are no arrays.
     """
     for place in tree_flatten(device)[0]:
         if isinstance(place, (str, int, float)):
             raise ValueError(
-                "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device` or a pytree of "
-                "these values. "
-                f"Received invalid value: {place!r}"
+                "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device` or a pytree of these "
+                f"values. Received invalid value: {place!r}"
             )
     leaves, tree = arguments.checked_leaves("device_put", "argument ", x)
     if device is None or not isinstance(device, (tuple, list, dict)):

@@ -1,10 +1,8 @@
 """Operations on arrays of extended element types (random keys), by way of their words.
 
 An array `key<fry>[*K]` is in memory `u32[*K, 2]`. A primitive that only moves elements about means on keys what its
-batching
-rule gives for the words, their last axis being the mapped one; so movement needs no second set of rules. Programs
-then hold
-keys only as arguments, results and carries, and the two primitives between keys and words.
+batching rule gives for the words, their last axis being the mapped one; so movement needs no second set of rules.
+Programs then hold keys only as arguments, results and carries, and the two primitives between keys and words.
 """
 
 from __future__ import annotations

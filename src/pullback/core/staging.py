@@ -137,14 +137,12 @@ def check_alive(tracer: Tracer) -> None:
     if getattr(tracer.interpreter, "valid", True):
         return
     raise errors.UnexpectedTracerError(
-        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a "
-        "reference to an "
-        f"intermediate value with type {tracer.aval.str_short()} to escape the scope of the transformation "
-        "(leaked tracer). "
-        f"It was made while tracing '{getattr(tracer.interpreter, 'name', '?')}'"
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference "
+        f"to an intermediate value with type {tracer.aval.str_short()} to escape the scope of the transformation "
+        f"(leaked tracer). It was made while tracing '{getattr(tracer.interpreter, 'name', '?')}'"
         + (f" at {tracer.source}" if tracer.source is not None else "")
-        + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, "
-        "a list or an attribute."
+        + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, a list "
+        "or an attribute."
     )
 
 
@@ -260,6 +258,6 @@ def raise_leak(tracer: Tracer) -> None:
     """Raise UnexpectedTracerError for a tracer that is used outside of its transformation."""
     check_alive(tracer)
     raise errors.UnexpectedTracerError(
-        f"Encountered an unexpected tracer: {tracer.describe()} is used outside of the transformation that it "
-        "belongs to."
+        f"Encountered an unexpected tracer: {tracer.describe()} is used outside of the transformation that it belongs "
+        "to."
     )

@@ -1,8 +1,7 @@
 """Tracers: stand-ins for arrays while a function is being transformed.
 
 A tracer belongs to one interpreter, knows its aval, and has all operators and methods of an array (set by the numpy
-layer
-through `core.hooks`). What needs numbers raises an error that says which line made the value.
+layer through `core.hooks`). What needs numbers raises an error that says which line made the value.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ class Tracer:
     __array_priority__ = 1000  # numpy_array + tracer asks the tracer; np.sin(tracer) asks __array__, which explains
     interpreter: Any
     aval: Any
+    source: Any
 
     def to_concrete(self):
         """The concrete array behind this tracer, or None where there is none."""
@@ -175,9 +175,8 @@ class Tracer:
         value = self.to_concrete()
         if spec and value is None:
             raise TypeError(
-                f"unsupported format string passed to {type(self).__name__}.__format__: {spec!r} needs a number, "
-                "but this "
-                f"is a {self.describe()}; use jax.debug.print to print values of traced arrays"
+                f"unsupported format string passed to {type(self).__name__}.__format__: {spec!r} needs a number, but "
+                f"this is a {self.describe()}; use jax.debug.print to print values of traced arrays"
             )
         return format(value, spec) if spec else repr(self)
 

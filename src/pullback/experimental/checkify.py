@@ -411,8 +411,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
     """The function (error, f(*args)) of f's arguments, in which the checks of the categories `errors` are values.
 
     `user_checks` are calls of `check`; `nan_checks` and `div_checks` watch each operation. Raises NotImplementedError
-    for
-    `index_checks`.
+    for `index_checks`.
     """
     if OOBError in errors:
         raise NotImplementedError(

@@ -21,8 +21,7 @@ def define_prng_impl(
     """A generator of one's own, to be passed as `impl`.
 
     seed(u32[2]) -> u32[*key_shape]; split(key, shape) -> u32[*shape, *key_shape]; random_bits(key, width, shape) ->
-    unsigned
-    integers; fold_in(key, u32[]) -> key. Raises ValueError unless keys have one dimension.
+    unsigned integers; fold_in(key, u32[]) -> key. Raises ValueError unless keys have one dimension.
     """
     from pullback.random import _keys
 

@@ -126,9 +126,8 @@ def variance_scaling(
     """Makes an initializer of variance scale / n.
 
     n is, by `mode`, the number of inputs of an output ('fan_in'), of outputs ('fan_out'), or their arithmetic or
-    geometric
-    mean ('fan_avg', 'fan_geo_avg'); `distribution` is 'normal', 'truncated_normal' (at two standard deviations) or
-    'uniform'.
+    geometric mean ('fan_avg', 'fan_geo_avg'); `distribution` is 'normal', 'truncated_normal' (at two standard
+    deviations) or 'uniform'.
     Raises ValueError, when it is used, for others and for shapes without these axes.
     """
 
@@ -211,8 +210,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
     """Makes an initializer of convolution kernels that are orthogonal at their centre and 0 elsewhere.
 
     Shapes are [..., in, out] with 1 to 3 window dimensions and in <= out; ValueError, when it is used, for others.
-    Xiao and
-    others, "Dynamical isometry and a mean field theory of CNNs", 2018.
+    Xiao and others, "Dynamical isometry and a mean field theory of CNNs", 2018.
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:

@@ -64,8 +64,7 @@ class _Reduction:
 
     reduce: lax function (x, axes). combine: binary function that merges `initial` with the result.
     identity: from dtype to the value that changes nothing. accumulates: sums and products, whose small integers are
-    widened
-    and whose half floats are computed in float32. empty: whether no element at all is fine.
+    widened and whose half floats are computed in float32. empty: whether no element at all is fine.
     """
 
     name: str

@@ -198,9 +198,8 @@ def power(x1: Any, x2: Any, /) -> Any:
     """x1 to the power x2, elementwise.
 
     A static integer exponent multiplies repeatedly (exact, defined for negative x1); an integer to a negative static
-    power
-    raises TypeError. Integers to an integer array's power wrap, and negative powers of them give 0 or +-1 as for 1 and
-    -1.
+    power raises TypeError. Integers to an integer array's power wrap, and negative powers of them give 0 or +-1 as for
+    1 and -1.
     """
     if type(x2) is int or isinstance(x2, np.integer) or (type(x2) is Array and x2.ndim == 0 and _is(x2, np.integer)):
         exponent = operator.index(x2) if not isinstance(x2, Tracer) else None

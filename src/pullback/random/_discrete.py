@@ -274,8 +274,8 @@ def categorical(
     """Indices along `axis` of logits, drawn with the probabilities softmax(logits): i32[*shape].
 
     `shape` must end with the shape of logits without `axis` (its default). Without `replace`, the draws along the
-    dimensions
-    that `shape` adds differ. Raises ValueError if shapes do not fit, or there are fewer categories than such draws.
+    dimensions that `shape` adds differ. Raises ValueError if shapes do not fit, or there are fewer categories than such
+    draws.
     """
     impl, words, _ = open_key("categorical", key)
     logits_shape = np.shape(logits)
@@ -368,8 +368,8 @@ def choice(
     place.
 
     `p`: probabilities, 1-d; without `replace` all draws differ. Raises ValueError for a sample larger than the
-    population
-    without replacement, for an empty population, and if p does not fit; TypeError if `shape` is not a sequence.
+    population without replacement, for an empty population, and if p does not fit; TypeError if `shape` is not a
+    sequence.
     """
     impl, words, _ = open_key("choice", key)
     if not isinstance(shape, Sequence):

@@ -1,11 +1,9 @@
 """The gamma distribution and those made from it.
 
 Gamma variables come from Marsaglia and Tsang, "A simple method for generating gamma variables", 2000: with d = a -
-1/3 and
-c = 1 / (3 sqrt d), draw a normal x until v = 1 + c x > 0, and a uniform u; accept d v^3 unless u >= 1 - 0.0331 x^4 and
-log u >= x^2/2 + d (1 - v^3 + log v^3). For a < 1 a variable of a + 1 is multiplied by w^(1/a), w uniform. Each
-element has a
-key of its own, so a result does not depend on the others.
+1/3 and c = 1 / (3 sqrt d), draw a normal x until v = 1 + c x > 0, and a uniform u; accept d v^3 unless u >= 1 - 0.0331
+x^4 and log u >= x^2/2 + d (1 - v^3 + log v^3). For a < 1 a variable of a + 1 is multiplied by w^(1/a), w uniform. Each
+element has a key of its own, so a result does not depend on the others.
 
 The derivative by a is the implicit one, -(dF/da) / (dF/dx) of the distribution function F (`lax.random_gamma_grad`).
 """

@@ -1,8 +1,7 @@
 """Random keys: the generators, typed key arrays and raw uint32 keys, and what is done with keys alone.
 
 A *raw* key is u32[2] (threefry) or u32[4] (rbg); a *typed* key array has the element type `key<fry>`, in memory the
-same
-words. Functions take both; their first step is `open_key`, which gives the generator and the words.
+same words. Functions take both; their first step is `open_key`, which gives the generator and the words.
 """
 
 from __future__ import annotations

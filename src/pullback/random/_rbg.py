@@ -3,9 +3,8 @@
 Source of the cipher: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A key is
 (k0, k1, c0, c1). Block i enciphers the 128-bit counter ((k1, k0), (c1, c0) + i), the sum carrying over, under the key
 (k0, k1), and gives the words 4i to 4i + 3. 8- and 16-bit results are the low bits of one word each; a 64-bit one
-takes two
-words, the first below. `rbg` splits and folds as threefry does on each half of the key; `unsafe_rbg` takes rows of
-bits.
+takes two words, the first below. `rbg` splits and folds as threefry does on each half of the key; `unsafe_rbg` takes
+rows of bits.
 """
 
 from __future__ import annotations

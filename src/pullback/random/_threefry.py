@@ -1,8 +1,8 @@
 """Threefry-2x32 with 20 rounds: counters and a key in, random words out; and the layouts in which keys and bits use it.
 
 Source of the cipher: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. The layouts
-below
-are those that give JAX's numbers. With c = (hi, lo) a counter and E(c) = (y0, y1) the two words it is enciphered to:
+below are those that give JAX's numbers. With c = (hi, lo) a counter and E(c) = (y0, y1) the two words it is enciphered
+to:
 
     partitionable      element i of a result uses the counter i, hi and lo being its upper and lower 32 bits:
                        8, 16 and 32 bits: the low bits of y0 ^ y1; 64 bits: y0 above y1; key i of a split: (y0, y1)

@@ -2,12 +2,10 @@
 here.
 
 A *flag* has one global value and, per thread, a stack of overrides made by context managers. `config.update(name,
-value)`
-sets the global value; `with enable_x64(True):` overrides it for the current thread.
+value)` sets the global value; `with enable_x64(True):` overrides it for the current thread.
 
 `config.epoch()` is one hashable token for everything that changes what a trace means. It is computed when something
-changes
-and merely read afterwards, and equal settings give the *same* object, so a cache may compare it with `is`.
+changes and merely read afterwards, and equal settings give the *same* object, so a cache may compare it with `is`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Types of array elements: names, canonical types, promotion with weak types, limits, and the `issubdtype` tree.
 
 Promotion is a lattice: each type has edges to the types it may become, and two types meet in the least type that both
-can
-reach. Python scalars are types of their own in it (`int*`, `float*`, `complex*`), below the arrays' types of their
-kind, so
-`int8_array + 1` stays int8: such values are *weakly typed*. See the "type promotion" page of JAX's documentation.
+can reach. Python scalars are types of their own in it (`int*`, `float*`, `complex*`), below the arrays' types of their
+kind, so `int8_array + 1` stays int8: such values are *weakly typed*. See the "type promotion" page of JAX's
+documentation.
 
 NumPy's dtypes stand for ordinary types; `ExtendedDType` is the base of types that NumPy does not have (random keys).
 """
@@ -454,8 +453,7 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
     """The promoted (dtype, weak_type) of values, dtypes or scalar types, canonicalized.
 
     Raises TypePromotionError where the lattice has no least common type, TypeError for what has no dtype, and
-    ValueError
-    for types outside the lattice (keys, float0) beside others.
+    ValueError for types outside the lattice (keys, float0) beside others.
     """
     if len(args) == 1:
         return _of_node(_node_of(args[0]))
@@ -557,8 +555,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     """Check a user's `dtype=` argument of function `fun_name`, and return the canonical dtype.
 
     Raises TypeError for types that arrays cannot hold. Warns (UserWarning) when an explicit 64-bit type becomes a
-    32-bit one;
-    `int`, `float` and `complex` mean the default types, without a warning.
+    32-bit one; `int`, `float` and `complex` mean the default types, without a warning.
     """
     if isinstance(dtype, ExtendedDType):
         return dtype

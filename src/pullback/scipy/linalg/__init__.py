@@ -1,8 +1,7 @@
 """Linear algebra by SciPy's names: factorizations, solutions, functions of matrices, matrices of special form.
 
 Leading dimensions are batches. `overwrite_*` and `check_finite` are accepted and have no effect: arrays are
-immutable, and
-finiteness is not known while tracing.
+immutable, and finiteness is not known while tracing.
 """
 
 from pullback.scipy.linalg._factor import (

@@ -15,8 +15,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     """-(x-mean)^T cov^-1 (x-mean) / 2 - log det(2 pi cov) / 2.
 
     x, mean: [..., n], cov: [..., n, n], or a scalar variance. Raises NotImplementedError for `allow_singular`,
-    ValueError for
-    shapes that do not fit.
+    ValueError for shapes that do not fit.
     """
     if allow_singular is not None:
         raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")

@@ -28,6 +28,7 @@ class ShapedArray:
     weak_type: bool
     ndim: int
     size: int
+    _hash: int
 
     def __new__(cls, shape, dtype, weak_type: bool = False, sharding=None, **_: Any):
         if not (isinstance(dtype, np.dtype) or dtypes.is_extended(dtype)):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.core.source import names_inside
 
 
 def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
     """For each equation's number, the variables that nobody needs after it."""
-    last: dict[Var, int] = {}
+    last: dict[Any, int] = {}
     for i, eqn in enumerate(jaxpr.eqns):
         for atom in eqn.invars:
             if type(atom) is not Literal:
@@ -29,7 +31,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
     """
     if len(args) != len(jaxpr.invars):
         raise TypeError(f"eval_jaxpr: the jaxpr takes {len(jaxpr.invars)} arguments, got {len(args)}")
-    env: dict[Var, object] = dict(zip(jaxpr.constvars, consts))
+    env: dict[Any, object] = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args))
     uses = last_uses(jaxpr)
     for i, eqn in enumerate(jaxpr.eqns):

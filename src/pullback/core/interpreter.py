@@ -16,7 +16,7 @@ from pullback._ext import _core
 class Interpreter:
     """Meaning of `primitive.bind(*args, **params)`."""
 
-    parent: Interpreter | None = None
+    parent: Any = None  # an Interpreter; None for the one that evaluates
 
     def process(self, primitive, args: tuple, params: dict) -> Any:
         """Run one primitive; args may be tracers of this interpreter, of others, or concrete values."""

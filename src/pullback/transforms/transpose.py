@@ -19,7 +19,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
 
     Cotangents in and out may be `Zero`. Equations without linear operands are evaluated on the way.
     """
-    known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts))
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, consts))
     linear: set[Var] = set()
     for var, arg in zip(jaxpr.invars, args):
         if type(arg) is UndefinedPrimal:

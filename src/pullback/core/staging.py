@@ -141,8 +141,8 @@ def check_alive(tracer: Tracer) -> None:
         f"to an intermediate value with type {tracer.aval.str_short()} to escape the scope of the transformation "
         f"(leaked tracer). It was made while tracing '{getattr(tracer.interpreter, 'name', '?')}'"
         + (f" at {tracer.source}" if tracer.source is not None else "")
-        + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, a list "
-        "or an attribute."
+        + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, "
+        "a list or an attribute."
     )
 
 

@@ -113,7 +113,7 @@ def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipp
                 names.append(p.name)
             elif p.kind == p.VAR_POSITIONAL:
                 names.extend(f"{p.name}[{i}]" for i in range(len(args) - len(names)))
-    paths = []
+    paths: list[str] = []
     for i, arg in enumerate(args):
         if i in skipped:
             continue

@@ -71,6 +71,9 @@ def _named(flat: Callable, rule: Callable, symbolic_zeros: bool = False) -> Call
 class _Custom:
     """What custom_jvp and custom_vjp share."""
 
+    __name__: str
+    __qualname__: str
+
     def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
         arguments.check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun)
@@ -83,6 +86,9 @@ class _Custom:
             nums = (*nums, *more)
         self.nondiff_argnums = tuple(sorted(set(nums)))
         self._name = arguments.function_name(fun)
+
+    def __call__(self, *args, **kwargs):
+        raise NotImplementedError(type(self).__name__)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -133,7 +139,8 @@ class custom_jvp(_Custom):
         self.defjvp(jvp)
 
     def __call__(self, *args, **kwargs):
-        if self.jvp is None:
+        jvp = self.jvp
+        if jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {self._name} using defjvp.")
         split = _Split(_bind_arguments(self.fun, args, kwargs), self.nondiff_argnums, self._name)
         out_tree: list[Any] = []
@@ -144,10 +151,10 @@ class custom_jvp(_Custom):
                 ts = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
             else:
                 ts = [instantiate(t) for t in tangents]
-            pair = self.jvp(*split.fixed_values, tuple(xs), tuple(tree_unflatten(split.tree, ts)))
+            pair = jvp(*split.fixed_values, tuple(xs), tuple(tree_unflatten(split.tree, ts)))
             return _checked_pair(pair, self._name, out_tree)
 
-        _named(flat_jvp, self.jvp, self.symbolic_zeros)
+        _named(flat_jvp, jvp, self.symbolic_zeros)
         outs = current_interpreter().process_custom_jvp(
             CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.leaves
         )
@@ -232,7 +239,8 @@ class custom_vjp(_Custom):
         self.symbolic_zeros = symbolic_zeros
 
     def __call__(self, *args, **kwargs):
-        if self.fwd is None or self.bwd is None:
+        fwd, bwd = self.fwd, self.bwd
+        if fwd is None or bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp.")
         split = _Split(_bind_arguments(self.fun, args, kwargs), self.nondiff_argnums, self._name)
         out_tree: list[Any] = []
@@ -242,10 +250,10 @@ class custom_vjp(_Custom):
             values: Any = leaves
             if self.symbolic_zeros:
                 values = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed or (True,) * len(leaves))]
-            pair = self.fwd(*split.full(values))
+            pair = fwd(*split.full(values))
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
-                    f"Custom VJP fwd rule {arguments.function_name(self.fwd)} for function {self._name} must produce a "
+                    f"Custom VJP fwd rule {arguments.function_name(fwd)} for function {self._name} must produce a "
                     f"pair (list or tuple of length two) representing primal outputs and residuals, but got {pair!r}."
                 )
             outs, tree = tree_flatten(pair[0])
@@ -260,13 +268,13 @@ class custom_vjp(_Custom):
 
         def flat_bwd(residuals, outs_bar):
             outs_bar = [SymbolicZero(bar.aval) if type(bar) is Zero else bar for bar in outs_bar]
-            bars = self.bwd(
+            bars = bwd(
                 *split.fixed_values, tree_unflatten(res_tree[0], residuals), tree_unflatten(out_tree[0], outs_bar)
             )
             return _argument_cotangents(bars, split, self._name)
 
-        _named(flat_fwd, self.fwd, self.symbolic_zeros)
-        _named(flat_bwd, self.bwd, self.symbolic_zeros)
+        _named(flat_fwd, fwd, self.symbolic_zeros)
+        _named(flat_bwd, bwd, self.symbolic_zeros)
         outs = current_interpreter().process_custom_vjp(
             CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.leaves
         )
@@ -292,7 +300,7 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
     flat: list[Any] = []
     for number, (bar, child) in enumerate(zip(bars, children)):
         flat.extend(_leaf_cotangents(bar, child, f"[{number}]", name))
-    out = []
+    out: list[Any] = []
     paths = [keystr(p) for p, _ in tree_flatten_with_path(tree_unflatten(split.tree, list(split.leaves)))[0]]
     for bar, leaf, path in zip(flat, split.leaves, paths):
         want = tangent_aval(typeof(leaf))

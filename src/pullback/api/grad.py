@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.api._arguments import as_array, check_callable, checked_leaves, flatten_result, function_name
+from pullback.api._arguments import as_array, as_tuple, check_callable, checked_leaves, flatten_result, function_name
 from pullback.api.jit import jit
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
@@ -147,8 +147,7 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
     check_argnums("fwd_and_bwd", argnums)
 
     def fwd(*args):
-        several = isinstance(argnums, (tuple, list))
-        nums = [n % len(args) for n in (argnums if several else (argnums,))]
+        nums = [n % len(args) for n in as_tuple(argnums)]
 
         def of_some(*values):
             given = list(args)

@@ -132,7 +132,7 @@ class _Jit:
 
     def flatten(self, args, kwargs):
         """(leaves, tree, avals, static values) of a call; errors name the argument."""
-        statics = []
+        statics: list[tuple[Any, Any]] = []  # (position or name, value)
         for n in self.static_nums:
             if -len(args) <= n < len(args):
                 statics.append((n % len(args), self.hashable(args[n], f"at position {n}")))
@@ -199,7 +199,8 @@ class _Jit:
         if not self.donate_nums and not self.donate_names:
             return ()
         fixed = {n % len(args) for n in self.static_nums if -len(args) <= n < len(args)}
-        numbers, position = [], 0
+        numbers: list[int] = []
+        position = 0
         for i, arg in enumerate(args):
             if i in fixed:
                 continue
@@ -265,7 +266,7 @@ def _shared_caches(fun: Callable, options: tuple) -> tuple[dict, dict]:
     """
     if type(fun) is not types.FunctionType:
         return {}, {}
-    holder = fun.__dict__.get("_pullback_caches")
+    holder: Any = fun.__dict__.get("_pullback_caches")
     if holder is None or holder[0]() is not fun:  # functools.wraps copies the attributes of another function
         holder = fun.__dict__["_pullback_caches"] = (weakref.ref(fun), {})
     return holder[1].setdefault(options, ({}, {}))

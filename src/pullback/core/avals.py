@@ -178,7 +178,7 @@ def typeof(x) -> ShapedArray:
             dtype = dtypes.canonicalize_dtype(dtype)
         return ShapedArray(x.shape, dtype)
     if isinstance(x, (bool, int, float, complex)):  # subclasses, such as IntEnum
-        base = next(t for t in (bool, int, float, complex) if isinstance(x, t))
+        base: Any = next(t for t in (bool, int, float, complex) if isinstance(x, t))
         return ShapedArray((), dtypes.dtype_of(base(x)), base is not bool)
     if hasattr(kind, "__jax_array__"):
         return typeof(x.__jax_array__())

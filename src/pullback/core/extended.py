@@ -16,10 +16,10 @@ from pullback.core.jaxpr import jaxprs_in_params
 from pullback.core.primitive import registry
 from pullback.util import dtypes
 
-# Types of concrete arrays with extended element types; filled by the packages that define them.
+# Types of concrete arrays with extended element types; filled, as the two functions, by the packages that define them.
 array_types: set[type] = set()
-_unwrap: Callable[[Any], Any] | None = None
-_wrap: Callable[[Any, Any], Any] | None = None
+_unwrap: Callable[[Any], Any]
+_wrap: Callable[[Any, Any], Any]
 
 
 def register(array_type: type, unwrap: Callable[[Any], Any], wrap: Callable[[Any, Any], Any]) -> None:

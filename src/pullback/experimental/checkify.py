@@ -96,6 +96,10 @@ class _Site:
     avals: tuple[ShapedArray, ...]
 
 
+def _element_at(place: tuple[int, ...]) -> Callable[[Any], Any]:
+    return lambda x: np.asarray(x)[place]
+
+
 class Error:
     """What `checkify` gives beside the result: the first check that failed, if one did. A tree of arrays."""
 
@@ -110,7 +114,7 @@ class Error:
             return self._message(int(codes), lambda x: x)
         lines = []
         for place in np.ndindex(*codes.shape):
-            line = self._message(int(codes[place]), lambda x, place=place: np.asarray(x)[place])
+            line = self._message(int(codes[place]), _element_at(place))
             if line is not None:
                 lines.append(f"at mapped index {', '.join(map(str, place))}: {line}")
         return "\n".join(lines) or None
@@ -136,8 +140,12 @@ class Error:
         return f"Error({self.get()})" if not isinstance(self._code, Tracer) else "Error(<traced>)"
 
 
+def _rebuilt(messages: Any, code: Any, payload: Any) -> Error:
+    return Error(code, payload, messages)
+
+
 tree_util.register_pytree_node(
-    Error, lambda e: ((e._code, e._payload), e._messages), lambda messages, children: Error(*children, messages)
+    Error, lambda e: ((e._code, e._payload), e._messages), lambda messages, children: _rebuilt(messages, *children)
 )
 init_error = Error(np.int32(0), (), ())
 
@@ -339,9 +347,10 @@ class _Functionalizer:
             return self._scan(params, state, values)
         if name == "while":
             return self._while(params, state, values)
-        (closed,) = [v for v in params.values() if isinstance(v, ClosedJaxpr)] or [None]
-        if closed is None:
+        bodies = [v for v in params.values() if isinstance(v, ClosedJaxpr)]
+        if not bodies:
             raise NotImplementedError(f"checkify: checks inside of '{name}' are not supported")
+        (closed,) = bodies
         return self.run(closed.jaxpr, closed.consts, state, values)
 
     def _with_state(self, closed: ClosedJaxpr, typed: Sequence[ShapedArray]) -> Callable[..., Any]:

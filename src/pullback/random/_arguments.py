@@ -15,7 +15,7 @@ from pullback.util import dtypes
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """A static shape from an int or a sequence of ints; TypeError naming the function otherwise."""
     try:
-        out = (operator.index(shape),)
+        out: tuple[int, ...] = (operator.index(shape),)
     except TypeError:
         try:
             out = tuple(operator.index(d) for d in shape)

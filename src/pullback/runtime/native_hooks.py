@@ -46,7 +46,7 @@ class Shard(NamedTuple):
     """The part of an array that lies on one device: all of it, in host memory."""
 
     device: Any
-    index: tuple[slice, ...]
+    index: tuple[slice, ...]  # type: ignore[assignment]  # JAX's name for the field, which hides tuple.index
     replica_id: int
     data: Any
 

@@ -213,7 +213,7 @@ def _checkpoint_transpose(outs_bar, *args, jaxpr, **params):
     if params.get("prevent_cse", True):
         plain = [a for a in args if type(a) is not UndefinedPrimal]
         guarded = iter(hooks.barrier(plain) if plain else [])
-        args = [a if type(a) is UndefinedPrimal else next(guarded) for a in args]
+        args = tuple(a if type(a) is UndefinedPrimal else next(guarded) for a in args)
     return call_transpose(checkpoint_p, outs_bar, *args, jaxpr=jaxpr, with_residuals=True, **params)
 
 

@@ -10,6 +10,8 @@ fwd(*args) -> (outs, residuals);  bwd(residuals, outs_bar) -> args_bar, entries 
 
 from __future__ import annotations
 
+from typing import Any
+
 from pullback.core import (
     DebugInfo,
     NoRule,
@@ -144,7 +146,7 @@ class CustomVJP:
 
             found, found_dims = run_batched(flat, axis, [*residuals, *outs_bar], [*res_dims, *bars_dims])
             pairs = iter(zip(found, found_dims))
-            args_bar = []
+            args_bar: list[Any] = []
             for gone, dim in zip(absent, dims):
                 if gone:
                     args_bar.append(None)

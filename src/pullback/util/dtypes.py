@@ -479,7 +479,7 @@ def promote_types(a: Any, b: Any, weak_a: bool = False, weak_b: bool = False) ->
     """The promoted dtype of two dtypes, not canonicalized; `int`, `float` and `complex`, and those said to be weak, are
     Python scalars. Raises TypePromotionError as `result_type`.
     """
-    nodes = []
+    nodes: list[Any] = []
     for spec, weak in ((a, weak_a), (b, weak_b)):
         if isinstance(spec, type) and spec in _PYTHON_SCALARS:
             nodes.append(spec)
@@ -588,7 +588,10 @@ def python_scalar_to_numpy(x: Any, dtype: Any = None, *, strict: bool = True) ->
 
     Raises OverflowError for an int that does not fit (`strict`); NumPy scalars wrap instead.
     """
-    target = canonicalize_dtype(python_scalar_dtypes.get(type(x)) or dtype_of(x)) if dtype is None else as_dtype(dtype)
+    if dtype is None:
+        target: Any = canonicalize_dtype(python_scalar_dtypes.get(type(x)) or dtype_of(x))
+    else:
+        target = as_dtype(dtype)
     if strict and isinstance(x, int) and not isinstance(x, bool | np.generic) and kind_of(target) in "iu":
         limits = iinfo(target)
         if not int(limits.min) <= x <= int(limits.max):

@@ -201,14 +201,17 @@ class SymbolicZero:
 
     @property
     def shape(self):
+        """Shape of the zeros."""
         return self.aval.shape
 
     @property
     def dtype(self):
+        """Dtype of the zeros."""
         return self.aval.dtype
 
     @property
     def ndim(self):
+        """Number of dimensions."""
         return self.aval.ndim
 
     def __repr__(self):

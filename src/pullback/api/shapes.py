@@ -30,14 +30,17 @@ class ShapeDtypeStruct:
 
     @property
     def ndim(self):
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self):
+        """Number of elements."""
         return ShapedArray(self.shape, self.dtype).size
 
     @property
     def aval(self):
+        """The aval that it stands for."""
         return ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype, True), self.weak_type)
 
     def update(self, **kw) -> ShapeDtypeStruct:

@@ -23,10 +23,12 @@ class ArgInfo:
 
     @property
     def shape(self):
+        """Shape of the argument."""
         return self._aval.shape
 
     @property
     def dtype(self):
+        """Dtype of the argument."""
         return self._aval.dtype
 
 

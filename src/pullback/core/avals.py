@@ -130,12 +130,15 @@ class AbstractToken:
     size = 0
 
     def str_short(self, short_dtypes: bool = True) -> str:
+        """As in programs as text."""
         return "Token"
 
     def to_tangent_aval(self):
+        """Itself: tokens have no derivative."""
         return self
 
     def strip_weak_type(self):
+        """Itself."""
         return self
 
 

@@ -133,6 +133,7 @@ class DebugInfo(NamedTuple):
 
     @property
     def func_src_info(self) -> str:
+        """The name of the function."""
         return self.func_name
 
 
@@ -200,25 +201,31 @@ class ClosedJaxpr:
 
     @property
     def literals(self):
+        """The consts (JAX's older name)."""
         return self.consts
 
     @property
     def in_avals(self) -> list[ShapedArray]:
+        """Avals of the arguments."""
         return [v.aval for v in self.jaxpr.invars]
 
     @property
     def out_avals(self) -> list[ShapedArray]:
+        """Avals of the results."""
         return [v.aval for v in self.jaxpr.outvars]
 
     @property
     def eqns(self) -> list[JaxprEqn]:
+        """The equations of the open program."""
         return self.jaxpr.eqns
 
     @property
     def effects(self):
+        """The effects of the open program."""
         return self.jaxpr.effects
 
     def map_jaxpr(self, f) -> ClosedJaxpr:
+        """The same consts with `f(jaxpr)`."""
         return ClosedJaxpr(f(self.jaxpr), self.consts)
 
     def replace(self, *, jaxpr=None, consts=None) -> ClosedJaxpr:

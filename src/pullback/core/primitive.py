@@ -42,6 +42,7 @@ class Zero:
 
     @staticmethod
     def from_primal_value(x):
+        """The zero tangent of `x`."""
         from pullback.core.avals import tangent_aval, typeof
 
         return Zero(tangent_aval(typeof(x)))
@@ -157,10 +158,12 @@ class Primitive:
 
     # The names under which third-party libraries define primitives.
     def def_impl(self, impl):
+        """Set how to run on concrete arrays: impl(*arrays, **params)."""
         self.evaluate = impl
         return impl
 
     def def_abstract_eval(self, rule):
+        """Set the rule of types: rule(*avals, **params) -> aval, or a list of avals."""
         self.abstract_eval = rule
         return rule
 

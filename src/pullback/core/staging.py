@@ -129,6 +129,7 @@ class RecordingInterpreter(Interpreter):
         return self.recorder.jaxpr(invars, outvars, debug_info)
 
     def invalidate(self):
+        """The trace is over; its tracers may not be used any more."""
         self.valid = False
 
 

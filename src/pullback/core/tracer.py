@@ -34,30 +34,37 @@ class Tracer:
 
     @property
     def shape(self):
+        """Shape of the value."""
         return self.aval.shape
 
     @property
     def dtype(self):
+        """Dtype of the value."""
         return self.aval.dtype
 
     @property
     def ndim(self):
+        """Number of dimensions."""
         return self.aval.ndim
 
     @property
     def size(self):
+        """Number of elements."""
         return self.aval.size
 
     @property
     def weak_type(self):
+        """Whether its dtype gives way to others, as that of a Python scalar."""
         return self.aval.weak_type
 
     @property
     def itemsize(self):
+        """Bytes of one element."""
         return self.aval.dtype.itemsize
 
     @property
     def nbytes(self):
+        """Bytes of all elements."""
         return self.aval.size * self.aval.dtype.itemsize
 
     @property

@@ -1,0 +1,1 @@
+"""Transformations as interpreters: jvp, batching, partial evaluation, transposition, calls and custom rules."""

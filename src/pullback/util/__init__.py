@@ -1,0 +1,1 @@
+"""What every layer uses: configuration, dtypes and their promotion, errors, pytrees."""

@@ -96,4 +96,5 @@ class InlineFunction(Inline):
     trace: Callable[..., Any] = lambda avals, params: None
 
     def body(self, eqn: Any) -> Any:
+        """The closed jaxpr of an equation with such a primitive."""
         return self.trace([atom.aval for atom in eqn.invars], eqn.params)

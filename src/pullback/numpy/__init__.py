@@ -3,7 +3,7 @@
 import math as _math
 
 from pullback.core import Array as ndarray
-from pullback.numpy import _methods, fft, linalg
+from pullback.numpy import _methods, _reducer_methods, fft, linalg
 from pullback.numpy._creation import (
     arange,
     array,

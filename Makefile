@@ -1,11 +1,12 @@
 # make demo    sets up ./.venv, builds pullback into it, and runs the demonstration
 # make test    the same set-up, then the tests
 # make check   style (ruff) and types (mypy)
-# make bench   timings against NumPy, and against JAX if JAX_PYTHON names an interpreter that has it
+# make bench   timings against JAX, PyTorch, autograd and NumPy, into bench.json and bench.png (ONLY=name: some of them)
 # make build   the set-up alone; the extension is rebuilt only if its sources or the build files have changed
 # make clean   removes build outputs; make distclean the environment, too
 
 VENV ?= .venv
+PEERS ?= .venv-peers
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMPS := $(VENV)/.stamps
@@ -30,9 +31,9 @@ check: $(STAMPS)/check
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 
-bench: $(STAMPS)/examples
+bench: $(STAMPS)/examples $(PEERS)/.installed
 	@echo "== Timing"
-	@$(PY) -m benchmarks $(if $(JAX_PYTHON),--jax $(JAX_PYTHON))
+	@$(PY) -m benchmarks --peers $(PEERS) $(if $(ONLY),--only "$(ONLY)") --json bench.json --picture bench.png
 
 build: $(STAMPS)/package
 
@@ -58,6 +59,13 @@ $(STAMPS)/examples: $(STAMPS)/package examples/requirements.txt
 	@$(PIP) 'matplotlib>=3.8'
 	@touch $@
 
+# The peers are kept apart, so that nothing of pullback's can come to need them.
+$(PEERS)/.installed: benchmarks/requirements.txt | $(PY)
+	@echo "== Installing what pullback is compared with (JAX, PyTorch, autograd) into $(PEERS)"
+	@$(PY) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 $(STAMPS)/test: $(STAMPS)/examples
 	@echo "== Installing the test tools"
 	@$(PIP) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'mpmath>=1.3'
@@ -71,4 +79,4 @@ clean:
 	@rm -rf build dist src/pullback/_ext/*.so $(STAMPS)/package
 
 distclean: clean
-	@rm -rf $(VENV)
+	@rm -rf $(VENV) $(PEERS)

@@ -26,7 +26,7 @@ class Program:
     """What is computed, and how each library says it; a side that is None is not timed."""
 
     name: str
-    inputs: Callable[[np.random.Generator], tuple]  # positional arguments: NumPy arrays, or trees of them; Python values
+    inputs: Callable[[np.random.Generator], tuple]  # positional: NumPy arrays, trees of them, Python values
     jax: Callable[[Any], Callable]  # jax -> function of the inputs, jitted by the harness
     numpy: Callable | None = None  # function of the inputs
     torch: Callable[[Any], Callable] | None = None  # torch -> function of the inputs as tensors

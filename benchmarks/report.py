@@ -1,0 +1,147 @@
+"""Figures as a table, a JSON file, a picture, and a comparison with earlier ones."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from benchmarks.limits import Limits
+from benchmarks.timing import Figures
+
+NAME_WIDTH = 46
+
+
+def readable(seconds: float | None) -> str:
+    """A time in a unit that suits it."""
+    if seconds is None:
+        return "-"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def header(sides: Sequence[str]) -> str:
+    """The first line of a table."""
+    times = "".join(f"{s:>14}" for s in sides)
+    return f"{'program':<{NAME_WIDTH}}{times}{'x jax':>8}{'x best peer':>18}{'limit':>7}{'kernels':>9}{'moved':>7}"
+
+
+def line(figures: Figures, sides: Sequence[str]) -> str:
+    """One program: times, ratios (above 1: pullback is faster), share of the machine's limit, bytes moved per least."""
+    times = "".join(
+        f"{'failed' if s in figures.failed and s not in figures.seconds else readable(figures.seconds.get(s)):>14}"
+        for s in sides
+    )
+    peer = figures.best_peer
+    best = figures.ratio(peer) if peer else None
+    moved = figures.bytes_moved / figures.bytes_least if figures.bytes_moved and figures.bytes_least else None
+    name = figures.name + (f" (#{figures.thread})" if figures.thread else "")
+    late = "  over its limit of " + readable(figures.limit) if is_late(figures) else ""
+    return (
+        f"{name[: NAME_WIDTH - 1]:<{NAME_WIDTH}}{times}{_times(figures.ratio('jax')):>8}"
+        f"{f'{_times(best)} {peer}' if best else '-':>18}"
+        f"{f'{figures.share:.0%}' if figures.share else '-':>7}"
+        f"{f'{figures.kernels:.0f}' if figures.kernels is not None else '-':>9}"
+        f"{_times(moved):>7}{late}"
+    )
+
+
+def is_late(figures: Figures) -> bool:
+    """Whether a program takes longer than it may."""
+    ours = figures.seconds.get("pullback")
+    return bool(figures.limit and ours and ours > figures.limit)
+
+
+def summary(all_figures: Sequence[Figures]) -> list[str]:
+    """Geometric means per group and over all."""
+    lines = [f"{'group':<{NAME_WIDTH}}{'programs':>10}{'x jax':>10}{'slowest':>10}{'x best peer':>14}{'slowest':>10}"]
+    names = list(dict.fromkeys(f.group for f in all_figures))
+    for name in [*names, "all"]:
+        chosen = [f for f in all_figures if name in ("all", f.group)]
+        jax = [r for f in chosen if (r := f.ratio("jax"))]
+        best = [r for f in chosen if f.best_peer and (r := f.ratio(f.best_peer))]
+        lines.append(
+            f"{name:<{NAME_WIDTH}}{len(chosen):>10}{_times(mean(jax)):>10}{_times(min(jax, default=None)):>10}"
+            f"{_times(mean(best)):>14}{_times(min(best, default=None)):>10}"
+        )
+    return lines
+
+
+def mean(ratios: Iterable[float]) -> float | None:
+    """Geometric mean; None of nothing."""
+    logs = [math.log(r) for r in ratios]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+
+
+def write_json(path: Path, all_figures: Sequence[Figures], limits: Limits) -> None:
+    """Everything measured."""
+    content = {
+        "bytes per second": limits.bytes_per_second,
+        "operations per second": limits.operations_per_second,
+        "programs": [f.as_json() for f in all_figures],
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def read_json(path: Path) -> list[Figures]:
+    """Figures written by `write_json`."""
+    return [Figures(**f) for f in json.loads(path.read_text())["programs"]]
+
+
+def comparison(old: Sequence[Figures], new: Sequence[Figures]) -> list[str]:
+    """What a change did: our time before per our time now, and the same corrected by how the peers' times moved."""
+    before = {(f.group, f.name): f for f in old}
+    lines = [f"{'program':<{NAME_WIDTH}}{'before':>12}{'now':>12}{'faster':>9}{'corrected':>11}"]
+    corrected_ratios = []
+    for f in new:
+        was = before.get((f.group, f.name))
+        if was is None or "pullback" not in was.seconds or "pullback" not in f.seconds:
+            continue
+        ratio = was.seconds["pullback"] / f.seconds["pullback"]
+        shared = [s for s in f.seconds if s != "pullback" and s in was.seconds]
+        drift = mean(was.seconds[s] / f.seconds[s] for s in shared) or 1.0
+        corrected_ratios.append(ratio / drift)
+        lines.append(
+            f"{f.name[: NAME_WIDTH - 1]:<{NAME_WIDTH}}{readable(was.seconds['pullback']):>12}"
+            f"{readable(f.seconds['pullback']):>12}{ratio:>9.2f}{ratio / drift:>11.2f}"
+        )
+    lines.append(f"geometric mean, corrected: {_times(mean(corrected_ratios))} over {len(corrected_ratios)} programs")
+    return lines
+
+
+def draw(path: Path, all_figures: Sequence[Figures]) -> None:
+    """A bar for each program and peer: how many times faster pullback is, on a logarithmic axis, group by group."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = [f for f in all_figures if "pullback" in f.seconds and len(f.seconds) > 1]
+    if not rows:
+        return
+    figure, axes = pyplot.subplots(figsize=(9, 1.5 + 0.2 * len(rows)), layout="constrained")
+    colours = {"jax": "#3c6eb4", "best peer": "#d08770"}
+    for y, f in enumerate(rows):
+        peer = f.best_peer
+        ratios = {"jax": f.ratio("jax"), "best peer": f.ratio(peer) if peer else None}
+        for offset, (label, ratio) in zip((-0.2, 0.2), ratios.items()):
+            if ratio:
+                axes.barh(y + offset, ratio - 1, 0.38, left=1, color=colours[label], label=label)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(rows)), [f"{f.group}: {f.name}" for f in rows], fontsize=7)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlabel("times faster than the peer (right of 1: pullback is faster)")
+    handles, labels = axes.get_legend_handles_labels()
+    unique = dict(zip(labels, handles))
+    axes.legend(unique.values(), unique.keys(), loc="lower right")
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)

@@ -1,0 +1,149 @@
+"""Times a program on all sides, interleaved: the minimum over rounds of the mean time of a batch of calls."""
+
+from __future__ import annotations
+
+import gc
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks.limits import Limits
+from benchmarks.program import Program
+from benchmarks.sides import JaxLike, Side, leaves_of
+
+BATCH_SECONDS = 0.02
+MOST_CALLS = 20_000
+
+
+@dataclass
+class Figures:
+    """What was measured of one program."""
+
+    group: str
+    name: str
+    seconds: dict[str, float] = field(default_factory=dict)  # side -> a call
+    first: dict[str, float] = field(default_factory=dict)  # side -> first call, with tracing and compilation
+    failed: dict[str, str] = field(default_factory=dict)  # side -> what went wrong
+    kernels: float | None = None  # loop nests and library calls of ours
+    bytes_moved: float | None = None  # by ours, as planned
+    bytes_least: float = 0
+    operations: float = 0
+    limit: float | None = None  # seconds asked for
+    thread: int | None = None
+    share: float | None = None  # of the machine's limit that ours reaches
+
+    def ratio(self, peer: str) -> float | None:
+        """How many times faster ours is than a peer."""
+        ours, theirs = self.seconds.get("pullback"), self.seconds.get(peer)
+        return theirs / ours if ours and theirs else None
+
+    @property
+    def best_peer(self) -> str | None:
+        """The fastest side besides pullback and JAX."""
+        peers = {k: v for k, v in self.seconds.items() if k not in ("pullback", "jax")}
+        return min(peers, key=peers.__getitem__) if peers else None
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields, as plain values."""
+        return asdict(self)
+
+
+def measure(group: str, program: Program, sides: Sequence[Side], limits: Limits, rounds: int) -> Figures:
+    """Run, compare and time one program; a side that fails is reported, not fatal."""
+    figures = Figures(group, program.name, limit=program.limit, thread=program.thread, operations=program.operations)
+    rng = np.random.default_rng(zlib.crc32(program.name.encode()))
+    inputs = program.inputs(rng)
+    for side in sides:
+        if isinstance(side, JaxLike):
+            side.set_x64(program.x64)
+    try:
+        calls = _prepare(program, inputs, sides, figures)
+        for _ in range(rounds):
+            for name, (call, count) in calls.items():
+                seconds = _timed(call, count)
+                figures.seconds[name] = min(seconds, figures.seconds.get(name, seconds))
+        _analyse(program, inputs, sides, figures)
+    finally:
+        for side in sides:
+            if isinstance(side, JaxLike):
+                side.set_x64(False)
+    if figures.seconds.get("pullback"):
+        figures.share = limits.seconds(figures.bytes_least, figures.operations) / figures.seconds["pullback"]
+    return figures
+
+
+def _prepare(program: Program, inputs: tuple, sides: Sequence[Side], figures: Figures) -> dict:
+    """Each side's call with the number of calls in a batch, after its results were compared with the first side's."""
+    calls: dict[str, tuple[Callable[[], Any], int]] = {}
+    expected: list[np.ndarray] | None = None
+    least = sum(np.asarray(x).nbytes for k, x in enumerate(inputs) if k not in program.static for x in leaves_of(x))
+    for side in sides:
+        if not side.has(program):
+            continue
+        try:
+            start = time.perf_counter()
+            call = side.call(program, inputs)
+            result = call()
+            figures.first[side.name] = time.perf_counter() - start
+            arrays = side.arrays(result)
+        except Exception as error:
+            figures.failed[side.name] = f"{type(error).__name__}: {str(error)[:200]}"
+            continue
+        if expected is None:
+            expected = arrays
+            least += sum(a.nbytes for a in arrays)
+        elif program.tolerance is not None and (difference := _difference(expected, arrays, program.tolerance)):
+            figures.failed[side.name] = f"differs from {sides[0].name}: {difference}"
+        del result, arrays
+        call()
+        start = time.perf_counter()
+        call()
+        once = max(time.perf_counter() - start, 1e-8)
+        calls[side.name] = call, max(1, min(MOST_CALLS, int(BATCH_SECONDS / once)))
+    figures.bytes_least = least if program.bytes is None else program.bytes
+    return calls
+
+
+def _difference(ours: list[np.ndarray], theirs: list[np.ndarray], tolerance: float) -> str:
+    """What is unequal, in words; empty if nothing is."""
+    if len(ours) != len(theirs):
+        return f"{len(theirs)} results, not {len(ours)}"
+    for k, (a, b) in enumerate(zip(ours, theirs)):
+        if a.size != b.size:
+            return f"result {k} has shape {b.shape}, not {a.shape}"
+        a, b = (x.reshape(-1).astype(np.complex128 if np.iscomplexobj(x) else np.float64) for x in (a, b))
+        if not np.allclose(a, b, rtol=tolerance, atol=tolerance * _largest(a), equal_nan=True):
+            return f"result {k} by {_largest(a - b):.3g} of {_largest(a):.3g}"
+    return ""
+
+
+def _largest(x: np.ndarray) -> float:
+    finite = np.abs(x[np.isfinite(x)])
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _timed(call: Callable[[], Any], count: int) -> float:
+    gc.collect(0)
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        return (time.perf_counter() - start) / count
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _analyse(program: Program, inputs: tuple, sides: Sequence[Side], figures: Figures) -> None:
+    """Number of kernels and bytes moved, as our compiler planned them."""
+    side = sides[0]
+    if side.name != "pullback" or not isinstance(side, JaxLike) or not program.jit or side.name in figures.failed:
+        return
+    cost = side.jitted(program).lower(*side.inputs(program, inputs)).compile().cost_analysis()
+    figures.kernels, figures.bytes_moved = cost["kernels"], cost["bytes accessed"]

@@ -127,7 +127,9 @@ class Lowered:
 
     def compile(self, compiler_options=None) -> Compiled:
         """Native code, as a callable."""
-        return Compiled(self._traced, self._compiled())
+        program = self._compiled()
+        program.executable  # noqa: B018  made now, not at the first call
+        return Compiled(self._traced, program)
 
 
 class Compiled:

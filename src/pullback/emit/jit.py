@@ -120,7 +120,13 @@ def _jit() -> llvm.LLJIT:
     return _jits[0]
 
 
-def emit_object(text: str, target: Target, verify: bool = False, promote: bool = False) -> bytes:
+def emit_object(
+    text: str,
+    target: Target,
+    verify: bool = False,
+    promote: bool = False,
+    clock: Callable[[str], None] = lambda stage: None,
+) -> bytes:
     """Machine code of LLVM text as an object file; RuntimeError quotes what LLVM rejects.
 
     No passes run before instruction selection, except sroa if the program function is to `promote` its stack to
@@ -135,12 +141,15 @@ def emit_object(text: str, target: Target, verify: bool = False, promote: bool =
                 module.verify()
         except RuntimeError as error:
             raise RuntimeError(f"emit: LLVM rejects the module: {error}\n{_excerpt(text, str(error))}") from None
+        clock("parse")
         if promote:
             with llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)) as builder:
                 passes = llvm.create_new_function_pass_manager()
                 passes.add_sroa_pass()
                 passes.run(module.get_function(ENTRY), builder)
-        return machine.emit_object(module)
+        code = machine.emit_object(module)
+        clock("codegen")
+        return code
 
 
 def _excerpt(text: str, error: str) -> str:
@@ -213,8 +222,7 @@ def compile_function(
             arena_bytes = max((at + b.size * ITEMSIZE[b.dtype] for b, at in offset_of.items()), default=0)
         module = build_module(final, offset_of, target)
         clock("emit")
-        code = emit_object(module.text, target, verify, module.promote)
-        clock("llvm")
+        code = emit_object(module.text, target, verify, module.promote, clock)
         entry = Entry(code, tuple(module.slots), arena_bytes)
         if cache is not None:
             cache.put(key, entry)

@@ -71,7 +71,13 @@ class Program:
         pipelines.dump("jaxpr", self.name, lambda: str(self.flat))
         self._finished: _Native | None = None
         self._lock = threading.Lock()
-        self.trace_seconds = time.perf_counter() - started
+        self._graph_seconds = time.perf_counter() - started
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """What each stage took; those of native code are there once it is."""
+        stages = {"graph": self._graph_seconds}
+        return stages if self._finished is None else stages | self._finished.seconds
 
     @property
     def native(self) -> _Native:
@@ -321,5 +327,6 @@ def compile_jaxpr(
 
 
 def clear_caches() -> None:
-    """Forget compiled code; programs that are in use keep theirs."""
+    """Forget compiled code; programs that are in use keep theirs, and what is on disk stays there."""
     _natives.clear()
+    _cache.cache_clear()

@@ -38,6 +38,20 @@ def test_carry_read_after_its_update_is_copied():
     check(lambda c, xs: lax.scan(body, c, xs), normal(5), normal(6, 5))
 
 
+@pytest.mark.parametrize("n", [15, 16, 17, 40])
+def test_carry_that_other_rows_of_its_nest_still_read(n):
+    """new[j] needs all of the carry, and its nest shares its loop with the reduction that reads it."""
+
+    def body(c, x):
+        return lax.add(lax.log(lax.reduce_sum(lax.exp(outer(c, w)), axes=(0,))), x), x[0]
+
+    def outer(c, w):
+        return lax.add(lax.broadcast_in_dim(c, (n, n), (0,)), w)
+
+    w = normal(n, n, seed=3)
+    check(lambda c, xs: lax.scan(body, c, xs), normal(n), normal(3, n))
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_scan_in_both_directions(reverse):
     check(lambda c, xs: lax.scan(lambda c, x: (lax.mul(c, x), c), c, xs, reverse=reverse), F(1.5), normal(6))

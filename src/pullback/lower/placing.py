@@ -32,6 +32,7 @@ class _Memory:
 
     fixed: Storage | None
     begin: Position
+    first: Group  # which writes it at `begin`
     current: Var
     members: list[Var] = field(default_factory=list)
 
@@ -114,7 +115,7 @@ class _Placer:
                 taken.add(old)
                 memory.fixed = memory.fixed or fixed
             else:
-                memory = _Memory(fixed, position, var)
+                memory = _Memory(fixed, position, group, var)
             memory.current = var
             memory.members.append(var)
             self.memories[var] = memory
@@ -128,8 +129,10 @@ class _Placer:
                 continue
             last = self._last_read(var)
             if last < position:
+                if self._rows_apart(var, position, group):
+                    return False
                 continue
-            if last > position:
+            if last > position or self._rows_apart(var, position, group):
                 return False
             if group.call is not None:
                 kind = self.eqns[group.call].primitive.lower
@@ -140,6 +143,28 @@ class _Placer:
             elif not self._only_here(var, group, fixed):
                 return False
         return True
+
+    def _rows_apart(self, var: Var, position: Position, group: Group) -> bool:
+        """Whether groups before `group` in its row read more of `var` than the row of its shape that `group` writes.
+
+        The next iteration of the shared loops would find overwritten what they read.
+        """
+        row = group.row
+        if row is None:
+            return False
+        depth = len(row.extents)
+        kept = group.kept if group.reductions else tuple(range(len(group.space)))
+        shape = tuple(group.space[a] for a in kept)
+        for (unit, number), reader in self.reads.get(var, ()):
+            if unit != position[0] or number >= position[1]:
+                continue
+            if var.aval.shape != shape or any(group.order[p] not in kept for p in range(depth)):
+                return True
+            for index in reader.reads[var]:
+                for p in range(depth):
+                    if row.extents[p] != 1 and index[kept.index(group.order[p])] is not reader.axes[reader.order[p]]:
+                        return True
+        return False
 
     def _only_here(self, var: Var, group: Group, storage: Storage) -> bool:
         """Whether the group reads the value only at its own index."""
@@ -167,7 +192,9 @@ class _Placer:
                 continue
             if self._last_read(old) != position or (fixed is not None and memory.fixed is not None):
                 continue
-            if fixed is not None and not self._free_since(fixed, memory.begin):
+            if self._rows_apart(old, position, group):
+                continue
+            if fixed is not None and not self._free_since(fixed, memory):
                 continue
             if (old in self.fusion.row_local) and fixed is None and var not in self.fusion.row_local:
                 continue
@@ -177,9 +204,9 @@ class _Placer:
     def _fits_group(self, var: Var, group: Group) -> bool:
         return list(group.reads[var]) == [group.axes] and var.aval.shape == group.space
 
-    def _free_since(self, fixed: Storage, begin: Position) -> bool:
+    def _free_since(self, fixed: Storage, memory: _Memory) -> bool:
         return all(
-            self._last_read(var) < begin
+            self._last_read(var) < memory.begin and not self._rows_apart(var, memory.begin, memory.first)
             for var, storage in self.inputs.items()
             if storage.buffer is fixed.buffer and storage.same_memory(fixed)
         )

@@ -163,3 +163,20 @@ def test_temporaries_are_taken_over():
 def test_results_that_are_arguments_or_numbers():
     r = check(lambda x, y: [y, x, lax.add(x, y), y, F(3)], normal(3), normal(3, seed=1))
     assert r.nests == 1
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(24, 24), (24, 40), (40, 24)])
+def test_values_kept_within_rows_of_either_axis(shape, axis):
+    """The gradient of a normalization keeps values of a row from one of its loops to the next."""
+
+    def norm_gradient(x, y):
+        n, kept = F(shape[axis]), (1 - axis,)
+        mean = lax.div(lax.reduce_sum_p.bind(x, axes=(axis,)), n)
+        d = lax.sub(x, spread(mean, shape, kept))
+        var = lax.div(lax.reduce_sum_p.bind(lax.mul(d, d), axes=(axis,)), n)
+        scale = lax.div(lax.reduce_sum_p.bind(lax.mul(d, y), axes=(axis,)), lax.add(var, F(1)))
+        z = lax.mul(lax.mul(d, F(2)), spread(scale, shape, kept))
+        return lax.add(z, spread(lax.reduce_sum_p.bind(z, axes=(axis,)), shape, kept))
+
+    check(norm_gradient, normal(*shape), normal(*shape, seed=1), rtol=1e-3, atol=1e-4)

@@ -1,0 +1,47 @@
+"""Runs random programs for so long: python -m fuzz --seconds 600 (in tests/), or one: --seed 17 --moves 9."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+
+from fuzz.program import run, shortest
+
+
+def main() -> int:
+    """Run programs and print the ones that fail, each with the fewest moves that do; 1 if any did."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description=(__doc__ or "").split(":")[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, help="this program alone")
+    parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
+    parser.add_argument("--moves", type=int, help="as many moves; default: 2 to 25, by the seed")
+    options = parser.parse_args()
+    started, seed, failures = time.monotonic(), options.first if options.seed is None else options.seed, 0
+    while True:
+        count = options.moves or 2 + seed % 24
+        problem = attempt(seed, count)
+        if problem:
+            failures += 1
+            fewest = shortest(seed, count)
+            print(f"seed {seed}, {fewest} moves (of {count}): {attempt(seed, fewest)}", flush=True)
+        seed += 1
+        if options.seed is not None or time.monotonic() - started > options.seconds:
+            break
+        if seed % 50 == 0:
+            print(f"{seed - options.first} programs, {failures} failed", flush=True)
+    print(f"{seed - (options.first if options.seed is None else options.seed)} programs, {failures} failed")
+    return int(failures > 0)
+
+
+def attempt(seed: int, count: int) -> str:
+    """What is wrong with a program: its results, or the exception that it raised."""
+    try:
+        return run(seed, count)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}\n{''.join(traceback.format_tb(error.__traceback__)[-3:])}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -180,3 +180,26 @@ def test_values_kept_within_rows_of_either_axis(shape, axis):
         return lax.add(z, spread(lax.reduce_sum_p.bind(z, axes=(axis,)), shape, kept))
 
     check(norm_gradient, normal(*shape), normal(*shape, seed=1), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (5, 5), (3, 3, 3), (4, 2, 4)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_along_any_axis_of_equal_extents(shape, axis):
+    def normalized(x):
+        x = lax.tanh(lax.sin(x))  # kept for the second loop
+        rest = tuple(d for d in range(x.ndim) if d != axis)
+        e = lax.exp(lax.sub(x, spread(lax.reduce_max_p.bind(x, axes=(axis,)), x.shape, rest)))
+        return lax.div(e, spread(lax.reduce_sum_p.bind(e, axes=(axis,)), x.shape, rest))
+
+    check(normalized, normal(*shape))
+
+
+def test_memory_is_not_taken_over_from_values_that_other_rows_still_read():
+    def gradient(x):
+        x = lax.tanh(x)
+        outer = lax.tanh(lax.mul(spread(x, (3, 3), (0,)), spread(x, (3, 3), (1,))))
+        rows = lax.reduce_sum_p.bind(lax.mul(outer, spread(x, (3, 3), (0,))), axes=(0,))
+        columns = lax.reduce_sum_p.bind(lax.mul(outer, spread(x, (3, 3), (1,))), axes=(1,))
+        return lax.mul(lax.add(rows, columns), lax.sub(F(1), lax.mul(x, x)))
+
+    check(gradient, normal(3))

@@ -22,6 +22,9 @@
 // With `warmup` (a number of calls) the function is eager: calls that Python must see to, and the first `warmup` calls
 // of each key, go to the function itself. Then miss is asked; each time that it has no entry, the wait doubles.
 //
+// Static arguments belong to the key by their value: those at static_argnums and static_argnames, and those at
+// literal_argnums that are Python ints or bools.
+//
 // The `maxsize` most recently used entries are kept. Thread-safe under the GIL, which may be released while a program
 // runs. A concurrent miss on the same key traces twice; the later entry stays.
 #pragma once

@@ -215,18 +215,12 @@ Build CallKey::add_tree(PyObject* tree, int depth) {
     }
 }
 
-Build CallKey::build(PyObject* const* args, size_t count, PyObject* keyword_names,
-                     const std::vector<int64_t>& static_positions, const std::vector<PyObject*>& static_names) {
+Build CallKey::build(PyObject* const* args, size_t count, PyObject* keyword_names, const StaticArguments& statics) {
     words.push(address(process_token));
     words.push(address(trace_state.thread_token));
     words.push(count);
-    auto is_static_position = [&](size_t i) {
-        for (int64_t n : static_positions)
-            if (n == int64_t(i) || n == int64_t(i) - int64_t(count)) return true;
-        return false;
-    };
     for (size_t i = 0; i < count; ++i) {
-        if (is_static_position(i)) {
+        if (statics.has_position(i, count, args[i])) {
             add_static(args[i], i);
         } else if (Build b = add_tree(args[i], 0); b != Build::ok) {
             return b;
@@ -243,9 +237,7 @@ Build CallKey::build(PyObject* const* args, size_t count, PyObject* keyword_name
         size_t k = order[j];
         words.push(word(kName, 0));
         add_object(name(k), Match::equal);
-        bool is_static = false;
-        for (PyObject* s : static_names) is_static |= s == name(k) || PyUnicode_Compare(s, name(k)) == 0;
-        if (is_static) {
+        if (statics.has_name(name(k))) {
             add_static(args[count + k], ~uint64_t(0) >> 8);
         } else if (Build b = add_tree(args[count + k], 0); b != Build::ok) {
             return b;

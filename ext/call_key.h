@@ -74,17 +74,41 @@ struct KeyObject {
 
 enum class Build { ok, unknown, error };
 
+// Which arguments belong to the key by their value.
+struct StaticArguments {
+    uint64_t early = 0;               // bit i: the positional argument i
+    uint64_t literal = 0;             // bit i: that, if it is an int or bool
+    std::vector<int64_t> others;      // positions beyond 63; negative: counted from the last positional argument
+    std::vector<PyObject*> names;     // strong, str
+
+    bool has_position(size_t i, size_t count, PyObject* value) const {
+        if (i < 64 && (early >> i & 1)) return true;
+        if (i < 64 && (literal >> i & 1) && (PyLong_CheckExact(value) || PyBool_Check(value))) return true;
+        for (int64_t n : others)
+            if (n == int64_t(i) || n == int64_t(i) - int64_t(count)) return true;
+        return false;
+    }
+    bool has_name(PyObject* name) const {
+        for (PyObject* s : names)
+            if (s == name || PyUnicode_Compare(s, name) == 0) return true;
+        return false;
+    }
+    void add_position(int64_t n) {
+        if (n >= 0 && n < 64) early |= uint64_t(1) << n;
+        else others.push_back(n);
+    }
+};
+
 // The key of one call, while it is being made.
 class CallKey {
   public:
     CallKey() = default;
     ~CallKey();
 
-    // Reads the arguments of a vectorcall. Negative static positions count from the last positional argument.
+    // Reads the arguments of a vectorcall.
     // `unknown`: some argument is a tracer, of a type that has no key, or cannot be flattened or hashed, so that Python
     // must see to it. `error`: an error is set.
-    Build build(PyObject* const* args, size_t count, PyObject* keyword_names,
-                const std::vector<int64_t>& static_positions, const std::vector<PyObject*>& static_names);
+    Build build(PyObject* const* args, size_t count, PyObject* keyword_names, const StaticArguments& statics);
 
     Growable<uint64_t, 96> words;
     Growable<KeyObject, 24> objects;

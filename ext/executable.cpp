@@ -68,7 +68,7 @@ bool execute(Executable* executable, Array* const* arrays, void* const* data, Py
     const Program& p = *executable->program;
     Ref keep = Ref::borrow(reinterpret_cast<PyObject*>(executable));
     size_t n_in = p.in.size(), n_out = p.out.size();
-    SmallVector<void*, 48> pointers(n_in + p.constants.size() + n_out);
+    SmallVector<void*, 48> pointers(n_in + p.constants.size() + n_out + 1);
     void** in = pointers.data();
     void** out = in + n_in + p.constants.size();
     Run run{p, arrays, outputs};
@@ -105,12 +105,24 @@ bool execute(Executable* executable, Array* const* arrays, void* const* data, Py
         run.made = o + 1;
         out[o] = p.forward[o] < 0 ? result->data : nullptr;
     }
-    int code;
+    out[n_out] = run.arena;
     if (p.release_gil) {
         for (size_t i = 0; i < n_in; ++i)
             if (arrays[i]) pin(arrays[i]);
         run.pinned = n_in;
     }
+    if (p.plan) {
+        bool ok;
+        if (p.release_gil) {
+            PyThreadState* state = PyEval_SaveThread();
+            ok = run_plan(*p.plan, in);
+            restore_thread(state);
+        } else {
+            ok = run_plan(*p.plan, in);
+        }
+        return ok || run.fail();
+    }
+    int code;
     Frame frame(&p.host_calls, p.interruptible);
     if (p.release_gil) {
         PyThreadState* state = PyEval_SaveThread();
@@ -246,25 +258,29 @@ int executable_traverse(PyObject* self, visitproc visit, void* arg) {
     Executable* e = as_executable(self);
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(e->keepalive);
-    if (e->program)
+    if (e->program) {
         for (HostRecord* record : e->program->host_calls) Py_VISIT(record->function);
+        if (e->program->plan)
+            for (PlanStep& step : e->program->plan->steps) Py_VISIT(step.owner);
+    }
     return 0;
 }
 
 PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"address",     "in_avals",      "out_avals",       "arena_bytes", "keepalive",
                                   "constants",   "host_calls",    "forward",         "alias",       "donate",
-                                  "release_gil", "interruptible", "input_alignment", "name",        nullptr};
+                                  "release_gil", "interruptible", "input_alignment", "name",        "plan",
+                                  nullptr};
     PyObject *address, *in_avals, *out_avals, *keepalive = Py_None, *constants = nullptr, *host_calls = nullptr;
-    PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr;
+    PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr, *plan = nullptr;
     Py_ssize_t arena_bytes = 0, input_alignment = 64;
     int release_gil = 0, interruptible = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppnU:Executable", const_cast<char**>(names), &address,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppnUO:Executable", const_cast<char**>(names), &address,
                                      &in_avals, &out_avals, &arena_bytes, &keepalive, &constants, &host_calls, &forward,
-                                     &alias, &donate, &release_gil, &interruptible, &input_alignment, &name))
+                                     &alias, &donate, &release_gil, &interruptible, &input_alignment, &name, &plan))
         return nullptr;
     void* function = PyLong_AsVoidPtr(address);
-    if (!function) {
+    if (!function && (PyErr_Occurred() || !plan)) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "Executable: the address is null");
         return nullptr;
     }
@@ -304,6 +320,15 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (donate && !read_indices(donate, "donate", 0, n_in, p->donate)) return nullptr;
     if (!validate(*p)) return nullptr;
     p->release_gil = release_gil || !p->host_calls.empty();
+    if (plan) {
+        p->plan = read_plan(plan);
+        if (!p->plan) return nullptr;
+        if (p->plan->has_host) p->release_gil = false;
+        if (!p->host_calls.empty() || !p->donate.empty()) {
+            PyErr_SetString(PyExc_ValueError, "Executable: a plan has neither host calls nor donated inputs");
+            return nullptr;
+        }
+    }
     return self.release();
 }
 

@@ -11,17 +11,22 @@
 //  * With `release_gil`, the GIL is released while the program runs (always if it has host calls, which may come from
 //  any of its
 //    threads). Inputs stay alive, even when another thread deletes them meanwhile.
+//  * With `plan` there is no machine code: the steps of a plan (plan.h) run instead.
 //  * A nonzero return code raises what the host call raised, KeyboardInterrupt (2) or RuntimeError.
 #pragma once
 #include <vector>
 
+#include <memory>
+
 #include "array.h"
 #include "host_call.h"
+#include "plan.h"
 
 namespace pb {
 
 struct Program {
-    int (*function)(void**, void**, void*) = nullptr;
+    int (*function)(void**, void**, void*) = nullptr;  // null: `plan` is run
+    std::unique_ptr<Plan> plan;
     std::vector<AvalInfo*> in, out;       // counted as users
     std::vector<HostRecord*> host_calls;  // owned
     std::vector<int64_t> forward, alias;  // per output; -1: none

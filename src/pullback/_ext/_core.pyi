@@ -1,7 +1,7 @@
 """Interface of the native runtime. The headers in ext/ state the contracts in full."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -144,6 +144,7 @@ class Executable:
         interruptible: bool = False,  # the program asks pb_interrupt_pending
         input_alignment: int = 64,  # what is asked of NumPy arguments' memory; arrays always have 64
         name: str = "",
+        plan: Sequence[tuple] | None = None,  # steps that run in place of machine code (ext/plan.h); address is 0
     ) -> None:
         """An aliased output gets the address of its input if that memory is not shared with anyone, else memory of its
         own: the program must be right either way. Forwarded outputs have a null address in `outputs`."""
@@ -185,15 +186,16 @@ class JitFunction:
     miss(args, kwargs) -> (result, CacheEntry | None) is called for arguments that are new or that need Python (tracers,
     an active trace, unknown types). An entry is kept for the key of the arguments. `result` is returned as it is."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         fun: Callable[..., Any],
         miss: Callable[[tuple, dict], tuple[Any, CacheEntry | None]],
         static_argnums: Sequence[int] = (),  # negative: counted from the last positional argument
         static_argnames: Sequence[str] = (),
         maxsize: int = 4096,
         warmup: int | None = None,
-    ) -> None:
+        literal_argnums: Sequence[int] = (),  # static where the argument is a Python int or bool
+    ) -> Self:
         """With `warmup` the function is eager: calls that need Python, and the first `warmup` calls of each key, go to
         `fun` itself; then `miss` is asked for an entry, and each time that it gives none, the wait doubles."""
     __wrapped__: Callable[..., Any]

@@ -381,6 +381,7 @@ def computed_wide(function: Callable) -> Callable:
         wide = [x.astype(np.float32) for x in operands]
         return np.asarray(function(*wide, **params)).astype(dtype)
 
+    reference.computes = function  # type: ignore[attr-defined]  # what it is for all but narrow types
     return reference
 
 

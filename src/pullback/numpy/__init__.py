@@ -3,7 +3,7 @@
 import math as _math
 
 from pullback.core import Array as ndarray
-from pullback.numpy import _methods, _reducer_methods, fft, linalg
+from pullback.numpy import _eager, _methods, _reducer_methods, fft, linalg
 from pullback.numpy._creation import (
     arange,
     array,
@@ -459,3 +459,4 @@ e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 euler_gamma = 0.5772156649015329
 
 _methods.install()
+globals().update(_eager.remembered(globals()))

@@ -11,7 +11,7 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import Tracer, install_methods, install_operators
-from pullback.numpy import _creation, _reducers, _select, _shape, _sorting, _statistics, _ufuncs
+from pullback.numpy import _creation, _eager, _reducers, _select, _shape, _sorting, _statistics, _ufuncs
 from pullback.numpy._arguments import Array, convert, make_array
 from pullback.numpy._at import IndexUpdateHelper
 from pullback.numpy._dtypes import astype
@@ -382,3 +382,4 @@ def install() -> None:
     install_methods(METHODS)
     for name, attribute in _OF_ARRAYS_ALONE.items():
         _core.set_array_attribute(name, attribute)
+    _eager.install(OPERATORS, METHODS)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback._ext import _core
+from pullback.api.eager import NEVER, WARMUP, remember
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -26,7 +28,7 @@ from pullback.numpy._arguments import (
 )
 
 
-class ufunc:
+class ufunc(_core.JitFunction):
     """Universal function: applies elementwise with broadcasting, and has methods derived from that.
 
     Args:
@@ -37,6 +39,20 @@ class ufunc:
       identity: value e for which func(x, e) == x, if there is one.
       call, reduce, accumulate, at, reduceat: faster implementations of the methods.
     """
+
+    def __new__(
+        cls, func: Callable[..., Any], /, *args: Any, call: Callable[..., Any] | None = None, **kwargs: Any
+    ) -> Any:
+        # Calls go to the memory of plans in C, and from there to `_apply` where Python is needed.
+        holder: list[ufunc] = []
+
+        def apply(*args: Any, out: Any = None, where: Any = None) -> Any:
+            return holder[0]._apply(*args, out=out, where=where)
+
+        apply.__name__ = str(kwargs.get("name") or getattr(func, "__name__", "ufunc"))
+        self = super().__new__(cls, apply, remember(apply).miss, (), (), warmup=WARMUP if call is not None else NEVER)
+        holder.append(self)
+        return self
 
     def __init__(
         self,
@@ -89,7 +105,10 @@ class ufunc:
             return (_named_ufunc, (self.__name__,))
         return (ufunc, (self._func, self.nin, self.nout))
 
-    def __call__(self, *args: Any, out: Any = None, where: Any = None) -> Any:
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self  # not a method where it is an attribute of a class
+
+    def _apply(self, *args: Any, out: Any = None, where: Any = None) -> Any:
         if out is not None:
             raise NotImplementedError(f"out argument of {self}")
         if where is not None:

@@ -1,0 +1,29 @@
+// CacheEntry: what a JitFunction does on a hit. See call_cache.h for its fields.
+#pragma once
+#include "call_key.h"
+#include "pytree.h"
+
+namespace pb {
+
+struct Entry {
+    PyObject_HEAD PyObject *run, *out_tree, *kept_tuple;  // strong
+    size_t* kept;                                         // null: all leaves
+    size_t kept_count;
+    size_t uses;  // how many hits before miss is asked again; 0: never
+    // What the result is: the only output, a tuple of all outputs, None, or something to be put together by the
+    // treedef.
+    enum Shape : uint8_t { single, flat_tuple, none, general } shape;
+};
+
+extern PyTypeObject* entry_type;
+inline Entry* as_entry(PyObject* object) { return reinterpret_cast<Entry*>(object); }
+
+// Runs the program on the leaves of a call and puts its outputs together. Null with an error set.
+PyObject* run_entry(const Entry* entry, const CallKey& key);
+
+// Whether the program's inputs are what the leaves of this key will give it; RuntimeError if not.
+bool check_fits(const Entry* entry, const CallKey& key);
+
+bool add_entry_type(PyObject* module);
+
+}  // namespace pb

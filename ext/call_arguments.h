@@ -1,0 +1,44 @@
+// The leaves of a call as the memory that a program reads.
+#pragma once
+#include "call_key.h"
+#include "small_vector.h"
+
+namespace pb {
+
+// Memory for one scalar.
+struct alignas(16) Scratch {
+    unsigned char bytes[16];
+};
+
+// The hook `asarray` on a leaf: an Array. Null with an error set.
+PyObject* call_asarray(PyObject* leaf);
+
+// The argument memory of one run.
+struct Arguments {
+    size_t count;
+    SmallVector<Array*, 48> arrays;  // null for what is not an Array
+    SmallVector<void*, 48> data;
+    SmallVector<Scratch, 48> scratch;
+    Growable<PyObject*, 16> made;  // strong
+
+    explicit Arguments(size_t n) : count(n), arrays(n), data(n), scratch(n) {}
+    ~Arguments() {
+        for (size_t i = 0; i < made.size(); ++i) Py_DECREF(made[i]);
+    }
+
+    // Makes argument i of a leaf for an input of `info`. False with an error set.
+    bool set(size_t i, const Leaf& leaf, AvalInfo* info, size_t alignment) {
+        if (leaf.kind == LeafKind::array || leaf.kind == LeafKind::wrapped) {
+            arrays[i] = as_array(leaf.object);
+            data[i] = arrays[i]->data;
+            return true;
+        }
+        return convert(i, leaf, info, alignment);
+    }
+
+  private:
+    bool convert(size_t i, const Leaf& leaf, AvalInfo* info, size_t alignment);
+    bool hold(size_t i, PyObject* array);
+};
+
+}  // namespace pb

@@ -1,0 +1,140 @@
+"""eager: functions of arrays that remember, by the types of their arguments, how to compute without Python.
+
+The first call of each kind runs the function. Then it is traced, and what it does becomes a plan (`runtime/plan.py`),
+which the call cache in C runs from then on; one that takes long and often is compiled. Where a function decides by
+values, has side effects or warns, it stays as it is. Under a transformation the function itself runs, too.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback._ext import _core
+from pullback.api._arguments import flatten_result
+from pullback.core import ClosedJaxpr, DebugInfo, Tracer, trace, typeof
+from pullback.runtime import checks, compile_jaxpr
+from pullback.runtime.plan import Planned, make_plan
+from pullback.util import config
+from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.switches import switches
+
+WARMUP = 1  # calls of each kind that run the function before it is traced
+NEVER = 1 << 40
+COMPILATION = 10e6  # nanoseconds that one takes
+PATIENCE = 5  # times that a function without a plan (it has loops) is traced before it is compiled
+GAIN = 0.5  # the part of a plan's time that compiled code is likely to save
+UNCOMPILED = 1_000  # plans that take fewer nanoseconds stay plans
+
+
+class Memory:
+    """One eager function: what is static of its arguments, and the plans it has had."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        static_argnums: Sequence[int],
+        static_argnames: Sequence[str],
+        literal_argnums: Sequence[int],
+    ) -> None:
+        self.fun = fun
+        self.static_nums, self.static_names = frozenset(static_argnums), frozenset(static_argnames)
+        self.literal_nums = frozenset(literal_argnums)
+        self.plans: dict[Any, tuple[ClosedJaxpr, Any, Planned]] = {}  # those that may be compiled once
+        self.refused: dict[Any, int] = {}  # how often there was no plan
+
+    def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """The call in full: (result, what C shall remember for arguments of these types, or None)."""
+        result = self.fun(*args, **kwargs)
+        try:
+            return result, self.entry(args, kwargs)
+        except Exception:  # it needs values, or has another reason to stay Python, which is no error
+            return result, None
+
+    def entry(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The cache entry of calls like this one; None where they must be Python's."""
+        if checks.is_active():
+            return None
+        statics: dict[Any, Any] = {}
+        for k, value in enumerate(args):
+            if k in self.static_nums or (k in self.literal_nums and type(value) in (int, bool)):
+                statics[k] = value
+        for name, value in kwargs.items():
+            if name in self.static_names:
+                statics[name] = value
+        dynamic = [x for k, x in enumerate(args) if k not in statics]
+        named = {k: x for k, x in kwargs.items() if k not in statics}
+        leaves, in_tree = tree_flatten((dynamic, named))
+        avals = tuple(map(typeof, leaves))
+        key = (in_tree, avals, tuple([(k, type(v), v) for k, v in statics.items()]), config.epoch())
+        known = self.plans.pop(key, None)
+        if known is not None:
+            closed, out_tree, _ = known
+            if switches.interpret:
+                return None
+            program = compile_jaxpr(closed)
+            return _core.CacheEntry(program.executable, out_tree, program.kept)
+        closed, out_tree = self.traced(len(args), statics, in_tree, avals)
+        try:
+            planned = make_plan(closed, getattr(self.fun, "__name__", "eager"))
+        except NotImplementedError:
+            # C asks again after twice as many calls each time, so this is no rare one.
+            self.refused[key] = self.refused.get(key, 0) + 1
+            if self.refused[key] < PATIENCE or closed.effects or switches.interpret:
+                return None
+            program = compile_jaxpr(closed)
+            return _core.CacheEntry(program.executable, out_tree, program.kept)
+        uses = 0
+        if planned.nanoseconds > UNCOMPILED:
+            uses = 1 + int(COMPILATION / (GAIN * planned.nanoseconds))
+            self.plans[key] = (closed, out_tree, planned)
+        return _core.CacheEntry(planned.executable, out_tree, None, uses)
+
+    def traced(
+        self, count: int, statics: dict[Any, Any], in_tree: Any, avals: tuple[Any, ...]
+    ) -> tuple[ClosedJaxpr, Any]:
+        """(jaxpr, tree of results); an exception if it can't be traced, or warns, which it must each time."""
+        tree: list[Any] = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            dynamic, named = tree_unflatten(in_tree, leaves)
+            values = iter(dynamic)
+            full = [statics[k] if k in statics else next(values) for k in range(count)]
+            names = {k: v for k, v in statics.items() if isinstance(k, str)}
+            outs, out_tree = flatten_result(self.fun(*full, **named, **names), self.fun, "eager evaluation")
+            tree[:] = [out_tree]
+            return outs
+
+        with _warning_filters, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            closed = trace(flat, avals, DebugInfo("eager", getattr(self.fun, "__name__", "eager")))
+        if any(isinstance(c, Tracer) for c in closed.consts):
+            raise TypeError("values of an enclosing transformation")
+        return closed, tree[0]
+
+
+def remember(fun: Callable[..., Any]) -> Memory:
+    """What `eager` puts behind a function that has arrays as arguments only."""
+    return Memory(fun, (), (), ())
+
+
+_warning_filters = threading.Lock()  # catch_warnings changes the process
+
+
+def eager(
+    fun: Callable[..., Any],
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    literal_argnums: Sequence[int] = (),
+) -> Any:
+    """`fun` with a memory of plans; results are those of `fun`.
+
+    Arguments are arrays, numbers or trees of them, but for the static ones, on whose values the computation may depend.
+    Those at `literal_argnums` are static where they are Python ints or bools.
+    """
+    made = Memory(fun, static_argnums, static_argnames, literal_argnums)
+    return _core.JitFunction(
+        fun, made.miss, static_argnums, static_argnames, warmup=WARMUP, literal_argnums=literal_argnums
+    )

@@ -1,0 +1,130 @@
+"""Which functions remember plans (`api/eager.py`), and which of their arguments are arrays; the others are static.
+
+Not here are functions whose results' shapes or errors depend on values, those that take functions, and those that make
+arrays of nested lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback._ext import _core
+from pullback.api.eager import eager
+
+# Arguments that are arrays: the functions that have no others but static ones.
+_ARRAYS = {
+    "x": (
+        "abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_count "
+        "bitwise_invert bitwise_not cbrt ceil conj conjugate cos cosh deg2rad degrees exp exp2 expm1 fabs floor frexp "
+        "invert isfinite isinf isnan log log10 log1p log2 logical_not matrix_transpose positive rad2deg radians "
+        "reciprocal rint sign signbit sin sinc sinh spacing sqrt square tan tanh trunc i0 iscomplex isneginf isposinf "
+        "isreal modf cumulative_prod cumulative_sum unstack vander astype nan_to_num"
+    ),
+    "val": "real imag",
+    "z": "angle",
+    "x1 x2": (
+        "arctan2 atan2 copysign divide divmod equal float_power floor_divide fmax fmin fmod gcd greater greater_equal "
+        "heaviside hypot lcm ldexp less less_equal matvec mod nextafter not_equal pow power remainder true_divide "
+        "bitwise_left_shift bitwise_right_shift left_shift right_shift vecdot vecmat"
+    ),
+    "a initial where mean": (
+        "all any amax amin max min mean prod sum std var nanmax nanmin nanmean nanprod nansum nanstd nanvar "
+        "argmax argmin nanargmax nanargmin ptp count_nonzero cumprod cumsum nancumprod nancumsum median nanmedian "
+        "around round sort argsort argpartition partition repeat ravel reshape permute_dims swapaxes squeeze transpose "
+        "moveaxis rollaxis roll expand_dims diagonal trace ones_like zeros_like"
+    ),
+    "a q weights": "average percentile quantile nanpercentile nanquantile",
+    "a b": "allclose isclose cross dot inner kron matmul outer tensordot vdot",
+    "a v": "convolve correlate searchsorted",
+    "a indices": "take",
+    "a fill_value": "full_like",
+    "a1 a2": "array_equal array_equiv polyadd polymul polysub",
+    "arr min max": "clip",
+    "arr indices": "take_along_axis",
+    "arr values": "append",
+    "array": "broadcast_to pad",
+    "arrays": "concatenate concat stack",
+    "ary to_end to_begin": "ediff1d split array_split hsplit vsplit dsplit",
+    "a prepend append": "diff",
+    "A": "tile",
+    "condition x y": "where",
+    "condlist choicelist default": "select",
+    "tup": "column_stack dstack hstack vstack",
+    "m": "flip fliplr flipud rot90 tril triu cov",
+    "p x": "polyval",
+    "v": "diag diagflat",
+    "x y": "corrcoef trapezoid",
+    "x xp fp": "interp",
+    "x bins": "digitize",
+    "arys": "atleast_1d atleast_2d atleast_3d",
+    "args": "broadcast_arrays",
+    "operands": "einsum",
+    "xi": "meshgrid",
+    "": "arange eye full identity linspace ones tri zeros",
+    "p": "unwrap",
+}
+# Arguments that are static where they are Python ints: x ** 2 is a product.
+_LITERAL = {"power": (1,), "pow": (1,)}
+
+MOST = 40  # positional arguments of functions that take any number of static ones
+
+
+def remembering(fun: Callable[..., Any], arrays: tuple[str, ...], literal: tuple[int, ...] = ()) -> Any:
+    """The function with a memory of plans; `arrays` names its arguments that are arrays."""
+    code = fun.__code__
+    count, variadic = code.co_argcount, bool(code.co_flags & 4)
+    names = code.co_varnames
+    static = [k for k in range(count) if names[k] not in arrays]
+    if variadic and names[count + code.co_kwonlyargcount] not in arrays:
+        static += range(count, MOST)
+    keywords = [n for n in names[: count + code.co_kwonlyargcount] if n not in arrays]
+    return eager(fun, static, keywords, literal)
+
+
+def remembered(namespace: dict[str, Any]) -> dict[str, Any]:
+    """The functions of the tables, remembering, by name."""
+    made: dict[Any, Any] = {}
+    found = {}
+    for arguments, names in _ARRAYS.items():
+        for name in names.split():
+            fun = namespace[name]
+            if fun not in made:  # some have two names
+                made[fun] = remembering(fun, tuple(arguments.split()), _LITERAL.get(name, ()))
+            found[name] = made[fun]
+    return found
+
+
+# ---- arrays
+
+_UNCHANGED = ("getitem", "iter", "contains")
+_METHODS = {
+    "self": "reshape transpose flatten astype view round T mT real imag",
+    "self b": "dot",
+    "self min max": "clip",
+    "self where": "std var",
+    "a initial where": (
+        "all any max min prod sum argmax argmin ptp cumsum cumprod mean ravel squeeze swapaxes repeat diagonal trace "
+        "sort argsort argpartition"
+    ),
+    "x": "conj conjugate",
+    "a indices": "take",
+    "a v": "searchsorted",
+}
+
+
+def install(operators: dict[str, Any], methods: dict[str, Any]) -> None:
+    """Give arrays (not tracers, which trace) operators and methods that remember plans."""
+    for name, function in operators.items():
+        if name not in _UNCHANGED:
+            literal = (1,) if name == "pow" else ()
+            _core.set_operators({name: eager(function, (), (), literal)})
+    for arguments, names in _METHODS.items():
+        for name in names.split():
+            attribute = methods[name]
+            if isinstance(attribute, property):
+                getter: Any = attribute.fget
+                made: Any = property(eager(getter), doc=attribute.__doc__)
+            else:
+                made = remembering(getattr(attribute, "__wrapped__", attribute), tuple(arguments.split()))
+            _core.set_array_attribute(name, made)

@@ -1,0 +1,174 @@
+"""eager: functions that remember plans give what they give without, and notice what must not be remembered."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import pullback as pb
+import pullback.numpy as jnp
+from pullback.api.eager import eager
+
+
+def counted(fun, **options):
+    """(eager function, list that grows with each call that Python sees)."""
+    calls = []
+
+    def function(*args, **kwargs):
+        calls.append(1)
+        return fun(*args, **kwargs)
+
+    return eager(function, **options), calls
+
+
+def test_repeated_calls_do_not_reach_python():
+    f, calls = counted(lambda x: jnp.tanh(x) * 2)
+    x = jnp.arange(5.0)
+    results = [np.asarray(f(x)) for _ in range(10)]
+    assert len(calls) == 3  # the first call; the second, and its trace
+    assert all((r == results[0]).all() for r in results)
+
+
+def test_types_shapes_and_statics_are_told_apart():
+    f, _ = counted(lambda x, n: jnp.reshape(x, n) + 1, static_argnums=(1,))
+    for _ in range(4):
+        assert f(jnp.arange(6), (2, 3)).shape == (2, 3)
+        assert f(jnp.arange(6), (3, 2)).shape == (3, 2)
+        assert f(jnp.arange(6.0), (3, 2)).dtype == jnp.float32
+        assert f(2, (1,)).weak_type
+
+
+def test_scalars_are_passed_and_not_remembered():
+    a = jnp.arange(3.0)
+    for value in (1.5, 2.5, -1.0, 7):
+        for _ in range(3):
+            np.testing.assert_array_equal(a * value, np.arange(3) * value)
+            np.testing.assert_array_equal(value - a, value - np.arange(3))
+
+
+def test_integer_exponents_are_literals():
+    a = jnp.arange(3)
+    for n in (0, 1, 2, 3, 2, 3):
+        for _ in range(3):
+            assert (a**n).tolist() == (np.arange(3) ** n).tolist() and (a**n).dtype == jnp.int32
+    for _ in range(3):
+        with pytest.raises(TypeError):
+            a**-1
+
+
+def test_functions_of_values_stay_python():
+    def f(x):
+        return x + 1 if x[0] > 0 else x - 1
+
+    g, _ = counted(f)
+    for _ in range(5):
+        assert g(jnp.array([1.0])).item() == 2 and g(jnp.array([-1.0])).item() == -2
+
+
+def test_warnings_are_not_lost():
+    for _ in range(4):
+        with pytest.warns(UserWarning):
+            jnp.zeros(3, "float64")
+
+
+def test_errors_come_each_time():
+    for _ in range(4):
+        with pytest.raises(TypeError, match="incompatible shapes"):
+            jnp.ones(3) + jnp.ones(4)
+
+
+def test_configuration_is_part_of_what_is_remembered():
+    x = jnp.array([0.0])
+    for _ in range(3):
+        assert jnp.isnan(x / x)[0]
+        with pb.debug_nans(True), pytest.raises(FloatingPointError):
+            x / x
+    y = jnp.arange(3)
+    for _ in range(3):
+        assert (y + 1.0).dtype == jnp.float32
+        with pb.enable_x64(True):
+            assert (y + 1.0).dtype == jnp.float64
+    for _ in range(3):
+        assert (y + jnp.ones(3)).dtype == jnp.float32
+        with pb.numpy_dtype_promotion("strict"), pytest.raises(Exception, match="promotion"):
+            y + jnp.ones(3)
+
+
+def test_transformations_see_the_function():
+    x = jnp.arange(3.0)
+    for _ in range(3):
+        assert pb.grad(lambda x: (x * x).sum())(x).tolist() == [0, 2, 4]
+        assert pb.vmap(lambda x: x + x)(x).tolist() == [0, 2, 4]
+        assert "add" in str(pb.make_jaxpr(lambda x: x + 1)(x))
+        assert pb.jit(lambda x: x.sum())(x) == 3
+
+
+def test_numpy_arrays_and_views_as_arguments():
+    x = np.arange(24.0, dtype=np.float32).reshape(4, 6)
+    for _ in range(3):
+        for view in (x, x[::2, 1:], x.T, x[1:, 1:].copy(order="F")):
+            np.testing.assert_array_equal(jnp.add(view, 1), view + 1)
+        np.testing.assert_array_equal(jnp.ones(3) + np.arange(3.0), np.arange(3) + 1)
+
+
+def test_results_do_not_alias_numpy_memory():
+    x = np.ones(2000, np.float32)
+    results = [jnp.reshape(x, (40, 50)) for _ in range(3)]
+    x[:] = 5
+    assert all(float(r[0, 0]) == 1 for r in results)
+
+
+def test_deleted_arrays_are_refused():
+    a, b = jnp.ones(3), jnp.ones(3)
+    a + b, a + b, a + b
+    a.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        a + b
+
+
+def test_long_work_is_compiled():
+    f, calls = counted(lambda x: jnp.tanh(x) * 2 + x)
+    x = jnp.ones(300_000)
+    for _ in range(60):
+        y = f(x)
+    assert f.__wrapped__ is not None and len(calls) == 4  # one more trace-free call when it is compiled
+    np.testing.assert_allclose(y, np.tanh(1) * 2 + 1, rtol=1e-6)
+
+
+def test_a_first_call_that_races():
+    f, _ = counted(lambda x: jnp.sin(x) + x)
+    failures = []
+
+    def work():
+        try:
+            for k in range(200):
+                x = jnp.full(1 + k % 5, 0.5)
+                np.testing.assert_allclose(f(x), np.sin(0.5) + 0.5, rtol=1e-6)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+def test_ufuncs_are_remembered_and_are_no_methods():
+    class Holder:
+        function = jnp.add
+
+    assert Holder().function(1, 2) == 3
+    for _ in range(3):
+        assert jnp.add(jnp.ones(2), 1).tolist() == [2, 2]
+        with pytest.raises(NotImplementedError):
+            jnp.add(jnp.ones(2), 1, out=jnp.ones(2))
+
+
+def test_no_warning_from_numpy():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            jnp.log(jnp.array([-1.0, 0.0])) / jnp.array([0.0, 0.0])

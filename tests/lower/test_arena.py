@@ -35,3 +35,14 @@ def test_what_a_loop_uses_and_what_is_inside_only():
     offsets, total = plan_arena(b.function("f"))
     assert len({offsets[outer], offsets[first], offsets[second]}) == 3
     assert total == 3 * 64
+
+
+def test_iterations_that_run_at_once_share_nothing():
+    b = Builder()
+    x, y = b.input("x", "f32", 16), b.output("y", "f32", 16)
+    temporaries = [b.temporary("t", "f32", 16) for _ in range(4)]
+    with b.loop(5, "threads"):
+        chain(b, x, y, temporaries)
+    offsets, total = plan_arena(b.function("f"))
+    assert len(set(offsets.values())) == 4
+    assert total == 4 * 64

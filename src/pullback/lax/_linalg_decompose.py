@@ -18,8 +18,6 @@ from pullback.lax._matrices import (
     check_matrix,
     columns,
     diagonal,
-    fill_unless,
-    for_each,
     is_complex,
     lapack,
     letter,
@@ -30,9 +28,9 @@ from pullback.lax._matrices import (
     rows,
     to_dtype,
     triangle,
-    workspace,
 )
 from pullback.lax._nests import loops
+from pullback.lax._stacks import fill_unless, for_each, scratch
 
 Array = Any
 
@@ -130,12 +128,16 @@ def _qr_emit(ctx):
         return
     source, q, r, kind = ctx.operand(0), ctx.result(0), ctx.result(1), letter(aval.dtype)
     size = max(n, columns_of_q)
-    packed = ctx.temporary(source.dtype, (size, m))  # column-major m x size
-    taus, info = ctx.temporary(source.dtype, (k,)), ctx.temporary("i32", (1,))
-    work, length = workspace(ctx, aval.dtype, 64 * size), 64 * size
+    length = 64 * size
     zero = b.const(source.dtype, 0)
+    memory = [
+        scratch(aval.dtype, size, m),  # column-major m x size
+        scratch(aval.dtype, k),
+        scratch(np.int32, 1),
+        scratch(aval.dtype, length),
+    ]
 
-    def one(matrix):
+    def one(matrix, packed, taus, info, work):
         ctx.copy(packed.slice((0, 0), (n, m)), matrix(source).transposed((1, 0)))
         ctx.call_fortran(kind + "geqrf", m, n, packed, m, taus, work, length, info)
         out = matrix(r)
@@ -144,21 +146,13 @@ def _qr_emit(ctx):
             out.shape,
             lambda at: ctx.store(out, at, b.select(b.op("le", at[0], at[1]), ctx.load(packed, (at[1], at[0])), zero)),
         )
-        ctx.call_fortran(
-            kind + ("ungqr" if is_complex(aval.dtype) else "orgqr"),
-            m,
-            columns_of_q,
-            k,
-            packed,
-            m,
-            taus,
-            work,
-            length,
-            info,
-        )
+        if not ctx.is_read(0):
+            return
+        generate = kind + ("ungqr" if is_complex(aval.dtype) else "orgqr")
+        ctx.call_fortran(generate, m, columns_of_q, k, packed, m, taus, work, length, info)
         ctx.copy(matrix(q), packed.slice((0, 0), (columns_of_q, m)).transposed((1, 0)))
 
-    for_each(ctx, batch, one)
+    for_each(ctx, batch, 2 * m * n * k + 2 * m * k * columns_of_q, memory, one)
 
 
 def _qr_cases(rng):
@@ -435,48 +429,33 @@ def _svd_emit(ctx):
         return
     kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
     # The matrix is copied column-major, though the transpose could be decomposed without: signs are then as NumPy's.
-    job = "N" if not params["compute_uv"] else "A" if params["full_matrices"] else "S"
+    vectors = params["compute_uv"] and (ctx.is_read(1) or ctx.is_read(2))
+    job = "N" if not vectors else "A" if params["full_matrices"] else "S"
     source = ctx.operand(0)
-    copy, info = ctx.temporary(source.dtype, (n, m)), ctx.temporary("i32", (1,))
     length = 4 * low * low + 7 * low + 66 * (m + n) + 3 * high
-    work, integers = workspace(ctx, aval.dtype, length), workspace(ctx, np.int32, 8 * low)
-    reals = (
-        [workspace(ctx, real_of(aval.dtype), max(5 * low * low + 7 * low, 2 * high * low + 2 * low * low + low))]
-        if complex_
-        else []
-    )
-    outs = [ctx.result(i) for i in range(len(ctx.out_avals))]
+    reals = max(5 * low * low + 7 * low, 2 * high * low + 2 * low * low + low) if complex_ else 0
+    outs = [ctx.result(i) for i in range(len(ctx.out_avals) if vectors else 1)]
     wide, tall = (m, n) if job == "A" else (low, low) if job == "S" else (1, 1)
-    left = ctx.temporary(source.dtype, (wide, m if job != "N" else 1))  # column-major m x wide
-    right = ctx.temporary(source.dtype, (n if job != "N" else 1, tall))  # column-major tall x n
+    memory = [
+        scratch(aval.dtype, n, m),
+        scratch(aval.dtype, wide, m if vectors else 1),  # column-major m x wide
+        scratch(aval.dtype, n if vectors else 1, tall),  # column-major tall x n
+        scratch(aval.dtype, length),
+        scratch(np.int32, 8 * low),
+        scratch(np.int32, 1),
+        scratch(real_of(aval.dtype), reals),
+    ]
 
-    def one(matrix):
+    def one(matrix, copy, left, right, work, integers, info, real_work):
         ctx.copy(copy, matrix(source).transposed((1, 0)))
-        s = matrix(outs[0], 1)
-        ctx.call_fortran(
-            kind + "gesdd",
-            job,
-            m,
-            n,
-            copy,
-            m,
-            s,
-            left,
-            left.shape[1],
-            right,
-            tall,
-            work,
-            length,
-            *reals,
-            integers,
-            info,
-        )
-        if job != "N":
+        sizes = [job, m, n, copy, m, matrix(outs[0], 1), left, left.shape[1], right, tall, work, length]
+        ctx.call_fortran(kind + "gesdd", *sizes, *([real_work] if complex_ else []), integers, info)
+        if vectors:
             ctx.copy(matrix(outs[1]), left.transposed((1, 0)))
             ctx.copy(matrix(outs[2]), right.transposed((1, 0)))
         fill_unless(ctx, info, [matrix(out, 2 if k else 1) for k, out in enumerate(outs)])
 
-    for_each(ctx, batch, one)
+    for_each(ctx, batch, (20 if vectors else 4) * high * low * low, memory, one)
 
 
 def spread_spectrum(rng, shape, dtype=np.float64):

@@ -15,7 +15,6 @@ from pullback.lax._matrices import (
     batch_leading,
     check_matrix,
     conjugated,
-    for_each,
     identity,
     lapack,
     letter,
@@ -28,6 +27,7 @@ from pullback.lax._matrices import (
     turned,
 )
 from pullback.lax._nests import loops
+from pullback.lax._stacks import fill_unless, for_each, scratch, zero_outside
 
 Array = Any
 
@@ -69,29 +69,16 @@ def _cholesky_emit(ctx):
     b = ctx.b
     if aval.size == 0:
         return
-    info = ctx.temporary("i32", (1,))
 
-    def one(matrix):
+    def one(matrix, info):
         a = matrix(out)
         # Row-major lower triangle: what LAPACK sees as the upper one, of the conjugate, whose factor is the transpose
         # of ours.
         ctx.call_fortran(letter(aval.dtype) + "potrf", "U", n, a, n, info)
-        loops(
-            b,
-            (n, n),
-            lambda index: ctx.store(
-                a, index, b.select(b.op("gt", index[1], index[0]), b.const(a.dtype, 0), ctx.load(a, index))
-            ),
-        )
-        nan = b.const(a.dtype, complex("nan+nanj") if a.dtype.startswith("c") else float("nan"))
-        with ctx.if_(b.op("ne", ctx.load(info, (0,)), 0)):
-            loops(
-                b,
-                (n, n),
-                lambda index: ctx.store(a, index, b.select(b.op("gt", index[1], index[0]), b.const(a.dtype, 0), nan)),
-            )
+        fill_unless(ctx, info, [a])
+        zero_outside(ctx, a, lambda i, j: b.op("le", j, i))
 
-    for_each(ctx, aval.shape[:-2], one)
+    for_each(ctx, aval.shape[:-2], n**3 / 3, [scratch(np.int32, 1)], one)
 
 
 def _positive(rng, shape, dtype=np.float64):
@@ -248,7 +235,7 @@ def _solve_emit(ctx):
             c,
         )
 
-    for_each(ctx, aval.shape[:-2], one)
+    for_each(ctx, aval.shape[:-2], n * r * c, [], one)
 
 
 def _solve_cases(rng):
@@ -401,18 +388,14 @@ def _lu_emit(ctx):
     if m == 0:
         return
     source, lu, pivots, permutation = ctx.operand(0), ctx.result(0), ctx.result(1), ctx.result(2)
-    turned_copy: Any = ctx.temporary(source.dtype, (n, m)) if k else None
-    info = ctx.temporary("i32", (1,))
+    memory = [scratch(aval.dtype, n, m), scratch(np.int32, 1), scratch(np.int32, k), scratch(np.int32, m)]
 
-    def one(matrix):
-        order = matrix(permutation, 1)
+    def one(matrix, turned_copy, info, swaps, order):
         loops(b, (m,), lambda index: ctx.store(order, index, b.convert(index[0], "i32")))
-        if not k:
-            return
-        swaps, target = matrix(pivots, 1), matrix(lu)
-        ctx.copy(turned_copy, matrix(source).transposed((1, 0)))
-        ctx.call_fortran(letter(aval.dtype) + "getrf", m, n, turned_copy, m, swaps, info)
-        ctx.copy(target, turned_copy.transposed((1, 0)))
+        if k:
+            ctx.copy(turned_copy, matrix(source).transposed((1, 0)))
+            ctx.call_fortran(letter(aval.dtype) + "getrf", m, n, turned_copy, m, swaps, info)
+            ctx.copy(matrix(lu), turned_copy.transposed((1, 0)))
 
         def swap(index):
             i = index[0]
@@ -424,8 +407,11 @@ def _lu_emit(ctx):
             ctx.store(order, (place,), first)
 
         loops(b, (k,), swap, "sequential")
+        if k:
+            ctx.copy(matrix(pivots, 1), swaps)
+        ctx.copy(matrix(permutation, 1), order)
 
-    for_each(ctx, batch, one)
+    for_each(ctx, batch, m * n * k * 2 / 3, memory, one)
 
 
 lu_p = Primitive(
@@ -484,7 +470,7 @@ def _permutation_emit(ctx):
         loops(b, (aval.shape[-1],), swap, "sequential")
 
     if size:
-        for_each(ctx, aval.shape[:-1], one)
+        for_each(ctx, aval.shape[:-1], 2 * size, [], one)
 
 
 lu_pivots_to_permutation_p = Primitive(

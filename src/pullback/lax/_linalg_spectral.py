@@ -19,8 +19,6 @@ from pullback.lax._matrices import (
     check_matrix,
     columns,
     diagonal,
-    fill_unless,
-    for_each,
     is_complex,
     lapack,
     letter,
@@ -29,8 +27,8 @@ from pullback.lax._matrices import (
     real_of,
     rows,
     to_dtype,
-    workspace,
 )
+from pullback.lax._stacks import fill_nan, fill_unless, for_each, is_finite, scratch
 
 Array = Any
 
@@ -114,38 +112,32 @@ def _eigh_emit(ctx):
         )
         return
     kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
-    copy, info = ctx.temporary(ctx.operand(0).dtype, (n, n)), ctx.temporary("i32", (1,))
+    vectors = ctx.is_read(0)
     length, reals, integers = (
         (2 * n + n * n + 64 * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n)
         if complex_
         else (1 + 6 * n + 2 * n * n + 64 * n, 0, 3 + 5 * n)
     )
-    work, whole = workspace(ctx, aval.dtype, length), workspace(ctx, np.int32, integers)
-    extra = [workspace(ctx, real_of(aval.dtype), reals), reals] if complex_ else []
-    uplo = "L" if params["lower"] else "U"
+    memory = [
+        scratch(aval.dtype, n, n),
+        scratch(aval.dtype, length),
+        scratch(np.int32, integers),
+        scratch(np.int32, 1),
+        scratch(real_of(aval.dtype), reals),
+    ]
+    job, uplo = "V" if vectors else "N", "L" if params["lower"] else "U"
 
-    def one(matrix):
+    def one(matrix, copy, work, whole, info, real_work):
         v, w = matrix(ctx.result(0)), matrix(ctx.result(1), 1)
         ctx.copy(copy, matrix(ctx.operand(0)).transposed((1, 0)))
-        ctx.call_fortran(
-            kind + ("heevd" if complex_ else "syevd"),
-            "V",
-            uplo,
-            n,
-            copy,
-            n,
-            w,
-            work,
-            length,
-            *extra,
-            whole,
-            integers,
-            info,
-        )
-        ctx.copy(v, copy.transposed((1, 0)))
-        fill_unless(ctx, info, [v, w])
+        extra = [real_work, reals] if complex_ else []
+        name = kind + ("heevd" if complex_ else "syevd")
+        ctx.call_fortran(name, job, uplo, n, copy, n, w, work, length, *extra, whole, integers, info)
+        if vectors:
+            ctx.copy(v, copy.transposed((1, 0)))
+        fill_unless(ctx, info, [v, w] if vectors else [w])
 
-    for_each(ctx, batch, one)
+    for_each(ctx, batch, (9 if vectors else 2) * n**3, memory, one)
 
 
 def _hermitian(rng, shape, dtype=np.float64):
@@ -281,6 +273,62 @@ def _eig_jvp(
     return [w, v], [w_dot, v_dot]
 
 
+def _eig_emit(ctx):
+    """LAPACK's geev; of real matrices it gives a complex pair of vectors as real and imaginary part in two columns."""
+    aval, params, b = ctx.in_avals[0], ctx.params, ctx.b
+    *batch, n, _ = aval.shape
+    if n == 0:
+        return
+    complex_ = is_complex(aval.dtype)
+    wanted = [params["compute_left_eigenvectors"], params["compute_right_eigenvectors"]]
+    outs = iter(range(1, len(ctx.out_avals)))
+    targets = [ctx.result(k) if wants and ctx.is_read(k := next(outs)) else None for wants in wanted]
+    jobs = ["N" if target is None else "V" for target in targets]
+    length = 66 * n
+    memory = [
+        scratch(aval.dtype, n, n),
+        *(scratch(aval.dtype, *((1, 1) if target is None else (n, n))) for target in targets),
+        scratch(aval.dtype, length),
+        scratch(np.int32, 1),
+        scratch(real_of(aval.dtype), 2, n),
+    ]
+
+    def vectors(target, found, imaginary):
+        """Column j of `found`, which is column-major."""
+        if complex_:
+            ctx.copy(target, found.transposed((1, 0)))
+            return
+        with ctx.loops((n, n)) as (i, j):
+            turn = ctx.load(imaginary, (j,))
+            first, second = b.op("gt", turn, 0.0), b.op("lt", turn, 0.0)
+            re = ctx.load(found, (b.select(second, b.sub(j, 1), j), i))
+            im = ctx.load(found, (b.select(first, b.add(j, 1), j), i))
+            im = b.select(first, im, b.select(second, b.op("neg", im), b.const(im.dtype, 0)))
+            ctx.store(target, (i, j), b.op("complex", re, im))
+
+    def one(matrix, copy, left, right, work, info, reals):
+        source, w = matrix(ctx.operand(0)), matrix(ctx.result(0), 1)
+        results = [w, *(matrix(target) for target in targets if target is not None)]
+        with ctx.if_(is_finite(ctx, source)) as branch:
+            ctx.copy(copy, source.transposed((1, 0)))
+            values = [w] if complex_ else [reals.at(0), reals.at(1)]
+            extra = [reals] if complex_ else []
+            sides = [left, left.shape[0], right, right.shape[0]]
+            name = letter(aval.dtype) + "geev"
+            ctx.call_fortran(name, *jobs, n, copy, n, *values, *sides, work, length, *extra, info)
+            if not complex_:
+                with ctx.loops((n,)) as (i,):
+                    ctx.store(w, (i,), b.op("complex", ctx.load(reals, (0, i)), ctx.load(reals, (1, i))))
+            for target, found in zip(targets, (left, right)):
+                if target is not None:
+                    vectors(matrix(target), found, reals.at(1))
+            fill_unless(ctx, info, results)
+        with branch.otherwise():
+            fill_nan(ctx, results)
+
+    for_each(ctx, batch, (25 if any(targets) else 10) * n**3, memory, one)
+
+
 def _eig_cases(rng):
     a = rng.normal(size=(3, 3)) * 0.3 + np.diag([1.0, 3.0, 5.0])
     return [
@@ -309,7 +357,7 @@ eig_p = Primitive(
     ),
     jvp=_eig_jvp,
     transpose=NOT_LINEAR,
-    lower=HostCall(),
+    lower=Nest(_eig_emit),
     samples=Samples(ulp=256, cases=_eig_cases),
 )
 eig_p.batch = batch_leading(eig_p)

@@ -1,8 +1,4 @@
-"""What the records of linear algebra share: checks, batching, matrix helpers, calls of LAPACK.
-
-LAPACK is column-major and arrays are row-major, so what it sees of an array is the transpose; rules choose the
-routine's flags so that no copy is needed, or copy the transpose.
-"""
+"""What the records of linear algebra share: checks, batching, matrix helpers, references."""
 
 from __future__ import annotations
 
@@ -168,48 +164,3 @@ def batch_leading(p: Primitive) -> Callable:
         return (outs, [0] * len(outs)) if p.multiple_results else (outs, 0)
 
     return batch
-
-
-# ------------------------------------------------------------------------------------------------------------ lowering
-
-
-def for_each(ctx: Any, batch: Sequence[int], body: Callable[[Callable[[Any, int], Any]], None]) -> None:
-    """`body(matrix)` for each index of a stack; `matrix(storage, ndim)` is the matrix (or vector) of a storage
-    there.
-    """
-    n = 1
-    for size in batch:
-        n *= size
-    if n == 0:
-        return
-
-    def at(i):
-        def matrix(storage, ndim=2):
-            shape = storage.shape[storage.ndim - ndim :] if ndim else ()
-            flat = storage.reshaped((n, *shape))
-            return flat.at(i)
-
-        return matrix
-
-    if n == 1:
-        body(at(0))
-        return
-    with ctx.loops((n,), "sequential") as (i,):
-        body(at(i))
-
-
-def fill_unless(ctx: Any, info: Any, targets: Sequence[Any], bad: Callable[[Any], Any] | None = None) -> None:
-    """NaN everywhere in the targets if LAPACK reported failure in `info`."""
-    b = ctx.b
-    code = ctx.load(info, (0,))
-    with ctx.if_(b.op("ne", code, 0) if bad is None else bad(code)):
-        for target in targets:
-            value: complex = float("nan")
-            if target.dtype.startswith("c"):
-                value = complex(value, value)
-            ctx.fill(target, b.const(target.dtype, value))
-
-
-def workspace(ctx: Any, dtype: Any, size: int) -> Any:
-    """Scratch memory for a routine."""
-    return ctx.temporary(dtypes.short_name(np.dtype(dtype)), (max(int(size), 1),), "work")

@@ -72,8 +72,11 @@ def _reads_index(loop: Loop, chain: Sequence[Loop]) -> bool:
 
 def _loop(loop: Loop) -> tuple[Loop, float]:
     """The loop with the best choice inside it, and its cost."""
-    if loop.role in ("vector", "threads"):
+    if loop.role == "vector":
         return loop, extent_of(loop) * cost(loop.body)
+    if loop.role == "threads":
+        body, price = _block(loop.body)
+        return Loop(loop.var, loop.extent, loop.role, body, loop.carried, loop.attrs), extent_of(loop) * price
     chain = _chain(loop)
     inner, price = _block(chain[-1].body)
     updates = cost((Loop(chain[-1].var, chain[-1].extent, "sequential", (), chain[-1].carried),)) if loop.carried else 0

@@ -5,7 +5,8 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,12 @@ class NestContext:
     .slice(starts, sizes), .transposed(permutation), .reshaped(shape)."""
 
     def __init__(
-        self, lowering: Lowering, eqn: JaxprEqn, operands: Sequence[Storage], results: Sequence[Storage]
+        self,
+        lowering: Lowering,
+        eqn: JaxprEqn,
+        operands: Sequence[Storage],
+        results: Sequence[Storage],
+        unread: Set[int] = frozenset(),
     ) -> None:
         self.lowering = lowering
         self.b: Builder = lowering.b
@@ -35,7 +41,8 @@ class NestContext:
         self.in_avals = [a.aval for a in eqn.invars]
         self.out_avals = [v.aval for v in eqn.outvars]
         self.out_aval = self.out_avals[0] if self.out_avals else None
-        self._operands, self._results = operands, results
+        self._operands, self._results, self._unread = operands, results, unread
+        self._alone = False
 
     def operand(self, k: int) -> Storage:
         """The k-th operand in memory; row-major unless the record's kind says `strided`."""
@@ -44,6 +51,10 @@ class NestContext:
     def result(self, k: int = 0) -> Storage:
         """The memory of the k-th result, row-major."""
         return self._results[k]
+
+    def is_read(self, k: int) -> bool:
+        """Whether anything reads the k-th result; one that nothing reads need not be written."""
+        return k not in self._unread
 
     def static(self, k: int) -> np.ndarray | None:
         """The k-th operand's value where it is a literal, else None."""
@@ -131,11 +142,21 @@ class NestContext:
         """Call a BLAS or LAPACK routine such as 'dgemm': every argument goes by reference.
 
         An argument is a Storage or Address (an array), an Expr or number (a scalar: ints become i32 and floats need
-        an Expr), or a one-letter string. It runs on the calling thread alone. Not for use inside a loop with role
-        'threads'.
+        an Expr), or a one-letter string. It runs on the calling thread alone; inside a loop with role 'threads' that
+        needs `blas_alone` around the loop.
         """
+        if self._alone:
+            return products.call_fortran(self, symbol, args, result)
         with products.one_thread(self):
             return products.call_fortran(self, symbol, args, result)
+
+    @contextmanager
+    def blas_alone(self) -> Iterator[None]:
+        """Calls of Fortran routines inside run on the thread that calls them alone; said once for all of them."""
+        with products.one_thread(self):
+            self._alone = True
+            yield
+            self._alone = False
 
     def host_call(self, function: Any, operands: Sequence[Storage], results: Sequence[Storage]) -> None:
         """Run `function(*arrays) -> array or list` in Python, with the GIL held."""

@@ -163,6 +163,7 @@ class Lowering:
         region.memory = placement.memory
         region.ready.update(arguments)
         self._pin_scalars(region, jaxpr.invars, jaxpr)
+        wanted = {atom for atom in jaxpr.outvars if not isinstance(atom, Literal)}
         for unit in fusion.units:
             start = len(self.report)
             if isinstance(unit, Row):
@@ -172,7 +173,7 @@ class Lowering:
                 emit_group(region, unit)
                 self._note(region, [unit])
             else:
-                self._call(region, unit, unit.call in placement.in_place)
+                self._call(region, unit, unit.call in placement.in_place, wanted)
                 if len(self.report) == start:
                     self._note(region, [unit])
         self._finish(region, placement.copies)
@@ -215,7 +216,7 @@ class Lowering:
             return temporary
         return found
 
-    def _call(self, region: Region, group: Group, in_place: bool) -> None:
+    def _call(self, region: Region, group: Group, in_place: bool, wanted: Set[Var]) -> None:
         eqn = region.eqns[group.call]  # type: ignore[index]
         kind = eqn.primitive.lower
         results = [region.memory[v] for v in eqn.outvars]
@@ -224,7 +225,8 @@ class Lowering:
         if isinstance(kind, Nest):
             if kind.in_place is not None and not in_place:
                 copy(self.b, results[0], operands[kind.in_place])
-            kind.emit(NestContext(self, eqn, operands, results))
+            unread = {k for k, v in enumerate(eqn.outvars) if v not in region.fusion.users and v not in wanted}
+            kind.emit(NestContext(self, eqn, operands, results, unread))
         elif isinstance(kind, (HostCallKind, NoRule)):
             if not eqn.primitive.has_rule("reference"):
                 reason = kind.reason if isinstance(kind, NoRule) else "it has no reference"

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from lowering_checks import check, lax, normal, total
+from lowering_checks import check, lax, normal, pullback, spread, total
 
 from pullback.loop_ir import Loop
 from pullback.loop_ir.visit import statements
@@ -108,3 +108,73 @@ def test_window_updates_are_in_place():
     r = check(fun, normal(6))
     loop = next(s for s in r.lowered.function.body if isinstance(s, Loop) and s.role == "sequential")
     assert not any(isinstance(s, Loop) for s in statements(loop.body))
+
+
+def _full_passes(r, size):
+    """Loops over `size` elements inside of the program's sequential loops."""
+    steps = [s for s in r.lowered.function.body if isinstance(s, Loop) and s.role == "sequential"]
+    assert steps
+    return [s for loop in steps for s in statements(loop.body) if isinstance(s, Loop) and s.extent.value == size]
+
+
+def _gradient(fun, *args):
+    return pullback.grad(lambda *xs: total(fun(*xs)), argnums=tuple(range(len(args))))(*args)
+
+
+@pytest.mark.parametrize("n", [17, 40])
+def test_gradient_of_rows_read_and_written_in_a_loop_touches_rows_only(n):
+    def fun(table, row):
+        def step(i, state):
+            table, row = state
+            row = lax.add(lax.mul(row, F(0.5)), lax.dynamic_index_in_dim(table, i, keepdims=False))
+            return lax.dynamic_update_slice(table, lax.reshape(lax.sin(row), (1, 5)), (i, I(0))), row
+
+        return lax.fori_loop(0, n, step, (table, row))[0]
+
+    r = check(lambda *xs: _gradient(fun, *xs), normal(n, 5), normal(5, seed=1))
+    assert not _full_passes(r, 5 * n)
+
+
+def test_gradient_of_element_updates_touches_elements_only():
+    def fun(x):
+        def step(i, x):
+            at = lax.expand_dims(i, (0,))
+            numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+            new = lax.reshape(lax.sin(lax.dynamic_index_in_dim(x, i)), ())
+            return lax.scatter(x, at, new, numbers, unique_indices=True, indices_are_sorted=True)
+
+        return lax.fori_loop(0, 50, step, x)
+
+    r = check(lambda x: _gradient(fun, x), normal(50))
+    assert not _full_passes(r, 50)
+
+
+def test_element_wanted_after_its_array_was_changed_is_taken_out_before():
+    def body(c, i):
+        old = lax.dynamic_index_in_dim(c, i, keepdims=False)
+        new = lax.dynamic_update_slice(c, lax.reshape(lax.add(old, F(1)), (1,)), (i,))
+        return new, lax.mul(lax.dynamic_index_in_dim(new, lax.sub(I(39), i), keepdims=False), old)
+
+    r = check(lambda c, i: lax.scan(body, c, i), normal(40), np.arange(40, dtype=I))
+    assert not _full_passes(r, 40)
+
+
+def test_start_of_a_loop_is_computed_where_its_carry_lies():
+    r = check(
+        lambda x: lax.scan(lambda c, y: (lax.add(c, y), None), lax.sin(x), spread(x, (3, 50), (1,)))[0], normal(50)
+    )
+    assert r.buffers("temporary") == 1  # the rows
+    # An argument of the program is not overwritten, nor is a value that is used again.
+    check(
+        lambda x: (lax.scan(lambda c, y: (lax.add(c, y), None), lax.sin(x), spread(x, (3, 50), (1,)))[0], lax.sin(x)),
+        normal(50),
+    )
+    check(lambda x: (lax.while_loop(lambda c: lax.lt(c[0], F(9)), lambda c: lax.add(c, F(1)), x), x), normal(50))
+
+
+def test_changes_of_an_array_that_is_read_again_are_made_on_a_copy():
+    def body(c, i):
+        new = lax.dynamic_update_slice(c, spread(total(c), (1,), ()), (i,))
+        return lax.add(new, lax.rev(c, (0,))), lax.mul(new, c)
+
+    check(lambda c, i: lax.scan(body, c, i), normal(40), np.arange(4, dtype=I))

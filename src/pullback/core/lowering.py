@@ -66,11 +66,17 @@ class Nest:
     that the rule takes any strides of operands. ctx.load(storage, index), ctx.store(storage, index, value),
     ctx.temporary(dtype, shape), ctx.subprogram(closed_jaxpr, inputs, outputs), ctx.call(symbol, *args), ctx.b.
     `in_place`: the operand whose memory result 0 takes over; it already holds the operand's values when `emit` runs.
+    `shared(params)`: pairs (operand, result) that may be in one memory, as `emit` finds out by comparing them.
     """
 
     emit: Callable[..., None]
     in_place: int | None = None
     strided: bool = False
+    shared: Callable[[dict], Sequence[tuple[int, int]]] = lambda params: ()
+
+    def pairs(self, params: dict) -> Sequence[tuple[int, int]]:
+        """(operand, result) for each result that may be where an operand was."""
+        return self.shared(params) if self.in_place is None else ((self.in_place, 0),)
 
 
 @dataclass(frozen=True)

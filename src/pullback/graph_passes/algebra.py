@@ -12,6 +12,7 @@ from pullback.graph_passes.fold import folding_rules
 from pullback.graph_passes.rewrite import Rewriter, Rule, repeated_number
 from pullback.graph_passes.simplify import simplification_rules
 from pullback.graph_passes.structure import STRUCTURE_RULES
+from pullback.graph_passes.updates import UPDATE_RULES
 
 _all: dict[str, tuple[Rule, ...]] = {}
 
@@ -31,7 +32,7 @@ def apply_algebra(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _rules() -> dict[str, tuple[Rule, ...]]:
     if len(_all) < len(registry):
-        tables = (folding_rules(), simplification_rules(), STRUCTURE_RULES)
+        tables = (folding_rules(), simplification_rules(), STRUCTURE_RULES, UPDATE_RULES)
         for name in registry:
             _all[name] = tuple(rule for table in tables for rule in table.get(name, ()))
     return _all

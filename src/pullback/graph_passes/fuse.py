@@ -10,6 +10,8 @@ which groups, at which symbolic indices. Then
 
     free        a view, iota, cheap arithmetic of one array, a single element: evaluated wherever it is wanted;
     inlined     wanted by one group at one index: evaluated there, without memory;
+    taken out   a few elements of an array that a call changes in place before they are wanted: stored on their own,
+                so that the call need not work on a copy of the array;
     stored      otherwise. It joins the group that wants it at its own index and runs first among those that want it,
                 or a group of the same space that runs earlier still and reads the same arrays, or gets a new one.
 
@@ -21,12 +23,13 @@ downwards, so merging never makes a cycle and every decision is local: the pass 
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from typing import Any
 
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction
 from pullback.graph_passes.access import Index, Interner, accesses, variables
-from pullback.graph_passes.groups import Fusion, Group, Row, Shape, keep_apart
+from pullback.graph_passes.groups import Fusion, Group, Row, Shape, keep_apart, operand_pairs
 from pullback.graph_passes.rows import form_rows, in_order
 from pullback.loop_ir import Builder, Read
 from pullback.loop_ir import Var as LoopVar
@@ -34,12 +37,15 @@ from pullback.loop_ir import Var as LoopVar
 FREE_COST = 2  # additions that are cheaper to repeat than to store and load again
 MAX_STORES = 24  # streams that one loop nest writes
 MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
+FEW = 32  # elements of an array that is copied without a thought
 SMALL = 64  # elements of a space so small that its groups may be merged even if they share no array
 
 
-def fuse(jaxpr: Jaxpr, b: Builder, intern: Interner) -> Fusion:
-    """The groups of a flat jaxpr, whose equations all have a lowering kind other than Inline."""
-    return _Fuser(jaxpr, b, intern).run()
+def fuse(jaxpr: Jaxpr, b: Builder, intern: Interner, changing: Set[Var] = frozenset()) -> Fusion:
+    """The groups of a flat jaxpr, whose equations all have a lowering kind other than Inline; `changing` are arguments
+    whose memory is that of a result.
+    """
+    return _Fuser(jaxpr, b, intern, changing).run()
 
 
 def is_cheap(cost: float) -> bool:
@@ -48,7 +54,7 @@ def is_cheap(cost: float) -> bool:
 
 
 class _Fuser:
-    def __init__(self, jaxpr: Jaxpr, b: Builder, intern: Interner) -> None:
+    def __init__(self, jaxpr: Jaxpr, b: Builder, intern: Interner, changing: Set[Var]) -> None:
         self.jaxpr, self.eqns, self.b, self.intern = jaxpr, jaxpr.eqns, b, intern
         self.zero = intern(b.index(0))
         self.groups: list[Group] = []
@@ -64,6 +70,9 @@ class _Fuser:
         self.costs: dict[Var, float] = {}
         self.sources: dict[Var, frozenset[Var]] = {}
         self.contiguous: dict[Var, bool] = {}
+        self.changing = changing
+        self.changed: dict[Var, list[int]] = {}  # numbers of the calls that may overwrite a value
+        self.call_heights: dict[int, int] = {}
 
     def run(self) -> Fusion:
         self._survey()
@@ -120,6 +129,10 @@ class _Fuser:
             if not isinstance(kind, Elementwise | Pointwise):
                 for var in eqn.outvars:
                     self._is_source(var)
+                for k, _ in operand_pairs(eqn):
+                    operand = eqn.invars[k]
+                    if isinstance(operand, Var) and (operand in self.producer or operand in self.changing):
+                        self.changed.setdefault(operand, []).append(number)
                 continue
             (out,) = eqn.outvars
             big = [v for v in operands if v.aval.size > 1]
@@ -152,6 +165,7 @@ class _Fuser:
         if eqn.effects:
             height = max(height, effect_height + 1)
         group = self._new_group((), height, number, number)
+        self.call_heights[number] = height
         strided = getattr(eqn.primitive.lower, "strided", False)
         for var in eqn.outvars:
             self.stored.add(var)
@@ -204,6 +218,8 @@ class _Fuser:
             self._store(number, eqn, out)
         elif wants is None:
             return
+        elif self.changed and self._is_taken_out(out, wants):
+            self._store(number, eqn, out, alone=True)
         elif self._is_free(eqn, out) or self._once(out, wants):
             for group, indices in wants.items():
                 for index, lazy in indices.items():
@@ -241,6 +257,17 @@ class _Fuser:
         kind = eqn.primitive.lower
         return (isinstance(kind, Pointwise) and kind.is_view) or is_cheap(self.costs[out])
 
+    def _is_taken_out(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
+        """Whether `out` is a few elements of an array that a call may overwrite before some group wants them."""
+        for source in self.sources[out]:
+            if source.aval.size < max(FEW, 4 * out.aval.size):
+                continue
+            for call in self.changed.get(source, ()):
+                height = self.call_heights.get(call)
+                if height is None or any(group.height < height for group in wants):
+                    return True
+        return False
+
     def _once(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         if len(wants) != 1:
             return False
@@ -258,14 +285,14 @@ class _Fuser:
         depth = 1 + max((position[v] for v in used), default=-1)
         return math.prod(group.space[a] for a in group.order[:depth]) <= 2 * out.aval.size
 
-    def _store(self, number: int, eqn: JaxprEqn, out: Var) -> None:
+    def _store(self, number: int, eqn: JaxprEqn, out: Var, alone: bool = False) -> None:
         wants = self.wants.get(out, {})
         height = self._height(out)
-        group = self._consumer(out, wants, height)
-        if group is None:
+        group = None if alone else self._consumer(out, wants, height)
+        if group is None and not alone:
             group = self._sibling(out.aval.shape, height + 1, None, self.sources[out])
         if group is None:
-            group = self._new_group(out.aval.shape, height + 1, number)
+            group = self._new_group(out.aval.shape, height + 1, number, alone=alone)
         self.stored.add(out)
         group.stores.append(out)
         group.leaves |= self.sources[out]
@@ -347,11 +374,11 @@ class _Fuser:
     def _height(self, var: Var) -> int:
         return max((g.height for g in (*self.wants.get(var, ()), *self.whole.get(var, ()))), default=-1)
 
-    def _new_group(self, space: Shape, height: int, number: int, call: int | None = None) -> Group:
+    def _new_group(self, space: Shape, height: int, number: int, call: int | None = None, alone: bool = False) -> Group:
         axes = tuple(self.zero if n == 1 else self.intern(Read(LoopVar(f"a{a}", "i64"))) for a, n in enumerate(space))
         group = Group(len(self.groups), space, axes, height, call, last=number)
         self.groups.append(group)
-        if call is None:
+        if call is None and not alone:
             self.by_space.setdefault(space, []).append(group)
         return group
 

@@ -5,9 +5,11 @@ loops.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pullback.core.jaxpr import JaxprEqn, Var
+from pullback.core.lowering import Nest
 from pullback.graph_passes.access import Index, variables
 from pullback.loop_ir import Const, Read
 from pullback.loop_ir import Var as LoopVar
@@ -76,6 +78,12 @@ class Fusion:
     row_local: dict[Var, Row]  # values in memory that only one row's groups read
     producer: dict[Var, int]  # number of the equation that defines a variable
     users: dict[Var, int]  # how many operands a variable is
+
+
+def operand_pairs(eqn: JaxprEqn) -> Sequence[tuple[int, int]]:
+    """(operand, result) for each result of a call that may be where an operand was."""
+    kind = eqn.primitive.lower
+    return kind.pairs(eqn.params) if isinstance(kind, Nest) else ()
 
 
 def keep_apart(group: Group, index: Index, shape: Shape) -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections.abc import Iterator
 
 from pullback.core.jaxpr import JaxprEqn, Var
 from pullback.graph_passes.access import Index
-from pullback.graph_passes.groups import Group, Row, Shape
+from pullback.graph_passes.groups import Group, Row, Shape, operand_pairs
 from pullback.loop_ir import Const
 
 
@@ -127,8 +128,13 @@ def _row_depth(other: Group, index: Index, var: Var, group: Group, reduced: bool
 # The order of execution.
 
 
+MAX_LOOKED_AT = 20_000  # units, in all searches of one program for readers that can go before a writer
+
+
 def in_order(units: list[Row | Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
-    """Units sorted so that producers come first, else in the order of the program."""
+    """Units sorted so that producers come first, and before a call that may overwrite an operand those that read it
+    and do not need the call; else in the order of the program.
+    """
     unit_of: dict[Group, int] = {}
     for n, unit in enumerate(units):
         for group in unit.groups if isinstance(unit, Row) else (unit,):
@@ -147,6 +153,9 @@ def in_order(units: list[Row | Group], eqns: list[JaxprEqn]) -> list[Row | Group
     for (_, first), (_, second) in itertools.pairwise(effects):
         waits[second] += 1
         after[first].append(second)
+    for before, writer in _readers_first(unit_of, after, eqns):
+        waits[writer] += 1
+        after[before].append(writer)
     keys = [max(g.last for g in u.groups) if isinstance(u, Row) else u.last for u in units]
     ready = [(keys[n], n) for n in range(len(units)) if waits[n] == 0]
     heapq.heapify(ready)
@@ -161,3 +170,34 @@ def in_order(units: list[Row | Group], eqns: list[JaxprEqn]) -> list[Row | Group
     if len(result) != len(units):
         raise AssertionError("fuse: the groups depend on each other in a circle")
     return result
+
+
+def _readers_first(
+    unit_of: dict[Group, int], after: list[list[int]], eqns: list[JaxprEqn]
+) -> Iterator[tuple[int, int]]:
+    """(reader, writer): units that read what the writer, a call, may overwrite, and do not come after it anyway.
+
+    `after` is to have what was yielded before the next pair is asked for: each new edge may make a later one a circle.
+    """
+    writers: dict[Var, list[int]] = {}
+    for group, n in unit_of.items():
+        if group.call is not None:
+            eqn = eqns[group.call]
+            for k, _ in operand_pairs(eqn):
+                operand = eqn.invars[k]
+                if isinstance(operand, Var):
+                    writers.setdefault(operand, []).append(n)
+    if not writers:
+        return
+    budget = MAX_LOOKED_AT
+    for group, n in unit_of.items():
+        for writer in {w for v in group.reads for w in writers.get(v, ()) if w != n}:
+            reached, stack = {writer}, [writer]
+            while stack and n not in reached and budget > 0:
+                budget -= 1
+                for m in after[stack.pop()]:
+                    if m not in reached:
+                        reached.add(m)
+                        stack.append(m)
+            if n not in reached and budget > 0:
+                yield n, writer

@@ -440,6 +440,11 @@ def _lower(ctx):
     ctx.carry_loop(jaxpr, length, reverse, consts, init, xs, results[:n_carry], results[n_carry:])
 
 
+def _shared(params):
+    n_consts, n_carry = _sizes(params)
+    return [(n_consts + k, k) for k in range(n_carry)]
+
+
 scan_p = Primitive(
     "scan",
     doc="A loop with a carry over leading axes.",
@@ -454,5 +459,5 @@ scan_p = Primitive(
     partial_eval=_partial_eval,
     dce=_dce,
     effects=_effects,
-    lower=Nest(_lower),
+    lower=Nest(_lower, shared=_shared),
 )

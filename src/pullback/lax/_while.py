@@ -297,6 +297,11 @@ def _lower(ctx):
     ctx.while_loop(params["cond_jaxpr"], params["body_jaxpr"], cond_consts, body_consts, init, results)
 
 
+def _shared(params):
+    first = params["cond_nconsts"] + params["body_nconsts"]
+    return [(first + k, k) for k in range(len(params["body_jaxpr"].out_avals))]
+
+
 while_p = Primitive(
     "while",
     doc="A loop that runs while a predicate holds.",
@@ -310,5 +315,5 @@ while_p = Primitive(
     batch_axis=_batch_axis,
     partial_eval=_partial_eval,
     effects=_effects,
-    lower=Nest(_lower),
+    lower=Nest(_lower, shared=_shared),
 )

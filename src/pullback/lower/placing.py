@@ -16,8 +16,8 @@ from typing import Any
 
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.graph_passes.access import ir_dtype
-from pullback.graph_passes.groups import Fusion, Group, Row
-from pullback.loop_ir import ITEMSIZE, Builder
+from pullback.graph_passes.groups import Fusion, Group, Row, operand_pairs
+from pullback.loop_ir import ITEMSIZE, Buffer, Builder
 from pullback.lower.storage import Storage, contiguous, row_major
 
 LOCAL_BYTES = 32 * 1024  # rows up to this size are kept in scratch space
@@ -61,9 +61,16 @@ class _Placer:
         self.copies: list[tuple[Any, Storage]] = []
         self.in_place: set[int] = set()
         self.fixed: dict[Var, Storage] = {}
+        self.destined: dict[Var, Storage] = {}  # where values best lie that become results in place
         self.reads: dict[Var, list[tuple[Position, Group]]] = {}
+        self.made: dict[Var, tuple[Position, Group]] = {}
+        self.inputs_in: dict[Buffer, list[tuple[Var, Storage]]] = {}
+        for var, storage in inputs.items():
+            self.inputs_in.setdefault(storage.buffer, []).append((var, storage))
+        self.placed_in: dict[Buffer, list[_Memory]] = {}
         self._find_fixed(outputs)
         self._find_reads()
+        self._find_destined()
 
     def run(self) -> Placement:
         for n, unit in enumerate(self.fusion.units):
@@ -90,6 +97,35 @@ class _Placer:
             for m, group in enumerate(unit.groups if isinstance(unit, Row) else (unit,)):
                 for var in group.reads:
                     self.reads.setdefault(var, []).append(((n, m), group))
+                for var in group.outputs(self.eqns):
+                    self.made[var] = (n, m), group
+
+    def _find_destined(self) -> None:
+        """For results in the memory of an argument, the values that they are made of in place, back to the argument."""
+        for var, storage in list(self.fixed.items()):
+            if not any(storage.same_memory(other) for _, other in self.inputs_in.get(storage.buffer, ())):
+                continue
+            current: Var | None = var
+            while current is not None and current in self.made:
+                position, group = self.made[current]
+                current = self._made_of(current, position, group)
+                if current is None or current in self.fixed or current in self.destined:
+                    break
+                if current in self.fusion.stored and current not in self.fusion.row_local:
+                    self.destined[current] = storage
+
+    def _made_of(self, var: Var, position: Position, group: Group) -> Var | None:
+        """A value that ends where `var` is made, and whose memory that may have."""
+        if group.call is not None:
+            operand = self._operand_of(group.call, var)
+            candidates = [] if operand is None else [operand]
+        else:
+            candidates = [v for v in group.reads if var in group.stores and self._fits_group(v, group)]
+        for found in candidates:
+            same = found.aval.shape == var.aval.shape and found.aval.dtype == var.aval.dtype
+            if same and self._last_read(found) == position:
+                return found
+        return None
 
     def _last_read(self, var: Var) -> Position:
         if var.aval.size == 1 and var in self.inputs:  # pinned in a register, but for calls
@@ -106,26 +142,33 @@ class _Placer:
             if var not in self.fusion.stored:
                 continue
             fixed = self.fixed.get(var)
-            if fixed is not None and not self._may_write(fixed, position, group):
+            wanted = fixed or self.destined.get(var)
+            if wanted is not None and not self._may_write(var, wanted, position, group):
+                wanted = None
+            old = self._take_over(var, wanted, position, group, taken)
+            if wanted is not None and self._is_occupied(wanted, old, position, group):
+                wanted = None
+                old = self._take_over(var, None, position, group, taken)
+            if fixed is not None and wanted is None:
                 self.copies.append((var, fixed))
-                fixed = None
-            old = self._take_over(var, fixed, position, group, taken)
             if old is not None:
                 memory = self.memories[old]
                 taken.add(old)
-                memory.fixed = memory.fixed or fixed
             else:
-                memory = _Memory(fixed, position, group, var)
+                memory = _Memory(None, position, group, var)
+            if memory.fixed is None and wanted is not None:
+                memory.fixed = wanted
+                self.placed_in.setdefault(wanted.buffer, []).append(memory)
             memory.current = var
             memory.members.append(var)
             self.memories[var] = memory
         if group.call is not None:
             self._call_in_place(position, group)
 
-    def _may_write(self, fixed: Storage, position: Position, group: Group) -> bool:
+    def _may_write(self, out: Var, fixed: Storage, position: Position, group: Group) -> bool:
         """Whether the memory of a result may be written at `position`: no argument that lies there is read later."""
-        for var, storage in self.inputs.items():
-            if storage.buffer is not fixed.buffer or not storage.same_memory(fixed):
+        for var, storage in self.inputs_in.get(fixed.buffer, ()):
+            if not storage.same_memory(fixed):
                 continue
             last = self._last_read(var)
             if last < position:
@@ -135,10 +178,7 @@ class _Placer:
             if last > position or self._rows_apart(var, position, group):
                 return False
             if group.call is not None:
-                kind = self.eqns[group.call].primitive.lower
-                k = getattr(kind, "in_place", None)
-                eqn = self.eqns[group.call]
-                if k is None or [a for a in eqn.invars if a is var] != [eqn.invars[k]]:
+                if self._operand_of(group.call, out) is not var:
                     return False
             elif not self._only_here(var, group, fixed):
                 return False
@@ -166,6 +206,22 @@ class _Placer:
                         return True
         return False
 
+    def _operand_of(self, call: int, result: Var) -> Var | None:
+        """The operand of a call whose memory the result may have: no other operand lies there."""
+        eqn = self.eqns[call]
+        for k, n in operand_pairs(eqn):
+            if eqn.outvars[n] is result and not isinstance(eqn.invars[k], Literal):
+                operand = eqn.invars[k]
+                roots = [self._root(a) for a in eqn.invars]
+                return operand if roots.count(self._root(operand)) == 1 else None
+        return None
+
+    def _root(self, atom: Any) -> Any:
+        """The value whose memory an operand of a call is a view of."""
+        while not isinstance(atom, Literal) and atom in self.fusion.aliases:
+            atom = self.eqns[self.fusion.aliases[atom]].invars[0]
+        return atom
+
     def _only_here(self, var: Var, group: Group, storage: Storage) -> bool:
         """Whether the group reads the value only at its own index."""
         return list(group.reads[var]) == [group.axes] and var.aval.shape == group.space and storage.shape == group.space
@@ -175,11 +231,10 @@ class _Placer:
     ) -> Var | None:
         """A temporary that dies here and whose memory the new value can have."""
         if group.call is not None:
-            eqn = self.eqns[group.call]
-            k = getattr(eqn.primitive.lower, "in_place", None)
-            if k is None or eqn.outvars[0] is not var or sum(a is eqn.invars[k] for a in eqn.invars) != 1:
+            operand = self._operand_of(group.call, var)
+            if operand is None:
                 return None
-            candidates = [eqn.invars[k]]
+            candidates = [operand]
         elif var in group.stores:
             candidates = [v for v in group.reads if v in self.memories and self._fits_group(v, group)]
         else:
@@ -190,11 +245,11 @@ class _Placer:
             memory = self.memories[old]
             if memory.current is not old or old.aval.dtype != var.aval.dtype or old.aval.shape != var.aval.shape:
                 continue
-            if self._last_read(old) != position or (fixed is not None and memory.fixed is not None):
+            if self._last_read(old) != position or self._rows_apart(old, position, group):
                 continue
-            if self._rows_apart(old, position, group):
+            if fixed is not None and memory.fixed is not None and not memory.fixed.same_memory(fixed):
                 continue
-            if fixed is not None and not self._free_since(fixed, memory):
+            if fixed is not None and memory.fixed is None and not self._free_since(fixed, memory):
                 continue
             if (old in self.fusion.row_local) and fixed is None and var not in self.fusion.row_local:
                 continue
@@ -207,9 +262,19 @@ class _Placer:
     def _free_since(self, fixed: Storage, memory: _Memory) -> bool:
         return all(
             self._last_read(var) < memory.begin and not self._rows_apart(var, memory.begin, memory.first)
-            for var, storage in self.inputs.items()
-            if storage.buffer is fixed.buffer and storage.same_memory(fixed)
-        )
+            for var, storage in self.inputs_in.get(fixed.buffer, ())
+            if storage.same_memory(fixed)
+        ) and not self._is_occupied(fixed, None, memory.begin, memory.first)
+
+    def _is_occupied(self, fixed: Storage, old: Var | None, position: Position, group: Group) -> bool:
+        """Whether another value than `old` lies in this memory and is still read."""
+        for memory in self.placed_in.get(fixed.buffer, ()):
+            assert memory.fixed is not None
+            if not memory.fixed.same_memory(fixed) or (old is not None and memory is self.memories[old]):
+                continue
+            if self._last_read(memory.current) >= position or self._rows_apart(memory.current, position, group):
+                return True
+        return False
 
     def _call_in_place(self, position: Position, group: Group) -> None:
         eqn = self.eqns[group.call]  # type: ignore[index]

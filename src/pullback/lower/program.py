@@ -150,7 +150,8 @@ class Lowering:
     def subprogram(self, closed: ClosedJaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> None:
         """Lower a jaxpr at the builder's current place, from storage to storage."""
         b, jaxpr = self.b, closed.jaxpr
-        fusion = fuse(jaxpr, b, self.intern)
+        changing = {v for v, s in zip(jaxpr.invars, inputs) if any(s.same_memory(out) for out in outputs)}
+        fusion = fuse(jaxpr, b, self.intern, changing)
         arguments = dict(zip(jaxpr.invars, inputs))
         region = Region(b, self.intern, jaxpr.eqns, fusion, b._blocks[-1])
         for var, value in zip(jaxpr.constvars, closed.consts):

@@ -23,6 +23,7 @@ from pullback.graph_passes.keys import replace_keys
 from pullback.graph_passes.motion import move_invariants
 from pullback.graph_passes.structure import write_out_products
 from pullback.loop_ir import Function
+from pullback.loop_ir.kernels import map_kernels
 from pullback.loop_passes import expand_math, parallelize, split, tile, unroll, vectorize
 from pullback.loop_passes import simplify as simplify_loops
 from pullback.util.switches import switches
@@ -70,7 +71,8 @@ def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program") -> ClosedJaxpr:
 
 
 def optimize_loops(function: Function) -> Function:
-    """The loop nests as the emitter takes them."""
+    """The loop nests as the emitter takes them; each kernel goes through the passes once, by itself."""
+    function = map_kernels(function, lambda kernel: run_passes(LOOP_PASSES, kernel, kernel.name, lambda *_: None))
     return run_passes(LOOP_PASSES, function, function.name, _check_function)
 
 

@@ -9,6 +9,7 @@ from pullback.emit import HostCallback, compile_function
 from pullback.loop_ir import Builder, Combine
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.types import DTYPES
+from pullback.loop_passes import outline
 
 from .kit import SIZES, both, compiled, same, sample
 
@@ -229,7 +230,7 @@ def test_local_buffers():
     same(got, want)
 
 
-def test_equal_nests_are_emitted_once():
+def test_kernels_are_emitted_once():
     b = Builder()
     x = [b.buffer(f"x{k}", "f32", 100, "input" if k == 0 else "output") for k in range(6)]
     for k in range(5):
@@ -237,8 +238,8 @@ def test_equal_nests_are_emitted_once():
             b.store(x[k + 1], i, b.load(x[k], i) * 2.0)
     with b.loop(100, "vector") as i:
         b.store(x[5], i, b.load(x[4], i) * 3.0)
-    code = compile_function(b.function("f"))
-    assert code.llvm.count("define internal void @nest") == 1 and code.llvm.count("call void @nest") == 5
+    code = compile_function(outline(b.function("f")))
+    assert code.llvm.count("define internal void @kernel") == 1 and code.llvm.count("call void @kernel") == 5
     out = [np.zeros(100, np.float32) for _ in range(5)]
     assert code([np.ones(100, np.float32)], out) == 0
     assert [x[50] for x in out] == [2, 4, 8, 16, 48]

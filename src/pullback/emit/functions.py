@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
-from ..loop_ir.ir import Address, Buffer, Call, Const, HostCall, If, Let, Loop, Stmt, Store, Var, While
+from ..loop_ir.ir import Address, Buffer, Call, Const, HostCall, If, Let, Loop, Run, Stmt, Store, Var, While
 from ..loop_ir.types import ITEMSIZE, REAL_OF
 from ..loop_ir.visit import expressions, stored
 from .code import Code
@@ -54,6 +54,8 @@ class FunctionEmitter:
                 self._call(stmt)
             case HostCall():
                 self.module.host_call(self, stmt)
+            case Run():
+                self.module.run(self, stmt)
 
     def _let(self, stmt: Let) -> None:
         ev = self.eval

@@ -2,10 +2,9 @@
 
     int main(void** inputs, void** outputs, void* arena)      0; what a host call returned to end the program; 2: Ctrl-C
 
-Nests that occur several times, equal but for names, become an internal function that takes the buffers they use. A
-`threads` loop becomes `body(ctx, begin, end)`, run by pb_parallel_for. Everything outside the
-module (C functions, the host callback, big constants) is reached through the table `pb_slots`, which the loader fills:
-object code holds no addresses, so it can be kept on disk.
+A kernel is an internal function that takes the buffers it uses. A `threads` loop becomes `body(ctx, begin, end)`, run
+by pb_parallel_for. Everything outside the module (C functions, the host callback, big constants) is reached through the
+table `pb_slots`, which the loader fills: object code holds no addresses, so it can be kept on disk.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..loop_ir.ir import Buffer, Call, Const, Function, HostCall, Load, Loop, Stmt, Store, Var, While
-from ..loop_ir.print import EMBEDDED_BYTES, canonical_part
+from ..loop_ir.ir import Buffer, Call, Const, Function, HostCall, Kernel, Load, Loop, Run, Stmt, Store, Var, While
+from ..loop_ir.print import EMBEDDED_BYTES
 from ..loop_ir.types import ITEMSIZE, REAL_OF
-from ..loop_ir.visit import blocks, expressions, free_vars, loaded, statements, stored, subexpressions
+from ..loop_ir.visit import blocks, expressions, free_vars, loaded, stored, subexpressions
 from .cpu.target import Target
 from .functions import FunctionEmitter
 from .interrupt import INTERRUPT, INTERRUPTED
-from .lanes import operations
 from .types import memory_type, register_type
 from .values import Value
 from .vector_loops import VectorFunctionEmitter
@@ -65,8 +63,7 @@ class Module:
         self.globals: list[str] = []
         self.functions: list[str] = []
         self.declarations: dict[str, str] = {}
-        self._nests: dict[str, str] = {}
-        self._keys: dict[int, tuple[str, list[Buffer], list[Var]]] = {}  # of nests that become functions, by id
+        self._kernels: dict[Kernel, str] = {}
         self._position = {buffer: k for k, buffer in enumerate(function.buffers)}
         self._uses_threads = False
         self._promote = False
@@ -108,7 +105,6 @@ class Module:
     # The program function.
 
     def _program(self) -> None:
-        self._keys = _repeated(self.function.body)
         emitter = ProgramEmitter(self)
         code = emitter.code
         positions = {"input": 0, "output": 0}
@@ -157,59 +153,33 @@ class Module:
         self.globals.append(f'{name} = internal constant [{len(raw)} x i8] c"{text}", align 64')
         return name
 
-    # Nests.
+    # Kernels.
 
-    def is_function(self, loop: Loop) -> bool:
-        """Whether a nest has a function of its own."""
-        return id(loop) in self._keys
-
-    def nest(self, emitter: FunctionEmitter, loop: Loop) -> None:
-        """Calls the function of a nest that occurs several times, emitting it the first time."""
-        key, buffers, free = self._keys[id(loop)]
-        results = [v for group in loop.carried for v in group.results]
-        name = self._nests.get(key)
+    def run(self, emitter: FunctionEmitter, stmt: Run) -> None:
+        """Calls the function of a kernel, emitting it the first time."""
+        kernel, code, ev = stmt.kernel, emitter.code, emitter.eval
+        name = self._kernels.get(kernel)
         if name is None:
-            name = self._nests[key] = f"@nest.{len(self._nests)}"
-            self._emit_nest(name, loop, buffers, free, results)
-        args = [("ptr", emitter.eval.pointers[buffer]) for buffer in buffers if buffer.space != "local"]
-        for var in free:
-            value = emitter.eval.env[var]
+            name = self._kernels[kernel] = f"@kernel.{len(self._kernels)}"
+            self._emit_kernel(name, kernel)
+        args = [("ptr", ev.pointers[buffer]) for buffer in stmt.buffers]
+        ev.begin(stmt.args)
+        for arg in stmt.args:
+            value = ev.scalar(arg)
             args += [(value.type, ref) for ref in value.parts]
-        code = emitter.code
-        slots = []
-        for var in results:
-            for _ in range(2 if var.dtype in REAL_OF else 1):
-                name_ = code.fresh("result")
-                code.entry.append(f"  {name_} = alloca {register_type(var.dtype)}, align 16")
-                slots.append((register_type(var.dtype), name_))
-        args += [("ptr", slot) for _, slot in slots]
         code.line(f"  call void {name}({', '.join(f'{kind} {ref}' for kind, ref in args)})")
-        refs = iter([code.here(f"load {kind}, ptr {slot}") for kind, slot in slots])
-        for var in results:
-            re = next(refs)
-            emitter.eval.env[var] = Value(var.dtype, re, 1, next(refs) if var.dtype in REAL_OF else None)
-        for buffer in stored((loop,)):
-            emitter.eval.epoch[buffer] = emitter.eval.epoch.get(buffer, 0) + 1
+        for buffer in stored((stmt,)):
+            ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
 
-    def _emit_nest(
-        self, name: str, loop: Loop, buffers: Sequence[Buffer], free: Sequence[Var], results: Sequence[Var]
-    ) -> None:
+    def _emit_kernel(self, name: str, kernel: Kernel) -> None:
         emitter = VectorFunctionEmitter(self)
         params = []
-        for k, buffer in enumerate(b for b in buffers if b.space != "local"):
+        for k, buffer in enumerate(kernel.buffers):
             size = max(buffer.size * ITEMSIZE[buffer.dtype], 1)
             params.append(f"ptr noalias nocapture align 16 dereferenceable_or_null({size}) %b{k}")
             emitter.eval.pointers[buffer] = f"%b{k}"
-        params += self._scalar_params(emitter, free)
-        outs = []
-        for k, var in enumerate(results):
-            for part in range(2 if var.dtype in REAL_OF else 1):
-                outs.append(f"%out{k}.{part}")
-                params.append(f"ptr noalias {outs[-1]}")
-        emitter.stmt(loop)
-        refs = [(register_type(v.dtype), ref) for v in results for ref in emitter.eval.env[v].parts]
-        for (kind, ref), out in zip(refs, outs):
-            emitter.code.line(f"  store {kind} {ref}, ptr {out}")
+        params += self._scalar_params(emitter, kernel.params)
+        emitter.block(kernel.body)
         self._finish(emitter, f"define internal void {name}({', '.join(params)})")
 
     @staticmethod
@@ -233,7 +203,7 @@ class Module:
         ev.begin((loop.extent,))
         extent = ev.scalar(loop.extent).ref
         used = loaded(loop.body) | stored(loop.body)
-        buffers = [b for b in self.function.buffers if b in used and b.space != "local"]
+        buffers = [b for b in ev.pointers if b in used and b.space != "local"]
         free = [v for v in free_vars(loop.body) if v is not loop.var]
         fields: list[tuple[str, str]] = [("ptr", ev.pointers[buffer]) for buffer in buffers]
         for var in free:
@@ -334,7 +304,7 @@ def _scalars(function: Function) -> set[Buffer]:
 
     def scan(body: Sequence[Stmt], inside: bool) -> None:
         for stmt in body:
-            if isinstance(stmt, (Call, HostCall)) or (isinstance(stmt, Loop) and _is_nest(stmt)):
+            if isinstance(stmt, (Call, HostCall, Run)) or (isinstance(stmt, Loop) and stmt.role != "sequential"):
                 possible.difference_update(loaded((stmt,)) | stored((stmt,)))
                 continue
             accesses = [
@@ -367,13 +337,7 @@ class ThreadBodyEmitter(VectorFunctionEmitter):
 
 
 class ProgramEmitter(VectorFunctionEmitter):
-    """Emits the program function: nests become calls, the rest stands in it."""
-
-    def loop(self, loop: Loop) -> None:
-        if self.module.is_function(loop):
-            self.module.nest(self, loop)
-        else:
-            super().loop(loop)
+    """Emits the program function, which alone may end early."""
 
     def ask_interrupt(self, count: str, every: int) -> None:
         self.module.ask_interrupt(self, count, every)
@@ -385,44 +349,6 @@ class ProgramEmitter(VectorFunctionEmitter):
             source = code.inst(f"getelementptr {kind}, ptr {self.eval.pointers[buffer]}, i64 {k}")
             target = code.inst(f"getelementptr {kind}, ptr {address}, i64 {k}")
             code.line(f"  store {kind} {code.here(f'load {kind}, ptr {source}')}, ptr {target}")
-
-
-def _is_nest(loop: Loop) -> bool:
-    """Whether a loop is bulk work. Sequential loops are not, what is inside them may be."""
-    if loop.role == "sequential":
-        return False
-    return not any(isinstance(stmt, (HostCall, Call)) for stmt in statements(loop.body))
-
-
-def _repeated(body: Sequence[Stmt]) -> dict[int, tuple[str, list[Buffer], list[Var]]]:
-    """Nests that are worth a function, with what `canonical_part` says of them, by id.
-
-    LLVM takes about as long for one more function as for emitting two small nests again, so a nest has to occur often
-    or be large.
-    """
-    keys: dict[int, tuple[str, list[Buffer], list[Var]]] = {}
-    groups: dict[str, list[Loop]] = {}
-
-    def scan(block: Sequence[Stmt]) -> None:
-        for stmt in block:
-            if isinstance(stmt, Loop) and _is_nest(stmt):
-                part = canonical_part((stmt,))
-                keys[id(stmt)] = part
-                groups.setdefault(part[0], []).append(stmt)
-            else:
-                for inner in blocks(stmt):
-                    scan(inner)
-
-    scan(body)
-    for loops in groups.values():
-        often = len(loops) > 3 or (len(loops) > 1 and operations(loops[0].body) >= LARGE_NEST)
-        if not often:
-            for loop in loops:
-                del keys[id(loop)]
-    return keys
-
-
-LARGE_NEST = 30  # ops
 
 
 def build_module(function: Function, plan: Mapping[Buffer, int], target: Target) -> ModuleText:

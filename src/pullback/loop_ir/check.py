@@ -15,11 +15,13 @@ from .ir import (
     Function,
     HostCall,
     If,
+    Kernel,
     Let,
     Load,
     Loop,
     Op,
     Read,
+    Run,
     Stmt,
     Store,
     Var,
@@ -28,7 +30,7 @@ from .ir import (
 from .ops import COMBINES, result_dtype
 from .print import stmt_text
 from .types import DTYPES
-from .visit import expressions, subexpressions
+from .visit import expressions, kernels, loaded, stored, subexpressions
 
 ROLES = ("parallel", "reduce", "sequential", "vector", "threads")
 CONTEXT = 5  # statements shown on each side of a mistake
@@ -61,7 +63,18 @@ class _Checker:
                 self.fail(f"two buffers are called {name!r}")
         for buffer in self.function.buffers:
             self.buffer(buffer)
+        for kernel in kernels(self.function.body):
+            self.kernel(kernel)
         self.block(self.function.body, parallel=False)
+
+    def kernel(self, kernel: Kernel) -> None:
+        """A kernel sees its own buffers and parameters only."""
+        inside = _Checker(Function(f"{self.function.name}.{kernel.name}", kernel.buffers, kernel.body), self.after)
+        locals_ = (loaded(kernel.body) | stored(kernel.body)) & self.buffers
+        inside.buffers |= {buffer for buffer in locals_ if buffer.space == "local"}
+        for var in kernel.params:
+            inside.bind(var)
+        inside.run()
 
     def fail(self, problem: str) -> None:
         """Raises with the statements around the current one."""
@@ -177,8 +190,27 @@ class _Checker:
                     self.fail("a host call inside a parallel, reduce or vector loop")
                 for buffer in stmt.buffers:
                     self.known(buffer)
+            case Run():
+                self._run(stmt, parallel)
             case _:
                 self.fail(f"not a statement: {type(stmt).__name__}")
+
+    def _run(self, stmt: Run, parallel: bool) -> None:
+        kernel = stmt.kernel
+        if parallel:
+            self.fail(f"kernel {kernel.name} is run inside a parallel, reduce or vector loop")
+        for buffer in stmt.buffers:
+            self.known(buffer)
+        if len(set(stmt.buffers)) != len(stmt.buffers):
+            self.fail(f"kernel {kernel.name} is given one buffer twice")
+        for what, given, wanted in (
+            ("buffers", [(b.dtype, b.size) for b in stmt.buffers], [(b.dtype, b.size) for b in kernel.buffers]),
+            ("arguments", [e.dtype for e in stmt.args], [v.dtype for v in kernel.params]),
+        ):
+            if given != wanted:
+                self.fail(f"kernel {kernel.name} has {what} {wanted}, got {given}")
+        for arg in stmt.args:
+            self.expr(arg)
 
     def _loop(self, loop: Loop, parallel: bool) -> None:
         if loop.role not in ROLES:

@@ -26,6 +26,7 @@ from .ir import (
     Loop,
     Op,
     Read,
+    Run,
     Stmt,
     Store,
     Var,
@@ -171,6 +172,8 @@ class Interpreter:
                 self._call(stmt)
             case HostCall():
                 self.host_calls[stmt.index](*(self.memory[buffer] for buffer in stmt.buffers))
+            case Run():
+                self._run(stmt)
 
     def _store(self, stmt: Store) -> None:
         memory = self.memory[stmt.buffer]
@@ -254,6 +257,13 @@ class Interpreter:
             whole[0], whole[1:] = self.env[group.vars[0]][0], value
             self.env[group.results[0]] = _in_order(str(group.combine), whole), None
         return True
+
+    def _run(self, stmt: Run) -> None:
+        kernel = stmt.kernel
+        args = self.use(f"run {kernel.name}", *stmt.args)
+        self.env.update((var, (value, None)) for var, value in zip(kernel.params, args))
+        self.memory.update([(formal, self.memory[given]) for formal, given in zip(kernel.buffers, stmt.buffers)])
+        self.block(kernel.body)
 
     def _call(self, stmt: Call) -> None:
         if stmt.symbol not in self.calls:

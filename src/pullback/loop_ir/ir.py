@@ -202,6 +202,28 @@ class HostCall(Stmt):
 
 
 @_node
+class Kernel:
+    """Statements that a program runs in several places, each time on other buffers and values.
+
+    `buffers` and `params` stand for what a `Run` gives. Local buffers are the kernel's own.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]  # all of them temporaries here, whatever they are where it is run
+    params: tuple[Var, ...]
+    body: tuple[Stmt, ...]
+
+
+@_node
+class Run(Stmt):
+    """Runs a kernel on different buffers, of the types and sizes of the kernel's."""
+
+    kernel: Kernel
+    buffers: tuple[Buffer, ...]
+    args: tuple[Expr, ...]
+
+
+@_node
 class Function:
     """One program: the k-th input buffer is inputs[k] of `int f(void** inputs, void** outputs, void* arena)`."""
 

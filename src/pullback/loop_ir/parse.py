@@ -21,11 +21,13 @@ from .ir import (
     Function,
     HostCall,
     If,
+    Kernel,
     Let,
     Load,
     Loop,
     Op,
     Read,
+    Run,
     Stmt,
     Store,
     Var,
@@ -67,6 +69,7 @@ class _Parser:
         self.buffers: dict[str, Buffer] = {}
         self.vars: dict[str, Var] = {}
         self.shared: dict[str, Expr] = {}
+        self.kernels: dict[str, Kernel] = {}
 
     # Tokens.
 
@@ -119,7 +122,32 @@ class _Parser:
         while self.peek() in ("input", "output", "constant", "temporary", "local"):
             self.buffer()
             self.skip_lines()
-        return Function(name, tuple(self.buffers.values()), self.block())
+        program = tuple(self.buffers.values())
+        while self.peek() == "kernel":
+            self.kernel()
+            self.skip_lines()
+        return Function(name, program, self.block())
+
+    def kernel(self) -> None:
+        self.expect("kernel")
+        name = self.next()
+        buffers: list[Buffer] = []
+        params: list[Var] = []
+
+        def formal() -> None:
+            label = self.next()
+            self.expect(":")
+            dtype = self.dtype()
+            if self.accept("["):
+                buffers.append(Buffer(label, dtype, int(self.next()), "temporary"))
+                self.buffers[label] = buffers[-1]
+                self.expect("]")
+            else:
+                params.append(self.var(label, dtype))
+
+        self.listed(formal)
+        self.expect("{")
+        self.kernels[name] = Kernel(name, tuple(buffers), tuple(params), self.block())
 
     def buffer(self) -> None:
         space, name = self.next(), self.next()
@@ -218,12 +246,28 @@ class _Parser:
             self.next()
             number = int(self.next())
             return HostCall(number, tuple(self.listed(self.named_buffer)))
+        if head == "run" and self.peek(1) in self.kernels:
+            return self.run()
         buffer = self.named_buffer()
         self.expect("[")
         index = self.expr()
         self.expect("]")
         self.expect("=")
         return Store(buffer, index, self.expr())
+
+    def run(self) -> Run:
+        self.expect("run")
+        kernel = self.kernels[self.next()]
+        buffers: list[Buffer] = []
+
+        def given() -> Expr | None:
+            if len(buffers) < len(kernel.buffers):
+                buffers.append(self.named_buffer())
+                return None
+            return self.expr()
+
+        args = self.listed(given)[len(kernel.buffers) :]
+        return Run(kernel, tuple(buffers), tuple(args))
 
     def argument(self) -> Expr | Address:
         if not self.accept("&"):

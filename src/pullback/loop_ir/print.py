@@ -29,18 +29,20 @@ from .ir import (
     Function,
     HostCall,
     If,
+    Kernel,
     Let,
     Load,
     Loop,
     Op,
     Read,
+    Run,
     Stmt,
     Store,
     Var,
     While,
 )
 from .types import ITEMSIZE
-from .visit import expressions, free_vars, loaded, operands, stored
+from .visit import expressions, kernels, operands
 
 # Constants up to this size are part of the code; the values of larger ones do not tell programs apart.
 EMBEDDED_BYTES = 4096
@@ -172,6 +174,9 @@ class Printer:
                 self.line(f"call {stmt.symbol}({args}){result}")
             case HostCall():
                 self.line(f"host {stmt.index}({', '.join(map(self.name, stmt.buffers))})")
+            case Run():
+                given = [*map(self.name, stmt.buffers), *map(self.expr, stmt.args)]
+                self.line(f"run {stmt.kernel.name}({', '.join(given)})")
 
     def _while(self, stmt: While) -> None:
         self.line("while {")
@@ -222,11 +227,20 @@ class Printer:
             data = " = " + " ".join(_number(value) for value in values.tolist())
         self.line(f"{buffer.space} {self.name(buffer)}: {buffer.dtype}[{buffer.size}]{data}")
 
+    def kernel(self, kernel: Kernel) -> None:
+        given = [f"{self.name(b)}: {b.dtype}[{b.size}]" for b in kernel.buffers]
+        given += [f"{self.name(v)}: {v.dtype}" for v in kernel.params]
+        self.line(f"kernel {kernel.name}({', '.join(given)}) {{")
+        self.block(kernel.body)
+        self.line("}")
+
     def function(self, function: Function) -> None:
         self.line(f"function {'f' if self.canonical else function.name} {{")
         self.indent += 1
         for buffer in function.buffers:
             self.buffer(buffer)
+        for kernel in kernels(function.body):
+            self.kernel(kernel)
         self.indent -= 1
         self.block(function.body)
         self.line("}")
@@ -244,20 +258,6 @@ def canonical(function: Function) -> str:
     printer = Printer(canonical=True)
     printer.function(function)
     return "\n".join(printer.lines)
-
-
-def canonical_part(body: Sequence[Stmt]) -> tuple[str, list[Buffer], list[Var]]:
-    """A text that equal pieces of programs share, and their buffers and free variables in corresponding order."""
-    printer = Printer(canonical=True)
-    free = free_vars(body)
-    for var in free:
-        printer.name(var)
-    printer.block(body)
-    used = loaded(body) | stored(body)
-    buffers = [item for item in printer._names if isinstance(item, Buffer) and item in used]
-    head = [f"{printer.name(v)}:{v.dtype}" for v in free]
-    head += [f"{printer.name(b)}:{b.dtype}[{b.size}]{b.space == 'local'}" for b in buffers]
-    return "\n".join([" ".join(head), *printer.lines]), buffers, free
 
 
 def stmt_text(stmt: Stmt, limit: int = 12) -> str:

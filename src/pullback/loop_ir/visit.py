@@ -15,11 +15,13 @@ from .ir import (
     Expr,
     HostCall,
     If,
+    Kernel,
     Let,
     Load,
     Loop,
     Op,
     Read,
+    Run,
     Stmt,
     Store,
     Var,
@@ -80,6 +82,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (stmt.cond,)
         case Call():
             return tuple(arg.offset if isinstance(arg, Address) else arg for arg in stmt.args)
+        case Run():
+            return stmt.args
     return ()
 
 
@@ -131,7 +135,7 @@ def _passed(stmt: Stmt) -> set[Buffer]:
     match stmt:
         case Call():
             return {arg.buffer for arg in stmt.args if isinstance(arg, Address)}
-        case HostCall():
+        case HostCall() | Run():
             return set(stmt.buffers)
     return set()
 
@@ -144,6 +148,11 @@ def loaded(body: Sequence[Stmt]) -> set[Buffer]:
 def stored(body: Sequence[Stmt]) -> set[Buffer]:
     """Buffers that `body` may write anywhere inside."""
     return set().union(*(stores(stmt) for stmt in statements(body)))
+
+
+def kernels(body: Sequence[Stmt]) -> list[Kernel]:
+    """The kernels that `body` runs, in the order of their first use."""
+    return list(dict.fromkeys(stmt.kernel for stmt in statements(body) if isinstance(stmt, Run)))
 
 
 def free_vars(body: Sequence[Stmt]) -> list[Var]:
@@ -223,6 +232,8 @@ class Rewriter:
             case Call():
                 args = tuple(Address(a.buffer, r(a.offset)) if isinstance(a, Address) else r(a) for a in stmt.args)
                 return Call(stmt.symbol, args, stmt.result)
+            case Run():
+                return Run(stmt.kernel, stmt.buffers, tuple(map(r, stmt.args)))
         return stmt
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from ..loop_ir.ir import Function
 from .buffers import plan_buffers
 from .expand_math import expand_math
+from .outline import outline
 from .parallelize import parallelize
 from .simplify import simplify
 from .split import split
@@ -28,6 +29,7 @@ __all__ = [
     "CPU_PASSES",
     "Pass",
     "expand_math",
+    "outline",
     "parallelize",
     "plan_buffers",
     "simplify",

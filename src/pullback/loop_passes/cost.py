@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..loop_ir.affine import stride
-from ..loop_ir.ir import Const, Expr, If, Let, Load, Loop, Op, Stmt, Store, While
+from ..loop_ir.ir import Const, Expr, If, Let, Load, Loop, Op, Run, Stmt, Store, While
 from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.vectors import varying_vars
 from ..loop_ir.visit import expressions, statements, subexpressions
@@ -66,6 +66,8 @@ def cost(body: Sequence[Stmt], vector: Vector | None = None) -> float:
                 total += _expressions((stmt.value,), vector) + (vector.access(stmt.index, apart=2.0) if vector else 1.0)
             case Let():
                 total += _expressions((stmt.value,), vector)
+            case Run():
+                total += cost(stmt.kernel.body)
             case _:
                 total += 100.0
     return total

@@ -24,6 +24,7 @@ from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.emit import INTERRUPT, ObjectCache, compile_function
 from pullback.loop_ir import Buffer, Function
+from pullback.loop_passes import outline
 from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
 from pullback.runtime import checks
@@ -161,7 +162,7 @@ class Program:
             return pipelines.text_of(native.lowered.function)
         if stage == "nests":
             # A program whose code was found in the cache has not been through the passes.
-            return pipelines.text_of(native.function or pipelines.optimize_loops(native.lowered.function))
+            return pipelines.text_of(native.function or pipelines.optimize_loops(outline(native.lowered.function)))
         if stage in ("llvm", "asm"):
             if native.compiled is None:
                 return f"; {self.name} is interpreted (PULLBACK_INTERPRET): there is no machine code\n"
@@ -254,7 +255,7 @@ def _make_native(flat: ClosedJaxpr, name: str) -> _Native:
         return ready[0], *plan_arena(function, ready[0])
 
     compiled = compile_function(
-        lowered.function,
+        outline(lowered.function),
         optimize=optimize,
         symbols=_symbols(lowered.function),
         cache=_cache(),

@@ -375,3 +375,36 @@ def test_branches_that_are_seldom_taken(share, role):
     assert "rare." in compile_function(function).llvm
     ((got, want),) = both(function, [data])
     assert np.allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [0, 7, 8, 17, 33])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bool", "bf16", "c64", "c128"])
+@pytest.mark.parametrize("kinds", [2, 4, 8])
+def test_elements_that_take_turns(kinds, dtype, n):
+    """Loads and stores `kinds` elements apart that together walk all of a buffer, in a mixed order."""
+    b = Builder()
+    x, out = b.input("x", dtype, kinds * n), b.output("out", dtype, kinds * n)
+    swapped = b.temporary("swapped", dtype, kinds * n)
+    with b.loop(n, "vector") as i:
+        values = [b.let(b.load(x, i * kinds + k)) for k in range(kinds)]
+        for k in reversed(range(kinds)):
+            b.store(swapped, i * kinds + k, values[k - 1])
+    with b.loop(n, "vector") as i:
+        for k in range(kinds):
+            b.store(out, i * kinds + k, b.load(swapped, i * kinds + kinds - 1 - k))
+    ((got, want),) = both(b.function("f"), [sample(dtype, kinds * n)])
+    same(got, want)
+
+
+def test_elements_that_take_turns_in_place():
+    """Stores whose values are read from where the others write are made one after the other."""
+    b = Builder()
+    x, out = b.input("x", "f32", 64), b.output("out", "f32", 64)
+    with b.loop(64, "vector") as i:
+        b.store(out, i, b.load(x, i))
+    with b.loop(32, "vector") as i:
+        b.store(out, i * 2, b.load(out, i * 2 + 1))
+        b.store(out, i * 2 + 1, b.load(out, i * 2))
+    values = sample("f32", 64, edges=False)
+    (got,) = compiled(b.function("f"), [values])
+    np.testing.assert_array_equal(got, np.repeat(values[1::2], 2))

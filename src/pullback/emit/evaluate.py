@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..loop_ir.affine import Interval, depends, interval, stride, terms
-from ..loop_ir.ir import Buffer, Const, Expr, Load, Op, Read, Var
+from ..loop_ir.ir import Buffer, Const, Expr, Load, Op, Read, Store, Var
 from ..loop_ir.types import ITEMSIZE, REAL_OF, is_int
 from ..loop_ir.visit import subexpressions
 from .code import Code
 from .guards import Guard, load_guards
 from .ops import emit_op
+from .shuffles import INTERLEAVED, deinterleave, interleave
 from .types import memory_type, register_type, splat, suffix
 from .values import Asm, Value, broadcast, constant, from_bits, to_bits
 
@@ -280,7 +281,12 @@ class Evaluator:
     # Addresses.
 
     def address(self, buffer: Buffer, index: Expr) -> str:
-        """Pointer to the element at `index` (of lane 0): the parts that change least are added first."""
+        """Pointer to the element at `index` (of lane 0)."""
+        pointer, offset = self.base_and_offset(buffer, index)
+        return self.offset(buffer, pointer, str(offset))
+
+    def base_and_offset(self, buffer: Buffer, index: Expr) -> tuple[str, int]:
+        """The same as a pointer and a constant number of elements: the parts that change least are added first."""
         found, offset = terms(index)
         self._made += found
         code = self.code
@@ -298,9 +304,7 @@ class Evaluator:
         for level in sorted(levels):
             ref = levels[level]
             pointer = code.inst(f"getelementptr inbounds {element}, ptr {pointer}, i64 {ref}", pointer, ref)
-        if offset:
-            pointer = code.inst(f"getelementptr inbounds {element}, ptr {pointer}, i64 {offset}", pointer)
-        return pointer
+        return pointer, offset
 
     @staticmethod
     def _element(buffer: Buffer) -> str:
@@ -430,6 +434,12 @@ class Evaluator:
         if step == -1 and mask is None:
             first = self.offset(buffer, pointer, str(1 - lanes))
             return self._reversed(self._contiguous(buffer, first, None))
+        if step in INTERLEAVED and mask is None and dtype not in REAL_OF:
+            shared = self._interleaved_load(node, step)
+            if shared is not None:
+                return shared
+        if dtype == "c64":
+            return self._paired_lanes(buffer, pointer, step or 0)
         refs: list[list[str]] = [[], []]
         for k in range(lanes):
             value = self._scalar_at(buffer, self.offset(buffer, pointer, str(k * (step or 0))))
@@ -437,6 +447,34 @@ class Evaluator:
                 part.append(ref)
         packed = [self._pack(dtype, part) for part in refs if part]
         return Value(dtype, packed[0], lanes, packed[1] if len(packed) > 1 else None)
+
+    def _paired_lanes(self, buffer: Buffer, pointer: str, step: int) -> Value:
+        """Elements of two 4-byte parts, `step` apart: each is loaded whole."""
+        vector, code = self.vector, self.code
+        assert vector is not None
+        lanes = vector.lanes
+        starts = [self.offset(buffer, pointer, str(k * step)) for k in range(lanes)]
+        whole = self._pack("i64", [self._read("i64", start, buffer) for start in starts])
+        parts = code.inst(f"bitcast <{lanes} x i64> {whole} to <{2 * lanes} x float>", whole)
+        both = Value("f32", parts, 2 * lanes)
+        re, im = (self.shuffle(both, range(k, 2 * lanes, 2)).ref for k in (0, 1))
+        return Value(buffer.dtype, re, lanes, im)
+
+    def _interleaved_load(self, node: Load, step: int) -> Value | None:
+        """Every `step`-th element, chosen from contiguous loads; None if those might leave the buffer."""
+        vector, buffer = self.vector, node.buffer
+        assert vector is not None
+        bounds = self.interval(node.index)
+        if bounds is None:
+            return None
+        base, offset = self.base_and_offset(buffer, node.index)
+        number = offset % step  # loads of neighbours then begin at one address
+        if bounds[0] < number or bounds[1] + step - 1 - number >= buffer.size:
+            return None
+        kind, lanes = memory_type(buffer.dtype, vector.lanes), vector.lanes
+        starts = [self.offset(buffer, base, str(offset - number + k * lanes)) for k in range(step)]
+        refs = deinterleave(self.code, kind, lanes, [self._read(kind, start, buffer) for start in starts])
+        return Value(node.dtype, self._from_memory(buffer.dtype, refs[number], lanes), lanes)
 
     def _pack(self, dtype: str, refs: list[str]) -> str:
         """One vector of scalar registers."""
@@ -537,6 +575,30 @@ class Evaluator:
             self._vector_store(buffer, index, value)
         self.epoch[buffer] = self.epoch.get(buffer, 0) + 1
 
+    def interleaved_store(self, stores: Sequence[Store]) -> bool:
+        """Stores to one buffer, `len(stores)` elements apart from lane to lane, that together fill a stretch of it:
+        contiguous stores of shuffled vectors. False, and nothing is done, if they are not so."""
+        vector, buffer, step = self.vector, stores[0].buffer, len(stores)
+        if vector is None or self.mask is not None or buffer.dtype in REAL_OF:
+            return False
+        if any(vector.stride(store.index) != step for store in stores):
+            return False
+        self.begin([expr for store in stores for expr in (store.index, store.value)])
+        places = [self.base_and_offset(buffer, store.index) for store in stores]
+        first = min(offset for _, offset in places)
+        if len({base for base, _ in places}) > 1 or sorted(o - first for _, o in places) != list(range(step)):
+            return False
+        lanes, refs = vector.lanes, [""] * step
+        for (_, offset), store in zip(places, stores):
+            value = broadcast(self.code, self.value(store.value), lanes)
+            (refs[offset - first],) = self._to_memory(value)
+        kind, align = memory_type(buffer.dtype, lanes), ITEMSIZE[buffer.dtype]
+        for k, ref in enumerate(interleave(self.code, kind, lanes, refs)):
+            at = self.offset(buffer, places[0][0], str(first + k * lanes))
+            self.code.line(f"  store {kind} {ref}, ptr {at}, align {align}")
+        self.epoch[buffer] = self.epoch.get(buffer, 0) + 1
+        return True
+
     def _scalar_store(self, buffer: Buffer, pointer: str, value: Value) -> None:
         kind = memory_type(buffer.dtype)
         align = ITEMSIZE[buffer.dtype] // (2 if buffer.dtype in REAL_OF else 1)
@@ -591,6 +653,10 @@ class Evaluator:
         vector = self.vector
         assert vector is not None
         lanes, element = vector.lanes, memory_type(buffer.dtype)
+        if buffer.dtype == "c64":  # both parts of an element at once
+            whole = self._interleaved(Value(buffer.dtype, refs[0], lanes, refs[1]))
+            kind = memory_type(buffer.dtype, 2 * lanes)
+            refs, element = (self.code.inst(f"bitcast {kind} {whole} to <{lanes} x i64>", whole),), "i64"
         for k in range(lanes):
             base = self.offset(buffer, pointer, str(k * step))
             for part, ref in enumerate(refs):

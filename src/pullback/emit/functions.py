@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
-from ..loop_ir.ir import Address, Buffer, Call, Const, HostCall, If, Let, Loop, Run, Stmt, Store, Var, While
+from ..loop_ir.ir import Address, Buffer, Call, Const, HostCall, If, Let, Load, Loop, Run, Stmt, Store, Var, While
 from ..loop_ir.types import ITEMSIZE, REAL_OF
-from ..loop_ir.visit import expressions, stored
+from ..loop_ir.visit import expressions, stored, subexpressions
 from .code import Code
 from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
+from .shuffles import INTERLEAVED
 from .types import register_type
 from .values import Asm, Value, broadcast
 
@@ -19,6 +20,25 @@ if TYPE_CHECKING:
 
 # A local buffer lives on the stack of a thread; beyond this a temporary is the right thing.
 MAX_LOCAL_BYTES = 1 << 18
+
+
+def interleaved(body: Sequence[Stmt], k: int) -> list[Store]:
+    """The stores of the run that begins with store `body[k]` to its buffer, if they may be made at once, and are as
+    many as an interleaved store can have."""
+    run: list[Store] = []
+    for stmt in body[k:]:
+        if not isinstance(stmt, Store):
+            break
+        run.append(stmt)
+    group = [store for store in run if store.buffer is run[0].buffer]
+    if len(group) not in INTERLEAVED or any(loads_of(store) & {s.buffer for s in run} for store in run):
+        return []
+    return group
+
+
+def loads_of(store: Store) -> set[Buffer]:
+    """The buffers that a store's index and value read."""
+    return {x.buffer for x in subexpressions((store.index, store.value)) if isinstance(x, Load)}
 
 
 class FunctionEmitter:
@@ -31,7 +51,16 @@ class FunctionEmitter:
         self._writes: dict[int, Set[Buffer]] = {}
 
     def block(self, body: Sequence[Stmt]) -> None:
-        for stmt in body:
+        done: set[int] = set()
+        for k, stmt in enumerate(body):
+            if id(stmt) in done:
+                continue
+            if isinstance(stmt, Store) and self.eval.vector is not None:
+                self.local(stmt.buffer)
+                group = interleaved(body, k)
+                if group and self.eval.interleaved_store(group):
+                    done.update(map(id, group))
+                    continue
             self.stmt(stmt)
 
     def stmt(self, stmt: Stmt) -> None:

@@ -1,15 +1,17 @@
-"""Discrete Fourier transforms over the last dimensions, by SciPy's FFT."""
+"""Discrete Fourier transforms over the last dimensions: by loops of our own, very long ones by SciPy's FFT."""
 
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core.lowering import HostCall
+from pullback.core.lowering import Nest
 from pullback.lax._families import *
+from pullback.lax._fft_lower import complex_passes, generates, real_axis, real_axis_back
 
 __all__ = ["FftType", "fft", "fft_p"]
 
@@ -118,6 +120,39 @@ def _fft_batch(args, dims, **params):
     return fft_p.bind(move_batch_axis(args[0], dims[0], 0), **params), 0
 
 
+def _fft_nest(ctx):
+    fft_type, lengths = FftType(ctx.params["fft_type"]), tuple(ctx.params["fft_lengths"])
+    source, result = ctx.operand(0), ctx.result()
+    if result.size == 0:
+        return
+    if source.size == 0:
+        ctx.fill(result, 0)
+        return
+    if not lengths:
+        ctx.copy(result, source)
+        return
+    real = fft_type in (FftType.RFFT, FftType.IRFFT)
+    if not generates(result.shape, lengths, real):
+        ctx.host_call(functools.partial(_fft_reference, **ctx.params), [source], [result])
+        return
+    ndim = len(result.shape)
+    axes = list(range(ndim - 1, ndim - 1 - len(lengths), -1))  # the last first
+    if fft_type == FftType.RFFT:
+        first = result if len(axes) == 1 else ctx.temporary(result.dtype, result.shape, "spectrum")
+        real_axis(ctx, source, first)
+        if len(axes) > 1:
+            complex_passes(ctx, first, result, axes[1:], -1, 1.0)
+    elif fft_type == FftType.IRFFT:
+        if len(axes) > 1:
+            last = ctx.temporary(source.dtype, source.shape, "spectrum")
+            complex_passes(ctx, source, last, axes[:0:-1], 1, 1.0)
+            source = last
+        real_axis_back(ctx, source, result, 1 / math.prod(lengths))
+    else:
+        forward = fft_type == FftType.FFT
+        complex_passes(ctx, source, result, axes, -1 if forward else 1, 1.0 if forward else 1 / math.prod(lengths))
+
+
 def _fft_cases(rng):
     real = rng.normal(size=(2, 3, 8))
     complex_ = real + 1j * rng.normal(size=real.shape)
@@ -139,7 +174,7 @@ fft_p = Primitive(
     jvp=_fft_jvp,
     transpose=_fft_transpose,
     batch=_fft_batch,
-    lower=HostCall(),
+    lower=Nest(_fft_nest),
     traits={"linear"},
     samples=Samples(ulp=64, cases=_fft_cases),
 )

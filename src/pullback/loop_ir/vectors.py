@@ -38,8 +38,8 @@ def vectorizable(loop: Loop) -> bool:
         if isinstance(group.combine, str) and neutral(group.combine, group.vars[0].dtype) is None:
             return False
     used = loaded(loop.body) | stored(loop.body)
-    if any(buffer.space == "local" for buffer in used):
-        return False
+    if loop.role != "vector" and any(buffer.space == "local" for buffer in used):
+        return False  # it may be scratch space of each iteration; who writes a vector loop knows that it is not
     return _block_ok(loop.body, varying_vars(loop), False, {})
 
 

@@ -1,0 +1,41 @@
+"""Vectors interleaved and taken apart: memory in which elements of several kinds take turns.
+
+Both are log2(n) rounds of shuffles of two registers, as the machine has them; one shuffle of everything is something
+that LLVM does not always take apart well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .code import Code
+
+# How many kinds may take turns: powers of two, for the rounds; beyond 8 single elements are as quick.
+INTERLEAVED = (2, 4, 8)
+
+
+def _shuffled(code: Code, kind: str, x: str, y: str, lanes: Sequence[int]) -> str:
+    chosen = ", ".join(f"i32 {k}" for k in lanes)
+    return code.inst(f"shufflevector {kind} {x}, {kind} {y}, <{len(lanes)} x i32> <{chosen}>", x, y)
+
+
+def interleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[str]:
+    """x0[0], x1[0], ..., x0[1], x1[1], ... of n vectors, as n vectors of the same type."""
+    refs, n = list(refs), len(refs)
+    turns = [k // 2 + lanes * (k % 2) for k in range(2 * lanes)]
+    for _ in range(n.bit_length() - 1):
+        halves = [(refs[k], refs[k + n // 2]) for k in range(n // 2)]
+        refs = [_shuffled(code, kind, x, y, part) for x, y in halves for part in (turns[:lanes], turns[lanes:])]
+    return refs
+
+
+def deinterleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[str]:
+    """What `interleave` undoes: vector j of the result holds every n-th element from j on."""
+    refs, n = list(refs), len(refs)
+    for _ in range(n.bit_length() - 1):
+        pairs = [(refs[k], refs[k + 1]) for k in range(0, n, 2)]
+        refs = [_shuffled(code, kind, x, y, range(start, 2 * lanes, 2)) for start in (0, 1) for x, y in pairs]
+    return refs
+
+
+__all__ = ["INTERLEAVED", "deinterleave", "interleave"]

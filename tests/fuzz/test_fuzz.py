@@ -15,6 +15,13 @@ def test_random_programs(first):
         assert not problem, f"python -m fuzz --seed {seed}: {problem}"
 
 
+# Layout of row-local memory, memory taken over too early, local memory of nests that are functions of their own.
+@pytest.mark.parametrize(("seed", "moves"), [(130, 7), (136, 8), (908, 22), (1111, 5), (1459, 20)])
+def test_programs_that_were_wrong_once(seed, moves):
+    problem = run(seed, moves)
+    assert not problem, problem
+
+
 def test_disagreements_are_seen():
     one = np.linspace(1, 2, 5, dtype=np.float32)
     wide = one.astype(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 
@@ -138,6 +139,18 @@ def _passed(stmt: Stmt) -> set[Buffer]:
         case HostCall() | Run():
             return set(stmt.buffers)
     return set()
+
+
+def local_uses(body: Sequence[Stmt]) -> Counter[Buffer]:
+    """How many statements load or store each local buffer."""
+    return Counter(
+        buffer for stmt in statements(body) for buffer in loads(stmt) | stores(stmt) if buffer.space == "local"
+    )
+
+
+def shares_locals(loop: Stmt, uses: Counter[Buffer]) -> bool:
+    """Whether a loop has local buffers in common with what is outside of it; `uses` are those of the whole function."""
+    return any(count < uses[buffer] for buffer, count in local_uses((loop,)).items())
 
 
 def loaded(body: Sequence[Stmt]) -> set[Buffer]:

@@ -37,7 +37,7 @@ from ..loop_ir.ir import (
 from ..loop_ir.ops import neutral
 from ..loop_ir.types import REAL_OF
 from ..loop_ir.vectors import repeatable
-from ..loop_ir.visit import Substitute, statements
+from ..loop_ir.visit import Substitute, local_uses, shares_locals, statements
 from .cost import extent_of, nanoseconds
 
 THRESHOLD = 30_000.0  # ns: below this, waking threads costs more than it saves
@@ -57,6 +57,7 @@ class _Parallelize:
         self.buffers: list[Buffer] = []
         self._taken = {buffer.name for buffer in function.buffers}
         self._count = 0
+        self._locals = local_uses(function.body)
 
     def temporary(self, dtype: str, size: int) -> Buffer:
         name = f"partial{len(self.buffers)}"
@@ -90,6 +91,9 @@ class _Parallelize:
     def nest(self, loop: Loop) -> list[Stmt]:
         time = nanoseconds((loop,))
         if time < THRESHOLD or any(_fixed(stmt) for stmt in statements((loop,))):
+            return [loop]
+        # A local buffer belongs to one thread: what passes values through one to later loops cannot be shared out.
+        if shares_locals(loop, self._locals):
             return [loop]
         chain = _chain(loop)
         free = 1

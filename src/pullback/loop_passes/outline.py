@@ -35,7 +35,7 @@ from ..loop_ir.ir import (
     While,
 )
 from ..loop_ir.key import part_key
-from ..loop_ir.visit import Substitute, blocks, expressions, statements, subexpressions
+from ..loop_ir.visit import Substitute, blocks, expressions, local_uses, shares_locals, statements, subexpressions
 
 OFTEN = 3  # more occurrences than this pay for any kernel
 LARGE = 10  # ops from which two occurrences do
@@ -44,8 +44,10 @@ LARGE = 10  # ops from which two occurrences do
 def outline(function: Function) -> Function:
     """The function with repeated nests as kernels."""
     groups: dict[Hashable, list[Loop]] = {}
+    uses = local_uses(function.body)
     for nest in _nests(function.body):
-        groups.setdefault(_sketch(nest), []).append(nest)
+        if not shares_locals(nest, uses):  # a local buffer belongs to one function
+            groups.setdefault(_sketch(nest), []).append(nest)
     work = _Outline(function)
     for alike in groups.values():
         if _worthwhile(alike):

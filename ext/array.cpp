@@ -107,13 +107,15 @@ Array* new_array_over(AvalInfo* info, void* data, PyObject* owner) {
     return a;
 }
 
-Array* new_array_sharing(AvalInfo* info, Array* source) {
+Array* new_array_sharing(AvalInfo* info, Array* source) { return new_array_part(info, source, source->data); }
+
+Array* new_array_part(AvalInfo* info, Array* source, void* data) {
     PyObject* owner = check_not_deleted(source) ? share_memory(source) : nullptr;
     if (!owner) {
         release_info(info);
         return nullptr;
     }
-    Array* a = new_array_over(info, source->data, Py_NewRef(owner));
+    Array* a = new_array_over(info, data, Py_NewRef(owner));
     if (a) a->device = Py_XNewRef(source->device);
     return a;
 }
@@ -277,6 +279,8 @@ PyMethodDef functions[] = {
      "set_operators(table)\n--\n\nSets the functions behind the operators of Array, by names such as 'add', 'radd', "
      "'getitem'; returns "
      "those set before."},
+    {"reversed_axes", reversed_axes, METH_O,
+     "reversed_axes(x)\n--\n\nAn array with its axes in reverse order; by the operator 'transpose' while tracing."},
     {"set_hooks", reinterpret_cast<PyCFunction>(set_hooks), METH_VARARGS | METH_KEYWORDS,
      "set_hooks(**hooks)\n--\n\nHands Python functions and classes to the extension; None unsets one. Returns those "
      "set before."},

@@ -36,6 +36,9 @@ Array* new_array_over(AvalInfo* info, void* data, PyObject* owner);
 // A new array of `info` (one use taken over) that shares the memory of `source`, which must have as many bytes.
 Array* new_array_sharing(AvalInfo* info, Array* source);
 
+// A new array of `info` (one use taken over) over a part of the memory of `source`, which begins at `data`, aligned.
+Array* new_array_part(AvalInfo* info, Array* source, void* data);
+
 // A new array with the contents of any NumPy array, cast to the dtype of `info`; the shapes must agree. Takes over one
 // use of `info`. The memory is shared if `share` says so and its layout allows it, else copied.
 Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share);

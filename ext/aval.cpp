@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "hooks.h"
 #include "ref.h"
 
 namespace pb {
@@ -119,6 +120,36 @@ AvalInfo* aval_info(PyObject* aval) {
     last_aval = aval;
     last_info = info;
     return retain_info(info);
+}
+
+AvalInfo* info_of_shape(PyArray_Descr* descr, bool weak, int ndim, const npy_intp* dims) {
+    constexpr size_t kPlaces = 1024;
+    static AvalInfo* known[kPlaces];  // each counted as used
+    uint64_t h = reinterpret_cast<uintptr_t>(descr) ^ (uint64_t(ndim) << 1 | weak);
+    for (int d = 0; d < ndim; ++d) h = (h ^ uint64_t(dims[d])) * 0x9e3779b97f4a7c15;
+    AvalInfo*& place = known[(h * 0x9e3779b97f4a7c15) >> 54];
+    if (place && place->descr == descr && place->weak == weak && place->ndim == ndim &&
+        PyArray_CompareLists(place->dims, dims, ndim))
+        return retain_info(place);
+    if (!hooks.make_aval) {
+        hook_missing("make_aval");
+        return nullptr;
+    }
+    Ref shape = Ref::steal(PyTuple_New(ndim));
+    if (!shape) return nullptr;
+    for (int d = 0; d < ndim; ++d) {
+        PyObject* n = PyLong_FromSsize_t(dims[d]);
+        if (!n) return nullptr;
+        PyTuple_SET_ITEM(shape.get(), d, n);
+    }
+    Ref aval = Ref::steal(
+        PyObject_CallFunctionObjArgs(hooks.make_aval, shape.get(), descr, weak ? Py_True : Py_False, nullptr));
+    AvalInfo* info = aval ? aval_info(aval.get()) : nullptr;
+    if (!info) return nullptr;
+    AvalInfo* old = place;
+    place = retain_info(info);
+    if (old) release_info(old);
+    return info;
 }
 
 }  // namespace pb

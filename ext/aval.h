@@ -25,6 +25,9 @@ struct AvalInfo {
 // The info of `aval`, with one more user; to be given back by `release_info`. Null with TypeError set if it is no aval
 // of an array in memory (extended dtype, symbolic dimension), or OverflowError if it is too large to address.
 AvalInfo* aval_info(PyObject* aval);
+// The info, with one more user, of the aval of this element type and shape; known ones are found without Python. Null
+// with an error set.
+AvalInfo* info_of_shape(PyArray_Descr* descr, bool weak, int ndim, const npy_intp* dims);
 inline AvalInfo* retain_info(AvalInfo* info) {
     ++info->users;
     return info;

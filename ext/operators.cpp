@@ -3,7 +3,9 @@
 #include <cstring>
 
 #include "array.h"
+#include "indexing.h"
 #include "ref.h"
+#include "trace_state.h"
 
 namespace pb {
 namespace {
@@ -50,6 +52,7 @@ enum Operator {
     GETITEM,
     ITER,
     CONTAINS,
+    TRANSPOSE,
     COUNT
 };
 
@@ -57,7 +60,7 @@ const char* const names[COUNT] = {
     "add",  "radd",   "sub",     "rsub",    "mul",    "rmul",    "truediv", "rtruediv", "floordiv", "rfloordiv", "mod",
     "rmod", "divmod", "rdivmod", "pow",     "rpow",   "matmul",  "rmatmul", "and",      "rand",     "or",        "ror",
     "xor",  "rxor",   "lshift",  "rlshift", "rshift", "rrshift", "lt",      "le",       "eq",       "ne",        "gt",
-    "ge",   "neg",    "pos",     "abs",     "invert", "getitem", "iter",    "contains"};
+    "ge",   "neg",    "pos",     "abs",     "invert", "getitem", "iter",    "contains", "transpose"};
 
 PyObject* table[COUNT];
 
@@ -102,6 +105,10 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 PyObject* compare(PyObject* a, PyObject* b, int op) { return call2(Operator(LT + op), a, b); }
 
 PyObject* getitem(PyObject* a, PyObject* index) {
+    if (!trace_state.tracing) {
+        PyObject* found = get_item(as_array(a), index);
+        if (found || PyErr_Occurred()) return found;
+    }
     if (table[GETITEM]) return call2(GETITEM, a, index);
     PyErr_SetString(PyExc_TypeError, "operator 'getitem' of Array has not been set");
     return nullptr;
@@ -112,7 +119,9 @@ PyObject* iterate(PyObject* a) {
         PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
         return nullptr;
     }
-    return call1(ITER, a);
+    if (trace_state.tracing) return call1(ITER, a);
+    Ref list = Ref::steal(rows(as_array(a)));
+    return list ? PyObject_GetIter(list.get()) : nullptr;
 }
 
 int contains(PyObject* a, PyObject* item) {
@@ -169,6 +178,14 @@ PyObject* set_operators(PyObject*, PyObject* functions) {
         Py_XSETREF(table[found], value == Py_None ? nullptr : Py_NewRef(value));
     }
     return before.release();
+}
+
+PyObject* reversed_axes(PyObject*, PyObject* object) {
+    if (is_array(object) && !trace_state.tracing) {
+        PyObject* found = reversed(as_array(object));
+        if (found || PyErr_Occurred()) return found;
+    }
+    return call1(TRANSPOSE, object);
 }
 
 void append_operators(std::vector<PyType_Slot>& slots) {

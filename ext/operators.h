@@ -1,4 +1,5 @@
-// The operators of Array: each slot of the type calls a Python function from a table that `set_operators` fills.
+// The operators of Array. Indexing and iteration are done here where the thread does not trace (indexing.h); otherwise each
+// slot of the type calls a function from a table that `set_operators` fills.
 //
 // A function gets the operands in the order of its name ('add': array + other; 'radd' gets (array, other) for other +
 // array) and may return NotImplemented. An operator that has not been set gives NotImplemented, so Python raises its
@@ -13,6 +14,9 @@ namespace pb {
 // set_operators(dict[str, callable | None]): returns what was set before for these names. TypeError for an unknown name
 // or a value that cannot be called.
 PyObject* set_operators(PyObject* module, PyObject* table);
+
+// reversed_axes(x): x.T; what is no array, or is traced, goes to the function 'transpose' of the table.
+PyObject* reversed_axes(PyObject* module, PyObject* object);
 
 // Appends the slots to those of the type.
 void append_operators(std::vector<PyType_Slot>& slots);

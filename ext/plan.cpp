@@ -57,7 +57,8 @@ bool read_loop(PyObject* object, PlanStep& step) {
     } else {
         npy_intp itemsize = PyLong_AsSsize_t(first);
         if (itemsize == -1 && PyErr_Occurred()) return false;
-        step.loop = !strcmp(name, "copy") ? copy_loop(itemsize) : !strcmp(name, "select") ? select_loop(itemsize) : nullptr;
+        if (!strcmp(name, "copy")) step.loop = copy_loop(itemsize);
+        else if (!strcmp(name, "select")) step.loop = select_loop(itemsize);
     }
     return step.loop || no_loop(object);
 }

@@ -99,7 +99,7 @@ def remembered(namespace: dict[str, Any]) -> dict[str, Any]:
 
 _UNCHANGED = ("getitem", "iter", "contains")
 _METHODS = {
-    "self": "reshape transpose flatten astype view round T mT real imag",
+    "self": "reshape transpose flatten astype view round mT real imag",
     "self b": "dot",
     "self min max": "clip",
     "self where": "std var",
@@ -119,6 +119,8 @@ def install(operators: dict[str, Any], methods: dict[str, Any]) -> None:
         if name not in _UNCHANGED:
             literal = (1,) if name == "pow" else ()
             _core.set_operators({name: eager(function, (), (), literal)})
+    _core.set_operators({"transpose": eager(methods["T"].fget)})
+    _core.set_array_attribute("T", property(_core.reversed_axes, doc=methods["T"].__doc__))
     for arguments, names in _METHODS.items():
         for name in names.split():
             attribute = methods[name]

@@ -10,6 +10,7 @@ import enum
 from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
+from pullback.lax import _small_matrices as small_matrices
 from pullback.lax._families import *
 from pullback.lax._linalg_solve import triangular_solve
 from pullback.lax._matrices import (
@@ -30,6 +31,7 @@ from pullback.lax._matrices import (
     triangle,
 )
 from pullback.lax._nests import loops
+from pullback.lax._small_matrices import Held, in_lanes
 from pullback.lax._stacks import fill_unless, for_each, scratch
 
 Array = Any
@@ -130,6 +132,18 @@ def _qr_emit(ctx):
     size = max(n, columns_of_q)
     length = 64 * size
     zero = b.const(source.dtype, 0)
+    if small_matrices.suits(batch, aval.dtype, m, n, columns_of_q):
+        wanted = ctx.is_read(0)
+        rows_of_r = r.shape[-2]
+        held = [Held(r.dtype, m, n, source), Held(r.dtype, k, 1), Held(r.dtype, rows_of_r, n, None, r)]
+        held += [Held(r.dtype, m, columns_of_q, None, q)] if wanted else []
+
+        def reflect(a, taus, upper, *q):
+            small_matrices.qr(b, a, q[0] if q else None, taus, m, n, columns_of_q)
+            small_matrices.take_upper(b, a, upper, rows_of_r, n)
+
+        in_lanes(ctx, batch, small_matrices.lanes_of(aval.dtype), 4 * m * n * k, held, reflect)
+        return
     memory = [
         scratch(aval.dtype, size, m),  # column-major m x size
         scratch(aval.dtype, k),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
+from pullback.lax import _small_matrices as small_matrices
 from pullback.lax._families import *
 from pullback.lax._matrices import (
     adjoint,
@@ -27,6 +28,7 @@ from pullback.lax._matrices import (
     turned,
 )
 from pullback.lax._nests import loops
+from pullback.lax._small_matrices import Held, in_lanes
 from pullback.lax._stacks import fill_unless, for_each, scratch, zero_outside
 
 Array = Any
@@ -65,10 +67,16 @@ def _cholesky_jvp(primals, tangents):
 
 def _cholesky_emit(ctx):
     aval, out = ctx.in_avals[0], ctx.result(0)
-    n = aval.shape[-1]
+    *batch, n, _ = aval.shape
     b = ctx.b
     if aval.size == 0:
         return
+    if small_matrices.suits(batch, aval.dtype, n):
+        held = [Held(out.dtype, n, n, ctx.operand(0), out), Held("i32", 1, 1)]
+        lanes, work = small_matrices.lanes_of(aval.dtype), n**3 / 3
+        in_lanes(ctx, batch, lanes, work, held, lambda a, bad: small_matrices.cholesky(b, a, bad, n))
+        return
+    ctx.copy(out, ctx.operand(0))
 
     def one(matrix, info):
         a = matrix(out)
@@ -78,7 +86,7 @@ def _cholesky_emit(ctx):
         fill_unless(ctx, info, [a])
         zero_outside(ctx, a, lambda i, j: b.op("le", j, i))
 
-    for_each(ctx, aval.shape[:-2], n**3 / 3, [scratch(np.int32, 1)], one)
+    for_each(ctx, batch, n**3 / 3, [scratch(np.int32, 1)], one)
 
 
 def _positive(rng, shape, dtype=np.float64):
@@ -93,7 +101,7 @@ cholesky_p = Primitive(
     reference=lambda a: per_matrix(_cholesky_one, a)[0].astype(a.dtype, copy=False),
     jvp=_cholesky_jvp,
     transpose=NOT_LINEAR,
-    lower=Nest(_cholesky_emit, in_place=0),
+    lower=Nest(_cholesky_emit),
     samples=Samples(
         ulp=64,
         cases=lambda rng: [
@@ -214,9 +222,20 @@ def _solve_emit(ctx):
         copy = ctx.temporary(a_all.dtype, a_all.shape)
         loops(ctx.b, a_all.shape, lambda index: ctx.store(copy, index, ctx.b.op("conj", ctx.load(a_all, index))))
         a_all = copy
-    n = aval.shape[-1]
+    *batch, n, _ = aval.shape
     trans = "N" if not p["transpose_a"] else "C" if p["conjugate_a"] else "T"
     r, c = out.shape[-2:]
+    if small_matrices.suits(batch, aval.dtype, n):
+        left = p["left_side"]
+        flags = {"lower": p["lower"], "turned": p["transpose_a"], "unit": p["unit_diagonal"], "left": left}
+        columns = c if left else r
+        held = [Held(out.dtype, n, n, a_all), Held(out.dtype, r, c, ctx.operand(1), out)]
+        lanes, work = small_matrices.lanes_of(aval.dtype), n * r * c
+        in_lanes(
+            ctx, batch, lanes, work, held, lambda a, x: small_matrices.substitute(ctx.b, a, x, n, columns, **flags)
+        )
+        return
+    ctx.copy(out, ctx.operand(1))
 
     def one(matrix):
         # The transposed system: sides and triangles swap, op stays.
@@ -235,7 +254,7 @@ def _solve_emit(ctx):
             c,
         )
 
-    for_each(ctx, aval.shape[:-2], n * r * c, [], one)
+    for_each(ctx, batch, n * r * c, [], one)
 
 
 def _solve_cases(rng):
@@ -275,7 +294,7 @@ triangular_solve_p = Primitive(
     jvp=_solve_jvp,
     transpose=_solve_transpose,
     batch=_solve_batch,
-    lower=Nest(_solve_emit, in_place=1),
+    lower=Nest(_solve_emit),
     samples=Samples(ulp=64, cases=_solve_cases),
 )
 
@@ -388,6 +407,15 @@ def _lu_emit(ctx):
     if m == 0:
         return
     source, lu, pivots, permutation = ctx.operand(0), ctx.result(0), ctx.result(1), ctx.result(2)
+    if k and small_matrices.suits(batch, aval.dtype, m, n):
+        held = [
+            Held(lu.dtype, m, n, source, lu),
+            Held("i32", k, 1, None, pivots if ctx.is_read(1) else None),
+            Held("i32", m, 1, None, permutation if ctx.is_read(2) else None),
+        ]
+        lanes, work = small_matrices.lanes_of(aval.dtype), m * n * k
+        in_lanes(ctx, batch, lanes, work, held, lambda a, p, order: small_matrices.lu(b, a, p, order, m, n))
+        return
     memory = [scratch(aval.dtype, n, m), scratch(np.int32, 1), scratch(np.int32, k), scratch(np.int32, m)]
 
     def one(matrix, turned_copy, info, swaps, order):

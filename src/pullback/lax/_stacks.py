@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.lax._nests import loops
+from pullback.loop_ir import ITEMSIZE
 from pullback.util import dtypes
 
 CHUNKS = 16  # pieces of a stack, at most, each with scratch memory of its own
@@ -40,7 +41,7 @@ def for_each(ctx: Any, batch: Sequence[int], work: float, memory: Sequence[Scrat
     chunks = min(n, CHUNKS) if n * (OF_A_CALL + work / 2) > WORTH_THREADS else 1
     size = -(-n // chunks)
     chunks = -(-n // size)
-    held = [ctx.temporary(_name(dtype), (chunks, _padded(dtype, shape)), "work") for dtype, shape in memory]
+    held = [ctx.temporary(_name(d), (chunks, padded(_name(d), shape)), "work") for d, shape in memory]
     b = ctx.b
 
     def run(i: Any, chunk: Any) -> None:
@@ -69,9 +70,9 @@ def _name(dtype: Any) -> str:
     return dtypes.short_name(np.dtype(dtype))
 
 
-def _padded(dtype: Any, shape: Sequence[int]) -> int:
-    """Elements, to the end of a cache line: threads do not write lines of others."""
-    line = 64 // np.dtype(dtype).itemsize
+def padded(dtype: str, shape: Sequence[int]) -> int:
+    """Elements of a shape, to the end of a cache line: threads do not write lines of others."""
+    line = 64 // ITEMSIZE[dtype]
     return -(-math.prod(shape) // line) * line
 
 

@@ -188,13 +188,15 @@ def compile_function(
     cache: ObjectCache | None = None,
     arena_bytes: int | None = None,
     verify: bool = False,
+    subroutine: bool = False,
 ) -> CompiledFunction:
     """Compiles `function` for this machine, or takes its code from `cache`.
 
     `plan` has the byte offset of each temporary in the arena. With `optimize`, it gives the function to emit, its plan
     and the size of the arena instead; the cache then knows the function as it was before, and a program found there
     needs no passes at all. `optimize` may add buffers only after those of `function`. `symbols` are addresses of C
-    functions beside those of `add_symbols`. Raises NotImplementedError for constructs the emitter does not know,
+    functions beside those of `add_symbols`. A `subroutine` is what a Call of another function calls: its arguments are
+    the addresses of inputs and outputs. Raises NotImplementedError for constructs the emitter does not know,
     KeyError for a missing symbol.
     """
     target = target or host_target()
@@ -202,14 +204,20 @@ def compile_function(
     clock = _Clock(seconds)
     entry, key = None, ""
     if cache is not None:
-        offsets = "optimized" if optimize else ",".join(str((plan or {}).get(b, "")) for b in function.buffers)
+        offsets = (
+            "subroutine"
+            if subroutine
+            else "optimized"
+            if optimize
+            else ",".join(str((plan or {}).get(b, "")) for b in function.buffers)
+        )
         key = cache_key(canonical(function), offsets, target)
         entry = cache.get(key)
         clock("lookup")
 
     def emitted() -> ModuleText:
         if optimize is None:
-            return build_module(function, plan or {}, target)
+            return build_module(function, plan or {}, target, subroutine)
         return build_module(*optimize(function)[:2], target)
 
     if entry is None:
@@ -220,7 +228,7 @@ def compile_function(
             clock("passes")
         if arena_bytes is None:
             arena_bytes = max((at + b.size * ITEMSIZE[b.dtype] for b, at in offset_of.items()), default=0)
-        module = build_module(final, offset_of, target)
+        module = build_module(final, offset_of, target, subroutine)
         clock("emit")
         code = emit_object(module.text, target, verify, module.promote, clock)
         entry = Entry(code, tuple(module.slots), arena_bytes)

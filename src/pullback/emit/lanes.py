@@ -19,8 +19,12 @@ def operations(body: Sequence[Stmt]) -> int:
 def lane_count(loop: Loop, target: Target) -> int:
     """Lanes for the vector loop: a register of its narrowest 32- or 64-bit values, more where bodies are small.
 
-    Wider than a register means several registers a value, which LLVM splits: it hides latency and loop overhead.
+    Wider than a register means several registers a value, which LLVM splits: it hides latency and loop overhead. A
+    loop with the attr ("lanes", n) says itself how many.
     """
+    for key, value in loop.attrs:
+        if key == "lanes":
+            return int(value)
     sizes = _value_bytes(loop)
     wide = [size for size in sizes if size >= 4]
     size = min(wide) if wide else max(sizes, default=4)

@@ -2,6 +2,8 @@
 
     int main(void** inputs, void** outputs, void* arena)      0; what a host call returned to end the program; 2: Ctrl-C
 
+A `subroutine`, which other programs call, is `void main(void* input, ..., void* output, ...)` instead.
+
 A kernel is an internal function that takes the buffers it uses. A `threads` loop becomes `body(ctx, begin, end)`, run
 by pb_parallel_for. Everything outside the module (C functions, the host callback, big constants) is reached through the
 table `pb_slots`, which the loader fills: object code holds no addresses, so it can be kept on disk.
@@ -55,8 +57,9 @@ class ModuleText:
 class Module:
     """Collects the functions, globals and slots of one module."""
 
-    def __init__(self, function: Function, plan: Mapping[Buffer, int], target: Target) -> None:
+    def __init__(self, function: Function, plan: Mapping[Buffer, int], target: Target, subroutine: bool) -> None:
         self.function = function
+        self.subroutine = subroutine
         self.plan = plan
         self.target = target
         self.slots: list[str] = []
@@ -70,7 +73,10 @@ class Module:
 
     def build(self) -> ModuleText:
         """The text of the whole module."""
-        self._program()
+        if self.subroutine:
+            self._subroutine()
+        else:
+            self._program()
         parts = [f'target triple = "{self.target.triple}"']
         if self.slots:
             parts.append(f"@{SLOTS} = global [{len(self.slots)} x ptr] zeroinitializer, align 8")
@@ -142,6 +148,18 @@ class Module:
             emitter.copy_out(buffer, address)
         self._finish(emitter, f"define i32 @{ENTRY}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0")
         self.globals += ["!0 = !{}", '!1 = !{!"branch_weights", i32 1, i32 4096}']
+
+    def _subroutine(self) -> None:
+        """A function of the addresses of its inputs and outputs; it has no temporaries and no constants."""
+        emitter = VectorFunctionEmitter(self)
+        params = []
+        for k, buffer in enumerate(self.function.buffers):
+            if buffer.space not in ("input", "output"):
+                raise NotImplementedError(f"{self.function.name}: a subroutine with the {buffer.space} {buffer.name!r}")
+            params.append(f"ptr noalias nocapture %b{k}")
+            emitter.eval.pointers[buffer] = f"%b{k}"
+        emitter.block(self.function.body)
+        self._finish(emitter, f"define void @{ENTRY}({', '.join(params)})")
 
     def _constant(self, emitter: FunctionEmitter, buffer: Buffer) -> str:
         assert buffer.data is not None
@@ -351,6 +369,8 @@ class ProgramEmitter(VectorFunctionEmitter):
             code.line(f"  store {kind} {code.here(f'load {kind}, ptr {source}')}, ptr {target}")
 
 
-def build_module(function: Function, plan: Mapping[Buffer, int], target: Target) -> ModuleText:
+def build_module(
+    function: Function, plan: Mapping[Buffer, int], target: Target, subroutine: bool = False
+) -> ModuleText:
     """The LLVM text of `function`; NotImplementedError for what the emitter does not know."""
-    return Module(function, plan, target).build()
+    return Module(function, plan, target, subroutine).build()

@@ -37,9 +37,10 @@ def vectorizable(loop: Loop) -> bool:
             return False
         if isinstance(group.combine, str) and neutral(group.combine, group.vars[0].dtype) is None:
             return False
-    used = loaded(loop.body) | stored(loop.body)
-    if loop.role != "vector" and any(buffer.space == "local" for buffer in used):
-        return False  # it may be scratch space of each iteration; who writes a vector loop knows that it is not
+    # Scratch space that is only read here, or only written, belongs to an iteration of a loop further out. Who writes
+    # a vector loop knows that all of it does.
+    if loop.role != "vector" and any(b.space == "local" for b in loaded(loop.body) & stored(loop.body)):
+        return False
     return _block_ok(loop.body, varying_vars(loop), False, {})
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.loop_ir import Address, Const, Expr
+from pullback.lower import panels
 from pullback.lower.storage import Storage, contiguous
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     """
     (m, k), n = x.shape, y.shape[1]
     if m == 0 or n == 0:
+        return
+    if alpha == 1.0 and beta == 0.0 and panels.suits(out, x, y) and not (_is_gram(x, y) and m * n * k > ALONE):
+        panels.multiply(ctx, out, x, y)
         return
     # A product with a vector is bound by memory; a nest shares the reading among threads, which gemv does badly.
     if out.dtype not in PREFIX or m * n * k <= SMALL or k == 0 or n == 1 or m == 1:
@@ -302,10 +306,20 @@ def dot_general(
     out3 = out.reshaped((*sizes, m, n))
     if math.prod(sizes) == 0:
         return
+    if sizes and panels.suits(_first(out3, sizes), _first(x3, sizes), _first(y3, sizes)):
+        panels.batch(ctx, out3, x3, y3)
+        return
     with ctx.loops(sizes) as index:
         for i in index:
             x3, y3, out3 = x3.at(i), y3.at(i), out3.at(i)
         matmul(ctx, out3, x3, y3)
+
+
+def _first(s: Storage, sizes: Sequence[int]) -> Storage:
+    """The first matrix of a batch."""
+    for _ in sizes:
+        s = s.at(0)
+    return s
 
 
 def _as_type(ctx: NestContext, s: Storage, dtype: str) -> Storage:

@@ -1,5 +1,5 @@
-"""Addresses of BLAS and LAPACK routines, from the capsules that SciPy publishes for Cython, and of the runtime's C
-functions.
+"""Addresses of BLAS and LAPACK routines, from the capsules that SciPy publishes for Cython, of C functions of the runtime
+and of our own kernels.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from pullback._ext import _core
 from pullback.loop_ir import Call, Function, HostCall, Loop
 from pullback.loop_ir.visit import statements
+from pullback.runtime.kernels import kernel_address
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
@@ -91,7 +92,7 @@ def addresses(names: set[str]) -> dict[str, int]:
     known = _runtime_symbols()
     result = {}
     for name in names:
-        address = known.get(name) or fortran_address(name)
+        address = known.get(name) or kernel_address(name) or fortran_address(name)
         if address:
             result[name] = address
     return result

@@ -8,13 +8,11 @@ program.as_text("jaxpr" | "fused" | "loops" | "llvm" | "asm"), .cost_analysis(),
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ import numpy as np
 from pullback import pipelines
 from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr, Literal
-from pullback.emit import INTERRUPT, ObjectCache, compile_function
+from pullback.emit import INTERRUPT, compile_function
 from pullback.loop_ir import Buffer, Function
 from pullback.loop_passes import outline
 from pullback.lower import HostFunction, Lowered, lower_program
@@ -31,6 +29,7 @@ from pullback.runtime import checks
 from pullback.runtime.arrays import physical, words_of
 from pullback.runtime.canonical import jaxpr_key
 from pullback.runtime.host_call import native_callback
+from pullback.runtime.kernels import object_cache
 from pullback.runtime.libraries import PythonCalls, addresses, called_symbols
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
@@ -258,7 +257,7 @@ def _make_native(flat: ClosedJaxpr, name: str) -> _Native:
         outline(lowered.function),
         optimize=optimize,
         symbols=_symbols(lowered.function),
-        cache=_cache(),
+        cache=object_cache(),
         verify=bool(switches.check),
     )
     function = ready[0] if ready else None
@@ -293,11 +292,6 @@ class _Clock:
         self._last = now
 
 
-@functools.cache
-def _cache() -> ObjectCache:
-    return ObjectCache(Path(switches.cache_dir) if switches.cache_dir else None)
-
-
 def _symbols(function: Function) -> dict[str, int]:
     return addresses(called_symbols(function) | {"pb_parallel_for", INTERRUPT})
 
@@ -330,4 +324,4 @@ def compile_jaxpr(
 def clear_caches() -> None:
     """Forget compiled code; programs that are in use keep theirs, and what is on disk stays there."""
     _natives.clear()
-    _cache.cache_clear()
+    object_cache.cache_clear()

@@ -1,0 +1,107 @@
+"""Subroutines that programs call for the bulk of a product: one kernel for each element type, of any sizes.
+
+A kernel multiplies rows of x with *panels* of y: as many neighbouring columns as two vector registers hold, one row of
+the contracted axis after the other. It keeps a block of results in registers, ROWS x 2 of them, so each step of the
+contracted axis reads two registers of y and ROWS elements of x for 2 * ROWS multiply-adds: the machine's limit. (The
+scheme is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.)
+
+A kernel is loop IR, compiled when a program first calls it and kept on disk, so products cost programs no time to
+compile. Its name says all of it: pb_panels_f32_6x16.
+"""
+
+from __future__ import annotations
+
+from pullback.emit.cpu.target import host_target
+from pullback.loop_ir import ITEMSIZE, Builder, Expr, Function
+
+NAME = "pb_panels_"
+CHAIN = 128  # floats summed in one chain: errors are then no larger than those of NumPy's products
+ANY = 1 << 40  # elements of a buffer whose size is the caller's
+
+# Fields of the kernel's first argument, i64; lengths in elements.
+SIZES = (
+    "rows",
+    "panels",
+    "inner",
+    "columns",
+    "x_row",
+    "x_inner",
+    "y_panel",
+    "y_inner",
+    "out_row",
+)
+
+
+def block_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
+    """(rows, columns) of the block of results, for a product of m rows and n columns on this machine.
+
+    Two registers of columns, or one where they hold all of n. Few rows are cut evenly, since the last block overlaps
+    the one before.
+    """
+    target = host_target().vector_bytes
+    width, most = target // ITEMSIZE[dtype], 12 if target == 64 else 6
+    rows, columns = (most, 2 * width) if n > width else (2 * most, width)
+    if m < 4 * rows:
+        rows = -(-m // -(-m // rows))
+    return rows, columns
+
+
+def kernel_name(dtype: str, rows: int, columns: int, inner: int) -> str:
+    """The symbol of the kernel for a product of `inner` contracted elements."""
+    chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN
+    return f"{NAME}{dtype}_{rows}x{columns}" + ("_long" if inner > chained else "")
+
+
+def kernel_of(name: str) -> Function:
+    """The kernel that a symbol stands for."""
+    dtype, shape, *long = name.removeprefix(NAME).split("_")
+    rows, columns = map(int, shape.split("x"))
+    return panel_kernel(dtype, rows, columns, bool(long))
+
+
+def panel_kernel(
+    dtype: str, rows: int, columns: int, long: bool = False, sizes: tuple[int, int, int] = (ANY, ANY, ANY)
+) -> Function:
+    """out[i, j] = sum over k of x[i, k] * y[j // columns, k, j % columns], for `rows` rows of x at least.
+
+    Arguments: the sizes, x, y, out; `sizes` are the elements of the last three. The last block of rows overlaps the one
+    before, and so does the last panel in out and (if it overlaps there) in y: the caller wants `columns` of them at
+    least. With `long`, sums of CHAIN products are added up: the error then grows with their number only.
+    """
+    b = Builder()
+    size = b.input("sizes", "i64", len(SIZES))
+    x, y, out = b.input("x", dtype, sizes[0]), b.input("y", dtype, sizes[1]), b.output("out", dtype, sizes[2])
+    field = {name: b.let(b.load(size, k), name) for k, name in enumerate(SIZES)}
+    zero = b.const(dtype, 0)
+    blocks = b.let(b.floordiv(field["rows"] + (rows - 1), b.index(rows)), "blocks")
+    inner = field["inner"]
+
+    def chain(row: Expr, start: Expr, extent: Expr, panel: Expr, j: Expr) -> list[Expr]:
+        """Sums of products over contracted elements from `start` on."""
+        with b.carried_loop(extent, [((zero,), None)] * rows) as k:
+            at = start + k.i
+            right = b.load(y, panel * field["y_panel"] + at * field["y_inner"] + j)
+            left = [b.load(x, (row + r) * field["x_row"] + at * field["x_inner"]) for r in range(rows)]
+            k.update(*[b.add(var, b.mul(value, right)) for var, value in zip(k.vars, left)])
+        return k.results
+
+    with b.loop(field["panels"], "sequential", "panel") as panel:
+        column = b.let(b.op("min", panel * columns, field["columns"] - columns), "column")
+        with b.loop(blocks, "sequential", "block") as block:
+            row = b.let(b.op("min", block * rows, field["rows"] - rows), "row")
+            with b.loop(columns, "vector", "j", (("lanes", columns),)) as j:
+                if long:
+                    chains = b.floordiv(inner + (CHAIN - 1), b.index(CHAIN))
+                    with b.carried_loop(chains, [((zero,), None)] * rows) as c:
+                        start = c.i * CHAIN
+                        sums = chain(row, start, b.op("min", b.index(CHAIN), inner - start), panel, j)
+                        c.update(*[b.add(var, value) for var, value in zip(c.vars, sums)])
+                    results = c.results
+                else:
+                    results = chain(row, b.index(0), inner, panel, j)
+                for r in range(rows):
+                    b.store(out, (row + r) * field["out_row"] + column + j, results[r])
+    return b.function(kernel_name(dtype, rows, columns, CHAIN + long))
+
+
+__all__ = ["NAME", "SIZES", "block_shape", "kernel_name", "kernel_of", "panel_kernel"]

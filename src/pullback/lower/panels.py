@@ -1,0 +1,176 @@
+"""Products by our own kernel (kernels.py): its operands brought into order, its calls shared among threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.loop_ir import ITEMSIZE, Expr
+from pullback.lower.kernels import SIZES, block_shape, kernel_name
+from pullback.lower.storage import Storage, contiguous
+
+if TYPE_CHECKING:
+    from pullback.lower.contexts import NestContext
+
+KERNELS = ("f32", "f64", "i32", "u32")
+LEAST = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
+LONGEST = 4096  # contracted elements up to which a panel of y stays in the second cache
+WORTH_THREADS = 1 << 18  # multiply-adds, some 6 us of one core
+PIECES = 32  # blocks that threads share, at least, where there is enough work
+ROWS = 16  # blocks of rows that large products are cut into; beyond that columns are cut
+LARGE = 1 << 25  # multiply-adds of a block worth cutting
+FAR = 1024  # bytes between neighbours along the contracted axis from which x is copied first
+CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
+FEW_ROWS = 64  # rows of x below which y is read too seldom to be packed
+LOCAL = 1 << 17  # bytes of packed y that a thread keeps on its stack
+
+
+def suits(out: Storage, x: Storage, y: Storage) -> bool:
+    """Whether the kernel is the best choice for out[m, n] = x[m, k] @ y[k, n]."""
+    (m, k), n = x.shape, y.shape[1]
+    work = m * n * k
+    if out.dtype not in KERNELS or min(m, n) < 4 or k < 4 or work < LEAST:
+        return False
+    return out.dtype not in ("f32", "f64") or k <= LONGEST
+
+
+def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool = False) -> None:
+    """out = x @ y for matrices of any strides; `alone`: inside a loop of threads, with scratch space of its own."""
+    if out.strides[1] != 1:
+        if out.strides[0] == 1:
+            multiply(ctx, out.transposed((1, 0)), y.transposed((1, 0)), x.transposed((1, 0)), alone)
+            return
+        held = _scratch(ctx, out.dtype, out.shape, alone)
+        multiply(ctx, held, x, y, alone)
+        ctx.copy(out, held)
+        return
+    m, n = out.shape
+    rows, columns = block_shape(out.dtype, m, n)
+    if x.strides[1] * ITEMSIZE[x.dtype] >= FAR and n >= 4 * columns:
+        x = _row_major(ctx, x, alone)
+    target = out if n >= columns else _scratch(ctx, out.dtype, (m, columns), alone)
+    panels = _in_place(y, m, columns)
+    if panels is None:
+        panels = _packed(ctx, y, columns, alone)
+    _calls(ctx, target, x, panels, rows, alone)
+    if target is not out:
+        ctx.copy(out, Storage(target.buffer, target.offset, (m, n), target.strides))
+
+
+def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
+    """out[b..., m, n] = x[b..., m, k] @ y[b..., k, n], whose last two axes suit the kernel."""
+    b = ctx.b
+    sizes = out.shape[:-2]
+    count = int(np.prod(sizes))
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    work = m * n * k
+    held = (k * (n + block_shape(out.dtype, m, n)[1]) + m * max(k, n)) * ITEMSIZE[out.dtype]
+    alone = held <= LOCAL and (count >= PIECES or work < WORTH_THREADS)
+    attrs: tuple[tuple[str, Any], ...] = ()
+    role: Any = "sequential"
+    if alone and count * work >= WORTH_THREADS:
+        role, attrs = "threads", (("grain", max(1, min(WORTH_THREADS // 4 // work, -(-count // PIECES)))),)
+    with b.loop(count, role, "item", attrs) as item:
+        for position, size in enumerate(sizes):
+            inner = int(np.prod(sizes[position + 1 :]))
+            i: Expr | int = item if inner == 1 else b.floordiv(item, b.index(inner))
+            i = 0 if size == 1 else i if position == 0 else b.floormod(b.index(i), b.index(size))
+            out, x, y = out.at(i), x.at(i), y.at(i)
+        multiply(ctx, out, x, y, alone)
+
+
+def _scratch(ctx: NestContext, dtype: str, shape: tuple[int, ...], alone: bool) -> Storage:
+    if alone:
+        return ctx.local(dtype, shape, "tile")
+    return ctx.temporary(dtype, shape, "tile")
+
+
+def _row_major(ctx: NestContext, x: Storage, alone: bool) -> Storage:
+    held = _scratch(ctx, x.dtype, x.shape, alone)
+    ctx.copy(held, x)
+    return held
+
+
+def _in_place(y: Storage, m: int, columns: int) -> Storage | None:
+    """y[k, n] as [panel, k, column] where it lies, if the kernel may read it there."""
+    k, n = y.shape
+    step = y.strides[0] if k > 1 else n
+    if n < columns or (y.strides[1] != 1 and n > 1):
+        return None
+    if m >= FEW_ROWS and k * n * ITEMSIZE[y.dtype] > CACHED and n != columns:
+        return None
+    if n % columns:
+        return None
+    return Storage(y.buffer, y.offset, (n // columns, k, columns), (columns, step, 1))
+
+
+def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
+    """A copy of y[k, n] as [panel, k, column]; the last panel overlaps the one before, or has columns of zeros."""
+    b = ctx.b
+    k, n = y.shape
+    count = -(-n // columns)
+    panels = _scratch(ctx, y.dtype, (count, k, columns), alone)
+    with b.loop(count, "parallel", "panel") as panel:
+        start = b.op("min", panel * columns, b.index(max(n - columns, 0))) if n % columns else panel * columns
+        with b.loop(k, "parallel", "k") as i, b.loop(columns, "vector", "j") as j:
+            if n >= columns:
+                value = ctx.load(y, (i, start + j))
+            else:
+                value = b.select(b.lt(j, b.index(n)), ctx.load(y, (i, j)), b.const(y.dtype, 0))
+            ctx.store(panels, (panel, i, j), value)
+    return panels
+
+
+def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, alone: bool) -> None:
+    """The kernel on all of out[m, n], by blocks of rows or of panels that threads share."""
+    b = ctx.b
+    (m, k), n = x.shape, out.shape[1]
+    count, _, columns = panels.shape
+    if alone or m * n * k < WORTH_THREADS:
+        _call(ctx, out, x, panels, rows)
+        return
+    units = -(-m // rows)
+    down = min(units, ROWS)
+    across = min(count, max(-(-PIECES // down) if down < ROWS else 1, min(4, m * n * k // down // LARGE)))
+    size = min(-(-units // down) * rows, m)
+    each = -(-count // across)
+    down, across = -(-m // size), -(-count // each)
+    with b.loop(down * across, "threads", "block", (("grain", 1),)) as block:
+        i, j = (b.floormod(block, b.index(down)), b.floordiv(block, b.index(down))) if across > 1 else (block, 0)
+        start = b.op("min", b.index(i) * size, b.index(m - size))
+        first = b.op("min", b.index(j) * each, b.index(count - each))
+        part = panels.slice((first, 0, 0), (each, k, columns))
+        # The last panel overlaps the one before where n is no multiple of its width.
+        width: Any = min(each * columns, n)
+        if n % columns and across > 1:
+            width = b.select(b.eq(j, b.index(across - 1)), b.index(n - (count - each) * columns), b.index(width))
+        block_out = out.slice((start, first * columns), (size, min(each * columns, n)))
+        _call(ctx, block_out, x.slice((start, 0), (size, k)), part, rows, width)
+
+
+def _call(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, width: Any = None) -> None:
+    """One call of the kernel; `width` is the number of columns where it differs from that of out."""
+    b = ctx.b
+    fields = dict.fromkeys(SIZES, 0) | {
+        "rows": x.shape[0],
+        "panels": panels.shape[0],
+        "inner": x.shape[1],
+        "columns": out.shape[1],
+        "x_row": x.strides[0],
+        "x_inner": x.strides[1],
+        "y_panel": panels.strides[0],
+        "y_inner": panels.strides[1],
+        "out_row": out.strides[0],
+    }
+    sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
+    if isinstance(width, Expr):
+        held = ctx.local("i64", (len(SIZES),), "sizes")
+        for k, name in enumerate(SIZES):
+            ctx.store(held, (k,), width if name == "columns" else b.index(fields[name]))
+        sizes = held
+    addresses = [ctx.address(s) for s in (sizes, x, panels, out)]
+    b.call(kernel_name(out.dtype, rows, panels.shape[2], x.shape[1]), *addresses)
+
+
+__all__ = ["batch", "multiply", "suits"]

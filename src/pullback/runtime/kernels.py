@@ -1,0 +1,26 @@
+"""Code of our own that lives outside of programs: the cache of object code, and the kernels that programs call."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from pullback.emit import CompiledFunction, ObjectCache, compile_function
+from pullback.lower.kernels import NAME, kernel_of
+from pullback.util.switches import switches
+
+
+@functools.cache
+def object_cache() -> ObjectCache:
+    """The cache on disk."""
+    return ObjectCache(Path(switches.cache_dir) if switches.cache_dir else None)
+
+
+@functools.cache
+def _compiled(name: str) -> CompiledFunction:
+    return compile_function(kernel_of(name), subroutine=True, cache=object_cache(), verify=bool(switches.check))
+
+
+def kernel_address(name: str) -> int | None:
+    """The address of a kernel of lower/kernels.py, compiled when first asked for; None for other names."""
+    return _compiled(name).address if name.startswith(NAME) else None

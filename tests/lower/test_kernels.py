@@ -1,0 +1,81 @@
+"""The kernel of products against NumPy, compiled and interpreted; how large products are cut."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from lowering_checks import check, lax, normal
+
+from pullback.emit import compile_function
+from pullback.loop_ir.check import check as check_function
+from pullback.loop_ir.interpret import interpret
+from pullback.lower.kernels import CHAIN, SIZES, block_shape, kernel_name, kernel_of, panel_kernel
+
+
+def panels_of(y, columns):
+    """y[k, n] as [panel, k, column], the last panel overlapping the one before."""
+    n = y.shape[1]
+    starts = [min(j, n - columns) for j in range(0, n, columns)]
+    return np.ascontiguousarray(np.stack([y[:, j : j + columns] for j in starts]))
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("dtype, ir", [(np.float32, "f32"), (np.float64, "f64"), (np.int32, "i32")])
+@pytest.mark.parametrize("m, k, n", [(3, 1, 8), (7, 5, 8), (9, 300, 21), (6, 0, 8)])
+def test_kernel(m, k, n, dtype, ir, long):
+    rows, columns = 3, 8
+    x, y = (3 * normal(m, k)).astype(dtype), (3 * normal(k, n, seed=1)).astype(dtype)
+    packed = panels_of(y, columns)
+    fields = dict(
+        rows=m, panels=len(packed), inner=k, columns=n, x_row=k, x_inner=1, y_panel=k * columns, y_inner=columns,
+        out_row=n,
+    )  # fmt: skip
+    sizes = np.array([fields[name] for name in SIZES], np.int64)
+    function = panel_kernel(ir, rows, columns, long, (max(x.size, 1), max(packed.size, 1), m * n))
+    check_function(function)
+    want = x @ y
+    inputs = [np.ravel(a) if a.size else np.zeros(1, a.dtype) for a in (sizes, x, packed)]
+    (got,) = interpret(function, inputs)
+    np.testing.assert_allclose(got.reshape(m, n), want, rtol=1e-4, atol=1e-4)
+    code = compile_function(function, subroutine=True, verify=True)
+    out = np.zeros((m, n), dtype)
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(code.address)
+    call(*(a.ctypes.data for a in (*inputs, out)))
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_name_says_which_kernel_it_is():
+    for name in (kernel_name("f32", 6, 16, 10), kernel_name("f64", 12, 4, CHAIN + 1), kernel_name("i32", 6, 16, 5000)):
+        assert kernel_of(name).name == name
+
+
+def test_few_rows_are_cut_evenly():
+    rows, _ = block_shape("f32", 100, 100)
+    for m in range(1, 4 * rows):
+        size, _ = block_shape("f32", m, 100)
+        assert size <= rows and -(-m // size) == -(-m // rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("m, k, n", [(4, 4, 128), (5, 33, 37), (16, 16, 16), (65, 40, 70), (9, 700, 1001), (200, 17, 5)])
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+def test_products(m, k, n, dtype, transposed):
+    x, y = (4 * normal(m, k)).astype(dtype), (4 * normal(k, n, seed=1)).astype(dtype)
+    x, y = (np.ascontiguousarray(a.T) if turned else a for a, turned in zip((x, y), transposed))
+    numbers = (((0 if transposed[0] else 1,), (1 if transposed[1] else 0,)), ((), ()))
+    check(lambda x, y: lax.dot_general(x, y, numbers), x, y, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("count, m, k, n", [(3, 16, 16, 16), (40, 17, 20, 30), (3, 130, 64, 130), (100, 6, 5, 70)])
+def test_batches(count, m, k, n):
+    x, y = normal(count, m, k), normal(count, k, n, seed=1)
+    check(lambda x, y: lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))), x, y, rtol=1e-3, atol=1e-3)
+
+
+def test_errors_grow_with_the_number_of_chains_only():
+    x, y = normal(30, 4096), normal(4096, 30, seed=1)
+    import pullback as jax
+
+    exact = x.astype(np.float64) @ y.astype(np.float64)
+    error = lambda got: np.sqrt(np.mean((np.asarray(got) - exact) ** 2))
+    assert error(jax.jit(lambda x, y: x @ y)(x, y)) <= 1.1 * error(x @ y)

@@ -1,5 +1,5 @@
-"""Addresses of BLAS and LAPACK routines, from the capsules that SciPy publishes for Cython, of C functions of the runtime
-and of our own kernels.
+"""Addresses of BLAS and LAPACK routines, from the capsules that SciPy publishes for Cython, of C functions of the
+runtime and of our own kernels.
 """
 
 from __future__ import annotations

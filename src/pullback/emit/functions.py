@@ -165,8 +165,14 @@ class FunctionEmitter:
             ev.begin(updates)
             return [broadcast(self.code, ev.value(update), lanes) for update in updates]
 
-        results = self.counted(start, extent, 1, inits, self.writes(loop), body)
+        results = self.accumulate(loop, start, extent, inits, body)
         self._bind([v for group in loop.carried for v in group.results], results)
+
+    def accumulate(
+        self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
+    ) -> list[Value]:
+        """Runs `body` for each iteration; what the loop carries at its end."""
+        return self.counted(start, end, 1, inits, self.writes(loop), body)
 
     def _bind(self, variables: Sequence[Var], values: Sequence[Value]) -> None:
         vector = self.eval.vector

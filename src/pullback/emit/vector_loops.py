@@ -8,6 +8,7 @@ are made of blocks whose sums are added with compensation, so that their error d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..loop_ir.ir import Carried, Combine, Const, Loop, Op, Read
@@ -23,6 +24,7 @@ from .values import Asm, Value, broadcast, constant, element_of
 
 # Iterations of a float sum's main loop between two compensated additions.
 BLOCK = 16
+STEPS = 128  # elements of a float sum that runs one at a time between two compensated additions
 
 
 @dataclass(slots=True)
@@ -273,6 +275,26 @@ class VectorFunctionEmitter(FunctionEmitter):
 
         values = self.counted("0", end, size, start + zeros, writes, body)
         return end, _Sums(values[: len(start)], values[len(start) :])
+
+    def accumulate(
+        self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
+    ) -> list[Value]:
+        """Like counted; a long float sum one element at a time, as those over columns are, is made of blocks."""
+        if loop.role != "reduce" or start != "0" or end[0] == "%" or not self._compensated(loop, end, STEPS // BLOCK):
+            return super().accumulate(loop, start, end, inits, body)
+        writes, whole = self.writes(loop), int(end) - int(end) % STEPS
+        zeros = [broadcast(self.code, Value(value.dtype, literal(value.dtype, 0.0)), value.lanes) for value in inits]
+
+        def block(i: str, values: list[Value]) -> list[Value]:
+            stop = self.code.inst(f"add nuw nsw i64 {i}, {STEPS}", i) if i[0] == "%" else str(int(i) + STEPS)
+            inner = self.counted(i, stop, 1, zeros, writes, body, some=True)
+            sums = self._add(_Sums(values[: len(zeros)], values[len(zeros) :]), inner)
+            return sums.totals + sums.errors
+
+        values = self.counted("0", str(whole), STEPS, inits + zeros, writes, block)
+        rest = self.counted(str(whole), end, 1, zeros, writes, body)
+        sums = self._add(_Sums(values[: len(zeros)], values[len(zeros) :]), rest)
+        return [self._plus(s, self._finite(e)) for s, e in zip(sums.totals, sums.errors)]
 
     def _plus(self, x: Value, y: Value) -> Value:
         ref = Asm(self.code, x.lanes).op("fadd", element_of(x.dtype), x.ref, y.ref)

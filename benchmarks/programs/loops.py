@@ -699,6 +699,19 @@ def _sieve(jax: Any):
 
 def _products_3x3(jax: Any):
     def run(state, rotation):
+        return jax.lax.scan(lambda s, _: (s @ rotation, None), state, None, length=2000)[0]
+
+    return run
+
+
+def _products_3x3_numpy(state, rotation):
+    for _ in range(2000):
+        state = state @ rotation
+    return state
+
+
+def _normed_3x3(jax: Any):
+    def run(state, rotation):
         def step(s, _):
             s = rotation @ s
             return s / jax.numpy.sqrt((s * s).sum()), None
@@ -708,7 +721,7 @@ def _products_3x3(jax: Any):
     return run
 
 
-def _products_3x3_numpy(state, rotation):
+def _normed_3x3_numpy(state, rotation):
     for _ in range(2000):
         state = rotation @ state
         state = state / np.sqrt((state * state).sum())
@@ -877,6 +890,13 @@ PROGRAMS = [
         _products_3x3_numpy,
         x64=True,
         thread=36799,
+    ),
+    Program(
+        "scan of 2,000 normed products of 3 x 3",
+        lambda rng: (np.eye(3), np.linalg.qr(rng.standard_normal((3, 3)))[0]),
+        _normed_3x3,
+        _normed_3x3_numpy,
+        x64=True,
     ),
     Program("scan of 1e7 stacked steps", lambda rng: (np.float32(1.0),), _stacked, limit=0.1, bytes=4e7, thread=40101),
     Program("element writes into a carry, 10,000", _normal(10_000), _writes(10_000), thread=17640),

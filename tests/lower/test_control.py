@@ -6,6 +6,7 @@ from lowering_checks import check, lax, normal, pullback, spread, total
 
 from pullback.loop_ir import Loop
 from pullback.loop_ir.visit import statements
+from pullback.pipelines import optimize_loops
 
 F, I = np.float32, np.int32
 
@@ -178,3 +179,20 @@ def test_changes_of_an_array_that_is_read_again_are_made_on_a_copy():
         return lax.add(new, lax.rev(c, (0,))), lax.mul(new, c)
 
     check(lambda c, i: lax.scan(body, c, i), normal(40), np.arange(4, dtype=I))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_small_state_of_a_loop_is_straight_code(n):
+    """Products of n x n matrices: without loops inside the steps, state can live in registers."""
+    numbers = (((1,), (0,)), ((), ()))
+
+    def fun(a, s):
+        def body(s, _):
+            s = lax.dot_general(a, s, numbers)
+            return lax.div(s, lax.sqrt(total(lax.mul(s, s)))), None
+
+        return lax.scan(body, s, None, length=20)[0]
+
+    r = check(fun, normal(n, n), normal(n, n, seed=1))
+    after = optimize_loops(r.lowered.function)
+    assert [s.role for s in statements(after.body) if isinstance(s, Loop)] == ["sequential"]

@@ -305,7 +305,7 @@ class Module:
         code.label(f"go.{number}")
 
 
-MAX_SCALARS = 8  # elements of a buffer that may live in registers
+MAX_SCALARS = 9  # elements of a buffer that may live in registers
 
 
 def _scalars(function: Function) -> set[Buffer]:

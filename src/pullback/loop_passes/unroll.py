@@ -1,4 +1,6 @@
-"""Unroll: reduce and sequential loops of a few iterations become straight code.
+"""Unroll: reduce and sequential loops of a few iterations become straight code, and around loops whose iterations
+depend on each other also parallel ones: the state of a loop (a vector of three, a matrix of nine) is then accessed at
+known places only, and the emitter keeps it in registers.
 
 Needs: simplified indices. Guarantees: the same operations in the same order. It comes before `vectorize`, which then
 sees one body whose every access has a stride, and before `expand_math`, so that a repeated body is still small.
@@ -14,18 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..loop_ir.fold import const
+from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
 from ..loop_ir.visit import Substitute, expressions, subexpressions
 
 MAX_ITERATIONS = 8
 MAX_OPS = 96  # after unrolling
+MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors do better
 
 
 def unroll(function: Function) -> Function:
-    """The function without tiny reduce and sequential loops."""
+    """The function without tiny loops."""
     unroller = _Unroll()
-    return Function(function.name, function.buffers, unroller.block(function.body))
+    steps = any(isinstance(s, While) or (isinstance(s, Loop) and s.role == "sequential") for s in function.body)
+    return Function(function.name, function.buffers, unroller.block(function.body, steps))
 
 
 class _Unroll:
@@ -36,25 +40,35 @@ class _Unroll:
         self._count += 1
         return Var(f"{var.name}_u{self._count}", var.dtype)
 
-    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    def block(self, body: Sequence[Stmt], steps: bool) -> tuple[Stmt, ...]:
+        """The statements without tiny loops; `steps`: they run one after the other, in or beside a loop of steps."""
         result: list[Stmt] = []
         for stmt in body:
             match stmt:
                 case Loop():
-                    stmt = Loop(stmt.var, stmt.extent, stmt.role, self.block(stmt.body), stmt.carried, stmt.attrs)
-                    if _is_tiny(stmt):
-                        result += self.straight(stmt)
+                    inside = stmt.role == "sequential" or (
+                        steps and stmt.role in ("parallel", "reduce") and _is_short(stmt)
+                    )
+                    block = self.block(stmt.body, inside)
+                    stmt = Loop(stmt.var, stmt.extent, stmt.role, block, stmt.carried, stmt.attrs)
+                    if _is_tiny(stmt) or (steps and _is_state(stmt)):
+                        result += self.straight(stmt, steps)
                         continue
                 case If():
-                    stmt = If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse))
+                    stmt = If(stmt.cond, self.block(stmt.then, steps), self.block(stmt.orelse, steps))
                 case While():
-                    stmt = While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body))
+                    stmt = While(self.block(stmt.body_cond, True), stmt.cond, self.block(stmt.body, True))
             result.append(stmt)
         return tuple(result)
 
-    def straight(self, loop: Loop) -> list[Stmt]:
-        """The iterations of a loop, one after the other."""
+    def straight(self, loop: Loop, steps: bool) -> list[Stmt]:
+        """The iterations of a loop, one after the other; among `steps`, which wait for each other, sums are made
+        pairwise, so that they wait less.
+        """
         assert isinstance(loop.extent, Const)
+        terms = _terms(loop) if steps and loop.role == "reduce" and loop.extent.value > 2 else None
+        if terms is not None:
+            return self.pairwise(loop, terms)
         carried = [var for group in loop.carried for var in group.vars]
         inits = [init for group in loop.carried for init in group.inits]
         updates = [update for group in loop.carried for update in group.updates]
@@ -70,6 +84,23 @@ class _Unroll:
         statements += [Let(var, value) for var, value in zip(results, values)]
         return statements
 
+    def pairwise(self, loop: Loop, terms: list[Expr]) -> list[Stmt]:
+        """A reduce loop of plain sums as trees over their terms."""
+        assert isinstance(loop.extent, Const)
+        statements: list[Stmt] = []
+        columns: list[list[Expr]] = [[] for _ in terms]
+        for k in range(loop.extent.value):
+            copy = Substitute({loop.var: const("i64", k)}, self.fresh)
+            statements += copy.block(loop.body)
+            for group, column, term in zip(loop.carried, columns, terms):
+                column.append(self._pinned(statements, group.vars[0], copy.rewrite(term)))
+        for group, column in zip(loop.carried, columns):
+            while len(column) > 1:
+                pairs = [make("add", tuple(column[k : k + 2])) for k in range(0, len(column) - 1, 2)]
+                column = pairs + column[len(pairs) * 2 :]
+            statements.append(Let(group.results[0], make("add", (group.inits[0], column[0]))))
+        return statements
+
     def _pinned(self, statements: list[Stmt], var: Var, value: Expr) -> Expr:
         """`value` as of here, under a name of its own."""
         if isinstance(value, (Const, Read)):
@@ -79,10 +110,45 @@ class _Unroll:
         return Read(fresh)
 
 
+def _terms(loop: Loop) -> list[Expr] | None:
+    """What each carried group adds in an iteration, if all are plain sums; else None."""
+    reads = [
+        expr.var for stmt in (*loop.body, loop) for expr in subexpressions(expressions(stmt)) if isinstance(expr, Read)
+    ]
+    terms: list[Expr] = []
+    for group in loop.carried:
+        if group.combine != "add" or group.vars[0].dtype not in ("f32", "f64") or reads.count(group.vars[0]) != 1:
+            return None
+        update = group.updates[0]
+        if not isinstance(update, Op) or update.name != "add":
+            return None
+        mine = [isinstance(arg, Read) and arg.var is group.vars[0] for arg in update.args]
+        if mine.count(True) != 1:
+            return None
+        terms.append(update.args[mine.index(False)])
+    return terms
+
+
+def _is_short(loop: Loop) -> bool:
+    return isinstance(loop.extent, Const) and 1 <= loop.extent.value <= max(MAX_ITERATIONS, MAX_STATE)
+
+
+def _is_state(loop: Loop) -> bool:
+    if loop.role != "parallel" or not isinstance(loop.extent, Const) or not 1 <= loop.extent.value <= MAX_STATE:
+        return False
+    stores = sum(isinstance(stmt, Store) for stmt in loop.body)
+    return stores * loop.extent.value <= MAX_STATE and _is_little(loop)
+
+
 def _is_tiny(loop: Loop) -> bool:
     if loop.role not in ("reduce", "sequential") or not isinstance(loop.extent, Const):
         return False
-    if not 1 <= loop.extent.value <= MAX_ITERATIONS or not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
+    return 1 <= loop.extent.value <= MAX_ITERATIONS and _is_little(loop)
+
+
+def _is_little(loop: Loop) -> bool:
+    """Whether straight code of a loop is short enough."""
+    if not isinstance(loop.extent, Const) or not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
         return False
     roots = [expr for stmt in (*loop.body, loop) for expr in expressions(stmt)]
     work = sum(isinstance(expr, Op) for expr in subexpressions(roots))

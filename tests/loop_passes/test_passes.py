@@ -86,6 +86,24 @@ def test_vectorize_reductions(columns):
     assert loops(after) == ([("vector", "i"), ("reduce", "r")] if columns else [("parallel", "i"), ("vector", "r")])
 
 
+def test_vectorize_walks_scratch_space_but_does_not_share_it():
+    """Loops over a local buffer get lanes; the loop whose iterations each have one does not."""
+    b = Builder()
+    rows, n = 64, 40
+    x, y, scratch = b.input("x", "f32", rows * n), b.output("y", "f32", rows * n), b.local("scratch", "f32", n)
+    with b.loop(rows) as i:
+        with b.loop(n) as j:
+            b.store(scratch, j, b.load(x, i * n + j) * 2.0)
+        with b.loop(n) as j:
+            b.store(y, i * n + j, b.load(scratch, j) + b.load(scratch, n - 1 - j))
+        with b.loop(n) as j:
+            b.store(y, i * n + j, b.load(y, i * n + j) + b.load(scratch, j))
+    function = b.function("f")
+    after = vectorize(function)
+    same_meaning(function, after)
+    assert [role for role, _ in loops(after)] == ["parallel", "vector", "parallel", "vector"]
+
+
 def test_split_concatenation_into_copies():
     b = Builder()
     x, z, y = b.input("x", "f16", 1500), b.input("z", "f16", 500), b.output("y", "f16", 2000)

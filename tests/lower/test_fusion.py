@@ -203,3 +203,35 @@ def test_memory_is_not_taken_over_from_values_that_other_rows_still_read():
         return lax.mul(lax.add(rows, columns), lax.sub(F(1), lax.mul(x, x)))
 
     check(gradient, normal(3))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((20, 48), 0), ((3, 20, 48), 1), ((4, 5, 40), 0), ((1, 20, 48), 1)])
+def test_softmax_along_other_axes_is_one_nest(shape, axis):
+    kept = tuple(a for a in range(len(shape)) if a != axis)
+
+    def fun(x):
+        m = lax.reduce_max_p.bind(x, axes=(axis,))
+        e = lax.exp(lax.sub(x, spread(m, shape, kept)))
+        return lax.div(e, spread(lax.reduce_sum_p.bind(e, axes=(axis,)), shape, kept))
+
+    r = check(fun, normal(*shape))
+    assert (r.nests, r.buffers("temporary"), r.buffers("local")) == (1, 0, 0)
+
+
+def test_statistics_of_columns_stay_in_registers():
+    def norm(x):
+        n = x.shape[0]
+        mean = lax.div(lax.reduce_sum_p.bind(x, axes=(0,)), F(n))
+        d = lax.sub(x, spread(mean, x.shape, (1,)))
+        var = lax.div(lax.reduce_sum_p.bind(lax.mul(d, d), axes=(0,)), F(n))
+        return lax.mul(d, spread(lax.rsqrt(lax.add(var, F(1e-5))), x.shape, (1,)))
+
+    r = check(norm, normal(30, 48))
+    assert (r.nests, r.buffers("temporary"), r.buffers("local")) == (1, 0, 0)
+
+
+def test_few_columns_are_not_walked_one_by_one():
+    def fun(x):
+        return lax.sub(x, spread(lax.reduce_max_p.bind(x, axes=(0,)), x.shape, (1,)))
+
+    assert check(fun, normal(500, 3)).nests == 2

@@ -9,6 +9,8 @@ from ..loop_ir.visit import expressions, statements, subexpressions
 from .cpu.target import Target
 from .types import register_bytes
 
+LINE = 64  # bytes: what loops inside read beside the lanes is fetched from memory anyway
+
 
 def operations(body: Sequence[Stmt]) -> int:
     """Ops in `body`, each counted once; index arithmetic included."""
@@ -33,6 +35,8 @@ def lane_count(loop: Loop, target: Target) -> int:
     work = operations(loop.body)
     if inner and work <= 24:
         lanes *= 4
+    elif inner:
+        lanes = max(lanes, LINE // size)
     elif not inner and not loop.carried and work <= 12:
         lanes *= 2
     if isinstance(loop.extent, Const):

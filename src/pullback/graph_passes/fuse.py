@@ -95,7 +95,7 @@ class _Fuser:
         return Fusion(units, self.stored, self.aliases, self.forwarded, row_local, self.producer, self.users)
 
     def _row_locals(self, units: list[Row | Group]) -> dict[Var, Row]:
-        """Values that only their own row reads; reductions of whole rows among them stay in registers."""
+        """Values that only their own row reads; those of one element in each row stay in registers."""
         readers: dict[Var, set[Row | None]] = {}
         for group in self.groups:
             for var in group.reads:
@@ -108,7 +108,8 @@ class _Fuser:
                 for var in group.outputs(self.eqns):
                     if var in self.outputs or readers.get(var) != {row}:
                         continue
-                    if var not in group.stores and len(group.kept) <= len(row.extents):
+                    axes = range(len(group.space)) if var in group.stores else group.kept
+                    if math.prod(group.space[a] for a in axes) == math.prod(row.extents):
                         self.stored.discard(var)
                     else:
                         local[var] = row
@@ -136,7 +137,8 @@ class _Fuser:
                 continue
             (out,) = eqn.outvars
             big = [v for v in operands if v.aval.size > 1]
-            cost: float = sum(self.costs[v] for v in big)
+            # What is repeated along other axes is in memory, in a register or cheap to begin with.
+            cost: float = sum(self.costs[v] for v in big if 4 * v.aval.size > out.aval.size)
             sources = frozenset[Var]().union(*(self.sources[v] for v in big))
             if isinstance(kind, Elementwise) or not kind.is_view:
                 cost += kind.cost

@@ -35,6 +35,7 @@ class Group:
     last: int = 0  # number of the last equation in it
     evaluated: int = 0  # values computed per iteration, for reports
     row: Row | None = None
+    walk: tuple[int, ...] | None = None  # order of the axes where it is not the natural one
 
     @property
     def size(self) -> int:
@@ -43,9 +44,10 @@ class Group:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Axes from the outermost loop to the innermost: the kept ones, then the reduced ones."""
-        reduced = self.reduced or ()
-        return tuple(a for a in range(len(self.space)) if a not in reduced) + tuple(reduced)
+        """Axes from the outermost loop to the innermost: the kept ones, those of size 1 last, then the reduced ones."""
+        if self.walk is not None:
+            return self.walk
+        return (*sorted(self.kept, key=lambda a: self.space[a] == 1), *(self.reduced or ()))
 
     @property
     def kept(self) -> tuple[int, ...]:

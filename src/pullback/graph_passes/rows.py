@@ -1,8 +1,10 @@
 """Rows: groups that share their outer loops, so that a row of data stays in cache from one to the next; and their
 order.
 
-Before: for b { m[b] = max x[b,:] }; for b, n { e[b,n] = exp(x[b,n] - m[b]) }; after: for b { m = max x[b,:]; for n {
-... } }
+Before: for b { m[b] = max x[b,:] }; for b, n { e[b,n] = exp(x[b,n] - m[b]) }
+after:  for b { m = max x[b,:]; for n { e[b,n] = exp(x[b,n] - m) } }
+
+Rows may lie along any axis: with max over axis 0, `b` are columns, and lanes take neighbouring ones.
 """
 
 from __future__ import annotations
@@ -43,15 +45,26 @@ def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
             units.append(group.row)
         else:
             units.append(group)
+    result: list[Row | Group] = []
     for unit in units:
-        if isinstance(unit, Row) and len(unit.groups) == 1:
-            unit.groups[0].row = None
-    return [u.groups[0] if isinstance(u, Row) and len(u.groups) == 1 else u for u in units]
+        if isinstance(unit, Row) and (len(unit.groups) == 1 or not any(g.reductions for g in unit.groups)):
+            for group in unit.groups:
+                group.row = group.walk = None
+            result += unit.groups
+        else:
+            result.append(unit)
+    return result
 
 
 MAX_ROW_GROUPS = 16
 MIN_ROWS = 16  # fewer rows than this are not joined if they are longer than
 LONG_ROW = 100_000  # elements, which no cache holds: nothing is gained, and threads have less to share out
+MIN_COLUMNS = 32  # rows along an axis other than the last: neighbours in memory, walked by lanes side by side
+SHORT_COLUMN = 256  # elements of theirs, each in a line of its own, that the first cache holds for several arrays
+LONG_COLUMN = 4096  # and the second: slower than walking whole arrays in order, unless those come from memory
+FROM_MEMORY = 1 << 22  # elements
+WAY = 1 << 16  # bytes after which the second cache puts lines into the same place, of which it has some eight
+SMALL = 8  # a value so many times smaller than what it is for is computed row by row, as the reductions it comes from
 
 
 def _row_to_join(group: Group, consumers, feeds, eqns) -> Row | None:
@@ -60,7 +73,9 @@ def _row_to_join(group: Group, consumers, feeds, eqns) -> Row | None:
     for row in dict.fromkeys(c.row for c in consumers if c.row is not None):
         if len(row.groups) >= MAX_ROW_GROUPS or any(g.height > group.height for g in row.groups):
             continue
-        extents = _shared_extents(group, row, eqns)
+        if not group.reductions and all(not g.reductions for g in row.groups) and not _is_statistic(group, row, feeds):
+            continue
+        extents = _joined_extents(group, row, eqns)
         if not extents:
             continue
         # No way out of the row and back: whatever else feeds it must stand as high as `group`.
@@ -71,10 +86,57 @@ def _row_to_join(group: Group, consumers, feeds, eqns) -> Row | None:
     return None
 
 
+def _is_statistic(group: Group, row: Row, feeds) -> bool:
+    """Whether a group turns results of reductions, which may join the row later, into what the row wants."""
+    if group.size * SMALL > max(g.size for g in row.groups):
+        return False
+    return any(f.reductions and math.prod(f.space[a] for a in f.kept) == group.size for f in feeds[group])
+
+
+def _joined_extents(group: Group, row: Row, eqns) -> Shape:
+    """Extents of the loops to share, or (); for rows along another axis than the last, one side walks as the other."""
+    plain = _shared_extents(group, row, eqns)
+    mover, walk = _other_walk(group, row, eqns)
+    if mover is None or walk == mover.order:
+        return plain
+    before, mover.walk = mover.walk, walk
+    extents = _shared_extents(group, row, eqns)
+    if len(extents) > len(plain) and extents[-1] >= MIN_COLUMNS:
+        size = max(g.size for g in (group, *row.groups))
+        places = 8 * WAY // math.gcd(4 * extents[-1], WAY)
+        if size <= min(SHORT_COLUMN if size < FROM_MEMORY else LONG_COLUMN, places) * math.prod(extents):
+            return extents
+    mover.walk = before
+    return plain
+
+
+def _other_walk(group: Group, row: Row, eqns) -> tuple[Group | None, tuple[int, ...]]:
+    """A group whose order of axes is free, and the order in which it walks as those it shares loops with."""
+    outer: list[int] = []
+    if len(row.groups) == 1 and not row.groups[0].reductions:
+        (mover,) = row.groups
+        index = next((i for v in group.outputs(eqns) for i in mover.reads.get(v, ())), None)
+        made = group.kept if group.reductions else tuple(range(len(group.space)))
+        wanted = [index[made.index(a)] for a in group.order if a in made and group.space[a] != 1] if index else []
+        found = mover.axes
+    elif not group.reductions:
+        mover = group
+        reader, index = next(
+            ((g, i) for v in group.stores for g in row.groups for i in g.reads.get(v, ())), (row.groups[0], None)
+        )
+        wanted = [reader.axes[a] for a in reader.order[: len(row.extents)] if reader.space[a] != 1] if index else []
+        found = index or ()
+    else:
+        return None, ()
+    for component in wanted:
+        if component not in found:
+            return None, ()
+        outer.append(found.index(component))
+    return mover, (*outer, *(a for a in mover.order if a not in outer))
+
+
 def _shared_extents(group: Group, row: Row, eqns) -> Shape:
     """Extents of the outer loops that `group` can share with a row, all values between them being of one row; or ()."""
-    if not group.reductions and all(not g.reductions for g in row.groups):
-        return ()
     outer = len(group.kept) if group.reductions else len(group.space)
     limit = (
         len(row.extents)

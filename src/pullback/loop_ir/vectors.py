@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from .affine import depends
-from .ir import Combine, If, Let, Loop, Stmt, Store, Var
+from .affine import depends, stride, terms
+from .fold import const_key
+from .ir import Buffer, Combine, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from .ops import neutral
-from .visit import loaded, statements, stored
+from .visit import bound, expressions, loaded, statements, stored, subexpressions
 
 
 def varying_vars(loop: Loop) -> set[Var]:
@@ -39,9 +40,46 @@ def vectorizable(loop: Loop) -> bool:
             return False
     # Scratch space that is only read here, or only written, belongs to an iteration of a loop further out. Who writes
     # a vector loop knows that all of it does.
-    if loop.role != "vector" and any(b.space == "local" for b in loaded(loop.body) & stored(loop.body)):
+    scratch = {b for b in loaded(loop.body) & stored(loop.body) if b.space == "local"}
+    if loop.role != "vector" and scratch and not _apart(loop, scratch):
         return False
     return _block_ok(loop.body, varying_vars(loop), False, {})
+
+
+def _apart(loop: Loop, scratch: set[Buffer]) -> bool:
+    """Whether each iteration has elements of its own in each of the buffers: all accesses at one moving index.
+
+    A loop whose iterations each have the buffer to themselves walks it by loops inside, and is told apart by that.
+    """
+    inside = {var for stmt in statements(loop.body) for var in bound(stmt)}
+    varying = varying_vars(loop)
+    moving: dict[int, bool] = {}
+    fixed: dict[int, bool] = {}
+    keys: dict[object, tuple] = {}
+    for stmt in statements(loop.body):
+        accesses = [(x.buffer, x.index) for x in subexpressions(expressions(stmt)) if isinstance(x, Load)]
+        if isinstance(stmt, Store):
+            accesses.append((stmt.buffer, stmt.index))
+        for buffer, index in accesses:
+            if buffer not in scratch:
+                continue
+            if depends(index, inside, fixed) or not stride(index, loop.var, varying, {}, moving):
+                return False
+            found, offset = terms(index)
+            if keys.setdefault(buffer, (key := (frozenset(map(_key, found)), offset))) != key:
+                return False
+    return True
+
+
+def _key(expr: Expr) -> tuple:
+    """Equal for expressions of equal structure."""
+    if isinstance(expr, Const):
+        return const_key(expr)
+    if isinstance(expr, Read):
+        return ("read", id(expr.var))
+    if isinstance(expr, Op):
+        return (expr.name, expr.dtype, *map(_key, expr.args))
+    return ("load", id(expr))
 
 
 def _block_ok(body: Sequence[Stmt], varying: set[Var], inside_mask: bool, memo: dict[int, bool]) -> bool:

@@ -305,17 +305,17 @@ class _Placer:
         rows = [self.fusion.row_local.get(v) for v in memory.members]
         row = rows[0]
         if row is not None and all(r is row for r in rows):
-            shared = {self._shared_axes(row, v) for v in memory.members}
-            inside = [n for a, n in enumerate(aval.shape) if a not in min(shared)]
-            size = math.prod(inside)
-            if len(shared) == 1 and size * ITEMSIZE[dtype] <= LOCAL_BYTES:
-                steps = iter(row_major(tuple(inside)))
-                strides = tuple(0 if a in min(shared) else next(steps) for a in range(len(aval.shape)))
-                return Storage(self.b.local("row", dtype, size), 0, aval.shape, strides)
+            depth = len(row.extents)
+            size = math.prod(aval.shape[depth:])
+            # Rows along trailing axes are walked by lanes side by side, which scratch space of each would hinder.
+            leading = all(self._shared_axes(row, v) == tuple(range(depth)) for v in memory.members)
+            if leading and size * ITEMSIZE[dtype] <= LOCAL_BYTES:
+                buffer = self.b.local("row", dtype, size)
+                return Storage(buffer, 0, aval.shape, (0,) * depth + row_major(aval.shape[depth:]))
         return contiguous(self.b.temporary("t", dtype, aval.size), aval.shape)
 
     def _shared_axes(self, row: Row, var: Var) -> tuple[int, ...]:
         """The axes of a value along which the loops of its row run; its other axes lie within one row."""
-        depth = len(row.extents)
         group = next(g for g in row.groups if var in g.outputs(self.eqns))
-        return group.order[:depth] if var in group.stores else tuple(range(depth))
+        shared = group.order[: len(row.extents)]
+        return shared if var in group.stores else tuple(group.kept.index(a) for a in shared)

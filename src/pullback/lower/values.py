@@ -181,19 +181,23 @@ class Region:
         return value if isinstance(value, (Const, Read)) else self.let_at(len(self.levels) - 1, value)
 
     def store(self, index: Sequence[Expr], variables: Sequence[Var]) -> None:
-        """Compute all the values at an index, then store them: a store may overwrite what another is computed from."""
+        """Compute all the values at an index, then store them: a store may overwrite what another is computed from.
+
+        What has no memory stays in a register, for those that want it at the same index.
+        """
         values = []
         for var in variables:
             value = self.value(var, index)
-            if len(variables) > 1:
+            if len(variables) > 1 or var not in self.memory:
                 value = self.here(value)
                 zero = self._zero
                 at = tuple(zero if n == 1 else self.intern(i) for i, n in zip(index, var.aval.shape))
                 self.levels[-1].memo[var, at] = value  # those that follow read it
             values.append(value)
         for var, value in zip(variables, values):
-            storage = self.memory[var]
-            self.b.store(storage.buffer, offset_of(self.b, storage, index), value)
+            storage = self.memory.get(var)
+            if storage is not None:
+                self.b.store(storage.buffer, offset_of(self.b, storage, index), value)
 
     def literal(self, atom: Literal) -> Expr:
         """A literal as a constant."""

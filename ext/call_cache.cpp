@@ -21,7 +21,7 @@ struct Jit {
     PyObject* dict;
     PyObject* weakrefs;
     Table* table;
-    bool eager;
+    bool eager, while_tracing;
     size_t warmup;
     StaticArguments* statics;
 };
@@ -111,7 +111,7 @@ PyObject* jit_vectorcall(PyObject* object, PyObject* const* args, size_t flags, 
     size_t count = size_t(PyVectorcall_NARGS(flags));
     Ref self = Ref::borrow(object);
     try {
-        return trace_state.tracing ? call_python(as_jit(object), args, count, names)
+        return trace_state.tracing && !as_jit(object)->while_tracing ? call_python(as_jit(object), args, count, names)
                                    : jit_call_known(as_jit(object), args, count, names);
     } catch (const std::bad_alloc&) {
         return PyErr_NoMemory();
@@ -139,11 +139,14 @@ bool copy_identity(PyObject* dict, PyObject* fun) {
 
 PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"fun", "miss", "static_argnums", "static_argnames", "maxsize", "warmup",
-                                  "literal_argnums", nullptr};
+                                  "literal_argnums", "static_keywords",
+                                  "while_tracing", nullptr};
     PyObject *fun, *miss, *argnums = nullptr, *argnames = nullptr, *warmup = Py_None, *literal = nullptr;
+    int static_keywords = 0, while_tracing = 0;
     Py_ssize_t maxsize = 4096;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOnOO:JitFunction", const_cast<char**>(names), &fun, &miss,
-                                     &argnums, &argnames, &maxsize, &warmup, &literal))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOnOOpp:JitFunction", const_cast<char**>(names), &fun, &miss,
+                                     &argnums, &argnames, &maxsize, &warmup, &literal, &static_keywords,
+                                     &while_tracing))
         return nullptr;
     if (!PyCallable_Check(fun) || !PyCallable_Check(miss))
         return PyErr_Format(PyExc_TypeError, "JitFunction: expected two callables; got %R and %R", fun, miss);
@@ -163,7 +166,9 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         self->eager = true;
         self->warmup = size_t(calls);
     }
+    self->while_tracing = while_tracing;
     self->statics = new StaticArguments;
+    self->statics->all_names = static_keywords;
     self->dict = PyDict_New();
     if (!self->dict || !copy_identity(self->dict, fun)) return nullptr;
     if (argnums) {

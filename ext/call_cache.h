@@ -23,7 +23,9 @@
 // of each key, go to the function itself. Then miss is asked; each time that it has no entry, the wait doubles.
 //
 // Static arguments belong to the key by their value: those at static_argnums and static_argnames, and those at
-// literal_argnums that are Python ints or bools.
+// literal_argnums that are Python ints or bools. With static_keywords all keyword arguments are static.
+//
+// With while_tracing it makes no difference whether the thread traces.
 //
 // The `maxsize` most recently used entries are kept. Thread-safe under the GIL, which may be released while a program
 // runs. A concurrent miss on the same key traces twice; the later entry stays.

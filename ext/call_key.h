@@ -80,6 +80,7 @@ struct StaticArguments {
     uint64_t literal = 0;             // bit i: that, if it is an int or bool
     std::vector<int64_t> others;      // positions beyond 63; negative: counted from the last positional argument
     std::vector<PyObject*> names;     // strong, str
+    bool all_names = false;           // every keyword argument
 
     bool has_position(size_t i, size_t count, PyObject* value) const {
         if (i < 64 && (early >> i & 1)) return true;
@@ -89,6 +90,7 @@ struct StaticArguments {
         return false;
     }
     bool has_name(PyObject* name) const {
+        if (all_names) return true;
         for (PyObject* s : names)
             if (s == name || PyUnicode_Compare(s, name) == 0) return true;
         return false;

@@ -198,6 +198,8 @@ class JitFunction:
         maxsize: int = 4096,
         warmup: int | None = None,
         literal_argnums: Sequence[int] = (),  # static where the argument is a Python int or bool
+        static_keywords: bool = False,  # all keyword arguments are static
+        while_tracing: bool = False,  # works while the thread traces, too
     ) -> Self:
         """With `warmup` the function is eager: calls that need Python, and the first `warmup` calls of each key, go to
         `fun` itself; then `miss` is asked for an entry, and each time that it gives none, the wait doubles."""

@@ -16,17 +16,14 @@ from pullback._ext import _core
 from pullback.api._arguments import flatten_result
 from pullback.core import ClosedJaxpr, DebugInfo, Tracer, trace, typeof
 from pullback.runtime import checks, compile_jaxpr
-from pullback.runtime.plan import Planned, make_plan
+from pullback.runtime.plan import Planned, make_plan, uses_before_compilation
 from pullback.util import config
 from pullback.util.pytree import tree_flatten, tree_unflatten
 from pullback.util.switches import switches
 
 WARMUP = 1  # calls of each kind that run the function before it is traced
 NEVER = 1 << 40
-COMPILATION = 10e6  # nanoseconds that one takes
 PATIENCE = 5  # times that a function without a plan (it has loops) is traced before it is compiled
-GAIN = 0.5  # the part of a plan's time that compiled code is likely to save
-UNCOMPILED = 1_000  # plans that take fewer nanoseconds stay plans
 
 
 class Memory:
@@ -86,9 +83,8 @@ class Memory:
                 return None
             program = compile_jaxpr(closed)
             return _core.CacheEntry(program.executable, out_tree, program.kept)
-        uses = 0
-        if planned.nanoseconds > UNCOMPILED:
-            uses = 1 + int(COMPILATION / (GAIN * planned.nanoseconds))
+        uses = uses_before_compilation(planned.nanoseconds)
+        if uses:
             self.plans[key] = (closed, out_tree, planned)
         return _core.CacheEntry(planned.executable, out_tree, None, uses)
 

@@ -26,7 +26,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pullback._ext import _core
+from pullback.core.hooks import hooks
 from pullback.core.interpreter import current_interpreter
+from pullback.core.lowering import Inline
 
 
 class Zero:
@@ -138,10 +141,32 @@ class Primitive:
         self.collective_axes = collective_axes
         if register:
             registry.setdefault(name, self)
+        if evaluate is None and not isinstance(lower, Inline):
+            # Evaluation on concrete arrays remembers plans: repeated calls do not leave C.
+            self.bind = _core.JitFunction(  # type: ignore[method-assign]
+                self.process, self._miss, maxsize=1024, warmup=2, static_keywords=True
+            )
+            self.run = _core.JitFunction(  # type: ignore[method-assign]
+                self.run, self._miss_run, maxsize=1024, warmup=2, static_keywords=True, while_tracing=True
+            )
 
     def bind(self, *args: Any, **params: Any):
         """Run under the current interpreter; arrays are positional, everything static is a keyword."""
         return current_interpreter().process(self, args, params)
+
+    def process(self, *args: Any, **params: Any):
+        """`bind` in Python, for calls that no plan is remembered for."""
+        return current_interpreter().process(self, args, params)
+
+    def run(self, *args: Any, **params: Any):
+        """The value on concrete arrays, whatever the current interpreter."""
+        return hooks.evaluate(self, args, params)
+
+    def _miss_run(self, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
+        return hooks.evaluate(self, args, params), hooks.remember(self, args, params)
+
+    def _miss(self, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
+        return current_interpreter().process(self, args, params), hooks.remember(self, args, params)
 
     def rule(self, field: str) -> Callable:
         """The rule in `field`, or NotImplementedError with the reason for which there is none."""
@@ -160,6 +185,8 @@ class Primitive:
     def def_impl(self, impl):
         """Set how to run on concrete arrays: impl(*arrays, **params)."""
         self.evaluate = impl
+        self.__dict__.pop("bind", None)
+        self.__dict__.pop("run", None)
         return impl
 
     def def_abstract_eval(self, rule):

@@ -66,12 +66,23 @@ class SourceInfo(NamedTuple):
         return f"{self.file}:{self.line} ({self.function})"
 
 
+class _IsUsers(dict[str, bool]):
+    """file name -> whether it is outside of this package"""
+
+    def __missing__(self, file: str) -> bool:
+        found = self[file] = not file.startswith((_PACKAGE, "<"))
+        return found
+
+
+_is_users = _IsUsers()
+
+
 def user_source() -> SourceInfo | None:
     """The innermost frame outside this package, or None."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_PACKAGE) and not code.co_filename.startswith("<"):
+        if _is_users[code.co_filename]:
             return SourceInfo(code.co_filename, frame.f_lineno, code.co_name, _names.get())
         frame = frame.f_back  # type: ignore[assignment]
     return None

@@ -214,9 +214,6 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 class EvalInterpreter(Interpreter):
     """Runs primitives on concrete arrays; current when no transformation is."""
 
-    def __init__(self, evaluate: Callable):
-        self.evaluate = evaluate
-
     def process(self, primitive, args, params):
         for arg in args:
             if isinstance(arg, Tracer):
@@ -225,7 +222,7 @@ class EvalInterpreter(Interpreter):
                 return extended.process(primitive, args, params)
         if primitive.evaluate is not None:
             return primitive.evaluate(*args, **params)
-        return self.evaluate(primitive, args, params)
+        return primitive.run(*args, **params)
 
     def process_custom_jvp(self, custom, fun, jvp, args):
         return fun(*args)

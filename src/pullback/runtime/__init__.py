@@ -7,7 +7,8 @@ from pullback.runtime import devices as _devices
 from pullback.runtime import native_hooks as _native_hooks
 from pullback.runtime.arrays import asarray, device_put
 from pullback.runtime.dispatch import compile, program, run
-from pullback.runtime.evaluate import evaluate, reference_eval
+from pullback.runtime.evaluate import evaluate, reference_eval, remember
+from pullback.runtime.plan import plan_or_none
 from pullback.runtime.program import MemoryStats, Program, compile_jaxpr
 
 
@@ -19,6 +20,8 @@ def clear_caches() -> None:
 
 hooks.fill(
     evaluate=evaluate,
+    remember=remember,
+    plan=plan_or_none,
     run=run,
     asarray=asarray,
     compile=compile,

@@ -16,7 +16,9 @@ from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from pullback.core.lowering import HostCall, Inline, InlineFunction
 from pullback.core.primitive import NoRule, Primitive
 from pullback.runtime import checks
+from pullback.runtime.plan import make_plan, uses_before_compilation
 from pullback.runtime.program import Program, compile_jaxpr
+from pullback.util.pytree import tree_structure
 from pullback.util.switches import switches
 
 PAYS = 4_000_000  # elements that NumPy handles in about the time that one compilation takes
@@ -30,7 +32,7 @@ class _Record:
     program.
     """
 
-    __slots__ = ("avals", "outs", "program", "reference", "single", "size", "work")
+    __slots__ = ("avals", "outs", "planned", "program", "reference", "single", "size", "work")
 
     def __init__(self, primitive: Primitive, avals: list[Any], params: dict[str, Any]) -> None:
         out = primitive.rule("abstract_eval")(*avals, **params)
@@ -39,10 +41,17 @@ class _Record:
         self.outs = [out] if self.single else list(out)
         self.reference = primitive.reference
         self.program: Any = None
+        self.planned: Any = None
         self.size = CALL + max((a.size for a in (*avals, *self.outs)), default=0)
         self.work = 0 if _is_compilable(primitive) else -(1 << 62)
         if isinstance(primitive.reference, NoRule):
             self.work = PAYS
+
+
+    @property
+    def tree(self) -> Any:
+        """The structure of what `bind` gives."""
+        return tree_structure(0 if self.single else [0] * len(self.outs))
 
 
 def _is_compilable(primitive: Primitive) -> bool:
@@ -84,6 +93,29 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
 
 
 MAX_RECORDS = 20_000
+
+
+def remember(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+    """The entry of the call cache for a primitive on such operands: its plan at first, later perhaps compiled code.
+
+    None where it must stay as it is: side effects, key arrays, loops, results that are looked at.
+    """
+    if checks.is_active() or not _is_compilable(primitive):
+        return None
+    try:
+        avals = [x.aval if type(x) is _core.Array else typeof(x) for x in args]
+        key = (primitive, *avals, *params.items())
+        record = _records.get(key) or _Record(primitive, avals, params)
+        _records[key] = record
+        if record.planned is None:
+            record.planned = make_plan(_as_jaxpr(primitive, record, params), primitive.name)
+            uses = uses_before_compilation(record.planned.nanoseconds)
+            return _core.CacheEntry(record.planned.executable, record.tree, None, uses)
+        if switches.interpret:
+            return None
+        return _core.CacheEntry(_compile(primitive, record, params).executable, record.tree)
+    except (NotImplementedError, TypeError):  # no plan; a parameter without a hash
+        return None
 
 
 def _run_reference(primitive: Primitive, args: tuple, record: _Record, params: dict[str, Any]) -> Any:
@@ -131,10 +163,13 @@ def _array(x: Any, aval: Any) -> Any:
 
 
 def _compile(primitive: Primitive, record: _Record, params: dict[str, Any]) -> Program:
+    return compile_jaxpr(_as_jaxpr(primitive, record, params), name=primitive.name)
+
+
+def _as_jaxpr(primitive: Primitive, record: _Record, params: dict[str, Any]) -> ClosedJaxpr:
     invars, outvars = [Var(a) for a in record.avals], [Var(a) for a in record.outs]
     eqn = JaxprEqn(invars, outvars, primitive, params)
-    closed = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", primitive.name)), [])
-    return compile_jaxpr(closed, name=primitive.name)
+    return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", primitive.name)), [])
 
 
 def clear_caches() -> None:

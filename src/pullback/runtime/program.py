@@ -315,13 +315,31 @@ def compile_jaxpr(
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
     donated = tuple(donated)
-    return closed.cached(
-        ("program", donated, keep_unused, bool(switches.interpret), checks.is_active()),
-        lambda: Program(closed, donated, name, keep_unused),
-    )
+    how = ("program", donated, keep_unused, bool(switches.interpret), checks.is_active())
+    return closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
+
+
+_programs: dict[Any, tuple[Program, ClosedJaxpr]] = {}
+MAX_PROGRAMS = 512
+
+
+def _program(
+    closed: ClosedJaxpr, name: str | None, donated: tuple[int, ...], keep_unused: bool, how: tuple[Any, ...]
+) -> Program:
+    """A program for an equal jaxpr, which an eager loop traces anew each time, or a new one."""
+    if any(np.size(c) > 16 for c in closed.consts):  # not to be kept alive
+        return Program(closed, donated, name, keep_unused)
+    key = (jaxpr_key(closed), how, config.config.jax_enable_x64)
+    found = _programs.get(key)
+    if found is None:
+        if len(_programs) >= MAX_PROGRAMS:
+            _programs.pop(next(iter(_programs)), None)
+        found = _programs[key] = (Program(closed, donated, name, keep_unused), closed)
+    return found[0]
 
 
 def clear_caches() -> None:
     """Forget compiled code; programs that are in use keep theirs, and what is on disk stays there."""
     _natives.clear()
+    _programs.clear()
     object_cache.cache_clear()

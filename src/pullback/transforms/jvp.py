@@ -68,6 +68,10 @@ class JVPInterpreter(Interpreter):
         primals, tangents = zip(*map(self.split, args)) if args else ((), ())
         if all(type(t) is Zero for t in tangents) or primitive.jvp is ZERO:
             return self.parent.process(primitive, primals, params)
+        return self.by_rule(primitive, primals, tangents, params)
+
+    def by_rule(self, primitive, primals, tangents, params):
+        """The primitive's own rule, under the parent."""
         with using(self.parent):
             out, out_dot = primitive.rule("jvp")(primals, tangents, **params)
         if primitive.multiple_results:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import (
+    ZERO,
     ClosedJaxpr,
     Interpreter,
     Jaxpr,
@@ -28,7 +29,8 @@ from pullback.core import (
 )
 from pullback.core.source import names_inside
 from pullback.core.staging import RecordingInterpreter, StagedTracer
-from pullback.transforms.jvp import JVPInterpreter
+from pullback.transforms import rule_memory
+from pullback.transforms.jvp import JVPInterpreter, JVPTracer
 from pullback.transforms.zeros import instantiate, symbolic
 from pullback.util import dtypes
 
@@ -73,6 +75,19 @@ class PartialInterpreter(RecordingInterpreter):
         return custom.stage_vjp(self, fun, fwd, bwd, args)
 
 
+class LinearizeInterpreter(JVPInterpreter):
+    """Forward mode over partial evaluation; rules on small concrete arrays come from memory."""
+
+    def process(self, primitive, args, params):
+        primals, tangents = zip(*map(self.split, args)) if args else ((), ())
+        if all(type(t) is Zero for t in tangents) or primitive.jvp is ZERO:
+            return self.parent.process(primitive, primals, params)
+        known = rule_memory.linearize_rule(self.parent, primitive, primals, tangents, params)
+        if known is not None:
+            return JVPTracer(self, *known)
+        return self.by_rule(primitive, primals, tangents, params)
+
+
 def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
     """(outs, jaxpr, consts, outs_dot) of flat `fun` at the primals.
 
@@ -80,7 +95,7 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
     tangents are symbolic zeros in outs_dot.
     """
     partial = PartialInterpreter(current_interpreter(), getattr(fun, "__name__", "linearize"))
-    forward = JVPInterpreter(partial)
+    forward = LinearizeInterpreter(partial)
     try:
         with using(forward), names_inside(("jvp",)):
             arguments = [partial.new_argument(tangent_aval(typeof(p))) for p in primals]

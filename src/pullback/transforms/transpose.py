@@ -8,8 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core import ClosedJaxpr, Jaxpr, Literal, UndefinedPrimal, Var, Zero, trace
+from pullback.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    Literal,
+    UndefinedPrimal,
+    Var,
+    Zero,
+    current_interpreter,
+    eval_interpreter,
+    trace,
+)
 from pullback.core.source import names_inside
+from pullback.transforms import rule_memory
 from pullback.transforms.partial_eval import partial_eval_jaxpr
 from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
 
@@ -46,6 +57,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
     for atom, bar in zip(jaxpr.outvars, cotangents):
         accumulate(atom, symbolic(bar))
 
+    remembers = current_interpreter() is eval_interpreter()
     for eqn in reversed(backwards):
         outs_bar = [bars.pop(v, None) for v in eqn.outvars]
         if all(bar is None for bar in outs_bar):
@@ -55,6 +67,12 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             a.operand if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a]
             for a in eqn.invars
         ]
+        if remembers:
+            known_bars = rule_memory.transpose_rule(eqn, outs_bar[0], operands)
+            if known_bars is not None:
+                for atom, bar in zip(eqn.invars, known_bars):
+                    accumulate(atom, bar)
+                continue
         rule = eqn.primitive.rule("transpose")
         names = eqn.source_info.name_stack.inside() if eqn.source_info is not None else ()
         with names_inside(("transpose",), *names):

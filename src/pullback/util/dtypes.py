@@ -279,6 +279,22 @@ def issubdtype(a: Any, b: Any) -> bool:
     """NumPy's `issubdtype` over all types of this library: bfloat16 and its like are `np.floating`, int4 is
     `np.signedinteger`, keys are `prng_key`, which is `extended`. Raises TypeError for what is not a dtype.
     """
+    if type(b) is type:  # most often a class of NumPy's tree
+        try:
+            return _subdtypes[a, b]
+        except (KeyError, TypeError):
+            pass
+        found = _issubdtype(a, b)
+        if isinstance(a, (np.dtype, type)):
+            _subdtypes[a, b] = found
+        return found
+    return _issubdtype(a, b)
+
+
+_subdtypes: dict[tuple[Any, type], bool] = {}
+
+
+def _issubdtype(a: Any, b: Any) -> bool:
     if isinstance(a, ExtendedDType):
         if isinstance(b, ExtendedDType):
             return a is b

@@ -31,6 +31,7 @@ class Rewriter:
         self.env: dict[Var, Any] = {}
         self.definitions: dict[Var, JaxprEqn] = {}
         self.consts: dict[Var, Any] = dict(zip(closed.jaxpr.constvars, closed.consts))
+        self.notes: dict[str, Any] = {}  # what rules remember of this jaxpr
         self.changed = False
         self._steps = 0
         self._source: Any = None

@@ -8,6 +8,7 @@
     two
 
 As in any algebra on floats, the last may change the last bits, and 0 * inf is taken for 0 in products with an identity.
+Products with diagonals, and with identities of other shapes, are in `terms.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Pointwise
 from pullback.core.primitive import NoRule, Primitive, registry
 from pullback.graph_passes.rewrite import Rewriter, Rule, size_of
+from pullback.graph_passes.terms import contract, total
 
 
 def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -143,6 +145,15 @@ def _without_unit_axes(r: Rewriter, eqn: JaxprEqn) -> Any:
     return r.reshape(product, eqn.outvars[0].aval.shape)
 
 
+def _by_number(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product with an array of rank 0 is elementwise."""
+    out = eqn.outvars[0].aval
+    for number, other in (eqn.invars, reversed(eqn.invars)):
+        if not number.aval.shape and number.aval.dtype == other.aval.dtype == out.dtype:
+            return r.emit("mul", other, number)
+    return None
+
+
 def _without_factor(r: Rewriter, eqn: JaxprEqn) -> Any:
     """dot(c * x, y) = c * dot(x, y) for a number c, where the result is no larger than x."""
     out = eqn.outvars[0].aval
@@ -167,11 +178,11 @@ def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
     out = eqn.outvars[0].aval
     if bx or len(cx) != 1:
         return None
-    for one, other, contract, one_is_left in ((x, y, cy[0], True), (y, x, cx[0], False)):
+    for one, other, axis, one_is_left in ((x, y, cy[0], True), (y, x, cx[0], False)):
         if one.aval.ndim != 2 or not _is_identity(r, one) or other.aval.dtype != out.dtype:
             continue
-        rest = [a for a in range(other.aval.ndim) if a != contract]
-        order = (contract, *rest) if one_is_left else (*rest, contract)
+        rest = [a for a in range(other.aval.ndim) if a != axis]
+        order = (axis, *rest) if one_is_left else (*rest, axis)
         return r.emit("transpose", other, permutation=order)
     return None
 
@@ -273,6 +284,7 @@ def _aligned(r: Rewriter, b: Any, their: Any, mine: Any) -> Any:
 
 STRUCTURE_RULES: dict[str, tuple[Rule, ...]] = {
     "transpose": (_transpose,),
-    "dot_general": (_without_unit_axes, _dot, _untransposed, _without_factor),
+    "dot_general": (_by_number, _without_unit_axes, _dot, contract, _untransposed, _without_factor),
+    "reduce_sum": (total,),
     "add": (_add,),
 }

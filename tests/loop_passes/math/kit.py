@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.emit import compile_function
 from pullback.loop_ir import Builder
-from pullback.loop_ir.ir import Const, Expr, Function, Op, Read, Var
+from pullback.loop_ir.ir import Buffer, Const, Expr, Function, Op, Read, Var
 from pullback.loop_ir.numpy_ops import evaluate as evaluate_op
 from pullback.loop_ir.types import NAME_OF_NP_DTYPE, NP_DTYPE
 from pullback.loop_passes import CPU_PASSES, plan_buffers
@@ -107,12 +107,18 @@ def interpreted(name: str, *args: Points, **attrs: object) -> Points:
 
 
 def program(name: str, args: Sequence[Points], attrs: dict[str, object]) -> tuple[Function, str]:
-    """A loop that applies op `name` to arrays of these sizes, after all passes, and the type of its result."""
+    """A loop that applies op `name` to arrays of these sizes, after all passes, and the type of its result; a scalar
+    among the arguments is known in advance.
+    """
     b = Builder()
     n = args[0].size
-    inputs = [b.input("x", NAME_OF_NP_DTYPE[a.dtype], n) for a in args]
+    inputs = [
+        b.input("x", NAME_OF_NP_DTYPE[a.dtype], n) if a.ndim else b.const(NAME_OF_NP_DTYPE[a.dtype], a.item())
+        for a in args
+    ]
     with b.loop(n) as i:
-        value = b.op(name, *(b.load(x, i) for x in inputs), attrs=tuple(attrs.items()))
+        operands = [b.load(x, i) if isinstance(x, Buffer) else x for x in inputs]
+        value = b.op(name, *operands, attrs=tuple(attrs.items()))
         b.store(b.output("y", value.dtype, n), i, value)
     function = b.function(name)
     for each in CPU_PASSES:
@@ -126,7 +132,7 @@ def compiled(name: str, *args: Points, **attrs: object) -> Points:
     plan, _ = plan_buffers(function)
     code = compile_function(function, plan)
     result = np.empty(args[0].size, NP_DTYPE[dtype])
-    assert code([np.ascontiguousarray(a) for a in args], [result]) == 0
+    assert code([np.ascontiguousarray(a) for a in args if a.ndim], [result]) == 0
     return result
 
 

@@ -151,6 +151,17 @@ def test_integer_pow(dtype, exponent):
     assert error <= max(1, 0.6 * abs(exponent)), place  # each of |exponent| - 1 multiplications rounds
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("exponent", [-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
+def test_pow_with_an_exponent_known_in_advance(dtype, exponent):
+    x = np.concatenate([kit.edges(dtype), kit.spread(dtype, 4000)])
+    x = np.concatenate([x, -x])
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.longdouble), np.longdouble(exponent))
+    error, place = kit.worst(kit.compiled("pow", x, x.dtype.type(exponent)), want, x)
+    assert error <= 1.9, place
+
+
 def test_integer_pow_of_integers():
     x = np.arange(-9, 10, dtype=np.int32)
     assert (kit.compiled("integer_pow", x, y=5) == x**5).all()

@@ -196,3 +196,12 @@ def test_small_state_of_a_loop_is_straight_code(n):
     r = check(fun, normal(n, n), normal(n, n, seed=1))
     after = optimize_loops(r.lowered.function)
     assert [s.role for s in statements(after.body) if isinstance(s, Loop)] == ["sequential"]
+
+
+def test_one_element_of_a_carry_is_taken_out_before_the_carry_is_overwritten():
+    def body(c, i):
+        one = lax.dynamic_index_in_dim(c, i, keepdims=False)
+        return lax.add(lax.mul(c, F(0.5)), one), one
+
+    r = check(lambda c, i: lax.scan(body, c, i), normal(40), np.arange(5, dtype=I))
+    assert len(_full_passes(r, 40)) == 1

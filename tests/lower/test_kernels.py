@@ -57,9 +57,7 @@ def test_few_rows_are_cut_evenly():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-@pytest.mark.parametrize(
-    "m, k, n", [(4, 4, 128), (5, 33, 37), (16, 16, 16), (65, 40, 70), (9, 300, 501), (99, 17, 5)]
-)
+@pytest.mark.parametrize("m, k, n", [(4, 4, 128), (5, 33, 37), (16, 16, 16), (65, 40, 70), (9, 300, 501), (99, 17, 5)])
 @pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
 def test_products(m, k, n, dtype, transposed):
     x, y = (4 * normal(m, k)).astype(dtype), (4 * normal(k, n, seed=1)).astype(dtype)

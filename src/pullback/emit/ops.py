@@ -157,6 +157,7 @@ def _div_int(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     known = _constant_int(y)
     if known is not None and known not in (0, -1):
         return a.op(opcode, element, x.ref, y.ref)
+    narrow = a.lanes > 1 and BITS[op.dtype] <= (32 if signed else 16)
     zero = a.cmp("eq", element, y.ref, a.imm(element, 0))
     bad = zero
     if signed:
@@ -164,8 +165,19 @@ def _div_int(a: Asm, op: Op, x: Value, y: Value) -> Refs:
         overflow = a.op("and", "i1", smallest, a.cmp("eq", element, y.ref, a.imm(element, -1)))
         bad = a.op("or", "i1", zero, overflow)
     safe = a.select(bad, element, a.imm(element, 1), y.ref)
-    result = a.op(opcode, element, x.ref, safe)
+    result = _div_narrow(a, op.name, element, signed, x.ref, safe) if narrow else a.op(opcode, element, x.ref, safe)
     return a.select(zero, element, a.imm(element, -1) if op.name == "div" else x.ref, result)
+
+
+def _div_narrow(a: Asm, name: str, element: str, signed: bool, x: str, y: str) -> str:
+    """Quotient or remainder in doubles, which processors divide by vectors: a third of the time.
+
+    With x = n y - r, 0 < r < y, x / y is below n by more than n 2^-32, so rounding to 53 bits does not reach n.
+    """
+    to, back = ("sitofp", "fptosi") if signed else ("uitofp", "fptoui")
+    quotient = a.op("fdiv", "double", a.cast(to, element, x, "double"), a.cast(to, element, y, "double"))
+    whole = a.cast(back, "double", quotient, element)
+    return whole if name == "div" else a.op("sub", element, x, a.op("mul", element, whole, y))
 
 
 @rule("floordiv floormod", "signed unsigned")

@@ -220,7 +220,7 @@ class _Fuser:
             self._store(number, eqn, out)
         elif wants is None:
             return
-        elif self.changed and self._is_taken_out(out, wants):
+        elif (self.changed or self.changing) and self._is_taken_out(out, wants):
             self._store(number, eqn, out, alone=True)
         elif self._is_free(eqn, out) or self._once(out, wants):
             for group, indices in wants.items():
@@ -260,10 +260,14 @@ class _Fuser:
         return (isinstance(kind, Pointwise) and kind.is_view) or is_cheap(self.costs[out])
 
     def _is_taken_out(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
-        """Whether `out` is a few elements of an array that a call may overwrite before some group wants them."""
+        """Whether `out` is a few elements of an array that a call may overwrite before some group wants them; or one
+        element of an argument that a nest may overwrite while it wants that.
+        """
         for source in self.sources[out]:
             if source.aval.size < max(FEW, 4 * out.aval.size):
                 continue
+            if source in self.changing and out.aval.size == 1:
+                return True
             for call in self.changed.get(source, ()):
                 height = self.call_heights.get(call)
                 if height is None or any(group.height < height for group in wants):

@@ -10,6 +10,8 @@
 #include "dlpack.h"
 #include "executable.h"
 #include "host_call.h"
+#include "selection.h"
+#include "sorting.h"
 #include "thread_pool.h"
 #include "pytree.h"
 #include "trace_state.h"
@@ -47,6 +49,11 @@ nb::dict symbol_addresses() {
     add("pb_interrupt_pending", pb_interrupt_pending);
     add("pb_host_call", pb_host_call);
     add("pb_host_call_index", pb_host_call_index);
+    add("pb_sort", pb_sort);
+    add("pb_sort_pairs", pb_sort_pairs);
+    add("pb_select", pb_select);
+    add("pb_partition", pb_partition);
+    add("pb_top_k", pb_top_k);
     return d;
 }
 
@@ -55,6 +62,7 @@ nb::dict symbol_addresses() {
 NB_MODULE(_core, m) {
     m.doc() = "The native runtime of pullback: arrays, call cache, memory, threads.";
     check(PyArray_ImportNumPyAPI() == 0);
+    check(pb::find_quick_sorts());
 
     check(pb::add_array_type(m.ptr()));
     check(pb::add_dlpack(m.ptr()));

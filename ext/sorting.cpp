@@ -1,0 +1,224 @@
+#include "sorting.h"
+
+#include "merge.h"
+#include "numpy_api.h"
+#include "radix_sort.h"
+#include "rows.h"
+
+namespace pb {
+
+QuickSort quick_sorts[kF64 + 1] = {};
+
+bool find_quick_sorts() {
+    auto find = [](int type) {
+        PyArray_Descr* descr = PyArray_DescrFromType(type);
+        auto* sort = reinterpret_cast<QuickSort>(PyDataType_GetArrFuncs(descr)->sort[NPY_QUICKSORT]);
+        Py_DECREF(descr);
+        return sort;
+    };
+    quick_sorts[kU32] = find(NPY_UINT32);
+    quick_sorts[kU64] = find(NPY_UINT64);
+    quick_sorts[kI32] = find(NPY_INT32);
+    quick_sorts[kI64] = find(NPY_INT64);
+    quick_sorts[kF32] = find(NPY_FLOAT);
+    quick_sorts[kF64] = find(NPY_DOUBLE);
+    return true;
+}
+
+namespace {
+
+constexpr int64_t kQuick = 1 << 12;  // elements up to which NumPy's vectors beat counting digits
+
+// Zeros of both signs, and NaN, as they came: their keys are alike.
+template <class Kind>
+void restore_specials(const typename Kind::Raw* x, typename Kind::Raw* sorted, int64_t n) {
+    const auto zero = Kind::encode(0);
+    const auto nan = typename Kind::Key(typename Kind::Raw(~typename Kind::Raw(0)));
+    int64_t next_zero = 0, next_nan = n;
+    for (int64_t i = 0; i < n; ++i) {
+        auto key = Kind::encode(x[i]);
+        next_zero += key < zero;
+        next_nan -= key == nan;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+        auto key = Kind::encode(x[i]);
+        if (key == zero) sorted[next_zero++] = x[i];
+        else if (key == nan) sorted[next_nan++] = x[i];
+    }
+}
+
+// How often each of 256 values occurs.
+template <class Kind>
+void sort_bytes(const uint8_t* x, uint8_t* sorted, Chunks chunks) {
+    std::vector<std::array<uint64_t, kDigits>> counts(size_t(chunks.count));
+    chunks.run([&](int64_t chunk, int64_t begin, int64_t end) {
+        std::array<std::array<uint32_t, kDigits>, 4> four{};  // equal neighbours would wait for each other's count
+        int64_t i = begin;
+        for (; i + 4 <= end; i += 4)
+            for (size_t j = 0; j < 4; ++j) ++four[j][x[size_t(i) + j]];
+        for (; i < end; ++i) ++four[0][x[i]];
+        for (size_t v = 0; v < kDigits; ++v) counts[size_t(chunk)][v] = uint64_t(four[0][v]) + four[1][v] + four[2][v] + four[3][v];
+    });
+    for (uint32_t key = 0; key < kDigits; ++key) {
+        uint8_t value = Kind::decode(key);
+        size_t total = 0;
+        for (auto& chunk : counts) total += chunk[value];
+        std::memset(sorted, value, total);
+        sorted += total;
+    }
+}
+
+// Short elements have few digits.
+template <class Kind>
+void sort_digits(const typename Kind::Raw* x, typename Kind::Raw* sorted, int64_t n, void* scratch, Chunks chunks) {
+    using E = Element<typename Kind::Key, None>;
+    E* a = static_cast<E*>(scratch);
+    chunks.run([x, a](int64_t, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) a[i].key = Kind::encode(x[i]);
+    });
+    E* result = a;
+    if (n <= kInsertion) insertion_sort(a, n);
+    else result = RadixSort<E>::sort(a, a + n, n, chunks);
+    chunks.run([sorted, result](int64_t, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) sorted[i] = Kind::decode(result[i].key);
+    });
+}
+
+// Moves the runs together without the NaN at their ends.
+template <class Number>
+void drop_missing(Number* runs, std::vector<int64_t>& sizes, Chunks chunks) {
+    Number* to = runs;
+    for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
+        Number* run = runs + chunks.begin(chunk);
+        Number* end = std::partition_point(run, run + sizes[size_t(chunk)], [](Number v) { return v == v; });
+        std::copy(run, end, to);
+        to += sizes[size_t(chunk)] = end - run;
+    }
+}
+
+// By NumPy's vectors, in runs that are merged; zeros and NaN, which it takes in any order, are put back as they came.
+template <class Number, class Kind>
+void sort_wide(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* sorted, int64_t n, void* scratch,
+               Chunks chunks) {
+    auto quick_sort = quick_sorts[kind];
+    auto* result = reinterpret_cast<Number*>(sorted);
+    auto* other = static_cast<Number*>(scratch);
+    chunks.count = int64_t(std::bit_floor(uint64_t(chunks.count)));
+    bool odd = std::bit_width(uint64_t(chunks.count)) % 2 == 0;  // an odd number of merges: they start in the scratch
+    Number* runs = odd ? other : result;
+    std::vector<int64_t> sizes(size_t(chunks.count));
+    std::vector<char> special(size_t(chunks.count), 0);
+    chunks.run([&special, &sizes, x, runs, quick_sort](int64_t chunk, int64_t begin, int64_t end) {
+        auto* run = reinterpret_cast<typename Kind::Raw*>(runs + begin);
+        bool any = false;
+        for (int64_t i = begin; i < end; ++i) {
+            any |= Kind::is_special(x[i]);
+            run[i - begin] = x[i];
+        }
+        quick_sort(run, end - begin, nullptr);
+        special[size_t(chunk)] = any;
+        sizes[size_t(chunk)] = end - begin;
+    });
+    bool any = std::find(special.begin(), special.end(), 1) != special.end();
+    if (any && chunks.count > 1) drop_missing(runs, sizes, chunks);
+    merge_all(runs, odd ? result : other, std::move(sizes), chunks.count);
+    if constexpr (std::is_floating_point_v<Number>)
+        if (any) restore_specials<Kind>(x, sorted, n);
+}
+
+template <class Kind>
+void sort_row(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* sorted, int64_t n, void* scratch,
+              Chunks chunks) {
+    if constexpr (sizeof(typename Kind::Raw) == 1) {
+        sort_bytes<Kind>(x, sorted, chunks);
+    } else if constexpr (sizeof(typename Kind::Raw) == 2) {
+        sort_digits<Kind>(x, sorted, n, scratch, chunks);
+        if constexpr (Kind::has_specials) restore_specials<Kind>(x, sorted, n);
+    } else {
+        sort_wide<typename Kind::Number, Kind>(kind, x, sorted, n, scratch, chunks);
+    }
+}
+
+template <class Kind, class Payload>
+void sort_pairs_row(const typename Kind::Raw* keys, const Payload* payloads, typename Kind::Raw* sorted_keys,
+                    Payload* sorted_payloads, int64_t n, void* scratch, Chunks chunks) {
+    using Key = typename Kind::Key;
+    using E = Element<Key, Payload>;
+    std::vector<char> special(size_t(chunks.count), 0);
+    E* a = static_cast<E*>(scratch);
+    if (sizeof(Key) == 4 && n > kInsertion && n <= kQuick) {  // key and place are one number, so that no two are equal
+        auto* packed = static_cast<uint64_t*>(scratch);
+        bool any = false;
+        for (int64_t i = 0; i < n; ++i) {
+            any |= Kind::is_special(keys[i]);
+            packed[i] = uint64_t(Kind::encode(keys[i])) << 32 | uint64_t(i);
+        }
+        special[0] = any;
+        quick_sorts[kU64](packed, n, nullptr);
+        for (int64_t i = 0; i < n; ++i) {
+            sorted_keys[i] = Kind::decode(Key(packed[i] >> 32));
+            sorted_payloads[i] = payloads[uint32_t(packed[i])];
+        }
+    } else {
+        chunks.run([&special, keys, payloads, a](int64_t chunk, int64_t begin, int64_t end) {
+            bool any = false;
+            for (int64_t i = begin; i < end; ++i) {
+                any |= Kind::is_special(keys[i]);
+                a[i] = {Kind::encode(keys[i]), payloads[i]};
+            }
+            special[size_t(chunk)] = any;
+        });
+        E* result = a;
+        if (n <= kInsertion) insertion_sort(a, n);
+        else result = RadixSort<E>::sort(a, a + n, n, chunks);
+        chunks.run([sorted_keys, sorted_payloads, result](int64_t, int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                sorted_keys[i] = Kind::decode(result[i].key);
+                sorted_payloads[i] = result[i].payload;
+            }
+        });
+    }
+    if constexpr (Kind::has_specials)
+        if (std::find(special.begin(), special.end(), 1) != special.end()) restore_specials<Kind>(keys, sorted_keys, n);
+}
+
+}  // namespace
+}  // namespace pb
+
+extern "C" {
+
+void pb_sort(int64_t kind, int64_t rows, int64_t n, const void* x, void* sorted, void* scratch) {
+    using namespace pb;
+    with_kind(kind, [&](auto k) {
+        using Kind = decltype(k);
+        using Raw = typename Kind::Raw;
+        for_rows(rows, n, [&](int64_t r, int64_t first, Chunks chunks) {
+            constexpr size_t size = sizeof(Raw) == 2 ? 2 * sizeof(uint32_t) : sizeof(Raw);
+            sort_row<Kind>(kind, static_cast<const Raw*>(x) + r * n, static_cast<Raw*>(sorted) + r * n, n,
+                           static_cast<char*>(scratch) + size_t(first * n) * size, chunks);
+        });
+    });
+}
+
+void pb_sort_pairs(int64_t kind, int64_t size, int64_t rows, int64_t n, const void* keys, const void* payloads,
+                   void* sorted_keys, void* sorted_payloads, void* scratch) {
+    using namespace pb;
+    with_kind(kind, [&](auto k) {
+        using Kind = decltype(k);
+        using Raw = typename Kind::Raw;
+        auto run = [&](auto zero) {
+            using Payload = decltype(zero);
+            for_rows(rows, n, [&](int64_t r, int64_t first, Chunks chunks) {
+                constexpr size_t bytes = 2 * sizeof(Element<typename Kind::Key, Payload>);
+                sort_pairs_row<Kind, Payload>(
+                    static_cast<const Raw*>(keys) + r * n, static_cast<const Payload*>(payloads) + r * n,
+                    static_cast<Raw*>(sorted_keys) + r * n, static_cast<Payload*>(sorted_payloads) + r * n, n,
+                    static_cast<char*>(scratch) + size_t(first * n) * bytes, chunks);
+            });
+        };
+        if (size == 4) run(uint32_t(0));
+        else run(uint64_t(0));
+    });
+}
+
+}  // extern "C"

@@ -1,0 +1,25 @@
+// Stable sorts of rows, called by compiled programs. Thread-safe, without the GIL; work of size uses the thread pool.
+//
+// `kind` is a number of sort_keys.h. Arrays are [rows, n], row-major. Sorted elements keep their bits: zeros of both
+// signs count as equal, as NaN do, which come last, and equal ones stay in the order they had.
+#pragma once
+#include <cstdint>
+
+namespace pb {
+
+// NumPy's sorts by kind (AVX-512 or AVX2 where there is such), which are not stable; for kinds of 4 and 8 bytes. They
+// are found by one call when NumPy has been imported.
+using QuickSort = int (*)(void* start, intptr_t n, void* unused);
+extern QuickSort quick_sorts[];
+bool find_quick_sorts();
+
+}  // namespace pb
+
+extern "C" {
+// sorted = each row of x in order. scratch: rows * n * 8 bytes for kinds of 2 bytes, else as x.
+void pb_sort(int64_t kind, int64_t rows, int64_t n, const void* x, void* sorted, void* scratch);
+// Keys in order, and payloads of `size` (4 or 8) bytes in the order of their keys. scratch: rows * n * 16 bytes for
+// kinds and payloads of up to 4 bytes, else rows * n * 32.
+void pb_sort_pairs(int64_t kind, int64_t size, int64_t rows, int64_t n, const void* keys, const void* payloads,
+                   void* sorted_keys, void* sorted_payloads, void* scratch);
+}

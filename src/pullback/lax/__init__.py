@@ -32,6 +32,7 @@ from pullback.lax._other import *
 from pullback.lax._reductions import *
 from pullback.lax._scan import scan, scan_p
 from pullback.lax._scatter import *
+from pullback.lax._selection import *
 from pullback.lax._shape import *
 from pullback.lax._solve import *
 from pullback.lax._sort import *

@@ -1,18 +1,19 @@
-"""Sorting: any number of operands by some of them as keys; the largest elements."""
+"""Sorting: any number of operands by some of them as keys."""
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
-from pullback.core.lowering import HostCall, Nest
+from pullback.core.lowering import Nest
 from pullback.lax._families import *
 from pullback.lax._gather import GatherDimensionNumbers, GatherScatterMode, gather_p
 from pullback.lax._nests import loops
-from pullback.lax._ordering import largest, sortable, stable_order
+from pullback.lax._ordering import sortable, stable_order
+from pullback.lax._row_calls import KINDS, as_rows, call_rows, result_rows
+from pullback.loop_ir import ITEMSIZE
 
-__all__ = ["approx_max_k", "approx_min_k", "approx_top_k_p", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p"]
+__all__ = ["sort", "sort_key_val", "sort_p"]
 
 Array = Any
 
@@ -83,62 +84,65 @@ def _sort_batch(args, dims, dimension, is_stable=True, num_keys=1):
     return outs, [0] * len(outs)
 
 
-NATIVE_ROW = 32  # elements up to which rows are sorted by insertion in the program
-NATIVE_MOVES = 1 << 15  # and moves in all, beyond which the host's sort is faster in spite of the call
-
-
-def _before(b, x, y, num_keys):
-    """Whether the elements x come before y by their keys; NaN comes last."""
-    result = None
-    for p, q in zip(reversed(x[:num_keys]), reversed(y[:num_keys])):
-        less, equal = b.op("lt", p, q), b.op("eq", p, q)
-        if p.dtype in ("f16", "bf16", "f32", "f64"):
-            p_nan, q_nan = b.op("ne", p, p), b.op("ne", q, q)
-            less = b.op("or", less, b.op("and", q_nan, b.op("not", p_nan)))
-            equal = b.op("or", equal, b.op("and", p_nan, q_nan))
-        result = less if result is None else b.op("or", less, b.op("and", equal, result))
-    return result
-
-
 def _sort_emit(ctx):
-    """Short rows by insertion, which is stable; else the reference in Python, whose sort is hard to beat."""
-    b, dimension, num_keys = ctx.b, ctx.params["dimension"], ctx.params["num_keys"]
-    shape, count = ctx.in_avals[0].shape, len(ctx.in_avals)
-    n = shape[dimension]
+    """One operand, or one key with numbers of 4 or 8 bytes, by one call; else by the places that sorting the keys one
+    after the other, from the last, gives. Complex keys by the reference in Python.
+    """
+    dimension, num_keys, count = ctx.params["dimension"], ctx.params["num_keys"], len(ctx.in_avals)
     operands, results = [ctx.operand(k) for k in range(count)], [ctx.result(k) for k in range(count)]
-    rows = shape[:dimension] + shape[dimension + 1 :]
-    is_complex = any(a.dtype.kind == "c" for a in ctx.in_avals[:num_keys])
-    if n > NATIVE_ROW or math.prod(rows) * n * n // 4 > NATIVE_MOVES or is_complex:
+    if not operands[0].size:
+        return
+    if any(x.dtype not in KINDS for x in operands[:num_keys]):
         params = {name: ctx.params[name] for name in ("dimension", "is_stable", "num_keys")}
         ctx.host_call(lambda *arrays: _sort_reference(*arrays, **params), operands, results)
         return
-    for source, target in zip(operands, results):
-        ctx.copy(target, source)
-    place = ctx.temporary("i64", (1,))
+    sources = [as_rows(ctx, x, dimension) for x in operands]
+    with result_rows(ctx, results, dimension) as targets:
+        if count == 1:
+            scratch = ctx.temporary("u8", (sources[0].size * _SCRATCH.get(ITEMSIZE[sources[0].dtype], 0) + 1,))
+            call_rows(ctx, "pb_sort", sources[0], (), (sources[0], targets[0], scratch))
+        elif count == 2 and num_keys == 1 and ITEMSIZE[sources[1].dtype] in (4, 8):
+            _sort_pairs(ctx, *sources, *targets)
+        else:
+            order = _order(ctx, sources[:num_keys], targets[0])
+            for source, target in zip(sources[1:], targets[1:]):
+                _take_rows(ctx, source, order, target)
 
-    def row(outer):
-        def at(i):
-            return (*outer[:dimension], i, *outer[dimension:])
 
-        def insert(index):
-            i = b.op("add", index[0], 1)
-            element = [b.let(ctx.load(target, at(i))) for target in results]
-            ctx.store(place, (0,), i)
-            with ctx.while_() as loop:
-                j = b.let(ctx.load(place, (0,)))
-                previous = b.op("max", b.op("sub", j, 1), 0)
-                above = [ctx.load(target, at(previous)) for target in results]
-                loop.test(b.op("and", b.op("gt", j, 0), _before(b, element, above, num_keys)))
-                for target in results:
-                    ctx.store(target, at(j), ctx.load(target, at(previous)))
-                ctx.store(place, (0,), b.op("sub", j, 1))
-            for target, value in zip(results, element):
-                ctx.store(target, at(ctx.load(place, (0,))), value)
+_SCRATCH = {2: 8, 4: 4, 8: 8}  # bytes for each element of so many bytes
 
-        loops(b, (max(n - 1, 0),), insert, "sequential")
 
-    if math.prod(shape):
-        loops(b, rows, row, "sequential")
+def _sort_pairs(ctx, keys, payloads, sorted_keys, sorted_payloads):
+    """Keys in order, and other numbers in the order of their keys."""
+    size = ITEMSIZE[payloads.dtype]
+    scratch = ctx.temporary("u8", (keys.size * (32 if max(size, ITEMSIZE[keys.dtype]) == 8 else 16),))
+    call_rows(ctx, "pb_sort_pairs", keys, (size,), (keys, payloads, sorted_keys, sorted_payloads, scratch))
+
+
+def _order(ctx, keys, sorted_first):
+    """u32[rows, n]: where the elements of each row in the order of several keys are, of which the first counts most."""
+    b, shape = ctx.b, keys[0].shape
+    order = ctx.temporary("u32", shape)
+    loops(b, shape, lambda index: ctx.store(order, index, b.convert(index[1], "u32")))
+    for number, key in reversed(list(enumerate(keys))):
+        if number < len(keys) - 1:
+            gathered = ctx.temporary(key.dtype, shape)
+            _take_rows(ctx, key, order, gathered)
+            key = gathered
+        following = ctx.temporary("u32", shape)
+        _sort_pairs(ctx, key, order, ctx.temporary(key.dtype, shape) if number else sorted_first, following)
+        order = following
+    return order
+
+
+def _take_rows(ctx, source, order, target):
+    """target[r, i] = source[r, order[r, i]]"""
+
+    def take(index):
+        place = ctx.b.convert(ctx.load(order, index), "i64")
+        ctx.store(target, index, ctx.load(source, (index[0], place)))
+
+    loops(ctx.b, source.shape, take)
 
 
 def _sort_cases(rng):
@@ -161,6 +165,11 @@ def _sort_cases(rng):
         case(1, [rng.integers(0, 9, 20).astype(np.uint8)], 0),
         case(1, [x > 0], 1),
         case(1, [rng.normal(size=(2, 3000)).astype(np.float32), rng.integers(0, 9, (2, 3000)).astype(np.int32)], 1),
+        case(1, [rng.normal(size=(300, 40)).astype(np.float32), rng.normal(size=(300, 40))], 0),
+        case(1, [with_nan, rng.integers(0, 9, 7).astype(np.int16)], 0),
+        case(1, [rng.integers(-300, 300, 5000).astype(np.int16)], 0),
+        case(1, [np.where(rng.random(70_000) < 0.1, np.nan, rng.normal(size=70_000)).astype(np.float32)], 0),
+        case(2, [rng.integers(0, 5, 70_000).astype(np.uint8), rng.normal(size=70_000), rng.random(70_000) > 0.5], 0),
         case(1, [rng.integers(0, 50, 2000), rng.integers(0, 9, 2000).astype(np.int32)], 0),
         case(2, [np.array([2, np.nan, 2, -np.inf, np.nan]), np.array([3, 2, 1, 4, 1], np.int8), np.arange(5.0)], 0),
     ]
@@ -202,174 +211,3 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
     """Keys sorted along a dimension, and values in the same order."""
     return sort((keys, values), dimension, is_stable, 1)
-
-
-# --------------------------------------------------------------------------------------------------------------- top_k
-
-
-def _top_k_shape(aval, *, k, axis=-1):
-    axis = axis + aval.ndim if axis < 0 else axis
-    if k < 0:
-        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
-    if not aval.ndim:
-        raise TypeError("top_k operand must have >= 1 dimension, got ()")
-    if aval.shape[axis] < k:
-        raise ValueError(
-            f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(aval.shape)} and "
-            f"axis={axis}"
-        )
-    if dtypes.kind_of(aval.dtype) == "c":
-        raise ValueError("top_k is not compatible with complex inputs.")
-    shape = (*aval.shape[:axis], k, *aval.shape[axis + 1 :])
-    return [ShapedArray(shape, aval.dtype, aval.weak_type), ShapedArray(shape, np.int32)]
-
-
-def _top_k_reference(x, k, axis=-1):
-    best = largest(x, k, axis % x.ndim)
-    return [np.take_along_axis(x, best, axis), best.astype(np.int32)]
-
-
-def _top_k_jvp(primals, tangents, k, axis=-1):
-    (x,), (x_dot,) = primals, tangents
-    values, places = top_k_p.bind(x, k=k, axis=axis)
-    dot = tangent_zero(values) if is_zero(x_dot) else take_along(x_dot, places, axis % x.ndim)
-    return [values, places], [dot, tangent_zero(places)]
-
-
-def _top_k_batch(args, dims, k, axis=-1):
-    (x,), (d,) = args, dims
-    axis = axis % (x.ndim - 1)
-    return top_k_p.bind(x, k=k, axis=axis + (axis >= d)), [d, d]
-
-
-top_k_p = Primitive(
-    "top_k",
-    doc="The k largest elements along an axis, and where they are.",
-    abstract_eval=_top_k_shape,
-    multiple_results=True,
-    reference=_top_k_reference,
-    jvp=_top_k_jvp,
-    transpose=NOT_LINEAR,
-    batch=_top_k_batch,
-    lower=HostCall(),
-    samples=Samples(
-        cases=lambda rng: (
-            [
-                Case((rng.normal(size=(3, 6)).astype(np.float32),), {"k": k, "axis": a})
-                for k, a in [(2, 1), (3, 0), (6, 1), (0, 1)]
-            ]
-            + [Case((np.array([1, np.nan, 3, 3, -np.inf], np.float32),), {"k": 4, "axis": 0}, derivatives=False)]
-            + [Case((rng.integers(-9, 9, (2, 1500)).astype(np.int32),), {"k": 5, "axis": 1}, derivatives=False)]
-        )
-    ),
-)
-
-
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
-    """The k largest elements along an axis in descending order, and their indices (int32); the first of equal ones
-    comes first.
-
-    NaN counts as largest. Raises ValueError for k above the size, TypeError for a scalar.
-    """
-    operand = as_array(operand, "top_k")
-    if not operand.ndim:
-        raise TypeError("top_k operand must have >= 1 dimension, got ()")
-    values, places = top_k_p.bind(operand, k=operator.index(k), axis=canonical_axis(axis, operand.ndim, "top_k"))
-    return values, places
-
-
-def _approx_shape(
-    aval,
-    *,
-    k,
-    reduction_dimension=-1,
-    recall_target=0.95,
-    is_max_k=True,
-    reduction_input_size_override=-1,
-    aggregate_to_topk=True,
-):
-    return _top_k_shape(aval, k=k, axis=reduction_dimension)
-
-
-def _approx_reference(x, k, reduction_dimension=-1, is_max_k=True, **params):
-    if is_max_k:
-        return _top_k_reference(x, k, reduction_dimension)
-    order = np.take(stable_order(x, reduction_dimension % x.ndim), range(k), reduction_dimension)
-    return [np.take_along_axis(x, order, reduction_dimension), order.astype(np.int32)]
-
-
-def _approx_jvp(primals, tangents, **params):
-    (x,), (x_dot,) = primals, tangents
-    values, places = approx_top_k_p.bind(x, **params)
-    dot = tangent_zero(values) if is_zero(x_dot) else take_along(x_dot, places, params["reduction_dimension"] % x.ndim)
-    return [values, places], [dot, tangent_zero(places)]
-
-
-def _approx_batch(args, dims, reduction_dimension=-1, **params):
-    (x,), (d,) = args, dims
-    axis = reduction_dimension % (x.ndim - 1)
-    return approx_top_k_p.bind(x, reduction_dimension=axis + (axis >= d), **params), [d, d]
-
-
-approx_top_k_p = Primitive(
-    "approx_top_k",
-    doc="The k largest or smallest elements; a CPU finds them all.",
-    abstract_eval=_approx_shape,
-    multiple_results=True,
-    reference=_approx_reference,
-    jvp=_approx_jvp,
-    transpose=NOT_LINEAR,
-    batch=_approx_batch,
-    lower=HostCall(),
-    samples=Samples(
-        cases=lambda rng: [
-            Case((rng.normal(size=(3, 6)).astype(np.float32),), {"k": 2, "reduction_dimension": 1, "is_max_k": m})
-            for m in (True, False)
-        ]
-    ),
-)
-
-
-def _approx(operand, k, reduction_dimension, recall_target, override, aggregate, is_max_k):
-    operand = as_array(operand, "approx_max_k" if is_max_k else "approx_min_k")
-    if not 0 < recall_target <= 1:
-        raise ValueError(f"recall_target must be in (0, 1], got {recall_target}")
-    axis = canonical_axis(reduction_dimension, operand.ndim, "approx_top_k")
-    values, places = approx_top_k_p.bind(
-        operand,
-        k=operator.index(k),
-        reduction_dimension=axis,
-        recall_target=float(recall_target),
-        is_max_k=is_max_k,
-        reduction_input_size_override=override,
-        aggregate_to_topk=bool(aggregate),
-    )
-    return values, places
-
-
-def approx_max_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
-    """The k largest elements and their indices; on a CPU exactly those."""
-    return _approx(
-        operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, True
-    )
-
-
-def approx_min_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
-    """The k smallest elements and their indices; on a CPU exactly those."""
-    return _approx(
-        operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, False
-    )

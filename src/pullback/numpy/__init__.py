@@ -207,6 +207,14 @@ from pullback.numpy._products import (
     vecdot,
     vecmat,
 )
+from pullback.numpy._quantiles import (
+    median,
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
+)
 from pullback.numpy._reducers import (
     all,
     amax,
@@ -331,12 +339,6 @@ from pullback.numpy._statistics import (
     histogram_bin_edges,
     histogramdd,
     interp,
-    median,
-    nanmedian,
-    nanpercentile,
-    nanquantile,
-    percentile,
-    quantile,
     trace,
 )
 from pullback.numpy._ufunc_object import (

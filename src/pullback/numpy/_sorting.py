@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Array as AnyArray
+from pullback.lax import _selection
 from pullback.numpy._arguments import (
     arrays,
     canonical_axis,
@@ -88,22 +89,19 @@ def argsort(
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """Elements along an axis so that the kth is where sorting would put it, smaller ones before, larger ones behind."""
     a, axis = _laid_out("partition", a, axis)
-    _check_kth("partition", a, kth, axis)
-    return lax.sort(a, dimension=axis, is_stable=True)
+    return _selection.partition(a, _checked_kth("partition", a, kth, axis), axis)
 
 
-def _check_kth(name: str, a: Any, kth: Any, axis: int) -> None:
+def _checked_kth(name: str, a: Any, kth: Any, axis: int) -> int:
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
-    canonical_axis(name, operator.index(kth), a.shape[axis], "kth")
+    return canonical_axis(name, operator.index(kth), a.shape[axis], "kth")
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """Positions of the elements along an axis in an order as `partition` gives, as int32."""
     a, axis = _laid_out("argpartition", a, axis)
-    _check_kth("argpartition", a, kth, axis)
-    numbers = lax.broadcasted_iota(np.dtype(np.int32), a.shape, axis)
-    return lax.sort((a, numbers), dimension=axis, is_stable=True, num_keys=1)[1]
+    return _selection.argpartition(a, _checked_kth("argpartition", a, kth, axis), axis)
 
 
 def sort_complex(a: Any) -> Any:

@@ -99,11 +99,11 @@ def addresses(names: set[str]) -> dict[str, int]:
 
 
 class PythonCalls(Mapping[str, Callable[..., Any]]):
-    """Fortran routines as Python functions of (array, offset) pairs: what the loop IR interpreter calls."""
+    """C functions as Python functions of i64 numbers and (array, offset) pairs: what the loop IR interpreter calls."""
 
     def __init__(self, names: set[str]) -> None:
         self._functions: dict[str, Callable[..., Any]] = {
-            name: _by_reference(address) for name, address in addresses(names).items()
+            name: _as_python(address) for name, address in addresses(names).items()
         }
         self._functions |= {"blas_get_num_threads": lambda: 1, "blas_set_num_threads": lambda count: None}
 
@@ -117,10 +117,15 @@ class PythonCalls(Mapping[str, Callable[..., Any]]):
         return len(self._functions)
 
 
-def _by_reference(address: int) -> Callable[..., Any]:
+def _as_python(address: int) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
-        pointers = [ctypes.c_void_p(array.ctypes.data + offset * array.itemsize) for array, offset in arguments]
-        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers))(address)
-        return function(*pointers)
+        values: list[ctypes.c_void_p | ctypes.c_int64] = []
+        for argument in arguments:
+            if isinstance(argument, tuple):
+                array, offset = argument
+                values.append(ctypes.c_void_p(array.ctypes.data + offset * array.itemsize))
+            else:
+                values.append(ctypes.c_int64(int(argument)))
+        return ctypes.CFUNCTYPE(None, *map(type, values))(address)(*values)
 
     return call

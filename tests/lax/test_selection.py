@@ -1,0 +1,167 @@
+"""Sorts and selections against NumPy: every type, special values, ties, any number of threads, no sorting where places
+are enough."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pullback as pb
+import pullback.numpy as jnp
+from pullback import lax
+from pullback._ext import _core
+from pullback.lax._selection import argpartition, order_statistics, partition
+from pullback.pipelines import optimize_jaxpr
+
+TYPES = ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "bf16"]
+SHAPES = [0, 1, 15, 16, 17, 4097, 40_000, (5, 7), (3, 20_000), (200, 40)]
+
+
+@pytest.fixture(params=[1, 3])
+def threads(request):
+    before = _core.num_threads()
+    _core.set_num_threads(request.param)
+    yield
+    _core.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def wide():
+    with pb.enable_x64(True):
+        yield
+
+
+def values(name, shape, few):
+    rng = np.random.default_rng(5)
+    dtype = np.dtype(ml_dtypes.bfloat16) if name == "bf16" else np.dtype(name)
+    if dtype.kind in "fV":
+        x = rng.standard_normal(shape).astype(dtype)
+        if few:
+            flat = x.reshape(-1)
+            flat[::3] = np.round(flat[::3].astype("f4")).astype(dtype)
+            flat[::7], flat[1::5] = -0.0, np.nan
+            flat[2::11] = np.copysign(np.array(np.nan, "f4"), -1).astype(dtype)
+        return x
+    if dtype.kind == "b":
+        return rng.random(shape) > 0.5
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max, shape, dtype, endpoint=True) % dtype.type(7 if few else info.max)
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def wide_of(x):
+    return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+
+def order_of(x):
+    return np.argsort(wide_of(x), -1, kind="stable")
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("name", TYPES)
+def test_sorts_are_stable_and_keep_bits(name, few, threads):
+    for shape in SHAPES:
+        x = values(name, shape, few)
+        order = order_of(x)
+        expected = np.take_along_axis(x, order, -1)
+        np.testing.assert_array_equal(bits(np.asarray(pb.jit(jnp.sort)(x))), bits(expected))
+        np.testing.assert_array_equal(np.asarray(pb.jit(jnp.argsort)(x)), order)
+        payload = np.broadcast_to(np.arange(x.shape[-1], dtype=np.int32), x.shape)
+        keys, payloads = pb.jit(lax.sort_key_val)(x, payload)
+        np.testing.assert_array_equal(bits(np.asarray(keys)), bits(expected))
+        np.testing.assert_array_equal(np.asarray(payloads), order)
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("name", TYPES)
+def test_selections(name, few, threads):
+    for shape in SHAPES:
+        x = values(name, shape, few)
+        n = x.shape[-1]
+        if not n:
+            continue
+        ordered = np.take_along_axis(x, order_of(x), -1)
+        places = sorted({0, n // 3, n // 2, n - 1})
+        found = pb.jit(lambda x, places=tuple(places): order_statistics(x, places, x.ndim - 1))(x)
+        np.testing.assert_array_equal(bits(np.asarray(found)), bits(ordered[..., places]))
+        descending = n - 1 - np.flip(np.argsort(np.flip(wide_of(x), -1), -1, kind="stable"), -1)
+        for k in {0, min(10, n), n // 3, n}:
+            got, numbers = pb.jit(lambda x, k=k: lax.top_k(x, k))(x)
+            np.testing.assert_array_equal(np.asarray(numbers), descending[..., :k])
+            np.testing.assert_array_equal(bits(np.asarray(got)), bits(np.take_along_axis(x, descending[..., :k], -1)))
+        for kth in places[1:3]:
+            parted = np.asarray(pb.jit(lambda x, kth=kth: partition(x, kth, x.ndim - 1))(x))
+            numbers = np.asarray(pb.jit(lambda x, kth=kth: argpartition(x, kth, x.ndim - 1))(x))
+            np.testing.assert_array_equal(bits(np.take_along_axis(x, numbers, -1)), bits(parted))
+            ranks = np.argsort(order_of(x), -1)
+            ranks = np.take_along_axis(ranks, numbers, -1)
+            np.testing.assert_array_equal(np.sort(ranks, -1), np.broadcast_to(np.arange(n), x.shape))
+            np.testing.assert_array_equal(wide_of(parted[..., kth]), wide_of(ordered[..., kth]))
+            before = np.sort(wide_of(parted[..., :kth]), -1)
+            np.testing.assert_array_equal(before, wide_of(ordered[..., :kth]))
+
+
+def test_ties_of_upper_digits():
+    """Numbers that differ in their last bits alone, long runs and short ones."""
+    rng = np.random.default_rng(0)
+    for x in (
+        1 + rng.integers(0, 1 << 20, 50_000) * 2.0**-52,
+        np.repeat(rng.random(5000), 10) + rng.random(50_000) * 1e-14,
+    ):
+        order = np.argsort(x, kind="stable")
+        np.testing.assert_array_equal(np.asarray(pb.jit(jnp.argsort)(x)), order)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_other_axes(axis):
+    x = np.random.default_rng(1).standard_normal((30, 17, 40)).astype("f4")
+    np.testing.assert_array_equal(pb.jit(lambda x: jnp.sort(x, axis))(x), np.sort(x, axis))
+    np.testing.assert_array_equal(pb.jit(lambda x: jnp.median(x, axis))(x), np.median(x, axis))
+    kth = 3
+    parted = np.asarray(pb.jit(lambda x: jnp.partition(x, kth, axis))(x))
+    np.testing.assert_array_equal(np.take(parted, kth, axis), np.take(np.sort(x, axis), kth, axis))
+
+
+def primitives_of(f, *args):
+    """The primitives of the program that is compiled for a function."""
+    closed = pb.make_jaxpr(f)(*args)
+    return {eqn.primitive.name for eqn in optimize_jaxpr(closed).jaxpr.eqns}
+
+
+def test_quantiles_of_known_fractions_do_not_sort():
+    x = np.random.default_rng(2).standard_normal((4, 1000)).astype("f4")
+    for f in (
+        jnp.median,
+        lambda x: jnp.percentile(x, jnp.array([5.0, 95.0]), axis=1),
+        lambda x: jnp.quantile(x, 0.3, 0),
+    ):
+        names = primitives_of(f, x)
+        assert "sort" not in names and "order_statistics" in names
+    assert "sort" in primitives_of(jnp.quantile, x, np.float32(0.5))
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"])
+def test_quantiles_of_known_and_of_traced_fractions_agree(method):
+    x = np.random.default_rng(3).standard_normal((5, 33)).astype("f4")
+    x[1, 3], x[2, :2], x[3, 5] = np.nan, np.inf, -np.inf
+    q = np.array([0.0, 0.25, 0.5, 0.61, 1.0], "f4")
+    known = pb.jit(lambda x: jnp.quantile(x, q, 1, method=method))(x)
+    traced = pb.jit(lambda x, q: jnp.quantile(x, q, 1, method=method))(x, q)
+    np.testing.assert_array_equal(known, traced)
+
+
+def test_derivatives():
+    x = np.random.default_rng(4).permutation(40).astype("f8").reshape(4, 10)
+    gradient = pb.grad(lambda x: jnp.sum(jnp.median(x, 1) * jnp.arange(4.0)))(x)
+    ranks = np.argsort(np.argsort(x, 1), 1)
+    expected = np.where((ranks == 4) | (ranks == 5), 0.5, 0) * np.arange(4.0)[:, None]
+    np.testing.assert_allclose(gradient, expected)
+    weights = np.arange(10.0)
+    moved = pb.grad(lambda x: jnp.sum(jnp.partition(x, 3, 1) * weights))(x)
+    order = np.asarray(jnp.argpartition(x, 3, 1))
+    expected = np.zeros_like(x)
+    np.put_along_axis(expected, order, np.broadcast_to(weights, x.shape), 1)
+    np.testing.assert_array_equal(moved, expected)
+    np.testing.assert_array_equal(pb.vmap(lambda x: jnp.median(x), 1)(x), np.median(x, 0))

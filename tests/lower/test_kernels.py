@@ -31,7 +31,7 @@ def test_kernel(m, k, n, dtype, ir, long):
         out_row=n,
     )  # fmt: skip
     sizes = np.array([fields[name] for name in SIZES], np.int64)
-    function = panel_kernel(ir, rows, columns, long, (max(x.size, 1), max(packed.size, 1), m * n))
+    function = panel_kernel(ir, rows, columns, long, sizes=(max(x.size, 1), max(packed.size, 1), m * n))
     check_function(function)
     want = x @ y
     inputs = [np.ravel(a) if a.size else np.zeros(1, a.dtype) for a in (sizes, x, packed)]

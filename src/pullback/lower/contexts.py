@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.graph_passes.access import ir_dtype
 from pullback.loop_ir import Address, Buffer, Builder, Expr
-from pullback.lower import control, products
+from pullback.lower import control, convolutions, products
 from pullback.lower.storage import Storage, contiguous, offset_of
 
 if TYPE_CHECKING:
@@ -189,6 +189,10 @@ class NestContext:
     def dot_general(self, out: Storage, x: Storage, y: Storage, contracting, batch=((), ())) -> None:
         """out = dot_general(x, y), all axes of any strides; see products.py."""
         products.dot_general(self, out, x, y, contracting, batch)
+
+    def convolve(self, out: Storage, x: Storage, w: Storage, params: dict[str, Any]) -> bool:
+        """out = x * w, all in the order (batch, feature, space); False if there is no kernel of their type."""
+        return convolutions.convolve(self, out, x, w, params)
 
 
 def buffers_of(storages: Sequence[Storage]) -> list[Buffer]:

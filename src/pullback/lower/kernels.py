@@ -46,47 +46,63 @@ def block_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
     return rows, columns
 
 
-def kernel_name(dtype: str, rows: int, columns: int, inner: int) -> str:
+def kernel_name(dtype: str, rows: int, columns: int, inner: int, indexed: bool = False) -> str:
     """The symbol of the kernel for a product of `inner` contracted elements."""
     chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN
-    return f"{NAME}{dtype}_{rows}x{columns}" + ("_long" if inner > chained else "")
+    kind = ("_long" if inner > chained else "") + ("_indexed" if indexed else "")
+    return f"{NAME}{dtype}_{rows}x{columns}{kind}"
 
 
 def kernel_of(name: str) -> Function:
     """The kernel that a symbol stands for."""
-    dtype, shape, *long = name.removeprefix(NAME).split("_")
+    dtype, shape, *kind = name.removeprefix(NAME).split("_")
     rows, columns = map(int, shape.split("x"))
-    return panel_kernel(dtype, rows, columns, bool(long))
+    return panel_kernel(dtype, rows, columns, "long" in kind, "indexed" in kind)
 
 
 def panel_kernel(
-    dtype: str, rows: int, columns: int, long: bool = False, sizes: tuple[int, int, int] = (ANY, ANY, ANY)
+    dtype: str,
+    rows: int,
+    columns: int,
+    long: bool = False,
+    indexed: bool = False,
+    sizes: tuple[int, int, int] = (ANY, ANY, ANY),
 ) -> Function:
     """out[i, j] = sum over k of x[i, k] * y[j // columns, k, j % columns], for `rows` rows of x at least.
 
     Arguments: the sizes, x, y, out; `sizes` are the elements of the last three. The last block of rows overlaps the one
     before, and so does the last panel in out and (if it overlaps there) in y: the caller wants `columns` of them at
     least. With `long`, sums of CHAIN products are added up: the error then grows with their number only.
+
+    An `indexed` kernel has two more arguments, after the sizes: where the k-th contracted element lies in a row of x,
+    and in y, whose columns are then neighbours in memory: out[i, j] = sum over k of x[i, x_at[k]] * y[y_at[k] + j]. It
+    makes a convolution a product without a copy of all windows.
     """
     b = Builder()
     size = b.input("sizes", "i64", len(SIZES))
+    tables = [b.input(name, "i64", ANY) for name in ("x_at", "y_at")] if indexed else []
     x, y, out = b.input("x", dtype, sizes[0]), b.input("y", dtype, sizes[1]), b.output("out", dtype, sizes[2])
     field = {name: b.let(b.load(size, k), name) for k, name in enumerate(SIZES)}
     zero = b.const(dtype, 0)
     blocks = b.let(b.floordiv(field["rows"] + (rows - 1), b.index(rows)), "blocks")
     inner = field["inner"]
 
-    def chain(row: Expr, start: Expr, extent: Expr, panel: Expr, j: Expr) -> list[Expr]:
-        """Sums of products over contracted elements from `start` on."""
+    def chain(row: Expr, start: Expr, extent: Expr, first: Expr, j: Expr) -> list[Expr]:
+        """Sums of products over contracted elements from `start` on, of the columns from `first` on."""
         with b.carried_loop(extent, [((zero,), None)] * rows) as k:
             at = start + k.i
-            right = b.load(y, panel * field["y_panel"] + at * field["y_inner"] + j)
-            left = [b.load(x, (row + r) * field["x_row"] + at * field["x_inner"]) for r in range(rows)]
+            if indexed:
+                x_at, y_at = (b.let(b.load(table, at), "at") for table in tables)
+            else:
+                x_at, y_at = at * field["x_inner"], at * field["y_inner"]
+            right = b.load(y, first + y_at + j)
+            left = [b.load(x, (row + r) * field["x_row"] + x_at) for r in range(rows)]
             k.update(*[b.add(var, b.mul(value, right)) for var, value in zip(k.vars, left)])
         return k.results
 
     with b.loop(field["panels"], "sequential", "panel") as panel:
         column = b.let(b.op("min", panel * columns, field["columns"] - columns), "column")
+        first = column if indexed else panel * field["y_panel"]
         with b.loop(blocks, "sequential", "block") as block:
             row = b.let(b.op("min", block * rows, field["rows"] - rows), "row")
             with b.loop(columns, "vector", "j", (("lanes", columns),)) as j:
@@ -94,14 +110,14 @@ def panel_kernel(
                     chains = b.floordiv(inner + (CHAIN - 1), b.index(CHAIN))
                     with b.carried_loop(chains, [((zero,), None)] * rows) as c:
                         start = c.i * CHAIN
-                        sums = chain(row, start, b.op("min", b.index(CHAIN), inner - start), panel, j)
+                        sums = chain(row, start, b.op("min", b.index(CHAIN), inner - start), first, j)
                         c.update(*[b.add(var, value) for var, value in zip(c.vars, sums)])
                     results = c.results
                 else:
-                    results = chain(row, b.index(0), inner, panel, j)
+                    results = chain(row, b.index(0), inner, first, j)
                 for r in range(rows):
                     b.store(out, (row + r) * field["out_row"] + column + j, results[r])
-    return b.function(kernel_name(dtype, rows, columns, CHAIN + long))
+    return b.function(kernel_name(dtype, rows, columns, CHAIN + long, indexed))
 
 
 __all__ = ["NAME", "SIZES", "block_shape", "kernel_name", "kernel_of", "panel_kernel"]

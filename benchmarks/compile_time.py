@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks import compile_programs
 from benchmarks.program import Program
 
-STAGES = ("trace", "graph", "lower", "lookup", "passes", "emit", "parse", "codegen", "load")
+STAGES = ("trace", "fingerprint", "graph", "lower", "lookup", "passes", "emit", "parse", "codegen", "load")
 SLOW = 5.0  # seconds; a program that took longer is timed once
 
 

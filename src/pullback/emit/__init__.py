@@ -3,7 +3,7 @@
 from .cache import ObjectCache
 from .cpu.target import Target, host_target
 from .interrupt import INTERRUPT
-from .jit import CompiledFunction, HostCallback, add_symbols, compile_function, emit_object
+from .jit import CompiledFunction, HostCallback, add_symbols, compile_function, emit_object, link
 from .module import build_module
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "compile_function",
     "emit_object",
     "host_target",
+    "link",
 ]

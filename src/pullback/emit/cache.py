@@ -1,6 +1,6 @@
 """A cache of object code on disk: keyed by the program's canonical text, the CPU and the version.
 
-A file is magic, SHA-256 of the rest, slot names and arena size, object code. It is written beside and renamed into
+A file is magic, SHA-256 of the rest, slot names and sizes, facts, object code. It is written beside and renamed into
 place, so readers see a whole file or none; one that is damaged or cut off fails the check and is written anew. When the
 folder outgrows its limit the files used longest ago go first. No failure of the disk is an error: the program is
 compiled then.
@@ -23,7 +23,7 @@ import llvmlite.binding as llvm
 
 from .cpu.target import Target
 
-_MAGIC = b"pullback-object-1\n"
+_MAGIC = b"pullback-object-2\n"
 DEFAULT_LIMIT = 1 << 28
 RECENT = 128  # entries kept in memory
 
@@ -34,6 +34,7 @@ class Entry(NamedTuple):
     code: bytes  # object file
     slots: tuple[str, ...]
     arena_bytes: int
+    facts: bytes = b""  # what else the owner of the program wants to know of it
 
 
 @functools.cache
@@ -99,16 +100,17 @@ class ObjectCache:
         if raw[:head] != _MAGIC or hashlib.sha256(body).digest() != raw[head : head + 32]:
             return None
         size = int.from_bytes(body[:4], "little")
-        slots, arena_bytes = json.loads(body[4 : 4 + size])
+        slots, arena_bytes, facts = json.loads(body[4 : 4 + size])
+        code = 4 + size + facts
         with contextlib.suppress(OSError):
             os.utime(path)  # used now: evicted later
-        return self._remember(key, Entry(body[4 + size :], tuple(slots), arena_bytes))
+        return self._remember(key, Entry(body[code:], tuple(slots), arena_bytes, body[4 + size : code]))
 
     def put(self, key: str, entry: Entry) -> None:
         """Stores an entry; silently only in memory where the disk does not let it."""
         self._remember(key, entry)
-        names = json.dumps([entry.slots, entry.arena_bytes]).encode()
-        body = len(names).to_bytes(4, "little") + names + entry.code
+        names = json.dumps([entry.slots, entry.arena_bytes, len(entry.facts)]).encode()
+        body = len(names).to_bytes(4, "little") + names + entry.facts + entry.code
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -186,6 +186,8 @@ def compile_function(
     optimize: Optimize | None = None,
     symbols: Mapping[str, int] | None = None,
     cache: ObjectCache | None = None,
+    key: str | None = None,
+    facts: bytes = b"",
     arena_bytes: int | None = None,
     verify: bool = False,
     subroutine: bool = False,
@@ -194,16 +196,16 @@ def compile_function(
 
     `plan` has the byte offset of each temporary in the arena. With `optimize`, it gives the function to emit, its plan
     and the size of the arena instead; the cache then knows the function as it was before, and a program found there
-    needs no passes at all. `optimize` may add buffers only after those of `function`. `symbols` are addresses of C
-    functions beside those of `add_symbols`. A `subroutine` is what a Call of another function calls: its arguments are
-    the addresses of inputs and outputs. Raises NotImplementedError for constructs the emitter does not know,
-    KeyError for a missing symbol.
+    needs no passes at all. `optimize` may add buffers only after those of `function`. With a `key`, under which nothing
+    was found, the code is stored under that together with `facts`. `symbols` are addresses of C functions beside those
+    of `add_symbols`. A `subroutine` is what a Call of another function calls: its arguments are the addresses of inputs
+    and outputs. Raises NotImplementedError for constructs the emitter does not know, KeyError for a missing symbol.
     """
     target = target or host_target()
     seconds: dict[str, float] = {}
     clock = _Clock(seconds)
-    entry, key = None, ""
-    if cache is not None:
+    entry = None
+    if cache is not None and key is None:
         offsets = (
             "subroutine"
             if subroutine
@@ -220,6 +222,7 @@ def compile_function(
             return build_module(function, plan or {}, target, subroutine)
         return build_module(*optimize(function)[:2], target)
 
+    cached = entry is not None
     if entry is None:
         if optimize is None:
             final, offset_of = function, plan or {}
@@ -231,17 +234,31 @@ def compile_function(
         module = build_module(final, offset_of, target, subroutine)
         clock("emit")
         code = emit_object(module.text, target, verify, module.promote, clock)
-        entry = Entry(code, tuple(module.slots), arena_bytes)
-        if cache is not None:
+        entry = Entry(code, tuple(module.slots), arena_bytes, facts)
+        if cache is not None and key is not None:
             cache.put(key, entry)
-        cached = False
-    else:
-        cached = True
+            clock("store")
+    constants = {k: buffer.data for k, buffer in enumerate(function.buffers) if buffer.data is not None}
+    return link(entry, constants, symbols, lambda: emitted().text, seconds, cached)
+
+
+def link(
+    entry: Entry,
+    constants: Mapping[int, np.ndarray],
+    symbols: Mapping[str, int] | None,
+    text: Callable[[], str],
+    seconds: dict[str, float],
+    cached: bool = True,
+) -> CompiledFunction:
+    """Loads code into the process; `constants` are the values of large constants by the position of their buffers,
+    `text` gives the LLVM text when somebody asks for it.
+    """
+    clock = _Clock(seconds)
     address, table, tracker = load_object(entry.code, entry.slots)
     keep = [tracker]
     for k, name in enumerate(entry.slots):
         if name.startswith("constant:"):
-            data = np.ascontiguousarray(function.buffers[int(name.split(":")[1])].data)
+            data = np.ascontiguousarray(constants[int(name.split(":")[1])])
             keep.append(data)
             table[k] = data.ctypes.data
         elif name == PARALLEL_FOR:
@@ -251,9 +268,7 @@ def compile_function(
         elif name != HOST_SLOT:
             table[k] = _address_of(name, symbols)
     clock("load")
-    return CompiledFunction(
-        address, entry.arena_bytes, entry.slots, seconds, cached, table, keep, entry.code, lambda: emitted().text
-    )
+    return CompiledFunction(address, entry.arena_bytes, entry.slots, seconds, cached, table, keep, entry.code, text)
 
 
 class _Clock:
@@ -275,4 +290,4 @@ def _address_of(name: str, symbols: Mapping[str, int] | None) -> int:
     return int(address)
 
 
-__all__ = ["CompiledFunction", "HostCallback", "ModuleText", "add_symbols", "compile_function", "emit_object"]
+__all__ = ["CompiledFunction", "HostCallback", "ModuleText", "add_symbols", "compile_function", "emit_object", "link"]

@@ -8,6 +8,7 @@ program.as_text("jaxpr" | "fused" | "loops" | "llvm" | "asm"), .cost_analysis(),
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -20,7 +21,8 @@ import numpy as np
 from pullback import pipelines
 from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr, Literal
-from pullback.emit import INTERRUPT, compile_function
+from pullback.emit import INTERRUPT, build_module, compile_function, host_target, link
+from pullback.emit.module import HOST_SLOT, PARALLEL_FOR
 from pullback.loop_ir import Buffer, Function
 from pullback.loop_passes import outline
 from pullback.lower import HostFunction, Lowered, lower_program
@@ -28,9 +30,11 @@ from pullback.lower.arena import plan_arena
 from pullback.runtime import checks
 from pullback.runtime.arrays import physical, words_of
 from pullback.runtime.canonical import jaxpr_key
+from pullback.runtime.fingerprint import fingerprint
 from pullback.runtime.host_call import native_callback
 from pullback.runtime.kernels import object_cache
 from pullback.runtime.libraries import PythonCalls, addresses, called_symbols
+from pullback.runtime.stored import Facts, key_of, pack, unpack
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
 from pullback.util.switches import switches
@@ -58,42 +62,56 @@ class Program:
         self, closed: ClosedJaxpr, donated: tuple[int, ...] = (), name: str | None = None, keep_unused: bool = True
     ) -> None:
         self.name = name or closed.jaxpr.debug_info.func_name or "program"
-        started = time.perf_counter()
-        flat = optimized(closed, self.name)
-        self.kept: tuple[int, ...] | None = None if keep_unused else _kept_inputs(flat)
-        if self.kept is not None:
-            flat = flat.replace(jaxpr=flat.jaxpr.replace(invars=[flat.jaxpr.invars[k] for k in self.kept]))
-        self.flat = flat
-        self.in_avals = tuple(v.aval for v in flat.jaxpr.invars)
+        self.closed = closed
         self.out_avals = tuple(closed.out_avals)
         self.has_keys = any(not isinstance(a.dtype, np.dtype) for a in (*closed.in_avals, *closed.out_avals))
-        self.donated = donated if self.kept is None else tuple(self.kept.index(k) for k in donated if k in self.kept)
-        pipelines.dump("jaxpr", self.name, lambda: str(self.flat))
+        self._keep_unused = keep_unused
+        self._donated = donated
         self._finished: _Native | None = None
         self._lock = threading.Lock()
-        self._graph_seconds = time.perf_counter() - started
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """What each stage took; those of native code are there once it is."""
-        stages = {"graph": self._graph_seconds}
-        return stages if self._finished is None else stages | self._finished.seconds
 
     @property
     def native(self) -> _Native:
-        """Loop nests and machine code; made when first needed."""
+        """Machine code and what belongs to it; made when first needed."""
         found = self._finished
         if found is None:
             with self._lock:
                 found = self._finished
                 if found is None:
-                    found = self._finished = _native(self.flat, self.name)
+                    found = self._finished = _native(self.closed, self._keep_unused, self.name)
         return found
 
     @property
+    def seconds(self) -> dict[str, float]:
+        """What each stage took; of code that another program had compiled before, what that took."""
+        return self.native.seconds
+
+    @property
+    def kept(self) -> tuple[int, ...] | None:
+        """Numbers of the arguments that the code takes; None: all."""
+        return self.native.facts.kept
+
+    @property
+    def in_avals(self) -> tuple[Any, ...]:
+        """The types of the arguments that the code takes; keys are their words."""
+        avals = [physical(aval) for aval in self.closed.in_avals]
+        return tuple(avals if self.kept is None else [avals[k] for k in self.kept])
+
+    @property
+    def donated(self) -> tuple[int, ...]:
+        """Numbers of the donated ones among them."""
+        kept = self.kept
+        return self._donated if kept is None else tuple(kept.index(k) for k in self._donated if k in kept)
+
+    @functools.cached_property
+    def flat(self) -> ClosedJaxpr:
+        """The jaxpr after the graph passes; made again when somebody wants to see it."""
+        return optimized(self.closed, self._keep_unused, self.name)[0]
+
+    @functools.cached_property
     def lowered(self) -> Lowered:
-        """The loop nests as they come from lowering, with the report of what each moves."""
-        return self.native.lowered
+        """The loop nests as they come from lowering, with the report of what each moves; made again likewise."""
+        return _lowered(self.flat, self.name)
 
     @property
     def executable(self) -> Any:
@@ -110,10 +128,10 @@ class Program:
                     tuple(map(physical, self.out_avals)),
                     native.compiled.arena_bytes,
                     native.compiled,
-                    host_calls=[native_callback(host) for host in native.lowered.host_calls],
-                    forward=_forwards(self.flat),
+                    host_calls=[native_callback(host) for host in native.facts.host_calls],
+                    forward=native.facts.forwards,
                     donate=self.donated,
-                    release_gil=native.is_long,
+                    release_gil=native.facts.is_long or INTERRUPT in native.compiled.slots,
                     interruptible=INTERRUPT in native.compiled.slots,
                     name=self.name,
                 )
@@ -132,14 +150,13 @@ class Program:
     __call__ = call
 
     def _interpreted(self, inputs: Sequence[Any]) -> list[Any]:
-        native = self.native
-        function = native.lowered.function
+        function = self.lowered.function
         from pullback.loop_ir.interpret import interpret  # needs scipy.special: not at every start-up
 
-        hosts = [_interpreted_host(host) for host in native.lowered.host_calls]
+        hosts = [_interpreted_host(host) for host in self.lowered.host_calls]
         flat = interpret(function, [np.asarray(x) for x in inputs], PythonCalls(called_symbols(function)), hosts)
         results = []
-        for array, aval, source in zip(flat, self.out_avals, _forwards(self.flat)):
+        for array, aval, source in zip(flat, self.out_avals, self.native.facts.forwards):
             aval = physical(aval)
             results.append(
                 _core.with_aval(inputs[source], aval)
@@ -152,17 +169,16 @@ class Program:
 
     def as_text(self, stage: str = "asm") -> str:
         """The program at a stage: 'jaxpr', 'fused', 'loops', 'llvm' or 'asm'; ValueError for another name."""
-        native = self.native
         if stage == "jaxpr":
             return str(self.flat)
         if stage == "fused":
-            return native.lowered.report_text()
+            return self.lowered.report_text()
         if stage == "loops":
-            return pipelines.text_of(native.lowered.function)
+            return pipelines.text_of(self.lowered.function)
         if stage == "nests":
-            # A program whose code was found in the cache has not been through the passes.
-            return pipelines.text_of(native.function or pipelines.optimize_loops(outline(native.lowered.function)))
+            return pipelines.text_of(pipelines.optimize_loops(outline(self.lowered.function)))
         if stage in ("llvm", "asm"):
+            native = self.native
             if native.compiled is None:
                 return f"; {self.name} is interpreted (PULLBACK_INTERPRET): there is no machine code\n"
             return native.compiled.llvm if stage == "llvm" else native.compiled.asm
@@ -172,7 +188,7 @@ class Program:
 
     def cost_analysis(self) -> dict[str, float]:
         """Values computed ('flops') and bytes moved, over all loop nests."""
-        report = self.native.lowered.report
+        report = self.lowered.report
         read = sum(fact.bytes_read * fact.repeats for fact in report)
         written = sum(fact.bytes_written * fact.repeats for fact in report)
         return {
@@ -213,87 +229,125 @@ def _kept_inputs(flat: ClosedJaxpr) -> tuple[int, ...] | None:
 
 @dataclass(slots=True)
 class _Native:
-    lowered: Lowered
-    function: Function | None  # after the loop passes, if they ran
+    facts: Facts
     arena_bytes: int
     compiled: Any
-    is_long: bool
     seconds: dict[str, float]
 
 
-_natives: dict[Any, tuple[_Native, ClosedJaxpr]] = {}
+_natives: dict[Any, tuple[_Native, ClosedJaxpr | None]] = {}
 
 
-def optimized(closed: ClosedJaxpr, name: str) -> ClosedJaxpr:
-    """The jaxpr after the graph passes, made once."""
-    return closed.cached(("optimized", config.config.jax_enable_x64), lambda: pipelines.optimize_jaxpr(closed, name))
+def optimized(closed: ClosedJaxpr, keep_unused: bool, name: str) -> tuple[ClosedJaxpr, tuple[int, ...] | None]:
+    """(the jaxpr after the graph passes, numbers of the arguments that it takes; None: all)."""
+    flat = pipelines.optimize_jaxpr(closed, name)
+    kept = None if keep_unused else _kept_inputs(flat)
+    if kept is not None:
+        flat = flat.replace(jaxpr=flat.jaxpr.replace(invars=[flat.jaxpr.invars[k] for k in kept]))
+    return flat, kept
 
 
-def _native(flat: ClosedJaxpr, name: str) -> _Native:
-    key = (jaxpr_key(flat), bool(switches.interpret))
+def _lowered(flat: ClosedJaxpr, name: str) -> Lowered:
+    return lower_program(flat, _symbol(name), {k for k, source in enumerate(_forwards(flat)) if source >= 0})
+
+
+def _native(closed: ClosedJaxpr, keep_unused: bool, name: str) -> _Native:
+    """Code for a traced program: what this process has, what is on disk, or new."""
+    seconds: dict[str, float] = {}
+    clock = _Clock(seconds)
+    print_ = fingerprint(closed)
+    # A program without a name that lasts is found by the identity of its parts, which its jaxpr keeps alive.
+    known = jaxpr_key(closed) if print_ is None else print_
+    key = (known, keep_unused, config.config.jax_enable_x64, bool(switches.interpret))
     found = _natives.get(key)
     if found is None:
-        found = (_make_native(flat, name), flat)  # the jaxpr keeps alive what the key has the address of
-        _natives[key] = found
+        clock("fingerprint")
+        on_disk = None if print_ is None or switches.interpret else key_of(print_, *key[1:3], host_target())
+        native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, name, clock)
+        if native is None:
+            native = _make_native(closed, keep_unused, name, on_disk, clock)
+        found = _natives[key] = native, closed if print_ is None else None
+        if switches.log_compiles or config.config.jax_log_compiles:
+            print(
+                f"pullback: compiled {name} in {sum(seconds.values()) * 1e3:.1f} ms "
+                f"({', '.join(f'{k} {v * 1e3:.1f}' for k, v in seconds.items())})",
+                file=sys.stderr,
+            )
     return found[0]
 
 
-def _make_native(flat: ClosedJaxpr, name: str) -> _Native:
-    seconds: dict[str, float] = {}
-    clock = _Clock(seconds)
-    lowered = lower_program(flat, _symbol(name), {k for k, source in enumerate(_forwards(flat)) if source >= 0})
+def _from_disk(key: str, closed: ClosedJaxpr, keep_unused: bool, name: str, clock: _Clock) -> _Native | None:
+    entry = object_cache().get(key)
+    clock("lookup")
+    unpacked = None if entry is None else unpack(entry.facts, closed.consts)
+    if entry is None or unpacked is None:
+        return None
+    facts, constants = unpacked
+    symbols = addresses({name for name in entry.slots if ":" not in name and name != HOST_SLOT})
+
+    def text() -> str:
+        function = outline(_lowered(optimized(closed, keep_unused, name)[0], name).function)
+        final = pipelines.optimize_loops(function)
+        return build_module(final, plan_arena(function, final)[0], host_target()).text
+
+    compiled = link(entry, constants, symbols, text, clock.seconds)
+    return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name)
+
+
+def _make_native(closed: ClosedJaxpr, keep_unused: bool, name: str, key: str | None, clock: _Clock) -> _Native:
+    flat, kept = optimized(closed, keep_unused, name)
+    clock("graph")
+    pipelines.dump("jaxpr", name, lambda: str(flat))
+    lowered = _lowered(flat, name)
+    long = (
+        lowered.bytes_moved > RELEASE_BYTES
+        or bool(lowered.host_calls)
+        or any(fact.operations * fact.repeats > RELEASE_OPERATIONS for fact in lowered.report)
+    )
+    facts = Facts(kept, tuple(_forwards(flat)), long, tuple(lowered.host_calls))
+    function = outline(lowered.function)
     clock("lower")
     pipelines.dump("fused", name, lowered.report_text)
     pipelines.dump("loops", name, lambda: pipelines.text_of(lowered.function))
     if switches.interpret:
-        return _Native(lowered, lowered.function, 0, None, False, seconds)
-    ready: list[Function] = []
+        return _Native(facts, 0, None, clock.seconds)
 
     def optimize(function: Function) -> tuple[Function, dict[Buffer, int], int]:
-        ready.append(pipelines.optimize_loops(function))
-        return ready[0], *plan_arena(function, ready[0])
+        final = pipelines.optimize_loops(function)
+        return final, *plan_arena(function, final)
 
+    packed = None if key is None else pack(facts, function, closed.consts)
     compiled = compile_function(
-        outline(lowered.function),
+        function,
         optimize=optimize,
-        symbols=_symbols(lowered.function),
+        symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT}),
         cache=object_cache(),
+        key=None if packed is None else key,
+        facts=packed or b"",
         verify=bool(switches.check),
     )
-    function = ready[0] if ready else None
-    arena_bytes = compiled.arena_bytes
-    seconds |= compiled.seconds
-    if lowered.host_calls:
-        compiled.set_host_call(_core.symbol_addresses()["pb_host_call_index"])
-    pipelines.dump("llvm", name, lambda: compiled.llvm)
-    pipelines.dump("asm", name, lambda: compiled.asm)
-    if switches.log_compiles or config.config.jax_log_compiles:
-        print(
-            f"pullback: compiled {name} in {sum(seconds.values()) * 1e3:.1f} ms "
-            f"({', '.join(f'{k} {v * 1e3:.1f}' for k, v in seconds.items())})",
-            file=sys.stderr,
-        )
-    long = (
-        lowered.bytes_moved > RELEASE_BYTES
-        or bool(lowered.host_calls)
-        or INTERRUPT in compiled.slots
-        or any(fact.operations * fact.repeats > RELEASE_OPERATIONS for fact in lowered.report)
-    )
-    return _Native(lowered, function, arena_bytes, compiled, long, seconds)
+    clock.seconds.update(compiled.seconds)
+    return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name)
+
+
+def _ready(native: _Native, name: str) -> _Native:
+    if native.facts.host_calls:
+        native.compiled.set_host_call(_core.symbol_addresses()["pb_host_call_index"])
+    pipelines.dump("llvm", name, lambda: native.compiled.llvm)
+    pipelines.dump("asm", name, lambda: native.compiled.asm)
+    return native
 
 
 class _Clock:
     def __init__(self, seconds: dict[str, float]) -> None:
-        self._seconds, self._last = seconds, time.perf_counter()
+        self.seconds, self._last = seconds, time.perf_counter()
 
     def __call__(self, stage: str) -> None:
         now = time.perf_counter()
-        self._seconds[stage] = now - self._last
+        self.seconds[stage] = now - self._last
         self._last = now
 
 
-def _symbols(function: Function) -> dict[str, int]:
-    return addresses(called_symbols(function) | {"pb_parallel_for", INTERRUPT})
 
 
 def _forwards(flat: ClosedJaxpr) -> list[int]:

@@ -14,7 +14,8 @@ from pullback.core import trace, typeof
 from pullback.loop_ir import Loop, Store
 from pullback.loop_ir.visit import statements
 from pullback.lower import Lowered
-from pullback.runtime import Program, asarray, compile_jaxpr, reference_eval
+from pullback.runtime import asarray, compile_jaxpr, reference_eval
+from pullback.runtime.program import Program
 from pullback.util.switches import switches
 
 

@@ -17,7 +17,7 @@ class Hooks:
     """The functions that higher layers hand to core; signatures are those of the lax functions of the same names, but:
 
     evaluate(primitive, args, params)     run a primitive on concrete values (runtime)
-    remember(primitive, args, params)     how C runs it on such values from now on: a CacheEntry or None (runtime)
+    remember(primitive, args, params, asker)  how C runs it on such values from now on: a CacheEntry or None (runtime)
     plan(closed_jaxpr) -> function from a list of arrays to a list, without compilation; None if it has none (runtime)
     run(closed_jaxpr, args)               results of the compiled program (runtime)
     asarray(x, dtype=None, weak_type=None, device=None) -> Array (runtime)

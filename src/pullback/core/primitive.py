@@ -163,10 +163,10 @@ class Primitive:
         return hooks.evaluate(self, args, params)
 
     def _miss_run(self, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
-        return hooks.evaluate(self, args, params), hooks.remember(self, args, params)
+        return hooks.evaluate(self, args, params), hooks.remember(self, args, params, "run")
 
     def _miss(self, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
-        return current_interpreter().process(self, args, params), hooks.remember(self, args, params)
+        return current_interpreter().process(self, args, params), hooks.remember(self, args, params, "bind")
 
     def rule(self, field: str) -> Callable:
         """The rule in `field`, or NotImplementedError with the reason for which there is none."""

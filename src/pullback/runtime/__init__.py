@@ -1,21 +1,24 @@
 """Running programs: compilation of jaxprs, eager evaluation, devices. Fills the hooks that core declares for it."""
 
 import pullback.runtime.evaluate as _evaluate
-import pullback.runtime.program as _program
 from pullback.core import hooks
+from pullback.runtime import compiler as _compiler
 from pullback.runtime import devices as _devices
 from pullback.runtime import native_hooks as _native_hooks
 from pullback.runtime.arrays import asarray, device_put
-from pullback.runtime.dispatch import compile, program, run
+from pullback.runtime.compiler import compile_jaxpr
+from pullback.runtime.dispatch import compile, run
+from pullback.runtime.dispatch import program as _program
 from pullback.runtime.evaluate import evaluate, reference_eval, remember
 from pullback.runtime.plan import plan_or_none
-from pullback.runtime.program import MemoryStats, Program, compile_jaxpr
+from pullback.transforms import rule_memory as _rule_memory
 
 
 def clear_caches() -> None:
     """Forget all compiled programs that nobody holds."""
     _evaluate.clear_caches()
-    _program.clear_caches()
+    _compiler.clear_caches()
+    _rule_memory.clear()
 
 
 hooks.fill(
@@ -25,21 +28,18 @@ hooks.fill(
     run=run,
     asarray=asarray,
     compile=compile,
-    program=program,
+    program=_program,
     device_put=device_put,
     clear_caches=clear_caches,
 )
 
 __all__ = [
-    "MemoryStats",
-    "Program",
     "asarray",
     "clear_caches",
     "compile",
     "compile_jaxpr",
     "device_put",
     "evaluate",
-    "program",
     "reference_eval",
     "run",
 ]

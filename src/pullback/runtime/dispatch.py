@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays import asarray
-from pullback.runtime.program import Program, compile_jaxpr
+from pullback.runtime.compiler import compile_jaxpr
+
+if TYPE_CHECKING:
+    from pullback.runtime.program import Program
 
 
 def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:

@@ -16,8 +16,8 @@ from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from pullback.core.lowering import HostCall, Inline, InlineFunction
 from pullback.core.primitive import NoRule, Primitive
 from pullback.runtime import checks
+from pullback.runtime.compiler import compile_jaxpr
 from pullback.runtime.plan import make_plan, uses_before_compilation
-from pullback.runtime.program import Program, compile_jaxpr
 from pullback.util.pytree import tree_structure
 from pullback.util.switches import switches
 
@@ -32,7 +32,7 @@ class _Record:
     program.
     """
 
-    __slots__ = ("avals", "outs", "planned", "program", "reference", "single", "size", "work")
+    __slots__ = ("avals", "outs", "askers", "planned", "program", "reference", "single", "size", "work")
 
     def __init__(self, primitive: Primitive, avals: list[Any], params: dict[str, Any]) -> None:
         out = primitive.rule("abstract_eval")(*avals, **params)
@@ -42,11 +42,11 @@ class _Record:
         self.reference = primitive.reference
         self.program: Any = None
         self.planned: Any = None
+        self.askers: set[str] = set()  # the call caches that have the plan
         self.size = CALL + max((a.size for a in (*avals, *self.outs)), default=0)
         self.work = 0 if _is_compilable(primitive) else -(1 << 62)
         if isinstance(primitive.reference, NoRule):
             self.work = PAYS
-
 
     @property
     def tree(self) -> Any:
@@ -95,10 +95,10 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
 MAX_RECORDS = 20_000
 
 
-def remember(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: str) -> Any:
     """The entry of the call cache for a primitive on such operands: its plan at first, later perhaps compiled code.
 
-    None where it must stay as it is: side effects, key arrays, loops, results that are looked at.
+    Each call cache (`asker`) gets the plan once, and compiled code when it asks again. None where it must stay as it is: side effects, key arrays, loops, results that are looked at.
     """
     if checks.is_active() or not _is_compilable(primitive):
         return None
@@ -109,6 +109,8 @@ def remember(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         _records[key] = record
         if record.planned is None:
             record.planned = make_plan(_as_jaxpr(primitive, record, params), primitive.name)
+        if asker not in record.askers:
+            record.askers.add(asker)
             uses = uses_before_compilation(record.planned.nanoseconds)
             return _core.CacheEntry(record.planned.executable, record.tree, None, uses)
         if switches.interpret:
@@ -162,7 +164,7 @@ def _array(x: Any, aval: Any) -> Any:
     return _core.from_numpy(np.asarray(x, aval.dtype), aval, None, True)
 
 
-def _compile(primitive: Primitive, record: _Record, params: dict[str, Any]) -> Program:
+def _compile(primitive: Primitive, record: _Record, params: dict[str, Any]) -> Any:
     return compile_jaxpr(_as_jaxpr(primitive, record, params), name=primitive.name)
 
 

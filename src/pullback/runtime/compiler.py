@@ -1,0 +1,31 @@
+"""The way to the compiler, which is loaded when something is compiled first.
+
+Passes, lowering, emission and LLVM take longer to import than all the rest, and much work needs none of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pullback.core.jaxpr import ClosedJaxpr
+
+if TYPE_CHECKING:
+    from pullback.runtime.program import Program
+
+
+def compile_jaxpr(
+    closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | None = None, keep_unused: bool = True
+) -> Program:
+    """The program of a jaxpr, from the cache of this process or made now."""
+    from pullback.runtime.program import compile_jaxpr as found
+
+    return found(closed, donated, name, keep_unused)
+
+
+def clear_caches() -> None:
+    """Forget compiled code that nobody holds."""
+    program = sys.modules.get("pullback.runtime.program")
+    if program is not None:
+        program.clear_caches()

@@ -68,7 +68,7 @@ $(PEERS)/.installed: benchmarks/requirements.txt | $(PY)
 
 $(STAMPS)/test: $(STAMPS)/examples
 	@echo "== Installing the test tools"
-	@$(PIP) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'mpmath>=1.3'
+	@$(PIP) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'mpmath>=1.3' 'threadpoolctl>=3.2'
 	@touch $@
 
 $(STAMPS)/check: $(STAMPS)/package

@@ -198,3 +198,6 @@ void parallel_for(LoopBody body, void* ctx, int64_t n, int64_t grain) noexcept {
 extern "C" void pb_parallel_for(void (*body)(void*, int64_t, int64_t), void* ctx, int64_t n, int64_t grain) {
     pb::parallel_for(body, ctx, n, grain);
 }
+
+extern "C" int pullback_num_threads() { return pb::num_threads(); }
+extern "C" void pullback_set_num_threads(int n) { pb::set_num_threads(n); }

@@ -29,5 +29,9 @@ extern thread_local void* current_frame;
 
 }  // namespace pb
 
+// What threadpoolctl finds in the library.
+extern "C" __attribute__((visibility("default"))) int pullback_num_threads();
+extern "C" __attribute__((visibility("default"))) void pullback_set_num_threads(int n);
+
 // The address by which generated code calls parallel_for.
 extern "C" void pb_parallel_for(void (*body)(void*, int64_t, int64_t), void* ctx, int64_t n, int64_t grain);

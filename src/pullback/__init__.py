@@ -51,6 +51,7 @@ from pullback.api import (
     vmap,
 )
 from pullback.api.pmap import pmap
+from pullback.api.threads import get_num_threads, set_num_threads
 from pullback.core import Array, typeof
 from pullback.lax._callback import pure_callback
 from pullback.runtime.devices import (
@@ -193,6 +194,7 @@ __all__ = [
     "eval_shape",
     "explain_cache_misses",
     "float0",
+    "get_num_threads",
     "grad",
     "hessian",
     "host_count",
@@ -226,6 +228,7 @@ __all__ = [
     "pure_callback",
     "remat",
     "runtime",
+    "set_num_threads",
     "softmax_custom_jvp",
     "thread_guard",
     "threefry_partitionable",

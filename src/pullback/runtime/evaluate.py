@@ -98,7 +98,8 @@ MAX_RECORDS = 20_000
 def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: str) -> Any:
     """The entry of the call cache for a primitive on such operands: its plan at first, later perhaps compiled code.
 
-    Each call cache (`asker`) gets the plan once, and compiled code when it asks again. None where it must stay as it is: side effects, key arrays, loops, results that are looked at.
+    Each call cache (`asker`) gets the plan once, and compiled code when it asks again. None where a primitive must stay
+    as it is: side effects, key arrays, loops, results that are looked at.
     """
     if checks.is_active() or not _is_compilable(primitive):
         return None

@@ -11,7 +11,6 @@ from pullback.core.avals import ShapedArray, typeof
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays import asarray
 from pullback.sharding import SingleDeviceSharding
-from pullback.util.switches import switches
 
 
 def leaf(x: Any) -> tuple[Any, Any] | None:
@@ -68,5 +67,3 @@ _core.set_array_attribute("global_shards", property(shards_of))
 _core.set_hooks(
     leaf=leaf, asarray=asarray, reconstruct=reconstruct, make_aval=ShapedArray, sharding=sharding_of, tracer=Tracer
 )
-if switches.num_threads:
-    _core.set_num_threads(switches.num_threads)

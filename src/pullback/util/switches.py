@@ -89,7 +89,7 @@ TABLE = (
     Switch("time_passes", False, _boolean, "Print the time each pass took."),
     Switch("disable_jit", False, _boolean, "Run jitted functions as plain Python (the same as JAX_DISABLE_JIT)."),
     Switch("interpret", False, _boolean, "Run loop nests in the NumPy interpreter and compile nothing."),
-    Switch("num_threads", 0, _threads, "Threads of the pool; 0: one per core."),
+    Switch("num_threads", 0, _threads, "Threads of the pool; 0: OMP_NUM_THREADS, else one per core."),
     Switch("log_compiles", False, _boolean, "Log each compilation and which argument differed from the cached ones."),
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
 )

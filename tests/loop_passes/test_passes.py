@@ -101,7 +101,7 @@ def test_vectorize_walks_scratch_space_but_does_not_share_it():
     function = b.function("f")
     after = vectorize(function)
     same_meaning(function, after)
-    assert [role for role, _ in loops(after)] == ["parallel", "vector", "parallel", "vector"]
+    assert [role for role, _ in loops(after)] == ["parallel", "vector", "vector", "vector"]
 
 
 def test_split_concatenation_into_copies():

@@ -216,6 +216,49 @@ def test_while_with_state_in_buffers():
     assert got[1] == 111
 
 
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "u8", "i64", "c64"])
+@pytest.mark.parametrize("combine", ["add", "mul", "max"])
+def test_scans(combine, dtype, n):
+    """Running values along rows, forwards and from the end; rows side by side in lanes."""
+    if dtype == "c64" and combine == "max":
+        return  # not associative in lanes: there is no neutral element
+    b = Builder()
+    x, outs = b.input("x", dtype, 3 * n), [b.output(f"y{k}", dtype, 3 * n) for k in range(3)]
+    start = b.const(dtype, 1)
+    with b.loop(3) as row:
+        for reverse, out in ((False, outs[0]), (True, outs[1])):
+            with b.carried_loop(n, [((start,), combine)], "scan") as scan:
+                at = row * n + (b.sub(n - 1, scan.i) if reverse else scan.i)
+                value = b.let(b.op(combine, scan.var, b.load(x, at)))
+                b.store(out, at, value)
+                scan.update(value)
+    with b.loop(3, "vector") as column, b.carried_loop(n, [((start,), combine)], "scan") as scan:
+        value = b.let(b.op(combine, scan.var, b.load(x, scan.i * 3 + column)))
+        b.store(outs[2], scan.i * 3 + column, value)
+        scan.update(value)
+    values = sample(dtype, 3 * n, edges=False)
+    if dtype in ("f32", "f64", "c64"):
+        values = (1 + 1e-2 * np.cos(np.arange(3 * n))).astype(values.dtype)
+    for got, want in both(b.function("f"), [values]):
+        if dtype in ("f32", "f64", "c64"):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+        else:
+            same(got, want)
+
+
+def test_loops_that_lanes_cannot_scan():
+    """Running values read beside their own combination: one iteration after the other."""
+    b = Builder()
+    x, y = b.input("x", "f32", 40), b.output("y", "f32", 40)
+    with b.carried_loop(40, [((b.const("f32", 0),), "add")], "scan") as scan:
+        value = b.let(scan.var + b.load(x, scan.i) * scan.var + 1.0)
+        b.store(y, scan.i, value)
+        scan.update(value)
+    ((got, want),) = both(b.function("f"), [np.full(40, 0.5, np.float32)])
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 def test_local_buffers():
     """Each row works in scratch space of its own."""
     b = Builder()

@@ -99,7 +99,23 @@ def few_columns(n):
     return b.function("few_columns"), ["threads", "vector", "reduce", "vector", "reduce"]
 
 
-@pytest.mark.parametrize("make", [elementwise, in_place, rows, total, few_columns])
+def running(n):
+    """Two running values, one of which the other's element depends on by a Let of its own."""
+    b = Builder()
+    x, y, z = b.input("x", "f32", n), b.output("y", "f32", n), b.output("z", "f32", n + 1)
+    groups = [((b.const("f32", 1),), "add"), ((b.const("f32", -np.inf),), "max")]
+    with b.carried_loop(n, groups, "scan") as r:
+        element = b.let(b.load(x, r.i) * 2.0)
+        total = b.let(r.vars[0] + element)
+        largest = b.let(b.max(r.vars[1], b.sub(1.0, element)))
+        b.store(y, r.i, total)
+        b.store(z, r.i, largest * 2.0)
+        r.update(total, largest)
+    b.store(z, n, r.results[1])
+    return b.function("running"), ["sequential", "threads", "vector", "sequential", "threads", "scan"]
+
+
+@pytest.mark.parametrize("make", [elementwise, in_place, rows, total, few_columns, running])
 @pytest.mark.parametrize("n", [400_000, 400_010])
 def test_results_do_not_depend_on_the_number_of_threads(make, n):
     function, wanted = make(n)

@@ -125,7 +125,7 @@ class FunctionEmitter:
         """Emits a loop by its role and what surrounds it."""
         if loop.role == "threads" and self.eval.vector is None and self.module.threads(self, loop):
             return
-        if loop.role == "vector" and self.eval.vector is None and self.vector_loop(loop):
+        if loop.role in ("scan", "vector") and self.eval.vector is None and self.vector_loop(loop):
             return
         self.eval.begin(expressions(loop)[: 1 + sum(len(group.inits) for group in loop.carried)])
         extent = self.eval.scalar(loop.extent).ref

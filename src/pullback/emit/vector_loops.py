@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..loop_ir.ir import Carried, Combine, Const, Loop, Op, Read
+from ..loop_ir.ir import Carried, Combine, Const, Let, Loop, Op, Read
 from ..loop_ir.ops import neutral
-from ..loop_ir.vectors import repeatable, varying_vars, vectorizable
+from ..loop_ir.vectors import repeatable, scannable, varying_vars, vectorizable
 from ..loop_ir.visit import expressions
 from .evaluate import VectorIndex
 from .functions import FunctionEmitter
@@ -39,7 +39,7 @@ class VectorFunctionEmitter(FunctionEmitter):
     """A FunctionEmitter that knows vector loops."""
 
     def vector_loop(self, loop: Loop) -> bool:
-        if not vectorizable(loop):
+        if not (scannable(loop) if loop.role == "scan" else vectorizable(loop)):
             return False
         lanes = lane_count(loop, self.module.target)
         if lanes < 2:
@@ -51,7 +51,9 @@ class VectorFunctionEmitter(FunctionEmitter):
             ev.ranges[loop.var] = 0, max(bounds[1] - 1, 0)
         ev.begin(expressions(loop)[: 1 + sum(len(group.inits) for group in loop.carried)])
         extent = ev.scalar(loop.extent).ref
-        if loop.carried:
+        if loop.role == "scan":
+            self._scan(loop, extent, lanes)
+        elif loop.carried:
             self._reduce(loop, extent, lanes)
         elif extent[0] != "%":
             self._parallel_known(loop, int(extent), lanes)
@@ -239,6 +241,59 @@ class VectorFunctionEmitter(FunctionEmitter):
         element = element_of(value.dtype)
         refs = [self.code.inst(f"extractelement <1 x {element}> {ref}, i64 0", ref) for ref in value.parts]
         return Value(value.dtype, refs[0], 1, refs[1] if len(refs) > 1 else None)
+
+    # Scans.
+
+    def _scan(self, loop: Loop, n: str, lanes: int) -> None:
+        """Running values: prefixes within each vector, added to what came before it, which all lanes hold."""
+        ev = self.eval
+        groups = {group.updates[0].var: group for group in loop.carried if isinstance(group.updates[0], Read)}
+        starts = [broadcast(self.code, ev.value(group.inits[0]), lanes) for group in loop.carried]
+        neutrals = [broadcast(self.code, value, lanes) for value in self._neutrals(loop)]
+        end = self._floor(n, lanes)
+
+        def body(i: str, values: list[Value]) -> list[Value]:
+            self._instance(loop, i, lanes)
+            vector = ev.vector
+            assert vector is not None
+            so_far = dict(zip(loop.carried, zip(values, neutrals)))
+            following: dict[Carried, Value] = {}
+            for stmt in loop.body:
+                group = groups.get(stmt.var) if isinstance(stmt, Let) else None
+                if group is None:
+                    self.stmt(stmt)
+                    continue
+                assert isinstance(stmt, Let) and isinstance(stmt.value, Op)
+                before, nothing = so_far[group]
+                x, y = stmt.value.args
+                element = y if isinstance(x, Read) and x.var is group.vars[0] else x
+                ev.begin((element,))
+                prefix = self._prefix(group, broadcast(self.code, ev.value(element), lanes), nothing)
+                vector.varying.add(stmt.var)
+                (vector.values[stmt.var],) = self._combine(group, [before], [prefix], lanes)
+                # Added to the running value at once, without waiting for the lanes above.
+                (following[group],) = self._combine(group, [before], [ev.shuffle(prefix, [lanes - 1] * lanes)], lanes)
+            ev.vector = None
+            return [following[group] for group in loop.carried]
+
+        totals = self.counted("0", end, lanes, starts, self.writes(loop), body)
+        self.scalar_loop(loop, end, n, [self._single(ev.shuffle(total, [0])) for total in totals])
+
+    def _prefix(self, group: Carried, value: Value, nothing: Value) -> Value:
+        """Each lane combined with all lanes below it, in log2(lanes) rounds."""
+        step, lanes = 1, value.lanes
+        while step < lanes:
+            chosen = ", ".join(f"i32 {k - step if k >= step else lanes + k}" for k in range(lanes))
+            refs = [
+                self.code.inst(f"shufflevector {value.type} {x}, {value.type} {n}, <{lanes} x i32> <{chosen}>", x, n)
+                for x, n in zip(value.parts, nothing.parts)
+            ]
+            shifted = Value(value.dtype, refs[0], lanes, refs[1] if len(refs) > 1 else None)
+            saved, self.eval.vector = self.eval.vector, None
+            (value,) = self._combine(group, [shifted], [value], lanes)
+            self.eval.vector = saved
+            step *= 2
+        return value
 
     # Long sums.
 

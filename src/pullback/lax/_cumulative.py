@@ -28,8 +28,8 @@ Array = Any
 
 
 def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: Any, identity: Any) -> Primitive:
-    """`ufunc.accumulate` is the meaning, `step(b, acc, x)` one loop IR step, `combine(x, y)` the same by lax
-    functions.
+    """`ufunc.accumulate` is the meaning, `step` a loop IR operation or one step `step(b, acc, x)`, `combine(x, y)` the
+    same by lax functions.
     """
 
     def abstract_eval(aval, *, axis, reverse):
@@ -57,14 +57,22 @@ def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: 
         shape, n = aval.shape, aval.shape[axis]
         if aval.size == 0:
             return
-        start = b.const(dtypes.short_name(aval.dtype), identity(aval.dtype).item())
+        kept = dtypes.short_name(aval.dtype)
+        dtype = "f32" if kept in ("f16", "bf16") else kept  # as the reference does
+        start = b.const(dtype, identity(aval.dtype).item())
+        # A combination that is one operation may be done in another order, so in lanes.
+        groups, role = (
+            [((start,), step if isinstance(step, str) else None)],
+            "scan" if isinstance(step, str) else "sequential",
+        )
 
         def row(outer):
-            with b.carried_loop(n, [((start,), None)], "sequential") as scan:
+            with b.carried_loop(n, groups, role) as scan:
                 i = b.op("sub", b.const("i64", n - 1), scan.i) if reverse else scan.i
                 index = (*outer[:axis], i, *outer[axis:])
-                value = b.let(step(b, scan.var, ctx.load(source, index)))
-                ctx.store(target, index, value)
+                element = b.convert(ctx.load(source, index), dtype)
+                value = b.let(b.op(step, scan.var, element) if isinstance(step, str) else step(b, scan.var, element))
+                ctx.store(target, index, b.convert(value, kept))
                 scan.update(value)
 
         loops(b, shape[:axis] + shape[axis + 1 :], row)
@@ -117,16 +125,12 @@ def _log_add_exp(x, y):
     return lax.add(larger, lax.log(lax.add(lax.exp(lax.sub(x, larger)), lax.exp(lax.sub(y, larger)))))
 
 
-def _step(name):
-    return lambda b, acc, x: b.op(name, acc, x)
-
-
 cumsum_p = _running(
     "cumsum",
     "Running sums along an axis.",
     NUMERIC,
     np.add,
-    _step("add"),
+    "add",
     lambda x, y: lax.add(x, y),
     lambda dtype: np.zeros((), dtype),
 )
@@ -135,15 +139,15 @@ cumprod_p = _running(
     "Running products along an axis.",
     NUMERIC,
     np.multiply,
-    _step("mul"),
+    "mul",
     lambda x, y: lax.mul(x, y),
     lambda dtype: np.ones((), dtype),
 )
 cummax_p = _running(
-    "cummax", "Running maxima along an axis.", REAL, np.maximum, _step("max"), lambda x, y: lax.max(x, y), lowest
+    "cummax", "Running maxima along an axis.", REAL, np.maximum, "max", lambda x, y: lax.max(x, y), lowest
 )
 cummin_p = _running(
-    "cummin", "Running minima along an axis.", REAL, np.minimum, _step("min"), lambda x, y: lax.min(x, y), highest
+    "cummin", "Running minima along an axis.", REAL, np.minimum, "min", lambda x, y: lax.min(x, y), highest
 )
 cumlogsumexp_p = _running(
     "cumlogsumexp", "Running log-sum-exps along an axis.", FLOAT, np.logaddexp, _log_add_exp_step, _log_add_exp, lowest

@@ -32,7 +32,7 @@ from .print import stmt_text
 from .types import DTYPES
 from .visit import expressions, kernels, loaded, stored, subexpressions
 
-ROLES = ("parallel", "reduce", "sequential", "vector", "threads")
+ROLES = ("parallel", "reduce", "scan", "sequential", "vector", "threads")
 CONTEXT = 5  # statements shown on each side of a mistake
 
 
@@ -227,7 +227,7 @@ class _Checker:
         for group in loop.carried:
             for var in group.vars:
                 self.bind(var)
-        self.block(loop.body, parallel or loop.role != "sequential", keep=True)
+        self.block(loop.body, parallel or loop.role not in ("scan", "sequential"), keep=True)
         for group in loop.carried:
             for var, update in zip(group.vars, group.updates):
                 self.expr(update, var.dtype, f"update of {var.name}")
@@ -245,7 +245,7 @@ class _Checker:
         for var, init in zip(group.vars, group.inits):
             self.expr(init, var.dtype, f"init of {var.name}")
         if group.combine is None:
-            if loop.role in ("reduce", "vector"):
+            if loop.role in ("reduce", "scan", "vector"):
                 self.fail(f"loop {loop.var.name} is {loop.role}: what it carries needs a combining function")
         elif isinstance(group.combine, Combine):
             self._combine(group.combine, group)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 import numpy as np
 
 T = TypeVar("T")
-Role = Literal["parallel", "reduce", "sequential", "vector", "threads"]
+Role = Literal["parallel", "reduce", "scan", "sequential", "vector", "threads"]
 Space = Literal["input", "output", "temporary", "constant", "local"]
 
 
@@ -157,6 +157,8 @@ class Loop(Stmt):
 
     parallel: iterations in any order, also at once; nothing carried, no iteration reads what another writes.
     reduce: any order, all carried groups have `combine`. sequential: in order.
+    scan: as if in order, all carried groups have `combine` (k = 1), an update is the reading of a Let of the body whose
+    value is combine(var, something), and var is read nowhere else; so running results may be combined in any order.
     vector: as parallel or reduce, innermost in effect: the emitter maps it to lanes. threads: as parallel, by the pool.
     """
 

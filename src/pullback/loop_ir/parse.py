@@ -40,7 +40,7 @@ _TOKEN = re.compile(
     r"\s*(?P<number>\d[\d.]*(?:e[+-]?\d+)?|inf\b|nan\b)|\s*(?P<name>[A-Za-z_][\w.]*|%\d+)"
     r"|\s*(?P<string>'[^']*')|\s*(?P<symbol>->|=>|[^\s\w])"
 )
-_ROLES = ("parallel", "reduce", "sequential", "vector", "threads")
+_ROLES = ("parallel", "reduce", "scan", "sequential", "vector", "threads")
 
 
 class ParseError(ValueError):

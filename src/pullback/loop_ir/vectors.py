@@ -46,6 +46,25 @@ def vectorizable(loop: Loop) -> bool:
     return _block_ok(loop.body, varying_vars(loop), False, {})
 
 
+@functools.lru_cache(maxsize=256)
+def scannable(loop: Loop) -> bool:
+    """Whether lanes can hold successive iterations of a scan: its running values are all that passes between them."""
+    if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body) or loaded(loop.body) & stored(loop.body):
+        return False
+    reads = [x.var for s in (*loop.body, loop) for x in subexpressions(expressions(s)) if isinstance(x, Read)]
+    lets = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
+    for group in loop.carried:
+        if not isinstance(group.combine, str) or neutral(group.combine, group.vars[0].dtype) is None:
+            return False
+        update = group.updates[0]
+        value = lets.get(update.var) if isinstance(update, Read) else None
+        if not isinstance(value, Op) or value.name != group.combine or reads.count(group.vars[0]) != 1:
+            return False
+        if not any(isinstance(arg, Read) and arg.var is group.vars[0] for arg in value.args):
+            return False
+    return True
+
+
 def _apart(loop: Loop, scratch: set[Buffer]) -> bool:
     """Whether each iteration has elements of its own in each of the buffers: all accesses at one moving index.
 

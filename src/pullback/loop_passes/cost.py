@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from ..loop_ir.affine import stride
 from ..loop_ir.ir import Const, Expr, If, Let, Load, Loop, Op, Run, Stmt, Store, While
 from ..loop_ir.types import ITEMSIZE
-from ..loop_ir.vectors import varying_vars
+from ..loop_ir.vectors import scannable, varying_vars
 from ..loop_ir.visit import expressions, statements, subexpressions
 
 LANES = 8  # nominal: the choice between axes hardly depends on the machine's width
 UNKNOWN_EXTENT = 16
+PREFIX = 8  # running results within a vector: shifts and combinations
 NANOSECONDS = 0.3
 
 # Ops that take several instructions or a slow one.
@@ -55,8 +56,11 @@ def cost(body: Sequence[Stmt], vector: Vector | None = None) -> float:
     for stmt in body:
         match stmt:
             case Loop():
-                lanes = vector or (Vector(stmt) if stmt.role == "vector" else None)
+                scan = stmt.role == "scan" and vector is None and scannable(stmt)
+                lanes = vector or (Vector(stmt) if stmt.role == "vector" or scan else None)
                 inner = cost(stmt.body, lanes) + _expressions(_updates(stmt), lanes)
+                if scan and lanes is not None:
+                    inner += PREFIX * len(stmt.carried) / lanes.lanes
                 total += extent_of(stmt) * (inner + 0.5 / (lanes.lanes if lanes else 1))
             case While():
                 total += UNKNOWN_EXTENT * (cost(stmt.body_cond, vector) + cost(stmt.body, vector))

@@ -2,7 +2,7 @@
 
 Needs: vector loops chosen. Guarantees: only nests of more than THRESHOLD ns get a loop of threads; what each iteration
 computes, and in which order partial results are combined, is fixed by the extents alone, so results are bitwise the
-same for any number of threads. Three cases:
+same for any number of threads. Three cases, and scans (_scans.py):
 
     parallel i < 1000 { vector j ... }   =>   threads i < 1000 { vector j ... }
     vector i < 1000000 { ... }           =>   threads c < 100 { vector i < 10000 { ... } }
@@ -38,6 +38,7 @@ from ..loop_ir.ops import neutral
 from ..loop_ir.types import REAL_OF
 from ..loop_ir.vectors import repeatable
 from ..loop_ir.visit import Substitute, local_uses, shares_locals, statements
+from ._scans import split_scan
 from .cost import extent_of, nanoseconds
 
 THRESHOLD = 30_000.0  # ns: below this, waking threads costs more than it saves
@@ -71,6 +72,10 @@ class _Parallelize:
         self._count += 1
         return Var(f"{name}_{self._count}", "i64")
 
+    def rename(self, var: Var) -> Var:
+        self._count += 1
+        return Var(f"{var.name}_{self._count}", var.dtype)
+
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
         for stmt in body:
@@ -101,7 +106,7 @@ class _Parallelize:
             lanes = 32 if each.role == "vector" else 1
             free *= max(1, extent_of(each) // lanes)
         if free < ENOUGH:
-            split = self._split(chain, loop, time)
+            split = self._split(chain, loop, time) or self._scan(chain, loop)
             if split is not None:
                 return split
         if not chain:
@@ -146,7 +151,17 @@ class _Parallelize:
         vector = Loop(inner, extent, "vector", body, (), loop.attrs)
         return Loop(chunk, const("i64", count), "threads", (vector,), (), (("grain", 1),))
 
-    # Reductions.
+    # Scans and reductions.
+
+    def _scan(self, chain: list[Loop], loop: Loop) -> list[Stmt] | None:
+        """The only statement of `chain`, a long scan, in chunks; None if it is none."""
+        (scan,) = chain[-1].body if chain and len(chain[-1].body) == 1 else (loop,)
+        if not isinstance(scan, Loop) or scan.role != "scan" or any(each.role == "vector" for each in chain):
+            return None
+        split = split_scan(scan, self.temporary, self.rename)
+        if split is None:
+            return None
+        return [_around(chain, split)] if chain else list(split)
 
     def _split(self, chain: list[Loop], loop: Loop, time: float) -> list[Stmt] | None:
         """The only reduce loop of `chain` in chunks, and a nest that combines them in order; None if it cannot be."""
@@ -220,11 +235,7 @@ class _Parallelize:
             whole = (_around(chain, whole),)
         loop = Loop(chunk, const("i64", count), "threads", whole, (), (("grain", 1),))
 
-        def rename(var: Var) -> Var:
-            self._count += 1
-            return Var(f"{var.name}_{self._count}", var.dtype)
-
-        (renamed,) = Substitute({}, rename).block((loop,))
+        (renamed,) = Substitute({}, self.rename).block((loop,))
         assert isinstance(renamed, Loop)
         return renamed
 

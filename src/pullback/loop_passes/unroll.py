@@ -141,7 +141,7 @@ def _is_state(loop: Loop) -> bool:
 
 
 def _is_tiny(loop: Loop) -> bool:
-    if loop.role not in ("reduce", "sequential") or not isinstance(loop.extent, Const):
+    if loop.role not in ("reduce", "scan", "sequential") or not isinstance(loop.extent, Const):
         return False
     return 1 <= loop.extent.value <= MAX_ITERATIONS and _is_little(loop)
 

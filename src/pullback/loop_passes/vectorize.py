@@ -77,6 +77,8 @@ def _loop(loop: Loop) -> tuple[Loop, float]:
     if loop.role == "threads":
         body, price = _block(loop.body)
         return Loop(loop.var, loop.extent, loop.role, body, loop.carried, loop.attrs), extent_of(loop) * price
+    if loop.role == "scan":
+        return loop, cost((loop,))
     chain = _chain(loop)
     inner, price = _block(chain[-1].body)
     updates = cost((Loop(chain[-1].var, chain[-1].extent, "sequential", (), chain[-1].carried),)) if loop.carried else 0

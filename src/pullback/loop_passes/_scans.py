@@ -1,0 +1,131 @@
+"""One long scan for several threads: the chunks of a block are combined, then scanned from where each begins.
+
+    scan i < 1000000 carry (a = 0) {      sequential b < 4 carry (a = 0) {
+      let t = add(a, x[i])                  threads c < 16 { vector over chunk c of x -> p; totals[c] = p }
+      y[i] = t                            =>  sequential c < 16 carry (s = a) { starts[c] = s; next (s + totals[c]) }
+      next (t)                              threads c < 16 { scan of chunk c from starts[c] }
+    } -> (r)                                next ... }
+
+A block of chunks stays in the cache between the two readings. Its size depends on the extent alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..loop_ir.affine import depends
+from ..loop_ir.fold import const, make
+from ..loop_ir.ir import Buffer, Carried, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
+from ..loop_ir.ops import neutral
+from ..loop_ir.types import REAL_OF
+from ..loop_ir.vectors import scannable
+from ..loop_ir.visit import Substitute, bound
+
+CHUNKS = 16  # of a block
+SIZE = 16_384  # iterations of a chunk, about
+
+
+def split_scan(
+    loop: Loop, temporary: Callable[[str, int], Buffer], fresh: Callable[[Var], Var]
+) -> tuple[Stmt, ...] | None:
+    """The statements of a scan in chunks; None if it is too short, or its elements depend on running values."""
+    if not isinstance(loop.extent, Const) or loop.extent.value < CHUNKS * SIZE // 2 or not scannable(loop):
+        return None
+    n = loop.extent.value
+    blocks = -(-n // (CHUNKS * SIZE))
+    size = -(-n // (blocks * CHUNKS * 64)) * 64
+    elements = _elements(loop)
+    if elements is None or (blocks * CHUNKS - 1) * size >= n:
+        return None
+    block, chunk = fresh(Var("block", "i64")), fresh(Var("chunk", "i64"))
+    start = make(
+        "mul", (make("add", (make("mul", (Read(block), const("i64", CHUNKS))), Read(chunk))), const("i64", size))
+    )
+    extent = make("min", (const("i64", size), make("sub", (const("i64", n), start))))
+    totals = [temporary(group.vars[0].dtype, CHUNKS) for group in loop.carried]
+    starts = [temporary(group.vars[0].dtype, CHUNKS) for group in loop.carried]
+
+    def part(role: str, body: tuple[Stmt, ...], groups: tuple[Carried, ...], after: tuple[Stmt, ...]) -> Loop:
+        """threads over the chunks, each a loop over its own part of the range, under names of its own."""
+        inner = fresh(loop.var)
+        moved = Substitute({loop.var: make("add", (start, Read(inner)))})
+        body = moved.block(body)
+        groups = tuple(
+            Carried(g.vars, g.inits, tuple(map(moved.rewrite, g.updates)), g.results, g.combine) for g in groups
+        )
+        piece = Loop(inner, extent, role, body, groups)  # type: ignore[arg-type]
+        whole = Loop(chunk, const("i64", CHUNKS), "threads", (piece, *after), (), (("grain", 1),))
+        (renamed,) = Substitute({}, fresh).block((whole,))
+        assert isinstance(renamed, Loop)
+        return renamed
+
+    running = {
+        var for group in loop.carried for var in (*group.vars, *(u.var for u in group.updates if isinstance(u, Read)))
+    }
+    lets = tuple(stmt for stmt in loop.body if isinstance(stmt, Let) and stmt.var not in running)
+    sums = tuple(
+        Carried(g.vars, (_neutral(g),), (make(str(g.combine), (Read(g.vars[0]), e)),), g.results, g.combine)
+        for g, e in zip(loop.carried, elements)
+    )
+    kept = tuple(Store(b, Read(chunk), Read(g.results[0])) for b, g in zip(totals, loop.carried))
+    before = [fresh(group.vars[0]) for group in loop.carried]
+    after = [fresh(group.results[0]) for group in loop.carried]
+    prefixes = _prefixes(loop, totals, starts, before, after, fresh)
+    scans = tuple(
+        Carried(g.vars, (Load(b, Read(chunk)),), g.updates, g.results, g.combine) for b, g in zip(starts, loop.carried)
+    )
+    body = (part("vector", lets, sums, kept), prefixes, part("scan", loop.body, scans, ()))
+    carried = tuple(Carried((v,), g.inits, (Read(a),), g.results) for v, a, g in zip(before, after, loop.carried))
+    return (Loop(block, const("i64", blocks), "sequential", body, carried),)
+
+
+def _elements(loop: Loop) -> list[Expr] | None:
+    """What each group is combined with in an iteration; None if that depends on running values."""
+    lets = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
+    running = {group.vars[0] for group in loop.carried}
+    memo: dict[int, bool] = {}
+    found = {}
+    for stmt in loop.body:
+        if not isinstance(stmt, Let):
+            continue
+        group = next((g for g in loop.carried if isinstance(u := g.updates[0], Read) and u.var is stmt.var), None)
+        if group is None:
+            if depends(stmt.value, running, memo):
+                running.update(bound(stmt))
+                memo = {}
+            continue
+        value = lets[stmt.var]
+        assert isinstance(value, Op)
+        x, y = value.args
+        element = y if isinstance(x, Read) and x.var is group.vars[0] else x
+        if depends(element, running, memo):
+            return None
+        found[group] = element
+        running.add(stmt.var)
+        memo = {}
+    return [found[group] for group in loop.carried]
+
+
+def _neutral(group: Carried) -> Expr:
+    dtype = group.vars[0].dtype
+    value = neutral(str(group.combine), dtype)
+    return const(dtype, complex(value, -0.0) if dtype in REAL_OF and group.combine == "add" else value)
+
+
+def _prefixes(
+    loop: Loop,
+    totals: list[Buffer],
+    starts: list[Buffer],
+    before: list[Var],
+    after: list[Var],
+    fresh: Callable[[Var], Var],
+) -> Loop:
+    """Where each chunk begins, one after the other."""
+    chunk = fresh(Var("chunk", "i64"))
+    now = [fresh(group.vars[0]) for group in loop.carried]
+    body = tuple(Store(buffer, Read(chunk), Read(var)) for buffer, var in zip(starts, now))
+    carried = tuple(
+        Carried((var,), (Read(v),), (make(str(g.combine), (Read(var), Load(total, Read(chunk)))),), (a,))
+        for var, v, g, total, a in zip(now, before, loop.carried, totals, after)
+    )
+    return Loop(chunk, const("i64", CHUNKS), "sequential", body, carried)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from pullback.emit import HostCallback, compile_function
+from pullback.emit.cpu.target import host_target
+from pullback.emit.lanes import depth, lane_count
 from pullback.loop_ir import Builder, Combine
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.types import DTYPES
@@ -451,3 +453,27 @@ def test_elements_that_take_turns_in_place():
     values = sample("f32", 64, edges=False)
     (got,) = compiled(b.function("f"), [values])
     np.testing.assert_array_equal(got, np.repeat(values[1::2], 2))
+
+
+def _hashed(b, x, rounds):
+    for k in range(rounds):
+        x = b.xor(b.add(x, b.shl(x, b.const("u32", 5))), b.const("u32", k))
+    return x
+
+
+@pytest.mark.parametrize("chains, wider", [(1, True), (4, False)])
+def test_long_dependent_bodies_have_two_registers_a_value(chains, wider):
+    """One long chain of ops leaves a core waiting; several side by side do not."""
+    b = Builder()
+    x = b.input("x", "u32", 64)
+    outs = [b.output(f"y{k}", "u32", 64) for k in range(chains)]
+    with b.loop(64, "vector") as i:
+        for k, out in enumerate(outs):
+            b.store(out, i, _hashed(b, b.load(x, i) + k, 30))
+    function = b.function("f")
+    (loop,) = function.body
+    assert depth(loop.body) >= 89
+    target = host_target()
+    assert lane_count(loop, target) == target.vector_bytes // 4 * (2 if wider else 1)
+    for got, want in both(function, [sample("u32", 64)]):
+        same(got, want)

@@ -43,6 +43,29 @@ class VectorIndex:
         return stride(index, self.var, self.varying, self.definitions, self.memo)
 
 
+# A local buffer lives on the stack of a thread; beyond this a temporary is the right thing.
+MAX_LOCAL_BYTES = 1 << 18
+
+
+class Pointers(dict[Buffer, str]):
+    """The addresses of buffers; a local one gets its place on the stack when it is first asked for."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__()
+        self.code = code
+
+    def __missing__(self, buffer: Buffer) -> str:
+        if buffer.space != "local":
+            raise KeyError(buffer.name)
+        size = max(1, buffer.size * ITEMSIZE[buffer.dtype])
+        if size > MAX_LOCAL_BYTES:
+            raise NotImplementedError(f"local buffer {buffer.name!r} takes {size} bytes; at most {MAX_LOCAL_BYTES}")
+        name = self.code.fresh("local")
+        self.code.entry.append(f"  {name} = alloca [{size} x i8], align 64")
+        self[buffer] = name
+        return name
+
+
 class Evaluator:
     """Evaluates expressions into `code`; `env` holds scalars, `pointers` the buffers' addresses."""
 
@@ -50,7 +73,7 @@ class Evaluator:
         self.code = code
         self.env: dict[Var, Value] = {}
         self.ranges: dict[Var, Interval] = {}
-        self.pointers: dict[Buffer, str] = {}
+        self.pointers = Pointers(code)
         self.epoch: dict[Buffer, int] = {}  # counts stores, so that loads are not shared across them
         self.vector: VectorIndex | None = None
         self.mask: str | None = None  # lanes that run, inside a branch that only some lanes take

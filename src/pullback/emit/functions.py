@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
 from ..loop_ir.ir import Address, Buffer, Call, Const, HostCall, If, Let, Load, Loop, Run, Stmt, Store, Var, While
-from ..loop_ir.types import ITEMSIZE, REAL_OF
+from ..loop_ir.types import REAL_OF
 from ..loop_ir.visit import expressions, stored, subexpressions
 from .code import Code
 from .evaluate import Evaluator, is_lazy
@@ -17,10 +17,6 @@ from .values import Asm, Value, broadcast
 
 if TYPE_CHECKING:
     from .module import Module
-
-# A local buffer lives on the stack of a thread; beyond this a temporary is the right thing.
-MAX_LOCAL_BYTES = 1 << 18
-
 
 def interleaved(body: Sequence[Stmt], k: int) -> list[Store]:
     """The stores of the run that begins with store `body[k]` to its buffer, if they may be made at once, and are as
@@ -56,7 +52,6 @@ class FunctionEmitter:
             if id(stmt) in done:
                 continue
             if isinstance(stmt, Store) and self.eval.vector is not None:
-                self.local(stmt.buffer)
                 group = interleaved(body, k)
                 if group and self.eval.interleaved_store(group):
                     done.update(map(id, group))
@@ -70,7 +65,6 @@ class FunctionEmitter:
                 ev.begin((stmt.value,))
                 self._let(stmt)
             case Store():
-                self.local(stmt.buffer)
                 ev.begin((stmt.index, stmt.value))
                 ev.store(stmt.buffer, stmt.index, stmt.value)
             case Loop():
@@ -100,17 +94,6 @@ class FunctionEmitter:
         else:
             vector.varying.add(stmt.var)
             vector.values[stmt.var] = broadcast(self.code, ev.value(stmt.value), vector.lanes)
-
-    def local(self, buffer: Buffer) -> None:
-        """Gives a local buffer its place on the stack, when it is first met."""
-        if buffer.space != "local" or buffer in self.eval.pointers:
-            return
-        size = max(1, buffer.size * ITEMSIZE[buffer.dtype])
-        if size > MAX_LOCAL_BYTES:
-            raise NotImplementedError(f"local buffer {buffer.name!r} takes {size} bytes; at most {MAX_LOCAL_BYTES}")
-        name = self.code.fresh("local")
-        self.code.entry.append(f"  {name} = alloca [{size} x i8], align 64")
-        self.eval.pointers[buffer] = name
 
     # Loops.
 
@@ -323,7 +306,6 @@ class FunctionEmitter:
         args = []
         for arg in stmt.args:
             if isinstance(arg, Address):
-                self.local(arg.buffer)
                 args.append(("ptr", ev.address(arg.buffer, arg.offset)))
             else:
                 value = ev.scalar(arg)

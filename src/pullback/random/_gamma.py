@@ -22,8 +22,10 @@ from pullback.api import custom_jvp
 from pullback.random._arguments import as_dtype, batch_shape, float_dtype, shape_of, smallest_normal
 from pullback.random._continuous import Shape, exponential_of, with_parameters
 from pullback.random._jit import jitted
-from pullback.random._keys import PRNGImpl, open_key
+from pullback.random._keys import PRNGImpl, open_key, threefry
+from pullback.random._threefry_gamma import threefry_gamma_p
 from pullback.random._uniform import normal_of, rademacher_of, two_keys, uniform_of
+from pullback.util import config
 
 
 def _rows(x: Any) -> Any:
@@ -102,6 +104,8 @@ def _marsaglia_tsang(impl: PRNGImpl, words: Any, a: Any, log_space: bool) -> Any
 @partial(custom_jvp, nondiff_argnums=(0, 1))
 def _standard_gamma(impl: PRNGImpl, log_space: bool, words: Any, a: Any) -> Any:
     """Gamma variables of the shape parameters a[...] from one key."""
+    if impl is threefry and config.value_of("jax_threefry_partitionable") and a.dtype in (np.float32, np.float64):
+        return lax.reshape(threefry_gamma_p.bind(words, lax.reshape(a, (a.size,)), log_space=log_space), a.shape)
     keys = impl.split(words, (math.prod(a.shape),))
     return lax.reshape(_marsaglia_tsang(impl, keys, lax.reshape(a, (a.size,)), log_space), a.shape)
 

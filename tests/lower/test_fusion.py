@@ -235,3 +235,17 @@ def test_few_columns_are_not_walked_one_by_one():
         return lax.sub(x, spread(lax.reduce_max_p.bind(x, axes=(0,)), x.shape, (1,)))
 
     assert check(fun, normal(500, 3)).nests == 2
+
+
+def test_what_reads_no_array_of_its_size_is_repeated():
+    def banded(v):
+        n = v.shape[0]
+        rows, columns = (lax.broadcasted_iota(np.int32, (n, n), axis) for axis in (0, 1))
+        eye = lax.convert_element_type(lax.eq(rows, columns), np.float32)
+        scaled = lax.mul(eye, spread(v, eye.shape, (1,)))
+        left = lax.slice(scaled, (0, 0), (n, n - 1))
+        right = lax.slice(scaled, (0, 1), (n, n))
+        return lax.sub(right, left)
+
+    r = check(banded, normal(30))
+    assert (r.nests, r.buffers("temporary")) == (1, 0)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from lowering_checks import check, lax, normal
 
+import pullback
+
 CASES = [
     ((30, 40), (40, 50), (((1,), (0,)), ((), ()))),
     ((40, 30), (40, 50), (((0,), (0,)), ((), ()))),
@@ -41,3 +43,11 @@ def test_reshapes_of_transposes_are_packed():
         return lax.dot(lax.reshape(lax.transpose(x, (1, 0)), (20, 60)), y)
 
     check(fun, normal(30, 40), normal(60, 50), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n, k", [(255, 40), (256, 40), (257, 33), (1030, 16), (40, 3000)])
+def test_products_with_the_transpose_are_computed_above_the_diagonal_and_mirrored(n, k):
+    x = normal(n, k)
+    product = np.asarray(pullback.jit(lambda x: x @ x.T)(x))
+    np.testing.assert_array_equal(product, product.T)
+    np.testing.assert_allclose(product, x @ x.T, rtol=1e-4, atol=1e-3)

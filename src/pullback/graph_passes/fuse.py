@@ -35,6 +35,7 @@ from pullback.loop_ir import Builder, Read
 from pullback.loop_ir import Var as LoopVar
 
 FREE_COST = 2  # additions that are cheaper to repeat than to store and load again
+REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
 MAX_STORES = 24  # streams that one loop nest writes
 MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
 FEW = 32  # elements of an array that is copied without a thought
@@ -257,7 +258,9 @@ class _Fuser:
         if out.aval.size == 1:
             return True
         kind = eqn.primitive.lower
-        return (isinstance(kind, Pointwise) and kind.is_view) or is_cheap(self.costs[out])
+        if (isinstance(kind, Pointwise) and kind.is_view) or is_cheap(self.costs[out]):
+            return True
+        return self.costs[out] <= REPEATED_COST and not any(4 * v.aval.size > out.aval.size for v in self.sources[out])
 
     def _is_taken_out(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether `out` is a few elements of an array that a call may overwrite before some group wants them; or one

@@ -83,8 +83,7 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     if pieces > 1:
         _split_k(ctx, target, x, y, alpha, pieces, gram)
     elif gram:
-        with one_thread(ctx, m * n * k):
-            _syrk(ctx, target, x)
+        _gram(ctx, target, x, y)
     else:
         _blocks(ctx, target, x, y, alpha, beta)
     if gram:
@@ -116,6 +115,36 @@ def _blocks(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float
             _gemm(ctx, out.slice((start, 0), (size, n)), x.slice((start, 0), (size, k)), y, alpha, beta, rows=count)
         else:
             _gemm(ctx, out.slice((0, start), (m, size)), x, y.slice((0, start), (k, size)), alpha, beta, columns=count)
+
+
+def _gram(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
+    """The upper triangle of x @ x', x' = y, in pieces of equal work that threads share.
+
+    Of a grid of blocks, those on the diagonal are syrk; block (i, j) above it is cut into an upper half, the piece (i,
+    j), and a lower one, the piece (j, i).
+    """
+    n, k = x.shape
+    if n * n * k < WORTH_THREADS or n < 2 * BLOCK:
+        with one_thread(ctx, n * n * k):
+            _syrk(ctx, out, x)
+        return
+    b = ctx.b
+    count = 2 if n < 8 * BLOCK else 4
+    size = -(-n // count)
+    half = size // 2
+    with one_thread(ctx), b.loop(count * count, "threads", "piece", (("grain", 1),)) as piece:
+        i, j = b.let(b.floordiv(piece, b.index(count))), b.let(b.floormod(piece, b.index(count)))
+        first, second = (b.let(b.mul(b.op(which, i, j), b.index(size))) for which in ("min", "max"))
+        columns = b.let(b.op("min", b.index(size), b.sub(b.index(n), second)))
+        with b.if_(b.op("eq", i, j)) as branch:
+            _syrk(ctx, out.slice((first, first), (size, size)), x.slice((first, 0), (size, k)), rows=columns)
+        with branch.otherwise():
+            lower = b.let(b.op("gt", i, j))
+            start = b.let(b.add(first, b.select(lower, b.index(half), b.index(0))))
+            rows = b.select(lower, b.index(size - half), b.index(half))
+            corner, left = out.slice((start, second), (half, size)), x.slice((start, 0), (half, k))
+            right = y.slice((0, second), (k, size))
+            _gemm(ctx, corner, left, right, 1.0, 0.0, rows=rows, columns=columns)
 
 
 def _pieces_of_k(m: int, n: int, k: int) -> int:
@@ -204,13 +233,14 @@ def _gemm(
     )
 
 
-def _syrk(ctx: NestContext, out: Storage, x: Storage, inner: Any = None) -> None:
-    """The lower triangle (of column-major out) of x @ x'."""
+def _syrk(ctx: NestContext, out: Storage, x: Storage, inner: Any = None, rows: Any = None) -> None:
+    """The lower triangle (of column-major out) of x @ x'; rows and inner are sizes that differ from the storages'."""
     n, k = x.shape
     a, lead, trans = _operand(x)
     one, zero = (np.asarray(v, {"f32": "f4", "f64": "f8"}[out.dtype]) for v in (1, 0))
+    flags = ("L", "T" if trans == "N" else "N")
     call_fortran(
-        ctx, PREFIX[out.dtype] + "syrk", ("L", "T" if trans == "N" else "N", n, inner or k, one, a, lead, zero, out, n)
+        ctx, PREFIX[out.dtype] + "syrk", (*flags, rows or n, inner or k, one, a, lead, zero, out, _row_leading(out))
     )
 
 

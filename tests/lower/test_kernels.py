@@ -27,8 +27,8 @@ def test_kernel(m, k, n, dtype, ir, long):
     x, y = (3 * normal(m, k)).astype(dtype), (3 * normal(k, n, seed=1)).astype(dtype)
     packed = panels_of(y, columns)
     fields = dict(
-        rows=m, panels=len(packed), inner=k, columns=n, x_row=k, x_inner=1, y_panel=k * columns, y_inner=columns,
-        out_row=n,
+        rows=m, panels=len(packed), inner=k, columns=n, x_row=k, x_inner=1, y_panel=k * columns, y_last=k * n,
+        y_inner=columns, out_row=n,
     )  # fmt: skip
     sizes = np.array([fields[name] for name in SIZES], np.int64)
     function = panel_kernel(ir, rows, columns, long, sizes=(max(x.size, 1), max(packed.size, 1), m * n))
@@ -70,6 +70,17 @@ def test_products(m, k, n, dtype, transposed):
 def test_batches(count, m, k, n):
     x, y = normal(count, m, k), normal(count, k, n, seed=1)
     check(lambda x, y: lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))), x, y, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "m, k, n", [(30, 5000, 30), (5, 4097, 40), (1, 999, 300), (3, 999, 300), (300, 999, 1), (4, 700, 77)]
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_long_and_thin_products(m, k, n, turned):
+    x, y = normal(m, k), normal(k, n, seed=1)
+    x, y = (np.asfortranarray(a) if turned else a for a in (x, y))
+    numbers = (((0 if turned else 1,), (1 if turned else 0,)), ((), ()))
+    check(lambda x, y: lax.dot_general(x, y, numbers), x.T if turned else x, y.T if turned else y, rtol=1e-3, atol=1e-2)
 
 
 def test_errors_grow_with_the_number_of_chains_only():

@@ -27,6 +27,12 @@ def test_program_and_its_stages():
         program.as_text("hlo")
 
 
+@pytest.mark.parametrize("n", [4, 8, 16, 64])
+def test_a_product_counts_multiplications_and_additions(n):
+    x = np.ones((n, n), np.float32)
+    assert pullback.jit(lambda a, b: a @ b).lower(x, x).compile().cost_analysis()["flops"] == 2 * n**3
+
+
 def test_equal_programs_share_code():
     first, second = (closed(lambda x: [lax.exp(lax.sin(x))], X) for _ in range(2))
     assert jaxpr_key(first) == jaxpr_key(second)

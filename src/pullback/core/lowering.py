@@ -29,12 +29,14 @@ class Pointwise:
 
     `at(ctx, index)` returns an expression; `ctx.b` is the builder, `ctx.operand(k, index)` the k-th operand's value at
     an index, and `ctx.in_avals`, `ctx.out_aval`, `ctx.params` the static facts. `is_view`: every result element is one
-    operand element, so recomputing it is free. `cost` is in additions, apart from the operands' own.
+    operand element, so recomputing it is free. `cost` is in additions, apart from the operands' own. `operations(eqn)`
+    is what one result element takes, for reports; without it that is one.
     """
 
     at: Callable[..., Any]
     is_view: bool = False
     cost: int = 1
+    operations: Callable[[Any], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,18 @@ class Nest:
     emit: Callable[..., None]
     in_place: int | None = None
     strided: bool = False
+    operations: Callable[[Any], int] | None = None
     shared: Callable[[dict], Sequence[tuple[int, int]]] = lambda params: ()
 
     def pairs(self, params: dict) -> Sequence[tuple[int, int]]:
         """(operand, result) for each result that may be where an operand was."""
         return self.shared(params) if self.in_place is None else ((self.in_place, 0),)
+
+
+def operations_of(eqn: Any) -> int:
+    """Operations for one element of an equation's first result."""
+    count = getattr(eqn.primitive.lower, "operations", None)
+    return 1 if count is None else count(eqn)
 
 
 @dataclass(frozen=True)

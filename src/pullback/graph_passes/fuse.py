@@ -27,7 +27,7 @@ from collections.abc import Set
 from typing import Any
 
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
-from pullback.core.lowering import Elementwise, Pointwise, Reduction
+from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
 from pullback.graph_passes.access import Index, Interner, accesses, variables
 from pullback.graph_passes.groups import Fusion, Group, Row, Shape, keep_apart, operand_pairs
 from pullback.graph_passes.rows import form_rows, in_order
@@ -338,7 +338,7 @@ class _Fuser:
     def _evaluate(self, number: int, eqn: JaxprEqn, group: Group, index: Index, lazy: bool) -> None:
         """The result of `eqn` is computed in `group` at `index`: want its operands."""
         group.last = max(group.last, number)
-        group.evaluated += 1
+        group.evaluated += operations_of(eqn)
         if lazy and not variables(index):
             lazy = False  # one element, which exists
         if isinstance(eqn.primitive.lower, Elementwise):

@@ -519,6 +519,12 @@ def _conv_emit(ctx):
     loops(b, (images, groups), one, "sequential")
 
 
+def _conv_operations(eqn) -> int:
+    """A multiplication and an addition for each weight of a feature."""
+    w = eqn.invars[1].aval
+    return 2 * w.size // max(w.shape[eqn.params["dimension_numbers"].rhs_spec[0]], 1)
+
+
 def _conv_cases(rng):
     def case(x, w, strides, pads, ld, rd, numbers=None, g=1, bg=1):
         return Case(
@@ -555,7 +561,7 @@ conv_general_dilated_p = Primitive(
     jvp=_conv_jvp,
     transpose=_conv_transpose,
     batch=_conv_batch,
-    lower=Nest(_conv_emit, strided=True),
+    lower=Nest(_conv_emit, strided=True, operations=_conv_operations),
     traits={"product"},
     samples=Samples(ulp=64, cases=_conv_cases),
 )

@@ -264,6 +264,12 @@ def _transpose_lhs(out_bar, x_aval, y, dimension_numbers, precision, preferred_e
     return convert(grad, x_aval.dtype) if grad.dtype != x_aval.dtype else grad
 
 
+def _dot_operations(eqn) -> int:
+    """A multiplication and an addition for each contracted element."""
+    contracted = eqn.params["dimension_numbers"][0][0]
+    return 2 * math.prod(eqn.invars[0].aval.shape[d] for d in contracted)
+
+
 def _dot_transpose(out_bar, x, y, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
     if is_linear(x) == is_linear(y):
         raise NotImplementedError(
@@ -380,7 +386,7 @@ dot_general_p = Primitive(
     jvp=_dot_jvp,
     transpose=_dot_transpose,
     batch=_dot_batch,
-    lower=Nest(_dot_emit, strided=True),
+    lower=Nest(_dot_emit, strided=True, operations=_dot_operations),
     traits={"product"},
     samples=Samples(cases=_dot_cases),
 )

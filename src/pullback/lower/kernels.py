@@ -27,6 +27,7 @@ SIZES = (
     "x_row",
     "x_inner",
     "y_panel",
+    "y_last",  # where the last panel begins, at most
     "y_inner",
     "out_row",
 )
@@ -102,7 +103,7 @@ def panel_kernel(
 
     with b.loop(field["panels"], "sequential", "panel") as panel:
         column = b.let(b.op("min", panel * columns, field["columns"] - columns), "column")
-        first = column if indexed else panel * field["y_panel"]
+        first = column if indexed else b.let(b.op("min", panel * field["y_panel"], field["y_last"]), "first")
         with b.loop(blocks, "sequential", "block") as block:
             row = b.let(b.op("min", block * rows, field["rows"] - rows), "row")
             with b.loop(columns, "vector", "j", (("lanes", columns),)) as j:

@@ -20,6 +20,8 @@ WORTH_THREADS = 1 << 18  # multiply-adds, some 6 us of one core
 PIECES = 32  # blocks that threads share, at least, where there is enough work
 ROWS = 16  # blocks of rows that large products are cut into; beyond that columns are cut
 LARGE = 1 << 25  # multiply-adds of a block worth cutting
+PIECE = 2048  # contracted elements of a piece, where a small result is the sum of several
+SMALL_RESULT = 1 << 15
 FAR = 1024  # bytes between neighbours along the contracted axis from which x is copied first
 CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
 FEW_ROWS = 64  # rows of x below which y is read too seldom to be packed
@@ -32,7 +34,7 @@ def suits(out: Storage, x: Storage, y: Storage) -> bool:
     work = m * n * k
     if out.dtype not in KERNELS or min(m, n) < 4 or k < 4 or work < LEAST:
         return False
-    return out.dtype not in ("f32", "f64") or k <= LONGEST
+    return out.dtype not in ("f32", "f64") or k <= LONGEST or m * n <= SMALL_RESULT
 
 
 def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool = False) -> None:
@@ -53,7 +55,10 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     panels = _in_place(y, m, columns)
     if panels is None:
         panels = _packed(ctx, y, columns, alone)
-    _calls(ctx, target, x, panels, rows, alone)
+    if x.shape[1] > LONGEST and not alone:
+        _sum_of_pieces(ctx, target, x, panels, rows)
+    else:
+        _calls(ctx, target, x, panels, rows, alone)
     if target is not out:
         ctx.copy(out, Storage(target.buffer, target.offset, (m, n), target.strides))
 
@@ -100,9 +105,7 @@ def _in_place(y: Storage, m: int, columns: int) -> Storage | None:
         return None
     if m >= FEW_ROWS and k * n * ITEMSIZE[y.dtype] > CACHED and n != columns:
         return None
-    if n % columns:
-        return None
-    return Storage(y.buffer, y.offset, (n // columns, k, columns), (columns, step, 1))
+    return Storage(y.buffer, y.offset, (-(-n // columns), k, columns), (columns, step, 1))
 
 
 def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
@@ -149,9 +152,35 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
         _call(ctx, block_out, x.slice((start, 0), (size, k)), part, rows, width)
 
 
-def _call(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, width: Any = None) -> None:
-    """One call of the kernel; `width` is the number of columns where it differs from that of out."""
+def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int) -> None:
+    """A small result: partial products over pieces of the contracted axis, one for a thread, and their sum."""
     b = ctx.b
+    (m, k), n = x.shape, out.shape[1]
+    count, _, columns = panels.shape
+    pieces = -(-k // PIECE)
+    size = -(-k // pieces)
+    partial = ctx.temporary(out.dtype, (pieces, m, n), "partial")
+    with b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
+        start = piece * size
+        inner = b.op("min", b.index(size), b.index(k) - start) if k % size else None
+        part = panels.slice((0, start, 0), (count, size, columns))
+        _call(ctx, partial.at(piece), x.slice((0, start), (m, size)), part, rows, inner=inner)
+    with ctx.loops((m, n)) as (i, j):
+        total = ctx.load(partial, (0, i, j))
+        for number in range(1, pieces):
+            total = b.add(total, ctx.load(partial, (number, i, j)))
+        ctx.store(out, (i, j), total)
+
+
+def _call(
+    ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, width: Any = None, inner: Expr | None = None
+) -> None:
+    """One call of the kernel; `width` is the number of columns and `inner` that of contracted elements where they
+    differ from those of the storages.
+    """
+    b = ctx.b
+    columns = panels.shape[2]
+    in_place = panels.strides[0] == columns and panels.shape[1] > 1
     fields = dict.fromkeys(SIZES, 0) | {
         "rows": x.shape[0],
         "panels": panels.shape[0],
@@ -160,17 +189,21 @@ def _call(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int
         "x_row": x.strides[0],
         "x_inner": x.strides[1],
         "y_panel": panels.strides[0],
+        "y_last": out.shape[1] - columns if in_place else (panels.shape[0] - 1) * panels.strides[0],
         "y_inner": panels.strides[1],
         "out_row": out.strides[0],
     }
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
+    dynamic: dict[str, Expr] = {} if inner is None else {"inner": inner}
     if isinstance(width, Expr):
+        dynamic |= {"columns": width} | ({"y_last": width - columns} if in_place else {})
+    if dynamic:
         held = ctx.local("i64", (len(SIZES),), "sizes")
         for k, name in enumerate(SIZES):
-            ctx.store(held, (k,), width if name == "columns" else b.index(fields[name]))
+            ctx.store(held, (k,), dynamic.get(name, b.index(fields[name])))
         sizes = held
     addresses = [ctx.address(s) for s in (sizes, x, panels, out)]
-    b.call(kernel_name(out.dtype, rows, panels.shape[2], x.shape[1]), *addresses)
+    b.call(kernel_name(out.dtype, rows, columns, x.shape[1]), *addresses)
 
 
 __all__ = ["batch", "multiply", "suits"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.loop_ir import Address, Const, Expr
-from pullback.lower import panels
+from pullback.lower import panels, vector_products
 from pullback.lower.storage import Storage, contiguous
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     (m, k), n = x.shape, y.shape[1]
     if m == 0 or n == 0:
         return
+    if alpha == 1.0 and beta == 0.0 and min(m, n) <= vector_products.VECTORS:
+        turned = n < m
+        sides = (out, x, y) if not turned else (s.transposed((1, 0)) for s in (out, y, x))
+        if vector_products.multiply(ctx, *sides):
+            return
     if alpha == 1.0 and beta == 0.0 and panels.suits(out, x, y) and not (_is_gram(x, y) and m * n * k > ALONE):
         panels.multiply(ctx, out, x, y)
         return

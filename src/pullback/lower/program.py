@@ -18,7 +18,7 @@ import numpy as np
 
 from pullback.core.jaxpr import ClosedJaxpr, Literal, Var
 from pullback.core.lowering import HostCall as HostCallKind
-from pullback.core.lowering import Nest
+from pullback.core.lowering import Nest, operations_of
 from pullback.core.primitive import NoRule
 from pullback.graph_passes.access import Interner, ir_dtype
 from pullback.graph_passes.fuse import fuse
@@ -289,6 +289,8 @@ class Lowering:
             written |= {v for v in group.outputs(region.eqns) if v in region.memory}
             operations += group.size * group.evaluated
             if group.call is not None:
+                eqn = region.eqns[group.call]
+                operations += eqn.outvars[0].aval.size * operations_of(eqn) if eqn.outvars else 0
                 names.append(region.eqns[group.call].primitive.name)
             else:
                 names += [region.eqns[n].primitive.name for n in group.reductions]

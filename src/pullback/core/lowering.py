@@ -47,8 +47,9 @@ class Reduction:
     'mul', 'min', 'max', 'and', 'or', 'xor') and `identity(dtype)` its neutral element, a NumPy scalar.
     The general form has k accumulators: `init(ctx) -> tuple[Expr]`, `element(ctx, operands, index) -> tuple[Expr]` (the
     accumulators that hold one element; `index` is the full index of the operand), `merge(b, left, right) ->
-    tuple[Expr]` and `finish(ctx, accumulators) -> tuple[Expr]`, one per result. `axes(params)` gives the axes where
-    params hold them otherwise.
+    tuple[Expr]` and `finish(ctx, accumulators) -> tuple[Expr]`, one per result. `step`, if given, is a quicker
+    `merge` for a right side that is one element and comes after all that the left side holds. `axes(params)` gives the
+    axes where params hold them otherwise.
     """
 
     combine: str | None = None
@@ -56,6 +57,7 @@ class Reduction:
     init: Callable[..., Sequence[Any]] | None = None
     element: Callable[..., Sequence[Any]] | None = None
     merge: Callable[..., Sequence[Any]] | None = None
+    step: Callable[..., Sequence[Any]] | None = None
     finish: Callable[..., Sequence[Any]] | None = None
     axes: Callable[[dict], tuple[int, ...]] = lambda params: tuple(params["axes"])
 

@@ -224,8 +224,11 @@ def _arg_shape(aval, *, axes, index_dtype):
     return ShapedArray(shape_without(aval.shape, axes), index_dtype)
 
 
-def _arg_lowering(greater: str, identity: Callable) -> Reduction:
-    """Folds (value, index) pairs; of equal values, and of NaNs, which win, the first place is kept."""
+def _arg_lowering(greater: str, not_less: str, identity: Callable) -> Reduction:
+    """Folds (value, index) pairs; of equal values, and of NaNs, which win, the first place is kept.
+
+    What equals the neutral element never takes its place, and leaves the largest index: then all do, and 0 is first.
+    """
 
     def init(ctx):
         b, dtype = ctx.b, ctx.in_avals[0].dtype
@@ -249,10 +252,20 @@ def _arg_lowering(greater: str, identity: Callable) -> Reduction:
         left_wins = b.op("or", wins, b.op("and", ties, b.op("lt", i, j)))
         return b.select(left_wins, x, y), b.select(left_wins, i, j)
 
-    def finish(ctx, accumulators):
-        return (accumulators[1],)
+    def step(b, left, right):
+        (x, i), (y, j) = left, right
+        if x.dtype in ("f16", "bf16", "f32", "f64"):
+            right_wins = b.op("and", b.op("not", b.op(not_less, x, y)), b.op("eq", x, x))
+        else:
+            right_wins = b.op(greater, y, x)
+        return b.select(right_wins, y, x), b.select(right_wins, j, i)
 
-    return Reduction(init=init, element=element, merge=merge, finish=finish)
+    def finish(ctx, accumulators):
+        b, place = ctx.b, accumulators[1]
+        none = int(dtypes.iinfo(ctx.params["index_dtype"]).max)
+        return (b.select(b.op("eq", place, none), b.const(place.dtype, 0), place),)
+
+    return Reduction(init=init, element=element, merge=merge, step=step, finish=finish)
 
 
 def _arg_cases(rng):
@@ -267,7 +280,7 @@ def _arg_cases(rng):
     ]
 
 
-def _arg(name, doc, function, greater, identity):
+def _arg(name, doc, function, greater, not_less, identity):
     p = Primitive(
         name,
         doc=doc,
@@ -276,7 +289,7 @@ def _arg(name, doc, function, greater, identity):
         transpose=NOT_LINEAR,
         traits={"reduction"},
         reference=lambda x, axes, index_dtype: np.asarray(function(x, axes[0])).astype(index_dtype),
-        lower=_arg_lowering(greater, identity),
+        lower=_arg_lowering(greater, not_less, identity),
         samples=Samples(cases=_arg_cases),
     )
     p.batch = batch_reduction(p.bind)
@@ -284,10 +297,20 @@ def _arg(name, doc, function, greater, identity):
 
 
 argmax_p = _arg(
-    "argmax", "The first place of the largest element along an axis; NaN counts as largest.", np.argmax, "gt", lowest
+    "argmax",
+    "The first place of the largest element along an axis; NaN counts as largest.",
+    np.argmax,
+    "gt",
+    "ge",
+    lowest,
 )
 argmin_p = _arg(
-    "argmin", "The first place of the smallest element along an axis; NaN counts as smallest.", np.argmin, "lt", highest
+    "argmin",
+    "The first place of the smallest element along an axis; NaN counts as smallest.",
+    np.argmin,
+    "lt",
+    "le",
+    highest,
 )
 
 

@@ -132,7 +132,8 @@ def _body(
             updates.append((b.op(rule.combine, values[0], operands[0]),))
             continue
         element = tuple(_required(rule.element)(fold.ctx, operands, full))
-        updates.append(tuple(_required(rule.merge)(b, list(values), list(element))))
+        step = rule.step or _required(rule.merge)
+        updates.append(tuple(step(b, list(values), list(element))))
     if group.stores:
         region.store(full, group.stores)
     return updates

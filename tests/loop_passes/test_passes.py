@@ -173,6 +173,31 @@ def test_tile_cuts_transposes_into_blocks(n):
     assert loops(after) == list(zip(["parallel"] * 3 + ["vector"], names))
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(1024, 40), (24, 2048), (64, 1030)])
+def test_tile_copies_lines_that_compete_for_places(rows, columns):
+    """Lanes 4096 or 8192 bytes apart: each line is read once, to scratch space; other strides are left in place."""
+    b = Builder()
+    x, y = b.input("x", "f32", rows * columns), b.output("y", "f32", rows * columns)
+    with b.loop(columns, name="i") as i, b.loop(rows, name="j") as j:
+        b.store(y, i * rows + j, b.load(x, j * columns + i))
+    function = b.function("f")
+    after = tile(vectorize(function))
+    same_meaning(function, after)
+    copied = [var for _, var in loops(after) if var.endswith("_copied")]
+    assert copied == (["j_in_copied", "i_in_copied"] if columns % 1024 == 0 else [])
+
+
+def test_tile_copies_only_loads_that_are_always_done():
+    b = Builder()
+    n = 1024
+    x, y, z = b.input("x", "f32", n * n), b.output("y", "f32", n * n), b.output("z", "f32", n * n)
+    with b.loop(n, name="i") as i, b.loop(n, name="j") as j:
+        b.store(y, i * n + j, b.select(b.lt(i, j), b.load(x, j * n + i), b.const("f32", 0)))
+        b.store(z, i * n + j, b.load(y, i * n + j))
+    after = tile(vectorize(b.function("f")))
+    assert not any(var.endswith("_copied") for _, var in loops(after))
+
+
 def test_tile_leaves_other_nests_alone():
     b = Builder()
     x, y = b.input("x", "f32", 40000), b.output("y", "f32", 40000)

@@ -6,56 +6,68 @@ not tile: it would have to prove what the roles of our loops say.
     parallel i < 2000 {                        parallel i0 < 125 { parallel j0 < 32 {
       vector j < 2000 {                  =>      parallel i1 < 16 { vector j1 < 64 {
         y[i*2000 + j] = x[j*2000 + i]              y[(i0*16 + i1)*2000 + ...] = x[...]
+
+Where the lanes of a block are so many times a power of two apart that their lines compete for a few places of the
+cache, each line is first copied to scratch space at once: it would be gone before its next element is wanted. (A
+transpose of 2048 x 2048 took 14 times as long as one of 2000 x 2000.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd, prod
 
+from ..loop_ir.affine import depends
 from ..loop_ir.fold import const, make
-from ..loop_ir.ir import Const, Expr, Function, If, Load, Loop, Read, Stmt, Store, Var, While
+from ..loop_ir.ir import Buffer, Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
 from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.vectors import repeatable
-from ..loop_ir.visit import Substitute, expressions, statements, subexpressions
-from .cost import Vector
+from ..loop_ir.visit import Rewriter, Substitute, expressions, statements, subexpressions
+from .cost import Vector, extent_of
 
 LINE = 64  # bytes: a tile spans one cache line along the axis that is read contiguously
 ALONG = 64  # iterations of a tile along the vector loop
+FEW = 16  # iterations of a loop that is not worth cutting
 FAR = 16  # elements from lane to lane beyond which each lane has a cache line of its own
-SMALL = 1 << 14  # iterations of both loops below which everything is cached anyway
+CACHE_WAY = 4096  # bytes that are as far apart compete for one set of the first cache, in all machines we know
+CROWDED = 1024  # of a stride's common divisor with that: all lanes share the places of 32 lines or less
+SMALL = 1 << 14  # iterations between two visits of a line below which it is still cached
 
 
 def tile(function: Function) -> Function:
     """The function with transposing nests cut into tiles."""
-    return Function(function.name, function.buffers, _block(function.body))
+    scratch: list[Buffer] = []
+    body = _block(function.body, scratch)
+    return Function(function.name, (*function.buffers, *scratch), body)
 
 
-def _block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+def _block(body: Sequence[Stmt], scratch: list[Buffer]) -> tuple[Stmt, ...]:
     result: list[Stmt] = []
     for stmt in body:
         match stmt:
             case Loop():
-                stmt = _loop(stmt)
+                stmt = _loop(stmt, scratch)
             case If():
-                stmt = If(stmt.cond, _block(stmt.then), _block(stmt.orelse))
+                stmt = If(stmt.cond, _block(stmt.then, scratch), _block(stmt.orelse, scratch))
             case While():
-                stmt = While(_block(stmt.body_cond), stmt.cond, _block(stmt.body))
+                stmt = While(_block(stmt.body_cond, scratch), stmt.cond, _block(stmt.body, scratch))
         result.append(stmt)
     return tuple(result)
 
 
-def _loop(loop: Loop) -> Loop:
+def _loop(loop: Loop, scratch: list[Buffer]) -> Loop:
     chain = [loop]
     while chain[-1].role == "parallel" and len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
         chain.append(chain[-1].body[0])
     vector = chain[-1]
     leaf = not any(isinstance(stmt, Loop) for stmt in statements(vector.body))
     if vector.role != "vector" or vector.carried or not leaf or len(chain) < 2:
-        return Loop(loop.var, loop.extent, loop.role, _block(loop.body), loop.carried, loop.attrs)
+        return Loop(loop.var, loop.extent, loop.role, _block(loop.body, scratch), loop.carried, loop.attrs)
     for k, other in enumerate(chain[:-1]):
         size = _crossing(vector, other)
-        if size:
-            return _tiled(chain[:k] + chain[k + 1 : -1], other, vector, LINE // size)
+        crowded = _crowded(vector, other) if size else []
+        if size and (crowded or prod(map(extent_of, chain[k:])) >= SMALL):
+            return _tiled(chain[:k] + chain[k + 1 : -1], other, vector, LINE // size, crowded, scratch)
     return loop
 
 
@@ -63,7 +75,7 @@ def _crossing(vector: Loop, other: Loop) -> int:
     """Bytes of the elements that are contiguous along `other` but far apart along `vector`; 0 if there are none."""
     if not isinstance(vector.extent, Const) or not isinstance(other.extent, Const):
         return 0
-    if vector.extent.value * other.extent.value < SMALL or vector.extent.value < ALONG or other.extent.value < 32:
+    if vector.extent.value < FEW or other.extent.value < FEW:
         return 0
     lanes, across = Vector(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
     for stmt in statements(vector.body):
@@ -77,15 +89,56 @@ def _crossing(vector: Loop, other: Loop) -> int:
     return 0
 
 
-def _tiled(outer: list[Loop], other: Loop, vector: Loop, width: int) -> Loop:
-    """`outer`, then blocks of `other` and `vector`, then the iterations of a block."""
+def _crowded(vector: Loop, other: Loop) -> list[Load]:
+    """Loads that are contiguous along `other`, and whose lines along `vector` compete for places in the cache."""
+    lanes, across = Vector(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
+    written = {stmt.buffer for stmt in statements(vector.body) if isinstance(stmt, Store)}
+    inside: set[Var] = {stmt.var for stmt in statements(vector.body) if isinstance(stmt, Let)}
+    found = []
+    for load in _certain_loads(vector.body):
+        step = lanes.step(load.index)
+        if step is None or across.step(load.index) != 1 or load.buffer in written or load.buffer.space == "local":
+            continue
+        if gcd(step * ITEMSIZE[load.buffer.dtype], CACHE_WAY) >= CROWDED and not depends(load.index, inside, {}):
+            found.append(load)
+    return found
+
+
+def _certain_loads(body: Sequence[Stmt]) -> list[Load]:
+    """The loads that every iteration of a leaf body performs."""
+    found: dict[int, Load] = {}
+    stack = [expr for stmt in body for expr in expressions(stmt)]
+    while stack:
+        expr = stack.pop()
+        if isinstance(expr, Load):
+            found[id(expr)] = expr
+            stack.append(expr.index)
+        elif isinstance(expr, Op):
+            stack += expr.args[:1] if expr.name == "select" else expr.args
+    return list(found.values())
+
+
+class _Replace(Rewriter):
+    """Expressions, by identity, replaced by others."""
+
+    def __init__(self, values: dict[int, Expr]) -> None:
+        super().__init__()
+        self._memo.update(values)
+
+
+def _tiled(
+    outer: list[Loop], other: Loop, vector: Loop, width: int, crowded: list[Load], scratch: list[Buffer]
+) -> Loop:
+    """`outer`, then blocks of `other` and `vector`, then the iterations of a block; `crowded` loads are copied."""
     again = repeatable(vector)
+    width = max(width, 4)
     values: dict[Var, Expr] = {}
     blocks: list[Loop] = []
     inner: list[Loop] = []
-    for loop, size in ((other, max(width, 4)), (vector, ALONG)):
+    for loop, most in ((other, width), (vector, ALONG)):
         assert isinstance(loop.extent, Const)
         n = loop.extent.value
+        size = min(most, n)
         count = -(-n // size)
         block, within = Var(f"{loop.var.name}_block", "i64"), Var(f"{loop.var.name}_in", "i64")
         start = make("mul", (Read(block), const("i64", size)))
@@ -97,9 +150,29 @@ def _tiled(outer: list[Loop], other: Loop, vector: Loop, width: int) -> Loop:
         values[loop.var] = make("add", (start, Read(within)))
         blocks.append(Loop(block, const("i64", count), "parallel", ()))
         inner.append(Loop(within, extent, loop.role, (), (), loop.attrs))
-    body = Substitute(values).block(vector.body)
-    for loop in reversed([*outer, *blocks, *inner]):
+    copies: list[Stmt] = []
+    local: dict[int, Expr] = {}
+    for load in crowded:
+        lines = Buffer(f"{load.buffer.name}_lines{len(scratch)}", load.buffer.dtype, ALONG * width, "local")
+        scratch.append(lines)
+        place = make("add", (make("mul", (Read(inner[1].var), const("i64", width))), Read(inner[0].var)))
+        local[id(load)] = Load(lines, place)
+        copies.append(_copied(load, lines, place, values, inner))
+    body = Substitute(values).block(_Replace(local).block(vector.body))
+    for loop in reversed(inner):
+        body = (Loop(loop.var, loop.extent, loop.role, body, (), loop.attrs),)
+    body = (*copies, *body)
+    for loop in reversed([*outer, *blocks]):
         body = (Loop(loop.var, loop.extent, loop.role, body, (), loop.attrs),)
     (result,) = body
     assert isinstance(result, Loop)
     return result
+
+
+def _copied(load: Load, lines: Buffer, place: Expr, values: dict[Var, Expr], inner: list[Loop]) -> Loop:
+    """lines[place] = load for the iterations `inner` of a block, whole lines at a time."""
+    names = [Var(f"{loop.var.name}_copied", "i64") for loop in inner]
+    rename = Substitute({loop.var: Read(name) for loop, name in zip(inner, names)})
+    store = Store(lines, rename.rewrite(place), rename.rewrite(Substitute(values).rewrite(load)))
+    line = Loop(names[0], inner[0].extent, "vector", (store,))
+    return Loop(names[1], inner[1].extent, "parallel", (line,))

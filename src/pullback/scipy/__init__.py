@@ -1,8 +1,8 @@
-"""SciPy's functions on arrays: special functions, statistics, linear algebra."""
+"""SciPy's functions on arrays: special functions, statistics, linear algebra, signals."""
 
 import importlib as _importlib
 
-_MODULES = ("linalg", "special", "stats")
+_MODULES = ("linalg", "signal", "special", "stats")
 
 
 def __getattr__(name: str) -> object:
@@ -15,4 +15,4 @@ def __dir__() -> list[str]:
     return [*_MODULES]
 
 
-__all__ = ["linalg", "special", "stats"]
+__all__ = ["linalg", "signal", "special", "stats"]

@@ -1,0 +1,8 @@
+"""Signal processing: convolution and correlation, trends, spectra, as SciPy has them."""
+
+from pullback.scipy.signal._convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve
+from pullback.scipy.signal._spectral import csd, detrend, istft, stft, welch
+
+__all__ = [
+    "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "stft", "welch",
+]  # fmt: skip

@@ -1,8 +1,9 @@
 """The passes of each stage, as literal lists, and the one function that runs, checks, prints and times them.
 
-jaxpr passes are (name, why, function from ClosedJaxpr to ClosedJaxpr); loop passes the same from Function to Function.
-PULLBACK_CHECK=1 checks the program before and after a pipeline, 2 after each pass; PULLBACK_PRINT_AFTER=<pass> prints
-the program after a pass; PULLBACK_TIME_PASSES=1 prints what each took; PULLBACK_DUMP=jaxpr,loops,... writes stages out.
+jaxpr passes are (name, why, function from ClosedJaxpr to ClosedJaxpr); loop passes the same from Function to
+Function. PULLBACK_CHECK=1 checks the program before and after a pipeline, 2 after each pass;
+PULLBACK_PRINT_AFTER=<pass> prints the program after a pass; PULLBACK_TIME_PASSES=1 prints what each took;
+PULLBACK_SKIP=<passes> leaves some out; PULLBACK_DUMP=jaxpr,loops,... writes stages out.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ class Pass(NamedTuple):
     name: str
     why: str
     run: Callable[[Any], Any]
+    needed: bool = False  # what follows does not work without it
 
 
 JAXPR_PASSES: tuple[Pass, ...] = (
-    Pass("inline", "the passes below and fusion see one flat program", inline),
-    Pass("keys", "lowering knows plain element types only", replace_keys),
+    Pass("inline", "the passes below and fusion see one flat program", inline, needed=True),
+    Pass("keys", "lowering knows plain element types only", replace_keys, needed=True),
     Pass("dead_code", "less for all that follows", eliminate_dead_code),
     Pass("cse", "derivatives repeat what the function computed", eliminate_common_subexpressions),
     Pass(
@@ -58,7 +60,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("simplify", "strides are read off indices", simplify_loops),
     Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
-    Pass("expand_math", "before costs are estimated: exp is not one op", expand_math),
+    Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
     Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
     Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),
     Pass("parallelize", "knows what runs in lanes, so how long it takes", parallelize),
@@ -81,6 +83,8 @@ def run_passes(passes: Sequence[Pass], program: Any, name: str, check: Callable[
     if switches.check:
         check(program, "the pipeline before")
     for step in passes:
+        if step.name in switches.skip and not step.needed:
+            continue
         started = time.perf_counter()
         program = step.run(program)
         if switches.time_passes:

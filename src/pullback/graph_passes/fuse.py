@@ -33,6 +33,7 @@ from pullback.graph_passes.groups import Fusion, Group, Row, Shape, keep_apart, 
 from pullback.graph_passes.rows import form_rows, in_order
 from pullback.loop_ir import Builder, Read
 from pullback.loop_ir import Var as LoopVar
+from pullback.util.switches import switches
 
 FREE_COST = 2  # additions that are cheaper to repeat than to store and load again
 REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
@@ -90,7 +91,9 @@ class _Fuser:
         for group in self.groups:
             group.stores.reverse()
             group.reductions.reverse()
-        units = form_rows(self.groups, self.eqns)
+        units: list[Row | Group] = [*self.groups]
+        if "rows" not in switches.skip:
+            units = form_rows(self.groups, self.eqns)
         row_local = self._row_locals(units)
         units = in_order(units, self.eqns)
         return Fusion(units, self.stored, self.aliases, self.forwarded, row_local, self.producer, self.users)
@@ -258,7 +261,11 @@ class _Fuser:
         if out.aval.size == 1:
             return True
         kind = eqn.primitive.lower
-        if (isinstance(kind, Pointwise) and kind.is_view) or is_cheap(self.costs[out]):
+        if isinstance(kind, Pointwise) and kind.is_view:
+            return True
+        if "producers" in switches.skip:
+            return False
+        if is_cheap(self.costs[out]):
             return True
         return self.costs[out] <= REPEATED_COST and not any(4 * v.aval.size > out.aval.size for v in self.sources[out])
 
@@ -278,7 +285,7 @@ class _Fuser:
         return False
 
     def _once(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
-        if len(wants) != 1:
+        if len(wants) != 1 or "producers" in switches.skip:
             return False
         ((group, indices),) = wants.items()
         if len(indices) != 1:
@@ -325,6 +332,8 @@ class _Fuser:
         self, space: Shape, height: int, reduced: tuple[int, ...] | None, sources: frozenset[Var]
     ) -> Group | None:
         """A group that walks `space` at `height` or more and reads one of `sources`."""
+        if "siblings" in switches.skip:
+            return None
         small = math.prod(space) <= SMALL
         for group in reversed(self.by_space.get(space, ())[-8:]):
             if group.height < height or len(group.stores) + len(group.reductions) >= MAX_STORES:

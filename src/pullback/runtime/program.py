@@ -251,6 +251,11 @@ def _lowered(flat: ClosedJaxpr, name: str) -> Lowered:
     return lower_program(flat, _symbol(name), {k for k, source in enumerate(_forwards(flat)) if source >= 0})
 
 
+def _variant() -> tuple[Any, ...]:
+    """What makes other code of a program, for looking at it: such code is not kept on disk."""
+    return bool(switches.interpret), switches.skip
+
+
 def _native(closed: ClosedJaxpr, keep_unused: bool, name: str) -> _Native:
     """Code for a traced program: what this process has, what is on disk, or new."""
     seconds: dict[str, float] = {}
@@ -258,11 +263,11 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, name: str) -> _Native:
     print_ = fingerprint(closed)
     # A program without a name that lasts is found by the identity of its parts, which its jaxpr keeps alive.
     known = jaxpr_key(closed) if print_ is None else print_
-    key = (known, keep_unused, config.config.jax_enable_x64, bool(switches.interpret))
+    key = (known, keep_unused, config.config.jax_enable_x64, *_variant())
     found = _natives.get(key)
     if found is None:
         clock("fingerprint")
-        on_disk = None if print_ is None or switches.interpret else key_of(print_, *key[1:3], host_target())
+        on_disk = None if print_ is None or any(_variant()) else key_of(print_, *key[1:3], host_target())
         native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, name, clock)
         if native is None:
             native = _make_native(closed, keep_unused, name, on_disk, clock)
@@ -348,8 +353,6 @@ class _Clock:
         self._last = now
 
 
-
-
 def _forwards(flat: ClosedJaxpr) -> list[int]:
     """For each result the number of the argument that it plainly is, or -1."""
     position = {v: k for k, v in enumerate(flat.jaxpr.invars)}
@@ -369,7 +372,7 @@ def compile_jaxpr(
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
     donated = tuple(donated)
-    how = ("program", donated, keep_unused, bool(switches.interpret), checks.is_active())
+    how = ("program", donated, keep_unused, *_variant(), checks.is_active())
     return closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
 
 

@@ -68,6 +68,10 @@ def _dump(text: str) -> Dump:
     return Dump(stages, function, folder or None)
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
 @dataclass(frozen=True)
 class Switch:
     """One variable: `PULLBACK_<NAME>`."""
@@ -91,6 +95,12 @@ TABLE = (
     Switch("interpret", False, _boolean, "Run loop nests in the NumPy interpreter and compile nothing."),
     Switch("num_threads", 0, _threads, "Threads of the pool; 0: OMP_NUM_THREADS, else one per core."),
     Switch("log_compiles", False, _boolean, "Log each compilation and which argument differed from the cached ones."),
+    Switch(
+        "skip",
+        frozenset(),
+        _names,
+        "Leave out passes, by name, with commas between (of fusion: producers, siblings, rows): what each buys.",
+    ),
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
 )
 
@@ -106,6 +116,7 @@ class Switches:
     interpret: bool
     num_threads: int
     log_compiles: bool
+    skip: frozenset[str]
     cache_dir: str
 
     def __init__(self, environment: dict[str, str] | None = None) -> None:

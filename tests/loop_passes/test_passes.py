@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pullback.loop_ir import Builder, Loop
+from pullback.loop_ir import Builder, Loop, Store
 from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.print import to_text
@@ -232,3 +232,19 @@ def test_passes_do_not_change_what_they_are_given():
     for each in CPU_PASSES:
         each(function)
         assert to_text(function) == text
+
+
+def test_kinds_that_take_turns_are_computed_in_one_pass():
+    """An axis of two elements that are computed differently disappears, as in stack(..., axis=-1)."""
+    b = Builder()
+    x, y = b.input("x", "f32", 600), b.output("y", "f32", 1200)
+    with b.loop(600) as i, b.loop(2) as j:
+        value = b.load(x, i)
+        b.store(y, i * 2 + j, b.select(b.eq(j, 0), value * 2.0, value + 1.0))
+    function = b.function("f")
+    after = split(simplify(function))
+    assert sum(isinstance(stmt, Loop) for stmt in statements(after.body)) == 1
+    assert sum(isinstance(stmt, Store) for stmt in statements(after.body)) == 2
+    data = np.arange(600, dtype=np.float32)
+    for before, now in zip(interpret(function, [data]), interpret(after, [data])):
+        np.testing.assert_array_equal(before, now)

@@ -172,7 +172,7 @@ def _as_array(x: Any) -> Any:
 
 def _owned(arrays: Sequence[np.ndarray]) -> list[Any]:
     """Arrays that the callback may keep: the program's memory is not valid after the call."""
-    return [hooks.asarray(np.array(a)) for a in arrays]
+    return [hooks.asarray(a) for a in arrays]  # copies NumPy data
 
 
 def _result_rule(*_avals, result_avals, **_params):

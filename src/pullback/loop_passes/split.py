@@ -2,7 +2,8 @@
 
 Needs: simplified indices. Guarantees: the same iterations in the same order, and in each part conditions that are
 known. Concatenation, padding and shifting become plain copies; without this each lane asks whether it may load. The
-body is repeated, so it is done only where masks are slow (elements of less than 4 bytes) or there is much to do.
+body is repeated, so it is done only where masks are slow (elements of less than 4 bytes) or there is much to do. An
+axis of a few elements that are computed differently disappears: `stack(..., axis=-1)`, the two words of a key.
 
     parallel i < 2000 {                                      parallel i < 1500 {
       y[i] = select(lt(i, 1500), x[i], z[i - 1500])    =>      y[i] = x[i]
@@ -25,6 +26,7 @@ from .simplify import simplify
 MAX_PARTS = 8
 MAX_OPS = 400  # of all parts together
 MANY = 1 << 14  # iterations from which masks of wide elements are worth avoiding too
+TURNS = 4  # kinds of elements that take turns along an axis: each is computed by itself, all in one pass
 _COMPARES = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
@@ -107,11 +109,12 @@ def _points(loop: Loop, trips: int) -> list[int]:
             conditions[id(expr)] = [p for x in expr.args for p in conditions.get(id(x), [])]
     points: set[int] = set()
     narrow = False
+    turns = n <= TURNS and not any(isinstance(stmt, Loop) for stmt in statements(loop.body))
     for expr in order:
         if isinstance(expr, Op) and expr.name == "select" and conditions.get(id(expr.args[0])):
             guarded = [x for x in subexpressions(expr.args[1:]) if isinstance(x, Load)]
             guarded = [x for x in guarded if not _inside(x, loop, n)]
-            if guarded:
+            if guarded or turns:
                 points.update(conditions[id(expr.args[0])])
                 narrow = narrow or any(ITEMSIZE[x.buffer.dtype] < 4 for x in guarded)
     if not points or len(points) >= MAX_PARTS:
@@ -121,7 +124,7 @@ def _points(loop: Loop, trips: int) -> list[int]:
         if isinstance(stmt, Loop):
             total *= extent_of(stmt)
     work = sum(isinstance(expr, Op) for expr in order)
-    if work * (len(points) + 1) > MAX_OPS or not (narrow or total >= MANY):
+    if work * (len(points) + 1) > MAX_OPS or not (narrow or total >= MANY or (turns and total >= 512)):
         return []
     return sorted(points)
 

@@ -8,6 +8,7 @@ lowered.report          per loop nest: what it computes, bytes moved
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -43,19 +44,21 @@ class HostFunction:
     operands: tuple[tuple[tuple[int, ...], np.dtype], ...]
     results: tuple[tuple[tuple[int, ...], np.dtype], ...]
 
+    def run_flat(self, arrays: Sequence[np.ndarray]) -> None:
+        """`run` on flat arrays, which may be longer than need be."""
+        described = self.operands + self.results
+        self.run([a[: math.prod(shape)].reshape(shape) for a, (shape, _) in zip(arrays, described)])
+
     def run(self, arrays: Sequence[np.ndarray]) -> None:
-        """Call it on flat arrays, operands then results, and write the results."""
+        """Call it on arrays, operands then results, and write the results."""
         n = len(self.operands)
-        shaped = [
-            a[: int(np.prod(shape))].reshape(shape) for a, (shape, _) in zip(arrays, self.operands + self.results)
-        ]
-        outs = self.function(*shaped[:n])
+        outs = self.function(*arrays[:n])
         outs = outs if isinstance(outs, (list, tuple)) else [outs]
         if len(outs) != len(self.results):
             raise RuntimeError(
                 f"{self.name}: the Python function gave {len(outs)} result(s), expected {len(self.results)}"
             )
-        for destination, value in zip(shaped[n:], outs):
+        for destination, value in zip(arrays[n:], outs):
             value = np.asarray(value)
             if value.shape != destination.shape:
                 raise RuntimeError(

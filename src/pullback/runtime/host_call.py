@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,22 +14,22 @@ from pullback.lower import HostFunction
 
 def native_callback(host: HostFunction) -> tuple[Callable[[tuple[int, ...]], None], int]:
     """(function of a tuple of addresses, how many), as `_core.Executable` wants it."""
-    described = [*host.operands, *host.results]
+    makers = [array_maker(shape, dtype) for shape, dtype in (*host.operands, *host.results)]
     count = len(host.operands)
 
     def run(addresses: Sequence[int]) -> None:
-        arrays = [array_at(address, shape, dtype) for address, (shape, dtype) in zip(addresses, described)]
+        arrays = [make(address) for make, address in zip(makers, addresses)]
         for array in arrays[:count]:
             array.flags.writeable = False
         host.run(arrays)
 
-    return run, len(described)
+    return run, len(makers)
 
 
-def array_at(address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """The flat memory at an address as an array; valid only during the call."""
-    count = math.prod(shape)
-    if count == 0:
-        return np.empty(0, dtype)
-    raw = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
-    return np.frombuffer(memoryview(raw), dtype, count)
+def array_maker(shape: tuple[int, ...], dtype: np.dtype) -> Callable[[int], np.ndarray]:
+    """A function from an address to the array of this shape there, which is valid as long as the memory is."""
+    size = math.prod(shape) * dtype.itemsize
+    if size == 0:
+        return lambda address: np.empty(shape, dtype)
+    at: Callable[[int], Any] = (ctypes.c_char * size).from_address  # the ctypes type is made once: it costs 1 us
+    return lambda address: np.ndarray(shape, dtype, at(address))

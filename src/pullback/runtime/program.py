@@ -360,7 +360,7 @@ def _forwards(flat: ClosedJaxpr) -> list[int]:
 
 
 def _interpreted_host(host: HostFunction) -> Callable[..., None]:
-    return lambda *arrays: host.run(arrays)
+    return lambda *arrays: host.run_flat(arrays)
 
 
 def _symbol(name: str) -> str:

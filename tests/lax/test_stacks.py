@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import jit, lax, make_jaxpr
+from pullback import jit, jvp, lax, make_jaxpr
 from pullback.loop_ir import Call, Loop
 from pullback.loop_ir.visit import statements
 from pullback.lower.program import lower_program
@@ -23,7 +23,7 @@ def called(function, routine):
 
 @pytest.mark.parametrize("fun", [jnp.linalg.eigh, jnp.linalg.svd, jnp.linalg.eig, jnp.linalg.qr])
 def test_stacks_are_cut_into_chunks_over_threads(fun):
-    function = lowered(fun, np.ones((200, 9, 9), np.float32))
+    function = lowered(fun, np.ones((200, 40, 40), np.float32))
     threads = [s for s in statements(function.body) if isinstance(s, Loop) and s.role == "threads"]
     assert any(any(isinstance(s, Call) for s in statements(loop.body)) for loop in threads)
     assert not any(
@@ -58,3 +58,44 @@ def test_matrices_with_infinities_have_no_eigenvalues():
     w, v = jit(jnp.linalg.eig)(a)
     assert np.isnan(w).all(1).tolist() == [False, True, True]
     assert np.isnan(v).all((1, 2)).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (5, 2), (2, 5), (20, 3, 2), (0, 2)])
+def test_raw_qr_is_what_lapack_returns(shape):
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    packed, taus = jnp.linalg.qr(a, mode="raw")
+    compiled = jit(lambda a: jnp.linalg.qr(a, mode="raw"))(a)
+    assert taus.shape == (*shape[:-2], min(shape[-2:]))
+    if a.size:
+        expected = np.linalg.qr(a, mode="raw")
+        for found in ((packed, taus), compiled):
+            np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+            np.testing.assert_allclose(found[1], expected[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 2)])
+def test_derivative_of_full_singular_vectors(shape, dtype):
+    rng = np.random.default_rng(0)
+    a, a_dot = (
+        (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype == np.complex64 else 0)).astype(dtype)
+        for _ in range(2)
+    )
+    (u, s, vt), (u_dot, s_dot, vt_dot) = (
+        [np.asarray(x) for x in found] for found in jvp(lambda a: jnp.linalg.svd(a, full_matrices=True), (a,), (a_dot,))
+    )
+    k = s.shape[-1]
+    # The product is the matrix, and both sides stay unitary.
+    left, right = u[..., :k], vt[..., :k, :]
+    found = (u_dot[..., :k] * s[..., None, :]) @ right + (left * s_dot[..., None, :]) @ right
+    found = found + (left * s[..., None, :]) @ vt_dot[..., :k, :]
+    np.testing.assert_allclose(found, a_dot, atol=1e-4)
+    for x, x_dot in ((u, u_dot), (np.conj(np.swapaxes(vt, -1, -2)), np.conj(np.swapaxes(vt_dot, -1, -2)))):
+        turn = np.conj(np.swapaxes(x, -1, -2)) @ x_dot
+        np.testing.assert_allclose(turn + np.conj(np.swapaxes(turn, -1, -2)), 0, atol=1e-4)
+
+
+def test_eager_stacks_agree_with_compiled_ones():
+    a = np.random.default_rng(0).standard_normal((20, 4, 4)).astype(np.float32)
+    for fun in (jnp.linalg.eigvals, jnp.linalg.eigvalsh, jnp.linalg.svdvals):
+        np.testing.assert_allclose(np.sort(fun(a), -1), np.sort(jit(fun)(a), -1), atol=1e-4)

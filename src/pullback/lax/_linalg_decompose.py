@@ -52,6 +52,11 @@ def all_finite(a: np.ndarray) -> bool:
     return bool(np.isfinite(a).all())
 
 
+def in_one_call(a: np.ndarray) -> bool:
+    """Whether NumPy decomposes a stack faster, in double precision, than calls from Python do matrix by matrix."""
+    return a.size > 0 and max(a.shape[-2:]) <= 32 and all_finite(a)
+
+
 # ------------------------------------------------------------------------------------------------------------------ qr
 
 
@@ -132,7 +137,7 @@ def _qr_emit(ctx):
     size = max(n, columns_of_q)
     length = 64 * size
     zero = b.const(source.dtype, 0)
-    if small_matrices.suits(batch, aval.dtype, m, n, columns_of_q):
+    if small_matrices.suits(batch, aval.dtype, small_matrices.MOST_QR, m, n, columns_of_q):
         wanted = ctx.is_read(0)
         rows_of_r = r.shape[-2]
         held = [Held(r.dtype, m, n, source), Held(r.dtype, k, 1), Held(r.dtype, rows_of_r, n, None, r)]
@@ -214,6 +219,44 @@ def qr(
     return tuple(
         qr_p.bind(as_array(x, "qr"), pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=use_magma)
     )
+
+
+def _geqrf_shape(a):
+    check_matrix("geqrf", a)
+    *batch, m, n = a.shape
+    return [a, ShapedArray((*batch, min(m, n)), a.dtype)]
+
+
+def _geqrf_one(a):
+    if a.size == 0:
+        return a, np.zeros(0, a.dtype)
+    packed, taus, *_ = lapack("geqrf", a.dtype)(a)
+    return packed, taus
+
+
+geqrf_p = Primitive(
+    "geqrf",
+    doc="R on and above the diagonal, the reflectors that make Q below it, and their factors.",
+    abstract_eval=_geqrf_shape,
+    multiple_results=True,
+    reference=lambda a: per_matrix(_geqrf_one, a),
+    lower=HostCall(),
+    transpose=NOT_LINEAR,
+    jvp=NoRule("differentiate qr instead"),
+    samples=Samples(
+        ulp=256,
+        cases=lambda rng: [
+            Case((rng.normal(size=s),), {}, derivatives=False, tolerance=1e-9) for s in [(4, 3), (2, 3, 3), (2, 5)]
+        ],
+    ),
+)
+geqrf_p.batch = batch_leading(geqrf_p)
+
+
+def geqrf(a: Any) -> tuple[Array, Array]:
+    """(A', taus) of a: f[..., m, n] as LAPACK's geqrf has them: R in the upper part of A', reflectors below it."""
+    packed, taus = geqrf_p.bind(as_array(a, "geqrf"))
+    return packed, taus
 
 
 # ---------------------------------------------------------------------------------------------- products of reflectors
@@ -358,7 +401,11 @@ def _svd_one(a, full_matrices, compute_uv):
 
 
 def _svd_reference(a, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
-    outs = per_matrix(lambda x: _svd_one(x, full_matrices, compute_uv), a)
+    if in_one_call(a):
+        found = np.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+        outs = [found[1], found[0], found[2]] if compute_uv else [found]
+    else:
+        outs = per_matrix(lambda x: _svd_one(x, full_matrices, compute_uv), a)
     if subset_by_index is not None:
         lo, hi = subset_by_index
         outs = [outs[0][..., lo:hi], *([outs[1][..., lo:hi], outs[2][..., lo:hi, :]] if compute_uv else [])]
@@ -383,11 +430,13 @@ def _svd_jvp(primals, tangents, *, full_matrices=True, compute_uv=True, subset_b
             a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index, algorithm=algorithm
         )
         return outs, [tangent_zero(x) for x in outs]
-    if compute_uv and full_matrices and m != n:
-        raise NotImplementedError(
-            "Singular value decomposition JVP not implemented for full matrices; use full_matrices=False"
-        )
-    s, u, vt = svd_p.bind(a, **params)
+    whole = compute_uv and full_matrices and m != n
+    s, u, vt = svd_p.bind(a, **params | {"full_matrices": whole})
+    # What a full decomposition adds to the vectors: orthonormal, and turned no more than it must be.
+    k = min(m, n)
+    more_u, more_v = (_columns(u, k, m), _columns(adjoint(vt), k, n)) if whole else (None, None)
+    if whole:
+        u, vt = _columns(u, 0, k), adjoint(_columns(adjoint(vt), 0, k))
     core = product(adjoint(u), a_dot, adjoint(vt))  # U^H dA V
     s_dot = diagonal(lax.real(core) if is_complex(a.dtype) else core)
     lo, hi = subset_by_index or (0, min(m, n))
@@ -421,7 +470,14 @@ def _svd_jvp(primals, tangents, *, full_matrices=True, compute_uv=True, subset_b
             lax.div(lax.sub(x, product(adjoint(vt), product(vt, x))), _nonzero(to_dtype(columns(s, x.shape), a.dtype))),
         )
     outs, dots = [s, u, adjoint(vt)], [s_dot, u_dot, v_dot]
-    outs, dots = [last(x) for x in outs], [last(x) for x in dots]
+    if whole:
+        for side, more in ((1, more_u), (2, more_v)):
+            x, x_dot = outs[side], dots[side]
+            more_dot = lax.neg(product(x, product(adjoint(x_dot), more)))
+            outs[side] = lax.concatenate([x, more], x.ndim - 1)
+            dots[side] = lax.concatenate([x_dot, more_dot], x.ndim - 1)
+    else:
+        outs, dots = [last(x) for x in outs], [last(x) for x in dots]
     return [outs[0], outs[1], adjoint(outs[2])], [dots[0], dots[1], adjoint(dots[2])]
 
 

@@ -71,7 +71,7 @@ def _cholesky_emit(ctx):
     b = ctx.b
     if aval.size == 0:
         return
-    if small_matrices.suits(batch, aval.dtype, n):
+    if small_matrices.suits(batch, aval.dtype, small_matrices.MOST_CHOLESKY, n):
         held = [Held(out.dtype, n, n, ctx.operand(0), out), Held("i32", 1, 1)]
         lanes, work = small_matrices.lanes_of(aval.dtype), n**3 / 3
         in_lanes(ctx, batch, lanes, work, held, lambda a, bad: small_matrices.cholesky(b, a, bad, n))
@@ -225,7 +225,7 @@ def _solve_emit(ctx):
     *batch, n, _ = aval.shape
     trans = "N" if not p["transpose_a"] else "C" if p["conjugate_a"] else "T"
     r, c = out.shape[-2:]
-    if small_matrices.suits(batch, aval.dtype, n):
+    if small_matrices.suits(batch, aval.dtype, small_matrices.MOST_SOLVE, n):
         left = p["left_side"]
         flags = {"lower": p["lower"], "turned": p["transpose_a"], "unit": p["unit_diagonal"], "left": left}
         columns = c if left else r
@@ -407,7 +407,7 @@ def _lu_emit(ctx):
     if m == 0:
         return
     source, lu, pivots, permutation = ctx.operand(0), ctx.result(0), ctx.result(1), ctx.result(2)
-    if k and small_matrices.suits(batch, aval.dtype, m, n):
+    if k and small_matrices.suits(batch, aval.dtype, small_matrices.MOST_LU, m, n):
         held = [
             Held(lu.dtype, m, n, source, lu),
             Held("i32", k, 1, None, pivots if ctx.is_read(1) else None),

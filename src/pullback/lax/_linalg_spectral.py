@@ -11,7 +11,13 @@ from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax._families import *
-from pullback.lax._linalg_decompose import all_finite, reciprocal_differences, spread_spectrum, svd
+from pullback.lax._linalg_decompose import (
+    all_finite,
+    in_one_call,
+    reciprocal_differences,
+    spread_spectrum,
+    svd,
+)
 from pullback.lax._linalg_solve import lu_p, symmetrized, triangular_solve
 from pullback.lax._matrices import (
     adjoint,
@@ -76,7 +82,10 @@ def _eigh_one(a, lower):
 
 
 def _eigh_reference(a, lower=True, sort_eigenvalues=True, subset_by_index=None, algorithm=None):
-    v, w = per_matrix(lambda x: _eigh_one(x, lower), a)
+    if in_one_call(a):
+        w, v = np.linalg.eigh(a, "L" if lower else "U")
+    else:
+        v, w = per_matrix(lambda x: _eigh_one(x, lower), a)
     if subset_by_index is not None:
         lo, hi = subset_by_index
         v, w = v[..., lo:hi], w[..., lo:hi]
@@ -234,6 +243,13 @@ def _eig_one(a, left, right):
     return [x.astype(dtype) for x in (out if isinstance(out, tuple) else (out,))]
 
 
+def _eig_reference(a, compute_left_eigenvectors=True, compute_right_eigenvectors=True, **params):
+    left, right = compute_left_eigenvectors, compute_right_eigenvectors
+    if not left and in_one_call(a):
+        return [x.astype(_complex_of(a.dtype)) for x in (np.linalg.eig(a) if right else (np.linalg.eigvals(a),))]
+    return per_matrix(lambda x: _eig_one(x, left, right), a)
+
+
 def _eig_jvp(
     primals,
     tangents,
@@ -352,9 +368,7 @@ eig_p = Primitive(
     doc="Eigenvalues, left and right eigenvectors of square matrices.",
     abstract_eval=_eig_shape,
     multiple_results=True,
-    reference=lambda a, compute_left_eigenvectors=True, compute_right_eigenvectors=True, **params: per_matrix(
-        lambda x: _eig_one(x, compute_left_eigenvectors, compute_right_eigenvectors), a
-    ),
+    reference=_eig_reference,
     jvp=_eig_jvp,
     transpose=NOT_LINEAR,
     lower=Nest(_eig_emit),

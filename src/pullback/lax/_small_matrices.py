@@ -18,7 +18,8 @@ import numpy as np
 
 from pullback.lax._stacks import CHUNKS, WORTH_THREADS, padded
 
-MOST = 16  # rows and columns, at most; beyond, LAPACK's blocks do better
+# Rows and columns, at most, with which LAPACK's blocks do no better: measured for 400 matrices.
+MOST_LU, MOST_SOLVE, MOST_CHOLESKY, MOST_QR = 16, 16, 32, 32
 UNROLLED = 4  # iterations up to which a loop is straight code
 
 Index = Any  # int or expression
@@ -29,9 +30,10 @@ def lanes_of(dtype: Any) -> int:
     return 64 // np.dtype(dtype).itemsize
 
 
-def suits(batch: Sequence[int], dtype: Any, *sizes: int) -> bool:
-    """Whether a stack of matrices with these numbers of rows and columns is done in lanes."""
-    return np.dtype(dtype).kind == "f" and math.prod(batch) >= lanes_of(dtype) and max(sizes) <= MOST and min(sizes) > 0
+def suits(batch: Sequence[int], dtype: Any, most: int, *sizes: int) -> bool:
+    """Whether a stack of matrices with these numbers of rows and columns, `most` at most, is done in lanes."""
+    count = math.prod(batch)
+    return np.dtype(dtype).kind == "f" and count >= lanes_of(dtype) and max(sizes) <= most and min(sizes) > 0
 
 
 class Lanes:

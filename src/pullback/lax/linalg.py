@@ -2,6 +2,8 @@
 
 from pullback.lax._linalg_decompose import (
     SvdAlgorithm,
+    geqrf,
+    geqrf_p,
     householder_product,
     householder_product_p,
     ormqr,
@@ -54,6 +56,8 @@ __all__ = [
     "eig_p",
     "eigh",
     "eigh_p",
+    "geqrf",
+    "geqrf_p",
     "hessenberg",
     "hessenberg_p",
     "householder_product",

@@ -118,9 +118,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if a.ndim < 2:
         raise ValueError(f"Argument to qr must have shape [..., m, n], got {a.shape}.")
     if mode == "raw":
-        raise NotImplementedError(
-            "qr: mode='raw' is not implemented; use mode='reduced' or lax.linalg.householder_product"
-        )
+        packed, taus = lax.linalg.geqrf(a)
+        return QRResult(matrix_transpose(packed), taus)
     if mode in ("reduced", "r"):
         full_matrices = False
     elif mode in ("full", "complete"):

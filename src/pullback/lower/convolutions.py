@@ -6,7 +6,7 @@ x is copied once, with its padding and in an order in which what the lanes of a 
 kernel of kernels.py then finds the element of each (c, k) through a table. Three orders, by what runs along the lanes:
 
     space       of x[n, c, ...] neighbouring positions, rows included: some lanes fall between rows and are dropped
-    features    of w[c, k, f]; out has its features last
+    features    of w[k, c, f], whose panels are written out; out has its features last
     batch       where windows are larger than results (gradients of weights): x[c, ..., n], the positions contracted
 
 With strides, x is copied in phases, so that neighbours in out are neighbours in the copy; where x itself is dilated
@@ -26,6 +26,7 @@ import numpy as np
 
 from pullback.loop_ir import ITEMSIZE, Expr
 from pullback.lower.kernels import SIZES, block_shape, kernel_name
+from pullback.lower.panels import call as call_panels
 from pullback.lower.storage import Storage, contiguous
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ TILE = 1 << 16  # bytes of results that a thread computes before it writes them
 MOST_TILE = 1 << 17
 THIN = 4  # features of a group below which the kernel's block is mostly empty
 FEW_TAPS = 64  # of a window that is written out
+LOCAL = 1 << 17  # bytes of packed windows
+REUSED = 5  # blocks of features that read the same windows, from which on these are packed
 GRAIN = 1 << 18  # multiply-adds that a thread takes at a time
 SLACK = 64  # elements after a copy that lanes may read and drop
 
@@ -275,6 +278,11 @@ def _space_part(p: _Problem, copy: _Copy, parts: Sequence[_Taps]) -> None:
     shape = (p.out.shape[0], p.groups * p.batches, -(-p.features // block_features), -(-outer.count // lines))
     work = block_features * len(y_at) * length
     tables = [_table(ctx, values) for values in (x_at, y_at)]
+    packed_panels = 0
+    if block_features >= REUSED * rows:
+        packed_panels = min(LOCAL // (len(y_at) * columns * item), -(-width // columns))
+    if packed_panels:
+        w = _in_order(p, w, x_at)
     with _blocks(ctx, shape, work) as (image, group, f_block, line_block):
         f0 = b.op("min", f_block * block_features, b.index(p.features - block_features))
         q0 = b.op("min", line_block * lines, b.index(outer.count - lines))
@@ -284,7 +292,10 @@ def _space_part(p: _Problem, copy: _Copy, parts: Sequence[_Taps]) -> None:
         tile = make(p.dtype, (block_features, width), "tile")
         start = copy.storage.slice((row * copy.row + channel * copy.channel + q0 * copy.positions[0],), (1,))
         left = Storage(w.buffer, b.index(w.offset) + feature * w.strides[0], (block_features, 1), (w.strides[0], 1))
-        _call(ctx, tile, left, start, tables, len(y_at), rows, columns)
+        if packed_panels:
+            _packed_calls(p, tile, left, start, tables[1], len(y_at), rows, columns, packed_panels)
+        else:
+            _call(ctx, tile, left, start, tables, len(y_at), rows, columns)
         extents = [block_features, lines, *(part.count for part in parts[1:])]
         with ctx.loops(extents) as (i, *q):
             flat = b.index(0)
@@ -293,6 +304,56 @@ def _space_part(p: _Problem, copy: _Copy, parts: Sequence[_Taps]) -> None:
             at = [part.first + part.step * each for part, each in zip(parts, [q0 + q[0], *q[1:]])]
             value = ctx.load(tile, (i, flat))
             ctx.store(p.out, (image, feature + i, *at), b.convert(value, p.out.dtype))
+
+
+def _in_order(p: _Problem, w: Storage, x_at: Sequence[int]) -> Storage:
+    """w as [f, (c, k)] with the elements of `x_at` as neighbours."""
+    ctx = p.ctx
+    if list(x_at) == list(range(len(x_at))):
+        return w
+    table = _table(ctx, x_at)
+    held = ctx.temporary(p.dtype, (w.shape[0], len(x_at)), "weights")
+    with ctx.loops(held.shape) as (f, k):
+        value = ctx.b.load(w.buffer, ctx.b.index(w.offset) + f * w.strides[0] + ctx.load(table, (k,)))
+        ctx.store(held, (f, k), value)
+    return held
+
+
+def _packed_calls(
+    p: _Problem,
+    tile: Storage,
+    left: Storage,
+    start: Storage,
+    table: Storage,
+    inner: int,
+    rows: int,
+    columns: int,
+    most: int,
+) -> None:
+    """The product of a tile where many features read the same windows: these are packed, some panels at a time.
+
+    Read through the table 64 features of 64 channels go at 81 GFLOP/s, packed at 94: lines come one after the other.
+    """
+    ctx, b = p.ctx, p.ctx.b
+    m, width = tile.shape
+    count = -(-width // columns)
+    each = _even(count, most)
+    groups = -(-count // each)
+    packed = ctx.local(p.dtype, (each, inner, columns), "panels")
+    x = Storage(left.buffer, left.offset, (m, inner), (left.strides[0], 1))
+    with b.loop(groups, "sequential", "group") as group:
+        first = b.let(b.op("min", group * each, b.index(count - each)))
+        with b.loop(each, "sequential", "panel") as panel:
+            column = b.let(b.op("min", (first + panel) * columns, b.index(width - columns)))
+            with b.loop(inner, "sequential", "k") as k:
+                at = b.let(ctx.load(table, (k,)) + column + b.index(start.offset))
+                with b.loop(columns, "vector", "j", (("lanes", columns),)) as j:
+                    ctx.store(packed, (panel, k, j), b.load(start.buffer, at + j))
+        here: Any = min(each * columns, width)
+        if width % columns and groups > 1:
+            here = b.select(b.eq(group, groups - 1), b.index(width - (count - each) * columns), b.index(here))
+        part = tile.slice((0, first * columns), (m, min(each * columns, width)))
+        call_panels(ctx, part, x, packed, rows, here)
 
 
 def _fill_part(p: _Problem, parts: Sequence[_Taps]) -> None:
@@ -311,13 +372,14 @@ def _along_features(p: _Problem) -> None:
     ctx, b = p.ctx, p.ctx.b
     copy = _copied(p, "rpsc")
     depth = p.w.shape[1]
-    window = p.w.shape[2:]
-    total = p.w.shape[0]
-    right = contiguous(
-        b.temporary("weights", p.dtype, depth * math.prod(window) * total + SLACK), (*window, depth, total)
-    )
-    with ctx.loops(right.shape) as (*k, c, f):
-        ctx.store(right, (*k, c, f), b.convert(ctx.load(p.w, (f, c, *k)), p.dtype))
+    window, groups = p.w.shape[2:], p.groups * p.batches
+    _, columns = block_shape(p.dtype, 64, p.features)
+    count = -(-p.features // columns)
+    panels = ctx.temporary(p.dtype, (groups * count, *window, depth, columns), "weights")
+    with ctx.loops(panels.shape[:-1]) as (panel, *k, c), b.loop(columns, "vector", "j") as j:
+        first = b.op("min", b.floormod(panel, b.index(count)) * columns, b.index(p.features - columns))
+        f = b.floordiv(panel, b.index(count)) * p.features + first + j
+        ctx.store(panels, (panel, *k, c, j), b.convert(ctx.load(p.w, (f, c, *k)), p.dtype))
     for parts in itertools.product(*(dim.parts for dim in p.dimensions)):
         if not all(part.count for part in parts):
             continue
@@ -327,11 +389,13 @@ def _along_features(p: _Problem) -> None:
             continue
         x_at = [copy.offset(c, taps) for taps in chosen for c in range(depth)]
         y_at = [
-            c * total + sum(k * s for (k, _, _), s in zip(taps, right.strides)) for taps in chosen for c in range(depth)
+            c * columns + sum(k * s for (k, _, _), s in zip(taps, panels.strides[1:]))
+            for taps in chosen
+            for c in range(depth)
         ]
         tables = [_table(ctx, values) for values in (x_at, y_at)]
         last = parts[-1]
-        rows, columns = block_shape(p.dtype, last.count, p.features)
+        rows, _ = block_shape(p.dtype, last.count, p.features)
         rows = min(rows, last.count)
         shape = (p.out.shape[0], p.groups * p.batches, *(part.count for part in parts[:-1]))
         with _blocks(ctx, shape, last.count * len(x_at) * p.features) as (image, group, *q):
@@ -345,8 +409,8 @@ def _along_features(p: _Problem) -> None:
             target = p.out.slice((image, feature, *here, last.first), (1,) * p.out.ndim)
             step = p.out.strides[-1] * last.step
             target = Storage(target.buffer, target.offset, (last.count, p.features), (step, 1))
-            weights = right.reshaped((right.size,)).slice((feature,), (1,))
-            _call(ctx, target, left, weights, tables, len(x_at), rows, columns)
+            weights = panels.slice((group * count,), (1,))
+            _call(ctx, target, left, weights, tables, len(x_at), rows, columns, panels.strides[0])
 
 
 # Lanes along the batch.
@@ -464,8 +528,10 @@ def _places(w: Storage, chosen: Sequence[Any]) -> list[int]:
 
 
 def _even(n: int, most: int) -> int:
-    """The size of pieces, at most `most`, into which n is cut most evenly."""
-    return -(-n // -(-n // max(1, min(n, most))))
+    """The size of pieces, about `most` at most, into which n is cut with the least overlap of the last two."""
+    most = max(1, min(n, most))
+    sizes = range(max(1, most // 2), min(n, most + most // 4) + 1)
+    return min(sizes, key=lambda size: (-(-n // size) * size - n, -size))
 
 
 def _table(ctx: NestContext, values: Sequence[int]) -> Storage:
@@ -505,14 +571,18 @@ def _call(
     inner: int,
     rows: int,
     columns: int,
+    panel: int | None = None,
 ) -> None:
-    """out[i, j] = sum over k of left[i, x_at[k]] * right[y_at[k] + j]."""
+    """out[i, j] = sum over k of left[i, x_at[k]] * right[y_at[k] + j], or right in panels so far apart."""
+    count = -(-out.shape[1] // columns)
     fields = dict.fromkeys(SIZES, 0) | {
         "rows": out.shape[0],
-        "panels": -(-out.shape[1] // columns),
+        "panels": count,
         "inner": inner,
         "columns": out.shape[1],
         "x_row": left.strides[0],
+        "y_panel": columns if panel is None else panel,
+        "y_last": out.shape[1] - columns if panel is None else (count - 1) * panel,
         "out_row": out.strides[0],
     }
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))

@@ -76,8 +76,7 @@ def panel_kernel(
     least. With `long`, sums of CHAIN products are added up: the error then grows with their number only.
 
     An `indexed` kernel has two more arguments, after the sizes: where the k-th contracted element lies in a row of x,
-    and in y, whose columns are then neighbours in memory: out[i, j] = sum over k of x[i, x_at[k]] * y[y_at[k] + j]. It
-    makes a convolution a product without a copy of all windows.
+    and in a panel of y. It makes a convolution a product without a copy of all windows.
     """
     b = Builder()
     size = b.input("sizes", "i64", len(SIZES))
@@ -103,7 +102,7 @@ def panel_kernel(
 
     with b.loop(field["panels"], "sequential", "panel") as panel:
         column = b.let(b.op("min", panel * columns, field["columns"] - columns), "column")
-        first = column if indexed else b.let(b.op("min", panel * field["y_panel"], field["y_last"]), "first")
+        first = b.let(b.op("min", panel * field["y_panel"], field["y_last"]), "first")
         with b.loop(blocks, "sequential", "block") as block:
             row = b.let(b.op("min", block * rows, field["rows"] - rows), "row")
             with b.loop(columns, "vector", "j", (("lanes", columns),)) as j:

@@ -131,7 +131,7 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
     (m, k), n = x.shape, out.shape[1]
     count, _, columns = panels.shape
     if alone or m * n * k < WORTH_THREADS:
-        _call(ctx, out, x, panels, rows)
+        call(ctx, out, x, panels, rows)
         return
     units = -(-m // rows)
     down = min(units, ROWS)
@@ -149,7 +149,7 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
         if n % columns and across > 1:
             width = b.select(b.eq(j, b.index(across - 1)), b.index(n - (count - each) * columns), b.index(width))
         block_out = out.slice((start, first * columns), (size, min(each * columns, n)))
-        _call(ctx, block_out, x.slice((start, 0), (size, k)), part, rows, width)
+        call(ctx, block_out, x.slice((start, 0), (size, k)), part, rows, width)
 
 
 def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int) -> None:
@@ -164,7 +164,7 @@ def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, 
         start = piece * size
         inner = b.op("min", b.index(size), b.index(k) - start) if k % size else None
         part = panels.slice((0, start, 0), (count, size, columns))
-        _call(ctx, partial.at(piece), x.slice((0, start), (m, size)), part, rows, inner=inner)
+        call(ctx, partial.at(piece), x.slice((0, start), (m, size)), part, rows, inner=inner)
     with ctx.loops((m, n)) as (i, j):
         total = ctx.load(partial, (0, i, j))
         for number in range(1, pieces):
@@ -172,7 +172,7 @@ def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, 
         ctx.store(out, (i, j), total)
 
 
-def _call(
+def call(
     ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, width: Any = None, inner: Expr | None = None
 ) -> None:
     """One call of the kernel; `width` is the number of columns and `inner` that of contracted elements where they
@@ -206,4 +206,4 @@ def _call(
     b.call(kernel_name(out.dtype, rows, columns, x.shape[1]), *addresses)
 
 
-__all__ = ["batch", "multiply", "suits"]
+__all__ = ["batch", "call", "multiply", "suits"]

@@ -23,7 +23,7 @@ downwards, so merging never makes a cycle and every decision is local: the pass 
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Any
 
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
@@ -40,6 +40,7 @@ REPEATED_COST = 12  # the same where nothing of that size is read: an identity, 
 MAX_STORES = 24  # streams that one loop nest writes
 MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
 FEW = 32  # elements of an array that is copied without a thought
+MAX_LIFTED = 32  # groups that run earlier so that two others can be one
 SMALL = 64  # elements of a space so small that its groups may be merged even if they share no array
 
 
@@ -74,7 +75,8 @@ class _Fuser:
         self.contiguous: dict[Var, bool] = {}
         self.changing = changing
         self.changed: dict[Var, list[int]] = {}  # numbers of the calls that may overwrite a value
-        self.call_heights: dict[int, int] = {}
+        self.calls: dict[int, Group] = {}
+        self.makers: dict[Var, Group] = {}
 
     def run(self) -> Fusion:
         self._survey()
@@ -171,7 +173,8 @@ class _Fuser:
         if eqn.effects:
             height = max(height, effect_height + 1)
         group = self._new_group((), height, number, number)
-        self.call_heights[number] = height
+        self.calls[number] = group
+        self.makers.update(dict.fromkeys(eqn.outvars, group))
         strided = getattr(eqn.primitive.lower, "strided", False)
         for var in eqn.outvars:
             self.stored.add(var)
@@ -187,12 +190,13 @@ class _Fuser:
         space = eqn.invars[0].aval.shape
         reduced = tuple(sorted(eqn.primitive.lower.axes(eqn.params)))
         sources = frozenset[Var]().union(*(self.sources[v] for v in eqn.invars if not isinstance(v, Literal)))
-        group = self._sibling(space, height, reduced, sources) or self._new_group(space, height, number)
+        group = self._sibling(space, eqn.outvars, reduced, sources) or self._new_group(space, height, number)
         group.reduced = reduced
         group.reductions.append(number)
         group.leaves |= sources
         group.last = max(group.last, number)
         group.evaluated += len(eqn.outvars)
+        self.makers.update(dict.fromkeys(eqn.outvars, group))
         for var in eqn.outvars:
             if var.aval.size != 1 or var in self.outputs or var in self.whole:
                 self.stored.add(var)
@@ -221,18 +225,23 @@ class _Fuser:
                 self._want_whole(source, group, True)
         wants = self.wants.get(out)
         if out in self.outputs or out in self.whole:
+            if out.aval.size == 1 and wants:  # others compute it again, instead of waiting for what is stored with it
+                self._inline(number, eqn, out, wants)
             self._store(number, eqn, out)
         elif wants is None:
             return
         elif (self.changed or self.changing) and self._is_taken_out(out, wants):
             self._store(number, eqn, out, alone=True)
         elif self._is_free(eqn, out) or self._once(out, wants):
-            for group, indices in wants.items():
-                for index, lazy in indices.items():
-                    self._evaluate(number, eqn, group, index, lazy)
-            del self.wants[out]
+            self._inline(number, eqn, out, wants)
         else:
             self._store(number, eqn, out)
+
+    def _inline(self, number: int, eqn: JaxprEqn, out: Var, wants: dict[Group, dict[Index, bool]]) -> None:
+        for group, indices in wants.items():
+            for index, lazy in indices.items():
+                self._evaluate(number, eqn, group, index, lazy)
+        del self.wants[out]
 
     def _can_alias(self, eqn: JaxprEqn, out: Var) -> bool:
         source = eqn.invars[0]
@@ -279,8 +288,8 @@ class _Fuser:
             if source in self.changing and out.aval.size == 1:
                 return True
             for call in self.changed.get(source, ()):
-                height = self.call_heights.get(call)
-                if height is None or any(group.height < height for group in wants):
+                writer = self.calls.get(call)
+                if writer is None or any(group.height < writer.height for group in wants):
                     return True
         return False
 
@@ -306,10 +315,11 @@ class _Fuser:
         height = self._height(out)
         group = None if alone else self._consumer(out, wants, height)
         if group is None and not alone:
-            group = self._sibling(out.aval.shape, height + 1, None, self.sources[out])
+            group = self._sibling(out.aval.shape, (out,), None, self.sources[out])
         if group is None:
             group = self._new_group(out.aval.shape, height + 1, number, alone=alone)
         self.stored.add(out)
+        self.makers[out] = group
         group.stores.append(out)
         group.leaves |= self.sources[out]
         group.last = max(group.last, number)
@@ -329,20 +339,50 @@ class _Fuser:
         return group if len(indices) == 1 and group.axes in indices else None
 
     def _sibling(
-        self, space: Shape, height: int, reduced: tuple[int, ...] | None, sources: frozenset[Var]
+        self, space: Shape, outs: Sequence[Var], reduced: tuple[int, ...] | None, sources: frozenset[Var]
     ) -> Group | None:
-        """A group that walks `space` at `height` or more and reads one of `sources`."""
+        """A group that walks `space`, reads one of `sources` and can run before all that want `outs`."""
         if "siblings" in switches.skip:
             return None
+        everyone = {g for v in outs for g in (*self.wants.get(v, ()), *self.whole.get(v, ()))}
         small = math.prod(space) <= SMALL
         for group in reversed(self.by_space.get(space, ())[-8:]):
-            if group.height < height or len(group.stores) + len(group.reductions) >= MAX_STORES:
+            if len(group.stores) + len(group.reductions) >= MAX_STORES:
                 continue
             if reduced is not None and group.reduced is not None and reduced != group.reduced:
                 continue
-            if small or not group.leaves.isdisjoint(sources):
+            if not small and group.leaves.isdisjoint(sources):
+                continue
+            waiting = everyone
+            if (
+                reduced is None
+                and group in everyone
+                and list(self.wants.get(outs[0], {}).get(group, ())) == [group.axes]
+            ):
+                waiting = everyone - {group}  # it has at hand what it wants, if it is what computes it
+            height = 1 + max((g.height for g in waiting), default=-1)
+            if self._reaches(group, height, waiting):
                 return group
         return None
+
+    def _reaches(self, group: Group, height: int, waiting: Set[Group]) -> bool:
+        """Whether the group is at `height` or more, or can be lifted there with the groups whose results it reads,
+        none of which is among those that are `waiting` for what it is to compute.
+        """
+        lifted: dict[Group, int] = {}
+        stack = [(group, height)]
+        while stack:
+            each, least = stack.pop()
+            if max(each.height, lifted.get(each, 0)) >= least:
+                continue
+            fixed = each.call is not None and self.eqns[each.call].effects
+            if each in waiting or fixed or len(lifted) == MAX_LIFTED:
+                return False
+            lifted[each] = least
+            stack.extend((self.makers[v], least + 1) for v in each.reads if v in self.makers)
+        for each, least in lifted.items():
+            each.height = least
+        return True
 
     def _evaluate(self, number: int, eqn: JaxprEqn, group: Group, index: Index, lazy: bool) -> None:
         """The result of `eqn` is computed in `group` at `index`: want its operands."""

@@ -249,3 +249,26 @@ def test_what_reads_no_array_of_its_size_is_repeated():
 
     r = check(banded, normal(30))
     assert (r.nests, r.buffers("temporary")) == (1, 0)
+
+
+def test_reduction_joins_an_update_that_waits_for_a_product():
+    """The loss and the update read the same arrays: one pass, lifted above the product's consumers, not below."""
+
+    def fun(x, w):
+        y = lax.exp(x)
+        loss = total(lax.mul(y, y))
+        product = lax.dot_general(x, w, (((1,), (0,)), ((), ())))
+        return lax.add(loss, F(1)), lax.sub(x, lax.mul(lax.add(y, product), F(0.1)))
+
+    r = check(fun, normal(70, 30), normal(30, 30, seed=1))
+    assert r.nests == 3  # the product, the pass over x, the scalar
+    assert "exp" not in r.lowered.report_text()
+
+
+def test_group_is_not_lifted_above_what_it_needs():
+    def fun(x, w):
+        scale = total(lax.exp(x))
+        product = lax.dot_general(lax.mul(x, lax.mul(scale, F(1e-4))), w, (((1,), (0,)), ((), ())))
+        return lax.add(lax.exp(x), product), scale
+
+    check(fun, normal(70, 30), normal(30, 30, seed=1), atol=1e-4)

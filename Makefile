@@ -1,6 +1,7 @@
 # make demo    sets up ./.venv, builds pullback into it, and runs the demonstration
 # make test    the same set-up, then the tests
 # make check   style (ruff) and types (mypy)
+# make sanitize  the tests of native code under address, undefined-behaviour and thread sanitizers
 # make bench   timings against JAX, PyTorch, autograd and NumPy, into bench.json and bench.png (ONLY=name: some of them)
 # make build   the set-up alone; the extension is rebuilt only if its sources or the build files have changed
 # make clean   removes build outputs; make distclean the environment, too
@@ -16,7 +17,7 @@ NATIVE := $(wildcard ext/*.cpp ext/*.h) CMakeLists.txt pyproject.toml
 PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test check bench build clean distclean
+.PHONY: demo test check sanitize bench build clean distclean
 
 demo: $(STAMPS)/examples
 	@echo "== Running examples/pln: a Poisson log-normal model, fitted by gradients through compiled code"
@@ -30,6 +31,10 @@ check: $(STAMPS)/check
 	@echo "== Checking style (ruff) and types (mypy)"
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
+
+sanitize: $(STAMPS)/test
+	@echo "== Building the extension with sanitizers and running its tests"
+	@$(PY) tools/sanitize.py
 
 bench: $(STAMPS)/examples $(PEERS)/.installed
 	@echo "== Timing"

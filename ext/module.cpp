@@ -61,6 +61,11 @@ nb::dict symbol_addresses() {
 
 NB_MODULE(_core, m) {
     m.doc() = "The native runtime of pullback: arrays, call cache, memory, threads.";
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        // Arrays, tables and threads are those of the process: the GIL of one interpreter does not guard them from another.
+        throw nb::import_error("pullback works in the main interpreter only; it cannot be imported in a subinterpreter");
+    }
+    check(pb::check_main_interpreter());
     check(PyArray_ImportNumPyAPI() == 0);
     check(pb::find_quick_sorts());
 

@@ -36,7 +36,14 @@ PyObject* set_thread(PyObject*, PyObject* token) {
     Py_RETURN_NONE;
 }
 
+PyObject* check_main(PyObject*, PyObject*) {
+    if (!check_main_interpreter()) return nullptr;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"check_main_interpreter", check_main, METH_NOARGS,
+     "check_main_interpreter()\n--\n\nRaises ImportError in a subinterpreter."},
     {"set_tracing", set_tracing, METH_O,
      "set_tracing(active)\n--\n\nSays whether the calling thread traces, so that calls of jitted functions must go "
      "through Python."},
@@ -52,6 +59,13 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
+
+bool check_main_interpreter() {
+    if (PyInterpreterState_Get() == PyInterpreterState_Main()) return true;
+    PyErr_SetString(PyExc_ImportError,
+                    "pullback works in the main interpreter only; it cannot be imported in a subinterpreter");
+    return false;
+}
 
 bool add_trace_state(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
 

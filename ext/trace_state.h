@@ -17,7 +17,11 @@ struct TraceState {
 extern thread_local TraceState trace_state;
 extern PyObject* process_token;  // interned or null
 
-// set_tracing(bool), set_trace_context_token(token), set_thread_context_token(token or None)
+// ImportError and false in a subinterpreter: arrays, tables and threads belong to the process, and the lock of one
+// interpreter guards them from no other.
+bool check_main_interpreter();
+
+// check_main_interpreter(), set_tracing(bool), set_trace_context_token(token), set_thread_context_token(token or None)
 bool add_trace_state(PyObject* module);
 
 }  // namespace pb

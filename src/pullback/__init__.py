@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib as _importlib
 
+from pullback import _ext as _ext  # first: it says where this package cannot be used
 from pullback import core, lax, runtime, tree, tree_util  # runtime fills core.hooks.evaluate before anything runs
 from pullback import numpy as numpy
 from pullback.api import (

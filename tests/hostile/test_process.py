@@ -134,3 +134,95 @@ def test_promised_indices_that_are_not_in_bounds_touch_no_other_memory(index):
         ):
             jax.block_until_ready(jax.jit(f)(x, jnp.asarray(i)))
         """)
+
+
+def test_subinterpreters_are_refused_with_a_message():
+    out = run("""
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            import _interpreters as interpreters
+        code = "try:\\n    import pullback\\nexcept ImportError as e:\\n    print('interpreter' in str(e), flush=True)"
+        number = interpreters.create()
+        interpreters.run_string(number, code)
+        print(jax.jit(lambda x: x + 1)(1))
+        """)
+    assert out == ["True", "2"]
+
+
+def test_callbacks_may_call_what_called_them():
+    out = run("""
+        depth = []
+        @jax.jit
+        def f(x):
+            return jax.pure_callback(again, jax.ShapeDtypeStruct((), jnp.float32), x) + 1
+        def again(x):
+            depth.append(1)
+            value = jnp.asarray(x)
+            return np.asarray(f(value - 1) if value > 0 else value + jnp.sum(jnp.ones(3)), np.float32)
+        print(float(f(jnp.float32(4))), len(depth))
+        """)
+    assert out == ["8.0", "5"]
+
+
+def test_exceptions_leave_everything_usable():
+    out = run("""
+        class Bad:
+            def __hash__(self): raise MemoryError("hash")
+            def __eq__(self, other): raise ZeroDivisionError
+        f = jax.jit(lambda x, s: x, static_argnums=1)
+        seen = []
+        x = jnp.ones(3)
+        for use in (lambda: f(1, Bad()), lambda: x + jnp.ones(4), lambda: x[Bad()],
+                    lambda: jax.grad(lambda x: x / [])(1.0), lambda: jnp.sum(Bad()), lambda: jnp.reshape(jnp.ones(4), 3)):
+            for _ in range(3):
+                try:
+                    use()
+                except Exception as error:
+                    seen.append(type(error).__name__)
+        print(len(seen), float(jnp.ones(3).sum()))
+        """)
+    assert out == ["18", "3.0"]
+
+
+def test_the_interpreter_ends_while_eager_work_runs_in_threads():
+    out = run("""
+        x = jnp.ones(100_000)
+        def work():
+            while True:
+                jnp.tanh(x) + x * 2
+                x[1:5] + 1
+        for _ in range(4):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.5)
+        print("ends")
+        """)
+    assert out == ["ends"]
+
+
+def test_memory_lives_as_long_as_a_view_of_it():
+    out = run("""
+        import gc
+        views = [np.asarray(jnp.arange(1000.0) + k) for k in range(50)]
+        capsules = [np.from_dlpack(jnp.arange(1000.0) * k) for k in range(50)]
+        parts = [(jnp.ones((2, 5000)) * k)[1] for k in range(50)]
+        gc.collect()
+        noise = [jnp.full(1000, -1.0) for _ in range(200)]
+        print(all((v == np.arange(1000) + k).all() for k, v in enumerate(views)),
+              all((v == np.arange(1000.0, dtype=np.float32) * k).all() for k, v in enumerate(capsules)),
+              all(float(p[3]) == k for k, p in enumerate(parts)))
+        """)
+    assert out == ["True"] * 3
+
+
+def test_a_fork_keeps_eager_work_going():
+    out = run("""
+        x = jnp.ones(5)
+        for _ in range(3): x + x
+        child = os.fork()
+        if child == 0:
+            good = (x + x).tolist() == [2.0] * 5 and float(jnp.tanh(jnp.ones(200_000)).sum()) > 0
+            os._exit(0 if good and x[1:].tolist() == [1.0] * 4 else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), (x + x).tolist() == [2.0] * 5)
+        """)
+    assert out == ["0", "True"]

@@ -6,6 +6,7 @@
 from pullback._ext import _core, _repr
 from pullback._ext._core import Array
 
+_core.check_main_interpreter()  # the module is made anew without its start where the main interpreter has it already
 _core.set_hooks(repr=_repr.array_repr)
 
 __all__ = ["Array", "_core"]

@@ -95,6 +95,9 @@ def set_hooks(
 
 # ---- what calls depend on beside their arguments (ext/trace_state.h) -------------------------------------------------
 
+def check_main_interpreter() -> None:
+    """Raises ImportError in a subinterpreter."""
+
 def set_tracing(active: bool) -> None: ...
 def is_tracing() -> bool: ...
 def set_trace_context_token(token: Hashable) -> None:

@@ -1,0 +1,77 @@
+"""Tests native code under a sanitizer: python tools/sanitize.py [KIND ...] [-- pytest args].
+
+KIND is address, undefined or thread; all three by default. Each is built in build/sanitize-KIND, where a package of links
+to the sources has the sanitized extension in it; the extension in src/ stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KINDS = ("address", "undefined", "thread")
+RUNTIMES = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
+OPTIONS = {
+    # Python itself leaks at exit; leaks of ours are found by tests/ext/test_leaks.py. The allocator of NumPy is not ours.
+    "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    # What Python, NumPy and BLAS do among themselves is not instrumented.
+    "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:halt_on_error=1:suppressions={ROOT / 'tools' / 'tsan.txt'}",
+}
+TESTS = ["tests/ext", "tests/api/test_eager.py", "tests/runtime/test_plan.py"]
+
+
+def build(kind: str) -> Path:
+    """The folder that holds the package with the sanitized extension."""
+    folder = ROOT / "build" / f"sanitize-{kind}"
+    configure = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", f"-DPULLBACK_SANITIZE={kind}"]
+    subprocess.run([*configure, f"-DPython_EXECUTABLE={sys.executable}"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", folder], check=True, stdout=subprocess.DEVNULL)
+    package = folder / "site" / "pullback"
+    shutil.rmtree(package, ignore_errors=True)
+    (package / "_ext").mkdir(parents=True)
+    source = ROOT / "src" / "pullback"
+    for entry in [*source.iterdir(), *(source / "_ext").iterdir()]:
+        if entry.name not in ("_ext", "__pycache__") and entry.suffix != ".so":
+            (package / entry.relative_to(source)).symlink_to(entry)
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    (package / "_ext" / f"_core{suffix}").symlink_to(folder / f"_core{suffix}")
+    return package.parent
+
+
+def main(arguments: list[str]) -> int:
+    """Build and test; the number of sanitizers that found something."""
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    kinds, rest = arguments[:split] or list(KINDS), arguments[split + 1 :]
+    failed = 0
+    for kind in kinds:
+        print(f"== {kind}", flush=True)
+        site = build(kind)
+        runtime = subprocess.run(
+            [os.environ.get("CXX", "c++"), f"-print-file-name={RUNTIMES[kind]}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        environment = {
+            **os.environ,
+            **OPTIONS,
+            "PYTHONPATH": f"{site}{os.pathsep}{ROOT}",
+            "LD_PRELOAD": runtime,
+            "PYTHONMALLOC": "malloc",
+        }
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(rest or TESTS)]
+        if kind == "thread":
+            # The sanitizer delivers signals late to a thread that waits, so that these two would wait for ever.
+            command += ["--deselect", "tests/ext/test_executable.py::test_interrupt"]
+        failed += subprocess.run(command, cwd=ROOT, env=environment).returncode != 0
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -7,12 +7,12 @@ common address; otherwise a gather or scatter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..loop_ir.affine import Interval, depends, interval, stride, terms
-from ..loop_ir.ir import Buffer, Const, Expr, Load, Op, Read, Store, Var
+from ..loop_ir.ir import Buffer, Const, Expr, Lambda, Load, Op, Read, Store, Var
 from ..loop_ir.types import ITEMSIZE, REAL_OF, is_int
-from ..loop_ir.visit import subexpressions
+from ..loop_ir.visit import function_of, subexpressions
 from .code import Code
 from .guards import Guard, load_guards
 from .ops import emit_op
@@ -69,8 +69,9 @@ class Pointers(dict[Buffer, str]):
 class Evaluator:
     """Evaluates expressions into `code`; `env` holds scalars, `pointers` the buffers' addresses."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, function: Callable[[Lambda, int], str]) -> None:
         self.code = code
+        self.function = function  # the LLVM name of a Lambda for a number of lanes
         self.env: dict[Var, Value] = {}
         self.ranges: dict[Var, Interval] = {}
         self.pointers = Pointers(code)
@@ -211,10 +212,22 @@ class Evaluator:
             case Op() if len(self._needed(node)) < len(node.args):
                 return self._rare_select(node, self._known(node.args[0]), self._known(node.args[2]))
             case Op():
-                return emit_op(self.code, node, [self._known(arg) for arg in node.args])
+                return self._op(node, [self._known(arg) for arg in node.args])
             case Load():
                 return self._vector_load(node)
         raise TypeError(f"not an expression: {node!r}")
+
+    def _op(self, node: Op, args: list[Value]) -> Value:
+        """The value of an op, by its function if it has one."""
+        function = function_of(node)
+        if function is None:
+            return emit_op(self.code, node, args)
+        lanes = max(arg.lanes for arg in args)
+        args = [broadcast(self.code, arg, lanes) for arg in args]
+        kind = register_type(node.dtype, lanes)
+        given = ", ".join(f"{arg.type} {arg.ref}" for arg in args)
+        text = f"call {kind} {self.function(function, lanes)}({given})"
+        return Value(node.dtype, self.code.inst(text, *(arg.ref for arg in args)), lanes)
 
     def _lane_indices(self, vector: VectorIndex) -> Value:
         return self._counting(Value("i64", vector.base), 1)
@@ -296,7 +309,7 @@ class Evaluator:
             case Op() if len(self._needed(node)) < len(node.args):
                 return self._rare_select(node, self._scalars[id(node.args[0])], self._scalars[id(node.args[2])])
             case Op():
-                return emit_op(self.code, node, [self._scalars[id(arg)] for arg in node.args])
+                return self._op(node, [self._scalars[id(arg)] for arg in node.args])
             case Load():
                 return self._scalar_load(node)
         raise TypeError(f"not an expression: {node!r}")

@@ -43,7 +43,7 @@ class FunctionEmitter:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.code = Code()
-        self.eval = Evaluator(self.code)
+        self.eval = Evaluator(self.code, module.op_function)
         self._writes: dict[int, Set[Buffer]] = {}
 
     def block(self, body: Sequence[Stmt]) -> None:

@@ -16,15 +16,31 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..loop_ir.ir import Buffer, Call, Const, Function, HostCall, Kernel, Load, Loop, Run, Stmt, Store, Var, While
+from ..loop_ir.ir import (
+    Buffer,
+    Call,
+    Const,
+    Function,
+    HostCall,
+    Kernel,
+    Lambda,
+    Load,
+    Loop,
+    Run,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from ..loop_ir.print import EMBEDDED_BYTES
 from ..loop_ir.types import ITEMSIZE, REAL_OF
 from ..loop_ir.visit import blocks, expressions, free_vars, loaded, stored, subexpressions
 from .cpu.target import Target
+from .evaluate import VectorIndex
 from .functions import FunctionEmitter
 from .interrupt import INTERRUPT, INTERRUPTED
 from .types import memory_type, register_type
-from .values import Value
+from .values import Value, broadcast
 from .vector_loops import VectorFunctionEmitter
 
 ENTRY = "pb_main"
@@ -67,6 +83,7 @@ class Module:
         self.functions: list[str] = []
         self.declarations: dict[str, str] = {}
         self._kernels: dict[Kernel, str] = {}
+        self._functions_of_ops: dict[tuple[Lambda, int], str] = {}
         self._position = {buffer: k for k, buffer in enumerate(function.buffers)}
         self._uses_threads = False
         self._promote = False
@@ -209,6 +226,27 @@ class Module:
             params += [f"{kind} {name}" for name in names]
             emitter.eval.env[var] = Value(var.dtype, names[0], 1, names[1] if parts > 1 else None)
         return params
+
+    # Functions of ops.
+
+    def op_function(self, body: Lambda, lanes: int) -> str:
+        """The function that computes `body` in so many lanes, emitted the first time."""
+        name = self._functions_of_ops.get((body, lanes))
+        if name is None:
+            name = self._functions_of_ops[body, lanes] = f"@{body.name}.{len(self._functions_of_ops)}"
+            work = VectorFunctionEmitter(self)
+            values = {var: Value(var.dtype, f"%s{k}", lanes) for k, var in enumerate(body.params)}
+            if lanes > 1:
+                work.eval.vector = VectorIndex(Var("lane", "i64"), "0", lanes, set(body.params))
+                work.eval.vector.values.update(values)
+            else:
+                work.eval.env.update(values)
+            work.eval.begin((body.value,))
+            result = broadcast(work.code, work.eval.value(body.value), lanes)
+            params = ", ".join(f"{value.type} {value.ref}" for value in values.values())
+            head = f"define internal {result.type} {name}({params})"
+            self._finish(work, head, f"  ret {result.type} {result.ref}")
+        return name
 
     # Threads.
 

@@ -98,6 +98,15 @@ class Op(Expr):
 
 
 @_node
+class Lambda:
+    """A pure function of real scalars. An op with the attr ("function", Lambda) is computed by calling it."""
+
+    name: str
+    params: tuple[Var, ...]
+    value: Expr
+
+
+@_node
 class Combine:
     """An associative function of two groups of k scalars: `exprs` over reads of `left` and `right`."""
 

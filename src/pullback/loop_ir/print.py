@@ -127,7 +127,9 @@ class Printer:
                     x, y = (self._operand(arg, expr.name == "mul" or k) for k, arg in enumerate(expr.args))
                     return f"{x} {_INFIX[expr.name]} {y}" if expr.name != "mul" else f"{x}*{y}"
                 given = f":{expr.dtype}" if expr.name in ("convert", "bitcast") else ""
-                attrs = "{" + ", ".join(f"{key}={value!r}" for key, value in expr.attrs) + "}" if expr.attrs else ""
+                # Who computes an op is no part of what it means.
+                given_attrs = [f"{key}={value!r}" for key, value in expr.attrs if key != "function"]
+                attrs = "{" + ", ".join(given_attrs) + "}" if given_attrs else ""
                 return f"{expr.name}{given}{attrs}({', '.join(map(self.expr, expr.args))})"
         raise TypeError(f"not an expression: {expr!r}")
 

@@ -17,6 +17,7 @@ from .ir import (
     HostCall,
     If,
     Kernel,
+    Lambda,
     Let,
     Load,
     Loop,
@@ -35,6 +36,11 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
     if isinstance(expr, Op):
         return expr.args
     return (expr.index,) if isinstance(expr, Load) else ()
+
+
+def function_of(op: Op) -> Lambda | None:
+    """The function that computes an op; None for most."""
+    return next((value for key, value in op.attrs if key == "function"), None) if op.attrs else None
 
 
 def subexpressions(roots: Sequence[Expr]) -> tuple[Expr, ...]:

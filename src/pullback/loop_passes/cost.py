@@ -8,12 +8,14 @@ from ..loop_ir.affine import stride
 from ..loop_ir.ir import Const, Expr, If, Let, Load, Loop, Op, Run, Stmt, Store, While
 from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.vectors import scannable, varying_vars
-from ..loop_ir.visit import expressions, statements, subexpressions
+from ..loop_ir.visit import expressions, function_of, statements, subexpressions
 
 LANES = 8  # nominal: the choice between axes hardly depends on the machine's width
 UNKNOWN_EXTENT = 16
 PREFIX = 8  # running results within a vector: shifts and combinations
 NANOSECONDS = 0.3
+
+CALL = 10.0  # of a function of an op: most registers go to memory and back
 
 # Ops that take several instructions or a slow one.
 _SLOW = {"div": 4, "rem": 6, "sqrt": 4, "floordiv": 4, "floormod": 4}
@@ -94,6 +96,9 @@ def _expressions(roots: Sequence[Expr], vector: Vector | None) -> float:
         seen.add(id(expr))
         if isinstance(expr, Load):
             total += vector.access(expr.index) if vector else 1.0
+        elif isinstance(expr, Op) and (function := function_of(expr)) is not None:
+            total += CALL * share + _expressions((function.value,), None) * share
+            stack += expr.args
         elif isinstance(expr, Op):
             total += _SLOW.get(expr.name, 1) * share
             rare = expr.name == "select" and ("rare", True) in expr.attrs

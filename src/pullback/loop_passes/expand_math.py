@@ -1,22 +1,37 @@
 """Expand math: functions such as exp become expressions of basic ops, by the kernels in loop_passes/math.
 
-Needs: nothing. Guarantees: no math op is left (ops.OPS says which are), or NotImplementedError names it. Statements
-that a kernel writes stand in front of the statement that uses it.
+Needs: nothing. Guarantees: no math op is left (ops.OPS says which are) but for those that a nest uses many times, which
+get a function that computes them; NotImplementedError names an op without a kernel. Statements that a kernel writes
+stand in front of the statement that uses it.
 
     y[i] = exp(x[i])      =>      y[i] = select(lt(x[i], -104.0:f32), 0.0:f32, mul(..., fma(...)))
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ..loop_ir.build import Builder
 from ..loop_ir.fold import is_math
-from ..loop_ir.ir import Expr, Function, Loop, Op, Stmt, While
+from ..loop_ir.ir import Expr, Function, Lambda, Loop, Op, Read, Stmt, Var, While
 from ..loop_ir.types import REAL_OF
 from ..loop_ir.visit import Rewriter, expressions, statements, subexpressions
 from .math import expand
 
 # Ops that the emitter knows for real numbers, but the math kernels may know better or for complex ones.
 _ALSO = frozenset({"sqrt", "sign", "abs", "div", "rem"})
+
+
+# A nest that uses one math function more often than this is a long unrolled program: calls take a few nanoseconds, but
+# LLVM takes 0.5 ms for each of 400 tanh written out in a row, and its register allocator ever more.
+OFTEN = 16
+LARGE = 12  # ops of a function worth calling
+
+_Key = tuple[str, str, tuple[str, ...], tuple]
+
+
+def _key(op: Op) -> _Key:
+    return op.name, op.dtype, tuple([arg.dtype for arg in op.args]), op.attrs
 
 
 def expand_math(function: Function) -> Function:
@@ -36,6 +51,9 @@ class _Expand(Rewriter):
     def __init__(self) -> None:
         super().__init__()
         self.b = Builder()
+        self._nest: Loop | None = None
+        self._often: set[_Key] = set()  # math ops that the current nest uses often
+        self._functions: dict[_Key, Lambda | None] = {}
 
     def expr(self, expr: Expr) -> Expr:
         if not isinstance(expr, Op):
@@ -43,14 +61,47 @@ class _Expand(Rewriter):
         needed = is_math(expr.name)
         if not needed and not (expr.name in _ALSO and expr.args[0].dtype in REAL_OF):
             return expr
+        if self._often and _key(expr) in self._often:
+            function = self.function(expr)
+            if function is not None:
+                return Op(expr.name, expr.dtype, expr.args, (*expr.attrs, ("function", function)))
+        return self.expanded(expr)
+
+    def expanded(self, expr: Op) -> Expr:
+        """The op as basic ones; itself if the emitter knows it best."""
         found = expand(expr, self.b)
         if found is None:
-            if needed:
+            if is_math(expr.name):
                 raise NotImplementedError(f"{expr.name}: there is no kernel for {expr.args[0].dtype}")
             return expr
         if any(isinstance(x, Op) and is_math(x.name) for x in subexpressions((found,))):
             return self.rewrite(found)
         return found
+
+    def function(self, expr: Op) -> Lambda | None:
+        """The function of an op; None if it is not worth one, or writes statements."""
+        key = _key(expr)
+        if key not in self._functions:
+            params = tuple(Var(f"x{k}", arg.dtype) for k, arg in enumerate(expr.args))
+            with self.b.block() as ahead:
+                value = self.expanded(Op(expr.name, expr.dtype, tuple(map(Read, params)), expr.attrs))
+            size = sum(isinstance(x, Op) for x in subexpressions((value,)))
+            good = not ahead and size >= LARGE and not any(d in REAL_OF for d in (expr.dtype, *key[2]))
+            self._functions[key] = Lambda(expr.name, params, value) if good else None
+        return self._functions[key]
+
+    def inside(self, stmt: Stmt) -> Stmt:
+        if self._nest is not None or not isinstance(stmt, Loop) or stmt.role == "sequential":
+            return super().inside(stmt)
+        uses: Counter[_Key] = Counter()
+        for expr in subexpressions([expr for each in statements((stmt,)) for expr in expressions(each)]):
+            if isinstance(expr, Op) and is_math(expr.name):
+                uses[_key(expr)] += 1
+        self._nest, self._often = stmt, {key for key, count in uses.items() if count > OFTEN}
+        try:
+            return super().inside(stmt)
+        finally:
+            self._nest, self._often = None, set()
 
     def block(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:  # type: ignore[override]
         result: list[Stmt] = []

@@ -86,6 +86,19 @@ def test_vectorize_reductions(columns):
     assert loops(after) == ([("vector", "i"), ("reduce", "r")] if columns else [("parallel", "i"), ("vector", "r")])
 
 
+def test_vectorize_takes_the_nearest_of_equal_loops():
+    b = Builder()
+    x, y = b.input("x", "f32", 64 * 64 * 32), b.output("y", "f32", 64 * 64)
+    with b.loop(64) as i, b.loop(64) as j:
+        with b.carried_loop(32, [((b.const("f32", 0),), None)]) as r:
+            r.update(r.var * b.load(x, (i * 64 + j) * 32 + r.i) + 1.0)
+        b.store(y, i * 64 + j, r.result)
+    function = b.function("f")
+    after = vectorize(function)
+    same_meaning(function, after)
+    assert [role for role, _ in loops(after)] == ["parallel", "vector", "sequential"]
+
+
 def test_vectorize_walks_scratch_space_but_does_not_share_it():
     """Loops over a local buffer get lanes; the loop whose iterations each have one does not."""
     b = Builder()

@@ -9,6 +9,7 @@ from ..loop_ir.visit import expressions, statements, subexpressions
 from .cpu.target import Target
 from .types import register_bytes
 
+MANY = 400  # ops beyond which two registers a value would not all fit
 LINE = 64  # bytes: what loops inside read beside the lanes is fetched from memory anyway
 
 
@@ -78,7 +79,7 @@ def lane_count(loop: Loop, target: Target) -> int:
     work = operations(loop.body)
     if inner and work <= 24:
         lanes *= 4
-    elif inner:
+    elif inner and work <= MANY:
         lanes = max(lanes, LINE // size)
     elif (work <= 12 and not loop.carried) or LONG <= work < PARALLEL * depth(loop.body):
         lanes *= 2

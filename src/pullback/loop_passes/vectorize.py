@@ -87,7 +87,8 @@ def _loop(loop: Loop) -> tuple[Loop, float]:
         trips *= extent_of(each)
     best, best_price = -1, trips * (price + 0.5) + updates
     if loop.role in ("parallel", "reduce"):
-        for k, candidate in enumerate(chain):
+        # Of equals the innermost: its neighbours are nearest in memory, and threads take the outer ones.
+        for k, candidate in reversed(list(enumerate(chain))):
             extent = extent_of(candidate)
             vector = Vector(candidate)
             if extent < 2 or not vectorizable(candidate):

@@ -40,6 +40,8 @@ THIN = 4  # features of a group below which the kernel's block is mostly empty
 FEW_TAPS = 64  # of a window that is written out
 LOCAL = 1 << 17  # bytes of packed windows
 REUSED = 5  # blocks of features that read the same windows, from which on these are packed
+PIECE = 1024  # contracted positions in a piece of a gradient of weights
+MOST_FEATURES = 48  # of a block of it
 GRAIN = 1 << 18  # multiply-adds that a thread takes at a time
 SLACK = 64  # elements after a copy that lanes may read and drop
 
@@ -283,13 +285,15 @@ def _space_part(p: _Problem, copy: _Copy, parts: Sequence[_Taps]) -> None:
         packed_panels = min(LOCAL // (len(y_at) * columns * item), -(-width // columns))
     if packed_panels:
         w = _in_order(p, w, x_at)
-    with _blocks(ctx, shape, work) as (image, group, f_block, line_block):
+    blocks = _blocks(ctx, shape, work)
+    with blocks as (image, group, f_block, line_block):
         f0 = b.op("min", f_block * block_features, b.index(p.features - block_features))
         q0 = b.op("min", line_block * lines, b.index(outer.count - lines))
         row, channel, feature = p.place(group, image, f0, 0)
-        small = block_features * width * item <= MOST_TILE
-        make = ctx.local if small else ctx.temporary
-        tile = make(p.dtype, (block_features, width), "tile")
+        if block_features * width * item <= MOST_TILE:
+            tile = ctx.local(p.dtype, (block_features, width), "tile")
+        else:
+            tile = ctx.temporary(p.dtype, (math.prod(shape), block_features, width), "tile").at(blocks.flat)
         start = copy.storage.slice((row * copy.row + channel * copy.channel + q0 * copy.positions[0],), (1,))
         left = Storage(w.buffer, b.index(w.offset) + feature * w.strides[0], (block_features, 1), (w.strides[0], 1))
         if packed_panels:
@@ -429,30 +433,36 @@ def _along_batch(p: _Problem) -> None:
         if not chosen:
             _fill_part(p, parts)
             continue
-        x_at = _places(w, chosen)
-        y_at = [copy.offset(c, taps) for c in range(depth) for taps in chosen]
+        each = max(n for n in range(1, depth + 1) if depth % n == 0 and (n == 1 or n * len(chosen) <= PIECE))
+        pieces = depth // each
+        x_at = _places(w, chosen)[: each * len(chosen)]
+        y_at = [copy.offset(c, taps) for c in range(each) for taps in chosen]
         tables = [_table(ctx, values) for values in (x_at, y_at)]
         last, length = parts[-1], parts[-1].count * images
         _, columns = block_shape(p.dtype, p.features, length)
-        block_features = _even(p.features, 24)
+        block_features = _even(p.features, MOST_FEATURES)
         rows, _ = block_shape(p.dtype, block_features, length)
         rows = min(rows, block_features)
-        width = max(length, columns)
-        shape = (*(part.count for part in parts[:-1]), -(-p.features // block_features))
-        with _blocks(ctx, shape, block_features * len(x_at) * length) as (*q, f_block):
+        counts = [part.count for part in parts[:-1]]
+        partial = ctx.temporary(p.dtype, (pieces, *counts, p.features, max(length, columns)), "partial")
+        shape = (pieces, *counts, -(-p.features // block_features))
+        with _blocks(ctx, shape, block_features * len(x_at) * length) as (piece, *q, f_block):
             f0 = b.op("min", f_block * block_features, b.index(p.features - block_features))
-            small = block_features * width * ITEMSIZE[p.dtype] <= MOST_TILE
-            tile = (ctx.local if small else ctx.temporary)(p.dtype, (block_features, width), "tile")
-            at = b.index(0)
-            for each, stride in zip(q, copy.positions):
-                at = at + each * stride
-            left = Storage(w.buffer, b.index(w.offset) + f0 * w.strides[0], (block_features, 1), (w.strides[0], 1))
+            at = piece * (each * copy.channel)
+            for place, stride in zip(q, copy.positions):
+                at = at + place * stride
+            begin = b.index(w.offset) + f0 * w.strides[0] + piece * (each * w.strides[1])
+            left = Storage(w.buffer, begin, (block_features, 1), (w.strides[0], 1))
+            sizes = (*(1,) * (1 + len(q)), block_features, partial.shape[-1])
+            tile = partial.slice((piece, *q, f0, 0), sizes)
+            tile = Storage(tile.buffer, tile.offset, sizes[-2:], tile.strides[-2:])
             _call(ctx, tile, left, copy.storage.slice((at,), (1,)), tables, len(x_at), rows, columns)
-            here = [part.first + part.step * each for part, each in zip(parts, q)]
-            with ctx.loops((images, block_features, last.count)) as (image, f, o):
-                value = ctx.load(tile, (f, o * images + image))
-                place = (image, f0 + f, *here, last.first + last.step * o)
-                ctx.store(p.out, place, b.convert(value, p.out.dtype))
+        with ctx.loops((*counts, images, p.features, last.count)) as (*q, image, f, o):
+            total = ctx.load(partial, (0, *q, f, o * images + image))
+            for number in range(1, pieces):
+                total = b.add(total, ctx.load(partial, (number, *q, f, o * images + image)))
+            here = [part.first + part.step * place for part, place in zip(parts, q)]
+            ctx.store(p.out, (image, f, *here, last.first + last.step * o), b.convert(total, p.out.dtype))
 
 
 # Few features in a group.
@@ -549,7 +559,7 @@ class _blocks:
         self.loop = ctx.b.loop(count, role, "block", attrs)
 
     def __enter__(self) -> list[Expr]:
-        flat = self.loop.__enter__()
+        flat = self.flat = self.loop.__enter__()
         index: list[Expr] = []
         for n in reversed(self.shape):
             whole = math.prod(self.shape[: len(self.shape) - len(index) - 1]) == 1

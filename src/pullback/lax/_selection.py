@@ -8,6 +8,7 @@ from typing import Any
 
 from pullback.core.lowering import Nest
 from pullback.lax._families import *
+from pullback.lax._nests import loops
 from pullback.lax._ordering import largest, sortable, stable_order
 from pullback.lax._row_calls import as_rows, call_rows, result_rows
 from pullback.lax._sort import sort_p, take_along
@@ -352,3 +353,82 @@ def order_statistics(operand: Any, places: Sequence[int], axis: int) -> Array:
     `places` rise. NaN comes last.
     """
     return order_statistics_p.bind(operand, places=tuple(places), axis=axis)
+
+
+# ------------------------------------------------------------------------------------------------ where conditions hold
+
+
+def _positions_shape(mask, *, size, dtype):
+    lead = mask.shape[:-1]
+    return [ShapedArray((*lead, size), dtype), ShapedArray((*lead, 1), dtype)]
+
+
+def _positions_reference(mask, size, dtype):
+    rows = mask.reshape(-1, mask.shape[-1]) if mask.size else np.zeros((int(np.prod(mask.shape[:-1])), 0), bool)
+    found = np.zeros((len(rows), size), dtype)
+    for row, out in zip(rows, found):
+        where = np.flatnonzero(row)[:size]
+        out[: where.size] = where
+    lead = mask.shape[:-1]
+    return [found.reshape((*lead, size)), np.sum(rows, -1).astype(dtype).reshape((*lead, 1))]
+
+
+def _positions_batch(args, dims, size, dtype):
+    mask = batch_front(args[0], dims[0], batch_size(args, dims))
+    return positions_p.bind(mask, size=size, dtype=dtype), [0, 0]
+
+
+def _positions_emit(ctx):
+    """One pass over the mask, without a branch: each index is written where the next one found belongs, and stays
+    there if it was one; what is past the size goes to one place more.
+    """
+    b, mask, found, count = ctx.b, ctx.operand(0), ctx.result(0), ctx.result(1)
+    *lead, n = mask.shape
+    size = found.shape[-1]
+    held = ctx.temporary(found.dtype, (*lead, size + 1))
+
+    def row(outer):
+        with b.carried_loop(n, [((b.index(0),), None)]) as scan:
+            (rank,) = scan.vars
+            ctx.store(held, (*outer, b.op("min", rank, b.index(size))), b.convert(scan.i, found.dtype))
+            scan.update(b.op("add", rank, b.convert(ctx.load(mask, (*outer, scan.i)), "i64")))
+        (total,) = scan.results
+        ctx.store(count, (*outer, 0), b.convert(total, count.dtype))
+        with b.loop(size) as j:
+            kept = ctx.load(held, (*outer, j))
+            ctx.store(found, (*outer, j), b.select(b.op("lt", j, total), kept, b.const(found.dtype, 0)))
+
+    loops(b, lead, row)
+
+
+positions_p = Primitive(
+    "positions",
+    doc="Where a mask holds along the last axis, the first `size` of these, then zeros; and how often it holds.",
+    abstract_eval=_positions_shape,
+    multiple_results=True,
+    reference=_positions_reference,
+    jvp=ZERO,
+    transpose=NOT_LINEAR,
+    batch=_positions_batch,
+    lower=Nest(_positions_emit),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.random(shape) < part,), {"size": size, "dtype": np.dtype(dtype)}, derivatives=False)
+            for shape, part, size, dtype in [
+                ((40,), 0.5, 10, np.int32),
+                ((40,), 0.5, 40, np.int64),
+                ((3, 5, 17), 0.3, 6, np.int32),
+                ((9,), 0.0, 3, np.int32),
+                ((70_000,), 0.5, 30_000, np.int32),
+            ]
+        ]
+    ),
+)
+
+
+def positions(mask: Any, size: int, dtype: Any) -> tuple[Array, Array]:
+    """mask: bool[..., n] -> dtype[..., size], where it holds along the last axis in order, zeros behind; and
+    dtype[..., 1], how often it holds.
+    """
+    found, count = positions_p.bind(mask, size=size, dtype=np.dtype(dtype))
+    return found, count

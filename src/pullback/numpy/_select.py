@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
+from pullback.lax import _selection
 from pullback.numpy._arguments import (
     Array,
     arrays,
@@ -422,11 +423,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     fill = _fill_values(fill_value, a.ndim)
     if a.size == 0 or size == 0:
         return tuple(lax.broadcast_in_dim(convert(f, dtype), (size or 0,), ()) for f in fill)
-    rank = lax.cumsum(convert(flat, dtype), axis=0)
-    count = lax.index_in_dim(rank, a.size - 1, 0, keepdims=False)
-    # Element i that is True goes to place rank[i] - 1; False ones go out of bounds and are dropped.
-    place_ = lax.select(flat, lax.sub(rank, const(rank, 1)), lax.full_like(rank, size))
-    found = index_update(lax.full((size,), 0, dtype), place_, lax.iota(dtype, a.size), "set", mode="drop")
+    found, count = _selection.positions(flat, size, dtype)
     valid = lax.lt(lax.iota(dtype, size), broadcast_to(count, (size,)))
     positions = _unravel(found, a.shape)
     return tuple(select_where(valid, p, convert(f, dtype)) for p, f in zip(positions, fill))
@@ -525,11 +522,11 @@ def _static(fill_value: Any, dtype: Any) -> Any:
 def _unravel(flat: Any, shape: Sequence[int]) -> list[Any]:
     """Positions along each axis of numbers in C order, which are in bounds."""
     out = []
-    for n in reversed(shape):
+    for n in reversed(shape[1:]):
         length = lax.full_like(flat, n)
         out.append(lax.rem(flat, length))
         flat = lax.div(flat, length)
-    return out[::-1]
+    return [flat, *out[::-1]]
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:

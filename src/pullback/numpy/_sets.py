@@ -78,9 +78,15 @@ def _order(rows: Any) -> tuple[Any, Any]:
     *ordered, order = lax.sort((*keys, numbers), num_keys=len(keys), is_stable=True)
     new = None
     for key in ordered:
-        differs = _differs(lax.slice_in_dim(key, 1, n, axis=0), lax.slice_in_dim(key, 0, max(n - 1, 0), axis=0))
+        differs = _differs_from_last(key)
         new = differs if new is None else lax.bitwise_or(new, differs)
     return order, lax.concatenate([lax.full((min(n, 1),), True, np.dtype(bool)), new], 0)
+
+
+def _differs_from_last(x: Any) -> Any:
+    """Whether each element but the first differs from the one before it."""
+    n = x.shape[0]
+    return _differs(lax.slice_in_dim(x, 1, n, axis=0), lax.slice_in_dim(x, 0, max(n - 1, 0), axis=0))
 
 
 def _differs(x: Any, y: Any) -> Any:
@@ -130,15 +136,21 @@ def unique(
         )
     if size is None:
         return _unique_concrete(ar, slices, axis, (return_index, return_inverse, return_counts), equal_nan)
-    order, new = _order(rows)
+    if rows.ndim == 1 and not (return_index or return_inverse):
+        order = None  # the elements themselves are enough
+        ordered = lax.sort(rows)
+        new = lax.concatenate([lax.full((1,), True, np.dtype(bool)), _differs_from_last(ordered)], 0)
+    else:
+        order, new = _order(rows)
     if not equal_nan and rows.ndim == 1 and dtypes.issubdtype(rows.dtype, np.inexact):
-        new = lax.bitwise_or(new, isnan(rewriting_take(rows, order)))
+        new = lax.bitwise_or(new, isnan(ordered if order is None else rewriting_take(rows, order)))
     count = lax.reduce_sum(convert(new, index), (0,))
     starts = nonzero(new, size=size, fill_value=n)[0]
     valid = lax.lt(lax.iota(index, size), broadcast_to(count, (size,)))
     # What fills the result up is the smallest element unless another value is given.
-    first = select_where(valid, index_get(order, starts, mode="clip"), lax.index_in_dim(order, 0, 0, keepdims=False))
-    values = rewriting_take(slices, first)
+    source = ordered if order is None else order
+    first = select_where(valid, index_get(source, starts, mode="clip"), lax.index_in_dim(source, 0, 0, keepdims=False))
+    values = first if order is None else rewriting_take(slices, first)
     if fill_value is not None:
         spread = lax.broadcast_in_dim(valid, values.shape, (0,))
         values = select_where(spread, values, convert(as_array(fill_value), values.dtype))

@@ -69,12 +69,15 @@ private:
     static int digit(Key key, int d) { return int(key >> (8 * d)) & (kDigits - 1); }
 
     // The loops capture what they use by value: the compiler must suppose that stores change the rest.
-    void count(const E* x, int below) {
-        chunks_.run([this, x, below](int64_t chunk, int64_t begin, int64_t end) {
+    void count(const E* x) {
+        chunks_.run([this, x](int64_t chunk, int64_t begin, int64_t end) {
             auto& counts = counts_[size_t(chunk)];
-            for (int d = 0; d < below; ++d) counts[size_t(d)].fill(0);
-            for (int64_t i = begin; i < end; ++i)
-                for (int d = 0; d < below; ++d) ++counts[size_t(d)][size_t(digit(x[i].key, d))];
+            for (auto& of_digit : counts) of_digit.fill(0);
+            for (int64_t i = begin; i < end; ++i) {
+                const Key key = x[i].key;
+#pragma GCC unroll 8
+                for (int d = 0; d < kCount; ++d) ++counts[size_t(d)][size_t(digit(key, d))];
+            }
         });
     }
 
@@ -88,13 +91,13 @@ private:
 
     // By the digits below `below`.
     E* run(E* x, E* other, int below) {
-        count(x, below);
+        count(x);
         std::array<int, kCount> deciding{};
         int used = 0;
         for (int d = 0; d < below; ++d)
             if (decides(d)) deciding[size_t(used++)] = d;
-        // Twelve bits more than it takes to number the elements leave few ties, also where exponents waste some.
-        int enough = (int(std::bit_width(uint64_t(n_))) + 12 + 7) / 8;
+        // Eight bits more than it takes to number the elements leave few ties, also where exponents waste some.
+        int enough = (int(std::bit_width(uint64_t(n_))) + 8 + 7) / 8;
         int skipped = std::max(0, used - enough);
         for (int k = skipped; k < used; ++k) {
             int d = deciding[size_t(k)];
@@ -140,7 +143,8 @@ private:
                 int64_t stop = i + 1;
                 while (stop < end && x[stop].key >> shift == x[i].key >> shift) ++stop;
                 if (stop - i > kLongRun) sort_run(x + i, other + i, stop - i, shift / 8);
-                else if (stop - i > 1) std::stable_sort(x + i, x + stop, [](const E& p, const E& q) { return p.key < q.key; });
+                else if (stop - i <= kInsertion) insertion_sort(x + i, stop - i);
+                else std::stable_sort(x + i, x + stop, [](const E& p, const E& q) { return p.key < q.key; });
                 i = stop;
             }
         });

@@ -156,7 +156,7 @@ void sort_pairs_row(const typename Kind::Raw* keys, const Payload* payloads, typ
         special[0] = any;
         quick_sorts[kU64](packed, n, nullptr);
         for (int64_t i = 0; i < n; ++i) {
-            sorted_keys[i] = Kind::decode(Key(packed[i] >> 32));
+            if (sorted_keys) sorted_keys[i] = Kind::decode(Key(packed[i] >> 32));
             sorted_payloads[i] = payloads[uint32_t(packed[i])];
         }
     } else {
@@ -173,13 +173,14 @@ void sort_pairs_row(const typename Kind::Raw* keys, const Payload* payloads, typ
         else result = RadixSort<E>::sort(a, a + n, n, chunks);
         chunks.run([sorted_keys, sorted_payloads, result](int64_t, int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
-                sorted_keys[i] = Kind::decode(result[i].key);
+                if (sorted_keys) sorted_keys[i] = Kind::decode(result[i].key);
                 sorted_payloads[i] = result[i].payload;
             }
         });
     }
     if constexpr (Kind::has_specials)
-        if (std::find(special.begin(), special.end(), 1) != special.end()) restore_specials<Kind>(keys, sorted_keys, n);
+        if (sorted_keys && std::find(special.begin(), special.end(), 1) != special.end())
+            restore_specials<Kind>(keys, sorted_keys, n);
 }
 
 }  // namespace
@@ -200,8 +201,8 @@ void pb_sort(int64_t kind, int64_t rows, int64_t n, const void* x, void* sorted,
     });
 }
 
-void pb_sort_pairs(int64_t kind, int64_t size, int64_t rows, int64_t n, const void* keys, const void* payloads,
-                   void* sorted_keys, void* sorted_payloads, void* scratch) {
+void pb_sort_pairs(int64_t kind, int64_t size, int64_t rows, int64_t n, int64_t want_keys, const void* keys,
+                   const void* payloads, void* sorted_keys, void* sorted_payloads, void* scratch) {
     using namespace pb;
     with_kind(kind, [&](auto k) {
         using Kind = decltype(k);
@@ -212,7 +213,8 @@ void pb_sort_pairs(int64_t kind, int64_t size, int64_t rows, int64_t n, const vo
                 constexpr size_t bytes = 2 * sizeof(Element<typename Kind::Key, Payload>);
                 sort_pairs_row<Kind, Payload>(
                     static_cast<const Raw*>(keys) + r * n, static_cast<const Payload*>(payloads) + r * n,
-                    static_cast<Raw*>(sorted_keys) + r * n, static_cast<Payload*>(sorted_payloads) + r * n, n,
+                    want_keys ? static_cast<Raw*>(sorted_keys) + r * n : nullptr,
+                    static_cast<Payload*>(sorted_payloads) + r * n, n,
                     static_cast<char*>(scratch) + size_t(first * n) * bytes, chunks);
             });
         };

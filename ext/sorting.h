@@ -19,7 +19,7 @@ extern "C" {
 // sorted = each row of x in order. scratch: rows * n * 8 bytes for kinds of 2 bytes, else as x.
 void pb_sort(int64_t kind, int64_t rows, int64_t n, const void* x, void* sorted, void* scratch);
 // Keys in order, and payloads of `size` (4 or 8) bytes in the order of their keys. scratch: rows * n * 16 bytes for
-// kinds and payloads of up to 4 bytes, else rows * n * 32.
-void pb_sort_pairs(int64_t kind, int64_t size, int64_t rows, int64_t n, const void* keys, const void* payloads,
-                   void* sorted_keys, void* sorted_payloads, void* scratch);
+// kinds and payloads of up to 4 bytes, else rows * n * 32. sorted_keys is left alone unless `want_keys`.
+void pb_sort_pairs(int64_t kind, int64_t size, int64_t rows, int64_t n, int64_t want_keys, const void* keys,
+                   const void* payloads, void* sorted_keys, void* sorted_payloads, void* scratch);
 }

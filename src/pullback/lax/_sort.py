@@ -102,7 +102,7 @@ def _sort_emit(ctx):
             scratch = ctx.temporary("u8", (sources[0].size * _SCRATCH.get(ITEMSIZE[sources[0].dtype], 0) + 1,))
             call_rows(ctx, "pb_sort", sources[0], (), (sources[0], targets[0], scratch))
         elif count == 2 and num_keys == 1 and ITEMSIZE[sources[1].dtype] in (4, 8):
-            _sort_pairs(ctx, *sources, *targets)
+            _sort_pairs(ctx, *sources, *targets, ctx.is_read(0))
         else:
             order = _order(ctx, sources[:num_keys], targets[0])
             for source, target in zip(sources[1:], targets[1:]):
@@ -112,11 +112,13 @@ def _sort_emit(ctx):
 _SCRATCH = {2: 8, 4: 4, 8: 8}  # bytes for each element of so many bytes
 
 
-def _sort_pairs(ctx, keys, payloads, sorted_keys, sorted_payloads):
-    """Keys in order, and other numbers in the order of their keys."""
+def _sort_pairs(ctx, keys, payloads, sorted_keys, sorted_payloads, want_keys):
+    """Keys in order, if wanted, and other numbers in the order of their keys."""
     size = ITEMSIZE[payloads.dtype]
     scratch = ctx.temporary("u8", (keys.size * (32 if max(size, ITEMSIZE[keys.dtype]) == 8 else 16),))
-    call_rows(ctx, "pb_sort_pairs", keys, (size,), (keys, payloads, sorted_keys, sorted_payloads, scratch))
+    call_rows(
+        ctx, "pb_sort_pairs", keys, (size, int(want_keys)), (keys, payloads, sorted_keys, sorted_payloads, scratch)
+    )
 
 
 def _order(ctx, keys, sorted_first):
@@ -130,7 +132,7 @@ def _order(ctx, keys, sorted_first):
             _take_rows(ctx, key, order, gathered)
             key = gathered
         following = ctx.temporary("u32", shape)
-        _sort_pairs(ctx, key, order, ctx.temporary(key.dtype, shape) if number else sorted_first, following)
+        _sort_pairs(ctx, key, order, sorted_first, following, number == 0 and ctx.is_read(0))
         order = following
     return order
 

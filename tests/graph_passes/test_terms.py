@@ -101,3 +101,24 @@ def test_terms_are_read_off_equations():
     assert [len(axis) for axis in diagonal.axes] == [1, 1, 2]
     assert (diagonal.coefficient, outer.coefficient) == (1.0, -1.0)
     assert len(outer.factors) == 2
+
+
+def test_norms_of_gradients_of_examples_have_no_outer_product():
+    def norms(w, x, y):
+        loss = lambda w, x, y: jnp.sum((jnp.tanh(x @ w) - y) ** 2)
+        gradients = vmap(grad(loss), in_axes=(None, 0, 0))(w, x, y)
+        return jnp.sum(gradients**2, axis=(1, 2))
+
+    w, x, y = random(20, 30), random(16, 20), random(16, 30)
+    eqns = optimize_jaxpr(make_jaxpr(norms)(w, x, y)).jaxpr.eqns
+    assert max(v.aval.size for eqn in eqns for v in eqn.outvars) <= w.size
+    h = np.tanh(x @ w)
+    expected = (x**2).sum(1) * ((2 * (h - y) * (1 - h**2)) ** 2).sum(1)
+    np.testing.assert_allclose(jit(norms)(w, x, y), expected, rtol=1e-5)
+
+
+def test_sums_of_products_without_common_axes():
+    u, v, m = random(20), random(30), random(20, 5)
+    np.testing.assert_allclose(jit(lambda u, v: (u[:, None] * v).sum())(u, v), u.sum() * v.sum(), rtol=1e-4)
+    f = lambda u, v, m: jnp.einsum("i,j,ik->ijk", u, v, m).sum((0, 1))
+    np.testing.assert_allclose(jit(f)(u, v, m), (u @ m) * v.sum(), rtol=1e-4, atol=1e-4)

@@ -14,7 +14,7 @@ that define an operand, and the result is written as equations of which they can
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,13 +114,13 @@ def contract(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 
 def total(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """reduce_sum of what is zero off a diagonal."""
+    """reduce_sum of what is zero off a diagonal, or of a product of arrays without common axes to sum over."""
     x, out = eqn.invars[0], eqn.outvars[0].aval
-    if not (_may_be_sparse(r) and x.aval.size and out.dtype.kind in "fc"):
+    if not ((_may_be_sparse(r) or _may_be_outer(r)) and x.aval.size and out.dtype.kind in "fc"):
         return None
     found = terms_of(r, x)
-    if not any(term.is_sparse for term in found):
-        return None
+    if len(found) > 1 and not any(term.is_sparse for term in found):
+        return None  # dense summands may cancel: they are added first
     kept = [a for a in range(x.aval.ndim) if a not in eqn.params["axes"]]
     try:
         rest = [(tuple(term.axes[a] for a in kept), term) for term in found]
@@ -138,6 +138,20 @@ def _may_be_sparse(r: Rewriter) -> bool:
     if found is None:
         found = r.notes["iota"] = any(eqn.primitive.name == "iota" for eqn in r.closed.jaxpr.eqns)
     return bool(found)
+
+
+def _may_be_outer(r: Rewriter) -> bool:
+    """Whether the program has an outer product, as the gradient of a linear layer for one example is."""
+    found = r.notes.get("outer")
+    if found is None:
+        eqns = r.closed.jaxpr.eqns
+        found = r.notes["outer"] = any(eqn.primitive.name == "dot_general" and _is_outer(eqn) for eqn in eqns)
+    return bool(found)
+
+
+def _is_outer(eqn: JaxprEqn) -> bool:
+    (cx, _), (bx, _) = eqn.params["dimension_numbers"]
+    return not cx and min(a.aval.ndim for a in eqn.invars) > len(bx)
 
 
 def _apart(terms: Sequence[Term]) -> Iterator[Term]:
@@ -187,23 +201,43 @@ def _split(term: Term, label: Label, outer: int) -> Term:
     return term.renamed({label: (Label(outer), Label(label.size // outer))})
 
 
+def _components(factors: Sequence[Factor], kept: Set[Label]) -> list[list[Factor]]:
+    """The factors that have labels besides `kept`, in lists that share none of those: each is a sum of its own."""
+    found: list[tuple[set[Label], list[Factor]]] = []
+    for f in factors:
+        gone = set(f.labels) - kept
+        if not gone:
+            continue
+        joined = [f]
+        for labels, others in [c for c in found if c[0] & gone]:
+            found = [c for c in found if c[1] is not others]
+            gone |= labels
+            joined = [*others, *joined]
+        found.append((gone, joined))
+    return [members for _, members in found]
+
+
 def _work(axes: Sequence[Axis], term: Term) -> int:
     """Operations of a product summed over the labels that are no axis, as `_summed` does it."""
     kept = {x for axis in axes for x in axis}
-    inside = {x for f in term.factors if not kept.issuperset(f.labels) for x in f.labels}
-    result = {x for f in term.factors for x in f.labels} & kept
-    return 2 * math.prod(x.size for x in inside) * bool(inside) + math.prod(x.size for x in result)
+    work = math.prod(x.size for x in {x for f in term.factors for x in f.labels} & kept)
+    for members in _components(term.factors, kept):
+        work += 2 * math.prod(x.size for x in {x for f in members for x in f.labels})
+    return work
 
 
 def _summed(r: Rewriter, axes: tuple[Axis, ...], term: Term, params: dict[str, Any]) -> Term:
     """The term over fewer axes, summed over the labels that are not among them."""
     kept = {x for axis in axes for x in axis}
     repeated = set(term.labels) - kept - {x for f in term.factors for x in f.labels}
-    term = Term(axes, term.factors, term.coefficient * math.prod(x.size for x in repeated))
-    inside = [f for f in term.factors if not kept.issuperset(f.labels)]
-    outside = [f for f in term.factors if kept.issuperset(f.labels)]
-    if not inside:
-        return term
+    coefficient = term.coefficient * math.prod(x.size for x in repeated)
+    factors = [f for f in term.factors if kept.issuperset(f.labels)]
+    factors += [_sum(r, members, kept, params) for members in _components(term.factors, kept)]
+    return Term(axes, tuple(factors), coefficient)
+
+
+def _sum(r: Rewriter, inside: list[Factor], kept: Set[Label], params: dict[str, Any]) -> Factor:
+    """The product of factors summed over all labels but `kept`, as a product of two arrays or a sum of one."""
     while len(inside) > 2:  # a factor whose labels another has is multiplied into it
         inside.sort(key=lambda f: math.prod(x.size for x in f.labels))
         small = inside.pop(0)
@@ -213,30 +247,28 @@ def _summed(r: Rewriter, axes: tuple[Axis, ...], term: Term, params: dict[str, A
                 break
         else:
             raise NotTerms
-    if any(f.inverse for f in inside):
-        inside = [_multiplied(r, [f]) if f.inverse else f for f in inside]
+    inside = [_multiplied(r, [f]) if f.inverse else f for f in inside]
     parts = [(_flat(r, f), f.labels) for f in inside]
     if any(len(set(labels)) < len(labels) for _, labels in parts):
         raise NotTerms
+    for k, (atom, labels) in enumerate(parts):
+        others = {x for j, (_, other) in enumerate(parts) if j != k for x in other}
+        alone = [x for x in labels if x not in kept and x not in others]
+        if alone:
+            atom = r.emit("reduce_sum", atom, axes=tuple(map(labels.index, alone)), out_sharding=None)
+            parts[k] = atom, [x for x in labels if x not in alone]
     if len(parts) == 1:
-        ((atom, labels),) = parts
-        gone = [x for x in labels if x not in kept]
-        result = r.emit("reduce_sum", atom, axes=tuple(map(labels.index, gone)), out_sharding=None)
-        left = [x for x in labels if x in kept]
+        ((result, left),) = parts
     else:
         (x, xs), (y, ys) = parts
         shared = [l for l in xs if l in ys]
         gone = [l for l in shared if l not in kept]
-        alone = [l for l in (*xs, *ys) if l not in kept and l not in shared]
-        if alone:
-            raise NotTerms
         batch = [l for l in shared if l in kept]
         numbers = tuple((tuple(map(xs.index, ls)), tuple(map(ys.index, ls))) for ls in (gone, batch))
         options = {k: params[k] for k in ("precision", "preferred_element_type")}
         result = r.emit("dot_general", x, y, dimension_numbers=numbers, **options)
         left = [*batch, *(l for l in xs if l not in shared), *(l for l in ys if l not in shared)]
-    new = Factor(result, tuple((l,) for l in left))
-    return Term(term.axes, (*outside, new), term.coefficient)
+    return Factor(result, tuple((l,) for l in left))
 
 
 # ----------------------------------------------------------------------------------------------------------- writing
@@ -324,10 +356,20 @@ def terms_of(r: Rewriter, atom: Any, depth: int = DEPTH) -> list[Term]:
             found = _read(r, atom, depth) if depth else None
         except NotTerms:
             found = None
-        if found is None or len(found) > MOST_TERMS or any(len(t.factors) > MOST_FACTORS for t in found):
+        if found is None or len(found) > MOST_TERMS or all(map(_is_dense, found)) or not all(map(_is_short, found)):
             found = _leaf(atom)
         memo[atom] = found
     return found
+
+
+def _is_short(term: Term) -> bool:
+    return len(term.factors) <= MOST_FACTORS
+
+
+def _is_dense(term: Term) -> bool:
+    """Whether a term says no more of an array than its elements do: all factors but numbers have all axes."""
+    count = len(term.labels)
+    return not term.is_sparse and bool(count) and all(len(f.labels) == count for f in term.factors if f.labels)
 
 
 def _leaf(atom: Any) -> list[Term]:
@@ -375,6 +417,10 @@ def _read(r: Rewriter, atom: Any, depth: int) -> list[Term] | None:
             if len(left) * len(right) > MOST_TERMS:
                 return None
             return [_times(s, t) for s in _apart(left) for t in _apart(right)]
+        case "dot_general" if _is_outer(eqn) and len({a.aval.dtype for a in (*eqn.invars, atom)}) == 1:
+            _, (bx, by) = params["dimension_numbers"]
+            found = [_product(s, t, (), (), bx, by) for s in _apart(of(0)) for t in _apart(of(1))]
+            return [replace(both, axes=axes) for axes, both in found]
         case "div":
             below = _grown(of(1), eqn.invars[1], shape)
             if len(below) != 1 or below[0].is_sparse or below[0].coefficient != 1.0:

@@ -25,7 +25,7 @@ Calls = dict[str, Callable[[], Any]]
 def numpy_calls() -> Calls:
     """What NumPy can do of the list."""
     a, b, m = np.arange(5, dtype="f4"), np.ones(5, "f4"), np.ones((10, 10), "f4")
-    large = np.ones(2_000_000, "f4")
+    large, single = np.ones(2_000_000, "f4"), np.ones(1, "f4")
     return {
         "a + b": lambda: a + b,
         "a * 2": lambda: a * 2,
@@ -42,7 +42,8 @@ def numpy_calls() -> Calls:
         "m.T": lambda: m.T,
         "m.reshape(20, 5)": lambda: m.reshape(20, 5),
         "chain of ten": lambda: _chain(np, a, b),
-        "array(one, copy)": lambda: np.array([1.0]),
+        "array(one, copy)": lambda: np.array(single, copy=True),
+        "array([1.0])": lambda: np.array([1.0]),
         "large + large": lambda: large + large,
         "tanh(large)": lambda: np.tanh(large),
     }
@@ -82,7 +83,7 @@ def jax_calls(jax: Any) -> Calls:
     n = np.arange(5, dtype="f4")
     a, b, m = jnp.asarray(n), jnp.ones(5), jnp.ones((10, 10))
     one, key = jnp.float32(1), random.key(0)
-    large = jnp.ones(2_000_000)
+    large, single = jnp.ones(2_000_000), jnp.ones(1)
     increment, product = jax.jit(lambda x: x + 1), jax.jit(lambda x, y: jnp.dot(x, y))
     params = {f"p{k}": jnp.ones(3) for k in range(40)}
     total = jax.jit(lambda d: sum(d.values()))
@@ -117,7 +118,8 @@ def jax_calls(jax: Any) -> Calls:
         "m.T": lambda: m.T,
         "m.reshape(20, 5)": lambda: m.reshape(20, 5),
         "chain of ten": lambda: _chain(jnp, a, b),
-        "array(one, copy)": lambda: jnp.array([1.0], copy=True),
+        "array(one, copy)": lambda: jnp.array(single, copy=True),
+        "array([1.0])": lambda: jnp.array([1.0]),
         "large + large": lambda: (large + large).block_until_ready(),
         "tanh(large)": lambda: jnp.tanh(large).block_until_ready(),
         "grad of sum(tanh^2)": lambda: gradient(a),

@@ -200,7 +200,7 @@ class _Builder:
         if eqn.primitive.multiple_results and len(outs) == 1:
             function = _only(function)
         self.steps.append((function, len(outs), [*operands, *outs]))
-        self.nanoseconds += 4000 + 5 * max((math.prod(v.shape) for v in (*operands, *outs)), default=0)
+        self.nanoseconds += 10_000 + 5 * max((math.prod(v.shape) for v in (*operands, *outs)), default=0)
 
     # the program
 

@@ -44,9 +44,10 @@ LARGE = 10  # ops from which two occurrences do
 def outline(function: Function) -> Function:
     """The function with repeated nests as kernels."""
     groups: dict[Hashable, list[Loop]] = {}
-    uses = local_uses(function.body)
+    local = any(buffer.space == "local" for buffer in function.buffers)
+    uses = local_uses(function.body) if local else {}
     for nest in _nests(function.body):
-        if not shares_locals(nest, uses):  # a local buffer belongs to one function
+        if not (local and shares_locals(nest, uses)):  # a local buffer belongs to one function
             groups.setdefault(_sketch(nest), []).append(nest)
     work = _Outline(function)
     for alike in groups.values():

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.fft
+from lowering_checks import check
 
 import pullback
 import pullback.numpy as jnp
 from pullback.lax import _fft_codelets, _fft_loops
+from pullback.loop_ir import Loop
+from pullback.pipelines import optimize_loops
 
 # One codelet; several passes; primes that are convolutions; powers of each prime.
 LENGTHS = [1, 2, 3, 5, 8, 11, 13, 15, 16, 17, 18, 27, 31, 32, 34, 49, 60, 81, 101, 121, 128, 210, 1000]
@@ -82,6 +85,21 @@ def test_no_less_accurate_than_the_library():
         x = spectrum((8, n))
         ours, theirs = error(pullback.jit(jnp.fft.fft)(x), exact("fft", x)), error(scipy.fft.fft(x), exact("fft", x))
         assert ours < 1.1 * theirs, n
+
+
+def test_lanes_run_along_the_passes():
+    """Each pass is a vector loop, none of them inside another one, although their planes are different buffers."""
+    result = check(jnp.fft.fft, spectrum((20, 256)), rtol=1e-3, atol=1e-3)
+
+    def vectors(stmts, inside=False):
+        for stmt in stmts:
+            if isinstance(stmt, Loop):
+                assert not (inside and stmt.role == "vector")
+                yield from vectors(stmt.body, inside or stmt.role == "vector")
+                if stmt.role == "vector":
+                    yield stmt
+
+    assert len(list(vectors(optimize_loops(result.lowered.function).body))) == len(_fft_codelets.radices(256))
 
 
 def test_roots_are_rounded_once():

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from ..loop_ir.affine import depends
 from ..loop_ir.ir import Function, If, Loop, Stmt, While
 from ..loop_ir.vectors import vectorizable
+from ..loop_ir.visit import statements
 from .cost import Vector, cost, extent_of
 
 # Starting and ending a vector loop; the tree of a vector reduce loop.
@@ -86,7 +87,9 @@ def _loop(loop: Loop) -> tuple[Loop, float]:
     for each in chain:
         trips *= extent_of(each)
     best, best_price = -1, trips * (price + 0.5) + updates
-    if loop.role in ("parallel", "reduce"):
+    # Whoever wrote a vector loop inside has chosen.
+    chosen_inside = any(isinstance(stmt, Loop) and stmt.role == "vector" for stmt in statements(chain[-1].body))
+    if loop.role in ("parallel", "reduce") and not chosen_inside:
         # Of equals the innermost: its neighbours are nearest in memory, and threads take the outer ones.
         for k, candidate in reversed(list(enumerate(chain))):
             extent = extent_of(candidate)

@@ -11,6 +11,7 @@ function as for two small nests, so a nest has to occur often or be large.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
 from ..loop_ir.fold import const
@@ -45,7 +46,7 @@ def outline(function: Function) -> Function:
     """The function with repeated nests as kernels."""
     groups: dict[Hashable, list[Loop]] = {}
     local = any(buffer.space == "local" for buffer in function.buffers)
-    uses = local_uses(function.body) if local else {}
+    uses = local_uses(function.body) if local else Counter()
     for nest in _nests(function.body):
         if not (local and shares_locals(nest, uses)):  # a local buffer belongs to one function
             groups.setdefault(_sketch(nest), []).append(nest)

@@ -263,11 +263,12 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, name: str) -> _Native:
     print_ = fingerprint(closed)
     # A program without a name that lasts is found by the identity of its parts, which its jaxpr keeps alive.
     known = jaxpr_key(closed) if print_ is None else print_
-    key = (known, keep_unused, config.config.jax_enable_x64, *_variant())
+    x64 = bool(config.config.jax_enable_x64)
+    key = (known, keep_unused, x64, *_variant())
     found = _natives.get(key)
     if found is None:
         clock("fingerprint")
-        on_disk = None if print_ is None or any(_variant()) else key_of(print_, *key[1:3], host_target())
+        on_disk = None if print_ is None or any(_variant()) else key_of(print_, keep_unused, x64, host_target())
         native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, name, clock)
         if native is None:
             native = _make_native(closed, keep_unused, name, on_disk, clock)

@@ -1,7 +1,7 @@
 """Tests native code under a sanitizer: python tools/sanitize.py [KIND ...] [-- pytest args].
 
-KIND is address, undefined or thread; all three by default. Each is built in build/sanitize-KIND, where a package of links
-to the sources has the sanitized extension in it; the extension in src/ stays as it is.
+KIND is address, undefined or thread; all three by default. Each is built in build/sanitize-KIND, where a package of
+links to the sources has the sanitized extension in it; the extension in src/ stays as it is.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("address", "undefined", "thread")
 RUNTIMES = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
 OPTIONS = {
-    # Python itself leaks at exit; leaks of ours are found by tests/ext/test_leaks.py. The allocator of NumPy is not ours.
+    # Python itself leaks at exit; leaks of ours are found by tests/hostile/test_leaks.py.
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     # What Python, NumPy and BLAS do among themselves is not instrumented.
-    "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:halt_on_error=1:suppressions={ROOT / 'tools' / 'tsan.txt'}",
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:allocator_may_return_null=1",
 }
 TESTS = ["tests/ext", "tests/api/test_eager.py", "tests/runtime/test_plan.py"]
 
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
         }
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(rest or TESTS)]
         if kind == "thread":
-            # The sanitizer delivers signals late to a thread that waits, so that these two would wait for ever.
+            # The sanitizer delivers signals late to a thread that waits, so that this test would wait for ever.
             command += ["--deselect", "tests/ext/test_executable.py::test_interrupt"]
         failed += subprocess.run(command, cwd=ROOT, env=environment).returncode != 0
     return failed

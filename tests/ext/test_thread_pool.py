@@ -140,12 +140,8 @@ def test_number_of_threads():
             _core.set_num_threads(bad)
     with pytest.raises(TypeError):
         _core.set_num_threads("two")
-    assert set(_core.symbol_addresses()) == {
-        "pb_parallel_for",
-        "pb_interrupt_pending",
-        "pb_host_call",
-        "pb_host_call_index",
-    }
+    wanted = {"pb_parallel_for", "pb_interrupt_pending", "pb_host_call", "pb_host_call_index"}
+    assert wanted <= set(_core.symbol_addresses())
 
 
 CHILD = """

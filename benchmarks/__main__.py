@@ -41,6 +41,9 @@ def main(argv: list[str] | None = None) -> int:
     everything: list[Figures] = []
     for group, programs in groups().items():
         chosen = [p for p in programs if options.only in group or options.only in p.name]
+        if options.sample and chosen:
+            count = min(options.sample, len(chosen))
+            chosen = [chosen[k * len(chosen) // count] for k in range(count)]
         if chosen:
             print(f"\n{group}\n{report.header(names)}", flush=True)
         for program in chosen:
@@ -68,6 +71,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--sides", default="pullback,jax,torch,numpy,autograd", help=f"of {', '.join(MAKERS)} (default: %(default)s)"
     )
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sample", type=int, metavar="N", help="at most N programs of each group, evenly taken")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--picture", type=Path, help="draw the ratios here (PNG)")
     parser.add_argument("--compare", type=Path, metavar="JSON", help="say what changed since these figures")

@@ -17,6 +17,7 @@ from benchmarks.sides import JaxLike, Side, leaves_of
 
 BATCH_SECONDS = 0.02
 MOST_CALLS = 20_000
+PAUSE = 0.03  # seconds before a batch: threads of OpenBLAS's and OpenMP's spin for so long after work, on others' cores
 
 
 @dataclass
@@ -128,6 +129,7 @@ def _largest(x: np.ndarray) -> float:
 
 def _timed(call: Callable[[], Any], count: int) -> float:
     gc.collect(0)
+    time.sleep(PAUSE)
     was_enabled = gc.isenabled()
     gc.disable()
     try:

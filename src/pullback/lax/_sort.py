@@ -102,7 +102,8 @@ def _sort_emit(ctx):
             scratch = ctx.temporary("u8", (sources[0].size * _SCRATCH.get(ITEMSIZE[sources[0].dtype], 0) + 1,))
             call_rows(ctx, "pb_sort", sources[0], (), (sources[0], targets[0], scratch))
         elif count == 2 and num_keys == 1 and ITEMSIZE[sources[1].dtype] in (4, 8):
-            _sort_pairs(ctx, *sources, *targets, ctx.is_read(0))
+            (keys, payloads), (sorted_keys, sorted_payloads) = sources, targets
+            _sort_pairs(ctx, keys, payloads, sorted_keys, sorted_payloads, ctx.is_read(0))
         else:
             order = _order(ctx, sources[:num_keys], targets[0])
             for source, target in zip(sources[1:], targets[1:]):

@@ -1,5 +1,10 @@
-"""What holds in all tests: jaxprs and loop nests are checked before and after every pipeline."""
+"""What holds in all tests: jaxprs and loop nests are checked before and after every pipeline; Ctrl-C is heard."""
 
 import os
+import signal
 
 os.environ.setdefault("PULLBACK_CHECK", "1")
+
+# A shell starts jobs in the background with the signal ignored; tests of interruption would then wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

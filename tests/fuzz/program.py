@@ -18,8 +18,7 @@ from fuzz import control, moves
 from fuzz.moves import DIMENSIONS, MOST_ELEMENTS, Generator, NotHere, Value
 from pullback import numpy as jnp
 from pullback._ext import _core
-from pullback.core.evaluate import eval_jaxpr
-from pullback.core.interpreter import Interpreter, using
+from pullback.runtime import reference_eval
 
 SLACK = 24  # times the error of the references
 MOVES: tuple[tuple[Callable[[Generator], Value], int], ...] = (
@@ -91,26 +90,9 @@ class FuzzProgram:
         return [v.array for v in chosen]
 
 
-class ReferenceInterpreter(Interpreter):
-    """Runs every primitive by its NumPy reference, also inside loops and branches."""
-
-    def process(self, primitive, args, params):
-        with np.errstate(all="ignore"):
-            out = primitive.rule("reference")(*map(np.asarray, args), **params)
-        return [np.asarray(x) for x in out] if primitive.multiple_results else np.asarray(out)
-
-    def process_custom_jvp(self, custom, fun, jvp, args):
-        return fun(*args)
-
-    def process_custom_vjp(self, custom, fun, fwd, bwd, args):
-        return fun(*args)
-
-
 def by_references(function, inputs: list[np.ndarray]) -> list[np.ndarray]:
     """The results of a function, every equation by its reference."""
-    closed = pullback.make_jaxpr(function)(*inputs)
-    with using(ReferenceInterpreter()):
-        return [np.asarray(x) for x in eval_jaxpr(closed.jaxpr, closed.consts, *inputs)]
+    return reference_eval(pullback.make_jaxpr(function)(*inputs), inputs)
 
 
 def run(seed: int, count: int) -> str:

@@ -18,6 +18,7 @@ from pullback.core import ClosedJaxpr, DebugInfo, Tracer, trace, typeof
 from pullback.runtime import checks, compile_jaxpr
 from pullback.runtime.plan import Planned, make_plan, uses_before_compilation
 from pullback.util import config
+from pullback.util.errors import UNTRACEABLE
 from pullback.util.pytree import tree_flatten, tree_unflatten
 from pullback.util.switches import switches
 
@@ -47,7 +48,10 @@ class Memory:
         result = self.fun(*args, **kwargs)
         try:
             return result, self.entry(args, kwargs)
-        except Exception:  # it needs values, or has another reason to stay Python, which is no error
+        except Exception as error:
+            # There is a result, so it stays Python; but under checks a mistake of our own is not to pass for a reason.
+            if switches.check and not isinstance(error, UNTRACEABLE):
+                raise
             return result, None
 
     def entry(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

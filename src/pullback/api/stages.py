@@ -77,20 +77,11 @@ class Traced:
         return Lowered(self)
 
 
-class Lowered:
-    """A function lowered to loops: `.as_text()`, `.cost_analysis()`, `.compile()`."""
+class _Stage:
+    """What a lowered and a compiled function both say of their types."""
 
-    def __init__(self, traced: Traced):
-        self._traced = traced
-        self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
-        self._program: Any = None
-
-    def _compiled(self):
-        if self._program is None:
-            self._program = hooks.program(
-                self._traced.jaxpr, donated=self._traced._donated, keep_unused=self._traced._keep_unused
-            )
-        return self._program
+    _traced: Traced
+    out_tree: Any
 
     @property
     def out_info(self):
@@ -116,6 +107,22 @@ class Lowered:
     def out_avals(self):
         """The types of the result, as a tree of avals."""
         return tree_unflatten(self.out_tree, self._traced.jaxpr.out_avals)
+
+
+class Lowered(_Stage):
+    """A function lowered to loops: `.as_text()`, `.cost_analysis()`, `.compile()`."""
+
+    def __init__(self, traced: Traced):
+        self._traced = traced
+        self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
+        self._program: Any = None
+
+    def _compiled(self):
+        if self._program is None:
+            self._program = hooks.program(
+                self._traced.jaxpr, donated=self._traced._donated, keep_unused=self._traced._keep_unused
+            )
+        return self._program
 
     def as_text(self, dialect: str | None = None, **_options) -> str:
         """The program as text: 'jaxpr', 'loops' (the default), 'llvm' or 'asm'; ValueError for another name."""
@@ -132,37 +139,12 @@ class Lowered:
         return Compiled(self._traced, program)
 
 
-class Compiled:
+class Compiled(_Stage):
     """A compiled function; called with arguments of exactly the types that it was compiled for."""
 
     def __init__(self, traced: Traced, program):
         self._traced, self._program = traced, program
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
-
-    @property
-    def out_info(self):
-        """The types of the result, as a tree of ShapeDtypeStruct."""
-        return self._traced.out_info
-
-    @property
-    def in_avals(self):
-        """The types of the arguments, as (args, kwargs)."""
-        return self._traced.in_avals
-
-    @property
-    def args_info(self):
-        """Type of each argument, and whether it is donated, as (args, kwargs)."""
-        return self._traced._args_info()
-
-    @property
-    def donate_argnums(self) -> tuple[int, ...]:
-        """Numbers of the leaves that are donated."""
-        return self._traced._donated
-
-    @property
-    def out_avals(self):
-        """The types of the result, as a tree of avals."""
-        return tree_unflatten(self.out_tree, self._traced.jaxpr.out_avals)
 
     def as_text(self, dialect: str | None = None) -> str:
         """The program as text: 'jaxpr', 'loops', 'llvm' or 'asm' (the default); ValueError for another name."""

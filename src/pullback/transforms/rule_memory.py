@@ -16,6 +16,8 @@ from pullback._ext import _core
 from pullback.core import Literal, UndefinedPrimal, Zero, eval_interpreter, hooks, trace
 from pullback.core.source import user_source
 from pullback.util import config
+from pullback.util.errors import UNTRACEABLE
+from pullback.util.switches import switches
 
 SMALL = 1 << 13  # elements; larger work is better compiled, operation by operation
 MAX_RULES = 4096
@@ -66,7 +68,9 @@ def _found(memory: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
     if found is False:
         try:
             found = make()
-        except Exception:  # such a rule stays Python, which shows the error if it is one
+        except Exception as error:  # such a rule stays Python, which shows the error if it is one
+            if switches.check and not isinstance(error, UNTRACEABLE):
+                raise
             found = None
         memory[key] = found
     return found

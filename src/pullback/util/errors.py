@@ -103,3 +103,7 @@ class KeyReuseError(RuntimeError):
 def _describe(what: str, tracer, advice: str) -> str:
     text = f"{what}: {tracer.describe() if hasattr(tracer, 'describe') else tracer}"
     return f"{text}\n{advice}" if advice else text
+
+
+# What tracing a function raises that decides by values, warns, or is not made for tracers.
+UNTRACEABLE = (TypeError, ValueError, IndexError, AttributeError, NotImplementedError, Warning)

@@ -109,6 +109,7 @@ _LAZY = (
     "ad_checkpoint",
     "custom_derivatives",
     "debug",
+    "distributed",
     "dlpack",
     "example_libraries",
     "experimental",

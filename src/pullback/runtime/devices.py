@@ -190,9 +190,13 @@ def default_device() -> Device:
     return chosen
 
 
-def is_started() -> bool:
-    """Whether the number of devices is fixed already."""
-    return bool(_devices)
+def _refuse_if_started(count: int) -> None:
+    if _devices:
+        raise RuntimeError(
+            f"jax_num_cpu_devices config should be updated before backends are initialized: set it to {count} before "
+            f"anything asks for devices, best at once after the import; there are {len(_devices)} of them now."
+        )
 
 
+config.num_cpu_devices.guard = _refuse_if_started
 _core.set_hooks(default_device=default_device)

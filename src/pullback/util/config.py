@@ -215,7 +215,7 @@ class Flag:
     check: Callable[[Any], Any] = _anything
     traced: bool = False
     call_default: Any = _REQUIRED  # the value of `flag()`; booleans: True
-    hook: Callable[[Any], None] | None = field(default=None)
+    guard: Callable[[Any], None] | None = field(default=None)  # asked before a change; refuses by raising
     parse: Callable[[str], Any] = str
 
     @property
@@ -449,7 +449,10 @@ raise_persistent_cache_errors = _bool_flag(
 platforms = _typed_flag("jax_platforms", str, None, "Comma-separated platforms in order of preference.", optional=True)
 platform_name = _typed_flag("jax_platform_name", str, "", "Older name for the preferred platform.")
 num_cpu_devices = _typed_flag(
-    "jax_num_cpu_devices", int, -1, "Number of simulated CPU devices; -1: from XLA_FLAGS or 1."
+    "jax_num_cpu_devices",
+    int,
+    -1,
+    "Number of simulated CPU devices; -1: from XLA_FLAGS or 1; fixed once devices are asked for.",
 )
 pprint_use_color = _bool_flag("jax_pprint_use_color", True, "Colour in printed jaxprs, on terminals.")
 include_full_tracebacks_in_locations = _bool_flag(
@@ -502,18 +505,19 @@ class Config:
     def update(self, name: str, value: Any) -> None:
         """Set option `name` for the whole process.
 
-        Raises AttributeError for an unknown name and ValueError for a value that the option does not accept.
+        Raises AttributeError for an unknown name, ValueError for a value that the option does not accept, RuntimeError
+        where it is too late for a change.
         """
         global _version
         flag = _flags.get(name)
         if flag is None:
             raise AttributeError(f"Unrecognized config option: {name}{_near(name)}")
         value = flag.validate(value)
+        if flag.guard is not None and value != _global[name]:
+            flag.guard(value)
         with _lock:
             _global[name] = value
             _version += 1
-        if flag.hook is not None:
-            flag.hook(value)
         _resolve()
 
     def read(self, name: str) -> Any:

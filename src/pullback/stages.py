@@ -1,5 +1,5 @@
 """The stages of ahead-of-time compilation: what jit(f).trace, .lower and .compile give."""
 
-from pullback.api.stages import ArgInfo, Compiled, Lowered, Traced
+from pullback.api.stages import ArgInfo, Compiled, CompilerOptions, Lowered, Traced, Wrapped
 
-__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]

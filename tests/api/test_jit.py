@@ -118,35 +118,6 @@ def test_a_thread_started_inside_a_trace_is_outside_of_it():
     assert not isinstance(found[0], jax.core.Tracer)
 
 
-# stages
-
-
-def test_compiled_functions_take_the_dynamic_arguments_only():
-    compiled = jax.jit(lambda n, x: x * n, static_argnums=0).lower(3, X).compile()
-    np.testing.assert_array_equal(compiled(X), X * 3)
-    with pytest.raises(TypeError, match="static arguments are left out"):
-        compiled(3, X)
-
-
-def test_compiled_functions_refuse_transformations_and_other_types():
-    compiled = jax.jit(lambda x: x * 2).lower(X).compile()
-    with pytest.raises(TypeError, match="Cannot apply JAX transformations"):
-        jax.jit(compiled)(X)
-    with pytest.raises(TypeError, match="Cannot apply JAX transformations"):
-        jax.grad(lambda x: compiled(x).sum())(X)
-    with pytest.raises(TypeError, match=r"compiled with f32\[3\] and called with f32\[4\]"):
-        compiled(np.ones(4, np.float32))
-    with pytest.raises(TypeError, match="input pytree"):
-        compiled((X,))
-
-
-def test_stages_know_their_arguments():
-    lowered = jax.jit(lambda x, y: x + y, donate_argnums=0).lower(X, X)
-    assert [info.donated for info in lowered.args_info[0]] == [True, False]
-    assert lowered.donate_argnums == (0,)
-    assert lowered.args_info[0][0].shape == (3,) and lowered.out_avals.shape == (3,)
-
-
 # values
 
 

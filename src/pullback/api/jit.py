@@ -243,7 +243,10 @@ class _Jit:
                 f"{self.name}: can't be traced ahead of time while it closes over values of an enclosing transformation"
             )
         fixed = {w for w, _ in statics}
-        return Traced(closed, in_tree, out_tree, self.name, self.donated(args, kwargs), self.keep_unused, fixed)
+        dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
+        names = arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
+        donated = self.donated(args, kwargs)
+        return Traced(closed, in_tree, out_tree, self.name, donated, self.keep_unused, fixed, names)
 
     def lower(self, *args, **kwargs) -> Lowered:
         """The function traced and optimized for arguments of these types, ready to be compiled."""

@@ -3,15 +3,55 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
+from pullback._ext import _core
 from pullback.api.shapes import ShapeDtypeStruct
 from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
-from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.runtime.devices import default_device
+from pullback.sharding import SingleDeviceSharding
+from pullback.util.errors import JaxRuntimeError
+from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
+
+DIALECTS = ("jaxpr", "fused", "loops", "nests", "llvm", "asm")
+_OF_XLA = ("stablehlo", "hlo", "mhlo")
+CompilerOptions = dict[str, Any]
+
+
+def _check_dialect(what: str, dialect: str) -> None:
+    if dialect in DIALECTS:
+        return
+    why = ": pullback compiles through loop nests, without StableHLO or HLO" if dialect in _OF_XLA else ""
+    names = ", ".join(map(repr, DIALECTS))
+    raise ValueError(f"{what}: unknown dialect: {dialect}{why}; expected one of {names}")
+
+
+def _check_options(options: CompilerOptions | None) -> None:
+    """Options of XLA's ask for what XLA does, and are ignored; others are mistakes."""
+    for name in options or ():
+        if not name.startswith("xla_"):
+            raise JaxRuntimeError(
+                f"INVALID_ARGUMENT: No such compile option: '{name}'; pullback has none of its own, and ignores those "
+                "whose names begin with xla_"
+            )
 
 
 def _structs(tree, avals):
     return tree_unflatten(tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals])
+
+
+class Wrapped(Protocol):
+    """What `jit` gives: a function that can also be traced and lowered without a call."""
+
+    def __call__(self, *args, **kwargs):
+        """Run it."""
+
+    def trace(self, *args, **kwargs) -> Traced:
+        """The function traced for arguments of these types."""
+
+    def lower(self, *args, **kwargs) -> Lowered:
+        """The same, lowered."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +76,20 @@ class Traced:
     """A traced function: `.jaxpr`, `.out_info`, `.lower()`."""
 
     def __init__(
-        self, closed: ClosedJaxpr, in_tree, out_tree, name: str, donated: tuple[int, ...], keep_unused: bool, fixed=()
+        self,
+        closed: ClosedJaxpr,
+        in_tree,
+        out_tree,
+        name: str,
+        donated: tuple[int, ...],
+        keep_unused: bool,
+        fixed=(),
+        arg_names: Sequence[str] = (),
     ):
         self.jaxpr = closed
         self.in_tree, self.out_tree = in_tree, out_tree
         self.fun_name = name
+        self.arg_names = tuple(arg_names)
         self._donated, self._keep_unused, self._fixed = donated, keep_unused, fixed
 
     @property
@@ -73,8 +122,14 @@ class Traced:
         return tree_unflatten(self.in_tree, infos)
 
     def lower(self, *, lowering_platforms=None, _private_parameters=None) -> Lowered:
-        """The program after the graph passes and lowering to loops."""
+        """The program after the graph passes and lowering to loops; NotImplementedError unless it is for CPUs."""
+        if lowering_platforms is not None and "cpu" not in lowering_platforms:
+            raise NotImplementedError(f"lower: lowering_platforms is {tuple(lowering_platforms)}; there is only 'cpu'")
         return Lowered(self)
+
+    def __call__(self, *args, **kwargs):
+        """Compile, and run on arguments of exactly these types."""
+        return self.lower().compile()(*args, **kwargs)
 
 
 class _Stage:
@@ -124,16 +179,33 @@ class Lowered(_Stage):
             )
         return self._program
 
-    def as_text(self, dialect: str | None = None, **_options) -> str:
-        """The program as text: 'jaxpr', 'loops' (the default), 'llvm' or 'asm'; ValueError for another name."""
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program as text: 'jaxpr' (after the graph passes), 'fused' (a table of its loop nests), 'loops' (the
+        default), 'nests' (after the loop passes), 'llvm' or 'asm'; ValueError for another name.
+        """
+        _check_dialect("as_text", dialect or "loops")
         return self._compiled().as_text(dialect or "loops")
 
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The program as an object: the 'jaxpr' after the graph passes, or the loop IR function ('loops', the default).
+
+        Texts for the other dialects of `as_text`; ValueError for another name.
+        """
+        _check_dialect("compiler_ir", dialect or "loops")
+        program = self._compiled()
+        if dialect == "jaxpr":
+            return program.flat
+        return program.lowered.function if dialect in (None, "loops") else program.as_text(dialect)
+
     def cost_analysis(self) -> dict[str, float]:
-        """Operations and bytes moved."""
+        """'flops', 'transcendentals' (values of exp, sin, ...), 'bytes accessed' (the sum of 'bytes read' and 'bytes
+        written'), 'kernels' (loop nests and calls).
+        """
         return self._compiled().cost_analysis()
 
-    def compile(self, compiler_options=None) -> Compiled:
-        """Native code, as a callable."""
+    def compile(self, compiler_options: CompilerOptions | None = None, *, device_assignment=None) -> Compiled:
+        """Native code, as a callable; JaxRuntimeError for unknown options."""
+        _check_options(compiler_options)
         program = self._compiled()
         program.executable  # noqa: B018  made now, not at the first call
         return Compiled(self._traced, program)
@@ -145,13 +217,16 @@ class Compiled(_Stage):
     def __init__(self, traced: Traced, program):
         self._traced, self._program = traced, program
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
+        self._entry: Any = None
+        self._function = _core.JitFunction(self._checked_call, self._checked_call)
 
     def as_text(self, dialect: str | None = None) -> str:
-        """The program as text: 'jaxpr', 'loops', 'llvm' or 'asm' (the default); ValueError for another name."""
+        """The program as text, as that of Lowered says; 'asm' is the default. ValueError for another name."""
+        _check_dialect("as_text", dialect or "asm")
         return self._program.as_text(dialect or "asm")
 
     def cost_analysis(self) -> dict[str, float]:
-        """Operations and bytes moved."""
+        """As that of Lowered says."""
         return self._program.cost_analysis()
 
     def memory_analysis(self):
@@ -165,7 +240,25 @@ class Compiled(_Stage):
             "memory_analysis(), or call the compiled function"
         )
 
+    @property
+    def input_shardings(self):
+        """Where the arguments are: all on one device, as (args, kwargs)."""
+        return tree_unflatten(self.in_tree, [SingleDeviceSharding(default_device())] * self.in_tree.num_leaves)
+
+    @property
+    def output_shardings(self):
+        """Where the results are."""
+        return tree_unflatten(self.out_tree, [SingleDeviceSharding(default_device())] * self.out_tree.num_leaves)
+
+    def call(self, *args, **kwargs):
+        """The same as calling the object."""
+        return self._function(*args, **kwargs)
+
     def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+    def _checked_call(self, args: tuple, kwargs: dict) -> tuple[Any, Any]:
+        """(result, what the call cache in C shall remember for arguments of these types)."""
         leaves, tree = tree_flatten((args, kwargs))
         for leaf in leaves:
             if isinstance(leaf, Tracer):
@@ -175,16 +268,37 @@ class Compiled(_Stage):
                     "itself."
                 )
         if tree != self.in_tree:
-            static = " (static arguments are left out in the call)" if self._traced._fixed else ""
-            raise TypeError(
-                "Function compiled with input pytree does not match the input pytree it was called with: compiled for "
-                f"{self.in_tree}, called with {tree}{static}"
-            )
-        for i, (leaf, aval) in enumerate(zip(leaves, self._traced.jaxpr.in_avals)):
-            have = typeof(leaf)
-            if have.shape != aval.shape or have.dtype != aval.dtype:
-                raise TypeError(
-                    "Argument types differ from the types for which this computation was compiled: leaf "
-                    f"{i} was compiled with {aval.str_short()} and called with {have.str_short()}"
-                )
-        return tree_unflatten(self.out_tree, self._program.call([hooks.asarray(leaf) for leaf in leaves]))
+            raise TypeError(self._tree_mismatch(tree))
+        avals = self._traced.jaxpr.in_avals
+        if any(have.shape != aval.shape or have.dtype != aval.dtype for have, aval in zip(map(typeof, leaves), avals)):
+            raise TypeError(self._type_mismatch(leaves))
+        if self._entry is None:
+            self._entry = _core.CacheEntry(self._program.executable, self.out_tree, self._program.kept)
+        return tree_unflatten(self.out_tree, self._program.call([hooks.asarray(leaf) for leaf in leaves])), self._entry
+
+    def _tree_mismatch(self, tree) -> str:
+        compiled_for, given = (tree_unflatten(t, [0] * t.num_leaves) for t in (self.in_tree, tree))
+        errors = [
+            f"    * at {('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}, seen {expected} but now given {found}, "
+            f"so {why}"
+            for path, expected, found, why in equality_errors(compiled_for, given)
+        ]
+        static = "\n(static arguments are left out in the call)" if self._traced._fixed else ""
+        return (
+            "Function compiled with input pytree does not match the input pytree it was called with. There are "
+            f"{len(errors)} mismatches, including:\n" + "\n".join(errors) + static
+        )
+
+    def _type_mismatch(self, leaves) -> str:
+        names = self._traced.arg_names
+        lines = [
+            f"Argument '{names[i] if i < len(names) else i}' compiled with {aval.str_short(False)} and called with "
+            f"{typeof(leaf).str_short(False)}"
+            for i, (leaf, aval) in enumerate(zip(leaves, self._traced.jaxpr.in_avals))
+            if typeof(leaf).shape != aval.shape or typeof(leaf).dtype != aval.dtype
+        ]
+        return (
+            "Argument types differ from the types for which this computation was compiled; call the jitted function "
+            "itself, which compiles for new types, or convert the arguments. (Another jax_enable_x64 than at compile "
+            "time changes types, too.) The mismatches are:\n" + "\n".join(lines)
+        )

@@ -25,6 +25,7 @@ from pullback.emit import INTERRUPT, build_module, compile_function, host_target
 from pullback.emit.module import HOST_SLOT, PARALLEL_FOR
 from pullback.loop_ir import Buffer, Function
 from pullback.loop_passes import outline
+from pullback.loop_passes.count import transcendentals
 from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
 from pullback.runtime import checks
@@ -53,6 +54,12 @@ class MemoryStats:
     generated_code_size_in_bytes: int
     alias_size_in_bytes: int = 0
     peak_memory_in_bytes: int = 0
+    # Of memory beside the device's own, of which CPUs have none.
+    host_argument_size_in_bytes: int = 0
+    host_output_size_in_bytes: int = 0
+    host_temp_size_in_bytes: int = 0
+    host_generated_code_size_in_bytes: int = 0
+    host_alias_size_in_bytes: int = 0
 
 
 class Program:
@@ -187,12 +194,13 @@ class Program:
         )
 
     def cost_analysis(self) -> dict[str, float]:
-        """Values computed ('flops') and bytes moved, over all loop nests."""
+        """Values computed ('flops'), those of math functions among them, and bytes moved, over all loop nests."""
         report = self.lowered.report
         read = sum(fact.bytes_read * fact.repeats for fact in report)
         written = sum(fact.bytes_written * fact.repeats for fact in report)
         return {
             "flops": float(sum(fact.operations * fact.repeats for fact in report)),
+            "transcendentals": float(transcendentals(self.lowered.function)),
             "bytes accessed": float(read + written),
             "bytes read": float(read),
             "bytes written": float(written),

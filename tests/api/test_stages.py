@@ -1,0 +1,137 @@
+"""Ahead of time: what jit(f).trace, .lower and .compile give, and what they refuse."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax, stages
+
+X = np.arange(3, dtype=np.float32)
+W = np.ones((4, 5), np.float32)
+
+
+def f(x, p, *, k=1.0):
+    return {"a": x @ p["w"] * k, "b": jnp.sum(jnp.sin(x))}
+
+
+def stages_of(*args, **kwargs):
+    traced = jax.jit(f, donate_argnums=0).trace(*args, **kwargs)
+    lowered = traced.lower()
+    return traced, lowered, lowered.compile()
+
+
+ARGS = (np.ones((3, 4), np.float32), {"w": W, "unused": X})
+
+
+def test_every_stage_knows_its_types():
+    for stage in stages_of(*ARGS, k=2.0):
+        (x, p), kwargs = stage.in_avals
+        assert x.shape == (3, 4) and p["w"].dtype == np.float32 and kwargs["k"].weak_type
+        assert stage.args_info[0][0].donated and not stage.args_info[0][1]["w"].donated
+        assert stage.args_info[0][1]["w"].shape == (4, 5) and stage.donate_argnums == (0,)
+        assert stage.out_info["a"].shape == (3, 5) and stage.out_info["b"].dtype == np.float32
+        assert stage.out_tree.num_leaves == 2 and stage.in_tree.num_leaves == 4
+    assert isinstance(jax.jit(f).trace(*ARGS), stages.Traced) and isinstance(jax.jit(f).lower(*ARGS), stages.Lowered)
+
+
+def test_every_stage_leads_to_the_result():
+    expected = f(*ARGS, k=2.0)
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), ARGS)
+    traced = jax.jit(f).trace(*shapes, k=2.0)
+    compiled = traced.lower().compile()
+    for call in (traced, compiled, compiled.call):
+        jax.tree.map(np.testing.assert_array_equal, call(*ARGS, k=2.0), jax.jit(f)(*ARGS, k=2.0))
+    np.testing.assert_allclose(compiled(*ARGS, k=2.0)["b"], expected["b"], rtol=1e-6)
+    assert compiled.input_shardings[0][0].device_set == {jax.devices()[0]}
+    assert set(compiled.output_shardings) == {"a", "b"}
+
+
+@pytest.mark.parametrize("dialect, has", [
+    ("jaxpr", "lambda"), ("fused", "reads"), ("loops", "function f"), ("nests", "vector"), ("llvm", "@pb_main"),
+    ("asm", "pb_main"),
+])  # fmt: skip
+def test_texts(dialect, has):
+    lowered = jax.jit(f).lower(*ARGS)
+    assert has in lowered.as_text(dialect) and has in lowered.compile().as_text(dialect)
+    assert lowered.as_text() == lowered.as_text("loops", debug_info=True)
+
+
+@pytest.mark.parametrize("dialect", ["stablehlo", "hlo", "mhlo", "assembler"])
+def test_unknown_dialects_are_refused_with_what_there_is(dialect):
+    lowered = jax.jit(f).lower(*ARGS)
+    for look in (lowered.as_text, lowered.compiler_ir, lowered.compile().as_text):
+        with pytest.raises(ValueError, match=f"unknown dialect: {dialect}.*expected one of 'jaxpr'.*'asm'"):
+            look(dialect)
+
+
+def test_representations_as_objects():
+    lowered = jax.jit(f).lower(*ARGS)
+    assert [type(lowered.compiler_ir(d)).__name__ for d in ("jaxpr", None, "loops", "asm")] == [
+        "ClosedJaxpr", "Function", "Function", "str",
+    ]  # fmt: skip
+
+
+def test_cost_analysis():
+    cost = jax.jit(f).lower(*ARGS).cost_analysis()
+    assert {"flops", "transcendentals", "bytes accessed"} <= set(cost)
+    assert cost["transcendentals"] == 12  # one sin for each element of x
+    assert cost["bytes accessed"] == cost["bytes read"] + cost["bytes written"]
+    assert 144 <= cost["flops"] < 160  # 2 * 3 * 4 * 5 of the product, two for each element of x
+    many = jax.jit(lambda x: lax.scan(lambda c, _: (jnp.exp(c), None), x, length=10)[0]).lower(X)
+    assert many.compile().cost_analysis()["transcendentals"] == 30
+    assert jax.jit(lambda x: x**2 + jnp.sqrt(x)).lower(X).cost_analysis()["transcendentals"] == 3
+
+
+def test_memory_analysis():
+    memory = stages_of(*ARGS, k=2.0)[2].memory_analysis()
+    assert memory.argument_size_in_bytes == 4 * (12 + 20 + 1)  # not what is unused
+    assert memory.output_size_in_bytes == 4 * (15 + 1)
+    assert memory.generated_code_size_in_bytes > 0 and memory.temp_size_in_bytes == 0
+    assert memory.alias_size_in_bytes == memory.host_temp_size_in_bytes == 0
+    x = np.ones((64, 64), np.float32)
+    assert jax.jit(lambda x: x @ jnp.tanh(x @ x)).lower(x).compile().memory_analysis().temp_size_in_bytes >= x.nbytes
+
+
+def test_there_is_no_xla_executable():
+    with pytest.raises(NotImplementedError, match="no XLA executable; use as_text"):
+        jax.jit(f).lower(*ARGS).compile().runtime_executable()
+    with pytest.raises(NotImplementedError, match="only 'cpu'"):
+        jax.jit(f).trace(*ARGS).lower(lowering_platforms=("tpu",))
+
+
+def test_compile_options():
+    lowered = jax.jit(f).lower(*ARGS)
+    lowered.compile({"xla_cpu_enable_fast_math": True})
+    with pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option: 'fast'"):
+        lowered.compile(compiler_options={"fast": True})
+
+
+def test_compiled_functions_take_the_dynamic_arguments_only():
+    compiled = jax.jit(lambda n, x: x * n, static_argnums=0).lower(3, X).compile()
+    np.testing.assert_array_equal(compiled(X), X * 3)
+    with pytest.raises(TypeError, match=r"lengths do not match(.|\n)*static arguments are left out"):
+        compiled(3, X)
+
+
+def test_compiled_functions_refuse_transformations():
+    compiled = jax.jit(lambda x: x * 2).lower(X).compile()
+    with pytest.raises(TypeError, match="Cannot apply JAX transformations"):
+        jax.jit(compiled)(X)
+    with pytest.raises(TypeError, match="Cannot apply JAX transformations"):
+        jax.grad(lambda x: compiled(x).sum())(X)
+
+
+def test_compiled_functions_refuse_other_types_and_name_all_of_them():
+    compiled = stages_of(*ARGS, k=2.0)[2]
+    with pytest.raises(TypeError) as error:
+        compiled(np.ones((3, 4), np.int32), {"w": W[0], "unused": X}, k=2.0)
+    assert "Argument 'x' compiled with float32[3,4] and called with int32[3,4]" in str(error.value)
+    assert "Argument 'p['w']' compiled with float32[4,5] and called with float32[5]" in str(error.value)
+    assert "unused" not in str(error.value)
+    with pytest.raises(TypeError, match=r"at args\[1\].*symmetric difference of key sets: \{'unused'\}"):
+        compiled(ARGS[0], {"w": W}, k=2.0)
+    with pytest.raises(TypeError, match=r"input pytree does not match(.|\n)*at kwargs"):
+        compiled(*ARGS)
+    with pytest.raises(TypeError, match="not a valid JAX type"):
+        compiled(object(), ARGS[1], k=2.0)

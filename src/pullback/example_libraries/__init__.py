@@ -1,0 +1,13 @@
+"""Two small libraries that programs of the documents use: layers (`stax`) and optimizers (`optimizers`)."""
+
+from __future__ import annotations
+
+import importlib
+
+__all__ = ["optimizers", "stax"]
+
+
+def __getattr__(name: str):
+    if name in __all__:
+        return importlib.import_module(f"pullback.example_libraries.{name}")
+    raise AttributeError(f"module 'pullback.example_libraries' has no attribute '{name}'")

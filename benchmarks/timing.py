@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -63,10 +63,7 @@ def measure(group: str, program: Program, sides: Sequence[Side], limits: Limits,
             side.set_x64(program.x64)
     try:
         calls = _prepare(program, inputs, sides, figures)
-        for _ in range(rounds):
-            for name, (call, count) in calls.items():
-                seconds = _timed(call, count)
-                figures.seconds[name] = min(seconds, figures.seconds.get(name, seconds))
+        figures.seconds = interleaved(calls, rounds)
         _analyse(program, inputs, sides, figures)
     finally:
         for side in sides:
@@ -75,6 +72,31 @@ def measure(group: str, program: Program, sides: Sequence[Side], limits: Limits,
     if figures.seconds.get("pullback"):
         figures.share = limits.seconds(figures.bytes_least, figures.operations) / figures.seconds["pullback"]
     return figures
+
+
+def fastest(calls: Mapping[str, Callable[[], Any]], rounds: int = 5) -> dict[str, float]:
+    """Seconds of each call: the least mean of a batch, over interleaved rounds; each call is made twice before."""
+    for call in calls.values():
+        call()
+    return interleaved({name: (call, batch_size(call)) for name, call in calls.items()}, rounds)
+
+
+def interleaved(calls: Mapping[str, tuple[Callable[[], Any], int]], rounds: int) -> dict[str, float]:
+    """Seconds of each call, given with the number of calls in a batch: the least mean of a batch over all rounds."""
+    seconds: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, (call, count) in calls.items():
+            mean = _timed(call, count)
+            seconds[name] = min(mean, seconds.get(name, mean))
+    return seconds
+
+
+def batch_size(call: Callable[[], Any]) -> int:
+    """How many calls fill a batch, found by making one."""
+    start = time.perf_counter()
+    call()
+    once = max(time.perf_counter() - start, 1e-8)
+    return max(1, min(MOST_CALLS, int(BATCH_SECONDS / once)))
 
 
 def _prepare(program: Program, inputs: tuple, sides: Sequence[Side], figures: Figures) -> dict:
@@ -101,10 +123,7 @@ def _prepare(program: Program, inputs: tuple, sides: Sequence[Side], figures: Fi
             figures.failed[side.name] = f"differs from {sides[0].name}: {difference}"
         del result, arrays
         call()
-        start = time.perf_counter()
-        call()
-        once = max(time.perf_counter() - start, 1e-8)
-        calls[side.name] = call, max(1, min(MOST_CALLS, int(BATCH_SECONDS / once)))
+        calls[side.name] = call, batch_size(call)
     figures.bytes_least = least if program.bytes is None else program.bytes
     return calls
 

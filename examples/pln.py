@@ -15,7 +15,6 @@ must agree.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import sys
 import time
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from examples import _common as common
 
 DATA = Path(__file__).parent / "data" / "oaks"
 LEARNING_RATE = 0.05
@@ -41,13 +42,8 @@ def load(repeat: int, dtype: str):
 
 def make_program(backend: str) -> dict[str, Any]:
     """The five levels, written against the chosen implementation of JAX's API."""
-    if backend == "pullback":
-        import pullback
-
-        pullback.install_as_jax()
-    jax = importlib.import_module("jax")
-    jnp, lax = importlib.import_module("jax.numpy"), importlib.import_module("jax.lax")
-    tree_util = importlib.import_module("jax.tree_util")
+    jax = common.backend(backend, as_jax=True)
+    jnp, lax, tree_util = jax.numpy, jax.lax, jax.tree_util
     optax = importlib.import_module("optax")
 
     optimizer = optax.chain(optax.radam(LEARNING_RATE), optax.clip(LARGEST_UPDATE))
@@ -197,39 +193,28 @@ def run_level(program, name: str, data, iterations: int, chunk: int, quiet: bool
         done += len(piece)
         marks.append(time.perf_counter())
         if not quiet:
-            print(
-                f"\r{name:>20}: {done:5d} of {iterations} iterations, ELBO {-float(piece[-1]):.6e}", end="", flush=True
-            )
+            common.progress(f"{name:>20}: {done:5d} of {iterations} iterations, ELBO {-float(piece[-1]):.6e}")
     total = marks[-1] - start
     steady = [(b - a) / len(piece) for a, b, piece in zip(marks[1:], marks[2:], losses[1:])]
     per_iteration = min(steady) if steady else total / max(done, 1)
     if not quiet:
-        print(f", {1e3 * per_iteration:.2f} ms an iteration, {total:.1f} s in all")
+        print(f" {1e3 * per_iteration:.2f} ms an iteration, {total:.1f} s in all", file=sys.stderr)
     return np.concatenate(losses), per_iteration
 
 
 def draw(curves: dict[str, np.ndarray], path: Path, title: str) -> None:
     """Write the loss curves as a PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 4.5))
-    for name, losses in curves.items():
-        axes.plot(np.arange(1, len(losses) + 1), losses, label=name, alpha=0.8)
-    axes.set(xlabel="iteration", ylabel="negative ELBO", yscale="log", title=title)
-    axes.legend()
-    axes.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
-    pyplot.close(figure)
+    with common.picture(path) as axes:
+        for name, losses in curves.items():
+            axes.plot(np.arange(1, len(losses) + 1), losses, label=name, alpha=0.8)
+        axes.set(xlabel="iteration", ylabel="negative ELBO", yscale="log", title=title)
+        axes.legend()
+        axes.grid(alpha=0.3)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the example; 0 if the levels that ran agree."""
-    parser = argparse.ArgumentParser(prog="python -m examples.pln", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--backend", choices=("pullback", "jax"), default="pullback", help="whose JAX API to run on")
+    parser = common.parser("pln", __doc__)
     parser.add_argument(
         "--repeat", type=int, default=1, help="how often the 116 samples are repeated (100 gives 11,600 rows)"
     )
@@ -237,7 +222,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--chunk", type=int, default=50, help="iterations between two lines of progress")
     parser.add_argument("--levels", default="all", help=f"'all', or some of: {', '.join(LEVELS)}")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
-    parser.add_argument("--picture", type=Path, default=None, help="write the loss curves as a PNG here")
     parser.add_argument(
         "--demo", action="store_true", help="11,600 x 114, 1,000 iterations by scan, and a picture pln.png"
     )
@@ -248,15 +232,14 @@ def main(argv: list[str] | None = None) -> int:
 
     program = make_program(options.backend)
     if options.dtype == "float64":
-        importlib.import_module("jax").config.update("jax_enable_x64", True)
+        common.backend(options.backend).config.update("jax_enable_x64", True)
     data = program["data"](load(options.repeat, options.dtype))
     names = LEVELS if options.levels == "all" else [n for n in LEVELS if n in options.levels]
     if not names:
         parser.error(f"--levels: none of {options.levels!r} is one of {', '.join(LEVELS)}")
-    rows, taxa = data[0].shape
+    shape = " x ".join(map(str, data[0].shape))
     print(
-        f"Poisson log-normal model on the oak data, {rows} x {taxa}, {options.dtype}, {options.iterations} iterations "
-        "of RAdam"
+        f"Poisson log-normal model on the oak data, {shape}, {options.dtype}, {options.iterations} iterations of RAdam"
     )
 
     curves, times = {}, {}
@@ -265,14 +248,12 @@ def main(argv: list[str] | None = None) -> int:
 
     first = curves[names[0]]
     worst = max(float(np.max(np.abs(c - first) / np.abs(first))) for c in curves.values())
-    print(f"\n{'level':>20}  {'ms an iteration':>15}  {'fitted ELBO':>14}")
-    for name in names:
-        print(f"{name:>20}  {1e3 * times[name]:15.2f}  {-float(curves[name][-1]):14.6e}")
+    rows = [[name, times[name], f"{-float(curves[name][-1]):.6e}"] for name in names]
+    print("\n" + common.table(["level", "an iteration", "fitted ELBO"], rows))
     if len(names) > 1:
         print(f"largest relative difference between the levels' curves: {worst:.1e}")
     if options.picture is not None:
-        draw(curves, options.picture, f"PLN on the oak data, {rows} x {taxa}")
-        print(f"curve written to {options.picture}")
+        draw(curves, options.picture, f"PLN on the oak data, {shape}")
     agree = worst < (1e-3 if options.dtype == "float32" else 1e-8)
     if not agree:
         print("the levels do not agree", file=sys.stderr)

@@ -31,7 +31,7 @@ def test_all_levels_agree(tmp_path):
     picture = tmp_path / "pln.png"
     text = run("--iterations", "6", "--chunk", "3", "--picture", str(picture))
     rows = re.findall(
-        r"(eager|jitted step|scan, ahead of time|NamedTuple|class with methods) +[\d.]+ +(-\d\.\d+e\+\d+)\s*$",
+        r"^\| (eager|jitted step|scan, ahead of time|NamedTuple|class with methods) +\|.*\| +(-\d\.\d+e\+\d+) \|$",
         text,
         re.MULTILINE,
     )

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pullback.core.check import check_jaxpr
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.graph_passes.algebra import apply_algebra
+from pullback.graph_passes.closed_forms import close_forms
 from pullback.graph_passes.cse import eliminate_common_subexpressions
 from pullback.graph_passes.dead_code import eliminate_dead_code
 from pullback.graph_passes.inline import inline
@@ -49,6 +50,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
         "folds, simplifies, uses the structure of products; one table, as each rule makes work for others",
         apply_algebra,
     ),
+    Pass("closed_forms", "sums over indices and loops that only count need no iterations", close_forms),
     Pass("motion", "what is the same in every iteration is computed once", move_invariants),
     Pass("algebra", "what motion and merged equations uncovered", apply_algebra),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),

@@ -1,7 +1,6 @@
 """Constant folding: equations of known operands are evaluated at compile time, by their references.
 
 Results are kept up to a bounded size: a big array is cheaper to compute than to store in the program.
-Also sums of arithmetic progressions: reduce_sum of a * iota + b is a number.
 """
 
 from __future__ import annotations
@@ -47,78 +46,14 @@ def _fold(r: Rewriter, eqn: JaxprEqn) -> Any:
     return r.const(result, out)
 
 
-def _sum_of_progression(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """sum(a * i + b for i < n) = a n(n-1)/2 + b n, in the arithmetic of the result's type."""
+def _element_of_iota(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """One element of an iota is its index."""
     out = eqn.outvars[0].aval
-    x = eqn.invars[0]
-    if out.shape or out.dtype.kind not in "iuf":
+    iota = r.definition(eqn.invars[0], "iota")
+    if out.size != 1 or iota is None:
         return None
-    found = _progression(r, x)
-    if found is None:
-        return None
-    slope, offset, axis = found
-    n = x.aval.shape[axis]
-    others = x.aval.size // n if n else 0
-    total = (slope * (n * (n - 1) // 2) + offset * n) * others
-    if out.dtype.kind in "iu":
-        bits = 8 * out.dtype.itemsize
-        total = int(total) & ((1 << bits) - 1)
-        value = np.asarray(total, f"u{out.dtype.itemsize}").view(out.dtype)
-    else:
-        value = np.asarray(float(total)).astype(out.dtype)
-    return Literal(value[()], out)
-
-
-def _progression(r: Rewriter, atom: Any) -> tuple[Any, Any, int] | None:
-    """(slope, offset, axis) of an array a * iota + b, with integers or exact floats."""
-    eqn = r.definition(atom)
-    if eqn is None:
-        return None
-    name = eqn.primitive.name
-    if name == "iota":
-        dtype = eqn.params["dtype"]
-        n = eqn.params["shape"][eqn.params["dimension"]]
-        limit = np.iinfo(dtype).max if dtype.kind in "iu" else 2 ** np.finfo(dtype).nmant if dtype.kind == "f" else 0
-        return (1, 0, eqn.params["dimension"]) if n - 1 <= limit else None
-    if name == "convert_element_type":
-        inner = _progression(r, eqn.invars[0])
-        if inner is None:
-            return None
-        slope, offset, axis = inner
-        n = atom.aval.shape[axis]
-        ends = (offset, slope * (n - 1) + offset)
-        dtype = atom.aval.dtype
-        if dtype.kind == "f" and max(map(abs, ends)) <= 2 ** np.finfo(dtype).nmant:
-            return inner
-        if dtype.kind in "iu" and np.iinfo(dtype).min <= min(ends) and max(ends) <= np.iinfo(dtype).max:
-            return inner
-        return None
-    if name in ("add", "mul", "sub"):
-        for a, b in (eqn.invars, reversed(eqn.invars)):
-            value = r.scalar(b)
-            inner = _progression(r, a) if value is not None else None
-            if inner is None or (value.dtype.kind == "f" and not float(value).is_integer()):
-                continue
-            slope, offset, axis = inner
-            k = int(value)
-            if name == "mul":
-                slope, offset = slope * k, offset * k
-            elif name == "add":
-                offset += k
-            elif a is eqn.invars[0]:
-                offset -= k
-            else:
-                slope, offset = -slope, k - offset
-            n = atom.aval.shape[axis]
-            largest = max(abs(offset), abs(slope * (n - 1) + offset))
-            dtype = atom.aval.dtype
-            exact = largest <= (np.iinfo(dtype).max if dtype.kind in "iu" else 2 ** np.finfo(dtype).nmant)
-            return (
-                (slope, offset, axis)
-                if exact and (dtype.kind != "u" or min(offset, slope * (n - 1) + offset) >= 0)
-                else None
-            )
-    return None
+    number = np.asarray(eqn.params["start_indices"][iota.params["dimension"]]).astype(out.dtype)
+    return r.full(out, number)
 
 
 _complete: dict[str, tuple[Rule, ...]] = {}
@@ -131,5 +66,5 @@ def folding_rules() -> dict[str, tuple[Rule, ...]]:
             kind = primitive.lower
             foldable = isinstance(kind, (Elementwise, Pointwise, Reduction, HostCall)) or "product" in primitive.traits
             rules: tuple[Rule, ...] = (_fold,) if foldable else ()
-            _complete[name] = (_sum_of_progression, *rules) if name == "reduce_sum" else rules
+            _complete[name] = (_element_of_iota, *rules) if name == "slice" else rules
     return _complete

@@ -182,8 +182,20 @@ def test_tile_cuts_transposes_into_blocks(n):
     function = b.function("f")
     after = tile(vectorize(function))
     same_meaning(function, after)
-    names = ["i_block", "j_block", "i_in", "j_in"]
-    assert loops(after) == list(zip(["parallel"] * 3 + ["vector"], names))
+    names = ["i_block", "j_block", "j_in", "i_in"]
+    assert loops(after) == list(zip(["parallel", "parallel", "vector", "parallel"], names))
+    assert to_text(after).count("square=True") == 1
+
+
+def test_small_transposes_are_squares_without_blocks():
+    b = Builder()
+    x, y = b.input("x", "f32", 20 * 30), b.output("y", "f32", 20 * 30)
+    with b.loop(20, name="i") as i, b.loop(30, name="j") as j:
+        b.store(y, i * 30 + j, b.load(x, j * 20 + i))
+    function = b.function("f")
+    after = tile(vectorize(function))
+    same_meaning(function, after)
+    assert loops(after) == [("vector", "j"), ("parallel", "i")] and "square=True" in to_text(after)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1024, 40), (24, 2048), (64, 1030)])

@@ -17,6 +17,7 @@ from .code import Code
 from .guards import Guard, load_guards
 from .ops import emit_op
 from .shuffles import INTERLEAVED, deinterleave, interleave
+from .squares import Square, square_load
 from .types import memory_type, register_type, splat, suffix
 from .values import Asm, Value, broadcast, constant, from_bits, to_bits
 
@@ -77,6 +78,7 @@ class Evaluator:
         self.pointers = Pointers(code)
         self.epoch: dict[Buffer, int] = {}  # counts stores, so that loads are not shared across them
         self.vector: VectorIndex | None = None
+        self.square: Square | None = None  # copies of the body that are emitted side by side
         self.mask: str | None = None  # lanes that run, inside a branch that only some lanes take
         self._scalars: dict[int, Value] = {}
         self._vectors: dict[int, Value] = {}
@@ -356,12 +358,12 @@ class Evaluator:
 
     # Loads.
 
-    def _read(self, kind: str, pointer: str, buffer: Buffer) -> str:
+    def read(self, kind: str, pointer: str, buffer: Buffer) -> str:
         align = ITEMSIZE[buffer.dtype] // (2 if buffer.dtype in REAL_OF else 1)
         text = f"load {kind}, ptr {pointer}, align {align}"
         return self.code.load(text, f"{text} @{buffer.name} {self.epoch.get(buffer, 0)}", buffer, pointer)
 
-    def _from_memory(self, dtype: str, ref: str, lanes: int) -> str:
+    def from_memory(self, dtype: str, ref: str, lanes: int) -> str:
         """A memory element as a register."""
         if dtype == "bool":
             a = Asm(self.code, lanes)
@@ -372,7 +374,7 @@ class Evaluator:
             return Asm(self.code, lanes).cast("fpext", "half", ref, "float")
         return ref
 
-    def _to_memory(self, value: Value) -> tuple[str, ...]:
+    def to_memory(self, value: Value) -> tuple[str, ...]:
         """Registers as memory elements."""
         a = Asm(self.code, value.lanes)
         if value.dtype == "bool":
@@ -399,8 +401,8 @@ class Evaluator:
         kind = memory_type(dtype)
         if dtype in REAL_OF:
             im = self.offset(buffer, pointer, "1", part=True)
-            return Value(dtype, self._read(kind, pointer, buffer), 1, self._read(kind, im, buffer))
-        return Value(dtype, self._from_memory(dtype, self._read(kind, pointer, buffer), 1))
+            return Value(dtype, self.read(kind, pointer, buffer), 1, self.read(kind, im, buffer))
+        return Value(dtype, self.from_memory(dtype, self.read(kind, pointer, buffer), 1))
 
     def _guarded_address(self, node: Load, guard: Guard) -> str:
         """The address, or that of element 0 if the load is not needed."""
@@ -474,6 +476,10 @@ class Evaluator:
             shared = self._interleaved_load(node, step)
             if shared is not None:
                 return shared
+        if self.square is not None and mask is None and dtype != "c128" and step:
+            along = self.square.step(node.index, vector.definitions)
+            if along in (1, -1):
+                return square_load(self, node, step, along)
         if dtype == "c64":
             return self._paired_lanes(buffer, pointer, step or 0)
         refs: list[list[str]] = [[], []]
@@ -486,15 +492,20 @@ class Evaluator:
 
     def _paired_lanes(self, buffer: Buffer, pointer: str, step: int) -> Value:
         """Elements of two 4-byte parts, `step` apart: each is loaded whole."""
-        vector, code = self.vector, self.code
+        vector = self.vector
         assert vector is not None
         lanes = vector.lanes
         starts = [self.offset(buffer, pointer, str(k * step)) for k in range(lanes)]
-        whole = self._pack("i64", [self._read("i64", start, buffer) for start in starts])
-        parts = code.inst(f"bitcast <{lanes} x i64> {whole} to <{2 * lanes} x float>", whole)
+        whole = self._pack("i64", [self.read("i64", start, buffer) for start in starts])
+        return self.parts_of(buffer.dtype, whole, lanes)
+
+    def parts_of(self, dtype: str, whole: str, lanes: int) -> Value:
+        """Complex elements of 8 bytes, given as i64."""
+        parts = self.code.inst(f"bitcast <{lanes} x i64> {whole} to <{2 * lanes} x float>", whole)
         both = Value("f32", parts, 2 * lanes)
         re, im = (self.shuffle(both, range(k, 2 * lanes, 2)).ref for k in (0, 1))
-        return Value(buffer.dtype, re, lanes, im)
+        return Value(dtype, re, lanes, im)
+
 
     def _interleaved_load(self, node: Load, step: int) -> Value | None:
         """Every `step`-th element, chosen from contiguous loads; None if those might leave the buffer."""
@@ -509,8 +520,8 @@ class Evaluator:
             return None
         kind, lanes = memory_type(buffer.dtype, vector.lanes), vector.lanes
         starts = [self.offset(buffer, base, str(offset - number + k * lanes)) for k in range(step)]
-        refs = deinterleave(self.code, kind, lanes, [self._read(kind, start, buffer) for start in starts])
-        return Value(node.dtype, self._from_memory(buffer.dtype, refs[number], lanes), lanes)
+        refs = deinterleave(self.code, kind, lanes, [self.read(kind, start, buffer) for start in starts])
+        return Value(node.dtype, self.from_memory(buffer.dtype, refs[number], lanes), lanes)
 
     def _pack(self, dtype: str, refs: list[str]) -> str:
         """One vector of scalar registers."""
@@ -542,7 +553,7 @@ class Evaluator:
         wide = 2 * lanes if dtype in REAL_OF else lanes
         kind = memory_type(dtype, wide)
         if mask is None:
-            ref = self._read(kind, pointer, buffer)
+            ref = self.read(kind, pointer, buffer)
         else:
             if wide != lanes:
                 mask = self._doubled(mask, lanes)
@@ -551,7 +562,7 @@ class Evaluator:
             both = Value(REAL_OF[dtype], ref, wide)
             re = self.shuffle(both, range(0, wide, 2))
             return Value(dtype, re.ref, lanes, self.shuffle(both, range(1, wide, 2)).ref)
-        return Value(dtype, self._from_memory(dtype, ref, lanes), lanes)
+        return Value(dtype, self.from_memory(dtype, ref, lanes), lanes)
 
     def _doubled(self, mask: str, lanes: int) -> str:
         """A mask with each lane twice, for interleaved complex numbers."""
@@ -586,7 +597,7 @@ class Evaluator:
                 f"{kind} zeroinitializer)"
             )
             ref = self.code.load(text, f"{text} @{buffer.name} {self.epoch.get(buffer, 0)}", buffer, pointers, chosen)
-            parts.append(self._from_memory(dtype, ref, lanes))
+            parts.append(self.from_memory(dtype, ref, lanes))
         return Value(dtype, parts[0], lanes, parts[1] if len(parts) > 1 else None)
 
     def _pointers(self, buffer: Buffer, index: str, part: int) -> str:
@@ -627,7 +638,7 @@ class Evaluator:
         lanes, refs = vector.lanes, [""] * step
         for (_, offset), store in zip(places, stores):
             value = broadcast(self.code, self.value(store.value), lanes)
-            (refs[offset - first],) = self._to_memory(value)
+            (refs[offset - first],) = self.to_memory(value)
         kind, align = memory_type(buffer.dtype, lanes), ITEMSIZE[buffer.dtype]
         for k, ref in enumerate(interleave(self.code, kind, lanes, refs)):
             at = self.offset(buffer, places[0][0], str(first + k * lanes))
@@ -638,7 +649,7 @@ class Evaluator:
     def _scalar_store(self, buffer: Buffer, pointer: str, value: Value) -> None:
         kind = memory_type(buffer.dtype)
         align = ITEMSIZE[buffer.dtype] // (2 if buffer.dtype in REAL_OF else 1)
-        for part, ref in enumerate(self._to_memory(value)):
+        for part, ref in enumerate(self.to_memory(value)):
             at = self.offset(buffer, pointer, str(part), part=True)
             self.code.line(f"  store {kind} {ref}, ptr {at}, align {align}")
 
@@ -657,9 +668,9 @@ class Evaluator:
             if step == -1:
                 pointer = self.offset(buffer, pointer, str(1 - lanes))
                 value = self._reversed(value)
-            refs, wide, mask = self._to_memory(value), lanes, self.mask
+            refs, wide, mask = self.to_memory(value), lanes, self.mask
             if dtype in REAL_OF:
-                refs, wide = (self._interleaved(value),), 2 * lanes
+                refs, wide = (self.parts_side_by_side(value),), 2 * lanes
                 mask = None if mask is None else self._doubled(mask, lanes)
             kind = memory_type(dtype, wide)
             if mask is None:
@@ -669,7 +680,7 @@ class Evaluator:
             self.code.declare(f"declare void @{name}({kind}, ptr, i32, <{wide} x i1>)")
             self.code.line(f"  call void @{name}({kind} {refs[0]}, ptr {pointer}, i32 {align}, <{wide} x i1> {mask})")
             return
-        refs = self._to_memory(value)
+        refs = self.to_memory(value)
         kind = memory_type(dtype, lanes)
         if self._regular(step) and self.mask is None:
             self._store_lanes(buffer, self.address(buffer, index), step or 0, refs, align)
@@ -690,7 +701,7 @@ class Evaluator:
         assert vector is not None
         lanes, element = vector.lanes, memory_type(buffer.dtype)
         if buffer.dtype == "c64":  # both parts of an element at once
-            whole = self._interleaved(Value(buffer.dtype, refs[0], lanes, refs[1]))
+            whole = self.parts_side_by_side(Value(buffer.dtype, refs[0], lanes, refs[1]))
             kind = memory_type(buffer.dtype, 2 * lanes)
             refs, element = (self.code.inst(f"bitcast {kind} {whole} to <{lanes} x i64>", whole),), "i64"
         for k in range(lanes):
@@ -700,7 +711,7 @@ class Evaluator:
                 at = self.offset(buffer, base, str(part), part=True)
                 self.code.line(f"  store {element} {lane}, ptr {at}, align {align}")
 
-    def _interleaved(self, value: Value) -> str:
+    def parts_side_by_side(self, value: Value) -> str:
         order = ", ".join(f"i32 {k}, i32 {k + value.lanes}" for k in range(value.lanes))
         re, im = value.parts
         return self.code.inst(

@@ -12,6 +12,7 @@ from .code import Code
 from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
 from .shuffles import INTERLEAVED
+from .squares import SQUARE
 from .types import register_type
 from .values import Asm, Value, broadcast
 
@@ -110,12 +111,18 @@ class FunctionEmitter:
             return
         if loop.role in ("scan", "vector") and self.eval.vector is None and self.vector_loop(loop):
             return
+        if SQUARE in loop.attrs and self.eval.vector is not None and self.square_loop(loop):
+            return
         self.eval.begin(expressions(loop)[: 1 + sum(len(group.inits) for group in loop.carried)])
         extent = self.eval.scalar(loop.extent).ref
         self.scalar_loop(loop, "0", extent)
 
     def vector_loop(self, loop: Loop) -> bool:
         """Emits `loop` with lanes; False if it has to be scalar. See vector_loops.py."""
+        raise NotImplementedError
+
+    def square_loop(self, loop: Loop) -> bool:
+        """Emits a loop of squares inside a vector loop; False if it has to go one by one. See vector_loops.py."""
         raise NotImplementedError
 
     def scalar_loop(self, loop: Loop, start: str, extent: str, inits: list[Value] | None = None) -> None:

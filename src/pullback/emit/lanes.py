@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..loop_ir.ir import Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from ..loop_ir.visit import expressions, statements, subexpressions
 from .cpu.target import Target
+from .squares import square_in, square_side
 from .types import register_bytes
 
 MANY = 400  # ops beyond which two registers a value would not all fit
@@ -71,6 +72,9 @@ def lane_count(loop: Loop, target: Target) -> int:
     for key, value in loop.attrs:
         if key == "lanes":
             return int(value)
+    squares = square_in(loop)
+    if squares is not None:
+        return square_side(loop, squares, target.vector_bytes)
     sizes = _value_bytes(loop)
     wide = [size for size in sizes if size >= 4]
     size = min(wide) if wide else max(sizes, default=4)

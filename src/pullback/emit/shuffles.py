@@ -1,6 +1,6 @@
-"""Vectors interleaved and taken apart: memory in which elements of several kinds take turns.
+"""Vectors interleaved and taken apart: memory in which elements of several kinds take turns. Squares transposed.
 
-Both are log2(n) rounds of shuffles of two registers, as the machine has them; one shuffle of everything is something
+All are log2(n) rounds of shuffles of two registers, as the machine has them; one shuffle of everything is something
 that LLVM does not always take apart well.
 """
 
@@ -38,4 +38,30 @@ def deinterleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list
     return refs
 
 
-__all__ = ["INTERLEAVED", "deinterleave", "interleave"]
+def transpose(code: Code, element: str, n: int, parts: Sequence[str]) -> list[str]:
+    """The columns of a tall matrix whose rows are `parts`, vectors of n elements: n vectors of len(parts) elements.
+
+    Rows k, k + n, k + 2n, ... first lie side by side in a register: that costs nothing where they are loaded, and what
+    follows are shuffles within parts of a register, which machines do at once if a part is 16 bytes.
+    """
+    side = len(parts)
+    refs = [_joined(code, element, n, parts[k::n]) for k in range(n)]
+    kind = f"<{side} x {element}>"
+    turns = [k // 2 + side * (k % 2) for k in range(n)]
+    low = [start + k for start in range(0, side, n) for k in turns]
+    for _ in range(n.bit_length() - 1):
+        halves = [(refs[k], refs[k + n // 2]) for k in range(n // 2)]
+        refs = [_shuffled(code, kind, x, y, [k + up for k in low]) for x, y in halves for up in (0, n // 2)]
+    return refs
+
+
+def _joined(code: Code, element: str, n: int, parts: Sequence[str]) -> str:
+    """Vectors of n elements as one."""
+    refs = list(parts)
+    while len(refs) > 1:
+        refs = [_shuffled(code, f"<{n} x {element}>", x, y, range(2 * n)) for x, y in zip(refs[::2], refs[1::2])]
+        n *= 2
+    return refs[0]
+
+
+__all__ = ["INTERLEAVED", "deinterleave", "interleave", "transpose"]

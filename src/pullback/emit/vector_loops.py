@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..loop_ir.ir import Carried, Combine, Const, Let, Loop, Op, Read
+from ..loop_ir.ir import Carried, Combine, Const, Let, Loop, Op, Read, Store
 from ..loop_ir.ops import neutral
 from ..loop_ir.vectors import repeatable, scannable, varying_vars, vectorizable
 from ..loop_ir.visit import expressions
@@ -19,6 +19,7 @@ from .evaluate import VectorIndex
 from .functions import FunctionEmitter
 from .lanes import accumulators, lane_count
 from .ops import emit_op
+from .squares import Square, square_store
 from .types import literal
 from .values import Asm, Value, broadcast, constant, element_of
 
@@ -100,6 +101,39 @@ class VectorFunctionEmitter(FunctionEmitter):
             return []
 
         self.counted("0", n, lanes, [], self.writes(loop), body)
+
+    # Squares.
+
+    def square_loop(self, loop: Loop) -> bool:
+        ev, vector = self.eval, self.eval.vector
+        assert vector is not None
+        if ev.mask is not None or not isinstance(loop.extent, Const) or loop.extent.value < vector.lanes:
+            return False
+        n, side = loop.extent.value, vector.lanes
+        overlap = n % side != 0 and repeatable(loop)
+        square = Square(loop, side)
+        whole = n if overlap else n - n % side
+        ev.ranges[square.first] = 0, n - side
+
+        def body(i: str, _: list[Value]) -> list[Value]:
+            if overlap and i[0] == "%":
+                i = Asm(self.code, 1).call("llvm.smin", "i64", i, str(n - side))
+            elif overlap:
+                i = str(min(int(i), n - side))
+            ev.env[square.first] = Value("i64", i)
+            ev.square = square
+            for same in zip(*square.bodies):
+                if isinstance(same[0], Store) and square_store(ev, same):  # type: ignore[arg-type]
+                    continue
+                for square.copy, stmt in enumerate(same):
+                    self.stmt(stmt)
+            ev.square = None
+            return []
+
+        self.counted("0", str(whole), side, [], self.writes(loop), body)
+        if whole < n:
+            self.scalar_loop(loop, str(whole), str(n))
+        return True
 
     # Reduce.
 

@@ -31,6 +31,7 @@ FEW = 16  # iterations of a loop that is not worth cutting
 FAR = 16  # elements from lane to lane beyond which each lane has a cache line of its own
 CACHE_WAY = 4096  # bytes that are as far apart compete for one set of the first cache, in all machines we know
 CROWDED = 1024  # of a stride's common divisor with that: all lanes share the places of 32 lines or less
+SQUARE_NODES = 64  # expressions in a body beyond which copies of it side by side are too much code
 SMALL = 1 << 14  # iterations between two visits of a line below which it is still cached
 
 
@@ -66,9 +67,34 @@ def _loop(loop: Loop, scratch: list[Buffer]) -> Loop:
     for k, other in enumerate(chain[:-1]):
         size = _crossing(vector, other)
         crowded = _crowded(vector, other) if size else []
+        outer = chain[:k] + chain[k + 1 : -1]
         if size and (crowded or prod(map(extent_of, chain[k:])) >= SMALL):
-            return _tiled(chain[:k] + chain[k + 1 : -1], other, vector, LINE // size, crowded, scratch)
+            return _tiled(outer, other, vector, LINE // size, crowded, scratch)
+        if size and _straight(vector):
+            return _nest([*outer, *_ordered(other, vector)], vector.body)
     return loop
+
+
+def _straight(vector: Loop) -> bool:
+    """Whether the body may be written out several times side by side."""
+    exprs = [expr for stmt in vector.body for expr in expressions(stmt)]
+    return all(isinstance(stmt, (Let, Store)) for stmt in vector.body) and len(subexpressions(exprs)) <= SQUARE_NODES
+
+
+def _ordered(other: Loop, vector: Loop) -> list[Loop]:
+    """The two loops of a transpose, outer first: squares of both where the body is straight and short."""
+    if not _straight(vector):
+        return [other, vector]
+    return [vector, Loop(other.var, other.extent, "parallel", (), (), (*other.attrs, ("square", True)))]
+
+
+def _nest(chain: Sequence[Loop], body: tuple[Stmt, ...]) -> Loop:
+    """The loops of `chain` around `body`, outermost first."""
+    for loop in reversed(chain):
+        body = (Loop(loop.var, loop.extent, loop.role, body, (), loop.attrs),)
+    (result,) = body
+    assert isinstance(result, Loop)
+    return result
 
 
 def _crossing(vector: Loop, other: Loop) -> int:
@@ -159,14 +185,8 @@ def _tiled(
         local[id(load)] = Load(lines, place)
         copies.append(_copied(load, lines, place, values, inner))
     body = Substitute(values).block(_Replace(local).block(vector.body))
-    for loop in reversed(inner):
-        body = (Loop(loop.var, loop.extent, loop.role, body, (), loop.attrs),)
-    body = (*copies, *body)
-    for loop in reversed([*outer, *blocks]):
-        body = (Loop(loop.var, loop.extent, loop.role, body, (), loop.attrs),)
-    (result,) = body
-    assert isinstance(result, Loop)
-    return result
+    innermost = Loop(inner[1].var, inner[1].extent, inner[1].role, body, (), inner[1].attrs)
+    return _nest([*outer, *blocks], (*copies, _nest(_ordered(inner[0], innermost), body)))
 
 
 def _copied(load: Load, lines: Buffer, place: Expr, values: dict[Var, Expr], inner: list[Loop]) -> Loop:

@@ -26,7 +26,7 @@ from pullback.graph_passes.motion import move_invariants
 from pullback.graph_passes.structure import write_out_products
 from pullback.loop_ir import Function
 from pullback.loop_ir.kernels import map_kernels
-from pullback.loop_passes import expand_math, parallelize, split, tile, unroll, vectorize
+from pullback.loop_passes import columns, expand_math, parallelize, split, tile, unroll, vectorize
 from pullback.loop_passes import simplify as simplify_loops
 from pullback.util.switches import switches
 
@@ -63,6 +63,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
+    Pass("columns", "reductions down columns read row by row; it writes vector loops of its own", columns),
     Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
     Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),
     Pass("parallelize", "knows what runs in lanes, so how long it takes", parallelize),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from ..loop_ir.ir import Function
 from .buffers import plan_buffers
+from .columns import columns
 from .expand_math import expand_math
 from .outline import outline
 from .parallelize import parallelize
@@ -20,6 +21,7 @@ CPU_PASSES: list[Pass] = [
     split,  # conditions on indices are known in each part
     unroll,  # straight code has a stride everywhere
     expand_math,  # before costs are estimated: exp is not one op
+    columns,  # before lanes are chosen: it writes vector loops of its own
     vectorize,
     tile,  # knows along which axis lanes run
     parallelize,  # knows what runs in lanes, so how long it takes
@@ -28,6 +30,7 @@ CPU_PASSES: list[Pass] = [
 __all__ = [
     "CPU_PASSES",
     "Pass",
+    "columns",
     "expand_math",
     "outline",
     "parallelize",

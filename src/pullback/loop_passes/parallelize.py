@@ -19,7 +19,6 @@ from ..loop_ir.ir import (
     Buffer,
     Call,
     Carried,
-    Combine,
     Const,
     Expr,
     Function,
@@ -34,10 +33,9 @@ from ..loop_ir.ir import (
     Var,
     While,
 )
-from ..loop_ir.ops import neutral
-from ..loop_ir.types import REAL_OF
 from ..loop_ir.vectors import repeatable
 from ..loop_ir.visit import Substitute, local_uses, shares_locals, statements
+from ._partial import combining, neutrals
 from ._scans import split_scan
 from .cost import extent_of, nanoseconds
 
@@ -173,7 +171,7 @@ class _Parallelize:
         assert isinstance(reduce, Loop)
         if reduce.role not in ("reduce", "vector") or not reduce.carried or not isinstance(reduce.extent, Const):
             return None
-        starts = [_neutrals(group) for group in reduce.carried]
+        starts = [neutrals(group) for group in reduce.carried]
         if any(start is None for start in starts):
             return None
         if any(not isinstance(each.extent, Const) for each in chain):
@@ -193,7 +191,7 @@ class _Parallelize:
         again = self.var("chunk")
         flat = make("add", (make("mul", (Read(again), const("i64", outer))), _flat(chain)))
         loaded = iter([Load(buffer, flat) for buffer in partials])
-        groups = tuple(_combining(group, [next(loaded) for _ in group.vars]) for group in reduce.carried)
+        groups = tuple(combining(group, [next(loaded) for _ in group.vars]) for group in reduce.carried)
         role = "vector" if not chain or all(each.role != "vector" for each in chain) else "reduce"
         second = Loop(again, const("i64", count), role, (), groups)  # type: ignore[arg-type]
         rest = (*body[: at[0]], second, *body[at[0] + 1 :])
@@ -276,31 +274,3 @@ def _flat(chain: Sequence[Loop]) -> Expr:
     for loop in chain:
         flat = make("add", (make("mul", (flat, loop.extent)), Read(loop.var)))
     return flat
-
-
-def _neutrals(group: Carried) -> list[Expr] | None:
-    """Where a partial result starts; None if the group has no neutral values."""
-    if isinstance(group.combine, Combine):
-        return list(group.combine.neutral) or None
-    if group.combine is None:
-        return None
-    dtype = group.vars[0].dtype
-    value = neutral(group.combine, dtype)
-    if value is None:
-        return None
-    if dtype in REAL_OF and group.combine == "add":
-        value = complex(value, -0.0)
-    return [const(dtype, value)]
-
-
-def _combining(group: Carried, values: list[Expr]) -> Carried:
-    """The group of a loop over partial results: vars = combine(vars, values), with the inits and results of `group`."""
-    fresh = tuple(Var(f"{v.name}_all", v.dtype) for v in group.vars)
-    if isinstance(group.combine, str):
-        updates: tuple[Expr, ...] = (make(group.combine, (Read(fresh[0]), values[0])),)
-    else:
-        assert isinstance(group.combine, Combine)
-        sides = dict(zip((*group.combine.left, *group.combine.right), (*map(Read, fresh), *values)))
-        sub = Substitute(sides)
-        updates = tuple(map(sub.rewrite, group.combine.exprs))
-    return Carried(fresh, group.inits, updates, group.results, group.combine)

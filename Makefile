@@ -71,8 +71,9 @@ $(PEERS)/.installed: benchmarks/requirements.txt | $(PY)
 	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-$(STAMPS)/test: $(STAMPS)/examples
+$(STAMPS)/test: $(STAMPS)/examples tests/libraries/requirements.txt
 	@echo "== Installing the test tools"
+	@$(PIP) --no-deps -r tests/libraries/requirements.txt
 	@$(PIP) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'mpmath>=1.3' 'threadpoolctl>=3.2'
 	@touch $@
 

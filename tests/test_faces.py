@@ -15,9 +15,9 @@ from pullback.interpreters import ad, batching, mlir
 
 MODULES = [
     "ad_checkpoint", "custom_derivatives", "dtypes", "errors", "experimental.checkify", "extend.core",
-    "extend.core.primitives", "extend.linear_util", "extend.random", "flatten_util", "interpreters.ad",
-    "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "interpreters.xla", "sharding", "stages",
-    "test_util", "typing", "version",
+    "extend.core.primitives", "extend.linear_util", "extend.random", "extend.source_info_util", "flatten_util",
+    "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "interpreters.xla",
+    "sharding", "stages", "test_util", "typing", "version",
 ]  # fmt: skip
 
 
@@ -194,3 +194,66 @@ def test_key_arrays_cross_threads():
     worker.start()
     worker.join()
     assert float(seen[0]) == float(random.uniform(key))
+
+
+def test_of_a_rule_that_builds_mlir_the_implementation_runs():
+    mine = Primitive("host_cube_of_test", register=False)
+    mine.def_impl(lambda x: np.asarray(x) ** 3)
+    mine.def_abstract_eval(lambda aval: ShapedArray(aval.shape, aval.dtype))
+    batching.defvectorized(mine)
+    mlir.register_lowering(mine, lambda ctx, x: None)
+    x = jnp.arange(4.0)
+    np.testing.assert_allclose(mine.bind(x), x**3)
+    np.testing.assert_allclose(jax.jit(lambda x: mine.bind(x) + 1)(x), x**3 + 1)
+    np.testing.assert_allclose(jax.jit(jax.vmap(mine.bind))(x), x**3)
+    nothing = Primitive("nothing_to_run_of_test", register=False)
+    nothing.def_abstract_eval(lambda aval: aval)
+    mlir.register_lowering(nothing, lambda ctx, x: None)
+    with pytest.raises(NotImplementedError, match=r"nothing_to_run_of_test.*def_impl"):
+        jax.jit(nothing.bind)(x)
+
+
+def test_batch_rules_that_know_the_axis():
+    mine = Primitive("axis_of_test", register=False)
+    mine.def_abstract_eval(lambda aval: aval)
+    mine.def_impl(lambda x: x)
+    seen = []
+
+    def rule(axis_size, axis_name, trace_type, args, dims):
+        seen.append((axis_size, axis_name, dims))
+        return args[0], dims[0]
+
+    batching.axis_primitive_batchers[mine] = rule
+    assert mine in batching.axis_primitive_batchers and mine not in batching.primitive_batchers
+    np.testing.assert_array_equal(jax.vmap(mine.bind, axis_name="i")(jnp.arange(3)), [0, 1, 2])
+    assert seen == [(3, "i", (0,))]
+
+
+def test_what_libraries_ask_of_a_trace():
+    from pullback.extend import core, source_info_util
+
+    aval = ShapedArray((2, 3), np.float32)
+    assert core.mapped_aval(3, 1, aval) == ShapedArray((2,), np.float32) and core.mapped_aval(3, None, aval) is aval
+    assert core.unmapped_aval(4, -1, aval) == ShapedArray((2, 3, 4), np.float32)
+    with pytest.raises(ValueError, match="size 3, expected 5"):
+        core.mapped_aval(5, 1, aval)
+    assert core.valid_jaxtype(1.0) and not core.valid_jaxtype("text")
+    assert core.primal_dtype_to_tangent_dtype(np.int32) == jax.dtypes.float0
+    states = []
+
+    def f(x):
+        states.append((core.get_opaque_trace_state(), core.unsafe_am_i_under_a_jit_DO_NOT_USE()))
+        with core.take_current_trace() as taken:
+            assert float(jnp.sin(jnp.zeros(()))) == 0  # evaluated
+            with core.set_current_trace(taken):
+                return x + 1
+
+    assert float(jax.jit(f)(1.0)) == 2 and float(f(1.0)) == 2
+    (staged, under_jit), (plain, outside) = states
+    assert staged != plain and plain == core.get_opaque_trace_state() and under_jit and not outside
+    with pytest.raises(jax.errors.ConcretizationTypeError, match="why not"):
+        jax.jit(lambda x: core.concrete_or_error(int, x, "why not"))(1)
+    assert core.concrete_or_error(int, jnp.array(2)) == 2
+    assert source_info_util.current().line > 0
+    with source_info_util.extend_name_stack("inside"):
+        assert str(source_info_util.current_name_stack()) == "inside"

@@ -7,6 +7,12 @@ from pullback.api.custom import (
     custom_gradient,
     custom_jvp,
     custom_vjp,
+    custom_vjp_primal_tree_values,
+    zero_from_primal,
 )
+from pullback.transforms.custom import custom_jvp_call_p, custom_vjp_call_p
 
-__all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"]
+__all__ = [
+    "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_jvp_call_p",
+    "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values", "zero_from_primal",
+]  # fmt: skip

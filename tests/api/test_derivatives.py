@@ -139,3 +139,59 @@ def test_mistakes_in_rules():
     g.defjvp(lambda primals, tangents: (primals[0], 1))
     with pytest.raises(TypeError, match=r"Expected f32\[\].*got i32\[\]"):
         jax.grad(g)(1.0, 2.0)
+
+
+def test_python_scalars_among_residuals_reach_bwd_as_what_they_are():
+    seen = []
+
+    @jax.custom_vjp
+    def f(x):
+        return x * 2
+
+    f.defvjp(
+        lambda x: (x * 2, {"n": 2, "flag": True, "x": x}), lambda kept, g: (seen.append(kept), (g * kept["n"],))[1]
+    )
+    for transformed, x in ((jax.grad(f), 1.0), (jax.jit(jax.grad(f)), 1.0), (jax.vmap(jax.grad(f)), jnp.ones(3))):
+        np.testing.assert_array_equal(transformed(x), np.full(np.shape(x), 2.0))
+    assert all(type(kept["n"]) is int and kept["flag"] is True for kept in seen) and len(seen) == 3
+
+    f.defvjp(lambda x: (x * 2, {"here": "text"}), lambda kept, g: (g,))
+    with pytest.raises(TypeError, match=r"residual \['here'\] is 'text'"):
+        jax.grad(f)(1.0)
+
+
+def test_none_in_cotangents_of_trees():
+    @jax.custom_vjp
+    def f(tree):
+        return tree["a"] * tree["b"][0]
+
+    def fwd(tree):
+        return f(tree), tree
+
+    f.defvjp(fwd, lambda tree, g: ({"a": g * tree["b"][0], "b": None, "c": None},))
+    given = {"a": 2.0, "b": (3.0, 4.0), "c": None}
+    assert jax.tree.map(float, jax.grad(f)(given)) == {"a": 3.0, "b": (0.0, 0.0), "c": None}
+    f.defvjp(fwd, lambda tree, g: ({"a": g, "b": (g,), "c": None},))
+    with pytest.raises(TypeError, match="must produce an output with the container"):
+        jax.grad(f)(given)
+
+
+def test_zero_from_primal():
+    zeros = jax.custom_derivatives.zero_from_primal({"x": jnp.ones(2), "n": jnp.arange(3)})
+    assert zeros["x"].shape == (2,) and zeros["n"].dtype == jax.dtypes.float0
+    symbolic = jax.custom_derivatives.zero_from_primal(jnp.arange(3), symbolic_zeros=True)
+    assert isinstance(symbolic, jax.custom_derivatives.SymbolicZero) and symbolic.dtype == jax.dtypes.float0
+
+
+def test_callbacks_in_branches_not_taken_do_not_run_while_compiling():
+    def fail(x):
+        raise ValueError("ran")
+
+    def f(take):
+        known = jnp.float32(3)
+        failing = lambda: jax.pure_callback(fail, jax.ShapeDtypeStruct((), np.float32), known)
+        return jax.lax.cond(take, failing, lambda: known)
+
+    assert float(jax.jit(f)(False)) == 3
+    with pytest.raises(jax.errors.JaxRuntimeError, match="ran"):
+        jax.jit(f)(True)

@@ -21,7 +21,7 @@ from pullback.core import (
 from pullback.core.tracer import Tracer
 from pullback.transforms.custom import CustomJVP, CustomVJP
 from pullback.transforms.zeros import instantiate, is_float0
-from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
+from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
 
 
 def _bind_arguments(fun: Callable, args: tuple, kwargs: dict) -> tuple:
@@ -247,7 +247,7 @@ class custom_vjp(_Custom):
             raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp.")
         split = _Split(_bind_arguments(self.fun, args, kwargs), self.nondiff_argnums, self._name)
         out_tree: list[Any] = []
-        res_tree: list[Any] = []
+        kept: list[_Residuals] = []
 
         def flat_fwd(*leaves, perturbed=None):
             values: Any = leaves
@@ -266,14 +266,12 @@ class custom_vjp(_Custom):
                     f"(pytree) structure of the function's output: {out_tree[0]}, but got {tree}."
                 )
             out_tree[:] = [tree]
-            residuals, res_tree[:] = _flatten_residuals(pair[1])
-            return outs, residuals
+            kept[:] = [_Residuals(pair[1])]
+            return outs, kept[0].arrays
 
         def flat_bwd(residuals, outs_bar):
             outs_bar = [SymbolicZero(bar.aval) if type(bar) is Zero else bar for bar in outs_bar]
-            bars = bwd(
-                *split.fixed_values, tree_unflatten(res_tree[0], residuals), tree_unflatten(out_tree[0], outs_bar)
-            )
+            bars = bwd(*split.fixed_values, kept[0].restored(residuals), tree_unflatten(out_tree[0], outs_bar))
             return _argument_cotangents(bars, split, self._name)
 
         _named(flat_fwd, fwd, self.symbolic_zeros)
@@ -284,9 +282,47 @@ class custom_vjp(_Custom):
         return tree_unflatten(out_tree[0], outs)
 
 
-def _flatten_residuals(residuals):
-    leaves, tree = arguments.checked_leaves("custom_vjp", "residual ", residuals)
-    return leaves, [tree]
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The tree of zero tangents of a tree of primal values, as arrays or as SymbolicZero; float0 for integers."""
+
+    def zero(leaf: Any) -> Any:
+        aval = tangent_aval(typeof(leaf))
+        return SymbolicZero(aval) if symbolic_zeros else instantiate(Zero(aval))
+
+    return tree_map(zero, val)
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The tree with the values of its CustomVJPPrimal leaves; TypeError for other leaves."""
+
+    def value(leaf: Any) -> Any:
+        if type(leaf) is not CustomVJPPrimal:
+            raise TypeError(f"custom_vjp_primal_tree_values: unexpected leaf of type {type(leaf)}")
+        return leaf.value
+
+    return tree_map(value, tree)
+
+
+class _Residuals:
+    """What a fwd rule keeps for its bwd: arrays, and Python scalars, which reach the bwd as what they are."""
+
+    def __init__(self, tree: Any) -> None:
+        leaves, self.tree = tree_flatten(tree)
+        self.scalars = {n: leaf for n, leaf in enumerate(leaves) if type(leaf) in (bool, int, float, complex)}
+        self.count = len(leaves)
+        others = [n for n in range(self.count) if n not in self.scalars]
+
+        def paths():
+            found = tree_flatten_with_path(tree)[0]
+            return [keystr(found[n][0]) for n in others]
+
+        self.arrays, _ = arguments.checked_leaves("custom_vjp", "residual ", [leaves[n] for n in others], paths)
+
+    def restored(self, arrays: list[Any]) -> Any:
+        """The residuals with other arrays."""
+        rest = iter(arrays)
+        leaves = [self.scalars[n] if n in self.scalars else next(rest) for n in range(self.count)]
+        return tree_unflatten(self.tree, leaves)
 
 
 def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
@@ -328,11 +364,17 @@ def _leaf_cotangents(bar, child, path, name):
     """The cotangents of one argument's leaves; None stands for zeros of a whole subtree."""
     if bar is None:
         return [None] * child.num_leaves
-    leaves, tree = tree_flatten(bar, is_leaf=lambda x: x is None)
-    if len(leaves) == child.num_leaves and (tree == child or None in leaves):
-        return leaves
+    leaves, tree = tree_flatten(bar)
     if tree == child:
         return leaves
+    leaves, prefix = tree_flatten(bar, is_leaf=lambda x: x is None)
+    try:
+        parts = prefix.flatten_up_to(tree_unflatten(child, [()] * child.num_leaves))
+    except ValueError:
+        parts = []
+    counts = [1 if part == () else tree_flatten(part, is_leaf=lambda x: x == ())[1].num_leaves for part in parts]
+    if parts and all(leaf is None or count == 1 for leaf, count in zip(leaves, counts)):
+        return [leaf for leaf, count in zip(leaves, counts) for _ in range(count)]
     raise TypeError(
         f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure of the "
         f"args tuple of the primal function: at output{path} it produced {tree}, but the argument is {child}."

@@ -3,7 +3,15 @@
 avals, primitive, interpreter, tracer, jaxpr, staging, evaluate, check, print, hooks.
 """
 
-from pullback.core.avals import AbstractToken, ShapedArray, abstract_token, is_array_like, tangent_aval, typeof
+from pullback.core.avals import (
+    AbstractToken,
+    AbstractValue,
+    ShapedArray,
+    abstract_token,
+    is_array_like,
+    tangent_aval,
+    typeof,
+)
 from pullback.core.avals import typeof as get_aval
 from pullback.core.check import JaxprTypeError, check_jaxpr
 from pullback.core.evaluate import eval_jaxpr
@@ -19,6 +27,7 @@ from pullback.core.interpreter import (
     using,
 )
 from pullback.core.jaxpr import (
+    Atom,
     ClosedJaxpr,
     DebugInfo,
     DropVar,

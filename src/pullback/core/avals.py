@@ -15,7 +15,13 @@ import numpy as np
 from pullback.util import dtypes
 
 
-class ShapedArray:
+class AbstractValue:
+    """Base of the types of traced values."""
+
+    __slots__ = ()
+
+
+class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array; interned.
 
     `dtype` is a `numpy.dtype` or an extended dtype (a PRNG key type); `weak_type` says that the dtype came from a
@@ -120,7 +126,7 @@ _interned: dict[tuple, ShapedArray] = {}
 _lock = threading.Lock()
 
 
-class AbstractToken:
+class AbstractToken(AbstractValue):
     """The aval of an ordering token of side effects."""
 
     shape: tuple[int, ...] = ()

@@ -30,6 +30,11 @@ class Interpreter:
         """Run flat `fun(*args) -> list`, which has a custom reverse derivative."""
         raise NotImplementedError(type(self).__name__)
 
+    @property
+    def main(self) -> Interpreter:
+        """Itself: what libraries compare to see whether two tracers are of one transformation."""
+        return self
+
     def invalidate(self) -> None:
         """The trace is over; tracers of it that are used later have leaked."""
 

@@ -189,6 +189,10 @@ class Primitive:
         self.__dict__.pop("run", None)
         return impl
 
+    def get_bind_params(self, params: dict) -> dict:
+        """The parameters of an equation as keyword arguments of `bind`."""
+        return dict(params)
+
     def def_abstract_eval(self, rule):
         """Set the rule of types: rule(*avals, **params) -> aval, or a list of avals."""
         self.abstract_eval = rule

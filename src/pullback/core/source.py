@@ -77,6 +77,16 @@ class _IsUsers(dict[str, bool]):
 _is_users = _IsUsers()
 
 
+def exclude(file: str) -> None:
+    """Take the lines of this file for those of a library, not for the user's own."""
+    _is_users[file] = False
+
+
+def scopes() -> NameStack:
+    """The named scopes in force."""
+    return _names.get()
+
+
 def user_source() -> SourceInfo | None:
     """The innermost frame outside this package, or None."""
     frame = sys._getframe(1)

@@ -22,6 +22,11 @@ class Tracer:
     aval: Any
     source: Any
 
+    @property
+    def _trace(self):
+        """The interpreter, under the name that libraries ask for."""
+        return self.interpreter
+
     def to_concrete(self):
         """The concrete array behind this tracer, or None where there is none."""
         return

@@ -19,6 +19,7 @@ from .values import Asm, Value, broadcast
 if TYPE_CHECKING:
     from .module import Module
 
+
 def interleaved(body: Sequence[Stmt], k: int) -> list[Store]:
     """The stores of the run that begins with store `body[k]` to its buffer, if they may be made at once, and are as
     many as an interleaved store can have."""

@@ -16,10 +16,11 @@ from pullback.graph_passes.rewrite import Rewriter, Rule
 
 MAX_RESULT = 256  # elements
 MAX_OPERAND = 4096
+NEVER = {"barrier", "opaque"}  # opaque: a user's function, which may be in a branch that is not taken, and fail
 
 
 def _fold(r: Rewriter, eqn: JaxprEqn) -> Any:
-    if len(eqn.outvars) != 1 or not eqn.primitive.has_rule("reference") or "barrier" in eqn.primitive.traits:
+    if len(eqn.outvars) != 1 or not eqn.primitive.has_rule("reference") or eqn.primitive.traits & NEVER:
         return None
     out = eqn.outvars[0].aval
     if not isinstance(out.dtype, np.dtype) or out.size > MAX_RESULT or (not eqn.invars and out.size > 1):

@@ -21,7 +21,7 @@ class RuleTable(MutableMapping[Primitive, Any]):
 
     def __getitem__(self, primitive: Primitive) -> Any:
         rule = getattr(primitive, self.field)
-        if isinstance(rule, NoRule):
+        if rule is None or isinstance(rule, NoRule):
             raise KeyError(primitive)
         return self.show(primitive, rule)
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from pullback.core import ZERO, Primitive, UndefinedPrimal, Zero, hooks, is_undefined_primal, tangent_aval, typeof
 from pullback.interpreters._tables import RuleTable
+from pullback.transforms.jvp import JVPInterpreter as JVPTrace
+from pullback.transforms.jvp import JVPTracer
 
 
 def _same(_: Primitive, rule: Any) -> Any:
@@ -56,6 +58,11 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
     primitive.jvp = jvp
 
 
+def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
+    """Make a primitive linear in all arguments: rule(x_bar, **params) -> cotangents."""
+    deflinear2(primitive, lambda x_bar, *args, **params: transpose_rule(x_bar, **params))
+
+
 def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
     """Make a primitive linear in all arguments: rule(x_bar, *args, **params) -> cotangents."""
 
@@ -75,6 +82,7 @@ def defjvp_zero(primitive: Primitive) -> None:
 
 
 __all__ = [
-    "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defjvp", "defjvp_zero", "deflinear2",
-    "instantiate_zeros", "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defjvp", "defjvp_zero",
+    "deflinear", "deflinear2", "instantiate_zeros", "is_undefined_primal", "primitive_jvps", "primitive_transposes",
+    "zeros_like_aval",
 ]  # fmt: skip

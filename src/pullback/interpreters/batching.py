@@ -1,6 +1,8 @@
 """Batching rules of primitives.
 
-batching.primitive_batchers[p] = rule      rule(args, dims, **params) -> (out, out_dim); dims: int or not_mapped
+batching.primitive_batchers[p] = rule            rule(args, dims, **params) -> (out, out_dim); dims: int or not_mapped
+batching.fancy_primitive_batchers[p] = rule      rule(axis, args, dims, **params); axis has a name and a size
+batching.axis_primitive_batchers[p] = rule       rule(axis_size, axis_name, None, args, dims, **params)
 """
 
 from __future__ import annotations
@@ -9,13 +11,30 @@ from typing import Any
 
 from pullback.core import Primitive, hooks, not_mapped
 from pullback.interpreters._tables import RuleTable
+from pullback.transforms.batching import AxisData
 
 
 def _same(_: Primitive, rule: Any) -> Any:
     return rule
 
 
+def _from_axis(_: Primitive, rule: Any) -> Any:
+    def batch_axis(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
+        return rule(axis.size, axis.name, None, args, dims, **params)
+
+    return batch_axis
+
+
+def _to_axis(_: Primitive, rule: Any) -> Any:
+    def axis_rule(axis_size: int, axis_name: Any, trace_type: Any, args: Any, dims: Any, **params: Any) -> Any:
+        return rule(AxisData(axis_name, axis_size), args, dims, **params)
+
+    return axis_rule
+
+
 primitive_batchers = RuleTable("batch", _same, _same)
+fancy_primitive_batchers = RuleTable("batch_axis", _same, _same)
+axis_primitive_batchers = RuleTable("batch_axis", _from_axis, _to_axis)
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
@@ -42,4 +61,7 @@ def defbroadcasting(primitive: Primitive) -> None:
     primitive.batch = batch
 
 
-__all__ = ["bdim_at_front", "defbroadcasting", "defvectorized", "not_mapped", "primitive_batchers"]
+__all__ = [
+    "axis_primitive_batchers", "bdim_at_front", "defbroadcasting", "defvectorized", "fancy_primitive_batchers",
+    "not_mapped", "primitive_batchers",
+]  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback.core import Primitive, trace
 from pullback.core.lowering import InlineFunction
+from pullback.lax._callback import pure_callback
 
 
 @dataclass(frozen=True)
@@ -26,20 +27,44 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
     return LoweredFunction(fun, multiple_results)
 
 
+def _call_of_implementation(prim: Primitive) -> Callable[[list[Any], dict[str, Any]], Any]:
+    """The jaxpr of one call from the program into Python, where the primitive's implementation runs."""
+
+    run: Any = prim.evaluate
+
+    def body(avals: list[Any], params: dict[str, Any]) -> Any:
+        types = prim.abstract_eval(*avals, **params)
+
+        def implementation(*args: Any) -> Any:
+            return run(*args, **params)
+
+        def flat(*args: Any) -> list[Any]:
+            out = pure_callback(implementation, types, *args, vmap_method="sequential")
+            return list(out) if prim.multiple_results else [out]
+
+        return trace(flat, avals)
+
+    return body
+
+
 def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, **_: Any) -> None:
     """Set how a primitive is compiled: `rule` from lower_fun.
 
-    Rules that build MLIR are refused with NotImplementedError when the primitive is compiled; until then they do no
-    harm.
+    Of a primitive whose rule builds MLIR the implementation (`def_impl`) is called from inside the program; without
+    one, NotImplementedError is raised when the primitive is compiled.
     """
     if platform not in (None, "cpu"):
         return
     if not isinstance(rule, LoweredFunction):
+        if prim.evaluate is not None:
+            prim.lower = InlineFunction(trace=_call_of_implementation(prim))
+            return
 
         def refuse(*args: Any, **params: Any) -> Any:
             raise NotImplementedError(
                 f"primitive '{prim.name}' has a lowering rule that builds MLIR, which is not used here; register "
-                "mlir.lower_fun(fun, multiple_results) of a function in terms of jax.numpy or lax"
+                "mlir.lower_fun(fun, multiple_results) of a function in terms of jax.numpy or lax, or define its "
+                "implementation with def_impl"
             )
 
         rule = LoweredFunction(refuse, prim.multiple_results)

@@ -6,6 +6,7 @@ those with effects in the order of the program. While one runs, the program hold
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from pullback.core.lowering import HostCall
 from pullback.core.primitive import NoRule
 from pullback.lax._loops import map as lax_map
 from pullback.util import dtypes
+from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import tree_flatten, tree_unflatten
 
 VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -127,7 +129,11 @@ class _Flat:
 
     def __call__(self, *arrays: Any, lead: tuple[int, ...] = ()) -> list[np.ndarray]:
         args, kwargs = tree_unflatten(self.in_tree, arrays)
-        out = self.function(*args, **kwargs)
+        try:
+            out = self.function(*args, **kwargs)
+        except Exception as error:
+            text = "".join(traceback.format_exception_only(error)).strip()
+            raise JaxRuntimeError(f"{self.name}: the callback {self.__name__} raised {text}") from error
         leaves, tree = tree_flatten(out)
         if tree != self.out_tree:
             raise RuntimeError(
@@ -161,7 +167,12 @@ def _result_avals(name: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     avals = []
     for leaf in leaves:
         if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
-            raise TypeError(f"{name}: result_shape_dtypes must have leaves with shape and dtype, got {leaf!r}")
+            try:
+                leaf = typeof(leaf)
+            except TypeError:
+                raise TypeError(
+                    f"{name}: result_shape_dtypes must have leaves with shape and dtype, got {leaf!r}"
+                ) from None
         avals.append(ShapedArray(tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype)))
     return tuple(avals), tree
 
@@ -289,6 +300,7 @@ pure_callback_p = Primitive(
     batch=NoRule("use batch_axis"),
     batch_axis=_pure_batch,
     lower=HostCall(),
+    traits={"opaque"},
 )
 io_callback_p = Primitive(
     "io_callback",

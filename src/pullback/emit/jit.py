@@ -63,9 +63,12 @@ class CompiledFunction:
     @property
     def asm(self) -> str:
         """The assembly text."""
+        text, machine = self.llvm, _machine(host_target())
         with _lock:
-            module = llvm.parse_assembly(self.llvm)
-            return _machine(host_target()).emit_assembly(module)
+            module = llvm.parse_assembly(text)
+            if "%scalar." in text:  # as `emit_object` does
+                _promote_stack(module, machine)
+            return machine.emit_assembly(module)
 
     @property
     def object_code(self) -> bytes:
@@ -146,13 +149,18 @@ def emit_object(
             raise RuntimeError(f"emit: LLVM rejects the module: {error}\n{_excerpt(text, str(error))}") from None
         clock("parse")
         if promote:
-            with llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)) as builder:
-                passes = llvm.create_new_function_pass_manager()
-                passes.add_sroa_pass()
-                passes.run(module.get_function(ENTRY), builder)
+            _promote_stack(module, machine)
         code = machine.emit_object(module)
         clock("codegen")
         return code
+
+
+def _promote_stack(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """The state of the program function from the stack to registers."""
+    with llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)) as builder:
+        passes = llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        passes.run(module.get_function(ENTRY), builder)
 
 
 def _excerpt(text: str, error: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Union
 
 from ..loop_ir.ir import Op
-from ..loop_ir.types import BITS, REAL_OF, type_class
+from ..loop_ir.types import BITS, REAL_OF, is_int, type_class
 from .code import Code
 from .types import int_type
 from .values import Asm, Value, broadcast, element_of, from_bits, narrow_to_odd, round_16, to_bits
@@ -38,6 +38,9 @@ def rule(names: str, classes: str) -> Callable[[Rule], Rule]:
 def emit_op(code: Code, op: Op, args: list[Value]) -> Value:
     """The value of `op`; arguments of fewer lanes are broadcast. NotImplementedError if the table has no such entry."""
     lanes = max(arg.lanes for arg in args)
+    if lanes > 1 and op.name in ("div", "rem") and args[1].lanes == 1 and _is_narrow(op.dtype):
+        if _constant_int(args[1]) is None:
+            return Value(op.dtype, _div_uniform(code, op, args[0], args[1].ref), lanes)
     if lanes > 1:
         args = [broadcast(code, arg, lanes) for arg in args]
     first = args[1 if op.name == "select" else 0].dtype
@@ -157,7 +160,7 @@ def _div_int(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     known = _constant_int(y)
     if known is not None and known not in (0, -1):
         return a.op(opcode, element, x.ref, y.ref)
-    narrow = a.lanes > 1 and BITS[op.dtype] <= (32 if signed else 16)
+    narrow = a.lanes > 1 and _is_narrow(op.dtype)
     zero = a.cmp("eq", element, y.ref, a.imm(element, 0))
     bad = zero
     if signed:
@@ -178,6 +181,44 @@ def _div_narrow(a: Asm, name: str, element: str, signed: bool, x: str, y: str) -
     quotient = a.op("fdiv", "double", a.cast(to, element, x, "double"), a.cast(to, element, y, "double"))
     whole = a.cast(back, "double", quotient, element)
     return whole if name == "div" else a.op("sub", element, x, a.op("mul", element, whole, y))
+
+
+def _is_narrow(dtype: str) -> bool:
+    """Whether all numbers of an integer type are doubles that vectors convert quickly."""
+    return is_int(dtype) and BITS[dtype] <= (32 if dtype[0] == "i" else 16)
+
+
+def _div_uniform(code: Code, op: Op, x: Value, y: str) -> str:
+    """Lanes by one number: times its reciprocal, found once, in doubles.
+
+    The reciprocal of |y| is taken too large by 2^-51 of itself, more than its rounding error: quotients that are whole
+    do not fall below, and others, at least 1 / y below a whole number, do not reach it, as x 2^-50 is less than 1. For
+    y = 0 it is that of 1.
+    """
+    one, a, element = Asm(code, 1), Asm(code, x.lanes), element_of(x.dtype)
+    signed = op.dtype[0] == "i"
+    zero = one.cmp("eq", element, y, "0")
+    size = y
+    if signed:
+        size = one.select(one.cmp("slt", element, y, "0"), element, one.op("sub", element, "0", y), y)
+    size = one.op("add", element, size, one.cast("zext", "i1", zero, element))
+    inverse = one.op("fdiv", "double", one.imm("double", 1.0), one.cast("uitofp", element, size, "double"))
+    inverse = one.op("fmul", "double", inverse, one.imm("double", 1 + 2**-51))
+    to, back = ("sitofp", "fptosi") if signed else ("uitofp", "fptoui")
+
+    def lanes(dtype: str, ref: str) -> str:
+        return broadcast(code, Value(dtype, ref), x.lanes).ref
+
+    quotient = a.op("fmul", "double", a.cast(to, element, x.ref, "double"), lanes("f64", inverse))
+    whole = a.cast(back, "double", quotient, element)
+    never = one.cast("sext", "i1", zero, element)  # all ones for y = 0
+    if op.name == "rem":
+        whole = a.op("and", element, whole, lanes(op.dtype, one.op("xor", element, never, "-1")))
+        return a.op("sub", element, x.ref, a.op("mul", element, whole, lanes(op.dtype, size)))
+    if signed:
+        sign = lanes(op.dtype, one.op("ashr", element, y, str(BITS[op.dtype] - 1)))
+        whole = a.op("sub", element, a.op("xor", element, whole, sign), sign)
+    return a.op("or", element, whole, lanes(op.dtype, never))
 
 
 @rule("floordiv floormod", "signed unsigned")

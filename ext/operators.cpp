@@ -133,12 +133,16 @@ int contains(PyObject* a, PyObject* item) {
     return found ? PyObject_IsTrue(found.get()) : -1;
 }
 
-int assign(PyObject*, PyObject*, PyObject* value) {
-    PyErr_SetString(
-        PyExc_TypeError,
-        value ? "pullback arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
-                "x = x.at[idx].set(y) or another .at[] method."
-              : "pullback arrays are immutable: items cannot be deleted. Use pullback.numpy.delete(x, idx) instead.");
+int assign(PyObject*, PyObject* index, PyObject* value) {
+    if (!value) {
+        PyErr_SetString(PyExc_TypeError,
+                        "JAX arrays are immutable: items cannot be deleted. Use jax.numpy.delete(x, idx) instead.");
+        return -1;
+    }
+    Ref module = Ref::steal(PyImport_ImportModule("pullback.core.source"));
+    if (!module) return -1;
+    Ref text = Ref::steal(PyObject_CallMethod(module.get(), "item_assignment", "OO", index, value));
+    if (text) PyErr_SetObject(PyExc_TypeError, text.get());
     return -1;
 }
 

@@ -138,7 +138,8 @@ def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[]
             path = keystr(tree_flatten_with_path(tree)[0][i][0]) if paths is None else paths()[i]
             raise TypeError(
                 f"{transformation}: {what}{path} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not a valid "
-                "JAX type"
+                "JAX type; make it an array, or register its class as a pytree node "
+                "(jax.tree_util.register_pytree_node_class, or register_dataclass)"
             ) from None
         arrays.append(leaf if aval.dtype == dtypes.float0 else hooks.asarray(leaf))
     return arrays, treedef

@@ -13,6 +13,7 @@ from pullback.api._arguments import as_array, as_tuple, check_callable, checked_
 from pullback.api.jit import jit
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
+from pullback.core.source import located
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.transforms.jvp import JVPTracer, jvp_flat
 from pullback.transforms.partial_eval import linearize_flat
@@ -67,7 +68,7 @@ def value_and_grad(
             _check_input_dtype("grad", leaf, holomorphic, allow_int)
         outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
         out = outs[0] if len(outs) == 1 and flat.out_tree.num_nodes == 1 else None
-        _check_scalar(out, flat.out_tree)
+        _check_scalar(fun, out, flat.out_tree)
         _check_output_dtype("grad", out, holomorphic)
         bar = hooks.ones(typeof(out))
         bars = _pull_back(jaxpr, consts, zeros, [bar], leaves)
@@ -503,12 +504,19 @@ def _check_input_dtype(name, x, holomorphic, allow_int):
         )
 
 
-def _check_scalar(out, out_tree):
+def _check_scalar(fun, out, out_tree):
+    text = "Gradient only defined for scalar-output functions. Output"
     if out is None:
-        raise TypeError(f"Gradient only defined for scalar-output functions. Output was tree of structure {out_tree}.")
+        raise TypeError(
+            f"{text} was tree of structure {out_tree}.\nThe function is {located(fun)}; return one scalar, and the "
+            "rest as auxiliary data: grad(f, has_aux=True) for (scalar, rest)."
+        )
     shape = typeof(out).shape
     if shape != ():
-        raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {shape}.")
+        raise TypeError(
+            f"{text} had shape: {shape}.\nThe function is {located(fun)}; reduce its result (jnp.sum, jnp.mean), use "
+            "vmap(grad(f)) for the gradient of each element, or jacrev, jacfwd or vjp for those of vectors."
+        )
 
 
 def _check_output_dtype(name, out, holomorphic):

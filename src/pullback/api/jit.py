@@ -25,6 +25,7 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.source import Origin
 from pullback.core.staging import raise_leak
 from pullback.core.tracer import Tracer
 from pullback.transforms.call import jit_p
@@ -188,7 +189,11 @@ class _Jit:
             out_tree[:] = [tree]
             return out_leaves
 
-        closed, consts = hoist_tracers(trace(flat, avals, DebugInfo("jit", self.name)))
+        def paths():
+            dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
+            return arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
+
+        closed, consts = hoist_tracers(trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths)))
         found = (closed, consts, out_tree[0])
         if not consts:  # closed-over tracers belong to one call
             self.traces[key] = found

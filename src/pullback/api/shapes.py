@@ -8,6 +8,7 @@ from typing import Any
 
 from pullback.api import _arguments as arguments
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, trace, typeof
+from pullback.core.source import Origin
 from pullback.util import dtypes
 from pullback.util.pytree import tree_flatten, tree_unflatten
 
@@ -133,5 +134,8 @@ def trace_with_tree(fun, args, kwargs, static_nums=()) -> tuple[ClosedJaxpr, Any
         out_tree[:] = [found]
         return out
 
-    closed = trace(flat, avals, DebugInfo("make_jaxpr", name))
+    def paths():
+        return arguments.leaf_paths(fun, args, kwargs, list(fixed))
+
+    closed = trace(flat, avals, DebugInfo("make_jaxpr", name), Origin(fun, "make_jaxpr", paths))
     return closed, out_tree[0]

@@ -18,6 +18,8 @@ class Interpreter:
 
     parent: Any = None  # an Interpreter; None for the one that evaluates
 
+    transformation = "a transformation"  # what messages call it
+
     def process(self, primitive, args: tuple, params: dict) -> Any:
         """Run one primitive; args may be tracers of this interpreter, of others, or concrete values."""
         raise NotImplementedError(type(self).__name__)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -66,6 +69,27 @@ class SourceInfo(NamedTuple):
         return f"{self.file}:{self.line} ({self.function})"
 
 
+class Origin(NamedTuple):
+    """What is being traced, for messages: the user's function, for which transformation, and the names of its
+    arguments' leaves."""
+
+    fun: Any
+    transformation: str
+    names: Callable[[], Sequence[str]] | None = None
+
+    def __str__(self):
+        return f"the function {located(self.fun)} for {self.transformation}"
+
+
+def located(fun: Any) -> str:
+    """A function as 'name at file:line'."""
+    while hasattr(fun, "__wrapped__") or (hasattr(fun, "func") and not hasattr(fun, "__code__")):
+        fun = fun.__wrapped__ if hasattr(fun, "__wrapped__") else fun.func
+    name = getattr(fun, "__name__", None) or type(fun).__name__
+    code = getattr(fun, "__code__", None)
+    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
+
+
 class _IsUsers(dict[str, bool]):
     """file name -> whether it is outside of this package"""
 
@@ -96,3 +120,58 @@ def user_source() -> SourceInfo | None:
             return SourceInfo(code.co_filename, frame.f_lineno, code.co_name, _names.get())
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+# The fix of an assignment to an element, in the user's own words.
+
+_IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
+
+
+def item_assignment(index: Any, value: Any) -> str:
+    """The message for x[index] = value: the user's line, and the line to write instead."""
+    text = (
+        "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
+        "x = x.at[idx].set(y) or another .at[] method"
+    )
+    source = user_source()
+    line = linecache.getline(source.file, source.line).strip() if source is not None else ""
+    fix = _as_update(line)
+    if fix is None:
+        return f"{text}: x = x.at[{_index_text(index)}].set({_short(value)})" + (f" ({source})" if source else "")
+    return f"{text}.\n  {source}: {line}\n  write instead: {fix}"
+
+
+def _as_update(line: str) -> str | None:
+    """The statement `x[i] = y` as `x = x.at[i].set(y)`; None for a line that has none, or several."""
+    try:
+        tree = ast.parse(line)
+    except SyntaxError:
+        return None
+    found = [fix for node in ast.walk(tree) if (fix := _update(node)) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _update(node: ast.AST) -> str | None:
+    match node:
+        case ast.Assign(targets=[ast.Subscript() as target]):
+            method = "set"
+        case ast.AugAssign(target=ast.Subscript() as target, op=op) if type(op) in _IN_PLACE:
+            method = _IN_PLACE[type(op)]
+        case _:
+            return None
+    whole, index = ast.unparse(target.value), ast.unparse(target.slice)
+    index = index[1:-1] if isinstance(target.slice, ast.Tuple) and index.startswith("(") else index
+    return f"{whole} = {whole}.at[{index}].{method}({ast.unparse(node.value)})"
+
+
+def _index_text(index: Any) -> str:
+    if isinstance(index, tuple):
+        return ", ".join(map(_index_text, index))
+    if isinstance(index, slice):
+        parts = [index.start, index.stop, index.step]
+        return ":".join("" if p is None else _short(p) for p in (parts if index.step is not None else parts[:2]))
+    return "..." if index is Ellipsis else "None" if index is None else _short(index, "idx")
+
+
+def _short(value: Any, otherwise: str = "y") -> str:
+    return repr(value) if isinstance(value, (int, float, complex, bool)) else otherwise

@@ -20,7 +20,7 @@ from pullback.core.avals import typeof
 from pullback.core.hooks import hooks
 from pullback.core.interpreter import Interpreter, current_interpreter, eval_interpreter, using
 from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
-from pullback.core.source import names_inside, user_source
+from pullback.core.source import Origin, names_inside, user_source
 from pullback.core.tracer import Tracer
 from pullback.util import config, dtypes, errors
 
@@ -35,6 +35,20 @@ class StagedTracer(Tracer):
         self.aval = aval
         self.jaxpr_var = var  # not `var`: that is the variance
         self.source = None
+
+    def provenance(self):
+        origin = self.interpreter.origin
+        if origin is None:
+            return None
+        text = f"The error occurred while tracing {origin}."
+        names = self.interpreter.names_behind(self.jaxpr_var)
+        if not names:
+            return text
+        several = f"values of the arguments {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        return (
+            f"{text} This concrete value was not available in Python because it depends on the "
+            f"{several if len(names) > 1 else f'value of the argument {names[0]}'}."
+        )
 
 
 class Recorder:
@@ -88,6 +102,8 @@ class RecordingInterpreter(Interpreter):
     """Base of the interpreters that record: makes tracers, and knows leaked ones."""
 
     tracer_type: type = StagedTracer
+    origin: Origin | None = None
+    arguments: Sequence[Var] = ()
 
     def __init__(self, parent: Interpreter, name: str = "<function>"):
         self.parent = parent
@@ -106,6 +122,23 @@ class RecordingInterpreter(Interpreter):
                 return value.jaxpr_var  # type: ignore[attr-defined]
             check_alive(value)
         return self.recorder.const(value)
+
+    def names_behind(self, var: Var) -> list[str]:
+        """The names of the arguments that a value depends on."""
+        names = list(self.origin.names()) if self.origin is not None and self.origin.names is not None else []
+        if len(names) != len(self.arguments):
+            return []
+        makers = {v: eqn for eqn in self.recorder.eqns for v in eqn.outvars}
+        seen: set[Atom] = set()
+        waiting: list[Atom] = [var]
+        while waiting:
+            atom = waiting.pop()
+            if type(atom) is Literal or atom in seen:
+                continue
+            seen.add(atom)
+            if atom in makers:
+                waiting.extend(makers[atom].invars)
+        return [name for name, v in zip(names, self.arguments) if v in seen]
 
     def emit(self, primitive, args, params, avals) -> list[StagedTracer]:
         """Record an equation on values, and give tracers of its results."""
@@ -137,14 +170,23 @@ def check_alive(tracer: Tracer) -> None:
     """Raise UnexpectedTracerError for a tracer whose trace is over."""
     if getattr(tracer.interpreter, "valid", True):
         return
+    source = tracer.made_at()
     raise errors.UnexpectedTracerError(
         "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference "
         f"to an intermediate value with type {tracer.aval.str_short()} to escape the scope of the transformation "
-        f"(leaked tracer). It was made while tracing '{getattr(tracer.interpreter, 'name', '?')}'"
-        + (f" at {tracer.source}" if tracer.source is not None else "")
+        f"(leaked tracer). It was made {_transformation(tracer.interpreter)}"
+        + (f" at {source}" if source is not None else "")
         + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, "
         "a list or an attribute."
     )
+
+
+def _transformation(interpreter: Interpreter) -> str:
+    origin = getattr(interpreter, "origin", None)
+    if origin is not None:
+        return f"while tracing {origin},"
+    name = getattr(interpreter, "name", None)
+    return f"while tracing '{name}'" if name else f"under {interpreter.transformation}"
 
 
 class StagingInterpreter(RecordingInterpreter):
@@ -170,12 +212,22 @@ class StagingInterpreter(RecordingInterpreter):
         return custom.stage_vjp(self, fun, fwd, bwd, args)
 
 
-def trace(fun: Callable[..., Sequence[Any]], avals: Sequence, debug_info: DebugInfo | None = None) -> ClosedJaxpr:
-    """Record flat `fun(*tracers) -> list` as a closed jaxpr; its consts may be tracers of enclosing traces."""
+def trace(
+    fun: Callable[..., Sequence[Any]],
+    avals: Sequence,
+    debug_info: DebugInfo | None = None,
+    origin: Origin | None = None,
+) -> ClosedJaxpr:
+    """Record flat `fun(*tracers) -> list` as a closed jaxpr; its consts may be tracers of enclosing traces.
+
+    `origin`: what messages say of the function and its arguments.
+    """
     interpreter = StagingInterpreter(current_interpreter(), (debug_info or DebugInfo()).func_name)
+    interpreter.origin = origin
     try:
         with using(interpreter), names_inside(fresh=True):
             arguments = [interpreter.new_argument(aval) for aval in avals]
+            interpreter.arguments = [t.jaxpr_var for t in arguments]
             outs = fun(*arguments)
             jaxpr, consts = interpreter.finish([t.jaxpr_var for t in arguments], outs, debug_info)
     finally:

@@ -9,8 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from pullback._ext import _core
-from pullback.core.source import user_source
+from pullback.core.source import item_assignment, user_source
 from pullback.util import errors
+
+_CAST = (
+    "The problem arose with the `{0}` function. If trying to convert the data type of a value, try using "
+    "`x.astype({0})` or `jnp.array(x, {0})` instead."
+)
+_METHOD = "This occurred in the {}() method of jax.Array; return the array from the function, and ask it outside."
 
 
 class Tracer:
@@ -32,10 +38,35 @@ class Tracer:
         return
 
     def describe(self) -> str:
-        """One line for error messages: the aval, and where the value was made."""
-        source = getattr(self, "source", None)
+        """For error messages: the type, where the value was made and used, and what it depends on."""
+        source = self.made_at()
         made = f", made at {source}" if source is not None else ""
-        return f"{type(self).__name__} of {self.aval.str_short()}{made} (used at {user_source()})"
+        text = f"{self.aval.str_short()}{made} (used at {user_source()})"
+        tracer: Tracer | None = self
+        while tracer is not None:
+            why = tracer.provenance()
+            if why:
+                return f"{text}\n{why}"
+            tracer = tracer.beneath()
+        return text
+
+    def made_at(self):
+        """The user's line that made the value, or None."""
+        tracer: Tracer | None = self
+        while tracer is not None:
+            source = getattr(tracer, "source", None)
+            if source is not None:
+                return source
+            tracer = tracer.beneath()
+        return None
+
+    def beneath(self) -> Tracer | None:
+        """The tracer of an enclosing transformation that this one is about, if there is one."""
+        return None
+
+    def provenance(self) -> str | None:
+        """A sentence that names the traced function and the arguments that the value depends on, if they are known."""
+        return None
 
     @property
     def shape(self):
@@ -109,30 +140,30 @@ class Tracer:
         return self._concrete(errors.TracerIntegerConversionError).__index__()
 
     def __int__(self):
-        return int(self._concrete(errors.ConcretizationTypeError))
+        return int(self._concrete(errors.ConcretizationTypeError, _CAST.format("int")))
 
     def __float__(self):
-        return float(self._concrete(errors.ConcretizationTypeError))
+        return float(self._concrete(errors.ConcretizationTypeError, _CAST.format("float")))
 
     def __complex__(self):
-        return complex(self._concrete(errors.ConcretizationTypeError))
+        return complex(self._concrete(errors.ConcretizationTypeError, _CAST.format("complex")))
 
     def __array__(self, dtype=None, copy=None):
         raise errors.TracerArrayConversionError(self)
 
     def tolist(self):
-        return self._concrete(errors.ConcretizationTypeError).tolist()
+        return self._concrete(errors.ConcretizationTypeError, _METHOD.format("tolist")).tolist()
 
     def item(self, *args):
-        return self._concrete(errors.ConcretizationTypeError).item(*args)
+        return self._concrete(errors.ConcretizationTypeError, _METHOD.format("item")).item(*args)
 
     def tobytes(self, order="C"):
-        return self._concrete(errors.ConcretizationTypeError).tobytes(order)
+        return self._concrete(errors.ConcretizationTypeError, _METHOD.format("tobytes")).tobytes(order)
 
-    def _concrete(self, error):
+    def _concrete(self, error, *context):
         value = self.to_concrete()
         if value is None:
-            raise error(self)
+            raise error(self, *context)
         return value
 
     def block_until_ready(self):
@@ -169,10 +200,7 @@ class Tracer:
         raise errors.ConcretizationTypeError(self, "a traced value can't be pickled")
 
     def __setitem__(self, index, value):
-        raise TypeError(
-            "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
-            "x = x.at[idx].set(y)."
-        )
+        raise TypeError(item_assignment(index, value))
 
     def __copy__(self):
         return self

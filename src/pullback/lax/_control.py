@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,9 +21,15 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.jaxpr import DebugInfo
+from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
 from pullback.util import config
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_structure, tree_unflatten
+
+REGISTER = (
+    "make it an array, or register its class as a pytree node (jax.tree_util.register_pytree_node_class, or "
+    "register_dataclass)"
+)
 
 
 def check_callable(function: str, argument: str, value: Any) -> None:
@@ -45,7 +52,7 @@ def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
         except TypeError:
             raise TypeError(
                 f"{function}: a leaf of '{argument}' is {leaf!r} of type {type(leaf)}, which is not a valid JAX type"
-                "; make it an array, or register its class as a pytree node"
+                f"; {REGISTER}"
             ) from None
         out.append(leaf if hasattr(leaf, "aval") else hooks.asarray(leaf))
     return out
@@ -65,21 +72,37 @@ def trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
                 _check(leaf, name, fun, lambda i=i: keystr(tree_flatten_with_path(out)[0][i][0]))
         return leaves
 
-    closed = trace(flat, avals, DebugInfo(name, getattr(fun, "__name__", str(fun))))
+    def paths():
+        return _leaf_paths(fun, tree_unflatten(in_tree, range(len(avals))))
+
+    closed = trace(flat, avals, DebugInfo(name, getattr(fun, "__name__", str(fun))), Origin(fun, name, paths))
     closed, consts = hoist_tracers(closed)
     return closed, consts, out_trees[0]
+
+
+def _leaf_paths(fun: Callable, args: Sequence[Any]) -> list[str]:
+    """A name such as carry[0] for each leaf of the arguments; none where the function is a wrapper of the user's."""
+    if hasattr(fun, "__wrapped__"):
+        return []
+    try:
+        names = list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return []
+    return [
+        (names[i] if i < len(names) else f"args[{i}]") + keystr(path)
+        for i, arg in enumerate(args)
+        for path, _ in tree_flatten_with_path(arg)[0]
+    ]
 
 
 def _check(leaf, name, fun, path) -> None:
     try:
         typeof(leaf)
     except TypeError:
-        code = getattr(fun, "__code__", None)
-        line = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
         where = f" at output component {path()}" if path() else ""
         raise TypeError(
-            f"function {getattr(fun, '__name__', fun)}{line} traced for {name} returned a value of type "
-            f"{type(leaf)}{where}, which is not a valid JAX type: {str(leaf)[:80]!r}"
+            f"function {located(fun)} traced for {name} returned a value of type {type(leaf)}{where}, which is not a "
+            f"valid JAX type: {str(leaf)[:80]!r}; {REGISTER}"
         ) from None
 
 

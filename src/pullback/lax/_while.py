@@ -101,6 +101,7 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
             "lower and upper arguments to fori_loop must have equal types, got "
             f"{typeof(lower).dtype.name} and {typeof(upper).dtype.name}"
         )
+    control.as_arrays("fori_loop", "init_val", tree_flatten(init_val)[0])
     dtype, weak = _bounds_type(lower, upper)
     low, high = _concrete_int(lower), _concrete_int(upper)
     if control.python_control_flow() and low is not None and high is not None:
@@ -115,6 +116,7 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
+        step.__wrapped__ = body_fun  # type: ignore[attr-defined]  # messages name the user's function
         (_, result), _ = scan(
             step, (start, init_val), None, length=max(high - low, 0), unroll=1 if unroll is None else unroll
         )
@@ -122,11 +124,13 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
     stop = hooks.convert(upper, dtype, weak)
-    _, _, result = while_loop(
-        lambda carry: hooks.less(carry[0], carry[1]),
-        lambda carry: (carry[0] + 1, carry[1], body_fun(carry[0], carry[2])),
-        (start, stop, init_val),
-    )
+
+    def body(carry):
+        i, stop, value = carry
+        return i + 1, stop, body_fun(i, value)
+
+    body.__wrapped__ = body_fun  # type: ignore[attr-defined]
+    _, _, result = while_loop(lambda carry: hooks.less(carry[0], carry[1]), body, (start, stop, init_val))
     return result
 
 

@@ -387,6 +387,8 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     members = shown if isinstance(shown, tuple) else (shown,)
     if any(isinstance(d, Tracer) for d in members):
         hint = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+        why = next(d for d in members if isinstance(d, Tracer)).provenance()
+        hint += f"\n{why}" if why else ""
         if isinstance(shown, Tracer):
             shown = (shown,)
     raise TypeError(

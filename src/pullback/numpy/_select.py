@@ -414,7 +414,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             concrete_or_error(
                 count_nonzero(a),
                 "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX "
-                "transformations.",
+                "transformations: jnp.nonzero(x, size=n), or jnp.where(mask, x, fill) in place of jnp.where(mask).",
             )
         if size is None or fill_value is None or not _any_traced(fill_value):
             return _nonzero_concrete(np.asarray(concrete), size, fill_value, dtype)

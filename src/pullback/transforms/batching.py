@@ -21,7 +21,7 @@ from pullback.core import (
     typeof,
     using,
 )
-from pullback.core.source import names_inside
+from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive, raise_if_kept
 from pullback.util import config
 
@@ -44,11 +44,17 @@ class BatchTracer(Tracer):
         self.dim = dim
         aval = typeof(value)
         self.aval = ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
-        self.source = None
+        # What is staged beneath knows its line; else this is the only trace of it.
+        self.source = None if isinstance(value, Tracer) else user_source()
+
+    def beneath(self):
+        return self.value if isinstance(self.value, Tracer) else None
 
 
 class BatchInterpreter(Interpreter):
     """Runs primitives on values with the mapped axis, under the parent."""
+
+    transformation = "vmap"
 
     def __init__(self, parent: Interpreter, axis: AxisData):
         self.parent = parent

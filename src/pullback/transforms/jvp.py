@@ -40,6 +40,9 @@ class JVPTracer(Tracer):
     def aval(self):
         return typeof(self.primal)
 
+    def beneath(self):
+        return next((x for x in (self.primal, self.tangent) if isinstance(x, Tracer)), None)
+
     def to_concrete(self):
         primal = self.primal
         return primal.to_concrete() if isinstance(primal, Tracer) else primal
@@ -47,6 +50,8 @@ class JVPTracer(Tracer):
 
 class JVPInterpreter(Interpreter):
     """Runs primals and tangents under the parent."""
+
+    transformation = "differentiation (grad, jvp)"
 
     def __init__(self, parent: Interpreter):
         self.parent = parent

@@ -28,7 +28,9 @@ class ConcretizationTypeError(JAXTypeError):
 
     def __init__(self, tracer, context: str = ""):
         super().__init__(
-            _describe("Abstract tracer value encountered where concrete value is expected", tracer, context)
+            _describe(
+                "Abstract tracer value encountered where concrete value is expected: traced array", tracer, context
+            )
         )
 
 
@@ -81,10 +83,10 @@ class NonConcreteBooleanIndexError(JAXIndexError):
     def __init__(self, tracer):
         super().__init__(
             _describe(
-                "Array boolean indices must be concrete; got",
+                "Array boolean indices must be concrete; got a traced array",
                 tracer,
-                "The shape of x[mask] depends on the values of mask. Use jnp.where(mask, x, fill), or "
-                "jnp.nonzero(mask, size=n).",
+                "The shape of x[mask] depends on the values of mask. Use jnp.where(mask, x, fill), "
+                "x = x.at[mask].set(y) to change elements, or jnp.nonzero(mask, size=n).",
             )
         )
 
@@ -101,7 +103,7 @@ class KeyReuseError(RuntimeError):
 
 
 def _describe(what: str, tracer, advice: str) -> str:
-    text = f"{what}: {tracer.describe() if hasattr(tracer, 'describe') else tracer}"
+    text = f"{what} with shape {tracer.describe()}" if hasattr(tracer, "describe") else f"{what}: {tracer}"
     return f"{text}\n{advice}" if advice else text
 
 

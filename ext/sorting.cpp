@@ -1,5 +1,7 @@
 #include "sorting.h"
 
+#include <array>
+
 #include "merge.h"
 #include "numpy_api.h"
 #include "radix_sort.h"
@@ -27,7 +29,8 @@ bool find_quick_sorts() {
 
 namespace {
 
-constexpr int64_t kQuick = 1 << 12;  // elements up to which NumPy's vectors beat counting digits
+constexpr int64_t kQuick = 1 << 9;  // elements up to which NumPy's vectors beat counting digits
+constexpr size_t kBytes = 256;      // different bytes
 
 // Zeros of both signs, and NaN, as they came: their keys are alike.
 template <class Kind>
@@ -50,16 +53,16 @@ void restore_specials(const typename Kind::Raw* x, typename Kind::Raw* sorted, i
 // How often each of 256 values occurs.
 template <class Kind>
 void sort_bytes(const uint8_t* x, uint8_t* sorted, Chunks chunks) {
-    std::vector<std::array<uint64_t, kDigits>> counts(size_t(chunks.count));
+    std::vector<std::array<uint64_t, kBytes>> counts(size_t(chunks.count));
     chunks.run([&](int64_t chunk, int64_t begin, int64_t end) {
-        std::array<std::array<uint32_t, kDigits>, 4> four{};  // equal neighbours would wait for each other's count
+        std::array<std::array<uint32_t, kBytes>, 4> four{};  // equal neighbours would wait for each other's count
         int64_t i = begin;
         for (; i + 4 <= end; i += 4)
             for (size_t j = 0; j < 4; ++j) ++four[j][x[size_t(i) + j]];
         for (; i < end; ++i) ++four[0][x[i]];
-        for (size_t v = 0; v < kDigits; ++v) counts[size_t(chunk)][v] = uint64_t(four[0][v]) + four[1][v] + four[2][v] + four[3][v];
+        for (size_t v = 0; v < kBytes; ++v) counts[size_t(chunk)][v] = uint64_t(four[0][v]) + four[1][v] + four[2][v] + four[3][v];
     });
-    for (uint32_t key = 0; key < kDigits; ++key) {
+    for (uint32_t key = 0; key < kBytes; ++key) {
         uint8_t value = Kind::decode(key);
         size_t total = 0;
         for (auto& chunk : counts) total += chunk[value];
@@ -73,12 +76,7 @@ template <class Kind>
 void sort_digits(const typename Kind::Raw* x, typename Kind::Raw* sorted, int64_t n, void* scratch, Chunks chunks) {
     using E = Element<typename Kind::Key, None>;
     E* a = static_cast<E*>(scratch);
-    chunks.run([x, a](int64_t, int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) a[i].key = Kind::encode(x[i]);
-    });
-    E* result = a;
-    if (n <= kInsertion) insertion_sort(a, n);
-    else result = RadixSort<E>::sort(a, a + n, n, chunks);
+    E* result = radix_sort<E>([x](int64_t i) { return E{Kind::encode(x[i])}; }, a, a + n, n, chunks);
     chunks.run([sorted, result](int64_t, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) sorted[i] = Kind::decode(result[i].key);
     });
@@ -144,43 +142,42 @@ void sort_pairs_row(const typename Kind::Raw* keys, const Payload* payloads, typ
                     Payload* sorted_payloads, int64_t n, void* scratch, Chunks chunks) {
     using Key = typename Kind::Key;
     using E = Element<Key, Payload>;
-    std::vector<char> special(size_t(chunks.count), 0);
-    E* a = static_cast<E*>(scratch);
     if (sizeof(Key) == 4 && n > kInsertion && n <= kQuick) {  // key and place are one number, so that no two are equal
         auto* packed = static_cast<uint64_t*>(scratch);
-        bool any = false;
-        for (int64_t i = 0; i < n; ++i) {
-            any |= Kind::is_special(keys[i]);
-            packed[i] = uint64_t(Kind::encode(keys[i])) << 32 | uint64_t(i);
-        }
-        special[0] = any;
+        for (int64_t i = 0; i < n; ++i) packed[i] = uint64_t(Kind::encode(keys[i])) << 32 | uint64_t(i);
         quick_sorts[kU64](packed, n, nullptr);
         for (int64_t i = 0; i < n; ++i) {
             if (sorted_keys) sorted_keys[i] = Kind::decode(Key(packed[i] >> 32));
             sorted_payloads[i] = payloads[uint32_t(packed[i])];
         }
     } else {
-        chunks.run([&special, keys, payloads, a](int64_t chunk, int64_t begin, int64_t end) {
-            bool any = false;
+        E *const a = static_cast<E*>(scratch), *const b = a + n;
+        auto source = [keys, payloads](int64_t i) { return E{Kind::encode(keys[i]), payloads[i]}; };
+        E* result;
+        if constexpr (Kind::has_specials) {  // whose keys cost something
+            chunks.run([&](int64_t, int64_t begin, int64_t end) {
+                const auto from = source;
+                E* const to = b;
+                for (int64_t i = begin; i < end; ++i) to[i] = from(i);
+            });
+            result = radix_sort<E>([b](int64_t i) { return b[i]; }, a, b, n, chunks);
+        } else {
+            result = radix_sort<E>(source, a, b, n, chunks);
+        }
+        chunks.run([&](int64_t, int64_t begin, int64_t end) {
+            const E* const from = result;
+            auto* const to_keys = sorted_keys;
+            Payload* const to_payloads = sorted_payloads;
             for (int64_t i = begin; i < end; ++i) {
-                any |= Kind::is_special(keys[i]);
-                a[i] = {Kind::encode(keys[i]), payloads[i]};
-            }
-            special[size_t(chunk)] = any;
-        });
-        E* result = a;
-        if (n <= kInsertion) insertion_sort(a, n);
-        else result = RadixSort<E>::sort(a, a + n, n, chunks);
-        chunks.run([sorted_keys, sorted_payloads, result](int64_t, int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-                if (sorted_keys) sorted_keys[i] = Kind::decode(result[i].key);
-                sorted_payloads[i] = result[i].payload;
+                if (to_keys) to_keys[i] = Kind::decode(from[i].key);
+                to_payloads[i] = from[i].payload;
             }
         });
     }
-    if constexpr (Kind::has_specials)
-        if (sorted_keys && std::find(special.begin(), special.end(), 1) != special.end())
-            restore_specials<Kind>(keys, sorted_keys, n);
+    if constexpr (Kind::has_specials) {
+        auto is_special = [](typename Kind::Raw x) { return Kind::is_special(x); };
+        if (sorted_keys && std::any_of(keys, keys + n, is_special)) restore_specials<Kind>(keys, sorted_keys, n);
+    }
 }
 
 }  // namespace

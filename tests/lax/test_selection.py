@@ -103,6 +103,22 @@ def test_selections(name, few, threads):
             np.testing.assert_array_equal(before, wide_of(ordered[..., :kth]))
 
 
+def test_orders_of_uneven_keys(threads):
+    """Few bits that differ, high or low ones; a narrow range around zero; one element far from the rest; all equal."""
+    rng = np.random.default_rng(1)
+    for n in (700, 20_000):
+        for x in (
+            rng.integers(0, 2, n).astype("u4") << 31,
+            rng.integers(0, 1000, n) << 40,
+            rng.integers(-50, 50, n).astype("i4"),
+            np.append(rng.integers(-50, 50, n - 1), 2**62),
+            np.append(rng.standard_normal(n - 1), 1e300),
+            rng.integers(0, 1000, n).astype("f4"),
+            np.full(n, 7),
+        ):
+            np.testing.assert_array_equal(np.asarray(pb.jit(jnp.argsort)(x)), np.argsort(x, kind="stable"))
+
+
 def test_ties_of_upper_digits():
     """Numbers that differ in their last bits alone, long runs and short ones."""
     rng = np.random.default_rng(0)

@@ -158,6 +158,27 @@ def test_split_leaves_small_loops_of_wide_elements():
     assert to_text(split(function)) == to_text(function)
 
 
+def test_split_computes_each_side_of_a_choice_where_it_is_wanted():
+    def joined(count):
+        b = Builder()
+
+        def rounds(x):
+            for shift in range(1, count + 1):
+                x = x ^ b.shl(x, shift)
+            return x
+
+        x, y = b.input("x", "u32", 600), b.output("y", "u32", 1200)
+        with b.loop(2) as i, b.loop(600) as j:
+            value = b.load(x, j)
+            b.store(y, i * 600 + j, b.select(b.lt(i, 1), rounds(value), rounds(value + 1)))
+        return b.function("f")
+
+    after = split(simplify(joined(10)))
+    same_meaning(joined(10), after, np.uint32)
+    assert len(loops(after)) == 2 and "select" not in to_text(after)
+    assert "select" in to_text(split(simplify(joined(3))))  # not worth two loops
+
+
 def test_unroll_tiny_reductions():
     b = Builder()
     x, y = b.input("x", "f32", 300), b.output("y", "f32", 100)

@@ -116,6 +116,25 @@ def test_large_draws_are_the_same_compiled_and_not(key):
     assert abs(x.mean()) < 0.02 and abs(x.std() - 1) < 0.02 and abs((x**4).mean() - 3) < 0.1
 
 
+@pytest.mark.parametrize("n", [100, 3000, 20_000])
+def test_permutations_are_rounds_of_sorting_by_random_bits(key, n):
+    def rounds(key, x):
+        for _ in range(1 if n < 1626 else 2):
+            key, drawn = random.split(key)
+            x = x[np.argsort(np.asarray(random.bits(drawn, x.shape)), kind="stable")]
+        return x
+
+    rows = np.arange(2.0 * n, dtype=np.float32).reshape(n, 2)
+    np.testing.assert_array_equal(random.permutation(key, n), rounds(key, np.arange(n)))
+    np.testing.assert_array_equal(random.permutation(key, rows), rows[rounds(key, np.arange(n))])
+    np.testing.assert_array_equal(
+        random.permutation(key, np.arange(n) % 100 > 50), rounds(key, np.arange(n) % 100 > 50)
+    )
+    if n < 20_000:  # vectors of their own orders
+        by_columns = np.asarray(random.permutation(key, rows, independent=True))
+        np.testing.assert_array_equal(np.sort(by_columns, 0), rows)
+
+
 @pytest.mark.parametrize("call,error,message", [
     (lambda k: np.asarray(k), TypeError, "cannot be converted to a NumPy array"),
     (lambda k: bool(k), TypeError, "cannot be converted to boolean"),

@@ -2,8 +2,9 @@
 
 Needs: simplified indices. Guarantees: the same iterations in the same order, and in each part conditions that are
 known. Concatenation, padding and shifting become plain copies; without this each lane asks whether it may load. The
-body is repeated, so it is done only where masks are slow (elements of less than 4 bytes) or there is much to do. An
-axis of a few elements that are computed differently disappears: `stack(..., axis=-1)`, the two words of a key.
+body is repeated, so it is done only where masks are slow (elements of less than 4 bytes) or there is much to do, and
+where the sides of a choice are long computations, as lanes would do both: random bits from two keys, joined. An axis of
+a few elements that are computed differently disappears: `stack(..., axis=-1)`, the two words of a key.
 
     parallel i < 2000 {                                      parallel i < 1500 {
       y[i] = select(lt(i, 1500), x[i], z[i - 1500])    =>      y[i] = x[i]
@@ -13,10 +14,10 @@ axis of a few elements that are computed differently disappears: `stack(..., axi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..loop_ir.affine import interval, terms
-from ..loop_ir.fold import const, make
+from ..loop_ir.fold import const, is_math, make
 from ..loop_ir.ir import Carried, Const, Expr, Function, If, Load, Loop, Op, Read, Stmt, Var, While
 from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.visit import Substitute, expressions, statements, subexpressions
@@ -27,6 +28,8 @@ MAX_PARTS = 8
 MAX_OPS = 400  # of all parts together
 MANY = 1 << 14  # iterations from which masks of wide elements are worth avoiding too
 TURNS = 4  # kinds of elements that take turns along an axis: each is computed by itself, all in one pass
+LONG = 16  # ops that only one side of a choice needs, from which it is not computed in vain
+_MATH = 20  # ops of a math function, which is one still
 _COMPARES = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
@@ -109,24 +112,40 @@ def _points(loop: Loop, trips: int) -> list[int]:
             conditions[id(expr)] = [p for x in expr.args for p in conditions.get(id(x), [])]
     points: set[int] = set()
     narrow = False
+    saved = 0  # ops that a part is rid of
     turns = n <= TURNS and not any(isinstance(stmt, Loop) for stmt in statements(loop.body))
     for expr in order:
         if isinstance(expr, Op) and expr.name == "select" and conditions.get(id(expr.args[0])):
             guarded = [x for x in subexpressions(expr.args[1:]) if isinstance(x, Load)]
             guarded = [x for x in guarded if not _inside(x, loop, n)]
-            if guarded or turns:
+            apart = _apart(expr.args[1], expr.args[2])
+            if guarded or turns or apart >= LONG:
                 points.update(conditions[id(expr.args[0])])
                 narrow = narrow or any(ITEMSIZE[x.buffer.dtype] < 4 for x in guarded)
+                saved = max(saved, apart)
     if not points or len(points) >= MAX_PARTS:
         return []
     total = trips
     for stmt in statements((loop,)):
         if isinstance(stmt, Loop):
             total *= extent_of(stmt)
-    work = sum(isinstance(expr, Op) for expr in order)
-    if work * (len(points) + 1) > MAX_OPS or not (narrow or total >= MANY or (turns and total >= 512)):
+    work = _ops(order)
+    many = narrow or total >= MANY or ((turns or saved >= LONG) and total >= 512)
+    if work * (len(points) + 1) - saved * len(points) > MAX_OPS or not many:
         return []
     return sorted(points)
+
+
+def _ops(exprs: Iterable[Expr]) -> int:
+    return sum(_MATH if is_math(expr.name) else 1 for expr in exprs if isinstance(expr, Op))
+
+
+def _apart(x: Expr, y: Expr) -> int:
+    """The ops that only one of two expressions needs."""
+    of_x, of_y = ({id(expr): expr for expr in subexpressions((side,))} for side in (x, y))
+    return _ops([expr for key, expr in of_x.items() if key not in of_y]) + _ops(
+        [expr for key, expr in of_y.items() if key not in of_x]
+    )
 
 
 def _inside(load: Load, loop: Loop, n: int) -> bool:

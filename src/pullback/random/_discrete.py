@@ -352,12 +352,25 @@ def permutation_of(impl: PRNGImpl, words: Any, x: Any, axis: int, independent: b
 
 def shuffle(impl: PRNGImpl, words: Any, x: Any, axis: int) -> Any:
     """Sort by random words; as equal words leave a trace of the old order, as often as it takes for that to be
-    negligible:
-    the exponent of the number of elements is 3 per 32 bits."""
+    negligible: the exponent of the number of elements is 3 per 32 bits.
+
+    The orders of several rounds do not depend on each other: they are sorted together, one after the other applied.
+    """
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
+    drawn = []
     for _ in range(rounds):
-        words, drawn = two_keys(impl, words)
-        _, x = lax.sort((random_bits(impl, drawn, 32, tuple(x.shape)), x), dimension=axis, num_keys=1)
+        words, key = two_keys(impl, words)
+        drawn.append(random_bits(impl, key, 32, tuple(x.shape)))
+    if rounds == 1:
+        return lax.sort((drawn[0], x), dimension=axis, num_keys=1)[1]
+    if rounds == 0:
+        return x
+    places = lax.broadcasted_iota(np.int32, (rounds, *x.shape), axis + 1)
+    bits = lax.concatenate([lax.expand_dims(words, (0,)) for words in drawn], 0)
+    _, orders = lax.sort((bits, places), dimension=axis + 1, num_keys=1)
+    for k in range(rounds):
+        order = lax.index_in_dim(orders, k, 0, keepdims=False)
+        x = jnp.take_along_axis(x, order, axis, mode="promise_in_bounds")
     return x
 
 

@@ -14,7 +14,8 @@ from pullback.extend.core import Primitive, primitives
 from pullback.interpreters import ad, batching, mlir
 
 MODULES = [
-    "ad_checkpoint", "custom_derivatives", "dtypes", "errors", "experimental.checkify", "extend.core",
+    "ad_checkpoint", "api_util", "custom_derivatives", "dtypes", "errors", "experimental.checkify",
+    "experimental.layout", "extend.core",
     "extend.core.primitives", "extend.linear_util", "extend.random", "extend.source_info_util", "flatten_util",
     "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "interpreters.xla",
     "sharding", "stages", "test_util", "typing", "version",
@@ -257,3 +258,82 @@ def test_what_libraries_ask_of_a_trace():
     assert source_info_util.current().line > 0
     with source_info_util.extend_name_stack("inside"):
         assert str(source_info_util.current_name_stack()) == "inside"
+
+
+def test_functions_of_trees_made_flat():
+    from pullback import api_util
+    from pullback.extend import linear_util as lu
+    from pullback.tree_util import tree_flatten
+
+    leaves, tree = tree_flatten((({"a": 1.0, "b": 2.0},), {"c": 3.0}))
+    flat, out_tree = api_util.flatten_fun(lu.wrap_init(lambda x, c: {"sum": x["a"] + x["b"] + c}), tree)
+    with pytest.raises(lu.StoreException):
+        out_tree()
+    assert flat.call_wrapped(*leaves) == [6.0] and out_tree().unflatten([0]) == {"sum": 0}
+    leaves, tree = tree_flatten((1.0, (2.0, 3.0)))
+    flat, out_tree = api_util.flatten_fun_nokwargs(lu.wrap_init(lambda x, y: (x, y)), tree)
+    assert flat.call_wrapped(*leaves) == leaves and out_tree() == tree
+
+    divide = lu.wrap_init(lambda x, y: x / y)
+    by_four, given = api_util.argnums_partial(divide, (0,), (8, 4))
+    assert given == (8,) and by_four.call_wrapped(12) == 3
+    with pytest.raises(ValueError, match="argument 1 is static and must be hashable"):
+        api_util.argnums_partial(divide, 0, (1, []))
+    assert api_util.flatten_axes("test", tree, (0, None)) == [0, None, None]
+    with pytest.raises(ValueError, match="test: the tree of axes must be a prefix"):
+        api_util.flatten_axes("test", tree, (0, 1, 2))
+    structure = tree_flatten(((1, (2, 3)), {"k": 4}))[1]
+    assert api_util.donation_vector((1,), ("k",), structure) == (False, True, True, True)
+    assert api_util.rebase_donate_argnums((2, 4), (0, 3)) == (1, 2)
+    with pytest.raises(ValueError, match="cannot intersect"):
+        api_util.rebase_donate_argnums((1,), (1,))
+    with pytest.raises(ValueError):
+        api_util.safe_map(max, [1], [1, 2])
+
+
+def test_stacked_transformations():
+    from pullback.extend import linear_util as lu
+
+    @lu.transformation
+    def scaled(by, x):
+        out = yield (x * by,), {}
+        yield out + 1
+
+    @lu.transformation_with_aux2
+    def counted(fun, store, x):
+        store.store("seen")
+        return fun(x)
+
+    inner, aux = counted(lu.wrap_init(lambda x: x * 10))
+    assert scaled(inner, 2).call_wrapped(3) == 61 and aux() == "seen"
+    assert lu.merge_linear_aux(counted(inner)[1], aux) == (False, "seen")
+    assert lu.transformation2(lambda fun, n, x: fun(x) ** n, inner, 2).call_wrapped(1) == 100
+
+
+def test_what_is_known_is_computed_when_tracing_in_part():
+    from pullback.extend import linear_util as lu
+    from pullback.interpreters import partial_eval as pe
+
+    seen = []
+
+    def f(x, y):
+        seen.append(float(jnp.sin(x)))  # x is known
+        return jnp.sin(x), jnp.cos(x) * y
+
+    known, unknown = pe.PartialVal.known(jnp.float32(0)), pe.PartialVal.unknown(ShapedArray((), np.float32))
+    jaxpr, outs, consts = pe.trace_to_jaxpr_nounits(lu.wrap_init(f), [known, unknown])
+    assert seen == [0.0] and [p.is_known() for p in outs] == [True, False] and outs[1].get_aval().shape == ()
+    assert float(outs[0].get_known()) == 0 and len(jaxpr.eqns) == 1 and len(jaxpr.invars) == 1
+    assert jax.core.eval_jaxpr(jaxpr, consts, 3.0)[0] == 3
+    closed = jax.make_jaxpr(lambda x, y: (jnp.sin(x), y * 2))(1.0, 2.0)
+    clean, used = pe.dce_jaxpr(closed.jaxpr, [True, False])
+    assert used == [True, False] and [e.primitive.name for e in clean.eqns] == ["sin"] and len(clean.invars) == 1
+    assert len(pe.dce_jaxpr(closed.jaxpr, [True, False], instantiate=True)[0].invars) == 2
+
+
+def test_layouts_other_than_rows_are_refused():
+    from pullback.experimental.layout import Format, Layout
+
+    assert Format(Layout((0, 1))).layout.major_to_minor == (0, 1)
+    with pytest.raises(NotImplementedError, match="arrays lie row by row"):
+        Layout((1, 0))

@@ -107,6 +107,7 @@ __version__ = "0.1.0"
 # Modules that are imported when they are first used, so that `import pullback` stays quick.
 _LAZY = (
     "ad_checkpoint",
+    "api_util",
     "custom_derivatives",
     "debug",
     "distributed",

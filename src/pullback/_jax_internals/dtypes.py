@@ -1,5 +1,20 @@
-"""Stands for jax._src.dtypes: the error of mixed dtypes."""
+"""Stands for jax._src.dtypes: types that NumPy does not have, and the error of mixed ones."""
 
-from pullback.util.dtypes import TypePromotionError
+from typing import Any
 
-__all__ = ["TypePromotionError"]
+import numpy as np
+
+from pullback.dtypes import extended, float0
+from pullback.numpy import finfo, iinfo
+from pullback.util.dtypes import DType, ExtendedDType, TypePromotionError, issubdtype
+
+
+def supports_inf(dtype: Any) -> bool:
+    """Whether a float type has infinities."""
+    return bool(np.isinf(np.asarray(np.inf, np.dtype(dtype)).astype(np.float32)))
+
+
+__all__ = [
+    "DType", "ExtendedDType", "TypePromotionError", "extended", "finfo", "float0", "iinfo", "issubdtype",
+    "supports_inf",
+]  # fmt: skip

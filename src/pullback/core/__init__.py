@@ -26,6 +26,7 @@ from pullback.core.interpreter import (
     set_eval_interpreter,
     using,
 )
+from pullback.core.interpreter import Interpreter as Trace
 from pullback.core.jaxpr import (
     Atom,
     ClosedJaxpr,

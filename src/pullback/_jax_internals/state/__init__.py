@@ -1,0 +1,1 @@
+"""Stands for jax._src.state: mutable arrays, which are not there yet."""

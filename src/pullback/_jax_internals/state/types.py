@@ -1,0 +1,5 @@
+"""Stands for jax._src.state.types."""
+
+
+class AbstractRef:
+    """The type of a mutable array; no value has it."""

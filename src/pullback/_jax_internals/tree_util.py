@@ -1,0 +1,13 @@
+"""Stands for jax._src.tree_util: which types are nodes of trees."""
+
+from pullback.util.pytree import is_tree_node
+
+
+class _Registry:
+    """`t in _registry`: whether objects of exactly this type are nodes rather than leaves."""
+
+    def __contains__(self, nodetype: type) -> bool:
+        return is_tree_node(nodetype)
+
+
+_registry = _Registry()

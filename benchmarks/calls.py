@@ -1,9 +1,9 @@
 """Times whole calls as users write them, eager and jitted, on small values, by all libraries in one process.
 
-    python -m benchmarks.calls --peers /path/to/venv
+    python -m benchmarks.calls --peers /path/to/venv [--only PART_OF_NAME]
 
-A figure is the minimum over interleaved rounds of the CPU time of a batch of calls, in microseconds; the ratio is to
-NumPy's time of the same operation where it has one, else of its a + b of five elements.
+A figure is the minimum over interleaved rounds of the CPU time (of large work: the time) of a batch of calls, in
+microseconds; the ratio is to NumPy's time of the same operation where it has one, else of its a + b of five elements.
 """
 
 from __future__ import annotations
@@ -142,23 +142,24 @@ def measure(sides: dict[str, Calls], rounds: int, seconds: float) -> dict[str, d
     best: dict[str, dict[str, float]] = {name: {} for name in names}
     for name in names:
         counts = {}
+        clock = time.perf_counter if "large" in name else time.process_time  # small work is one thread's
         for side, calls in sides.items():
             if name in calls:
                 for _ in range(40):  # what is compiled after some calls is
                     calls[name]()
-                counts[side] = max(1, int(seconds / rounds / max(_time(calls[name], 3), 1e-7)))
+                counts[side] = max(1, int(seconds / rounds / max(_time(calls[name], 3, clock), 1e-7)))
         for _ in range(rounds):
             for side, count in counts.items():
-                took = _time(sides[side][name], count) * 1e6
+                took = _time(sides[side][name], count, clock) * 1e6
                 best[name][side] = min(took, best[name].get(side, took))
     return best
 
 
-def _time(call: Callable[[], Any], count: int) -> float:
-    started = time.perf_counter()
+def _time(call: Callable[[], Any], count: int, clock: Callable[[], float]) -> float:
+    started = clock()
     for _ in range(count):
         call()
-    return (time.perf_counter() - started) / count
+    return (clock() - started) / count
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -167,6 +168,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--peers", type=Path, metavar="VENV", help="an environment that has JAX and PyTorch")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=0.2, help="for each call and side (default: %(default)s)")
+    parser.add_argument("--only", default="", help="calls whose name contains this")
     options = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     import pullback
@@ -178,6 +180,8 @@ def main(argv: list[str] | None = None) -> int:
         import torch
 
         sides |= {"jax": jax_calls(jax), "torch": torch_calls(torch)}
+    chosen = {n for n in sides["pullback"] if options.only in n or n == "a + b"}
+    sides = {side: {n: call for n, call in calls.items() if n in chosen} for side, calls in sides.items()}
     best = measure(sides, options.rounds, options.seconds)
     unit = best["a + b"]["numpy"]
     print(f"{'microseconds':24}{''.join(f'{side:>12}' for side in sides)}{'to NumPy':>12}{'JAX to ours':>12}")

@@ -17,7 +17,8 @@ PyTypeObject* jit_type = nullptr;
 
 struct Jit {
     PyObject_HEAD vectorcallfunc vectorcall;
-    PyObject *fun, *miss;  // strong; null only after the garbage collector has cleared the object
+    PyObject *fun, *miss;   // strong; null only after the garbage collector has cleared the object
+    PyObject* transformed;  // strong or null
     PyObject* dict;
     PyObject* weakrefs;
     Table* table;
@@ -50,7 +51,7 @@ PyObject* call_miss(Jit* self, PyObject* const* args, size_t count, PyObject* na
 
 PyObject* call_fun(Jit* self, PyObject* const* args, size_t count, PyObject* names) {
     if (!self->fun) return PyErr_Format(PyExc_RuntimeError, "this JitFunction has been cleared");
-    Ref fun = Ref::borrow(self->fun);
+    Ref fun = Ref::borrow(trace_state.remembers && self->transformed ? self->transformed : self->fun);
     return in_python([&] { return PyObject_Vectorcall(fun.get(), args, count, names); });
 }
 
@@ -140,13 +141,14 @@ bool copy_identity(PyObject* dict, PyObject* fun) {
 PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"fun", "miss", "static_argnums", "static_argnames", "maxsize", "warmup",
                                   "literal_argnums", "static_keywords",
-                                  "while_tracing", nullptr};
-    PyObject *fun, *miss, *argnums = nullptr, *argnames = nullptr, *warmup = Py_None, *literal = nullptr;
+                                  "while_tracing", "transformed", nullptr};
+    PyObject *fun, *miss, *argnums = nullptr, *argnames = nullptr, *warmup = Py_None, *literal = nullptr,
+             *transformed = Py_None;
     int static_keywords = 0, while_tracing = 0;
     Py_ssize_t maxsize = 4096;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOnOOpp:JitFunction", const_cast<char**>(names), &fun, &miss,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOnOOppO:JitFunction", const_cast<char**>(names), &fun, &miss,
                                      &argnums, &argnames, &maxsize, &warmup, &literal, &static_keywords,
-                                     &while_tracing))
+                                     &while_tracing, &transformed))
         return nullptr;
     if (!PyCallable_Check(fun) || !PyCallable_Check(miss))
         return PyErr_Format(PyExc_TypeError, "JitFunction: expected two callables; got %R and %R", fun, miss);
@@ -157,6 +159,7 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     self->vectorcall = jit_vectorcall;
     self->fun = Py_NewRef(fun);
     self->miss = Py_NewRef(miss);
+    if (transformed != Py_None) self->transformed = Py_NewRef(transformed);
     self->table = new Table;
     self->table->maxsize = size_t(maxsize);
     if (warmup != Py_None) {
@@ -210,6 +213,7 @@ int jit_traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->fun);
     Py_VISIT(self->miss);
+    Py_VISIT(self->transformed);
     Py_VISIT(self->dict);
     if (self->table)
         for (auto& [hash, slot] : self->table->slots) {
@@ -225,6 +229,7 @@ int jit_clear(PyObject* object) {
     if (self->table) self->table->clear();
     Py_CLEAR(self->fun);
     Py_CLEAR(self->miss);
+    Py_CLEAR(self->transformed);
     Py_CLEAR(self->dict);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "allocator.h"
+#include "call_arguments.h"
 #include "gil.h"
 #include "ref.h"
 #include "small_vector.h"
@@ -343,16 +344,22 @@ PyObject* executable_call(PyObject* self, PyObject* inputs) {
                      PyTuple_GET_SIZE(sequence.get()));
         return nullptr;
     }
-    SmallVector<Array*, 32> arrays(n);
-    SmallVector<void*, 32> data(n);
+    Arguments arguments(n);
     for (size_t i = 0; i < n; ++i) {
         PyObject* input = PyTuple_GET_ITEM(sequence.get(), Py_ssize_t(i));
         if (!is_array(input)) {
+            int type = p.in[i]->descr->type_num;
+            bool is_real = PyFloat_CheckExact(input) && (type == NPY_FLOAT || type == NPY_DOUBLE);
+            if (p.in[i]->ndim == 0 && (is_real || (PyLong_CheckExact(input) && (type == NPY_INT || type == NPY_LONG)))) {
+                if (!arguments.set(i, {input, is_real ? LeafKind::real : LeafKind::integer}, p.in[i], p.input_alignment))
+                    return nullptr;
+                continue;
+            }
             PyErr_Format(PyExc_TypeError, "program '%U': input %zu is a %s; expected an Array", e->name, i,
                          Py_TYPE(input)->tp_name);
             return nullptr;
         }
-        Array* a = arrays[i] = as_array(input);
+        Array* a = arguments.arrays[i] = as_array(input);
         // Weak types may differ; the layout may not.
         if (a->info != p.in[i] &&
             (a->info->ndim != p.in[i]->ndim || !PyArray_CompareLists(a->info->dims, p.in[i]->dims, a->info->ndim) ||
@@ -361,12 +368,12 @@ PyObject* executable_call(PyObject* self, PyObject* inputs) {
                          p.in[i]->aval);
             return nullptr;
         }
-        data[i] = a->data;
+        arguments.data[i] = a->data;
     }
     Ref list = Ref::steal(PyList_New(Py_ssize_t(p.out.size())));
     if (!list) return nullptr;
     SmallVector<PyObject*, 32> outputs(p.out.size());
-    if (!execute(e, arrays.data(), data.data(), outputs.data())) return nullptr;
+    if (!execute(e, arguments.arrays.data(), arguments.data.data(), outputs.data())) return nullptr;
     for (size_t o = 0; o < p.out.size(); ++o) PyList_SET_ITEM(list.get(), Py_ssize_t(o), outputs[o]);
     return list.release();
 }
@@ -395,7 +402,7 @@ PyObject* get_arena_bytes(PyObject* self, void*) {
 
 PyMethodDef methods[] = {
     {"call", executable_call, METH_O,
-     "call($self, inputs, /)\n--\n\nRuns the program on a list of Arrays; returns the list of its outputs."},
+     "call($self, inputs, /)\n--\n\nRuns the program on a list of Arrays (for scalars also floats and ints); returns the list of its outputs."},
     {nullptr},
 };
 PyMemberDef members[] = {

@@ -14,9 +14,10 @@ PyObject* intern(PyObject* token) {
 }
 
 PyObject* set_tracing(PyObject*, PyObject* value) {
-    int tracing = PyObject_IsTrue(value);
-    if (tracing < 0) return nullptr;
-    trace_state.tracing = tracing;
+    long tracing = PyLong_AsLong(value);
+    if (tracing == -1 && PyErr_Occurred()) return nullptr;
+    trace_state.tracing = tracing != 0;
+    trace_state.remembers = tracing == 2;
     Py_RETURN_NONE;
 }
 
@@ -46,7 +47,7 @@ PyMethodDef functions[] = {
      "check_main_interpreter()\n--\n\nRaises ImportError in a subinterpreter."},
     {"set_tracing", set_tracing, METH_O,
      "set_tracing(active)\n--\n\nSays whether the calling thread traces, so that calls of jitted functions must go "
-     "through Python."},
+     "through Python. 2: and that those with `transformed` are to be called by that."},
     {"is_tracing", is_tracing, METH_NOARGS, "is_tracing()\n--\n\nWhat the calling thread said last by `set_tracing`."},
     {"set_trace_context_token", set_process, METH_O,
      "set_trace_context_token(token)\n--\n\nSets the hashable object that stands for the process-wide configuration in "

@@ -98,7 +98,9 @@ def set_hooks(
 def check_main_interpreter() -> None:
     """Raises ImportError in a subinterpreter."""
 
-def set_tracing(active: bool) -> None: ...
+def set_tracing(active: int) -> None:
+    """2: tracing, and functions with `transformed` are to be called by that."""
+
 def is_tracing() -> bool: ...
 def set_trace_context_token(token: Hashable) -> None:
     """The process-wide configuration; part of the key of every call cache. Equal tokens mean the same configuration."""
@@ -154,7 +156,7 @@ class Executable:
     ) -> None:
         """An aliased output gets the address of its input if that memory is not shared with anyone, else memory of its
         own: the program must be right either way. Forwarded outputs have a null address in `outputs`."""
-    def call(self, inputs: Sequence[Array]) -> list[Array]: ...
+    def call(self, inputs: Sequence[Array | float]) -> list[Array]: ...
     __call__ = call
     in_avals: Final[tuple[Aval, ...]]
     out_avals: Final[tuple[Aval, ...]]
@@ -203,6 +205,7 @@ class JitFunction:
         literal_argnums: Sequence[int] = (),  # static where the argument is a Python int or bool
         static_keywords: bool = False,  # all keyword arguments are static
         while_tracing: bool = False,  # works while the thread traces, too
+        transformed: Callable[..., Any] | None = None,  # eager: called instead of fun where set_tracing(2) was said
     ) -> Self:
         """With `warmup` the function is eager: calls that need Python, and the first `warmup` calls of each key, go to
         `fun` itself; then `miss` is asked for an entry, and each time that it gives none, the wait doubles."""

@@ -14,16 +14,29 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api._arguments import flatten_result
-from pullback.core import ClosedJaxpr, DebugInfo, Tracer, trace, typeof
+from pullback.core import (
+    ClosedJaxpr,
+    DebugInfo,
+    Tracer,
+    current_interpreter,
+    eval_interpreter,
+    trace,
+    typeof,
+    using,
+)
 from pullback.runtime import checks, compile_jaxpr
 from pullback.runtime.plan import Planned, make_plan, uses_before_compilation
+from pullback.transforms.remembered import SMALL, is_of
 from pullback.util import config
 from pullback.util.errors import UNTRACEABLE
-from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.pytree import tree_flatten, tree_structure, tree_unflatten
 from pullback.util.switches import switches
 
 WARMUP = 1  # calls of each kind that run the function before it is traced
 NEVER = 1 << 40
+INT32 = 1 << 31
+MAX_JAXPRS = 512  # of one function
+LEAF = tree_structure(0)
 PATIENCE = 5  # times that a function without a plan (it has loops) is traced before it is compiled
 
 
@@ -42,6 +55,9 @@ class Memory:
         self.literal_nums = frozenset(literal_argnums)
         self.plans: dict[Any, tuple[ClosedJaxpr, Any, Planned]] = {}  # those that may be compiled once
         self.refused: dict[Any, int] = {}  # how often there was no plan
+        self.jaxprs: dict[
+            Any, Any
+        ] = {}  # under transformations: (jaxpr, tree of results); False: seen once; None: none
 
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The call in full: (result, what C shall remember for arguments of these types, or None)."""
@@ -58,14 +74,7 @@ class Memory:
         """The cache entry of calls like this one; None where they must be Python's."""
         if checks.is_active():
             return None
-        statics: dict[Any, Any] = {}
-        for k, value in enumerate(args):
-            if k in self.static_nums or (k in self.literal_nums and type(value) in (int, bool)):
-                statics[k] = value
-        for name, value in kwargs.items():
-            if name in self.static_names:
-                statics[name] = value
-        dynamic = [x for k, x in enumerate(args) if k not in statics]
+        statics, dynamic = self._separated(args, kwargs)
         named = {k: x for k, x in kwargs.items() if k not in statics}
         leaves, in_tree = tree_flatten((dynamic, named))
         avals = tuple(map(typeof, leaves))
@@ -91,6 +100,82 @@ class Memory:
         if uses:
             self.plans[key] = (closed, out_tree, planned)
         return _core.CacheEntry(planned.executable, out_tree, None, uses)
+
+    def transformed(self, *args: Any, **kwargs: Any) -> Any:
+        """The call under a transformation of concrete values: from the second of a kind on its jaxpr is transformed."""
+        interpreter = current_interpreter()
+        static_nums, literal_nums = self.static_nums, self.literal_nums
+        key: list[Any] = []
+        leaves: list[Any] = []
+        size = 0
+        for k, x in enumerate(args):
+            kind = type(x)
+            if k in static_nums or (k in literal_nums and (kind is int or kind is bool)):
+                key += (kind, x)
+                continue
+            if kind is not _core.Array:
+                if kind is float or (kind is int and -INT32 <= x < INT32):
+                    key.append(kind)
+                    leaves.append(x)
+                    continue
+                if not isinstance(x, Tracer) or not is_of(x, interpreter):
+                    break
+            aval = x.aval
+            size += aval.size
+            key.append(aval)
+            leaves.append(x)
+        else:
+            for name, value in kwargs.items():
+                if name not in self.static_names:
+                    break
+                key += (name, type(value), value)
+            else:
+                key.append(config.epoch())
+                found = self._jaxpr(tuple(key), args, kwargs) if size <= SMALL else None
+                if found:
+                    closed, out_tree = found
+                    outs = interpreter.call(closed, leaves)
+                    return outs[0] if out_tree is None else tree_unflatten(out_tree, outs)
+        return self.fun(*args, **kwargs)
+
+    def _jaxpr(self, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """(jaxpr, tree of results or None for a single one) of calls like this one; nothing the first time or for
+        good."""
+        jaxprs = self.jaxprs
+        try:
+            found = jaxprs.get(key)
+        except TypeError:  # a static argument without a hash
+            return None
+        if found is None:
+            if key not in jaxprs:
+                if len(jaxprs) > MAX_JAXPRS:
+                    jaxprs.clear()
+                jaxprs[key] = False
+        elif found is False:
+            jaxprs[key] = None
+            statics, dynamic = self._separated(args, kwargs)
+            leaves, in_tree = tree_flatten((dynamic, {}))
+            try:
+                with using(eval_interpreter()):
+                    closed, tree = self.traced(len(args), statics, in_tree, tuple(map(typeof, leaves)))
+            except Exception as error:
+                if switches.check and not isinstance(error, UNTRACEABLE):
+                    raise
+            else:
+                if not closed.effects:
+                    found = jaxprs[key] = closed, None if tree == LEAF else tree
+        return found
+
+    def _separated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[Any, Any], list[Any]]:
+        """(static arguments by number or name, the other positional ones)."""
+        statics: dict[Any, Any] = {}
+        for k, value in enumerate(args):
+            if k in self.static_nums or (k in self.literal_nums and type(value) in (int, bool)):
+                statics[k] = value
+        for name, value in kwargs.items():
+            if name in self.static_names:
+                statics[name] = value
+        return statics, [x for k, x in enumerate(args) if k not in statics]
 
     def traced(
         self, count: int, statics: dict[Any, Any], in_tree: Any, avals: tuple[Any, ...]
@@ -136,5 +221,11 @@ def eager(
     """
     made = Memory(fun, static_argnums, static_argnames, literal_argnums)
     return _core.JitFunction(
-        fun, made.miss, static_argnums, static_argnames, warmup=WARMUP, literal_argnums=literal_argnums
+        fun,
+        made.miss,
+        static_argnums,
+        static_argnames,
+        warmup=WARMUP,
+        literal_argnums=literal_argnums,
+        transformed=made.transformed,
     )

@@ -70,7 +70,7 @@ def value_and_grad(
         out = outs[0] if len(outs) == 1 and flat.out_tree.num_nodes == 1 else None
         _check_scalar(fun, out, flat.out_tree)
         _check_output_dtype("grad", out, holomorphic)
-        bar = hooks.ones(typeof(out))
+        bar = _one(typeof(out))
         bars = _pull_back(jaxpr, consts, zeros, [bar], leaves)
         gradient = unflatten(bars)
         value = tree_unflatten(flat.out_tree, outs)
@@ -306,6 +306,12 @@ def hessian(
 
 
 # What they share.
+
+
+@functools.lru_cache(maxsize=64)
+def _one(aval):
+    """The cotangent of a scalar result."""
+    return hooks.ones(aval)
 
 
 class _Flat:

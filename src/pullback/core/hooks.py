@@ -18,7 +18,7 @@ class Hooks:
 
     evaluate(primitive, args, params)     run a primitive on concrete values (runtime)
     remember(primitive, args, params, asker)  how C runs it on such values from now on: a CacheEntry or None (runtime)
-    plan(closed_jaxpr) -> function from a list of arrays to a list, without compilation; None if it has none (runtime)
+    run_eagerly(closed_jaxpr, args)       results by a plan, by compiled code once that pays (runtime)
     run(closed_jaxpr, args)               results of the compiled program (runtime)
     asarray(x, dtype=None, weak_type=None, device=None) -> Array (runtime)
     zeros(aval); broadcast(x, size, axis): insert an axis; moveaxis(x, source, destination)

@@ -17,11 +17,18 @@ class Interpreter:
     """Meaning of `primitive.bind(*args, **params)`."""
 
     parent: Any = None  # an Interpreter; None for the one that evaluates
+    remembers = False  # transforms concrete values: remembered functions are transformed as jaxprs (`call`)
 
     transformation = "a transformation"  # what messages call it
 
     def process(self, primitive, args: tuple, params: dict) -> Any:
         """Run one primitive; args may be tracers of this interpreter, of others, or concrete values."""
+        raise NotImplementedError(type(self).__name__)
+
+    def call(self, closed, args) -> list:
+        """Run a jaxpr without effects as a whole: transform it, once, and hand it to the parent.
+
+        Only of interpreters that remember."""
         raise NotImplementedError(type(self).__name__)
 
     def process_custom_jvp(self, custom, fun, jvp, args) -> list:
@@ -62,6 +69,11 @@ def eval_interpreter() -> Interpreter:
     return _eval  # type: ignore[return-value]
 
 
+def _tracing(interpreter: Interpreter) -> int:
+    """What the extension is told of the current interpreter."""
+    return 0 if interpreter is _eval else 2 if interpreter.remembers else 1
+
+
 class using:
     """Context manager: make `interpreter` the current one."""
 
@@ -72,13 +84,13 @@ class using:
 
     def __enter__(self):
         self.token = _current.set(self.interpreter)
-        _core.set_tracing(self.interpreter is not _eval)
+        _core.set_tracing(_tracing(self.interpreter))
         return self.interpreter
 
     def __exit__(self, *exc):
         _current.reset(self.token)
         found = _current.get(None)
-        _core.set_tracing(found is not None and found is not _eval)
+        _core.set_tracing(0 if found is None else _tracing(found))
         return False
 
 

@@ -266,6 +266,11 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 class EvalInterpreter(Interpreter):
     """Runs primitives on concrete arrays; current when no transformation is."""
 
+    remembers = True
+
+    def call(self, closed, args):
+        return hooks.run_eagerly(closed, args)
+
     def process(self, primitive, args, params):
         for arg in args:
             if isinstance(arg, Tracer):

@@ -23,6 +23,7 @@ from pullback.core import (
 from pullback.core.jaxpr import DebugInfo
 from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
+from pullback.lax import _bodies
 from pullback.util import config
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_structure, tree_unflatten
 
@@ -30,6 +31,7 @@ REGISTER = (
     "make it an array, or register its class as a pytree node (jax.tree_util.register_pytree_node_class, or "
     "register_dataclass)"
 )
+KEPT = 1 << 10  # elements of constants that a remembered body may keep alive
 
 
 def check_callable(function: str, argument: str, value: Any) -> None:
@@ -60,7 +62,17 @@ def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
 
 def trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
     """(closed jaxpr, const values, out_tree) of `fun(*unflatten(in_tree, args))`; closed-over tracers are leading
-    arguments."""
+    arguments. Remembered where that lasts."""
+    key = (name, in_tree, tuple(avals))
+    return _bodies.remembered(fun, key, lambda: _trace_body(fun, in_tree, avals, name), _lasts)
+
+
+def _lasts(found) -> bool:
+    closed, consts, _ = found
+    return not consts and sum([np.size(c) for c in closed.consts]) <= KEPT
+
+
+def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
     out_trees: list[Any] = []
 
     def flat(*args):
@@ -165,8 +177,9 @@ def with_extra_inputs(closed: ClosedJaxpr, position: int, avals: Sequence[Shaped
 
 def run_as_program(primitive, key_jaxpr: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Evaluate one control-flow equation on concrete arrays as a compiled program, cached on its first jaxpr."""
-    avals = tuple(typeof(a) for a in args)
-    key = ("program", primitive, avals, tuple(sorted((k, _hashable(v)) for k, v in params.items())))
+    avals = tuple([typeof(a) for a in args])
+    # Always in the same order: each primitive is bound in few places.
+    key = (primitive, avals, *[None if v is key_jaxpr else v for v in params.values()])
 
     def make():
         invars = [Var(a) for a in avals]
@@ -176,14 +189,6 @@ def run_as_program(primitive, key_jaxpr: ClosedJaxpr, args: Sequence[Any], param
         return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], effects, DebugInfo("jit", primitive.name)), [])
 
     return hooks.run(key_jaxpr.cached(key, make), args)
-
-
-def _hashable(value):
-    if isinstance(value, ClosedJaxpr):
-        return id(value)
-    if isinstance(value, (tuple, list)):
-        return tuple(map(_hashable, value))
-    return value if isinstance(value, (int, bool, str, type(None))) else str(value)
 
 
 def python_control_flow() -> bool:

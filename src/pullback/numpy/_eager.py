@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api.eager import eager
+from pullback.core import Tracer
 
 # Arguments that are arrays: the functions that have no others but static ones.
 _ARRAYS = {
@@ -114,11 +115,13 @@ _METHODS = {
 
 
 def install(operators: dict[str, Any], methods: dict[str, Any]) -> None:
-    """Give arrays (not tracers, which trace) operators and methods that remember plans."""
+    """Give arrays and tracers operators and methods that remember."""
     for name, function in operators.items():
         if name not in _UNCHANGED:
             literal = (1,) if name == "pow" else ()
-            _core.set_operators({name: eager(function, (), (), literal)})
+            remembers = eager(function, (), (), literal)
+            _core.set_operators({name: remembers})
+            setattr(Tracer, f"__{name}__", remembers)
     _core.set_operators({"transpose": eager(methods["T"].fget)})
     _core.set_array_attribute("T", property(_core.reversed_axes, doc=methods["T"].__doc__))
     for arguments, names in _METHODS.items():
@@ -130,3 +133,4 @@ def install(operators: dict[str, Any], methods: dict[str, Any]) -> None:
             else:
                 made = remembering(getattr(attribute, "__wrapped__", attribute), tuple(arguments.split()))
             _core.set_array_attribute(name, made)
+            setattr(Tracer, name, made)

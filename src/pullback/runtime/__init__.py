@@ -2,6 +2,7 @@
 
 import pullback.runtime.evaluate as _evaluate
 from pullback.core import hooks
+from pullback.lax import _bodies
 from pullback.runtime import compiler as _compiler
 from pullback.runtime import devices as _devices
 from pullback.runtime import native_hooks as _native_hooks
@@ -10,21 +11,22 @@ from pullback.runtime.compiler import compile_jaxpr
 from pullback.runtime.dispatch import compile, run
 from pullback.runtime.dispatch import program as _program
 from pullback.runtime.evaluate import evaluate, reference_eval, remember
-from pullback.runtime.plan import plan_or_none
-from pullback.transforms import rule_memory as _rule_memory
+from pullback.runtime.runner import run_eagerly
+from pullback.transforms import remembered as _remembered
 
 
 def clear_caches() -> None:
     """Forget all compiled programs that nobody holds."""
     _evaluate.clear_caches()
     _compiler.clear_caches()
-    _rule_memory.clear()
+    _remembered.clear()
+    _bodies.clear()
 
 
 hooks.fill(
     evaluate=evaluate,
     remember=remember,
-    plan=plan_or_none,
+    run_eagerly=run_eagerly,
     run=run,
     asarray=asarray,
     compile=compile,

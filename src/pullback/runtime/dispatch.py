@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays import asarray
@@ -18,9 +19,13 @@ def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The results of the compiled program on concrete arrays; if one is a tracer, the jaxpr is evaluated equation by
     equation.
     """
-    if any(isinstance(x, Tracer) for x in args) or any(isinstance(c, Tracer) for c in closed.consts):
+    if not all([type(x) is _core.Array for x in args]):
+        if any([isinstance(x, Tracer) for x in args]):
+            return closed(*args)
+        args = [asarray(x) for x in args]
+    if any([isinstance(c, Tracer) for c in closed.consts]):
         return closed(*args)
-    return compile_jaxpr(closed).call([asarray(x) for x in args])
+    return compile_jaxpr(closed).call(args)
 
 
 def compile(

@@ -21,7 +21,6 @@ from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.primitive import NoRule
 from pullback.graph_passes.inline import inline
-from pullback.runtime import checks
 from pullback.runtime.plan_rules import RULES
 from pullback.runtime.plan_values import (
     Temporary,
@@ -61,16 +60,6 @@ def uses_before_compilation(nanoseconds: float) -> int:
 def make_plan(closed: ClosedJaxpr, name: str = "plan") -> Planned:
     """The plan of a jaxpr; NotImplementedError if it has control flow, side effects, or key arrays."""
     return _Builder(inline(closed)).finish(name)
-
-
-def plan_or_none(closed: ClosedJaxpr) -> Callable[[list[Any]], list[Any]] | None:
-    """The plan of a jaxpr as a function of a list of arrays; None if it has none, or results are looked at."""
-    if checks.is_active():
-        return None
-    try:
-        return make_plan(closed).executable.call
-    except NotImplementedError:
-        return None
 
 
 class _Builder:

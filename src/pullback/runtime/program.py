@@ -12,7 +12,7 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,7 +152,7 @@ class Program:
     def call(self, inputs: Sequence[Any]) -> list[Any]:
         """Run on arrays of exactly the avals it was compiled for, unused ones included."""
         arrays = list(inputs) if self.kept is None else [inputs[k] for k in self.kept]
-        return self.executable([words_of(x) for x in arrays])
+        return self.executable([words_of(x) for x in arrays] if self.has_keys else arrays)
 
     __call__ = call
 
@@ -385,6 +385,16 @@ def compile_jaxpr(
     return closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
 
 
+def _constants(closed: ClosedJaxpr) -> Iterator[Any]:
+    """Constants of a jaxpr and of those inside."""
+    yield from closed.consts
+    for eqn in closed.eqns:
+        for value in eqn.params.values():
+            for item in value if isinstance(value, (tuple, list)) else (value,):
+                if isinstance(item, ClosedJaxpr):
+                    yield from _constants(item)
+
+
 _programs: dict[Any, tuple[Program, ClosedJaxpr]] = {}
 MAX_PROGRAMS = 512
 
@@ -393,7 +403,7 @@ def _program(
     closed: ClosedJaxpr, name: str | None, donated: tuple[int, ...], keep_unused: bool, how: tuple[Any, ...]
 ) -> Program:
     """A program for an equal jaxpr, which an eager loop traces anew each time, or a new one."""
-    if any(np.size(c) > 16 for c in closed.consts):  # not to be kept alive
+    if any(np.size(c) > 16 for c in _constants(closed)):  # not to be kept alive
         return Program(closed, donated, name, keep_unused)
     key = (jaxpr_key(closed), how, config.config.jax_enable_x64)
     found = _programs.get(key)

@@ -23,6 +23,7 @@ from pullback.core import (
 )
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive, raise_if_kept
+from pullback.transforms.remembered import application
 from pullback.util import config
 
 
@@ -60,6 +61,15 @@ class BatchInterpreter(Interpreter):
         self.parent = parent
         self.axis = axis
         self.valid = True
+        self.remembers = parent.remembers
+
+    def call(self, closed, args):
+        values, batched = to_front(*zip(*map(self.split, args))) if args else ([], [])
+        if not any(batched):
+            return self.parent.call(closed, values)
+        jaxpr_batched, batched_out = batch_jaxpr(closed, self.axis, batched)
+        outs = self.parent.call(jaxpr_batched, values)
+        return [BatchTracer(self, out, 0) if b else out for out, b in zip(outs, batched_out)]
 
     def split(self, value) -> tuple[Any, int | None]:
         """(value with its mapped axis, dim); dim is None for what has none."""
@@ -82,6 +92,11 @@ class BatchInterpreter(Interpreter):
         )
         if not collective and all(d is None for d in dims):
             return self.parent.process(primitive, values, params)
+        if self.remembers and not collective:
+            closed = application(self, primitive, args, params)
+            if closed is not None:
+                outs = self.call(closed, args)
+                return outs if primitive.multiple_results else outs[0]
         with using(self.parent):
             if primitive.batch_axis is not None:
                 out, out_dims = primitive.batch_axis(self.axis, values, dims, **params)

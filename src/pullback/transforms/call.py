@@ -20,6 +20,7 @@ from pullback.transforms.partial_eval import (
     partial_eval_jaxpr,
     used_inputs,
 )
+from pullback.transforms.remembered import remembered_p
 from pullback.transforms.transpose import transpose_jaxpr
 
 
@@ -102,18 +103,23 @@ def call_primitive(name: str, doc: str, evaluate: Callable, **fields) -> Primiti
         name,
         doc=doc,
         multiple_results=True,
-        abstract_eval=call_abstract_eval,
         effects=call_effects,
         evaluate=evaluate,
-        dce=call_dce,
         **fields,
     )
+    _fill(primitive)
+    return primitive
+
+
+def _fill(primitive: Primitive) -> None:
+    """The rules of a primitive that is its 'jaxpr' parameter."""
+    primitive.abstract_eval = call_abstract_eval
+    primitive.dce = call_dce
     primitive.jvp = functools.partial(call_jvp, primitive)
     primitive.transpose = functools.partial(call_transpose, primitive)
     primitive.batch_axis = functools.partial(call_batch, primitive)
     primitive.batch = _unnamed(primitive)
     primitive.reference = lambda *args, jaxpr, **_: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
-    return primitive
 
 
 def _unnamed(primitive):
@@ -135,6 +141,12 @@ jit_p.partial_eval = lambda interpreter, args, params: partial_eval_by_splitting
     interpreter, jit_p, params["jaxpr"], args, params, _rebuild_call
 )
 
+
+# What transformations of concrete values remember. It is never transformed by these rules but as a whole
+# (`Interpreter.call`), except for its transpose, and nobody's tracers see it.
+
+_fill(remembered_p)
+remembered_p.lower = Inline()
 
 # checkpoint: the unknown half recomputes what it needs of the known half, instead of storing it.
 

@@ -22,23 +22,21 @@ from pullback.core import (
 )
 from pullback.core.source import names_inside
 from pullback.core.staging import check_alive
+from pullback.transforms.remembered import application
 from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
 
 
 class JVPTracer(Tracer):
     """A primal with a tangent that is not known to vanish."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("aval", "primal", "tangent")
 
     def __init__(self, interpreter, primal, tangent):
         self.interpreter = interpreter
         self.primal = primal
         self.tangent = tangent
+        self.aval = typeof(primal)
         self.source = None
-
-    @property
-    def aval(self):
-        return typeof(self.primal)
 
     def beneath(self):
         return next((x for x in (self.primal, self.tangent) if isinstance(x, Tracer)), None)
@@ -56,6 +54,22 @@ class JVPInterpreter(Interpreter):
     def __init__(self, parent: Interpreter):
         self.parent = parent
         self.valid = True
+        self.remembers = parent.remembers
+
+    def call(self, closed, args):
+        primals, tangents, nonzeros = [], [], []
+        for value in args:
+            moves = type(value) is JVPTracer and value.interpreter is self
+            nonzeros.append(moves)
+            primals.append(value.primal if moves else value)
+            if moves:
+                tangents.append(value.tangent)
+        if not tangents:
+            return self.parent.call(closed, args)
+        jaxpr_dot, nonzeros_out = jvp_jaxpr(closed, tuple(nonzeros))
+        outs = self.parent.call(jaxpr_dot, primals + tangents)
+        found = iter(outs[len(nonzeros_out) :])
+        return [JVPTracer(self, out, next(found)) if nz else out for out, nz in zip(outs, nonzeros_out)]
 
     def split(self, value) -> tuple[Any, Any]:
         """(primal, tangent) of any value; what is not ours is a constant."""
@@ -73,6 +87,11 @@ class JVPInterpreter(Interpreter):
         primals, tangents = zip(*map(self.split, args)) if args else ((), ())
         if all(type(t) is Zero for t in tangents) or primitive.jvp is ZERO:
             return self.parent.process(primitive, primals, params)
+        if self.remembers:
+            closed = application(self, primitive, args, params)
+            if closed is not None:
+                outs = self.call(closed, args)
+                return outs if primitive.multiple_results else outs[0]
         return self.by_rule(primitive, primals, tangents, params)
 
     def by_rule(self, primitive, primals, tangents, params):

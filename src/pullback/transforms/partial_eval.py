@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback._ext import _core
 from pullback.core import (
-    ZERO,
     ClosedJaxpr,
     Interpreter,
     Jaxpr,
@@ -22,6 +22,7 @@ from pullback.core import (
     Zero,
     current_interpreter,
     eval_jaxpr,
+    hooks,
     tangent_aval,
     trace,
     typeof,
@@ -29,8 +30,8 @@ from pullback.core import (
 )
 from pullback.core.source import names_inside
 from pullback.core.staging import RecordingInterpreter, StagedTracer
-from pullback.transforms import rule_memory
-from pullback.transforms.jvp import JVPInterpreter, JVPTracer
+from pullback.transforms.jvp import JVPInterpreter, JVPTracer, jvp_jaxpr
+from pullback.transforms.remembered import Tape, remembered_p
 from pullback.transforms.zeros import instantiate, symbolic
 from pullback.util import dtypes
 
@@ -46,9 +47,38 @@ class PartialInterpreter(RecordingInterpreter):
 
     tracer_type = UnknownTracer
 
+    def __init__(self, parent: Interpreter, name: str = "<function>"):
+        super().__init__(parent, name)
+        self.remembers = parent.remembers
+        self.calls = 0  # how many of the equations are remembered functions
+
     def is_unknown(self, value) -> bool:
         """True for this interpreter's own tracers."""
         return isinstance(value, UnknownTracer) and value.interpreter is self
+
+    def call(self, closed, args):
+        unknown, known_args, atoms = [], [], []
+        for value in args:
+            if type(value) is UnknownTracer and value.interpreter is self:
+                unknown.append(True)
+                atoms.append(value.jaxpr_var)
+            else:
+                unknown.append(False)
+                known_args.append(value)
+        if not atoms:
+            return self.parent.call(closed, args)
+        known, rest, unknown_out, residuals = split_jaxpr(closed, tuple(unknown))
+        outs = self.parent.call(known, known_args)
+        recorded = iter(self.record_call(rest, [known_args[~r] if r < 0 else outs[r] for r in residuals], atoms))
+        computed = iter(outs)
+        results = []
+        for unk in unknown_out:
+            if unk:
+                var = next(recorded)
+                results.append(UnknownTracer(self, var.aval, var))
+            else:
+                results.append(next(computed))
+        return results
 
     def process(self, primitive, args, params):
         if not any(map(self.is_unknown, args)):
@@ -74,18 +104,72 @@ class PartialInterpreter(RecordingInterpreter):
             return self.parent.process_custom_vjp(custom, fun, fwd, bwd, args)
         return custom.stage_vjp(self, fun, fwd, bwd, args)
 
+    def record_call(self, rest: ClosedJaxpr, residuals: Sequence[Any], atoms: list[Var]) -> list[Var]:
+        """The results of an equation that calls `rest` on known residuals, then unknown values."""
+        consts = self.recorder.consts
+        invars: list[Any] = []
+        for value in residuals:
+            found = consts.get(id(value))
+            if found is None:
+                held = value if type(value) is _core.Array or hasattr(value, "aval") else hooks.asarray(value)
+                found = consts[id(value)] = (held, Var(held.aval), value)
+            invars.append(found[1])
+        outvars = [Var(v.aval) for v in rest.jaxpr.outvars]
+        self.calls += 1
+        self.recorder.eqns.append(JaxprEqn(invars + atoms, outvars, remembered_p, {"jaxpr": rest}))
+        return outvars
+
 
 class LinearizeInterpreter(JVPInterpreter):
-    """Forward mode over partial evaluation; rules on small concrete arrays come from memory."""
+    """Forward mode over partial evaluation of concrete values: both transformations of a jaxpr in one step."""
 
-    def process(self, primitive, args, params):
-        primals, tangents = zip(*map(self.split, args)) if args else ((), ())
-        if all(type(t) is Zero for t in tangents) or primitive.jvp is ZERO:
-            return self.parent.process(primitive, primals, params)
-        known = rule_memory.linearize_rule(self.parent, primitive, primals, tangents, params)
-        if known is not None:
-            return JVPTracer(self, *known)
-        return self.by_rule(primitive, primals, tangents, params)
+    def call(self, closed, args):
+        partial = self.parent
+        primals, atoms, bits, bit = [], [], 0, 1
+        for value in args:
+            if type(value) is JVPTracer and value.interpreter is self:
+                if type(value.tangent) is not UnknownTracer:
+                    return super().call(closed, args)
+                primals.append(value.primal)
+                atoms.append(value.tangent.jaxpr_var)
+                bits += bit
+            else:
+                primals.append(value)
+            bit += bit
+        known, rest, nonzeros_out, residuals = closed._cache.get(bits) or _linearized(closed, bits)
+        if known is None:
+            return super().call(closed, args)
+        outs = partial.parent.call(known, primals)
+        if rest is None:
+            return outs
+        variables = partial.record_call(rest, [primals[~r] if r < 0 else outs[r] for r in residuals], atoms)
+        found = iter(variables)
+        results = []
+        for out, nonzero in zip(outs, nonzeros_out):
+            if nonzero:
+                var = next(found)
+                results.append(JVPTracer(self, out, UnknownTracer(partial, var.aval, var)))
+            else:
+                results.append(out)
+        return results
+
+
+def _linearized(closed: ClosedJaxpr, bits: int):
+    """(known, rest, nonzeros_out, places): arguments -> results and residuals; residuals and tangents -> tangents.
+
+    Argument k has a tangent where bit k is set. `rest` is None if no result has one, `known` is None if a tangent does
+    not depend on the arguments'; places are those of `split_jaxpr`. Cached on the jaxpr.
+    """
+    count = len(closed.jaxpr.invars)
+    nonzeros = [bool(bits >> k & 1) for k in range(count)]
+    found: tuple[Any, ...] = closed, None, (), []
+    if bits:
+        jaxpr_dot, nonzeros_out = jvp_jaxpr(closed, nonzeros)
+        known, rest, unknown_out, places = split_jaxpr(jaxpr_dot, (False,) * count + (True,) * sum(nonzeros))
+        is_linear = list(unknown_out) == [False] * len(nonzeros_out) + [True] * sum(nonzeros_out)
+        found = (known if is_linear else None), (rest if any(nonzeros_out) else None), nonzeros_out, places
+    closed._cache[bits] = found
+    return found
 
 
 def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
@@ -102,11 +186,43 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
             joined = [p if t.aval.dtype == dtypes.float0 else forward.join(p, t) for p, t in zip(primals, arguments)]
             pairs = [forward.split(out) for out in fun(*joined)]
         tangents = [symbolic(t) for _, t in pairs]
-        jaxpr, consts = partial.finish([t.jaxpr_var for t in arguments], [t for t in tangents if type(t) is not Zero])
+        moving = [t for t in tangents if type(t) is not Zero]
+        invars = [t.jaxpr_var for t in arguments]
+        recorder = partial.recorder
+        if partial.calls == len(recorder.eqns):
+            held = recorder.consts.values()
+            jaxpr: Jaxpr = Tape([var for _, var, _ in held], invars, [partial.atom(t) for t in moving], recorder.eqns)
+            consts = [value for value, _, _ in held]
+        else:
+            jaxpr, consts = partial.finish(invars, moving)
+            jaxpr = dce_jaxpr(jaxpr)
     finally:
         partial.invalidate()
         forward.valid = False
-    return [p for p, _ in pairs], dce_jaxpr(jaxpr), consts, [t if type(t) is Zero else None for t in tangents]
+    return [p for p, _ in pairs], jaxpr, consts, [t if type(t) is Zero else None for t in tangents]
+
+
+def split_jaxpr(closed: ClosedJaxpr, unknown: tuple[bool, ...]):
+    """(known, rest, unknown_out, places): as `partial_eval_jaxpr`, but no residual is computed that is there already.
+
+    places: where each residual is; k: result k of `known`, ~k: its argument k.
+    """
+
+    def make():
+        known, rest, unknown_out, _ = partial_eval_jaxpr(closed, unknown)
+        jaxpr = known.jaxpr
+        count = len(unknown_out) - sum(unknown_out)
+        outvars, places = jaxpr.outvars[:count], []
+        for atom in jaxpr.outvars[count:]:
+            if atom in jaxpr.invars:
+                places.append(~jaxpr.invars.index(atom))
+                continue
+            if atom not in outvars:
+                outvars.append(atom)
+            places.append(outvars.index(atom))
+        return known.replace(jaxpr=jaxpr.replace(outvars=outvars)), rest, unknown_out, places
+
+    return closed.cached(("split", unknown), make)
 
 
 def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiated: bool | Sequence[bool] = False):

@@ -17,11 +17,12 @@ from pullback.core import (
     Zero,
     current_interpreter,
     eval_interpreter,
+    hooks,
     trace,
 )
 from pullback.core.source import names_inside
-from pullback.transforms import rule_memory
 from pullback.transforms.partial_eval import partial_eval_jaxpr
+from pullback.transforms.remembered import Tape, remembered_transpose
 from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
 
 
@@ -30,6 +31,10 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
 
     Cotangents in and out may be `Zero`. Equations without linear operands are evaluated on the way.
     """
+    if type(jaxpr) is Tape and current_interpreter() is eval_interpreter():
+        found = _from_memory(jaxpr, consts, cotangents)
+        if found is not None:
+            return found
     known: dict[Any, Any] = dict(zip(jaxpr.constvars, consts))
     linear: set[Var] = set()
     for var, arg in zip(jaxpr.invars, args):
@@ -57,7 +62,6 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
     for atom, bar in zip(jaxpr.outvars, cotangents):
         accumulate(atom, symbolic(bar))
 
-    remembers = current_interpreter() is eval_interpreter()
     for eqn in reversed(backwards):
         outs_bar = [bars.pop(v, None) for v in eqn.outvars]
         if all(bar is None for bar in outs_bar):
@@ -67,12 +71,6 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             a.operand if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a]
             for a in eqn.invars
         ]
-        if remembers:
-            known_bars = rule_memory.transpose_rule(eqn, outs_bar[0], operands)
-            if known_bars is not None:
-                for atom, bar in zip(eqn.invars, known_bars):
-                    accumulate(atom, bar)
-                continue
         rule = eqn.primitive.rule("transpose")
         names = eqn.source_info.name_stack.inside() if eqn.source_info is not None else ()
         with names_inside(("transpose",), *names):
@@ -83,6 +81,33 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
             accumulate(atom, bar)
 
     return [bars.get(v, Zero(v.aval.to_tangent_aval())) if v in linear else None for v in jaxpr.invars]
+
+
+def _from_memory(tape: Tape, consts: Sequence[Any], cotangents: Sequence[Any]) -> list[Any] | None:
+    """The cotangents of all arguments by a plan for the whole program, if it has been seen before."""
+    cotangents = list(map(symbolic, cotangents))
+    found = remembered_transpose(tape, cotangents, _transposed_tape)
+    if found is None:
+        return None
+    closed, nonzero = found
+    bars = iter(hooks.run_eagerly(closed, [*consts, *[bar for bar in cotangents if type(bar) is not Zero]]))
+    return [next(bars) if nz else Zero(v.aval.to_tangent_aval()) for v, nz in zip(tape.invars, nonzero)]
+
+
+def _transposed_tape(tape: Tape, cotangents: Sequence[Any]) -> tuple[ClosedJaxpr, list[bool]]:
+    """(consts, nonzero cotangents -> those of the arguments; which arguments have one)."""
+    avals = [v.aval for v in tape.constvars] + [bar.aval for bar in cotangents if type(bar) is not Zero]
+    nonzero: list[bool] = []
+
+    def fun(*flat):
+        values = iter(flat[len(tape.constvars) :])
+        bars = [bar if type(bar) is Zero else next(values) for bar in cotangents]
+        linear = [UndefinedPrimal(v.aval) for v in tape.invars]
+        outs = backward_pass(tape, flat[: len(tape.constvars)], linear, bars)
+        nonzero[:] = [type(out) is not Zero for out in outs]
+        return [out for out in outs if type(out) is not Zero]
+
+    return trace(fun, avals, tape.debug_info), nonzero
 
 
 def backward_pass_with_residuals(closed: ClosedJaxpr, args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:

@@ -1,0 +1,108 @@
+"""Traced bodies of loops and branches, remembered by their code.
+
+    lax.scan(body, ...)      in an eager loop: `body` does the same each time, and need not be traced again
+
+What a function does can depend on more than its arguments. It is remembered only where all that it closes over, its
+defaults and the globals that it names are things that do not change (numbers, our arrays, modules, classes, functions
+for which the same holds), and traced again if one of them is another object. So functions made anew each time are the
+same where what they close over is. Those that close over tracers or much data are not remembered.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.core import Tracer, axis_env
+from pullback.util import config
+
+MAX_BODIES = 512
+MAX_DEPTH = 4  # of functions that functions name
+
+_FIXED = (
+    *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), _core.Array, _core.JitFunction),
+    *(types.ModuleType, types.BuiltinFunctionType, type, np.generic, np.dtype, np.ufunc),
+)
+
+_bodies: dict[Any, tuple[list[Any], Any]] = {}
+
+
+def surroundings(fun: Any) -> list[Any] | None:
+    """Everything that a function reads beside its arguments, in order; None where that may change unseen."""
+    if type(fun) is not types.FunctionType:
+        return None
+    found: list[Any] = []
+    return found if _collect(fun, found, MAX_DEPTH) else None
+
+
+def _is_ours(value: Any) -> bool:
+    return str(getattr(value, "__module__", "")).startswith("pullback.")
+
+
+def _collect(fun: types.FunctionType, found: list[Any], depth: int) -> bool:
+    code = fun.__code__
+    found.append(code)
+    values = list(fun.__defaults__ or ())
+    if fun.__kwdefaults__:
+        values += fun.__kwdefaults__.values()
+    if fun.__closure__:
+        try:
+            values += [cell.cell_contents for cell in fun.__closure__]
+        except ValueError:  # an empty cell
+            return False
+    if not all([_keep(value, found, depth) for value in values]):
+        return False
+    return _is_ours(fun) or _globals(code, fun.__globals__, found, depth)
+
+
+def _globals(code: types.CodeType, names: dict[str, Any], found: list[Any], depth: int) -> bool:
+    for name in code.co_names:  # attributes are among them, too: at worst something more is compared
+        if name in names and not _keep(names[name], found, depth):
+            return False
+    return all([_globals(c, names, found, depth) for c in code.co_consts if type(c) is types.CodeType])
+
+
+def _keep(value: Any, found: list[Any], depth: int) -> bool:
+    if type(value) is types.FunctionType:
+        if any([value is x for x in found]):
+            return True
+        if depth == 0:
+            return False
+        if value.__closure__ or not _is_ours(value):  # what is found again by its code is not the same object
+            return _collect(value, found, depth - 1)
+        found.append(value)
+        return True
+    found.append(value)
+    if type(value) is tuple:
+        return all([_keep(x, found, depth) for x in value])
+    return isinstance(value, _FIXED) or (_is_ours(value) and not isinstance(value, Tracer))
+
+
+def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: Callable[[Any], bool]) -> Any:
+    """`make()`, or what it gave before for the same code, key and surroundings; kept where `lasts(result)`."""
+    around = None if config.value_of("jax_check_tracer_leaks") else surroundings(fun)
+    if around is None:
+        return make()
+    # Numbers are compared by value and type, all else by identity.
+    key = (*key, config.epoch(), *axis_env().items(), *[(type(x), x) if type(x) in _VALUES else id(x) for x in around])
+    known = _bodies.get(key)
+    if known is not None:
+        return known[1]
+    result = make()
+    if lasts(result):
+        while len(_bodies) >= MAX_BODIES:
+            _bodies.pop(next(iter(_bodies)), None)
+        _bodies[key] = around, result  # what is there keeps its identity
+    return result
+
+
+_VALUES = (int, float, complex, bool, str, bytes)
+
+
+def clear() -> None:
+    """Forget all."""
+    _bodies.clear()

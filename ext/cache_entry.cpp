@@ -170,6 +170,20 @@ PyObject* run_callable(const Entry* e, const CallKey& key) {
 
 }  // namespace
 
+PyObject* run_sized(const Entry* e, const CallKey& key, const AvalInfo* like) {
+    auto* executable = reinterpret_cast<Executable*>(e->run);
+    const Program& p = *executable->program;
+    Arguments arguments(p.in.size());
+    for (size_t i = 0; i < p.in.size(); ++i)
+        if (!arguments.set(i, key.leaves[i], p.in[i], p.input_alignment)) return nullptr;
+    size_t count = p.out.size();
+    SmallVector<PyObject*, 48> outputs(count);
+    if (!execute_sized(executable, like->ndim, like->dims, arguments.arrays.data(), arguments.data.data(),
+                       outputs.data()))
+        return nullptr;
+    return assemble(e, outputs.data(), count);
+}
+
 PyObject* run_entry(const Entry* e, const CallKey& key) {
     return is_executable(e->run) ? run_program(e, key) : run_callable(e, key);
 }

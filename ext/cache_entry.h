@@ -21,6 +21,9 @@ inline Entry* as_entry(PyObject* object) { return reinterpret_cast<Entry*>(objec
 // Runs the program on the leaves of a call and puts its outputs together. Null with an error set.
 PyObject* run_entry(const Entry* entry, const CallKey& key);
 
+// The same for an entry whose program has blocks, on large arrays of the shape of `like`, whatever it was made for.
+PyObject* run_sized(const Entry* entry, const CallKey& key, const AvalInfo* like);
+
 // Whether the program's inputs are what the leaves of this key will give it; RuntimeError if not.
 bool check_fits(const Entry* entry, const CallKey& key);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "call_table.h"
+#include "executable.h"
 #include "gil.h"
 #include "trace_state.h"
 
@@ -62,6 +63,16 @@ PyObject* call_python(Jit* self, PyObject* const* args, size_t count, PyObject* 
     return pair ? Py_NewRef(PyTuple_GET_ITEM(pair.get(), 0)) : nullptr;
 }
 
+// Whether the program runs on arrays of any size, and its results have the shape of its large arrays.
+bool has_blocks_like(const Entry* e, const CallKey& key, const AvalInfo* large) {
+    if (!is_executable(e->run) || e->kept) return false;
+    const Program& p = *reinterpret_cast<Executable*>(e->run)->program;
+    if (!p.blocks || p.in.size() != key.leaves.size()) return false;
+    for (const AvalInfo* info : p.out)
+        if (info->ndim != large->ndim || !PyArray_CompareLists(info->dims, large->dims, info->ndim)) return false;
+    return true;
+}
+
 PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObject* names) {
     CallKey key;
     Build build = key.build(args, count, names, *self->statics);
@@ -77,6 +88,17 @@ PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObjec
         const Entry* e = as_entry(entry.get());
         if (++found.slot->calls <= e->uses || !e->uses)
             return run_entry(e, key);
+    }
+    std::vector<uint64_t> words;
+    const AvalInfo* large = self->eager && self->warmup ? AnySize::read(key, words) : nullptr;
+    std::shared_ptr<AnySize> sizes = large ? self->table->of_any_size(key, words) : nullptr;
+    if (found.slot && found.slot->entry) {
+        // miss is asked again
+    } else if (sizes && sizes->entry) {
+        Ref entry = Ref::borrow(reinterpret_cast<PyObject*>(sizes->entry));
+        return run_sized(as_entry(entry.get()), key, large);
+    } else if (sizes && (sizes->work += double(large->size)) >= AnySize::kPays) {
+        trace_state.asked_work = std::exchange(sizes->work, 0);
     } else if (self->eager && (!found.slot || ++found.slot->calls <= found.slot->wait)) {
         if (!found.slot && self->warmup) {
             SlotRef fresh = self->table->insert(key, hash);
@@ -87,10 +109,15 @@ PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObjec
         if (found.slot) return call_fun(self, args, count, names);
     }
     Ref pair = Ref::steal(call_miss(self, args, count, names));
+    trace_state.asked_work = 0;
     if (!pair) return nullptr;
     PyObject* entry = PyTuple_GET_ITEM(pair.get(), 1);
     if (entry != Py_None) {
         if (!check_fits(as_entry(entry), key)) return nullptr;
+        if (sizes && has_blocks_like(as_entry(entry), key, large)) {
+            Entry* before = std::exchange(sizes->entry, as_entry(Py_NewRef(entry)));
+            Py_XDECREF(before);
+        }
         if (found.slot && found.slot->references > 1) {
             found.slot->set(as_entry(entry));
         } else {  // new, or it left the table meanwhile
@@ -221,6 +248,9 @@ int jit_traverse(PyObject* object, visitproc visit, void* arg) {
             Py_VISIT(reinterpret_cast<PyObject*>(slot->entry));
             for (const KeyObject& o : slot->key.objects) Py_VISIT(o.object);
         }
+    if (self->table)
+        for (auto& known : self->table->any_size)
+            if (known.use_count() == 1) Py_VISIT(reinterpret_cast<PyObject*>(known->entry));
     return 0;
 }
 

@@ -1,6 +1,7 @@
 // The table of a JitFunction: keys of calls, and the entry of each.
 #pragma once
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -45,12 +46,73 @@ struct SlotRef {
     ~SlotRef() { drop(slot); }
 };
 
+// Calls of an eager function on large arrays of one shape, and scalars: the same but for that shape.
+struct AnySize {
+    static constexpr int64_t kLarge = 1 << 15;   // elements
+    static constexpr double kPays = 4'000'000;   // elements after which miss is asked for a program
+    static constexpr size_t kMost = 64;
+
+    std::vector<uint64_t> words;
+    std::vector<AvalInfo*> infos;  // those whose addresses are among the words
+    Entry* entry = nullptr;        // strong; null while the calls have only been seen
+    double work = 0;               // elements since miss was asked
+
+    AnySize() = default;
+    AnySize(const AnySize&) = delete;
+    ~AnySize() {
+        Py_XDECREF(entry);
+        for (AvalInfo* info : infos) release_info(info);
+    }
+
+    // The words of a call; returns the info of its large arrays, or null for calls of another kind.
+    static const AvalInfo* read(const CallKey& key, std::vector<uint64_t>& words) {
+        constexpr size_t kContext = 3;  // words before the first argument's
+        if (key.objects.size() || key.words.size() != kContext + key.leaves.size()) return nullptr;
+        const AvalInfo* large = nullptr;
+        for (size_t i = 0; i < key.leaves.size(); ++i) {
+            if (key.leaves[i].kind != LeafKind::array) continue;
+            const AvalInfo* info = as_array(key.leaves[i].object)->info;
+            if (info->ndim == 0) continue;
+            if (info->size < kLarge ||
+                (large && (info->ndim != large->ndim || !PyArray_CompareLists(info->dims, large->dims, info->ndim))))
+                return nullptr;
+            large = info;
+        }
+        if (!large) return nullptr;
+        words.assign(key.words.data(), key.words.data() + key.words.size());
+        for (size_t i = 0; i < key.leaves.size(); ++i) {
+            if (key.leaves[i].kind != LeafKind::array) continue;
+            const AvalInfo* info = as_array(key.leaves[i].object)->info;
+            // No other word ends in these bits.
+            if (info->ndim)
+                words[kContext + i] =
+                    uint64_t(info->descr->type_num) << 24 | uint64_t(info->ndim) << 16 | uint64_t(info->weak) << 8 | 0xff;
+        }
+        return large;
+    }
+};
+
 struct Table {
     static constexpr size_t kRecent = 8;
     std::unordered_multimap<uint64_t, Slot*> slots;  // each counted once
     Slot* recent[kRecent] = {};                      // used lately, by a hash of the words; borrowed from `slots`
     uint64_t clock = 0;
     size_t maxsize = 0;
+    std::vector<std::shared_ptr<AnySize>> any_size;
+
+    // What is known of calls with these words; made if there is nothing yet.
+    std::shared_ptr<AnySize> of_any_size(const CallKey& key, const std::vector<uint64_t>& words) {
+        for (auto& known : any_size)
+            if (known->words == words) return known;
+        if (any_size.size() >= AnySize::kMost) any_size.erase(any_size.begin());
+        auto made = std::make_shared<AnySize>();
+        made->words = words;
+        for (size_t i = 0; i < key.leaves.size(); ++i)
+            if (key.leaves[i].kind == LeafKind::array && as_array(key.leaves[i].object)->info->ndim == 0)
+                made->infos.push_back(retain_info(as_array(key.leaves[i].object)->info));
+        any_size.push_back(made);
+        return made;
+    }
 
     // The slot of a key; null if there is none, or with an error set. `hash` is set if there is none. `hashable` says
     // whether one can be made.
@@ -118,6 +180,8 @@ struct Table {
     void clear() {
         std::unordered_multimap<uint64_t, Slot*> old;
         old.swap(slots);
+        std::vector<std::shared_ptr<AnySize>> old_sizes;
+        old_sizes.swap(any_size);
         std::fill(recent, recent + kRecent, nullptr);
         for (auto& [hash, slot] : old) drop(slot);
     }

@@ -15,6 +15,8 @@ namespace pb {
 
 PyTypeObject* executable_type = nullptr;
 
+static bool execute(Executable*, const Program&, Array* const*, void* const*, PyObject**);
+
 namespace {
 
 // Whether input `index` may be overwritten: it is donated, an array of its own memory, and passed only once.
@@ -66,7 +68,38 @@ Array* make_output(const Program& p, size_t o, Array* const* arrays, void* const
 }  // namespace
 
 bool execute(Executable* executable, Array* const* arrays, void* const* data, PyObject** outputs) {
-    const Program& p = *executable->program;
+    return execute(executable, *executable->program, arrays, data, outputs);
+}
+
+bool execute_sized(Executable* executable, int ndim, const npy_intp* dims, Array* const* arrays, void* const* data,
+                   PyObject** outputs) {
+    const Program& model = *executable->program;
+    int64_t total = 1;
+    for (int d = 0; d < ndim; ++d) total *= dims[d];
+    Program p;
+    p.function = model.function;
+    p.in = model.in;
+    p.forward = model.forward;
+    p.alias = model.alias;
+    p.release_gil = model.release_gil;
+    p.interruptible = model.interruptible;
+    p.blocks = std::make_unique<Blocks>(*model.blocks);
+    p.blocks->total = total;
+    bool ok = true;
+    for (const AvalInfo* info : model.out) {
+        AvalInfo* sized = info_of_shape(info->descr, info->weak, ndim, dims);
+        if (!sized) {
+            ok = false;
+            break;
+        }
+        p.out.push_back(sized);
+    }
+    ok = ok && execute(executable, p, arrays, data, outputs);
+    for (AvalInfo* info : p.out) release_info(info);
+    return ok;
+}
+
+static bool execute(Executable* executable, const Program& p, Array* const* arrays, void* const* data, PyObject** outputs) {
     Ref keep = Ref::borrow(reinterpret_cast<PyObject*>(executable));
     size_t n_in = p.in.size(), n_out = p.out.size();
     SmallVector<void*, 48> pointers(n_in + p.constants.size() + n_out + 1);
@@ -125,12 +158,13 @@ bool execute(Executable* executable, Array* const* arrays, void* const* data, Py
     }
     int code;
     Frame frame(&p.host_calls, p.interruptible);
+    auto compute = [&] { return p.blocks ? run_blocks(*p.blocks, p.function, in) : p.function(in, out, run.arena); };
     if (p.release_gil) {
         PyThreadState* state = PyEval_SaveThread();
-        code = p.function(in, out, run.arena);
+        code = compute();
         restore_thread(state);
     } else {
-        code = p.function(in, out, run.arena);
+        code = compute();
     }
     run.delete_donated();
     if (code == 0) return true;
@@ -230,6 +264,33 @@ bool validate(const Program& p) {
     return true;
 }
 
+// (length, total, grain, kernel's arena bytes, bytes of an element by pointer)
+std::unique_ptr<Blocks> read_blocks(PyObject* description, const Program& p) {
+    auto blocks = std::make_unique<Blocks>();
+    long long length, total, grain;
+    Py_ssize_t arena;
+    PyObject* steps;
+    if (!PyArg_ParseTuple(description, "LLLnO", &length, &total, &grain, &arena, &steps)) return nullptr;
+    blocks->length = length;
+    blocks->total = total;
+    blocks->grain = grain;
+    blocks->arena_bytes = size_t(arena);
+    blocks->inputs = p.in.size() + p.constants.size();
+    if (!read_indices(steps, "blocks", 0, 64, blocks->steps)) return nullptr;
+    bool fits = length > 0 && total >= 0 && arena >= 0 && size_t(arena) <= Blocks::kMaxArena && p.constants.empty() &&
+                p.donate.empty() && p.host_calls.empty() && !p.plan && !p.arena_bytes &&
+                blocks->steps.size() == p.in.size() + p.out.size();
+    for (size_t i = 0; fits && i < blocks->steps.size(); ++i) {
+        const AvalInfo* info = i < p.in.size() ? p.in[i] : p.out[i - p.in.size()];
+        int64_t step = blocks->steps[i];
+        fits = (step == 0 && i < p.in.size()) || (step > 0 && info->nbytes == total * step);
+    }
+    for (int64_t from : p.forward) fits = fits && from < 0;
+    if (fits) return blocks;
+    PyErr_SetString(PyExc_ValueError, "Executable: the blocks do not fit the program");
+    return nullptr;
+}
+
 void executable_dealloc(PyObject* self) {
     PyObject_GC_UnTrack(self);
     Executable* e = as_executable(self);
@@ -271,14 +332,16 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"address",     "in_avals",      "out_avals",       "arena_bytes", "keepalive",
                                   "constants",   "host_calls",    "forward",         "alias",       "donate",
                                   "release_gil", "interruptible", "input_alignment", "name",        "plan",
-                                  nullptr};
+                                  "blocks",      nullptr};
     PyObject *address, *in_avals, *out_avals, *keepalive = Py_None, *constants = nullptr, *host_calls = nullptr;
-    PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr, *plan = nullptr;
+    PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr, *plan = nullptr,
+             *blocks = nullptr;
     Py_ssize_t arena_bytes = 0, input_alignment = 64;
     int release_gil = 0, interruptible = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppnUO:Executable", const_cast<char**>(names), &address,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppnUOO:Executable", const_cast<char**>(names), &address,
                                      &in_avals, &out_avals, &arena_bytes, &keepalive, &constants, &host_calls, &forward,
-                                     &alias, &donate, &release_gil, &interruptible, &input_alignment, &name, &plan))
+                                     &alias, &donate, &release_gil, &interruptible, &input_alignment, &name, &plan,
+                                     &blocks))
         return nullptr;
     void* function = PyLong_AsVoidPtr(address);
     if (!function && (PyErr_Occurred() || !plan)) {
@@ -329,6 +392,10 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
             PyErr_SetString(PyExc_ValueError, "Executable: a plan has neither host calls nor donated inputs");
             return nullptr;
         }
+    }
+    if (blocks) {
+        p->blocks = read_blocks(blocks, *p);
+        if (!p->blocks) return nullptr;
     }
     return self.release();
 }

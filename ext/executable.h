@@ -12,6 +12,7 @@
 //  any of its
 //    threads). Inputs stay alive, even when another thread deletes them meanwhile.
 //  * With `plan` there is no machine code: the steps of a plan (plan.h) run instead.
+//  * With `blocks` the machine code is a kernel for blocks of elementwise operands of any size (blocks.h).
 //  * A nonzero return code raises what the host call raised, KeyboardInterrupt (2) or RuntimeError.
 #pragma once
 #include <vector>
@@ -19,6 +20,7 @@
 #include <memory>
 
 #include "array.h"
+#include "blocks.h"
 #include "host_call.h"
 #include "plan.h"
 
@@ -27,6 +29,7 @@ namespace pb {
 struct Program {
     int (*function)(void**, void**, void*) = nullptr;  // null: `plan` is run
     std::unique_ptr<Plan> plan;
+    std::unique_ptr<Blocks> blocks;
     std::vector<AvalInfo*> in, out;       // counted as users
     std::vector<HostRecord*> host_calls;  // owned
     std::vector<int64_t> forward, alias;  // per output; -1: none
@@ -50,6 +53,11 @@ inline bool is_executable(PyObject* object) { return Py_TYPE(object) == executab
 // `arrays[i]` is the array it belongs to, or null (then it is only read during the call). The caller keeps both alive.
 // Fills `outputs` with new references, or returns false with an error set.
 bool execute(Executable* executable, Array* const* arrays, void* const* data, PyObject** outputs);
+
+// The same for a program with blocks on operands of another shape than those it was made for, all of which but scalars have
+// `dims`.
+bool execute_sized(Executable* executable, int ndim, const npy_intp* dims, Array* const* arrays, void* const* data,
+                   PyObject** outputs);
 
 bool add_executable_type(PyObject* module);
 

@@ -23,6 +23,8 @@ PyObject* set_tracing(PyObject*, PyObject* value) {
 
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(trace_state.tracing); }
 
+PyObject* asked_work(PyObject*, PyObject*) { return PyFloat_FromDouble(trace_state.asked_work); }
+
 PyObject* set_process(PyObject*, PyObject* token) {
     PyObject* interned = intern(token);
     if (!interned) return nullptr;
@@ -49,6 +51,9 @@ PyMethodDef functions[] = {
      "set_tracing(active)\n--\n\nSays whether the calling thread traces, so that calls of jitted functions must go "
      "through Python. 2: and that those with `transformed` are to be called by that."},
     {"is_tracing", is_tracing, METH_NOARGS, "is_tracing()\n--\n\nWhat the calling thread said last by `set_tracing`."},
+    {"asked_work", asked_work, METH_NOARGS,
+     "asked_work()\n--\n\nInside of a miss(): elements that calls like this one, of any size, have handled since the "
+     "last one."},
     {"set_trace_context_token", set_process, METH_O,
      "set_trace_context_token(token)\n--\n\nSets the hashable object that stands for the process-wide configuration in "
      "the keys of "

@@ -11,6 +11,7 @@ namespace pb {
 struct TraceState {
     bool tracing = false;              // an interpreter other than plain evaluation is current
     bool remembers = false;            // that transforms concrete values, by remembered functions where there are any
+    double asked_work = 0;             // elements that calls like the one whose miss() runs have handled
     PyObject* thread_token = nullptr;  // interned (never freed) or null
 };
 

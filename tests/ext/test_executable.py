@@ -29,13 +29,15 @@ def test_inputs_are_checked(program, aval, array):
     e = program(program.add_one, (aval(()),), (aval(()),), name="p")
     for bad, text in (
         ([], "takes 1 inputs; got 0"),
-        ([1.0], "expected an Array"),
+        (["1"], "expected an Array"),
+        ([1], "expected an Array"),
         ([array([1.0])], r"is float32\[1\]; expected float32\[\]"),
         ([array(1, "int32")], r"is int32\[\]; expected"),
         (3, "not iterable"),
     ):
         with pytest.raises(TypeError, match=text):
             e.call(bad)
+    assert float(e.call([1.5])[0]) == 2.5
     assert float(e.call([array(1.0, weak_type=True)])[0]) == 2.0  # a weak type has the same layout
     dead = array(1.0)
     dead.delete()

@@ -101,6 +101,10 @@ def check_main_interpreter() -> None:
 def set_tracing(active: int) -> None:
     """2: tracing, and functions with `transformed` are to be called by that."""
 
+def asked_work() -> float:
+    """Inside of a miss() of an eager function: elements that calls like this one, of any size, have handled since the
+    last one."""
+
 def is_tracing() -> bool: ...
 def set_trace_context_token(token: Hashable) -> None:
     """The process-wide configuration; part of the key of every call cache. Equal tokens mean the same configuration."""
@@ -153,6 +157,8 @@ class Executable:
         input_alignment: int = 64,  # what is asked of NumPy arguments' memory; arrays always have 64
         name: str = "",
         plan: Sequence[tuple] | None = None,  # steps that run in place of machine code (ext/plan.h); address is 0
+        blocks: tuple[int, int, int, int, Sequence[int]] | None = None,  # (length, elements of an operand, blocks worth
+        # a thread, the kernel's scratch, bytes of an element by input and output or 0): ext/blocks.h
     ) -> None:
         """An aliased output gets the address of its input if that memory is not shared with anyone, else memory of its
         own: the program must be right either way. Forwarded outputs have a null address in `outputs`."""

@@ -24,7 +24,7 @@ from pullback.core import (
     typeof,
     using,
 )
-from pullback.runtime import checks, compile_jaxpr
+from pullback.runtime import blocks, checks, compile_jaxpr
 from pullback.runtime.plan import Planned, make_plan, uses_before_compilation
 from pullback.transforms.remembered import SMALL, is_of
 from pullback.util import config
@@ -79,16 +79,23 @@ class Memory:
         leaves, in_tree = tree_flatten((dynamic, named))
         avals = tuple(map(typeof, leaves))
         key = (in_tree, avals, tuple([(k, type(v), v) for k, v in statics.items()]), config.epoch())
+        name = getattr(self.fun, "__name__", "eager")
         known = self.plans.pop(key, None)
         if known is not None:
             closed, out_tree, _ = known
             if switches.interpret:
                 return None
+            whole = blocks.executable(closed, name, ready=True)
+            if whole is not None:
+                return _core.CacheEntry(whole, out_tree)
             program = compile_jaxpr(closed)
             return _core.CacheEntry(program.executable, out_tree, program.kept)
         closed, out_tree = self.traced(len(args), statics, in_tree, avals)
+        whole = blocks.executable(closed, name)
+        if whole is not None:
+            return _core.CacheEntry(whole, out_tree)
         try:
-            planned = make_plan(closed, getattr(self.fun, "__name__", "eager"))
+            planned = make_plan(closed, name)
         except NotImplementedError:
             # C asks again after twice as many calls each time, so this is no rare one.
             self.refused[key] = self.refused.get(key, 0) + 1

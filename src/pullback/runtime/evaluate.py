@@ -13,9 +13,10 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
-from pullback.core.lowering import HostCall, Inline, InlineFunction
+from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction
 from pullback.core.primitive import NoRule, Primitive
-from pullback.runtime import checks
+from pullback.runtime import blocks, checks
+from pullback.runtime.blocks import LARGE
 from pullback.runtime.compiler import compile_jaxpr
 from pullback.runtime.plan import make_plan, uses_before_compilation
 from pullback.util.pytree import tree_structure
@@ -32,7 +33,10 @@ class _Record:
     program.
     """
 
-    __slots__ = ("avals", "outs", "askers", "planned", "program", "reference", "single", "size", "work")
+    __slots__ = (
+        *("avals", "outs", "askers", "closed", "is_elementwise", "planned", "program", "reference", "single", "size"),
+        "work",
+    )
 
     def __init__(self, primitive: Primitive, avals: list[Any], params: dict[str, Any]) -> None:
         out = primitive.rule("abstract_eval")(*avals, **params)
@@ -40,6 +44,8 @@ class _Record:
         self.single = not primitive.multiple_results
         self.outs = [out] if self.single else list(out)
         self.reference = primitive.reference
+        self.closed: Any = None
+        self.is_elementwise = isinstance(primitive.lower, Elementwise)
         self.program: Any = None
         self.planned: Any = None
         self.askers: set[str] = set()  # the call caches that have the plan
@@ -47,6 +53,12 @@ class _Record:
         self.work = 0 if _is_compilable(primitive) else -(1 << 62)
         if isinstance(primitive.reference, NoRule):
             self.work = PAYS
+
+    def jaxpr(self, primitive: Primitive, params: dict[str, Any]) -> ClosedJaxpr:
+        """The primitive on such operands as a jaxpr."""
+        if self.closed is None:
+            self.closed = _as_jaxpr(primitive, self, params)
+        return self.closed
 
     @property
     def tree(self) -> Any:
@@ -79,6 +91,9 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
     program = record.program
     if program is None:
         record.work += record.size
+        if record.is_elementwise and record.size > LARGE and key is not None:
+            program = record.program = blocks.executable(record.jaxpr(primitive, params), primitive.name)
+    if program is None:
         if record.work >= PAYS and key is not None and (not switches.interpret or isinstance(record.reference, NoRule)):
             program = record.program = _compile(primitive, record, params).executable
         else:
@@ -108,8 +123,12 @@ def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: s
         key = (primitive, *avals, *params.items())
         record = _records.get(key) or _Record(primitive, avals, params)
         _records[key] = record
+        if record.is_elementwise and record.size > LARGE:
+            whole = blocks.executable(record.jaxpr(primitive, params), primitive.name, asker in record.askers)
+            if whole is not None:
+                return _core.CacheEntry(whole, record.tree)
         if record.planned is None:
-            record.planned = make_plan(_as_jaxpr(primitive, record, params), primitive.name)
+            record.planned = make_plan(record.jaxpr(primitive, params), primitive.name)
         if asker not in record.askers:
             record.askers.add(asker)
             uses = uses_before_compilation(record.planned.nanoseconds)
@@ -166,7 +185,7 @@ def _array(x: Any, aval: Any) -> Any:
 
 
 def _compile(primitive: Primitive, record: _Record, params: dict[str, Any]) -> Any:
-    return compile_jaxpr(_as_jaxpr(primitive, record, params), name=primitive.name)
+    return compile_jaxpr(record.jaxpr(primitive, params), name=primitive.name)
 
 
 def _as_jaxpr(primitive: Primitive, record: _Record, params: dict[str, Any]) -> ClosedJaxpr:

@@ -12,6 +12,7 @@
 #include "host_call.h"
 #include "selection.h"
 #include "sorting.h"
+#include "standalone_archive.h"
 #include "thread_pool.h"
 #include "pytree.h"
 #include "trace_state.h"
@@ -57,6 +58,11 @@ nb::dict symbol_addresses() {
     return d;
 }
 
+nb::bytes standalone_archive() {
+    pb::Bytes bytes = pb::standalone_archive();
+    return nb::bytes(bytes.data, bytes.size);
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -93,4 +99,6 @@ NB_MODULE(_core, m) {
           "Sets how many threads a parallel loop uses; ValueError if n < 1.");
     m.def("symbol_addresses", symbol_addresses,
           "The addresses of the C functions that generated code may call, by name.");
+    m.def("standalone_archive", standalone_archive,
+          "The static library that exported programs are linked with; empty where there is none.");
 }

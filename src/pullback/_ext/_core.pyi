@@ -121,6 +121,7 @@ def set_num_threads(n: int) -> None:
     """How many threads a parallel loop uses, the caller included. ValueError if n < 1."""
 
 def num_threads() -> int: ...
+def standalone_archive() -> bytes: ...  # the static library that exported programs are linked with
 def symbol_addresses() -> dict[str, int]:
     """C functions for generated code:
     void pb_parallel_for(void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx, int64_t n, int64_t grain)

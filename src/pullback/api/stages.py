@@ -90,7 +90,8 @@ class Traced:
         self.in_tree, self.out_tree = in_tree, out_tree
         self.fun_name = name
         self.arg_names = tuple(arg_names)
-        self._donated, self._keep_unused, self._fixed = donated, keep_unused, fixed
+        self.static_args = frozenset(fixed)  # positions and names of arguments that the program does not have
+        self._donated, self._keep_unused = donated, keep_unused
 
     @property
     def out_info(self):
@@ -283,7 +284,7 @@ class Compiled(_Stage):
             f"so {why}"
             for path, expected, found, why in equality_errors(compiled_for, given)
         ]
-        static = "\n(static arguments are left out in the call)" if self._traced._fixed else ""
+        static = "\n(static arguments are left out in the call)" if self._traced.static_args else ""
         return (
             "Function compiled with input pytree does not match the input pytree it was called with. There are "
             f"{len(errors)} mismatches, including:\n" + "\n".join(errors) + static

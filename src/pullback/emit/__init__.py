@@ -1,21 +1,24 @@
 """From loop IR to machine code through LLVM."""
 
 from .cache import ObjectCache
-from .cpu.target import Target, host_target
+from .cpu.target import Target, current_target, host_target, target_scope
 from .interrupt import INTERRUPT
 from .jit import CompiledFunction, HostCallback, add_symbols, compile_function, emit_object, link
-from .module import build_module
+from .module import Linkage, build_module
 
 __all__ = [
     "INTERRUPT",
     "CompiledFunction",
     "HostCallback",
+    "Linkage",
     "ObjectCache",
     "Target",
     "add_symbols",
     "build_module",
     "compile_function",
+    "current_target",
     "emit_object",
     "host_target",
     "link",
+    "target_scope",
 ]

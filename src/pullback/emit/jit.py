@@ -132,12 +132,13 @@ def emit_object(
     verify: bool = False,
     promote: bool = False,
     clock: Callable[[str], None] = lambda stage: None,
+    entry: str = ENTRY,
 ) -> bytes:
     """Machine code of LLVM text as an object file; RuntimeError quotes what LLVM rejects.
 
-    No passes run before instruction selection, except sroa if the program function is to `promote` its stack to
-    registers: common subexpressions and invariants are the emitter's work, and on our code instcombine took a seventh
-    of the time without making it faster.
+    No passes run before instruction selection, except sroa if the program function `entry` is to `promote` its stack
+    to registers: common subexpressions and invariants are the emitter's work, and on our code instcombine took a
+    seventh of the time without making it faster.
     """
     with _lock:
         machine = _machine(target)
@@ -149,18 +150,18 @@ def emit_object(
             raise RuntimeError(f"emit: LLVM rejects the module: {error}\n{_excerpt(text, str(error))}") from None
         clock("parse")
         if promote:
-            _promote_stack(module, machine)
+            _promote_stack(module, machine, entry)
         code = machine.emit_object(module)
         clock("codegen")
         return code
 
 
-def _promote_stack(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+def _promote_stack(module: llvm.ModuleRef, machine: llvm.TargetMachine, entry: str = ENTRY) -> None:
     """The state of the program function from the stack to registers."""
     with llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)) as builder:
         passes = llvm.create_new_function_pass_manager()
         passes.add_sroa_pass()
-        passes.run(module.get_function(ENTRY), builder)
+        passes.run(module.get_function(entry), builder)
 
 
 def _excerpt(text: str, error: str) -> str:

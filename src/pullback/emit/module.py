@@ -6,7 +6,8 @@ A `subroutine`, which other programs call, is `void main(void* input, ..., void*
 
 A kernel is an internal function that takes the buffers it uses. A `threads` loop becomes `body(ctx, begin, end)`, run
 by pb_parallel_for. Everything outside the module (C functions, the host callback, big constants) is reached through the
-table `pb_slots`, which the loader fills: object code holds no addresses, so it can be kept on disk.
+table `pb_slots`, which the loader fills: object code holds no addresses, so it can be kept on disk. For a static
+library names and table are those of a `Linkage`.
 """
 
 from __future__ import annotations
@@ -57,6 +58,19 @@ define internal void @pb_serial_for(ptr %body, ptr %ctx, i64 %count, i64 %grain)
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """What a module shows to the outside.
+
+    `static`: a linker joins it with others, so names are hidden in the library, the table is defined by somebody else,
+    and callers' buffers are aligned as their elements are.
+    """
+
+    entry: str = ENTRY
+    slots: str = SLOTS
+    static: bool = False
+
+
 @dataclass(slots=True)
 class ModuleText:
     """LLVM text, and the names of what the loader writes into the slots of `pb_slots`, in order.
@@ -73,8 +87,11 @@ class ModuleText:
 class Module:
     """Collects the functions, globals and slots of one module."""
 
-    def __init__(self, function: Function, plan: Mapping[Buffer, int], target: Target, subroutine: bool) -> None:
+    def __init__(
+        self, function: Function, plan: Mapping[Buffer, int], target: Target, subroutine: bool, linkage: Linkage
+    ) -> None:
         self.function = function
+        self.linkage = linkage
         self.subroutine = subroutine
         self.plan = plan
         self.target = target
@@ -96,7 +113,8 @@ class Module:
             self._program()
         parts = [f'target triple = "{self.target.triple}"']
         if self.slots:
-            parts.append(f"@{SLOTS} = global [{len(self.slots)} x ptr] zeroinitializer, align 8")
+            kind, value = ("external hidden", "") if self.linkage.static else ("", " zeroinitializer")
+            parts.append(f"@{self.linkage.slots} = {kind} global [{len(self.slots)} x ptr]{value}, align 8")
         parts += self.globals
         if self._uses_threads:
             parts.append(_SERIAL_FOR)
@@ -112,7 +130,7 @@ class Module:
 
     def _slot_value(self, emitter: FunctionEmitter, name: str) -> str:
         number, code = self.slot(name), emitter.code
-        at = code.inst(f"getelementptr ptr, ptr @{SLOTS}, i64 {number}")
+        at = code.inst(f"getelementptr ptr, ptr @{self.linkage.slots}, i64 {number}")
         return code.inst(f"load ptr, ptr {at}", at)  # never changes while the program runs: as good as pure
 
     def symbol(self, emitter: FunctionEmitter, name: str) -> str:
@@ -163,7 +181,7 @@ class Module:
         emitter.block(self.function.body)
         for buffer, address in outputs:
             emitter.copy_out(buffer, address)
-        self._finish(emitter, f"define i32 @{ENTRY}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0")
+        self._finish(emitter, f"define {self._entry('i32')}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0")
         self.globals += ["!0 = !{}", '!1 = !{!"branch_weights", i32 1, i32 4096}']
 
     def _subroutine(self) -> None:
@@ -176,7 +194,10 @@ class Module:
             params.append(f"ptr noalias nocapture %b{k}")
             emitter.eval.pointers[buffer] = f"%b{k}"
         emitter.block(self.function.body)
-        self._finish(emitter, f"define void @{ENTRY}({', '.join(params)})")
+        self._finish(emitter, f"define {self._entry('void')}({', '.join(params)})")
+
+    def _entry(self, result: str) -> str:
+        return f"{'hidden ' if self.linkage.static else ''}{result} @{self.linkage.entry}"
 
     def _constant(self, emitter: FunctionEmitter, buffer: Buffer) -> str:
         assert buffer.data is not None
@@ -211,7 +232,8 @@ class Module:
         params = []
         for k, buffer in enumerate(kernel.buffers):
             size = max(buffer.size * ITEMSIZE[buffer.dtype], 1)
-            params.append(f"ptr noalias nocapture align 16 dereferenceable_or_null({size}) %b{k}")
+            align = "" if self.linkage.static else " align 16"
+            params.append(f"ptr noalias nocapture{align} dereferenceable_or_null({size}) %b{k}")
             emitter.eval.pointers[buffer] = f"%b{k}"
         params += self._scalar_params(emitter, kernel.params)
         emitter.block(kernel.body)
@@ -408,7 +430,11 @@ class ProgramEmitter(VectorFunctionEmitter):
 
 
 def build_module(
-    function: Function, plan: Mapping[Buffer, int], target: Target, subroutine: bool = False
+    function: Function,
+    plan: Mapping[Buffer, int],
+    target: Target,
+    subroutine: bool = False,
+    linkage: Linkage = Linkage(),
 ) -> ModuleText:
     """The LLVM text of `function`; NotImplementedError for what the emitter does not know."""
-    return Module(function, plan, target, subroutine).build()
+    return Module(function, plan, target, subroutine, linkage).build()

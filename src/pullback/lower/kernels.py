@@ -11,7 +11,7 @@ compile. Its name says all of it: pb_panels_f32_6x16.
 
 from __future__ import annotations
 
-from pullback.emit.cpu.target import host_target
+from pullback.emit.cpu.target import current_target
 from pullback.loop_ir import ITEMSIZE, Builder, Expr, Function
 
 NAME = "pb_panels_"
@@ -34,12 +34,12 @@ SIZES = (
 
 
 def block_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
-    """(rows, columns) of the block of results, for a product of m rows and n columns on this machine.
+    """(rows, columns) of the block of results, for a product of m rows and n columns on the current target.
 
     Two registers of columns, or one where they hold all of n. Few rows are cut evenly, since the last block overlaps
     the one before.
     """
-    target = host_target().vector_bytes
+    target = current_target().vector_bytes
     width, most = target // ITEMSIZE[dtype], 12 if target == 64 else 6
     rows, columns = (most, 2 * width) if n > width else (2 * most, width)
     if m < 4 * rows:

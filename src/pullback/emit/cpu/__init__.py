@@ -1,5 +1,5 @@
 """CPU targets."""
 
-from .target import Target, host_target
+from .target import Target, current_target, host_target, target_scope
 
-__all__ = ["Target", "host_target"]
+__all__ = ["Target", "current_target", "host_target", "target_scope"]

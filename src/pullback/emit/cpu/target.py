@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -16,12 +19,15 @@ class Target:
     cpu: str
     features: str  # LLVM's "+avx2,-avx512f,..."
     vector_bytes: int  # of the widest registers worth using
+    tune: str = ""  # LLVM's name of the CPU on which the code should be fastest, if another than `cpu`
 
     @property
     def attributes(self) -> str:
         """Function attributes of everything emitted: without the second, LLVM splits 512-bit vectors on many CPUs."""
         width = 8 * self.vector_bytes
-        return f'nounwind "no-trapping-math"="true" "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}"'
+        wide = f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}"'
+        tune = f' "tune-cpu"="{self.tune}"' if self.tune else ""
+        return f'nounwind "no-trapping-math"="true" {wide}{tune}'
 
 
 def vector_bytes(triple: str, features: dict[str, bool]) -> int:
@@ -38,3 +44,21 @@ def host_target() -> Target:
     triple = llvm.get_process_triple()
     text = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
     return Target(triple, llvm.get_host_cpu_name(), text, vector_bytes(triple, features))
+
+
+_chosen: ContextVar[Target | None] = ContextVar("pullback_target", default=None)
+
+
+def current_target() -> Target:
+    """The CPU that programs are lowered for: this one, unless `target_scope` says otherwise."""
+    return _chosen.get() or host_target()
+
+
+@contextmanager
+def target_scope(target: Target) -> Iterator[None]:
+    """Programs lowered inside are for `target`."""
+    token = _chosen.set(target)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)

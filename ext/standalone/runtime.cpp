@@ -1,0 +1,59 @@
+// What sorting.cpp and selection.cpp need of the rest of the extension, for exported libraries: they run without Python,
+// on the thread that calls them.
+#include <cstdlib>
+#include <new>
+
+#include "../radix_sort.h"
+#include "../sort_keys.h"
+#include "../sorting.h"
+#include "../thread_pool.h"
+
+namespace pb {
+
+int num_threads() noexcept { return 1; }
+
+void parallel_for(LoopBody body, void* ctx, int64_t n, int64_t) noexcept {
+    if (n > 0) body(ctx, 0, n);
+}
+
+namespace {
+
+constexpr int64_t kFew = 1 << 9;  // elements for which counting digits does not pay
+
+// By digits, or in place where that is quicker or there is no memory for it. Elements with equal keys may differ in
+// their bits (zeros, NaN): the caller puts those right, as it does after NumPy's sorts.
+template <class Kind>
+int quick_sort(void* start, intptr_t n, void*) {
+    using Raw = typename Kind::Raw;
+    using E = Element<typename Kind::Key, None>;
+    Raw* x = static_cast<Raw*>(start);
+    E* keys = n > kFew ? static_cast<E*>(std::malloc(2 * size_t(n) * sizeof(E))) : nullptr;
+    if (!keys) {
+        std::sort(x, x + n, [](Raw p, Raw q) { return Kind::encode(p) < Kind::encode(q); });
+        return 0;
+    }
+    auto encoded = [x](int64_t i) { return E{Kind::encode(x[i])}; };
+    const E* sorted = radix_sort<E>(encoded, keys, keys + n, n, Chunks{n, 1});
+    for (int64_t i = 0; i < n; ++i) x[i] = Kind::decode(sorted[i].key);
+    std::free(keys);
+    return 0;
+}
+
+}  // namespace
+
+QuickSort quick_sorts[kF64 + 1] = {
+    nullptr,
+    nullptr,
+    quick_sort<UnsignedKind<uint32_t>>,
+    quick_sort<UnsignedKind<uint64_t>>,
+    nullptr,
+    nullptr,
+    quick_sort<SignedKind<uint32_t>>,
+    quick_sort<SignedKind<uint64_t>>,
+    nullptr,
+    nullptr,
+    quick_sort<FloatKind<uint32_t, 0x7f800000>>,
+    quick_sort<FloatKind<uint64_t, 0x7ff0000000000000>>,
+};
+
+}  // namespace pb

@@ -1,0 +1,29 @@
+"""Compiled functions outside of this process: libraries for C and C++.
+
+    pullback.export.to_c(step, x, w, path="build/model")
+
+writes a shared library, a C header, a CMake package and an example into the folder; the library runs without Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._build import Library
+from ._to_c import to_c
+
+
+def export(fun_jit: Any, **_options: Any) -> Any:
+    """Not there: serialized StableHLO, which is not what pullback compiles through. Raises NotImplementedError."""
+    raise NotImplementedError(
+        "export: pullback does not go through StableHLO, so it has no serialized programs of this kind; "
+        "export.to_c(f, *example_args, path=...) writes a shared library and a C header instead"
+    )
+
+
+def deserialize(blob: bytes) -> Any:
+    """Not there, as `export`. Raises NotImplementedError."""
+    raise NotImplementedError("deserialize: pullback reads no serialized StableHLO; see export.to_c")
+
+
+__all__ = ["Library", "deserialize", "export", "to_c"]

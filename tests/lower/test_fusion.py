@@ -80,6 +80,34 @@ def test_views_are_free():
     assert (r.nests, r.stores, r.buffers("temporary")) == (1, 1, 0)
 
 
+def test_elements_that_are_dealt_out_are_not_stored():
+    """A roll reads a concatenation at two indices, but each element of it at one of them only."""
+
+    def shifted(x, n):
+        return lax.concatenate([lax.slice(x, (x.shape[0] - n,), x.shape), lax.slice(x, (0,), (x.shape[0] - n,))], 0)
+
+    def chain(x, y):
+        padded = lax.pad(lax.concatenate([x, y], 0), F(0), [(3, 5, 0)])
+        return lax.mul(lax.rev(shifted(padded, 7), (0,)), F(2))
+
+    r = check(chain, normal(100), normal(50, seed=1))
+    assert (r.nests, r.stores, r.buffers("temporary")) == (1, 1, 0)
+
+    def twice(x, y):  # all elements are wanted at both indices
+        joined = lax.concatenate([x, y], 0)
+        return lax.concatenate([joined, lax.rev(joined, (0,)), joined], 0)
+
+    assert check(twice, normal(100), normal(50, seed=1)).buffers("temporary") == 1
+
+    def often(x):  # doubling indices at every step would be exponential
+        for k in range(12):
+            x = shifted(x, k + 1)
+        return x
+
+    r = check(often, normal(100))
+    assert 1 <= r.buffers("temporary") < 12
+
+
 def test_pad_and_concatenate_read_nothing_outside():
     def fun(x):
         padded = lax.pad(lax.exp(x), F(1), [(1, 2, 1), (-1, 2, 0)])

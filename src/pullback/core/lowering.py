@@ -29,12 +29,14 @@ class Pointwise:
 
     `at(ctx, index)` returns an expression; `ctx.b` is the builder, `ctx.operand(k, index)` the k-th operand's value at
     an index, and `ctx.in_avals`, `ctx.out_aval`, `ctx.params` the static facts. `is_view`: every result element is one
-    operand element, so recomputing it is free. `cost` is in additions, apart from the operands' own. `operations(eqn)`
-    is what one result element takes, for reports; without it that is one.
+    operand element, so recomputing it is free. `moves`: every result element is an element of one operand or another,
+    and each of theirs is used at most once. `cost` is in additions, apart from the operands' own. `operations(eqn)` is
+    what one result element takes, for reports; without it that is one.
     """
 
     at: Callable[..., Any]
     is_view: bool = False
+    moves: bool = False
     cost: int = 1
     operations: Callable[[Any], int] | None = None
 

@@ -9,7 +9,8 @@ The equations are visited from last to first, so when one is visited all that is
 which groups, at which symbolic indices. Then
 
     free        a view, iota, cheap arithmetic of one array, a single element: evaluated wherever it is wanted;
-    inlined     wanted by one group at one index: evaluated there, without memory;
+    inlined     wanted by one group at one index: evaluated there, without memory; so are rearranged elements of others
+                (concatenation, padding) each of which is wanted at one of a few indices;
     taken out   a few elements of an array that a call changes in place before they are wanted: stored on their own,
                 so that the call need not work on a copy of the array;
     stored      otherwise. It joins the group that wants it at its own index and runs first among those that want it,
@@ -41,6 +42,7 @@ MAX_STORES = 24  # streams that one loop nest writes
 MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
 FEW = 32  # elements of an array that is copied without a thought
 MAX_LIFTED = 32  # groups that run earlier so that two others can be one
+MOST_PARTS = 4  # indices at which a group rearranges the elements of one value by itself
 SMALL = 64  # elements of a space so small that its groups may be merged even if they share no array
 
 
@@ -63,6 +65,7 @@ class _Fuser:
         self.groups: list[Group] = []
         self.by_space: dict[Shape, list[Group]] = {}
         self.wants: dict[Var, dict[Group, dict[Index, bool]]] = {}
+        self.elements: dict[tuple[Var, Group, Index], float] = {}  # of that index which a group really needs
         self.whole: dict[Var, list[Group]] = {}
         self.aliases: dict[Var, int] = {}
         self.stored: set[Var] = set()
@@ -202,7 +205,7 @@ class _Fuser:
                 self.stored.add(var)
             self._settle(var)
         for atom in eqn.invars:
-            self._want(atom, group, group.axes, False)
+            self._want(atom, group, group.axes, False, group.size)
 
     def _visit_pointwise(self, number: int, eqn: JaxprEqn) -> None:
         (out,) = eqn.outvars
@@ -232,7 +235,7 @@ class _Fuser:
             return
         elif (self.changed or self.changing) and self._is_taken_out(out, wants):
             self._store(number, eqn, out, alone=True)
-        elif self._is_free(eqn, out) or self._once(out, wants):
+        elif self._is_free(eqn, out) or self._once(out, wants) or self._is_dealt_out(eqn, out, wants):
             self._inline(number, eqn, out, wants)
         else:
             self._store(number, eqn, out)
@@ -240,7 +243,7 @@ class _Fuser:
     def _inline(self, number: int, eqn: JaxprEqn, out: Var, wants: dict[Group, dict[Index, bool]]) -> None:
         for group, indices in wants.items():
             for index, lazy in indices.items():
-                self._evaluate(number, eqn, group, index, lazy)
+                self._evaluate(number, eqn, group, index, lazy, self.elements[out, group, index])
         del self.wants[out]
 
     def _can_alias(self, eqn: JaxprEqn, out: Var) -> bool:
@@ -310,6 +313,18 @@ class _Fuser:
         depth = 1 + max((position[v] for v in used), default=-1)
         return math.prod(group.space[a] for a in group.order[:depth]) <= 2 * out.aval.size
 
+    def _is_dealt_out(self, eqn: JaxprEqn, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
+        """Whether a value that is others' elements rearranged is wanted by one group at a few indices, each element at
+        one of them: the parts of a shifted concatenation are copied to where they belong, and nothing is stored.
+        """
+        kind = eqn.primitive.lower
+        if len(wants) != 1 or not (isinstance(kind, Pointwise) and kind.moves):
+            return False
+        ((group, indices),) = wants.items()
+        return len(indices) <= MOST_PARTS and (
+            sum(self.elements[out, group, index] for index in indices) <= 1.25 * out.aval.size
+        )
+
     def _store(self, number: int, eqn: JaxprEqn, out: Var, alone: bool = False) -> None:
         wants = self.wants.get(out, {})
         height = self._height(out)
@@ -325,7 +340,7 @@ class _Fuser:
         group.last = max(group.last, number)
         wants.pop(group, None)
         self._settle(out)
-        self._evaluate(number, eqn, group, group.axes, False)
+        self._evaluate(number, eqn, group, group.axes, False, group.size)
 
     def _consumer(self, out: Var, wants: dict[Group, dict[Index, bool]], height: int) -> Group | None:
         """The one group at the greatest height, if it walks the value's own space and wants it there only."""
@@ -384,30 +399,37 @@ class _Fuser:
             each.height = least
         return True
 
-    def _evaluate(self, number: int, eqn: JaxprEqn, group: Group, index: Index, lazy: bool) -> None:
-        """The result of `eqn` is computed in `group` at `index`: want its operands."""
+    def _evaluate(
+        self, number: int, eqn: JaxprEqn, group: Group, index: Index, lazy: bool, elements: float
+    ) -> None:
+        """So many elements of the result of `eqn` are computed in `group` at `index`: want its operands."""
         group.last = max(group.last, number)
         group.evaluated += operations_of(eqn)
         if lazy and not variables(index):
             lazy = False  # one element, which exists
         if isinstance(eqn.primitive.lower, Elementwise):
             for atom in eqn.invars:
-                self._want(atom, group, index if atom.aval.shape else (), lazy)
+                self._want(atom, group, index if atom.aval.shape else (), lazy, elements)
             return
         found, direct = accesses(self.b, self.intern, eqn, index)
         group.apart |= direct
+        moves = isinstance(eqn.primitive.lower, Pointwise) and eqn.primitive.lower.moves
+        share = elements / max(eqn.outvars[0].aval.size, 1) if moves else 0.0
         for access in found:
-            self._want(eqn.invars[access.operand], group, access.index, lazy or access.lazy)
+            operand = eqn.invars[access.operand]
+            needed = share * operand.aval.size if moves else elements
+            self._want(operand, group, access.index, lazy or access.lazy, needed)
 
     # Wants.
 
-    def _want(self, atom, group: Group, index: Index, lazy: bool) -> None:
+    def _want(self, atom, group: Group, index: Index, lazy: bool, elements: float) -> None:
         if isinstance(atom, Literal):
             return
         if 1 in atom.aval.shape:
             index = tuple(self.zero if n == 1 else i for i, n in zip(index, atom.aval.shape))
         indices = self.wants.setdefault(atom, {}).setdefault(group, {})
         indices[index] = indices.get(index, True) and lazy
+        self.elements[atom, group, index] = elements + self.elements.get((atom, group, index), 0.0)
         if atom not in self.producer:
             self._note(atom, group, index, lazy)
 

@@ -141,7 +141,7 @@ pad_p = Primitive(
     jvp=_pad_jvp,
     transpose=_pad_transpose,
     batch=_pad_batch,
-    lower=Pointwise(_pad_at, cost=2),
+    lower=Pointwise(_pad_at, moves=True, cost=2),
     traits={"movement"},
     samples=Samples(
         cases=lambda rng: [
@@ -260,7 +260,7 @@ concatenate_p = Primitive(
     jvp=_concatenate_jvp,
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
-    lower=Pointwise(_concatenate_at, cost=2),
+    lower=Pointwise(_concatenate_at, moves=True, cost=2),
     traits={"movement", "linear"},
     samples=Samples(
         cases=lambda rng: [
@@ -336,7 +336,7 @@ stack_p = Primitive(
     jvp=_stack_jvp,
     transpose=_stack_transpose,
     batch=_stack_batch,
-    lower=Pointwise(_stack_at, cost=2),
+    lower=Pointwise(_stack_at, moves=True, cost=2),
     traits={"movement", "linear"},
     samples=Samples(
         cases=lambda rng: [

@@ -26,7 +26,7 @@ from .simplify import simplify
 
 MAX_PARTS = 8
 MAX_OPS = 400  # of all parts together
-MANY = 1 << 14  # iterations from which masks of wide elements are worth avoiding too
+MANY = 1 << 8  # iterations from which masks of wide elements are worth avoiding too: they take 5 to 10 times a copy
 TURNS = 4  # kinds of elements that take turns along an axis: each is computed by itself, all in one pass
 LONG = 16  # ops that only one side of a choice needs, from which it is not computed in vain
 _MATH = 20  # ops of a math function, which is one still

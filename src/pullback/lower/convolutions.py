@@ -37,6 +37,7 @@ WIDE = {"f16": "f32", "bf16": "f32"}
 TILE = 1 << 16  # bytes of results that a thread computes before it writes them
 MOST_TILE = 1 << 17
 THIN = 4  # features of a group below which the kernel's block is mostly empty
+TURNS = (2, 4, 8)  # phases of results whose stores are made as one
 FEW_TAPS = 64  # of a window that is written out
 LOCAL = 1 << 17  # bytes of packed windows
 REUSED = 5  # blocks of features that read the same windows, from which on these are packed
@@ -252,62 +253,79 @@ def _span(p: _Problem, positions: Sequence[int], parts: Sequence[_Taps]) -> int:
 
 def _along_space(p: _Problem) -> None:
     copy = _copied(p, "rcps")
-    for parts in itertools.product(*(dim.parts for dim in p.dimensions)):
+    *outer, last = p.dimensions
+    for parts in itertools.product(*(dim.parts for dim in outer)):
         if all(part.count for part in parts):
-            _space_part(p, copy, parts)
+            for turns in _turns(last.parts):
+                _space_parts(p, copy, [(*parts, part) for part in turns])
 
 
-def _space_part(p: _Problem, copy: _Copy, parts: Sequence[_Taps]) -> None:
-    """Blocks of (image, group, features, outermost positions), each a call of the kernel and a copy of its tile."""
+def _turns(parts: Sequence[_Taps]) -> list[list[_Taps]]:
+    """Parts whose results take turns are stored together, as whole vectors; others are on their own."""
+    parts = [part for part in parts if part.count]
+    if len(parts) in TURNS and len({part.count for part in parts}) == 1 and all(part.taps for part in parts):
+        return [parts]
+    return [[part] for part in parts]
+
+
+def _space_parts(p: _Problem, copy: _Copy, all_parts: Sequence[Sequence[_Taps]]) -> None:
+    """Blocks of (image, group, features, outermost positions), each a call of the kernel and a copy of its tile.
+
+    Of several parts, which have equal counts, each has a tile, and all tiles are copied at once.
+    """
     ctx, b = p.ctx, p.ctx.b
-    depth = p.w.shape[1]
-    chosen = list(itertools.product(*(part.taps for part in parts)))
-    if not chosen:
+    depth, parts = p.w.shape[1], all_parts[0]
+    taps = [list(itertools.product(*(part.taps for part in each))) for each in all_parts]
+    if not all(taps):
         _fill_part(p, parts)
         return
-    w = _weights(p)
-    x_at = _places(w, chosen)
-    y_at = [copy.offset(c, taps) for c in range(depth) for taps in chosen]
+    weights = _weights(p)
+    x_at = [_places(weights, chosen) for chosen in taps]
+    y_at = [[copy.offset(c, at) for c in range(depth) for at in chosen] for chosen in taps]
     outer = parts[0]
     line = _span(p, copy.positions[1:], parts[1:])  # positions of one outermost index
     item = ITEMSIZE[p.dtype]
-    block_features = _even(p.features, max(THIN, TILE // (item * line)))
-    lines = _even(outer.count, max(1, TILE // (item * block_features * copy.positions[0])))
+    block_features = _even(p.features, max(THIN, TILE // (item * line * len(taps))))
+    lines = _even(outer.count, max(1, TILE // (item * block_features * copy.positions[0] * len(taps))))
     length = (lines - 1) * copy.positions[0] + line
     rows, columns = block_shape(p.dtype, block_features, length)
     rows = min(rows, block_features)
     width = max(length, columns)
     shape = (p.out.shape[0], p.groups * p.batches, -(-p.features // block_features), -(-outer.count // lines))
-    work = block_features * len(y_at) * length
-    tables = [_table(ctx, values) for values in (x_at, y_at)]
+    longest, work = max(map(len, y_at)), block_features * sum(map(len, y_at)) * length
+    tables = [[_table(ctx, values) for values in each] for each in zip(x_at, y_at)]
     packed_panels = 0
     if block_features >= REUSED * rows:
-        packed_panels = min(LOCAL // (len(y_at) * columns * item), -(-width // columns))
-    if packed_panels:
-        w = _in_order(p, w, x_at)
+        packed_panels = min(LOCAL // (longest * columns * item), -(-width // columns))
+    held = [_in_order(p, weights, at) if packed_panels else weights for at in x_at]
     blocks = _blocks(ctx, shape, work)
     with blocks as (image, group, f_block, line_block):
         f0 = b.op("min", f_block * block_features, b.index(p.features - block_features))
         q0 = b.op("min", line_block * lines, b.index(outer.count - lines))
         row, channel, feature = p.place(group, image, f0, 0)
-        if block_features * width * item <= MOST_TILE:
-            tile = ctx.local(p.dtype, (block_features, width), "tile")
-        else:
-            tile = ctx.temporary(p.dtype, (math.prod(shape), block_features, width), "tile").at(blocks.flat)
-        start = copy.storage.slice((row * copy.row + channel * copy.channel + q0 * copy.positions[0],), (1,))
-        left = Storage(w.buffer, b.index(w.offset) + feature * w.strides[0], (block_features, 1), (w.strides[0], 1))
-        if packed_panels:
-            _packed_calls(p, tile, left, start, tables[1], len(y_at), rows, columns, packed_panels)
-        else:
-            _call(ctx, tile, left, start, tables, len(y_at), rows, columns)
+        tiles = []
+        for w, at, table in zip(held, y_at, tables):
+            if block_features * width * item * len(taps) <= MOST_TILE:
+                tile = ctx.local(p.dtype, (block_features, width), "tile")
+            else:
+                whole = ctx.temporary(p.dtype, (math.prod(shape), block_features, width), "tile")
+                tile = whole.at(blocks.flat)
+            start = copy.storage.slice((row * copy.row + channel * copy.channel + q0 * copy.positions[0],), (1,))
+            left = Storage(w.buffer, b.index(w.offset) + feature * w.strides[0], (block_features, 1), (w.strides[0], 1))
+            if packed_panels:
+                _packed_calls(p, tile, left, start, table[1], len(at), rows, columns, packed_panels)
+            else:
+                _call(ctx, tile, left, start, table, len(at), rows, columns)
+            tiles.append(tile)
         extents = [block_features, lines, *(part.count for part in parts[1:])]
         with ctx.loops(extents) as (i, *q):
             flat = b.index(0)
             for each, stride in zip(q, copy.positions):
                 flat = flat + each * stride
-            at = [part.first + part.step * each for part, each in zip(parts, [q0 + q[0], *q[1:]])]
-            value = ctx.load(tile, (i, flat))
-            ctx.store(p.out, (image, feature + i, *at), b.convert(value, p.out.dtype))
+            values = [b.let(ctx.load(tile, (i, flat))) for tile in tiles]
+            for value, those in zip(values, all_parts):
+                place = [part.first + part.step * each for part, each in zip(those, [q0 + q[0], *q[1:]])]
+                ctx.store(p.out, (image, feature + i, *place), b.convert(value, p.out.dtype))
 
 
 def _in_order(p: _Problem, w: Storage, x_at: Sequence[int]) -> Storage:

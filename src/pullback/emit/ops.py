@@ -7,6 +7,7 @@ the registers of the result. 16-bit floats are f32 registers here; `emit_op` rou
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from typing import Union
 
@@ -335,10 +336,28 @@ def _select_complex(a: Asm, op: Op, c: Value, x: Value, y: Value) -> Refs:
 
 @rule("min max", "float")
 def _minmax(a: Asm, op: Op, x: Value, y: Value) -> Refs:
-    """The compare-and-select is one maxps, which gives y if either is NaN; a NaN x is put back by the second."""
+    """The compare-and-select is one maxps, which gives y if either is NaN; a NaN x is put back by the second.
+
+    So a constant goes first, where the second is not needed; but for zero, as y is given of zeros of either sign.
+    """
     element = element_of(x.dtype)
+    if _is_number(y) and not _is_number(x):
+        x, y = y, x
+    if _is_number(x):
+        return a.select(a.cmp("olt" if op.name == "min" else "ogt", element, x.ref, y.ref), element, x.ref, y.ref)
     chosen = a.select(a.cmp("olt" if op.name == "min" else "ogt", element, x.ref, y.ref), element, x.ref, y.ref)
     return a.select(a.cmp("uno", element, x.ref, x.ref), element, x.ref, chosen)
+
+
+def _is_number(x: Value) -> bool:
+    """Whether a float is a constant other than NaN and zero."""
+    text = x.ref
+    if text.startswith("splat"):
+        text = text[text.index(" ", 7) + 1 : -1]
+    if not text.startswith("0x"):
+        return False
+    (value,) = struct.unpack(">d", bytes.fromhex(text[2:]))
+    return value == value and value != 0
 
 
 @rule("min max", "complex")

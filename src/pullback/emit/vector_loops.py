@@ -8,6 +8,7 @@ are made of blocks whose sums are added with compensation, so that their error d
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ from ..loop_ir.vectors import repeatable, scannable, varying_vars, vectorizable
 from ..loop_ir.visit import expressions
 from .evaluate import VectorIndex
 from .functions import FunctionEmitter
-from .lanes import accumulators, lane_count
+from .lanes import accumulators, lane_count, operations
 from .ops import emit_op
 from .squares import Square, square_store
 from .types import literal
@@ -25,6 +26,7 @@ from .values import Asm, Value, broadcast, constant, element_of
 
 # Iterations of a float sum's main loop between two compensated additions.
 BLOCK = 16
+REST_OPS = 96  # of all shorter vectors that end a loop, where there are several
 STEPS = 128  # elements of a float sum that runs one at a time between two compensated additions
 
 
@@ -74,7 +76,24 @@ class VectorFunctionEmitter(FunctionEmitter):
             self._whole(loop, str(n), lanes, overlap=n % lanes != 0)
         else:
             self._whole(loop, str(whole), lanes, overlap=False)
+            for start, few in self._rest(loop, whole, n):
+                self._instance(loop, str(start), few)
+                self.block(loop.body)
+                self.eval.vector = None
+                whole = start + few
             self.scalar_loop(loop, str(whole), str(n))
+
+    def _rest(self, loop: Loop, start: int, n: int) -> list[tuple[int, int]]:
+        """(start, lanes) of shorter vectors for the iterations that are left, if they repeat the body but a few times.
+
+        In place of a loop of single elements, which costs as much as a vector for each of them.
+        """
+        rest = n - start
+        sizes = [1 << k for k in range(rest.bit_length() - 1, -1, -1) if rest >> k & 1]
+        if rest < 2 or len(sizes) * operations((loop,)) > max(operations((loop,)), REST_OPS):
+            return []
+        starts = itertools.accumulate(sizes, initial=start)
+        return [(at, few) for at, few in zip(starts, sizes) if few > 1]
 
     def _parallel(self, loop: Loop, n: str, lanes: int) -> None:
         code = self.code
@@ -163,9 +182,16 @@ class VectorFunctionEmitter(FunctionEmitter):
             partial = self._across(loop, partial, lanes)
         # The rest on its own: added one by one to a large total, its elements would lose more.
         known = end[0] != "%" and end == n
+        parts: list[list[Value]] = []
+        for first, few in self._rest(loop, int(end), int(n)) if n[0] != "%" else []:
+            sides = self._body(loop, few, 1)(str(first), [broadcast(self.code, value, few) for value in neutrals])
+            parts.append(self._across(loop, sides, few))
+            end = str(first + few)
         self.scalar_loop(loop, end, n, neutrals)
         results = [v for group in loop.carried for v in group.results]
         rest = [ev.env[var] for var in results]
+        for part in reversed(parts):
+            rest = self._merge(loop, part, rest, 1)
         if sums.totals:
             sums = self._add(self._add(sums, rest), inits)
             values = [self._plus(s, self._finite(e)) for s, e in zip(sums.totals, sums.errors)]

@@ -47,21 +47,18 @@ def equation_key(eqn: JaxprEqn) -> Hashable | None:
     operands = [atom_key(a) for a in eqn.invars]
     if eqn.primitive.name in COMMUTATIVE:
         operands.sort(key=_position)
-    params = []
-    for name, value in eqn.params.items():
-        try:
-            hash(value)
-        except TypeError:
-            if not isinstance(value, list):
-                return None
-            value = tuple(value)
-        params.append((name, value))
-    key = (eqn.primitive, tuple(operands), tuple(params))
+    params = params_key(eqn)
+    return None if params is None else (eqn.primitive, tuple(operands), params)
+
+
+def params_key(eqn: JaxprEqn) -> Hashable | None:
+    """Equal for equal parameters; None if they cannot be compared."""
+    params = tuple([(name, tuple(v) if isinstance(v, list) else v) for name, v in eqn.params.items()])
     try:
-        hash(key)
+        hash(params)
     except TypeError:
         return None
-    return key
+    return params
 
 
 def _position(operand: Any) -> int:

@@ -114,18 +114,9 @@ class _Outline:
 
     def kernel(self, parts: Sequence[_Part]) -> None:
         """Makes one kernel of equal nests; what they carry out goes through memory."""
-        name = f"k{self._count}"
+        kernel = kernel_of(f"k{self._count}", *parts[0])
         self._count += 1
-        nest, buffers, free = parts[0]
-        formal = {
-            b: Buffer(f"{name}_{n}", b.dtype, b.size, "temporary") for n, b in enumerate(buffers) if b.space != "local"
-        }
-        results = [Buffer(f"{name}_r{n}", v.dtype, 1, "temporary") for n, v in enumerate(_results(nest))]
-        copy = _Copy(formal, free, name)
         zero = const("i64", 0)
-        body = copy.block((nest, *[Store(b, zero, Read(v)) for b, v in zip(results, _results(nest))]))
-        params = tuple(copy.values[var].var for var in free)  # type: ignore[attr-defined]
-        kernel = Kernel(name, (*formal.values(), *results), params, body)
         for nest, buffers, free in parts:
             given = [b for b in buffers if b.space != "local"]
             own = [self.temporary(v) for v in _results(nest)]
@@ -155,6 +146,20 @@ class _Outline:
                     stmt = If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse))
             result.append(stmt)
         return tuple(result)
+
+
+def kernel_of(name: str, nest: Loop, buffers: Sequence[Buffer], free: Sequence[Var]) -> Kernel:
+    """A nest with the buffers (but for local ones) and variables from outside as parameters; one more buffer for each
+    value that it carries out."""
+    formal = {
+        b: Buffer(f"{name}_{n}", b.dtype, b.size, "temporary") for n, b in enumerate(buffers) if b.space != "local"
+    }
+    results = [Buffer(f"{name}_r{n}", v.dtype, 1, "temporary") for n, v in enumerate(_results(nest))]
+    copy = _Copy(formal, free, name)
+    zero = const("i64", 0)
+    body = copy.block((nest, *[Store(b, zero, Read(v)) for b, v in zip(results, _results(nest))]))
+    params = tuple(copy.values[var].var for var in free)  # type: ignore[attr-defined]
+    return Kernel(name, (*formal.values(), *results), params, body)
 
 
 def _results(nest: Loop) -> list[Var]:

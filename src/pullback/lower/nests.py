@@ -17,7 +17,7 @@ from pullback.lower.values import Region, split
 def emit_group(region: Region, group: Group) -> None:
     """The loop nest of one group by itself."""
     _emit(region, group, {}, 0)
-    _arrive(region, group)
+    arrive(region, group)
 
 
 def emit_row(region: Region, row: Row) -> None:
@@ -31,10 +31,10 @@ def emit_row(region: Region, row: Row) -> None:
             shared |= split(region, counter, run, row.extents)
         for group in row.groups:
             _emit(region, group, {group.order[p]: shared[p] for p in positions}, len(row.extents))
-            _arrive(region, group)
+            arrive(region, group)
 
 
-def _arrive(region: Region, group: Group) -> None:
+def arrive(region: Region, group: Group) -> None:
     """What the group stored is in memory from here on."""
     for var in group.outputs(region.eqns):
         if var in region.memory:
@@ -42,18 +42,27 @@ def _arrive(region: Region, group: Group) -> None:
 
 
 def _emit(region: Region, group: Group, index: dict[int, Expr], done: int) -> None:
-    reduced = group.reduced if group.reductions else ()
-    kept = [a for a in group.order[done:] if a not in (reduced or ())]
+    kept, reduced = loops_of(group, done)
     with ExitStack() as stack:
-        for run in _runs(group.space, kept, lambda p, q: may_merge(group, p, q)):
+        for run in kept:
             extent = math.prod(group.space[a] for a in run)
             counter = stack.enter_context(region.loop(extent)) if extent != 1 else region.b.index(0)
             index |= split(region, counter, run, group.space)
         if group.reductions:
-            runs = _runs(group.space, reduced or (), lambda p, q: may_merge(group, p, q))
-            emit_reductions(region, group, index, runs)
+            emit_reductions(region, group, index, reduced)
         else:
             region.store([index[a] for a in range(len(group.space))], group.stores)
+
+
+Runs = tuple[tuple[int, ...], ...]
+
+
+def loops_of(group: Group, done: int = 0) -> tuple[Runs, Runs]:
+    """The axes that each loop walks: those that are kept, without the first `done` of them, and the reduced ones."""
+    reduced = (group.reduced or ()) if group.reductions else ()
+    kept = [a for a in group.order[done:] if a not in reduced]
+    merge = lambda p, q: may_merge(group, p, q)
+    return tuple(map(tuple, _runs(group.space, kept, merge))), tuple(map(tuple, _runs(group.space, reduced, merge)))
 
 
 def _runs(extents: Sequence[int], axes: Sequence[int], mergeable) -> list[list[int]]:

@@ -27,8 +27,9 @@ from pullback.graph_passes.groups import Group, Row
 from pullback.loop_ir import ITEMSIZE, Buffer, Builder, Function
 from pullback.lower.contexts import NestContext
 from pullback.lower.control import copy, swap_in
-from pullback.lower.nests import emit_group, emit_row
+from pullback.lower.nests import emit_row
 from pullback.lower.placing import place
+from pullback.lower.repeats import Repeats
 from pullback.lower.storage import Storage, contiguous
 from pullback.lower.values import Region
 
@@ -147,6 +148,7 @@ class Lowering:
         self.host_calls: list[HostFunction] = []
         self.report: list[NestFact] = []
         self.repeats = 1
+        self.known = Repeats()
         self._scalars: dict[Any, Buffer] = {}
         self._constants: dict[int, tuple[Any, Buffer]] = {}
 
@@ -174,7 +176,7 @@ class Lowering:
                 emit_row(region, unit)
                 self._note(region, unit.groups)
             elif unit.call is None:
-                emit_group(region, unit)
+                self.known.emit(region, unit)
                 self._note(region, [unit])
             else:
                 self._call(region, unit, unit.call in placement.in_place, wanted)

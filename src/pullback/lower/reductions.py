@@ -48,7 +48,7 @@ class _Fold:
         return self.eqn.primitive.lower
 
 
-def emit_reductions(region: Region, group: Group, index: dict[int, Expr], runs: list[list[int]]) -> None:
+def emit_reductions(region: Region, group: Group, index: dict[int, Expr], runs: Sequence[Sequence[int]]) -> None:
     """The reduce loops over `runs` of axes of the group, at the kept `index`; then the results are bound and stored."""
     folds = [_fold(region, region.eqns[n]) for n in group.reductions]
     results = _reduce(region, group, folds, [fold.inits for fold in folds], index, runs)
@@ -86,7 +86,7 @@ def _reduce(
     folds: list[_Fold],
     inits: list[tuple[Expr, ...]],
     index: dict[int, Expr],
-    runs: list[list[int]],
+    runs: Sequence[Sequence[int]],
 ) -> list[tuple[Expr, ...]]:
     b = region.b
     if not runs:

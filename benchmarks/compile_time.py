@@ -34,17 +34,18 @@ STAGES = ("trace", "fingerprint", "graph", "lower", "lookup", "passes", "emit", 
 SLOW = 5.0  # seconds; a program that took longer is timed once
 
 
-def programs(only: str, own: bool) -> Iterator[tuple[str, Program]]:
-    """(group, program) of this folder whose group or name contains `only`."""
+def programs(only: str, own: bool, sample: int | None = None) -> Iterator[tuple[str, Program]]:
+    """(group, program) of this folder whose group or name contains `only`; of each group at most `sample`."""
     groups = {"compile": compile_programs.PROGRAMS, "alone": compile_programs.ALONE}
     folder = Path(__file__).parent / "programs"
     if folder.is_dir() and not own:
         for path in sorted(folder.glob("[a-z]*.py")):
             groups[path.stem] = importlib.import_module(f"benchmarks.programs.{path.stem}").PROGRAMS
     for group, members in groups.items():
-        for program in members:
-            if program.jit and (only in group or only in program.name):
-                yield group, program
+        chosen = [program for program in members if program.jit and (only in group or only in program.name)]
+        count = min(len(chosen), sample or len(chosen))
+        for k in range(count):
+            yield group, chosen[k * len(chosen) // count]
 
 
 def compiled(jax: Any, program: Program, args: tuple) -> tuple[float, Any]:
@@ -173,6 +174,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--peers", default="", help="a virtual environment that has JAX")
     parser.add_argument("--only", default="", help="programs whose name or group contains this")
     parser.add_argument("--own", action="store_true", help="not the programs of benchmarks/programs")
+    parser.add_argument("--sample", type=int, metavar="N", help="at most N programs of each group, evenly taken")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--json", type=Path)
@@ -188,7 +190,7 @@ def main(argv: list[str] | None = None) -> int:
     head = f"{'':<42}{'JAX':>8}{'cold':>8}{'warm':>8}{'x cold':>8}{'x warm':>8}{'kernels':>8} |"
     print(head + "".join(f"{stage:>8}" for stage in STAGES) + " | KiB")
     try:
-        for group, program in programs(options.only, options.own):
+        for group, program in programs(options.only, options.own, options.sample):
             row = figures[f"{group}: {program.name}"] = one(ours, theirs, group, program, options)
             print(line(f"{group}: {program.name}", row), flush=True)
     finally:

@@ -1,15 +1,16 @@
 """What each pass buys: programs timed with and without it, interleaved.
 
-    python -m benchmarks.passes [--only NAME] [--markdown FILE]
+    python -m benchmarks.passes [--only NAME] [--page docs/performance.md]
 
-A pass is left out by the switch `skip`; passes that others need can't be. The programs are those of the groups whose
-name or program contains one of PROGRAMS, chosen so that each kind of work occurs.
+A pass is left out by the switch `skip`; passes that others need can't be. The programs are some of each group, so that
+each kind of work occurs, and those of which a pass says that they are its work. No code is taken from disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.page import write
 from benchmarks.program import Program
 from benchmarks.programs import groups
 from benchmarks.report import mean
@@ -28,6 +30,14 @@ CHOSEN = {
     "elementwise": 3, "reductions": 3, "rowwise": 3, "movement": 3, "indexing": 2, "products": 2, "convolution": 2,
     "derivatives": 4, "loops": 3, "training": 2, "random": 2,
 }  # fmt: skip
+# Programs on which certain passes work, by group and the beginning of the name; beside those of CHOSEN.
+OWN = {
+    "motion": (("loops", ""),), "write_out": (("loops", "Lorenz"), ("linear algebra", "")),
+    "split": (("movement", "concat"), ("movement", "pad"), ("ordering", "permutation 10000")),
+    "unroll": (("loops", "Lorenz"), ("linear algebra", "")), "tile": (("movement", "transpose"),),
+    "rows": (("rowwise", ""),), "algebra": (("derivatives", "jacobian"), ("derivatives", "per-example")),
+}  # fmt: skip
+OF_EACH = 2  # of the programs that OWN names
 FUSION = {
     "producers": "values computed where they are used, instead of stored",
     "siblings": "one loop nest for several results of one iteration space",
@@ -41,27 +51,31 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.passes", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--only", default="", help="passes whose name contains this")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--markdown", type=Path, help="write the table here")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the table here, between its markers")
+    parser.add_argument("--minutes", type=float, default=8.0, help="after which no program is begun")
     options = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     side = JaxLike("pullback", "pullback")
     chosen = programs()
+    ends = time.perf_counter() + 60 * options.minutes
+    wanted = [name for name in names() if options.only in name]
     lines = [
-        f"Run time without the pass per run time with it, and compile time alike: means over {len(chosen)} programs.",
+        f"Run time without the pass per run time with it, and compile time alike: geometric means over some "
+        f"{len(chosen)} programs.",
         "",
         "| pass | run time | compile time | most by it |",
         "| --- | --- | --- | --- |",
     ]
     print("\n".join(lines), flush=True)
-    for name in names():
-        if options.only not in name:
-            continue
-        runs, compiles, most = measure(side, name, chosen, options.rounds)
+    for number, name in enumerate(wanted):
+        now = time.perf_counter()
+        until = now + (ends - now) / (len(wanted) - number)
+        runs, compiles, most = measure(side, name, own(name) + chosen, options.rounds, until)
         gains = ", ".join(f"{label} {ratio:.1f}x" for ratio, label in most)
         lines.append(f"| {name} | {mean(runs) or 1:.2f}x | {mean(compiles) or 1:.2f}x | {gains} |")
         print(lines[-1], flush=True)
-    if options.markdown:
-        options.markdown.write_text("\n".join(lines) + "\n")
+    if options.page:
+        write(options.page, "passes", lines)
     return 0
 
 
@@ -86,12 +100,24 @@ def programs() -> list[tuple[str, Program]]:
     return found
 
 
+def own(name: str) -> list[tuple[str, Program]]:
+    """The programs that are a pass's own work."""
+    found = []
+    everything = groups()
+    for group, start in OWN.get(name, ()):
+        jitted = [p for p in everything.get(group, []) if p.jit and p.name.startswith(start)]
+        found += [(group, p) for p in jitted[:: max(1, len(jitted) // OF_EACH)][:OF_EACH]]
+    return found
+
+
 def measure(
-    side: JaxLike, name: str, chosen: list[tuple[str, Program]], rounds: int
+    side: JaxLike, name: str, chosen: list[tuple[str, Program]], rounds: int, until: float
 ) -> tuple[list[float], list[float], list[tuple[float, str]]]:
     """(ratios of run times, ratios of compile times, the two programs that gain most)."""
     runs, compiles, gains = [], [], []
     for group, program in chosen:
+        if time.perf_counter() > until:
+            break
         side.set_x64(program.x64)
         try:
             inputs = side.inputs(program, program.inputs(np.random.default_rng(0)))
@@ -116,7 +142,7 @@ def ready(
     import pullback
     from pullback.util.switches import switches
 
-    with switches.set(skip=skip):
+    with tempfile.TemporaryDirectory() as folder, switches.set(skip=skip, cache_dir=folder):
         pullback.clear_caches()
         function = side.jitted(program)
         start = time.perf_counter()

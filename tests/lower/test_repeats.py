@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from lowering_checks import check
 
 import pullback as pb
 import pullback.numpy as jnp
@@ -12,7 +13,6 @@ from pullback.loop_ir.visit import kernels, statements
 from pullback.lower import repeats
 from pullback.lower.program import Lowering, lower_program
 from pullback.pipelines import optimize_jaxpr
-from tests.lowering_checks import check
 
 X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
 STEPS = 30

@@ -108,10 +108,17 @@ def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
     """Every statement of `body`, outside in, in order."""
-    for stmt in body:
-        yield stmt
-        for block in blocks(stmt):
-            yield from statements(block)
+    found: list[Stmt] = []  # nested generators would hand each statement through every loop around it
+    stack = list(reversed(body))
+    while stack:
+        stmt = stack.pop()
+        found.append(stmt)
+        kind = type(stmt)
+        if kind is Let or kind is Store:
+            continue
+        for block in reversed(blocks(stmt)):
+            stack += reversed(block)
+    return iter(found)
 
 
 def bound(stmt: Stmt) -> tuple[Var, ...]:
@@ -135,7 +142,8 @@ def loads(stmt: Stmt) -> Set[Buffer]:
 
 def stores(stmt: Stmt) -> Set[Buffer]:
     """Buffers that a statement may write directly, calls included."""
-    return {stmt.buffer} if isinstance(stmt, Store) else _passed(stmt)
+    kind = type(stmt)
+    return {stmt.buffer} if kind is Store else _passed(stmt) if kind is not Let else frozenset()  # type: ignore
 
 
 def _passed(stmt: Stmt) -> set[Buffer]:

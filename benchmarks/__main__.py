@@ -3,6 +3,7 @@
     python -m benchmarks --peers /path/to/venv           # with JAX, PyTorch and autograd from that environment
     python -m benchmarks --only reductions --rounds 9    # a group, or programs whose name contains this
     python -m benchmarks --json new.json --picture new.png --compare old.json
+    python -m benchmarks documents --peers VENV          # what public documents show of JAX, into docs/documents.md
 
 Inputs are equal; results are compared before anything is timed. A figure is the minimum over rounds of the mean time
 of a batch of calls. 'limit' is the share of the machine's measured limit (a large copy and a large product in the same
@@ -12,7 +13,6 @@ run) that pullback reaches; 'moved' the bytes its kernels move per byte of input
 from __future__ import annotations
 
 import argparse
-import site
 import sys
 import warnings
 from pathlib import Path
@@ -20,12 +20,17 @@ from pathlib import Path
 from benchmarks import report
 from benchmarks.limits import measure_limits
 from benchmarks.programs import groups
-from benchmarks.sides import MAKERS, Side
+from benchmarks.sides import MAKERS, add_peers, make_sides
 from benchmarks.timing import Figures, measure
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmarks and print the table; 1 if a result differs or pullback fails."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["documents"]:
+        from benchmarks.documents import command
+
+        return command.main(argv[1:])
     options = parse(argv)
     if options.peers:
         add_peers(options.peers)
@@ -76,29 +81,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--picture", type=Path, help="draw the ratios here (PNG)")
     parser.add_argument("--compare", type=Path, metavar="JSON", help="say what changed since these figures")
     return parser.parse_args(argv)
-
-
-def add_peers(environment: Path) -> None:
-    """Let imports find what is installed in another environment of the same Python, after all that this one has."""
-    folder = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    packages = environment / "lib" / folder / "site-packages"
-    if not packages.is_dir():
-        raise SystemExit(f"--peers: {environment} has no {packages.relative_to(environment)}; it needs the same Python")
-    site.addsitedir(str(packages))
-
-
-def make_sides(names: list[str], required: bool) -> list[Side]:
-    """The sides that can be imported; a peer that is missing is named."""
-    unknown = set(names) - set(MAKERS)
-    if unknown:
-        raise SystemExit(f"--sides: {', '.join(sorted(unknown))} is not one of {', '.join(MAKERS)}")
-    sides: list[Side] = []
-    for name in names:
-        try:
-            sides.append(MAKERS[name]())
-        except ImportError as error:
-            print(f"without {name}: {error}" + ("" if required else " (see --peers)"), file=sys.stderr)
-    return sides
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.__main__ import add_peers
+from benchmarks.sides import add_peers
 
 Calls = dict[str, Callable[[], Any]]
 

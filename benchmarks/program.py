@@ -33,6 +33,7 @@ class Program:
     autograd: Callable[[Any, Any], Callable] | None = None  # (autograd, autograd.numpy) -> function of the inputs
     jit: bool = True  # False: the function jits what it wants itself, or nothing
     static: tuple[int, ...] = ()  # static_argnums
+    as_numpy: bool = False  # True: JAX's API gets NumPy's arrays, not its own
     x64: bool = False  # under jax_enable_x64
     tolerance: float | None = 2e-3  # of the comparison of results, relative to their largest; None: not compared
     operations: float = 0  # additions and multiplications at least needed

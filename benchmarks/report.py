@@ -25,13 +25,13 @@ def readable(seconds: float | None) -> str:
 
 def header(sides: Sequence[str]) -> str:
     """The first line of a table."""
-    times = "".join(f"{s:>14}" for s in sides)
-    return f"{'program':<{NAME_WIDTH}}{times}{'x jax':>8}{'x best peer':>18}{'limit':>7}{'kernels':>9}{'moved':>7}"
+    columns = "".join(f"{s:>14}" for s in sides)
+    return f"{'program':<{NAME_WIDTH}}{columns}{'x jax':>8}{'x best peer':>18}{'limit':>7}{'kernels':>9}{'moved':>7}"
 
 
 def line(figures: Figures, sides: Sequence[str]) -> str:
     """One program: times, ratios (above 1: pullback is faster), share of the machine's limit, bytes moved per least."""
-    times = "".join(
+    columns = "".join(
         f"{'failed' if s in figures.failed and s not in figures.seconds else readable(figures.seconds.get(s)):>14}"
         for s in sides
     )
@@ -41,11 +41,11 @@ def line(figures: Figures, sides: Sequence[str]) -> str:
     name = figures.name + (f" (#{figures.thread})" if figures.thread else "")
     late = "  over its limit of " + readable(figures.limit) if is_late(figures) else ""
     return (
-        f"{name[: NAME_WIDTH - 1]:<{NAME_WIDTH}}{times}{_times(figures.ratio('jax')):>8}"
-        f"{f'{_times(best)} {peer}' if best else '-':>18}"
+        f"{name[: NAME_WIDTH - 1]:<{NAME_WIDTH}}{columns}{times(figures.ratio('jax')):>8}"
+        f"{f'{times(best)} {peer}' if best else '-':>18}"
         f"{f'{figures.share:.0%}' if figures.share else '-':>7}"
         f"{f'{figures.kernels:.0f}' if figures.kernels is not None else '-':>9}"
-        f"{_times(moved):>7}{late}"
+        f"{times(moved):>7}{late}"
     )
 
 
@@ -64,8 +64,8 @@ def summary(all_figures: Sequence[Figures]) -> list[str]:
         jax = [r for f in chosen if (r := f.ratio("jax"))]
         best = [r for f in chosen if f.best_peer and (r := f.ratio(f.best_peer))]
         lines.append(
-            f"{name:<{NAME_WIDTH}}{len(chosen):>10}{_times(mean(jax)):>10}{_times(min(jax, default=None)):>10}"
-            f"{_times(mean(best)):>14}{_times(min(best, default=None)):>10}"
+            f"{name:<{NAME_WIDTH}}{len(chosen):>10}{times(mean(jax)):>10}{times(min(jax, default=None)):>10}"
+            f"{times(mean(best)):>14}{times(min(best, default=None)):>10}"
         )
     return lines
 
@@ -76,7 +76,8 @@ def mean(ratios: Iterable[float]) -> float | None:
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def _times(ratio: float | None) -> str:
+def times(ratio: float | None) -> str:
+    """A ratio with as many digits as matter."""
     return "-" if ratio is None else f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
 
 
@@ -112,7 +113,7 @@ def comparison(old: Sequence[Figures], new: Sequence[Figures]) -> list[str]:
             f"{f.name[: NAME_WIDTH - 1]:<{NAME_WIDTH}}{readable(was.seconds['pullback']):>12}"
             f"{readable(f.seconds['pullback']):>12}{ratio:>9.2f}{ratio / drift:>11.2f}"
         )
-    lines.append(f"geometric mean, corrected: {_times(mean(corrected_ratios))} over {len(corrected_ratios)} programs")
+    lines.append(f"geometric mean, corrected: {times(mean(corrected_ratios))} over {len(corrected_ratios)} programs")
     return lines
 
 

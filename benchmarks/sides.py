@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable
+import site
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,7 +58,9 @@ class JaxLike(Side):
         return self.jax.jit(function, static_argnums=program.static) if program.jit else function
 
     def inputs(self, program: Program, inputs: tuple) -> tuple:
-        """Inputs as this library's arrays, except static ones."""
+        """Inputs as this library's arrays, except static ones, or as they are."""
+        if program.as_numpy:
+            return inputs
         return tuple(
             x if k in program.static else map_leaves(lambda v: self.jax.numpy.asarray(v), x)
             for k, x in enumerate(inputs)
@@ -147,6 +152,29 @@ MAKERS: dict[str, Callable[[], Side]] = {
     "numpy": NumPy,
     "autograd": Autograd,
 }
+
+
+def add_peers(environment: Path) -> None:
+    """Let imports find what is installed in another environment of the same Python, after all that this one has."""
+    folder = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = environment / "lib" / folder / "site-packages"
+    if not packages.is_dir():
+        raise SystemExit(f"--peers: {environment} has no {packages.relative_to(environment)}; it needs the same Python")
+    site.addsitedir(str(packages))
+
+
+def make_sides(names: Sequence[str], required: bool) -> list[Side]:
+    """The sides that can be imported; a peer that is missing is named."""
+    unknown = set(names) - set(MAKERS)
+    if unknown:
+        raise SystemExit(f"--sides: {', '.join(sorted(unknown))} is not one of {', '.join(MAKERS)}")
+    sides: list[Side] = []
+    for name in names:
+        try:
+            sides.append(MAKERS[name]())
+        except ImportError as error:
+            print(f"without {name}: {error}" + ("" if required else " (see --peers)"), file=sys.stderr)
+    return sides
 
 
 def map_leaves(function: Callable, tree: Any) -> Any:

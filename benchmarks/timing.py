@@ -29,6 +29,7 @@ class Figures:
     seconds: dict[str, float] = field(default_factory=dict)  # side -> a call
     first: dict[str, float] = field(default_factory=dict)  # side -> first call, with tracing and compilation
     failed: dict[str, str] = field(default_factory=dict)  # side -> what went wrong
+    values: dict[str, float] = field(default_factory=dict)  # side -> a number that the program found, where one matters
     kernels: float | None = None  # loop nests and library calls of ours
     bytes_moved: float | None = None  # by ours, as planned
     bytes_least: float = 0
@@ -53,8 +54,8 @@ class Figures:
         return asdict(self)
 
 
-def measure(group: str, program: Program, sides: Sequence[Side], limits: Limits, rounds: int) -> Figures:
-    """Run, compare and time one program; a side that fails is reported, not fatal."""
+def measure(group: str, program: Program, sides: Sequence[Side], limits: Limits | None, rounds: int) -> Figures:
+    """Run, compare and time one program; a side that fails is reported, not fatal. Without limits there is no share."""
     figures = Figures(group, program.name, limit=program.limit, thread=program.thread, operations=program.operations)
     rng = np.random.default_rng(zlib.crc32(program.name.encode()))
     inputs = program.inputs(rng)
@@ -69,7 +70,7 @@ def measure(group: str, program: Program, sides: Sequence[Side], limits: Limits,
         for side in sides:
             if isinstance(side, JaxLike):
                 side.set_x64(False)
-    if figures.seconds.get("pullback"):
+    if limits and figures.seconds.get("pullback"):
         figures.share = limits.seconds(figures.bytes_least, figures.operations) / figures.seconds["pullback"]
     return figures
 

@@ -95,10 +95,20 @@ def test_sums_are_as_accurate_as_pairwise_ones():
         ("ij,jk->ik", [(3, 0), (0, 5)]),
         ("ij,jk->ik", [(0, 4), (4, 5)]),
         ("i,j->ij", [(3,), (4,)]),
+        ("ij,kj->ik", [(16, 1), (17, 1)]),
+        ("bia,cb->cbai", [(2, 3, 5), (4, 2)]),
+        ("ab,ab->ba", [(3, 0), (3, 0)]),
     ],
 )
 def test_products(spec, shapes):
     check(lambda *x: jnp.einsum(spec, *x), *[f32(*s) for s in shapes], rtol=1e-5)
+
+
+def test_products_without_sums_are_elementwise():
+    """Matrices of 1 x 1 would cost a call each."""
+    x, y = jnp.zeros((100, 10)), jnp.zeros((100, 10))
+    plan = make_plan(pb.make_jaxpr(lambda x, y: jnp.einsum("ni,ni->ni", x, y))(x, y))
+    assert plan.nanoseconds < make_plan(pb.make_jaxpr(lambda x, y: x * y)(x, y)).nanoseconds + 1
 
 
 def test_references_are_called_where_there_is_no_loop():

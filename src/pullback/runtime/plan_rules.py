@@ -249,12 +249,16 @@ def _dot_general(b: Any, eqn: Any, x: Value, y: Value) -> Value:
         raise NotImplementedError("plan: products of mixed types")
     free_x = [d for d in range(len(x.shape)) if d not in cx and d not in bx]
     free_y = [d for d in range(len(y.shape)) if d not in cy and d not in by]
+    if all(x.shape[d] == 1 for d in cx):  # nothing is summed, and a product of 1 x 1 costs as much as many elements
+        of_x, of_y = [(x.shape[d], x.strides[d]) for d in free_x], [(y.shape[d], y.strides[d]) for d in free_y]
+        left = [(x.shape[d], x.strides[d]) for d in bx] + of_x + [(n, 0) for n, _ in of_y]
+        right = [(y.shape[d], y.strides[d]) for d in by] + [(n, 0) for n, _ in of_x] + of_y
+        return b.ufunc(np.multiply, [_matrices(x, left), _matrices(y, right)], out)
     x, (*batch_x, rows, inner_x) = _merged(b, x, [*[(d,) for d in bx], free_x, cx])
     y, (*batch_y, inner_y, columns) = _merged(b, y, [*[(d,) for d in by], cy, free_y])
-    left = _matrices(x, [*batch_x, rows, inner_x])
-    right = _matrices(y, [*batch_y, inner_y, columns])
     shape = (*[n for n, _ in batch_x], rows[0], columns[0])
-    b.product(left, right, replace(out, shape=shape, strides=contiguous_strides(shape, out.dtype.itemsize)))
+    matrices = _matrices(x, [*batch_x, rows, inner_x]), _matrices(y, [*batch_y, inner_y, columns])
+    b.product(*matrices, replace(out, shape=shape, strides=contiguous_strides(shape, out.dtype.itemsize)))
     return out
 
 

@@ -24,7 +24,7 @@ def measure(setting: Setting) -> Iterator[Figures]:
     """The example's table, by each library in turn; the least of two runs."""
     size = ["--repeat", "1", "--iterations", "4", "--chunk", "2"]
     if not setting.quick:
-        size = ["--repeat", "100", "--iterations", "12", "--chunk", "4"]
+        size = ["--repeat", "100", "--iterations", "9", "--chunk", "3"]
     found: dict[str, Figures] = {}
     for turn in range(1 if setting.quick else ROUNDS):
         for side in ("pullback", "jax"):
@@ -83,7 +83,7 @@ SECTION = Section(
     "fits the PLN model to the oak data by variational inference with RAdam: eagerly, with a jitted step in a "
     "Python loop, by `lax.scan` compiled ahead of time, with its state in a `NamedTuple`, and in a registered class "
     "with methods; all levels compute one curve, and staging the loop makes it fast. Counts are repeated to 11,600 x "
-    "114, float32; here 12 iterations in place of 1,000; [examples/pln.py](../examples/pln.py).",
+    "114, float32; here 9 iterations in place of 1,000; [examples/pln.py](../examples/pln.py).",
     measure,
     render,
 )

@@ -105,7 +105,15 @@ def test_what_does_not_fit_is_a_gap(tmp_path, monkeypatch):
     chosen = [p for p in layers.programs(quick=True) if p.name.endswith("n = 10, p = 10, o = 10")]
     figures = list(section.run("F3", chosen, ("pullback",), section.Setting(True, 1, None)))
     assert [f.failed.get("pullback", "").startswith("MemoryError") for f in figures] == [True] * 5
-    assert "'fit' is the number of cells, of 1" in "\n".join(layers.render(figures, tmp_path))
+    assert "'timed' is the number of cells, of 1" in "\n".join(layers.render(figures, tmp_path))
+
+
+def test_cells_that_would_take_long_are_not_begun():
+    """Time grows at least as the Jacobian does."""
+    assert not command.layers.is_slow([], 10**9)
+    assert not command.layers.is_slow([(100, 0.1), (10, 1e-6)], 1000)
+    assert command.layers.is_slow([(100, 0.3), (10, 1e-6)], 1000)
+    assert not command.layers.is_slow([(1000, 30.0)], 100)
 
 
 def test_spread():

@@ -140,6 +140,7 @@ class Program:
                     donate=self.donated,
                     release_gil=native.facts.is_long or INTERRUPT in native.compiled.slots,
                     interruptible=INTERRUPT in native.compiled.slots,
+                    input_alignment=16,  # what NumPy's arrays have; none of our code asks for more
                     name=self.name,
                 )
             if checks.is_active():

@@ -48,6 +48,14 @@ def test_eager_results_do_not_share_what_can_change(fun, size):
     np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [99_999, 400_000])
+def test_large_eager_arrays_may_lie_anywhere(size):
+    x = np.linspace(-3, 3, size, dtype=np.float32)
+    expected = [np.asarray(jnp.tanh(placed(x, 0))) for _ in range(60)][-1]
+    for offset in (16, 4, 48):
+        np.testing.assert_array_equal(jnp.tanh(placed(x, offset)), expected)
+
+
 @pytest.mark.parametrize("jitted", [True, False])
 def test_arrays_are_read_in_place(jitted):
     """By a call that takes an array that is not at a multiple of 64 bytes: no memory is asked for but the result's."""

@@ -133,6 +133,7 @@ static bool execute(Executable* executable, const Program& p, Array* const* arra
             }
         } else {
             result = make_output(p, o, arrays, data);
+            if (result && from >= 0 && result->info->nbytes) memcpy(result->data, data[from], size_t(result->info->nbytes));
         }
         if (!result) return run.fail();
         outputs[o] = reinterpret_cast<PyObject*>(result);

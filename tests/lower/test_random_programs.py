@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from lowering_checks import check, lax, normal, spread
 
+import pullback
+from pullback.runtime import program
+
 F = np.float32
 N, M = 6, 5
 
@@ -90,3 +93,18 @@ def test_random_loop_body(seed):
         return [*new, ys]
 
     check(fun, normal(N, M), normal(N, M, seed=1), normal(M, seed=2), normal(N, seed=3), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(0, 320, 8))
+def test_random_program_in_place_of_its_arguments(seed, monkeypatch):
+    """Donated arguments are overwritten, whatever reads them when."""
+    monkeypatch.setitem(globals(), "N", 40)
+    monkeypatch.setitem(globals(), "M", 30)
+    monkeypatch.setattr(program, "ALIAS_BYTES", 64)
+    arguments = normal(N, M), normal(N, M, seed=1), normal(M, seed=2), normal(N, seed=3)
+    expected = pullback.jit(random_program(seed, True))(*arguments)
+    for donated in ((0, 1, 2, 3), (seed // 8 % 4,)):
+        given = pullback.jit(random_program(seed, True), donate_argnums=donated)
+        for results in (given(*map(pullback.numpy.array, arguments)), given(*arguments)):
+            for got, want in zip(results, expected):
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ class Lowered:
     host_calls: list[HostFunction]
     report: list[NestFact]
     constants: list[np.ndarray] = field(default_factory=list)
+    copied: frozenset[int] = frozenset()  # results that are computed elsewhere, and copied at the end
 
     @property
     def bytes_moved(self) -> int:
@@ -103,9 +105,14 @@ class Lowered:
         return "\n".join(lines)
 
 
-def lower_program(closed: ClosedJaxpr, name: str = "program", forwarded: Set[int] = frozenset()) -> Lowered:
+def lower_program(
+    closed: ClosedJaxpr,
+    name: str = "program",
+    forwarded: Set[int] = frozenset(),
+    aliases: Mapping[int, int] = MappingProxyType({}),
+) -> Lowered:
     """Lower a jaxpr whose primitives all have a lowering kind other than Inline; results numbered in `forwarded` are
-    not written.
+    not written. `aliases` says which result begins with the values of which argument, in whose place it is computed.
 
     Raises NotImplementedError, naming the primitive, for one that can neither be lowered nor run by its reference.
     """
@@ -119,13 +126,18 @@ def lower_program(closed: ClosedJaxpr, name: str = "program", forwarded: Set[int
         contiguous(b.output(f"y{k}", ir_dtype(v.aval.dtype), v.aval.size), v.aval.shape)
         for k, v in enumerate(closed.jaxpr.outvars)
     ]
+    for k, source in aliases.items():
+        inputs[source] = outputs[k]
     with deep_recursion():
         if forwarded:
             kept = [k for k in range(len(outputs)) if k not in forwarded]
             closed = closed.replace(jaxpr=closed.jaxpr.replace(outvars=[closed.jaxpr.outvars[k] for k in kept]))
-            outputs = [outputs[k] for k in kept]
-        lowering.subprogram(closed, inputs, outputs)
-    return Lowered(b.function(name), lowering.host_calls, lowering.report)
+            written = [outputs[k] for k in kept]
+        else:
+            written = outputs
+        copied = lowering.subprogram(closed, inputs, written)
+    moved = frozenset(k for k, out in enumerate(outputs) if any(out.same_memory(storage) for storage in copied))
+    return Lowered(b.function(name), lowering.host_calls, lowering.report, copied=moved)
 
 
 @contextmanager
@@ -152,8 +164,10 @@ class Lowering:
         self._scalars: dict[Any, Buffer] = {}
         self._constants: dict[int, tuple[Any, Buffer]] = {}
 
-    def subprogram(self, closed: ClosedJaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> None:
-        """Lower a jaxpr at the builder's current place, from storage to storage."""
+    def subprogram(self, closed: ClosedJaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> list[Storage]:
+        """Lower a jaxpr at the builder's current place, from storage to storage; gives the outputs that had to be
+        computed elsewhere.
+        """
         b, jaxpr = self.b, closed.jaxpr
         changing = {v for v, s in zip(jaxpr.invars, inputs) if any(s.same_memory(out) for out in outputs)}
         fusion = fuse(jaxpr, b, self.intern, changing)
@@ -183,6 +197,7 @@ class Lowering:
                 if len(self.report) == start:
                     self._note(region, [unit])
         self._finish(region, placement.copies)
+        return [storage for _, storage in placement.copies]
 
     def _pin_scalars(self, region: Region, arguments: Sequence[Var], jaxpr) -> None:
         """Load arguments of one element at once, so that their memory may be written whenever that suits."""

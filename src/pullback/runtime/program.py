@@ -12,7 +12,7 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,8 @@ from pullback.util.switches import switches
 
 RELEASE_BYTES = 1 << 16  # programs that move more than this let other Python threads run meanwhile
 RELEASE_OPERATIONS = 1 << 17
+ALIAS_BYTES = 1 << 10  # donated arguments smaller than this are not worth taking over
+ATTEMPTS = 2  # at finding the argument in whose place a result can be computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Program:
             with self._lock:
                 found = self._finished
                 if found is None:
-                    found = self._finished = _native(self.closed, self._keep_unused, self.name)
+                    found = self._finished = _native(self.closed, self._keep_unused, self._donated, self.name)
         return found
 
     @property
@@ -107,8 +109,7 @@ class Program:
     @property
     def donated(self) -> tuple[int, ...]:
         """Numbers of the donated ones among them."""
-        kept = self.kept
-        return self._donated if kept is None else tuple(kept.index(k) for k in self._donated if k in kept)
+        return _among(self._donated, self.kept)
 
     @functools.cached_property
     def flat(self) -> ClosedJaxpr:
@@ -118,7 +119,7 @@ class Program:
     @functools.cached_property
     def lowered(self) -> Lowered:
         """The loop nests as they come from lowering, with the report of what each moves; made again likewise."""
-        return _lowered(self.flat, self.name)
+        return _lowered(self.flat, self.name, self.donated)[0]
 
     @property
     def executable(self) -> Any:
@@ -137,6 +138,7 @@ class Program:
                     native.compiled,
                     host_calls=[native_callback(host) for host in native.facts.host_calls],
                     forward=native.facts.forwards,
+                    alias=native.facts.aliases,
                     donate=self.donated,
                     release_gil=native.facts.is_long or INTERRUPT in native.compiled.slots,
                     interruptible=INTERRUPT in native.compiled.slots,
@@ -215,7 +217,13 @@ class Program:
             sum(a.size * a.dtype.itemsize for a in map(physical, avals)) for avals in (self.in_avals, self.out_avals)
         )
         code = len(native.compiled.object_code) if native.compiled is not None else 0
-        return MemoryStats(arguments, results, native.arena_bytes, code, 0, arguments + results + native.arena_bytes)
+        shared = sum(
+            a.size * a.dtype.itemsize
+            for a, source in zip(map(physical, self.out_avals), native.facts.aliases)
+            if source >= 0
+        )
+        peak = arguments + results - shared + native.arena_bytes
+        return MemoryStats(arguments, results, native.arena_bytes, code, shared, peak)
 
 
 class _WithKeys:
@@ -228,6 +236,11 @@ class _WithKeys:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         outs = self._executable([words_of(x) for x in inputs])
         return [x if wrap is None else wrap(x) for x, wrap in zip(outs, self._wraps)]
+
+
+def _among(numbers: tuple[int, ...], kept: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Numbers of arguments, counted among the kept ones."""
+    return numbers if kept is None else tuple(kept.index(k) for k in numbers if k in kept)
 
 
 def _kept_inputs(flat: ClosedJaxpr) -> tuple[int, ...] | None:
@@ -256,8 +269,55 @@ def optimized(closed: ClosedJaxpr, keep_unused: bool, name: str) -> tuple[Closed
     return flat, kept
 
 
-def _lowered(flat: ClosedJaxpr, name: str) -> Lowered:
-    return lower_program(flat, _symbol(name), {k for k, source in enumerate(_forwards(flat)) if source >= 0})
+def _lowered(flat: ClosedJaxpr, name: str, donated: Sequence[int]) -> tuple[Lowered, dict[int, int]]:
+    """(the loop nests, which results take the place of which donated arguments)."""
+    forwarded = {k for k, source in enumerate(_forwards(flat)) if source >= 0}
+    barred: set[tuple[int, int]] = set()
+    for attempt in range(len(flat.jaxpr.outvars) + ATTEMPTS):
+        aliases = {} if switches.interpret else _possible_aliases(flat, donated, barred)
+        lowered = lower_program(flat, _symbol(name), forwarded, aliases)
+        # What cannot be computed in place would only be copied once more: another argument may suit it better.
+        late = lowered.copied & aliases.keys()
+        if not late:
+            return lowered, aliases
+        others = range(len(flat.jaxpr.invars)) if attempt >= ATTEMPTS else ()
+        barred |= {(k, source) for k in late for source in (aliases[k], *others)}
+    raise AssertionError(f"{name}: a result without an alias is copied into its argument's place")
+
+
+def _possible_aliases(flat: ClosedJaxpr, donated: Sequence[int], barred: Set[tuple[int, int]]) -> dict[int, int]:
+    """For results the donated argument of the same type that nobody else gets, in order; those that depend on it
+    first, since an argument that is still needed cannot give its place to something else.
+    """
+    jaxpr, forwards = flat.jaxpr, _forwards(flat)
+    left = [k for k in donated if k not in forwards]
+    if not left:
+        return {}
+    depends = {jaxpr.invars[k]: 1 << k for k in left}
+    for eqn in jaxpr.eqns:
+        sources = 0
+        for atom in eqn.invars:
+            if not isinstance(atom, Literal):
+                sources |= depends.get(atom, 0)
+        for var in eqn.outvars:
+            depends[var] = sources
+    aliases: dict[int, int] = {}
+    for needed in (True, False):
+        for k, atom in enumerate(jaxpr.outvars):
+            aval = atom.aval
+            if k in aliases or isinstance(atom, Literal) or forwards[k] >= 0:
+                continue
+            if aval.size * aval.dtype.itemsize < ALIAS_BYTES:
+                continue
+            for source in left:
+                given = jaxpr.invars[source].aval
+                if needed and not depends.get(atom, 0) >> source & 1:
+                    continue
+                if given.shape == aval.shape and given.dtype == aval.dtype and (k, source) not in barred:
+                    aliases[k] = source
+                    left.remove(source)
+                    break
+    return aliases
 
 
 def _variant() -> tuple[Any, ...]:
@@ -265,7 +325,7 @@ def _variant() -> tuple[Any, ...]:
     return bool(switches.interpret), switches.skip
 
 
-def _native(closed: ClosedJaxpr, keep_unused: bool, name: str) -> _Native:
+def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str) -> _Native:
     """Code for a traced program: what this process has, what is on disk, or new."""
     seconds: dict[str, float] = {}
     clock = _Clock(seconds)
@@ -273,14 +333,16 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, name: str) -> _Native:
     # A program without a name that lasts is found by the identity of its parts, which its jaxpr keeps alive.
     known = jaxpr_key(closed) if print_ is None else print_
     x64 = bool(config.config.jax_enable_x64)
-    key = (known, keep_unused, x64, *_variant())
+    key = (known, keep_unused, x64, donated, *_variant())
     found = _natives.get(key)
     if found is None:
         clock("fingerprint")
-        on_disk = None if print_ is None or any(_variant()) else key_of(print_, keep_unused, x64, host_target())
-        native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, name, clock)
+        on_disk = None
+        if print_ is not None and not any(_variant()):
+            on_disk = key_of(print_, keep_unused, x64, donated, host_target())
+        native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, donated, name, clock)
         if native is None:
-            native = _make_native(closed, keep_unused, name, on_disk, clock)
+            native = _make_native(closed, keep_unused, donated, name, on_disk, clock)
         found = _natives[key] = native, closed if print_ is None else None
         if switches.log_compiles or config.config.jax_log_compiles:
             print(
@@ -291,7 +353,9 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, name: str) -> _Native:
     return found[0]
 
 
-def _from_disk(key: str, closed: ClosedJaxpr, keep_unused: bool, name: str, clock: _Clock) -> _Native | None:
+def _from_disk(
+    key: str, closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, clock: _Clock
+) -> _Native | None:
     entry = object_cache().get(key)
     clock("lookup")
     unpacked = None if entry is None else unpack(entry.facts, closed.consts)
@@ -301,7 +365,8 @@ def _from_disk(key: str, closed: ClosedJaxpr, keep_unused: bool, name: str, cloc
     symbols = addresses({name for name in entry.slots if ":" not in name and name != HOST_SLOT})
 
     def text() -> str:
-        function = outline(_lowered(optimized(closed, keep_unused, name)[0], name).function)
+        flat, kept = optimized(closed, keep_unused, name)
+        function = outline(_lowered(flat, name, _among(donated, kept))[0].function)
         final = pipelines.optimize_loops(function)
         return build_module(final, plan_arena(function, final)[0], host_target()).text
 
@@ -309,17 +374,20 @@ def _from_disk(key: str, closed: ClosedJaxpr, keep_unused: bool, name: str, cloc
     return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name)
 
 
-def _make_native(closed: ClosedJaxpr, keep_unused: bool, name: str, key: str | None, clock: _Clock) -> _Native:
+def _make_native(
+    closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, key: str | None, clock: _Clock
+) -> _Native:
     flat, kept = optimized(closed, keep_unused, name)
     clock("graph")
     pipelines.dump("jaxpr", name, lambda: str(flat))
-    lowered = _lowered(flat, name)
+    lowered, aliases = _lowered(flat, name, _among(donated, kept))
     long = (
         lowered.bytes_moved > RELEASE_BYTES
         or bool(lowered.host_calls)
         or any(fact.operations * fact.repeats > RELEASE_OPERATIONS for fact in lowered.report)
     )
-    facts = Facts(kept, tuple(_forwards(flat)), long, tuple(lowered.host_calls))
+    taken = tuple(aliases.get(k, -1) for k in range(len(flat.jaxpr.outvars)))
+    facts = Facts(kept, tuple(_forwards(flat)), long, tuple(lowered.host_calls), taken)
     function = outline(lowered.function)
     clock("lower")
     pipelines.dump("fused", name, lowered.report_text)

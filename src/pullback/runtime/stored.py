@@ -29,11 +29,12 @@ class Facts:
     forwards: tuple[int, ...]  # for each result the argument that it plainly is, or -1
     is_long: bool  # worth letting other Python threads run meanwhile
     host_calls: tuple[HostFunction, ...]
+    aliases: tuple[int, ...]  # for each result the donated argument whose place it takes, or -1
 
 
-def key_of(print_: bytes, keep_unused: bool, x64: bool, target: Target) -> str:
+def key_of(print_: bytes, keep_unused: bool, x64: bool, donated: tuple[int, ...], target: Target) -> str:
     """The name of a program on disk."""
-    return cache_key(f"{print_.hex()} {keep_unused} {x64}", versions(), target)
+    return cache_key(f"{print_.hex()} {keep_unused} {x64} {donated}", versions(), target)
 
 
 def pack(facts: Facts, function: Function, consts: Sequence[Any]) -> bytes | None:

@@ -6,10 +6,13 @@
 #include <sys/syscall.h>
 #endif
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <unordered_set>
 
+#include "chunks.h"
 #include "gil.h"
 #include "ref.h"
 #include "thread_pool.h"
@@ -175,6 +178,22 @@ bool add_host_calls(PyObject* module) { return PyModule_AddFunctions(module, fun
 }  // namespace pb
 
 extern "C" {
+
+void pb_parallel_for(void (*body)(void*, int64_t, int64_t), void* ctx, int64_t n, int64_t grain) {
+    using namespace pb;
+    auto* frame = static_cast<Frame*>(current_frame);
+    if (!frame || !frame->interruptible) return parallel_for(body, ctx, n, grain);
+    parallel(n, grain, [=](int64_t begin, int64_t end) {
+        constexpr auto kLong = std::chrono::microseconds(500);
+        for (int64_t piece = std::max<int64_t>(grain, 1); begin < end && !pb_interrupt_pending();) {
+            const int64_t stop = end - begin > piece ? begin + piece : end;
+            const auto started = std::chrono::steady_clock::now();
+            body(ctx, begin, stop);
+            if (std::chrono::steady_clock::now() - started < kLong) piece *= 2;
+            begin = stop;
+        }
+    });
+}
 
 int pb_interrupt_pending(void) {
     using namespace pb;

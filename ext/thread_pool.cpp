@@ -1,3 +1,4 @@
+#include "host_call.h"  // includes Python.h, which comes first
 #include "thread_pool.h"
 
 #include <pthread.h>
@@ -135,8 +136,12 @@ struct Pool {
         work();
         door.fetch_and(~kOpen, std::memory_order_relaxed);
         for (int spins = 0; door.load(std::memory_order_acquire) & kCount; ++spins) {
-            if (spins < 4096) pause();
-            else std::this_thread::yield();
+            if (spins < 4096) {
+                pause();
+                continue;
+            }
+            pb_interrupt_pending();  // only this thread can hear it, and tell the others
+            std::this_thread::yield();
         }
     }
 };
@@ -194,10 +199,6 @@ void parallel_for(LoopBody body, void* ctx, int64_t n, int64_t grain) noexcept {
 }
 
 }  // namespace pb
-
-extern "C" void pb_parallel_for(void (*body)(void*, int64_t, int64_t), void* ctx, int64_t n, int64_t grain) {
-    pb::parallel_for(body, ctx, n, grain);
-}
 
 extern "C" int pullback_num_threads() { return pb::num_threads(); }
 extern "C" void pullback_set_num_threads(int n) { pb::set_num_threads(n); }

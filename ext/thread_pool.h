@@ -33,5 +33,6 @@ extern thread_local void* current_frame;
 extern "C" __attribute__((visibility("default"))) int pullback_num_threads();
 extern "C" __attribute__((visibility("default"))) void pullback_set_num_threads(int n);
 
-// The address by which generated code calls parallel_for.
+// The address by which generated code calls parallel_for. In a program that can be interrupted it looks whether it should
+// stop, some thousand times a second; then it leaves out the rest of the loop, and the program must end at once.
 extern "C" void pb_parallel_for(void (*body)(void*, int64_t, int64_t), void* ctx, int64_t n, int64_t grain);

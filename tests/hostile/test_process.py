@@ -11,22 +11,57 @@ LOOPS = {
     "traced bound": "lambda x: lax.fori_loop(0, (x * 2**29).astype(int), lambda i, c: jnp.sin(c), x)",
     "inside a scan": "lambda x: lax.scan(lambda c, _: (lax.fori_loop(0, 2**26, lambda i, d: jnp.sin(d), c), None), x,"
     " None, length=3)",
+    "large bodies": "lambda x: lax.fori_loop(0, 2**20, lambda i, c: jnp.tanh(jnp.sin(c)), x + jnp.ones(2_000_000))",
+    "products": "lambda x: lax.fori_loop(0, 2**20, lambda i, c: c @ c * 1e-3, x + jnp.ones((1000, 1000)))",
+    "one nest": "lambda x: (jnp.sin(jnp.arange(100_000.0)[:, None] + jnp.arange(100_000.0) * x) ** 2.5).sum()",
+    "samples": "lambda x: jax.random.normal(jax.random.key(0), (2**30,)).sum() * x",
 }
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 def test_ctrl_c_ends_a_compiled_loop(loop):
+    """Within 0.2 s, or as much more as other work on the machine takes its share; the best of three counts."""
     out = run(f"""
         program = jax.jit({loop}).lower(1.0).compile()
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        started = time.time()
-        try:
-            program(1.0)
-        except KeyboardInterrupt:
-            print("interrupted", time.time() - started < 10)
+        sent = []
+
+        def interrupt():
+            sent.append(time.time())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        waits = []
+        for _ in range(3):
+            threading.Timer(0.3, interrupt).start()
+            try:
+                program(1.0)
+            except KeyboardInterrupt:
+                waits.append(time.time() - sent.pop())
+        print(len(waits), min(waits) < 0.2 * max(1, os.getloadavg()[0] / os.cpu_count()) or waits)
         print(jax.jit(lambda x: x + 1)(1))  # all goes on as before
+        print(np.allclose(jax.jit(lambda x: jnp.tanh(x) @ x)(jnp.ones((300, 300))), 300 * np.tanh(1)))
         """)
-    assert out == ["interrupted", "True", "2"]
+    assert out == ["3", "True", "2", "True"]
+
+
+def test_ctrl_c_ends_eager_work_on_large_arrays():
+    out = run("""
+        x = jnp.ones(3_000_000)
+        for _ in range(3):
+            jnp.tanh(x)
+        big = jnp.ones(2**28)
+        waits = []
+        for _ in range(2):
+            sent = []
+            threading.Timer(0.15, lambda: (sent.append(time.time()), os.kill(os.getpid(), signal.SIGINT))).start()
+            try:
+                while True:
+                    jnp.tanh(big)
+            except KeyboardInterrupt:
+                waits.append(time.time() - sent[0])
+        print(min(waits) < 0.2 * max(1, os.getloadavg()[0] / os.cpu_count()) or waits)
+        print(float(jnp.tanh(x)[-1]) == float(jnp.tanh(x)[0]))
+        """)
+    assert out == ["True", "True"]
 
 
 def test_a_signal_handler_that_does_not_raise_lets_the_loop_go_on():

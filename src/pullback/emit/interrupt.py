@@ -1,8 +1,7 @@
 """Which loops of a program ask whether the user has pressed Ctrl-C, and how often.
 
 A loop that may run for long asks the runtime every so many iterations; a program that is told to stop returns
-INTERRUPTED. Only the program function asks: what runs in threads or in vector lanes lasts no longer than one iteration
-of what is around it.
+INTERRUPTED. Only the program function asks, and after each loop that the thread pool runs, which stops by itself.
 """
 
 from __future__ import annotations

@@ -226,6 +226,8 @@ class Module:
         code.line(f"  call void {name}({', '.join(f'{kind} {ref}' for kind, ref in args)})")
         for buffer in stored((stmt,)):
             ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
+        if _has_threads(kernel.body):
+            emitter.ask_interrupt("0", 1)
 
     def _emit_kernel(self, name: str, kernel: Kernel) -> None:
         emitter = VectorFunctionEmitter(self)
@@ -301,6 +303,7 @@ class Module:
         code.line(f"  call void {chosen}(ptr {name}, ptr {context}, i64 {extent}, i64 {grain})")
         for buffer in stored(loop.body):
             ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
+        emitter.ask_interrupt("0", 1)
         return True
 
     def _emit_body(self, name: str, loop: Loop, buffers: Sequence[Buffer], free: Sequence[Var]) -> None:
@@ -403,6 +406,14 @@ def _scalars(function: Function) -> set[Buffer]:
              if isinstance(stmt, Store) and isinstance(stmt.index, Const)}  # fmt: skip
     whole = {b for b in possible if b.space == "temporary" or all((b, k) in first for k in range(b.size))}
     return whole & looped
+
+
+def _has_threads(body: Sequence[Stmt]) -> bool:
+    """Whether the thread pool runs one of these loops."""
+    return any(
+        (isinstance(stmt, Loop) and stmt.role == "threads") or any(_has_threads(block) for block in blocks(stmt))
+        for stmt in body
+    )
 
 
 def _alloca_type(buffer: Buffer) -> str:

@@ -424,7 +424,7 @@ def test_branches_that_are_seldom_taken(share, role):
 
 @pytest.mark.parametrize("n", [0, 7, 8, 17, 33])
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bool", "bf16", "c64", "c128"])
-@pytest.mark.parametrize("kinds", [2, 4, 8])
+@pytest.mark.parametrize("kinds", [2, 3, 4, 5, 8])
 def test_elements_that_take_turns(kinds, dtype, n):
     """Loads and stores `kinds` elements apart that together walk all of a buffer, in a mixed order."""
     b = Builder()

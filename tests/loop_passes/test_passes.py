@@ -208,6 +208,18 @@ def test_tile_cuts_transposes_into_blocks(n):
     assert to_text(after).count("square=True") == 1
 
 
+def test_channels_are_written_out_inside_of_pixels():
+    b = Builder()
+    x, y = b.input("x", "f32", 3 * 40), b.output("y", "f32", 3 * 40)
+    with b.loop(3, name="c") as c, b.loop(40, name="i") as i:
+        t = b.let(b.load(x, i * 3 + c))
+        b.store(y, c * 40 + i, t * t)
+    function = b.function("f")
+    after = tile(vectorize(function))
+    same_meaning(function, after)
+    assert loops(after) == [("vector", "i")]
+
+
 def test_small_transposes_are_squares_without_blocks():
     b = Builder()
     x, y = b.input("x", "f32", 20 * 30), b.output("y", "f32", 20 * 30)

@@ -1,7 +1,8 @@
 """Vectors interleaved and taken apart: memory in which elements of several kinds take turns. Squares transposed.
 
-All are log2(n) rounds of shuffles of two registers, as the machine has them; one shuffle of everything is something
-that LLVM does not always take apart well.
+Powers of two are log2(n) rounds of shuffles of two registers, as the machine has them; one shuffle of everything is
+something that LLVM does not always take apart well. Of an odd number of kinds, one kind's elements in successive
+vectors lie in different lanes: they are blended into one vector and put in order by one permutation.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Sequence
 
 from .code import Code
 
-# How many kinds may take turns: powers of two, for the rounds; beyond 8 single elements are as quick.
-INTERLEAVED = (2, 4, 8)
+# How many kinds may take turns: powers of two, for the rounds, and small odd numbers, with which each kind has lanes of
+# its own in successive vectors; beyond 8 single elements are as quick.
+INTERLEAVED = (2, 3, 4, 5, 8)
 
 
 def _shuffled(code: Code, kind: str, x: str, y: str, lanes: Sequence[int]) -> str:
@@ -22,6 +24,9 @@ def _shuffled(code: Code, kind: str, x: str, y: str, lanes: Sequence[int]) -> st
 def interleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[str]:
     """x0[0], x1[0], ..., x0[1], x1[1], ... of n vectors, as n vectors of the same type."""
     refs, n = list(refs), len(refs)
+    if n % 2:
+        placed = [_permuted(code, kind, x, _order(lanes, n, j, inverse=True)) for j, x in enumerate(refs)]
+        return [_blended(code, kind, placed, [(q * lanes + p) % n for p in range(lanes)]) for q in range(n)]
     turns = [k // 2 + lanes * (k % 2) for k in range(2 * lanes)]
     for _ in range(n.bit_length() - 1):
         halves = [(refs[k], refs[k + n // 2]) for k in range(n // 2)]
@@ -32,10 +37,35 @@ def interleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[s
 def deinterleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[str]:
     """What `interleave` undoes: vector j of the result holds every n-th element from j on."""
     refs, n = list(refs), len(refs)
+    if n % 2:
+        found = []
+        for j in range(n):
+            sources = [next(q for q in range(n) if (q * lanes + p) % n == j) for p in range(lanes)]
+            found.append(_permuted(code, kind, _blended(code, kind, refs, sources), _order(lanes, n, j)))
+        return found
     for _ in range(n.bit_length() - 1):
         pairs = [(refs[k], refs[k + 1]) for k in range(0, n, 2)]
         refs = [_shuffled(code, kind, x, y, range(start, 2 * lanes, 2)) for start in (0, 1) for x, y in pairs]
     return refs
+
+
+def _order(lanes: int, n: int, j: int, inverse: bool = False) -> list[int]:
+    """In which lanes the elements of kind j of n lie, one after the other; or which of them lies in each lane."""
+    order = [(j + n * k) % lanes for k in range(lanes)]
+    return [order.index(p) for p in range(lanes)] if inverse else order
+
+
+def _permuted(code: Code, kind: str, x: str, lanes: Sequence[int]) -> str:
+    return _shuffled(code, kind, x, "poison", lanes)
+
+
+def _blended(code: Code, kind: str, refs: Sequence[str], sources: Sequence[int]) -> str:
+    """Lane p of vector sources[p], for each p."""
+    lanes = len(sources)
+    result = refs[0]
+    for q in range(1, len(refs)):
+        result = _shuffled(code, kind, result, refs[q], [p + lanes * (sources[p] == q) for p in range(lanes)])
+    return result
 
 
 def transpose(code: Code, element: str, n: int, parts: Sequence[str]) -> list[str]:

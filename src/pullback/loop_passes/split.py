@@ -14,7 +14,7 @@ a few elements that are computed differently disappears: `stack(..., axis=-1)`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..loop_ir.affine import interval, terms
 from ..loop_ir.fold import const, is_math, make
@@ -113,11 +113,13 @@ def _points(loop: Loop, trips: int) -> list[int]:
     points: set[int] = set()
     narrow = False
     saved = 0  # ops that a part is rid of
+    known = [stmt for stmt in statements((loop,)) if isinstance(stmt, Loop) and isinstance(stmt.extent, Const)]
+    ranges = {each.var: (0, extent_of(each) - 1) for each in known}
     turns = n <= TURNS and not any(isinstance(stmt, Loop) for stmt in statements(loop.body))
     for expr in order:
         if isinstance(expr, Op) and expr.name == "select" and conditions.get(id(expr.args[0])):
             guarded = [x for x in subexpressions(expr.args[1:]) if isinstance(x, Load)]
-            guarded = [x for x in guarded if not _inside(x, loop, n)]
+            guarded = [x for x in guarded if not _inside(x, ranges)]
             apart = _apart(expr.args[1], expr.args[2])
             if guarded or turns or apart >= LONG:
                 points.update(conditions[id(expr.args[0])])
@@ -148,9 +150,9 @@ def _apart(x: Expr, y: Expr) -> int:
     )
 
 
-def _inside(load: Load, loop: Loop, n: int) -> bool:
-    """Whether a load is inside its buffer in all iterations, as far as the loop's own index tells."""
-    bounds = interval(load.index, {loop.var: (0, n - 1)})
+def _inside(load: Load, ranges: Mapping[Var, tuple[int, int]]) -> bool:
+    """Whether a load is inside its buffer in all iterations, as far as the ranges of indices tell."""
+    bounds = interval(load.index, ranges)
     return bounds is not None and bounds[0] >= 0 and bounds[1] < load.buffer.size
 
 

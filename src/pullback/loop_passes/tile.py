@@ -7,6 +7,9 @@ not tile: it would have to prove what the roles of our loops say.
       vector j < 2000 {                  =>      parallel i1 < 16 { vector j1 < 64 {
         y[i*2000 + j] = x[j*2000 + i]              y[(i0*16 + i1)*2000 + ...] = x[...]
 
+A loop of a few iterations whose elements lie between those of the lanes (the channels of an image) is written out in
+the vector loop, so that each vector is read or written once.
+
 Where the lanes of a block are so many times a power of two apart that their lines compete for a few places of the
 cache, each line is first copied to scratch space at once: it would be gone before its next element is wanted. (A
 transpose of 2048 x 2048 took 14 times as long as one of 2000 x 2000.)
@@ -14,7 +17,7 @@ transpose of 2048 x 2048 took 14 times as long as one of 2000 x 2000.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import gcd, prod
 
 from ..loop_ir.affine import depends
@@ -31,6 +34,7 @@ FEW = 16  # iterations of a loop that is not worth cutting
 FAR = 16  # elements from lane to lane beyond which each lane has a cache line of its own
 CACHE_WAY = 4096  # bytes that are as far apart compete for one set of the first cache, in all machines we know
 CROWDED = 1024  # of a stride's common divisor with that: all lanes share the places of 32 lines or less
+TURNS = 8  # elements that fill the gaps between lanes: beyond that, single ones are as quick
 SQUARE_NODES = 64  # expressions in a body beyond which copies of it side by side are too much code
 SMALL = 1 << 14  # iterations between two visits of a line below which it is still cached
 
@@ -65,6 +69,9 @@ def _loop(loop: Loop, scratch: list[Buffer]) -> Loop:
     if vector.role != "vector" or vector.carried or not leaf or len(chain) < 2:
         return Loop(loop.var, loop.extent, loop.role, _block(loop.body, scratch), loop.carried, loop.attrs)
     for k, other in enumerate(chain[:-1]):
+        if _takes_turns(vector, other):
+            body = _side_by_side(vector.body, other)
+            return _loop(_nest([*chain[:k], *chain[k + 1 :]], body), scratch)
         size = _crossing(vector, other)
         crowded = _crowded(vector, other) if size else []
         outer = chain[:k] + chain[k + 1 : -1]
@@ -73,6 +80,32 @@ def _loop(loop: Loop, scratch: list[Buffer]) -> Loop:
         if size and _straight(vector):
             return _nest([*outer, *_ordered(other, vector)], vector.body)
     return loop
+
+
+def _takes_turns(vector: Loop, other: Loop) -> bool:
+    """Whether `other` has a few iterations, whose elements lie between those of the lanes and fill the gaps."""
+    n = extent_of(other)
+    if not isinstance(other.extent, Const) or not 2 <= n <= TURNS or not _straight(vector):
+        return False
+    lanes, across = Vector(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
+    return any(lanes.step(index) == n and across.step(index) == 1 for _, index in _accesses(vector.body))
+
+
+def _side_by_side(body: Sequence[Stmt], loop: Loop) -> tuple[Stmt, ...]:
+    """The iterations of a parallel loop around `body` as straight code, each statement of all of them in turn."""
+    copies = []
+    for k in range(extent_of(loop)):
+        rename = Substitute({loop.var: const("i64", k)}, lambda var: Var(var.name, var.dtype))
+        copies.append(rename.block(body))
+    return tuple(stmt for same in zip(*copies) for stmt in same)
+
+
+def _accesses(body: Sequence[Stmt]) -> Iterator[tuple[Buffer, Expr]]:
+    """(buffer, index) of all that a body loads and stores."""
+    for stmt in statements(body):
+        yield from ((x.buffer, x.index) for x in subexpressions(expressions(stmt)) if isinstance(x, Load))
+        if isinstance(stmt, Store):
+            yield stmt.buffer, stmt.index
 
 
 def _straight(vector: Loop) -> bool:
@@ -104,14 +137,10 @@ def _crossing(vector: Loop, other: Loop) -> int:
     if vector.extent.value < FEW or other.extent.value < FEW:
         return 0
     lanes, across = Vector(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
-    for stmt in statements(vector.body):
-        accesses = [(expr.buffer, expr.index) for expr in subexpressions(expressions(stmt)) if isinstance(expr, Load)]
-        if isinstance(stmt, Store):
-            accesses.append((stmt.buffer, stmt.index))
-        for buffer, index in accesses:
-            step = lanes.step(index)
-            if step is not None and abs(step) >= FAR and across.step(index) in (1, -1):
-                return ITEMSIZE[buffer.dtype]
+    for buffer, index in _accesses(vector.body):
+        step = lanes.step(index)
+        if step is not None and abs(step) >= FAR and across.step(index) in (1, -1):
+            return ITEMSIZE[buffer.dtype]
     return 0
 
 

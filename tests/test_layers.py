@@ -32,6 +32,7 @@ LEVELS = {
     "tree_util": 9,
     "errors": 9,
     "dtypes": 9,
+    "flatten_util": 9,
 }
 TOP = 10
 BESIDE = {("lower", "graph_passes")}  # lowering reads the groups that fusion makes

@@ -119,6 +119,7 @@ _LAZY = (
     "flatten_util",
     "image",
     "interpreters",
+    "monitoring",
     "nn",
     "ops",
     "profiler",

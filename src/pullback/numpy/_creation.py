@@ -628,7 +628,12 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """Array sharing the memory of an object that exports DLPack, where possible."""
+    """Array sharing the memory of an object that exports DLPack, where possible; TypeError for other objects."""
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(
+            "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, but got "
+            f"{str(x)[:80]!r} of type {type(x)}"
+        )
     if isinstance(x, AnyArray):
         return place(array(x, copy=bool(copy)), device)
     return place(array(np.from_dlpack(x), copy=bool(copy)), device)

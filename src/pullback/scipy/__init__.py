@@ -1,8 +1,11 @@
-"""SciPy's functions on arrays: special functions, statistics, linear algebra, signals."""
+"""SciPy's functions on arrays: special functions, statistics, linear algebra, signals, optimization, images."""
 
 import importlib as _importlib
 
-_MODULES = ("linalg", "signal", "special", "stats")
+_MODULES = (
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special",
+    "stats",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
@@ -15,4 +18,7 @@ def __dir__() -> list[str]:
     return [*_MODULES]
 
 
-__all__ = ["linalg", "signal", "special", "stats"]
+__all__ = [
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special",
+    "stats",
+]  # fmt: skip

@@ -1,0 +1,32 @@
+"""Vector quantization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pullback.numpy as jnp
+from pullback.util import dtypes
+
+__all__ = ["vq"]
+
+
+def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """(code, distance): for each observation the nearest code, and how far it is (Euclid).
+
+    obs: f[m, n] or f[m]; code_book: f[k, n] or f[k]. `check_finite` is accepted and has no effect. ValueError for
+    other ranks or different n.
+    """
+    obs, code_book = jnp.asarray(obs), jnp.asarray(code_book)
+    dtype = dtypes.to_inexact_dtype(jnp.result_type(obs, code_book))
+    obs, code_book = obs.astype(dtype), code_book.astype(dtype)
+    if obs.ndim != code_book.ndim:
+        raise ValueError(f"Observation and code_book should have the same rank: {obs.shape} and {code_book.shape}")
+    if obs.ndim == 1:
+        obs, code_book = obs[:, None], code_book[:, None]
+    if obs.ndim != 2:
+        raise ValueError(f"ndim different than 1 or 2 are not supported: vq got observations of shape {obs.shape}")
+    if obs.shape[1] != code_book.shape[1]:
+        raise ValueError(f"vq: observations have {obs.shape[1]} features, but codes have {code_book.shape[1]}")
+    distances = jnp.sqrt(jnp.sum(jnp.square(obs[:, None, :] - code_book[None, :, :]), -1))
+    code = jnp.argmin(distances, -1)
+    return code, jnp.take_along_axis(distances, code[:, None], -1)[:, 0]

@@ -1,0 +1,220 @@
+"""Minimization of scalar functions of vectors: BFGS with a line search for the strong Wolfe conditions.
+
+J. Nocedal, S. Wright, Numerical Optimization, 2nd edition: BFGS is algorithm 6.1, the line search 3.5 and 3.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.api import value_and_grad
+from pullback.util import dtypes
+
+__all__ = ["OptimizeResults", "minimize"]
+
+DECREASE, CURVATURE = 1e-4, 0.9  # of the Wolfe conditions
+SEARCH = 10  # steps of a line search, and of its second part
+
+
+class OptimizeResults(NamedTuple):
+    """What `minimize` found: x, whether it converged, value, gradient, inverse Hessian, and how often what was done.
+
+    status: 0: converged, 1: too many iterations, 3: the line search failed, 5: the function is not finite.
+    """
+
+    x: Any
+    success: Any
+    status: Any
+    fun: Any
+    jac: Any
+    hess_inv: Any
+    nfev: Any
+    njev: Any
+    nit: Any
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: tuple[Any, ...] = (),
+    *,
+    method: str,
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:
+    """Minimize `fun(x, *args)`, a scalar, from x0: f[n], by method 'BFGS'.
+
+    tol: the gradient's largest element at which it ends (1e-5); options: 'maxiter' (200 n), 'gtol', 'norm' (order of
+    the gradient's norm), 'line_search_maxiter'. ValueError for other methods, options and shapes of x0, TypeError if
+    args is no tuple. It can run under jit and vmap.
+    """
+    if not isinstance(args, tuple):
+        raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
+    if not isinstance(method, str) or method.lower() != "bfgs":
+        raise ValueError(f"Method {method} not recognized: minimize has 'BFGS'")
+    chosen = {"maxiter": None, "gtol": 1e-5 if tol is None else tol, "norm": jnp.inf, "line_search_maxiter": SEARCH}
+    unknown = set(options or {}) - set(chosen)
+    if unknown:
+        raise ValueError(f"minimize: unknown options {sorted(unknown)}; BFGS has {sorted(chosen)}")
+    chosen |= dict(options or {})
+    x0 = jnp.asarray(x0)
+    if x0.ndim != 1:
+        raise ValueError(f"minimize: argument 'x0' has shape {x0.shape}; expected one dimension")
+    x0 = x0.astype(dtypes.to_inexact_dtype(x0.dtype))
+    return _bfgs(value_and_grad(lambda x: fun(x, *args)), x0, chosen)
+
+
+class _State(NamedTuple):
+    x: Any
+    value: Any
+    slope: Any
+    inverse: Any  # of the Hessian
+    before: Any  # the value one iteration ago, about
+    evaluations: Any
+    iterations: Any
+    converged: Any
+    failed: Any
+
+
+def _bfgs(both: Callable[[Any], Any], x0: Any, options: dict[str, Any]) -> OptimizeResults:
+    n = x0.size
+    maxiter = 200 * n if options["maxiter"] is None else options["maxiter"]
+
+    def small(g: Any) -> Any:
+        return jnp.linalg.norm(g, options["norm"]) < options["gtol"]
+
+    value, slope = both(x0)
+    eye = jnp.eye(n, dtype=x0.dtype)
+    start = _State(x0, value, slope, eye, value + jnp.linalg.norm(slope) / 2, 1, 0, small(slope), jnp.asarray(False))
+
+    def goes_on(s: _State) -> Any:
+        return ~s.converged & ~s.failed & (s.iterations < maxiter)
+
+    def step(s: _State) -> _State:
+        direction = -(s.inverse @ s.slope)
+        found = _line_search(both, s.x, direction, s.value, s.before, s.slope, options["line_search_maxiter"])
+        move = found.step * direction
+        x = s.x + move
+        change = found.slope - s.slope
+        rho = 1 / (change @ move)
+        left = eye - rho * jnp.outer(move, change)
+        updated = left @ s.inverse @ left.T + rho * jnp.outer(move, move)
+        inverse = jnp.where(jnp.isfinite(rho) & ~found.failed, updated, s.inverse)
+        return _State(
+            x,
+            found.value,
+            found.slope,
+            inverse,
+            s.value,
+            s.evaluations + found.evaluations,
+            s.iterations + 1,
+            small(found.slope),
+            found.failed,
+        )
+
+    end = lax.while_loop(goes_on, step, start)
+    finite = jnp.isfinite(end.value) & jnp.isfinite(end.slope).all()
+    status = jnp.where(end.converged, 0, jnp.where(~finite, 5, jnp.where(end.failed, 3, 1)))
+    return OptimizeResults(
+        end.x,
+        end.converged & finite,
+        status,
+        end.value,
+        end.slope,
+        end.inverse,
+        end.evaluations,
+        end.evaluations,
+        end.iterations,
+    )
+
+
+class _Search(NamedTuple):
+    """A bracket [low, high] of steps, of which low has the least value so far, and the step tried last."""
+
+    zooms: Any
+    done: Any
+    failed: Any
+    count: Any
+    low: Any
+    low_value: Any
+    low_rate: Any
+    high: Any
+    high_value: Any
+    high_rate: Any
+    trial: Any
+    step: Any
+    value: Any
+    slope: Any
+    evaluations: Any
+
+
+def _line_search(
+    both: Callable[[Any], Any], x: Any, direction: Any, value: Any, before: Any, slope: Any, most: int
+) -> _Search:
+    """A step that meets the strong Wolfe conditions: brackets grow until they hold one, then shrink."""
+    rate = slope @ direction
+    first = jnp.minimum(1.0, 1.01 * 2 * (value - before) / rate)
+    first = jnp.where(jnp.isfinite(first) & (first > 0), first, 1.0).astype(x.dtype)
+    zero = jnp.zeros((), x.dtype)
+    no = jnp.asarray(False)
+
+    def goes_on(s: _Search) -> Any:
+        return ~s.done & ~s.failed
+
+    def search(s: _Search) -> _Search:
+        step = jnp.where(s.zooms, _between(s), s.trial)
+        found, gradient = both(x + step * direction)
+        here = gradient @ direction
+        finite = jnp.isfinite(found) & jnp.isfinite(here)
+        too_high = (
+            ~finite | (found > value + DECREASE * step * rate) | (found >= s.low_value) & (s.zooms | (s.count > 0))
+        )
+        done = ~too_high & (jnp.abs(here) <= -CURVATURE * rate)
+        # While growing, a rise or a change of sign ends it; while zooming, the end with the lower value is kept.
+        turned = ~too_high & jnp.where(s.zooms, here * (s.high - s.low) >= 0, here >= 0)
+        new_high = [
+            jnp.where(too_high, a, jnp.where(turned, b, c))
+            for a, b, c in ((step, s.low, s.high), (found, s.low_value, s.high_value), (here, s.low_rate, s.high_rate))
+        ]
+        new_low = [jnp.where(too_high, b, a) for a, b in ((step, s.low), (found, s.low_value), (here, s.low_rate))]
+        zooms = s.zooms | too_high | turned
+        tries = jnp.where(zooms & ~s.zooms, 0, s.count + 1)
+        return _Search(
+            zooms,
+            done,
+            ~done & (tries > most),
+            tries,
+            new_low[0],
+            new_low[1],
+            new_low[2],
+            new_high[0],
+            new_high[1],
+            new_high[2],
+            2 * step,
+            step,
+            found,
+            gradient,
+            s.evaluations + 1,
+        )
+
+    start = _Search(no, no, ~(rate < 0), 0, zero, value, rate, zero, value, rate, first, zero, value, slope, 0)
+    end = lax.while_loop(goes_on, search, start)
+    # If it failed, the best step of the bracket is taken if it is one downhill.
+    best = jnp.where(end.failed, end.low, end.step)
+    again, gradient = lax.cond(end.failed, lambda: both(x + best * direction), lambda: (end.value, end.slope))
+    better = ~end.failed | ((best > 0) & (again < value))
+    return end._replace(step=jnp.where(better, best, 0), value=again, slope=gradient, failed=~better)
+
+
+def _between(s: _Search) -> Any:
+    """The minimum of the cubic through values and rates at both ends, kept away from them; else the middle."""
+    width = s.high - s.low
+    theta = 3 * (s.low_value - s.high_value) / width + s.low_rate + s.high_rate
+    root = jnp.sqrt(theta * theta - s.low_rate * s.high_rate)
+    root = jnp.where(width < 0, -root, root)
+    cubic = s.high - width * (s.high_rate + root - theta) / (s.high_rate - s.low_rate + 2 * root)
+    share = (cubic - s.low) / width
+    return jnp.where(jnp.isfinite(cubic) & (share > 0.1) & (share < 0.9), cubic, s.low + width / 2)

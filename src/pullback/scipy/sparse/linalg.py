@@ -1,0 +1,230 @@
+"""Krylov methods for A x = b, where A is a matrix or a linear function of trees: cg, bicgstab, gmres.
+
+Derivatives are those of the solution (implicit differentiation), so a solve is differentiable in b and in what A closes
+over, in both modes. Algorithms as in Y. Saad, Iterative Methods for Sparse Linear Systems, 2003 (6.7, 7.4.2, 6.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.flatten_util import ravel_pytree
+from pullback.util import dtypes
+from pullback.util.pytree import tree_flatten, tree_map, tree_structure
+
+__all__ = ["bicgstab", "cg", "gmres"]
+
+Vector = Any
+Operator = Callable[[Any], Any]
+
+
+def cg(
+    A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None, M: Any = None
+) -> tuple[Any, None]:
+    """(x, None): conjugate gradients, for A symmetric (Hermitian) and positive definite.
+
+    A: a function of trees like b, or a matrix f[n, n]; M: an approximate inverse of A, of the same kind. It ends when
+    |b - A x| <= max(tol |b|, atol), or after `maxiter` steps (ten times the number of unknowns by default). ValueError
+    where x0, or what A gives, has not the structure and shapes of b.
+    """
+    return _solve("cg", _cg, A, b, x0, tol, atol, maxiter, M, True), None
+
+
+def bicgstab(
+    A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None, M: Any = None
+) -> tuple[Any, None]:
+    """(x, None): stabilized biconjugate gradients, for any A; arguments and errors as of `cg`."""
+    return _solve("bicgstab", _bicgstab, A, b, x0, tol, atol, maxiter, M, False), None
+
+
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> tuple[Any, None]:
+    """(x, None): generalized minimal residuals, for any A, restarted after `restart` steps.
+
+    `maxiter` counts restarts; `solve_method` is 'batched' or 'incremental', which have one implementation here; else
+    arguments and errors as of `cg`.
+    """
+    if solve_method not in ("batched", "incremental"):
+        raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")
+
+    def method(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any) -> Any:
+        return _gmres(A, b, x, M, limit, steps, min(int(restart), b.size))
+
+    return _solve("gmres", method, A, b, x0, tol, atol, maxiter, M, False), None
+
+
+def _operator(name: str, A: Any) -> Operator:
+    if A is None:
+        return lambda x: x
+    if callable(A):
+        return A
+    matrix = jnp.asarray(A)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"linear operator must be a square matrix, but has shape: {matrix.shape} ({name})")
+    return lambda x: matrix @ x
+
+
+def _shapes(tree: Any) -> list[tuple[int, ...]]:
+    return [jnp.shape(x) for x in tree_flatten(tree)[0]]
+
+
+def _solve(
+    name: str,
+    method: Callable[..., Any],
+    A: Any,
+    b: Any,
+    x0: Any,
+    tol: Any,
+    atol: Any,
+    maxiter: Any,
+    M: Any,
+    hermitian: bool,
+) -> Any:
+    b = tree_map(jnp.asarray, b)
+    x0 = tree_map(jnp.zeros_like, b) if x0 is None else tree_map(jnp.asarray, x0)
+    if tree_structure(x0) != tree_structure(b):
+        raise ValueError(
+            f"x0 and b must have matching tree structure: {tree_structure(x0)} vs {tree_structure(b)} ({name})"
+        )
+    if _shapes(x0) != _shapes(b):
+        raise ValueError(f"arrays in x0 and b must have matching shapes: {_shapes(x0)} vs {_shapes(b)} ({name})")
+    apply, precondition = _operator(name, A), _operator(name, M)
+    matrices = [jnp.asarray(x) for x in (A, M) if x is not None and not callable(x)]
+    flat, unravel = ravel_pytree(tree_map(lambda x, y: x.astype(jnp.result_type(x, y, np.float32, *matrices)), b, x0))
+    start = ravel_pytree(x0)[0].astype(flat.dtype)
+    steps = 10 * flat.size if maxiter is None else maxiter
+
+    def on_vectors(f: Operator) -> Operator:
+        def g(v: Any) -> Any:
+            out = f(unravel(v))
+            if tree_structure(out) != tree_structure(b) or _shapes(out) != _shapes(b):
+                raise ValueError(f"{name}: the operator gives {_shapes(out)}; expected {_shapes(b)}, the shapes of b")
+            return ravel_pytree(out)[0].astype(v.dtype)
+
+        return g
+
+    prepared = on_vectors(precondition)
+
+    def solve(matvec: Operator, v: Any) -> Any:
+        limit = jnp.maximum(tol * _norm(v), atol)
+        return method(matvec, v, start, prepared, limit, steps)
+
+    # The transpose of a Hermitian matrix is another one, unless it is real.
+    symmetric = hermitian and not dtypes.issubdtype(flat.dtype, np.complexfloating)
+    x = lax.custom_linear_solve(on_vectors(apply), flat, solve=solve, transpose_solve=solve, symmetric=symmetric)
+    return unravel(x)
+
+
+def _dot(x: Any, y: Any) -> Any:
+    return jnp.vdot(x, y, precision=lax.Precision.HIGHEST)
+
+
+def _norm(x: Any) -> Any:
+    return jnp.sqrt(_dot(x, x).real)
+
+
+def _over(x: Any, y: Any) -> Any:
+    """x / y, and 0 where y is 0: a method that has broken down stays where it is."""
+    return jnp.where(y == 0, 0, x / jnp.where(y == 0, 1, y))
+
+
+def _cg(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any) -> Any:
+    r = b - A(x)
+    z = M(r)
+
+    def goes_on(state: Any) -> Any:
+        _, r, _, _, k = state
+        return (_norm(r) > limit) & (k < steps)
+
+    def step(state: Any) -> Any:
+        x, r, p, rz, k = state
+        Ap = A(p)
+        alpha = _over(rz, _dot(p, Ap)).astype(x.dtype)
+        x, r = x + alpha * p, r - alpha * Ap
+        z = M(r)
+        new = _dot(r, z)
+        return x, r, z + _over(new, rz).astype(x.dtype) * p, new, k + 1
+
+    return lax.while_loop(goes_on, step, (x, r, z, _dot(r, z), 0))[0]
+
+
+def _bicgstab(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any) -> Any:
+    r = b - A(x)
+    shadow = r
+    one = jnp.ones((), b.dtype)
+
+    def goes_on(state: Any) -> Any:
+        _, r, _, _, rho, _, omega, k = state
+        return (_norm(r) > limit) & (k < steps) & (rho != 0) & (omega != 0)
+
+    def step(state: Any) -> Any:
+        x, r, p, v, rho, alpha, omega, k = state
+        new = _dot(shadow, r)
+        p = r + _over(new, rho) * _over(alpha, omega) * (p - omega * v)
+        ahead = M(p)
+        v = A(ahead)
+        alpha = _over(new, _dot(shadow, v))
+        half = r - alpha * v
+        smooth = M(half)
+        t = A(smooth)
+        omega = _over(_dot(t, half), _dot(t, t))
+        done = _norm(half) <= limit  # the first half of the step was enough
+        x = x + alpha * ahead + jnp.where(done, 0, omega) * smooth
+        return x, jnp.where(done, half, half - omega * t), p, v, new, alpha, omega, k + 1
+
+    zero = jnp.zeros_like(b)
+    return lax.while_loop(goes_on, step, (x, r, zero, zero, one, one, one, 0))[0]
+
+
+def _gmres(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any, restart: int) -> Any:
+    """Restarts of Arnoldi's method on M A, with Gram-Schmidt twice, and a problem of least squares for each."""
+    n = b.size
+
+    def build(r: Any) -> Any:
+        size = _norm(r)
+        basis = jnp.zeros((restart + 1, n), b.dtype).at[0].set(_over(r, size))
+
+        def extend(k: Any, state: Any) -> Any:
+            basis, table = state
+            w = M(A(basis[k]))
+            before = _norm(w)
+            first = jnp.matmul(basis.conj(), w, precision=lax.Precision.HIGHEST)
+            w = w - jnp.matmul(first, basis, precision=lax.Precision.HIGHEST)
+            second = jnp.matmul(basis.conj(), w, precision=lax.Precision.HIGHEST)
+            w = w - jnp.matmul(second, basis, precision=lax.Precision.HIGHEST)
+            length = _norm(w)
+            # What is left by rounding alone is no new direction.
+            new = jnp.where(length > 4 * float(np.finfo(length.dtype).eps) * before, length, 0)
+            column = (first + second).at[k + 1].set(new.astype(b.dtype))
+            return basis.at[k + 1].set(_over(w, new)), table.at[:, k].set(column)
+
+        table = jnp.zeros((restart + 1, restart), b.dtype)
+        basis, table = lax.fori_loop(0, restart, extend, (basis, table))
+        target = jnp.zeros(restart + 1, b.dtype).at[0].set(size.astype(b.dtype))
+        return jnp.matmul(jnp.linalg.lstsq(table, target)[0], basis[:restart], precision=lax.Precision.HIGHEST)
+
+    def goes_on(state: Any) -> Any:
+        _, r, k = state
+        return (_norm(r) > limit) & (k < steps)
+
+    def step(state: Any) -> Any:
+        x, r, k = state
+        x = x + build(M(r))
+        return x, b - A(x), k + 1
+
+    return lax.while_loop(goes_on, step, (x, b - A(x), 0))[0]

@@ -1,5 +1,7 @@
 """Reductions down columns: which are walked row by row, and that they mean the same."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,12 @@ from pullback.loop_ir.visit import statements
 from pullback.loop_passes import columns
 
 from .test_parallelize import run, through_passes
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Arrays of a size that the interpreter can walk count as large."""
+    monkeypatch.setattr(sys.modules[columns.__module__], "BYTES", 1 << 17)
 
 
 def column_reduction(rows, width, combine="add", dtype="f32", stacked=1, stores=False, pair=False):

@@ -7,16 +7,12 @@ with the rounding errors kept, as in long sums along rows.
 
     parallel j < 1000 {                       threads t < 8 {         (pieces of rows, strips of columns)
       reduce r < 1000 -> s { x[r*1000+j] }      vector j < 1000 { acc[j] = -0 }
-      y[j] = s                            =>    sequential q < 8 {
-    }                                             vector j < 1000 { next[j] = acc[j] + x[..] + (7 more rows) }
-                                                  vector j < 1000 { acc[j] = next[j] + (8 more rows) }
+      y[j] = s                            =>    sequential q < 16 {
+    }                                             vector j < 1000 { acc[j] = acc[j] + x[..] + (7 more rows) }
                                                 }
                                                 vector j < 1000 { partial[t*1000 + j] = acc[j] }
                                               }
                                               parallel j < 1000 { reduce t < 8 -> s { partial[t*1000 + j] }; y[j] = s }
-
-Two scratch rows take turns, so that no loop reads what it writes and the last vector of a row may overlap the one
-before it.
 """
 
 from __future__ import annotations
@@ -33,10 +29,10 @@ from .cost import NANOSECONDS, Vector, bytes_touched, cost
 
 COLUMNS = 64  # fewer are held in registers, all of them at once
 STRIP = 2048  # columns that are walked together: some pages of a row, and scratch rows that stay in the first cache
-BYTES = 1 << 17  # what is read by one reduction over all columns: less stays in the cache however it is walked
+BYTES = 1 << 20  # that a reduction reads over all columns: less stays in the cache, and is not worth the code
 FAR = 16  # elements from row to row
 ROWS = 8  # added to a scratch row at a time
-OPS = 48  # of all those rows
+OPS = 24  # of all those rows
 BLOCK = 128  # rows of a float sum between two compensated additions
 PIECE = 20_000.0  # ns of work that one thread takes at a time
 THRESHOLD = 30_000.0  # ns: below this, waking threads costs more than it saves
@@ -172,7 +168,9 @@ class _Walk:
         pieces = 1
         if tasks < TASKS and time > THRESHOLD:
             pieces = max(1, min(round(time / PIECE) // tasks, 4 * TASKS // tasks, self.height // COLUMNS))
-        unit = BLOCK if self.height >= BLOCK * pieces else 2 * ROWS
+        unit = BLOCK
+        if self.height < 2 * BLOCK * pieces:  # no piece has more than one block
+            unit, pieces = ROWS, max(pieces, -(-self.height // BLOCK))
         self.piece = -(-self.height // (pieces * unit)) * unit
         self.pieces = -(-self.height // self.piece)
         self.threads = time > THRESHOLD and tasks * self.pieces > 1
@@ -218,14 +216,13 @@ class _Walk:
             var = Var(name, "i64")
             body.append(Let(var, value))
             pinned[name] = Read(var)
-        scratch = [self._scratch("acc"), self._scratch("acc_next")]
-        results: list[Buffer] = scratch[0]
+        scratch = results = self._scratch("acc")
         if self.sums and self.piece > BLOCK:
             totals, errors = self._scratch("total"), self._scratch("error")
             body += self._in_blocks(scratch, totals, errors, position, pinned)
             results = totals
         else:
-            body.append(self._cleared(scratch[0]))
+            body.append(self._cleared(scratch))
             body += self._added(scratch, position, pinned["start"], pinned["first"], pinned["height"])
         j = Var("j", "i64")
         to = make("add", (make("add", (pinned["place"], pinned["start"])), Read(j)))
@@ -248,34 +245,29 @@ class _Walk:
         return Loop(j, _i64(self.strip), "vector", stores)
 
     def _added(
-        self, scratch: list[list[Buffer]], position: dict[Var, Expr], start: Expr, first: Expr, height: Expr
+        self, scratch: list[Buffer], position: dict[Var, Expr], start: Expr, first: Expr, height: Expr
     ) -> list[Stmt]:
-        """`height` rows from `first` on, combined with what is in scratch[0]."""
+        """`height` rows from `first` on, combined with what is in `scratch`."""
         work = sum(isinstance(x, Op) for s in (*self.reduce.body, self.reduce) for x in subexpressions(expressions(s)))
         step = max(1, min(ROWS, OPS // max(work, 1)))
-        result: list[Stmt] = []
         q = Var("q", "i64")
-        row = _times_plus(Read(q), 2 * step, first)
-        there = self._step(scratch[0], scratch[1], position, start, row, step)
-        back = self._step(scratch[1], scratch[0], position, start, make("add", (row, _i64(step))), step)
-        result.append(Loop(q, make("floordiv", (height, _i64(2 * step))), "sequential", (there, back)))
-        rest = make("floormod", (height, _i64(2 * step)))
+        rows = self._step(scratch, position, start, _times_plus(Read(q), step, first), step)
+        result: list[Stmt] = [Loop(q, make("floordiv", (height, _i64(step))), "sequential", (rows,))]
+        rest = make("floormod", (height, _i64(step)))
         if not isinstance(rest, Const) or rest.value:
             last = make("sub", (make("add", (first, height)), rest))
-            one = self._step(scratch[0], scratch[0], position, start, make("add", (last, Read(q))), 1)
+            one = self._step(scratch, position, start, make("add", (last, Read(q))), 1)
             result.append(Loop(q, rest, "sequential", (one,)))
         return result
 
-    def _step(
-        self, source: list[Buffer], target: list[Buffer], position: dict[Var, Expr], start: Expr, row: Expr, count: int
-    ) -> Loop:
-        """target[j] = source[j] combined with `count` rows."""
+    def _step(self, scratch: list[Buffer], position: dict[Var, Expr], start: Expr, row: Expr, count: int) -> Loop:
+        """scratch[j] combined with `count` rows."""
         j = Var("j", "i64")
         here = {**position, self.chain[-1].var: make("add", (start, Read(j)))}
         shared = Substitute(here, self.owner.fresh)
         body: list[Stmt] = list(shared.block(self.lets))
         values: list[Expr] = []
-        for var, buffer in zip(self.vars, source):
+        for var, buffer in zip(self.vars, scratch):
             pinned = self.owner.fresh(var)
             body.append(Let(pinned, Load(buffer, Read(j))))
             values.append(Read(pinned))
@@ -290,12 +282,12 @@ class _Walk:
                 body.append(Let(pinned, copy.rewrite(update)))
                 following.append(Read(pinned))
             values = list(following)
-        body += [Store(buffer, Read(j), value) for buffer, value in zip(target, values)]
+        body += [Store(buffer, Read(j), value) for buffer, value in zip(scratch, values)]
         return Loop(j, _i64(self.strip), "vector", tuple(body))
 
     def _in_blocks(
         self,
-        scratch: list[list[Buffer]],
+        scratch: list[Buffer],
         totals: list[Buffer],
         errors: list[Buffer],
         position: dict[Var, Expr],
@@ -311,7 +303,7 @@ class _Walk:
         count = make("floordiv", (make("add", (height, _i64(BLOCK - 1))), _i64(BLOCK)))
         j = Var("j", "i64")
         added: list[Stmt] = []
-        for total, error, part in zip(totals, errors, scratch[0]):
+        for total, error, part in zip(totals, errors, scratch):
             lets, s, lost = self._two_sum(Load(total, Read(j)), Load(part, Read(j)))
             added += [*lets, Store(error, Read(j), make("add", (Load(error, Read(j)), lost))), Store(total, Read(j), s)]
         start = Loop(
@@ -321,7 +313,7 @@ class _Walk:
             tuple(Store(b, Read(j), const(b.dtype, v)) for bs, v in ((totals, -0.0), (errors, 0.0)) for b in bs),
         )
         block = (
-            self._cleared(scratch[0]),
+            self._cleared(scratch),
             *self._added(scratch, position, pinned["start"], here, size),
             Loop(j, _i64(self.strip), "vector", tuple(added)),
         )

@@ -36,6 +36,13 @@ CASES = {
     "cropped": case((2, 3, 12, 11), (8, 3, 3, 2), (1, 2), ((-1, 1), (1, -2))),
     "groups": case((2, 6, 12, 11), (8, 3, 3, 3), groups=2),
     "depthwise": case((2, 6, 12, 11), (12, 1, 3, 3), (2, 2), groups=6),
+    "depthwise, in place": case((2, 6, 22, 31), (12, 1, 3, 3), groups=6),
+    "depthwise, cropped": case((2, 6, 22, 31), (6, 1, 3, 3), (1, 1), ((-2, 3), (2, -1)), groups=6),
+    "depthwise, dilation": case((2, 6, 22, 31), (6, 1, 3, 3), pads=((2, 2), (5, 1)), dilation=(2, 3), groups=6),
+    "depthwise, dilated x": case((2, 6, 12, 11), (6, 1, 3, 3), pads=((2, 1), (1, 2)), x_dilation=(2, 3), groups=6),
+    "depthwise, all padding": case((2, 6, 2, 1), (6, 1, 3, 3), pads=((4, 5), (6, 2)), groups=6),
+    "depthwise, five": case((2, 6, 50), (6, 1, 5), (1,), ((2, 2),), (1,), (1,), groups=6),
+    "depthwise in place, features last": case((2, 22, 31, 32), (3, 3, 1, 32), numbers=NHWC, groups=32),
     "one feature": case((2, 40, 12, 11), (1, 40, 3, 3)),
     "one feature, large window": case((2, 4, 30, 31), (1, 4, 9, 9)),
     "batch groups": case((4, 6, 12, 11), (12, 6, 3, 3), batches=2),
@@ -60,7 +67,7 @@ CASES = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
 def test_convolution(name, dtype):
     x_shape, w_shape, params = CASES[name]
-    if dtype != np.float32 and name not in ("space", "features", "batch", "depthwise", "strides"):
+    if dtype != np.float32 and name not in ("space", "features", "batch", "depthwise, in place", "strides"):
         return
     rng = np.random.default_rng(0)
     x, w = ((3 * rng.standard_normal(shape)).astype(dtype) for shape in (x_shape, w_shape))
@@ -70,6 +77,14 @@ def test_convolution(name, dtype):
     np.testing.assert_allclose(
         got.astype(float), want.astype(float), rtol=2e-2 if dtype == np.float16 else 1e-3, atol=1e-2
     )
+
+
+@pytest.mark.parametrize("name", ["depthwise, in place", "depthwise, dilated x", "depthwise, five"])
+def test_small_windows_of_one_channel_need_no_padded_copy(name):
+    x_shape, w_shape, params = CASES[name]
+    x, w = np.zeros(x_shape, np.float32), np.zeros(w_shape, np.float32)
+    loops = jax.jit(lambda x, w: conv_general_dilated_p.bind(x, w, **params)).lower(x, w).compile().as_text("loops")
+    assert "padded" not in loops
 
 
 def test_windows_are_not_written():

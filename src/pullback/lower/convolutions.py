@@ -38,6 +38,7 @@ TILE = 1 << 16  # bytes of results that a thread computes before it writes them
 MOST_TILE = 1 << 17
 THIN = 4  # features of a group below which the kernel's block is mostly empty
 TURNS = (2, 4, 8)  # phases of results whose stores are made as one
+PLAIN_TAPS, PLAIN_WINDOW = 9, 5  # with which nests are cut at the edges of x; else it is copied with zeros around it
 FEW_TAPS = 64  # of a window that is written out
 LOCAL = 1 << 17  # bytes of packed windows
 REUSED = 5  # blocks of features that read the same windows, from which on these are packed
@@ -490,7 +491,7 @@ def _direct(p: _Problem) -> None:
     """A loop nest over the padded copy: each element is read for few products, so memory is the limit."""
     ctx, b = p.ctx, p.ctx.b
     last = p.out.strides[1] == 1 and p.groups > 1
-    copy = _copied(p, "rpsc" if last else "rcps")
+    copy = None if _is_plain(p) else _copied(p, "rpsc" if last else "rcps")
     for parts in itertools.product(*(dim.parts for dim in p.dimensions)):
         if not all(part.count for part in parts):
             continue
@@ -504,12 +505,43 @@ def _direct(p: _Problem) -> None:
             else:
                 image, group, f, *q = index
             row, channel, feature = p.place(group, image, f, 0)
-            base = b.index(row) * copy.row + b.index(channel) * copy.channel
-            for each, stride in zip(q, copy.positions):
-                base = base + each * stride
-            total = _sum_of_taps(p, copy, base, feature, chosen)
+            if copy is None:
+                total = _sum_in_place(p, (row, channel), q, feature, chosen)
+            else:
+                base = b.index(row) * copy.row + b.index(channel) * copy.channel
+                for each, stride in zip(q, copy.positions):
+                    base = base + each * stride
+                total = _sum_of_taps(p, copy, base, feature, chosen)
             at = [part.first + part.step * each for part, each in zip(parts, q)]
             ctx.store(p.out, (image, feature, *at), b.convert(total, p.out.dtype))
+
+
+def _is_plain(p: _Problem) -> bool:
+    """Whether x is read where it is, and zeros around it are conditions, which a nest has at its edges only."""
+    window = p.w.shape[2:]
+    plain = all(dim.phases == 1 and dim.dilation == 1 for dim in p.dimensions) and p.x.dtype == p.dtype
+    return plain and p.w.shape[1] == 1 and math.prod(window) <= PLAIN_TAPS and max(window, default=0) <= PLAIN_WINDOW
+
+
+def _sum_in_place(p: _Problem, at: tuple[Any, Any], q: Sequence[Expr], feature: Any, chosen: Sequence[Any]) -> Expr:
+    """One result of a group of one channel, from x itself."""
+    ctx, b = p.ctx, p.ctx.b
+    total: Expr | None = None
+    for taps in chosen:
+        place, inside = [], None
+        for each, (_, _, offset), dim in zip(q, taps, p.dimensions):
+            first = dim.begin + offset
+            place.append(each + first)
+            tests = [b.op("ge", place[-1], 0)] if first < 0 else []
+            if first + max(part.count for part in dim.parts) > dim.size:
+                tests.append(b.op("lt", place[-1], dim.size))
+            for test in tests:
+                inside = test if inside is None else b.op("and", inside, test)
+        x = ctx.load(p.x, (*at, *place))
+        x = x if inside is None else b.select(inside, x, b.const(p.dtype, 0))
+        product = b.mul(x, b.convert(ctx.load(p.w, (feature, 0, *(k for k, _, _ in taps))), p.dtype))
+        total = product if total is None else b.add(total, product)
+    return b.const(p.dtype, 0) if total is None else total
 
 
 def _sum_of_taps(p: _Problem, copy: _Copy, base: Expr, feature: Any, chosen: Sequence[Any]) -> Expr:

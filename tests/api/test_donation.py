@@ -1,5 +1,9 @@
 """Donated arguments: results take their place where that gives the same values, and nobody else sees it."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -187,3 +191,28 @@ def test_a_failing_callback_leaves_no_half_written_argument():
     with pytest.raises(Exception, match="no"):
         jax.jit(f, donate_argnums=0)(x)
     assert x.is_deleted() or bool((x == 1).all())
+
+
+def test_checks_find_the_operation_in_spite_of_donation():
+    with jax.debug_nans(True):
+        f = jax.jit(lambda x: jnp.log(x) + 1, donate_argnums=0)
+        with pytest.raises(FloatingPointError, match="log"):
+            f(-jnp.ones(N))
+        np.testing.assert_array_equal(f(jnp.ones(N)), np.ones(N))
+
+
+def test_code_on_disk_knows_what_is_taken_over(tmp_path):
+    script = (
+        "import pullback as jax, pullback.numpy as jnp\n"
+        "f = jax.jit(lambda x, unused, y: (y * 2, x.at[3].set(5.0)), donate_argnums=(0, 1))\n"
+        "x = jnp.ones(600)\n"
+        "place = x.unsafe_buffer_pointer()\n"
+        "y, z = f(x, jnp.ones(2), jnp.ones(600))\n"
+        "print(z.unsafe_buffer_pointer() == place, float(z.sum()), float(y.sum()), x.is_deleted())\n"
+    )
+    environment = {**os.environ, "PULLBACK_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split() == ["True", "604.0", "1200.0", "True"]

@@ -449,7 +449,8 @@ def compile_jaxpr(
     closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | None = None, keep_unused: bool = True
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
-    donated = tuple(donated)
+    # Checks look for the operation that made a NaN by running it again, on arguments that must still be there.
+    donated = () if checks.is_active() else tuple(donated)
     how = ("program", donated, keep_unused, *_variant(), checks.is_active())
     return closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
 

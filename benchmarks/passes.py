@@ -124,8 +124,8 @@ def measure(
             with_it, without = (ready(side, program, inputs, skip) for skip in (frozenset(), frozenset({name})))
             if with_it is None or without is None:
                 continue
-            times = [min(once(call) for _ in range(rounds)) for call, _ in (with_it, without, with_it, without)]
-            ratio = min(times[1], times[3]) / min(times[0], times[2])
+            times = [(once(with_it[0]), once(without[0])) for _ in range(2 * rounds)]
+            ratio = min(t for _, t in times) / min(t for t, _ in times)
             runs.append(ratio)
             compiles.append(without[1] / with_it[1])
             gains.append((ratio, f"{group}: {program.name}"))

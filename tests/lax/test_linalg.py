@@ -7,6 +7,7 @@ import pytest
 
 import pullback
 from pullback import lax
+from pullback._ext import _core
 from pullback.lax import linalg
 
 
@@ -169,6 +170,27 @@ def test_eigenvalue_derivative():
     check_derivative(fun, a, a_dot)
     with pytest.raises(NotImplementedError, match="eigenvectors"):
         pullback.jvp(linalg.eig, (a,), (a_dot,))
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("flags", [{"lower": True}, {"transpose_a": True}, {"lower": True, "unit_diagonal": True}])
+def test_right_sides_of_one_matrix_are_shared_by_threads(left, flags):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(170, 170)).astype(np.float32) / 170 + 2 * np.eye(170, dtype=np.float32)
+    b = rng.normal(size=(170, 201) if left else (201, 170)).astype(np.float32)
+    solve = pullback.jit(lambda a, b: linalg.triangular_solve(a, b, left_side=left, **flags))
+    before, found = _core.num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            _core.set_num_threads(threads)
+            found.append(np.asarray(solve(a, b)))
+    finally:
+        _core.set_num_threads(before)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    given = {"lower": False, "transpose_a": False, "conjugate_a": False, "unit_diagonal": False} | flags
+    expected = linalg.triangular_solve_p.reference(a.astype("f8"), b.astype("f8"), left_side=left, **given)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_triangular_solve_of_vectors_and_batches():

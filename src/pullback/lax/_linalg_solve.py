@@ -6,6 +6,7 @@ for forward and reverse mode algorithmic differentiation" (2008).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
@@ -213,6 +214,14 @@ def _solve_batch(args, dims, **params):
     return triangular_solve_p.bind(batch_front(a, da, size), batch_front(b, db, size), **params), 0
 
 
+# One matrix with many right-hand sides: these in a part at least, parts at most, and additions and multiplications from
+# which they are worth threads. Each part packs the triangle again: 500 right-hand sides of 500 x 500 took 1.55 ms on
+# one thread as a whole, 1.65 in 4 parts, and 1.9 in 8.
+LEAST_RIGHT_SIDES = 64
+MOST_PARTS = 4
+WORTH_PARTS = 4_000_000
+
+
 def _solve_emit(ctx):
     p, aval = ctx.params, ctx.in_avals[0]
     out, a_all = ctx.result(0), ctx.operand(0)
@@ -236,8 +245,9 @@ def _solve_emit(ctx):
         )
         return
     ctx.copy(out, ctx.operand(1))
+    b, right_sides = ctx.b, c if p["left_side"] else r
 
-    def one(matrix):
+    def solve(a, x, count):
         # The transposed system: sides and triangles swap, op stays.
         ctx.call_fortran(
             letter(aval.dtype) + "trsm",
@@ -245,16 +255,26 @@ def _solve_emit(ctx):
             "U" if p["lower"] else "L",
             trans,
             "U" if p["unit_diagonal"] else "N",
-            c,
-            r,
+            *((count, r) if p["left_side"] else (c, count)),
             aval.dtype.type(1),
-            matrix(a_all),
+            a,
             n,
-            matrix(out),
+            x,
             c,
         )
 
-    for_each(ctx, batch, n * r * c, [], one)
+    parts = min(right_sides // LEAST_RIGHT_SIDES, MOST_PARTS)
+    if math.prod(batch) > 1 or parts < 2 or n * r * c < WORTH_PARTS:
+        for_each(ctx, batch, n * r * c, [], lambda matrix: solve(matrix(a_all), matrix(out), right_sides))
+        return
+    # The right-hand sides of one matrix are shared out; how depends on sizes alone, as results may depend on it.
+    size = -(-right_sides // (16 * parts)) * 16  # whole tiles of the kernels
+    flat = out.reshaped((out.size,))
+    with ctx.blas_alone(), b.loop(-(-right_sides // size), "threads", "part", (("grain", 1),)) as part:
+        start = b.let(b.mul(part, b.index(size)))
+        count = b.convert(b.op("min", b.index(size), b.sub(b.index(right_sides), start)), "i32")
+        first = start if p["left_side"] else b.mul(start, b.index(c))
+        solve(a_all, flat.slice((first,), (1,)), count)
 
 
 def _solve_cases(rng):

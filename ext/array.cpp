@@ -116,9 +116,12 @@ Array* new_array_part(AvalInfo* info, Array* source, void* data) {
         return nullptr;
     }
     Array* a = new_array_over(info, data, Py_NewRef(owner));
-    if (a) a->device = Py_XNewRef(source->device);
+    bool alike = info->ndim == source->info->ndim && PyArray_CompareLists(info->dims, source->info->dims, info->ndim);
+    if (a && (alike || !is_spread(source))) a->device = Py_XNewRef(source->device);
     return a;
 }
+
+bool is_spread(const Array* a) { return a->device && PyObject_HasAttrString(a->device, "device_set"); }
 
 Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share) {
     if (PyArray_NDIM(source) != info->ndim || !PyArray_CompareLists(PyArray_DIMS(source), info->dims, info->ndim)) {

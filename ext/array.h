@@ -15,7 +15,7 @@ struct Array {
     void* data;                    // null once deleted and freed
     PyObject* owner;               // strong or null, see above
     PyObject* view;    // strong or null: the read-only NumPy view, made when first asked for; its base is `owner`
-    PyObject* device;  // strong or null: the device that the array is committed to
+    PyObject* device;  // strong or null: the device that the array is committed to, or the sharding over several
     PyObject* weakrefs;
     uint32_t pins;  // programs that are reading the data without the GIL; it is not freed while there are any
     bool deleted;
@@ -42,6 +42,9 @@ Array* new_array_part(AvalInfo* info, Array* source, void* data);
 // A new array with the contents of any NumPy array, cast to the dtype of `info`; the shapes must agree. Takes over one
 // use of `info`. The memory is shared if `share` says so and its layout allows it, else copied.
 Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share);
+
+// Whether the array says that it is spread over devices (its `device` is a sharding).
+bool is_spread(const Array* a);
 
 // Whether the memory is the array's alone, so that a program may overwrite it when the array is donated.
 inline bool is_exclusive(const Array* a) { return !a->owner && !a->pins && !a->deleted; }

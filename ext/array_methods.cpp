@@ -223,6 +223,11 @@ PyObject* pointer(PyObject* self, PyObject*) {
 }
 
 PyObject* addressable_data(PyObject* self, PyObject* index) {
+    if (is_spread(as_array(self))) {
+        Ref shards = Ref::steal(PyObject_GetAttrString(self, "addressable_shards"));
+        Ref shard = shards ? Ref::steal(PyObject_GetItem(shards.get(), index)) : Ref();
+        return shard ? PyObject_GetAttrString(shard.get(), "data") : nullptr;
+    }
     Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
     if (i == -1 && PyErr_Occurred()) return nullptr;
     if (i != 0 && i != -1) {
@@ -309,7 +314,7 @@ PyMethodDef methods[] = {
     {"unsafe_buffer_pointer", pointer, METH_NOARGS,
      "unsafe_buffer_pointer($self, /)\n--\n\nThe address of the first element."},
     {"addressable_data", addressable_data, METH_O,
-     "addressable_data($self, index, /)\n--\n\nThe shard of that number; there is one."},
+     "addressable_data($self, index, /)\n--\n\nThe shard of that number."},
     {"on_device_size_in_bytes", size_in_bytes, METH_NOARGS,
      "on_device_size_in_bytes($self, /)\n--\n\nThe bytes of memory used."},
     {nullptr},

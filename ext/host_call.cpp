@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "chunks.h"
+#include "device_team.h"
 #include "gil.h"
 #include "ref.h"
 #include "thread_pool.h"
@@ -155,9 +156,12 @@ Frame::Frame(const std::vector<HostRecord*>* calls, bool can_interrupt)
     if (interruptible) watch_sigint();
 }
 
+Frame::Frame(const std::vector<HostRecord*>* calls, Team* devices, int number)
+    : host_calls(calls), outer(this), team(devices), device(number) {}
+
 Frame::~Frame() {
     if (interruptible) unwatch_sigint();
-    current_frame = outer;
+    if (outer != this) current_frame = outer;
     Py_XDECREF(exception);
 }
 
@@ -182,7 +186,7 @@ extern "C" {
 void pb_parallel_for(void (*body)(void*, int64_t, int64_t), void* ctx, int64_t n, int64_t grain) {
     using namespace pb;
     auto* frame = static_cast<Frame*>(current_frame);
-    if (!frame || !frame->interruptible) return parallel_for(body, ctx, n, grain);
+    if (!frame || !(frame->interruptible || frame->team)) return parallel_for(body, ctx, n, grain);
     parallel(n, grain, [=](int64_t begin, int64_t end) {
         constexpr auto kLong = std::chrono::microseconds(500);
         for (int64_t piece = std::max<int64_t>(grain, 1); begin < end && !pb_interrupt_pending();) {
@@ -197,9 +201,12 @@ void pb_parallel_for(void (*body)(void*, int64_t, int64_t), void* ctx, int64_t n
 
 int pb_interrupt_pending(void) {
     using namespace pb;
-    if (!sigint_seen.load(std::memory_order_relaxed)) return 0;
+    bool pressed = sigint_seen.load(std::memory_order_relaxed);
+    if (!pressed && !abandoned_teams.load(std::memory_order_relaxed)) return 0;
     auto* frame = static_cast<Frame*>(current_frame);
-    if (!frame || !frame->interruptible) return 0;
+    if (!frame) return 0;
+    if (frame->team && frame->team->is_abandoned()) return 1;
+    if (!pressed || !frame->interruptible) return 0;
     // Python's handlers run on the main thread only; the other threads of a loop wait for what it says.
     if (on_main_thread() && !frame->interrupted.load(std::memory_order_relaxed)) {
         PyGILState_STATE gil = take_gil();

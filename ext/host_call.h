@@ -11,6 +11,8 @@
 
 namespace pb {
 
+class Team;
+
 struct HostRecord {
     PyObject* function;  // strong; called with a tuple of `count` integers
     int64_t count;
@@ -22,10 +24,14 @@ struct Frame {
     std::atomic<bool> interrupted{false};
     PyObject* exception = nullptr;  // strong or null; the first that was raised; guarded by the GIL
     void* outer = nullptr;          // the frame that was current before
+    Team* team = nullptr;           // the devices that run the program, if it runs on several at once
+    int device = 0;                 // the number of the one that this frame's thread runs
 
     // Makes this frame current until it ends. GIL held. While an interruptible frame of the main thread is current,
     // SIGINT is also noticed by pb_interrupt_pending.
     Frame(const std::vector<HostRecord*>* calls, bool can_interrupt);
+    // A frame that another thread will make current for a time: the device's thread. GIL not needed.
+    Frame(const std::vector<HostRecord*>* calls, Team* devices, int number);
     ~Frame();
     // Raises what the program's return code says: the stored exception, KeyboardInterrupt for code 2, else
     // RuntimeError.

@@ -7,6 +7,8 @@
 #include "allocator.h"
 #include "array.h"
 #include "call_cache.h"
+#include "device_program.h"
+#include "device_team.h"
 #include "dlpack.h"
 #include "executable.h"
 #include "host_call.h"
@@ -50,6 +52,13 @@ nb::dict symbol_addresses() {
     add("pb_interrupt_pending", pb_interrupt_pending);
     add("pb_host_call", pb_host_call);
     add("pb_host_call_index", pb_host_call_index);
+    add("pb_show", pb_show);
+    add("pb_show_copy", pb_show_copy);
+    add("pb_meet", pb_meet);
+    add("pb_take", pb_take);
+    add("pb_part", pb_part);
+    add("pb_withdraw", pb_withdraw);
+    add("pb_device_index", pb_device_index);
     add("pb_sort", pb_sort);
     add("pb_sort_pairs", pb_sort_pairs);
     add("pb_select", pb_select);
@@ -80,6 +89,7 @@ NB_MODULE(_core, m) {
     check(pb::add_trace_state(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
     check(pb::add_executable_type(m.ptr()));
+    check(pb::add_device_program_type(m.ptr()));
     check(pb::add_call_cache_types(m.ptr()));
 
     bind_pytree(m);

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace pb {
 
@@ -165,7 +166,14 @@ Pool& get_pool() {
     return *p;
 }
 
+thread_local int sharers = 1;
+thread_local Pool* own_pool = nullptr;
+
 }  // namespace
+
+int share_threads(int n) noexcept { return std::exchange(sharers, n); }
+
+void use_own_workers() noexcept { own_pool = new Pool; }
 
 int num_threads() noexcept {
     int n = wanted_threads.load(std::memory_order_relaxed);
@@ -183,8 +191,8 @@ void parallel_for(LoopBody body, void* ctx, int64_t n, int64_t grain) noexcept {
     if (n <= 0) return;
     if (grain < 1) grain = 1;
     int threads;
-    if (n <= grain || inside_loop || (threads = num_threads()) == 1) return body(ctx, 0, n);
-    Pool& p = get_pool();
+    if (n <= grain || inside_loop || (threads = num_threads() / sharers) <= 1) return body(ctx, 0, n);
+    Pool& p = own_pool ? *own_pool : get_pool();
     if (!p.busy.try_lock()) return body(ctx, 0, n);
     // Four parts per thread even out differences between them; more would cost more than they gain.
     int64_t grains = (n - 1) / grain + 1;

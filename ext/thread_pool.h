@@ -23,6 +23,11 @@ int num_threads() noexcept;
 // n >= 1. Counts for loops that start later; workers that are then too many sleep.
 void set_num_threads(int n) noexcept;
 
+// The calling thread's loops use an n-th of the threads, at least one, as n devices run at once. Returns what it was.
+int share_threads(int n) noexcept;
+// The calling thread's loops get workers of their own, which no other thread's loops ever hold.
+void use_own_workers() noexcept;
+
 // A value that belongs to the thread that called parallel_for and is seen as its own by each thread of its loop: the
 // running program.
 extern thread_local void* current_frame;

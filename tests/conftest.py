@@ -1,9 +1,12 @@
-"""What holds in all tests: jaxprs and loop nests are checked before and after every pipeline; Ctrl-C is heard."""
+"""What holds in all tests: jaxprs and loop nests are checked before and after every pipeline; there are four devices;
+Ctrl-C is heard.
+"""
 
 import os
 import signal
 
 os.environ.setdefault("PULLBACK_CHECK", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
 # A shell starts jobs in the background with the signal ignored; tests of interruption would then wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

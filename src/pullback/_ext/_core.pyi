@@ -173,6 +173,23 @@ class Executable:
     arena_bytes: Final[int]
     name: Final[str]
 
+class DeviceProgram:
+    """An Executable that several devices run at once, each on a thread of its own (ext/device_program.h)."""
+
+    def __init__(
+        self,
+        executable: Executable,
+        size: int,
+        mapped_in: Sequence[bool],  # per input: has a leading axis with an element for each device
+        out_avals: Sequence[Aval],  # of the whole results
+        mapped_out: Sequence[bool],  # per result: all devices' along a leading axis, or that of device 0
+        shardings: Sequence[Any],  # per result: its `device`
+        /,
+    ) -> None: ...
+    def __call__(self, inputs: Sequence[Array], /) -> list[Array]:
+        """Raises what a device raised (of several the lowest), RuntimeError where devices wait in vain."""
+    executable: Final[Executable]
+
 # ---- the call cache of jit (ext/call_cache.h) ------------------------------------------------------------------------
 
 class CacheEntry:

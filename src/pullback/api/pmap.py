@@ -1,8 +1,9 @@
 """pmap: a function mapped over a leading axis, one element for each device.
 
-The simulated devices of one machine share its memory, so the mapped elements run as one program, vectorized over the
-axis and split over the threads, and collectives are operations on that axis. Programs see what they would see on real
-devices: the axis must not be longer than the number of devices.
+A call on arrays runs on the devices at once: the function is compiled for one element, and a thread for each device
+runs it on its own (`_core.DeviceProgram`); collectives are exchanges between them. Where the call is itself part of
+something that is traced (jit, grad, vmap, another pmap), or is to be interpreted or checked, it is the vectorized
+program, `vmap` over the axis, which means the same.
 """
 
 from __future__ import annotations
@@ -13,11 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from pullback import lax
+from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.api.jit import jit
 from pullback.api.vmap import vmap
-from pullback.runtime.devices import device_count
-from pullback.util import pytree as tree_util
+from pullback.core import DebugInfo, current_interpreter, eval_interpreter, hoist_tracers, hooks, trace, typeof
+from pullback.core.interpreter import extend_axis_env
+from pullback.core.tracer import Tracer
+from pullback.runtime import checks
+from pullback.runtime.compiler import compile_for_devices
+from pullback.runtime.devices import devices as all_devices
+from pullback.sharding import Mesh, NamedSharding, PartitionSpec
+from pullback.util import config
+from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from pullback.util.switches import switches
 
 
 def pmap(
@@ -37,93 +48,214 @@ def pmap(
 
     Collectives (`lax.psum`, ...) in `fun` act over `axis_name`. Static arguments are passed as they are, and must be
     hashable. Raises ValueError when there are more elements than devices, or sizes differ; TypeError if `fun` is not
-    callable.
+    callable; RuntimeError if devices wait for each other in vain.
     """
     arguments.check_callable("pmap", fun)
     if global_arg_shapes is not None:
         raise NotImplementedError("pmap: global_arg_shapes is not supported")
-    statics = (
-        (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else static_broadcasted_argnums
-    )
-    static_nums = tuple(sorted(statics))
-    name = axis_name if axis_name is not None else object()
-    available = len(devices) if devices is not None else None
+    return _Pmap(
+        fun,
+        _UNNAMED if axis_name is None else axis_name,
+        tuple(in_axes) if isinstance(in_axes, list) else in_axes,
+        out_axes,
+        arguments.as_tuple(static_broadcasted_argnums),
+        arguments.as_tuple(donate_argnums),
+        devices,
+        axis_size,
+    ).function
 
-    @functools.wraps(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        fixed = {n % len(args) for n in static_nums if -len(args) <= n < len(args)}
-        size = _axis_size(fun, args, kwargs, in_axes, fixed, axis_size)
-        limit = device_count() if available is None else available
-        if size > limit:
+
+_UNNAMED = "_internal_pmap_axis_name"
+
+
+class _Pmap:
+    """One mapped function: its options, and the C object that users call."""
+
+    def __init__(self, fun, name, in_axes, out_axes, static_nums, donate_nums, devices, axis_size):
+        self.fun, self.name, self.in_axes, self.out_axes = fun, name, in_axes, out_axes
+        self.static_nums, self.donate_nums = tuple(sorted(static_nums)), donate_nums
+        self.devices, self.axis_size = devices, axis_size
+        self.label = arguments.function_name(fun)
+        self.vectorized = jit(
+            functools.wraps(fun)(lambda *args, **kwargs: self.as_vmap(*args, **kwargs)),
+            static_argnums=self.static_nums or None,
+            donate_argnums=donate_nums or None,
+        )
+        function = _core.JitFunction(fun, self.miss, self.static_nums, ())
+        function.lower, function.trace = self.vectorized.lower, self.vectorized.trace
+        function.eval_shape, function.clear_cache = self.vectorized.eval_shape, self.clear_cache
+        self.function = function
+
+    def miss(self, args: tuple, kwargs: dict) -> tuple[Any, _core.CacheEntry | None]:
+        """The call in full: (result, what C shall remember for arguments of these types)."""
+        fixed = self.fixed(args)
+        size = self.size(args, kwargs, fixed)
+        devices = list(self.devices) if self.devices is not None else all_devices()
+        if size > len(devices):
             raise ValueError(
-                f"compiling computation that requires {size} logical devices, but only {limit} XLA devices are "
-                f"available (num_replicas={size}, num_partitions=1); pmap of {arguments.function_name(fun)} maps "
-                f"over an axis of size {size}. Set jax_num_cpu_devices, or "
-                f"XLA_FLAGS=--xla_force_host_platform_device_count={size}, before the first use of a device."
+                f"compiling computation that requires {size} logical devices, but only {len(devices)} XLA devices are "
+                f"available (num_replicas={size}, num_partitions=1); pmap of {self.label} maps over an axis of size "
+                f"{size}. Set jax_num_cpu_devices, or XLA_FLAGS=--xla_force_host_platform_device_count={size}, before "
+                "the first use of a device."
             )
-        return compiled(*args, **kwargs)
+        leaves, tree = tree_flatten((tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
+        made = None
+        if self.is_concrete(leaves):
+            made = self.for_devices(leaves, tree, args, fixed, devices[:size])
+        if made is None:
+            return self.vectorized(*args, **kwargs), None
+        run, kept, out_tree = made
+        arrays = [hooks.asarray(leaf) for leaf in leaves]
+        outs = run(arrays if kept is None else [arrays[k] for k in kept])
+        return tree_unflatten(out_tree, outs), _core.CacheEntry(run, out_tree, kept)
 
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
-        fixed = {n % len(args) for n in static_nums if -len(args) <= n < len(args)}
-        dynamic = [a for i, a in enumerate(args) if i not in fixed]
-        axes = in_axes
-        if isinstance(in_axes, tuple | list):
-            axes = tuple(a for i, a in enumerate(in_axes) if i not in fixed)
+    def clear_cache(self) -> None:
+        """Forget all programs."""
+        self.function.clear()
+        self.vectorized.clear_cache()
+
+    def fixed(self, args: tuple) -> dict[int, Any]:
+        """Static arguments by position."""
+        return {n % len(args): args[n] for n in self.static_nums if -len(args) <= n < len(args)}
+
+    def is_concrete(self, leaves: list[Any]) -> bool:
+        """Whether the call can run now, as machine code."""
+        return (
+            current_interpreter() is eval_interpreter()
+            and not any(isinstance(x, Tracer) for x in leaves)
+            and not (config.config.jax_disable_jit or switches.interpret or checks.is_active())
+        )
+
+    def axes_of_arguments(self, fixed: dict[int, Any]) -> Any:
+        """in_axes without the entries of static arguments."""
+        if isinstance(self.in_axes, tuple):
+            return tuple(a for i, a in enumerate(self.in_axes) if i not in fixed)
+        return self.in_axes
+
+    # On devices.
+
+    def for_devices(self, leaves, tree, args, fixed, devices):
+        """(callable on the kept arrays, their numbers, structure of the result); None for a function that closes over
+        values of an enclosing transformation.
+        """
+        size = len(devices)
+        axes = list(flatten_axes("pmap in_axes", tree.children()[0], self.axes_of_arguments(fixed)))
+        axes += [0] * (len(leaves) - len(axes))
+        avals = [typeof(leaf) for leaf in leaves]
+        axes = [a if a is None else a % aval.ndim for a, aval in zip(axes, avals)]
+        parts = [
+            aval if a is None else aval.update(shape=(*aval.shape[:a], *aval.shape[a + 1 :]))
+            for a, aval in zip(axes, avals)
+        ]
+        out_tree: list[Any] = []
+
+        def flat(*values):
+            dynamic, kwargs = tree_unflatten(tree, values)
+            rest = iter(dynamic)
+            full = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+            outs, out_tree[:] = _flattened(self.fun(*full, **kwargs), self.fun)
+            return outs
+
+        with extend_axis_env(self.name, size):
+            closed, consts = hoist_tracers(trace(flat, parts, DebugInfo("pmap", self.label)))
+        if consts:
+            return None
+        program = compile_for_devices(closed, self.name, size, self.donated(args, fixed), self.label)
+        kept = program.kept
+        axes = axes if kept is None else [axes[k] for k in kept]
+        out_axes = [
+            a if a is None else a % (aval.ndim + 1)
+            for a, aval in zip(flatten_axes("pmap out_axes", out_tree[0], self.out_axes), closed.out_avals)
+        ]
+        mesh = Mesh(np.array(devices, dtype=object), (self.name,))
+        shardings = [NamedSharding(mesh, PartitionSpec(*_spec(a, self.name))) for a in out_axes]
+        run = program.on_devices(size, [a is not None for a in axes], [a is not None for a in out_axes], shardings)
+        if any(a for a in (*axes, *out_axes)):
+            run = functools.partial(_run_moved, run, axes, out_axes, shardings)
+        return run, kept, out_tree[0]
+
+    def donated(self, args: tuple, fixed: dict[int, Any]) -> tuple[int, ...]:
+        """Numbers of the leaves that are donated."""
+        wanted = {n % len(args) for n in self.donate_nums if -len(args) <= n < len(args)}
+        owners = [i for i, a in enumerate(args) if i not in fixed for _ in tree_leaves(a)]
+        return tuple(k for k, i in enumerate(owners) if i in wanted)
+
+    # As one program.
+
+    def as_vmap(self, *args: Any, **kwargs: Any) -> Any:
+        """The vectorized function."""
+        fixed = self.fixed(args)
 
         def body(inner: Any, inner_kwargs: Any) -> Any:
             values = iter(inner)
-            full = [args[i] if i in fixed else next(values) for i in range(len(args))]
-            return fun(*full, **inner_kwargs)
+            return self.fun(*[fixed[i] if i in fixed else next(values) for i in range(len(args))], **inner_kwargs)
 
-        whole = tuple(axes) if isinstance(axes, tuple | list) else axes
-        return vmap(body, in_axes=(whole, 0), out_axes=out_axes, axis_name=name, axis_size=axis_size)(
-            tuple(dynamic), kwargs
-        )
+        dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
+        in_axes = (self.axes_of_arguments(fixed), 0)
+        return vmap(body, in_axes, self.out_axes, axis_name=self.name, axis_size=self.axis_size)(dynamic, kwargs)
 
-    compiled = jit(
-        functools.wraps(fun)(vectorized), static_argnums=static_nums or None, donate_argnums=donate_argnums or None
-    )
-    mapped.lower = compiled.lower  # type: ignore[attr-defined]
-    mapped.trace = compiled.trace  # type: ignore[attr-defined]
-    return mapped
+    # Arguments.
 
-
-def _axis_size(fun: Any, args: Any, kwargs: Any, in_axes: Any, fixed: set[int], axis_size: int | None) -> int:
-    """The size of the mapped axis; ValueError if there is none or arguments disagree."""
-    axes = in_axes if isinstance(in_axes, tuple | list) else (in_axes,) * len(args)
-    if len(axes) != len(args):
-        raise ValueError(
-            f"pmap of {arguments.function_name(fun)}: in_axes has {len(axes)} entries, but {len(args)} arguments "
-            "were given"
-        )
-    sizes = set() if axis_size is None else {axis_size}
-    for i, (arg, axis) in enumerate(zip(args, axes, strict=True)):
-        if i in fixed or axis is None:
-            continue
-        if isinstance(axis, int):
-            for leaf in tree_util.tree_leaves(arg):
-                if np.ndim(leaf) <= axis:
-                    raise ValueError(
-                        f"pmap was requested to map its argument along axis {axis}, which implies that its rank "
-                        f"should be at least {axis + 1}, but is only {np.ndim(leaf)} (its shape is {np.shape(leaf)})"
-                    )
-                sizes.add(np.shape(leaf)[axis])
-        else:
-            pairs = tree_util.tree_leaves(
-                tree_util.tree_map(
-                    lambda a, x: None if a is None else [np.shape(leaf)[a] for leaf in tree_util.tree_leaves(x)],
-                    axis,
-                    arg,
-                    is_leaf=lambda a: a is None,
-                )
+    def size(self, args: tuple, kwargs: dict, fixed: dict[int, Any]) -> int:
+        """The size of the mapped axis; ValueError if there is none or arguments disagree."""
+        axes = self.in_axes if isinstance(self.in_axes, tuple) else (self.in_axes,) * len(args)
+        if len(axes) != len(args):
+            raise ValueError(
+                f"pmap of {self.label}: in_axes has {len(axes)} entries, but {len(args)} arguments were given"
             )
-            sizes.update(pairs)
-    for leaf in tree_util.tree_leaves(kwargs):
-        sizes.add(np.shape(leaf)[0])
-    if not sizes:
-        raise ValueError(
-            f"pmap of {arguments.function_name(fun)}: at least one argument must be mapped, or axis_size given"
+        sizes = set() if self.axis_size is None else {self.axis_size}
+        for i, (arg, axis) in enumerate(zip(args, axes, strict=True)):
+            if i not in fixed and axis is not None:
+                sizes.update(_sizes(arg, axis))
+        sizes.update(_sizes(kwargs, 0))
+        if not sizes:
+            raise ValueError(f"pmap of {self.label}: at least one argument must be mapped, or axis_size given")
+        if len(sizes) > 1:
+            raise ValueError(f"pmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}")
+        return sizes.pop()
+
+
+def _flattened(out: Any, fun: Callable) -> tuple[list[Any], list[Any]]:
+    leaves, tree = arguments.flatten_result(out, fun, "pmap")
+    return leaves, [tree]
+
+
+def _spec(axis: int | None, name: Any) -> tuple[Any, ...]:
+    return () if axis is None else (*[None] * axis, name)
+
+
+def _run_moved(run: Any, axes: list[Any], out_axes: list[Any], shardings: list[Any], arrays: list[Any]) -> list[Any]:
+    """The program, which has mapped axes in front, on arrays that have them elsewhere."""
+    outs = run([_moved(x, a, 0) for x, a in zip(arrays, axes, strict=True)])
+    moved = []
+    for out, axis, sharding in zip(outs, out_axes, shardings, strict=True):
+        moved.append(_core.with_aval(y, y.aval, sharding) if (y := _moved(out, 0, axis)) is not out else out)
+    return moved
+
+
+def _moved(x: Any, source: int | None, target: int | None) -> Any:
+    if source is None or target is None or source == target:
+        return x
+    order = [i for i in range(x.ndim) if i != source]
+    order.insert(target, source)
+    return lax.transpose(x, order)
+
+
+def _sizes(tree: Any, axes: Any) -> set[int]:
+    """The sizes of the mapped axes of a tree; ValueError for an array that has no such axis."""
+    if not isinstance(axes, int):
+        found: set[int] = set()
+        tree_map(
+            lambda axis, part: None if axis is None else found.update(_sizes(part, axis)),
+            axes,
+            tree,
+            is_leaf=lambda axis: axis is None,
         )
-    if len(sizes) > 1:
-        raise ValueError(f"pmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}")
-    return sizes.pop()
+        return found
+    for leaf in tree_leaves(tree):
+        if not -np.ndim(leaf) <= axes < np.ndim(leaf):
+            raise ValueError(
+                f"pmap was requested to map its argument along axis {axes}, which implies that its rank should be at "
+                f"least {axes + 1 if axes >= 0 else -axes}, but is only {np.ndim(leaf)} (its shape is {np.shape(leaf)})"
+            )
+    return {np.shape(leaf)[axes] for leaf in tree_leaves(tree)}

@@ -506,7 +506,6 @@ class Evaluator:
         re, im = (self.shuffle(both, range(k, 2 * lanes, 2)).ref for k in (0, 1))
         return Value(dtype, re, lanes, im)
 
-
     def _interleaved_load(self, node: Load, step: int) -> Value | None:
         """Every `step`-th element, chosen from contiguous loads; None if those might leave the buffer."""
         vector, buffer = self.vector, node.buffer

@@ -399,9 +399,7 @@ class _Fuser:
             each.height = least
         return True
 
-    def _evaluate(
-        self, number: int, eqn: JaxprEqn, group: Group, index: Index, lazy: bool, elements: float
-    ) -> None:
+    def _evaluate(self, number: int, eqn: JaxprEqn, group: Group, index: Index, lazy: bool, elements: float) -> None:
         """So many elements of the result of `eqn` are computed in `group` at `index`: want its operands."""
         group.last = max(group.last, number)
         group.evaluated += operations_of(eqn)

@@ -86,41 +86,46 @@ def _reduced_avals(*avals, axes, axis_index_groups=None):
     return list(avals)
 
 
-def _grouped(x: Any, groups: Any, reduce: Callable) -> Any:
-    """x with axis 0 reduced within groups, and each member given the result of its group."""
+def _grouped(x: Any, groups: Any, here: Callable) -> Any:
+    """`here` on the members of each group, [size of group, ...], the results where the members are."""
     order = [i for g in groups for i in g]
-    place = {i: k for k, g in enumerate(groups) for i in g}
     if len({len(g) for g in groups}) != 1 or sorted(order) != list(range(x.shape[0])):
         raise ValueError(
             f"axis_index_groups={groups} must cover the axis of size {x.shape[0]} once, in groups of one size"
         )
-    reduced = lax.stack([reduce(lax.stack([lax.index_in_dim(x, i, 0, keepdims=False) for i in g])) for g in groups])
-    return lax.stack([lax.index_in_dim(reduced, place[i], 0, keepdims=False) for i in range(x.shape[0])])
+    done = lax.concatenate([here(lax.stack([_member(x, i) for i in g])) for g in groups], 0)
+    return lax.stack([_member(done, order.index(i)) for i in range(x.shape[0])])
+
+
+def _member(x: Any, i: int) -> Any:
+    return lax.index_in_dim(x, i, 0, keepdims=False)
+
+
+def _for_all(x: Any, size: int) -> Any:
+    """x for each of `size` places."""
+    return lax.broadcast_in_dim(x, (size, *x.shape), tuple(range(1, x.ndim + 1)))
 
 
 def _reducing(
     name: str, doc: str, primitive: Callable[[], Primitive], combine_unmapped: Callable, jvp: Any, transpose: Any
 ) -> Primitive:
     def batch_axis(axis, args, dims, *, axes, axis_index_groups=None):
+        if axis.name not in axes:
+            return p.bind(*args, axes=axes, axis_index_groups=axis_index_groups), dims
+        if axis_index_groups is not None:
+            return [
+                _grouped(
+                    batch_front(x, d, axis.size),
+                    axis_index_groups,
+                    lambda y: _for_all(primitive().bind(y, axes=(0,)), y.shape[0]),
+                )
+                for x, d in zip(args, dims)
+            ], [0] * len(args)
+        outs = [
+            combine_unmapped(x, axis.size) if d is None else primitive().bind(x, axes=(d,)) for x, d in zip(args, dims)
+        ]
         rest = tuple(a for a in axes if a != axis.name)
-        outs, out_dims = [], []
-        for x, d in zip(args, dims):
-            if axis.name not in axes:
-                outs += p.bind(x, axes=axes, axis_index_groups=axis_index_groups)
-                out_dims.append(d)
-                continue
-            if axis_index_groups is not None:
-                x = batch_front(x, d, axis.size)
-                x, d = _grouped(x, axis_index_groups, lambda y: primitive().bind(y, axes=(0,))), 0
-                outs.append(x)
-                out_dims.append(0)
-                continue
-            x = combine_unmapped(x, axis.size) if d is None else primitive().bind(x, axes=(d,))
-            if rest:
-                (x,) = p.bind(x, axes=rest, axis_index_groups=None)
-            outs.append(x)
-            out_dims.append(None)
-        return outs, out_dims
+        return p.bind(*outs, axes=rest, axis_index_groups=None) if rest else outs, [None] * len(args)
 
     p = Primitive(
         name,
@@ -138,17 +143,20 @@ def _reducing(
     return p
 
 
+def _psum_nonzero(values, avals, params):
+    """psum of those that are not symbolic zeros, in one operation; zeros of the types of `avals` for the others."""
+    summed = iter(psum_p.bind(*[v for v in values if not is_zero(v)], **params))
+    return [tangent_zero(x) if is_zero(v) else next(summed) for v, x in zip(values, avals)]
+
+
 def _psum_jvp(primals, tangents, **params):
     outs = psum_p.bind(*primals, **params)
-    return outs, [tangent_zero(out) if is_zero(t) else psum_p.bind(t, **params)[0] for out, t in zip(outs, tangents)]
+    return outs, _psum_nonzero(tangents, outs, params)
 
 
-def _psum_transpose(bars, *operands, axes, axis_index_groups=None):
+def _psum_transpose(bars, *operands, **params):
     """Each cotangent is summed over the axis."""
-    return [
-        tangent_zero(x) if is_zero(bar) else psum_p.bind(bar, axes=axes, axis_index_groups=axis_index_groups)[0]
-        for bar, x in zip(bars, operands)
-    ]
+    return _psum_nonzero(bars, operands, params)
 
 
 psum_p = _reducing(
@@ -188,18 +196,21 @@ def _reduce(p: Primitive, x: Any, axis_name: Any, axis_index_groups: Any) -> Any
     return pytree.tree_unflatten(treedef, outs)
 
 
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (int, float, complex)) and not isinstance(x, bool)
+
+
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The sum of the pytree x over named (and positional) axes; a Python number times the size of the axes.
+    """The sum of the pytree x over named (and positional) axes; Python numbers are multiplied by the size of the axes.
 
     Raises NameError for an axis that is not there.
     """
-    if (
-        isinstance(x, (int, float, complex))
-        and not isinstance(x, bool)
-        and not any(isinstance(a, int) for a in _names(axis_name))
-    ):
+    leaves, treedef = pytree.tree_flatten(x)
+    if not any(isinstance(a, int) for a in _names(axis_name)) and any(map(_is_number, leaves)):
         groups = _groups(axis_index_groups)
-        return x * (axis_size(axis_name) if groups is None else len(groups[0]))
+        size = axis_size(axis_name) if groups is None else len(groups[0])
+        summed = iter(_reduce(psum_p, [leaf for leaf in leaves if not _is_number(leaf)], axis_name, axis_index_groups))
+        return pytree.tree_unflatten(treedef, [x * size if _is_number(x) else next(summed) for x in leaves])
     return _reduce(psum_p, x, axis_name, axis_index_groups)
 
 
@@ -207,16 +218,17 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The mean of the pytree x over named axes. Raises NameError for an axis that is not there."""
     names = tuple(a for a in _names(axis_name) if not isinstance(a, int))
     n = psum(1, names, axis_index_groups=axis_index_groups) if names else 1
+    leaves, treedef = pytree.tree_flatten(x)
+    leaves = as_arrays("pmean", *leaves)
 
-    def mean(leaf):
-        leaf = as_array(leaf, "pmean")
+    def mean(total, leaf):
         size = n * math.prod(leaf.shape[a] for a in _names(axis_name) if isinstance(a, int))
-        total = psum(leaf, axis_name, axis_index_groups=axis_index_groups)
         if dtypes.kind_of(total.dtype) not in INEXACT:
             total = lax.convert_element_type(total, dtypes.to_inexact_dtype(total.dtype))
         return lax.div(total, constant(total, size))
 
-    return pytree.tree_map(mean, x)
+    totals = _reduce(psum_p, leaves, axis_name, axis_index_groups)
+    return pytree.tree_unflatten(treedef, list(map(mean, totals, leaves)))
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -257,7 +269,11 @@ def _single(
             return p.bind(x, axis_name=axis_name, **changed), 0
         if len(names) > 1:
             raise NotImplementedError(f"{name} over several named axes at once is not supported, got {names}")
-        return here(batch_front(x, d, axis.size), axis.size, params), 0
+        x = batch_front(x, d, axis.size)
+        if params.get("axis_index_groups") is None:
+            return here(x, axis.size, params), 0
+        groups = params["axis_index_groups"]
+        return _grouped(x, groups, lambda part: here(part, len(groups[0]), params)), 0
 
     p = Primitive(
         name,
@@ -295,17 +311,11 @@ def _gather_shape(aval, *, all_gather_dimension, axis_size, tiled, axis_index_gr
 
 
 def _gather_here(x, size, params):
-    k, tiled, groups = params["all_gather_dimension"], params["tiled"], params.get("axis_index_groups")
-
-    def gathered(y):  # the gathered axis first -> at its place
-        y = lax.transpose(y, (*range(1, k + 1), 0, *range(k + 1, y.ndim)))
-        return lax.reshape(y, (*y.shape[:k], y.shape[k] * y.shape[k + 1], *y.shape[k + 2 :])) if tiled else y
-
-    if groups is None:
-        out = gathered(x)
-        return lax.broadcast_in_dim(out, (size, *out.shape), tuple(range(1, out.ndim + 1)))
-    of = {i: gathered(lax.stack([lax.index_in_dim(x, j, 0, keepdims=False) for j in g])) for g in groups for i in g}
-    return lax.stack([of[i] for i in range(size)])
+    k = params["all_gather_dimension"]
+    y = lax.transpose(x, (*range(1, k + 1), 0, *range(k + 1, x.ndim)))  # the gathered axis first -> at its place
+    if params["tiled"]:
+        y = lax.reshape(y, (*y.shape[:k], y.shape[k] * y.shape[k + 1], *y.shape[k + 2 :]))
+    return _for_all(y, size)
 
 
 def _gather_transpose(bar, x, *, all_gather_dimension, axis_name, axis_size, tiled, axis_index_groups=None):
@@ -350,8 +360,6 @@ def _scatter_shape(aval, *, scatter_dimension, axis_size, tiled, axis_index_grou
 
 
 def _scatter_here(x, size, params):
-    if params.get("axis_index_groups") is not None:
-        raise NotImplementedError("psum_scatter: axis_index_groups is not supported under vmap")
     k, tiled = params["scatter_dimension"], params["tiled"]
     total = lax.reduce_sum(x, (0,))
     if tiled:
@@ -520,8 +528,6 @@ def _exchange_shape(aval, *, split_axis, concat_axis, tiled, axis_size, axis_ind
 
 
 def _exchange_here(x, size, params):
-    if params.get("axis_index_groups") is not None:
-        raise NotImplementedError("all_to_all: axis_index_groups is not supported under vmap")
     split, concat = params["split_axis"] + 1, params["concat_axis"]
     if params["tiled"]:
         shape = x.shape
@@ -570,7 +576,8 @@ def all_to_all(
 
     Raises ValueError for sizes that don't fit, NameError for an unknown axis.
     """
-    n = axis_size(axis_name)
+    groups = _groups(axis_index_groups)
+    n = axis_size(axis_name) if groups is None else len(groups[0])
 
     def one(leaf):
         return all_to_all_p.bind(
@@ -580,7 +587,7 @@ def all_to_all(
             concat_axis=canonical_axis(concat_axis, leaf.ndim, "all_to_all"),
             tiled=bool(tiled),
             axis_size=n,
-            axis_index_groups=_groups(axis_index_groups),
+            axis_index_groups=groups,
         )
 
     return _on_leaves(one, x, "all_to_all")

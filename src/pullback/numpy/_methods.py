@@ -372,7 +372,6 @@ def _tobytes(self: Any, order: str = "C") -> bytes:
 _OF_ARRAYS_ALONE: dict[str, Any] = {
     "tobytes": _tobytes,
     "is_fully_addressable": property(lambda self: True, doc="Whether this process holds all of the array."),
-    "is_fully_replicated": property(lambda self: True, doc="Whether every device holds all of the array."),
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pullback.core.jaxpr import ClosedJaxpr
 
@@ -22,6 +22,15 @@ def compile_jaxpr(
     from pullback.runtime.program import compile_jaxpr as found
 
     return found(closed, donated, name, keep_unused)
+
+
+def compile_for_devices(
+    closed: ClosedJaxpr, axis_name: Any, size: int, donated: Sequence[int] = (), name: str | None = None
+) -> Program:
+    """The program that each of `size` devices runs, with exchanges for the collectives over `axis_name`."""
+    from pullback.graph_passes.collectives import exchange_collectives
+
+    return compile_jaxpr(exchange_collectives(closed, axis_name, size), donated, name, False)
 
 
 def clear_caches() -> None:

@@ -10,7 +10,7 @@ from pullback._ext import _core
 from pullback.core.avals import ShapedArray, typeof
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays import asarray
-from pullback.sharding import SingleDeviceSharding
+from pullback.sharding import Sharding, SingleDeviceSharding
 
 
 def leaf(x: Any) -> tuple[Any, Any] | None:
@@ -37,12 +37,13 @@ def reconstruct(values: np.ndarray, weak_type: bool) -> Any:
 
 
 def sharding_of(x: Any) -> Any:
-    """An array in host memory lies on one device."""
-    return SingleDeviceSharding(x.device)
+    """Where an array lies: on one device, or as the function of several devices says that made it."""
+    device = x.device
+    return device if isinstance(device, Sharding) else SingleDeviceSharding(device)
 
 
 class Shard(NamedTuple):
-    """The part of an array that lies on one device: all of it, in host memory."""
+    """The part of an array that lies on one device."""
 
     device: Any
     index: tuple[slice, ...]  # type: ignore[assignment]  # JAX's name for the field, which hides tuple.index
@@ -52,15 +53,25 @@ class Shard(NamedTuple):
 
 def devices_of(self: Any) -> set[Any]:
     """The devices that the array lies on."""
-    return {self.device}
+    return set(self.sharding.device_set)
 
 
 def shards_of(self: Any) -> list[Shard]:
     """The parts of the array, one a device."""
-    return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+    places = self.sharding.devices_indices_map(self.shape)
+    if len(places) == 1:
+        return [Shard(next(iter(places)), (slice(None),) * self.ndim, 0, self)]
+    copies: dict[tuple[Any, ...], int] = {}  # of a part: how many devices have had it
+    shards = []
+    for device, index in places.items():
+        key = tuple((s.start, s.stop) for s in index)
+        number = copies[key] = copies.get(key, -1) + 1
+        shards.append(Shard(device, index, number, asarray(np.asarray(self)[index], device=device)))
+    return shards
 
 
 _core.set_array_attribute("devices", devices_of)
+_core.set_array_attribute("is_fully_replicated", property(lambda self: self.sharding.is_fully_replicated))
 _core.set_array_attribute("addressable_shards", property(shards_of))
 _core.set_array_attribute("global_shards", property(shards_of))
 

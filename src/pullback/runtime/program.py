@@ -126,31 +126,46 @@ class Program:
         """What runs it: a `_core.Executable`, or a Python callable where programs are interpreted."""
         found = self.__dict__.get("_executable")
         if found is None:
-            native = self.native
-            if native.compiled is None:
-                found = self._interpreted
-            else:
-                found = _core.Executable(
-                    native.compiled.address,
-                    self.in_avals,
-                    tuple(map(physical, self.out_avals)),
-                    native.compiled.arena_bytes,
-                    native.compiled,
-                    host_calls=[native_callback(host) for host in native.facts.host_calls],
-                    forward=native.facts.forwards,
-                    alias=native.facts.aliases,
-                    donate=self.donated,
-                    release_gil=native.facts.is_long or INTERRUPT in native.compiled.slots,
-                    interruptible=INTERRUPT in native.compiled.slots,
-                    input_alignment=16,  # what NumPy's arrays have; none of our code asks for more
-                    name=self.name,
-                )
+            found = self._interpreted if self.native.compiled is None else self.machine_code()
             if checks.is_active():
                 found = checks.checked(found, self.flat, self.name)
             if self.has_keys:
                 found = _WithKeys(found, self.out_avals)
             self.__dict__["_executable"] = found
         return found
+
+    def machine_code(self) -> Any:
+        """The `_core.Executable`."""
+        native = self.native
+        return _core.Executable(
+            native.compiled.address,
+            self.in_avals,
+            tuple(map(physical, self.out_avals)),
+            native.compiled.arena_bytes,
+            native.compiled,
+            host_calls=[native_callback(host) for host in native.facts.host_calls],
+            forward=native.facts.forwards,
+            alias=native.facts.aliases,
+            donate=self.donated,
+            release_gil=native.facts.is_long or INTERRUPT in native.compiled.slots,
+            interruptible=INTERRUPT in native.compiled.slots,
+            input_alignment=16,  # what NumPy's arrays have; none of our code asks for more
+            name=self.name,
+        )
+
+    def on_devices(
+        self, size: int, mapped_in: Sequence[bool], mapped_out: Sequence[bool], shardings: Sequence[Any]
+    ) -> Any:
+        """What runs it on several devices at once: a callable list[Array] -> list of results.
+
+        mapped_in: whether an argument (of those that the code takes) has a leading axis with an element for each
+        device; mapped_out: whether a result shall have one. shardings: what each result says of where it lies.
+        """
+        avals = [_stacked(a, size) if mapped else a for a, mapped in zip(self.out_avals, mapped_out, strict=True)]
+        found = _core.DeviceProgram(
+            self.machine_code(), size, tuple(mapped_in), tuple(map(physical, avals)), tuple(mapped_out), shardings
+        )
+        return _WithKeys(found, avals) if self.has_keys else found
 
     def call(self, inputs: Sequence[Any]) -> list[Any]:
         """Run on arrays of exactly the avals it was compiled for, unused ones included."""
@@ -241,6 +256,10 @@ class _WithKeys:
 def _among(numbers: tuple[int, ...], kept: tuple[int, ...] | None) -> tuple[int, ...]:
     """Numbers of arguments, counted among the kept ones."""
     return numbers if kept is None else tuple(kept.index(k) for k in numbers if k in kept)
+
+
+def _stacked(aval: Any, size: int) -> Any:
+    return aval.update(shape=(size, *aval.shape))
 
 
 def _kept_inputs(flat: ClosedJaxpr) -> tuple[int, ...] | None:

@@ -1,0 +1,273 @@
+"""pmap on four devices (conftest.py): what each computes, what they exchange, how they fail together."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback._ext import _core
+
+N = 4
+X = np.arange(4.0, dtype=np.float32)
+M = np.arange(16.0, dtype=np.float32).reshape(4, 4)
+A = np.arange(128.0, dtype=np.float32).reshape(4, 8, 4)
+GROUPS = [[0, 3], [2, 1]]
+RING = [(i, (i + 1) % N) for i in range(N)]
+
+
+def both(fun, *args, **options):
+    """The results of pmap and of vmap, as trees of NumPy arrays."""
+    runs = [t(fun, axis_name="i", **options)(*args) for t in (jax.pmap, jax.vmap)]
+    return [jax.tree.map(np.asarray, run) for run in runs]
+
+
+COLLECTIVES = {
+    "psum": lambda x: lax.psum(x, "i"),
+    "psum of a tree": lambda x: lax.psum({"a": x, "b": (2, x + 1)}, "i"),
+    "psum in groups": lambda x: lax.psum(x, "i", axis_index_groups=GROUPS),
+    "psum with an axis": lambda x: lax.psum(x, ("i", 0)),
+    "pmean": lambda x: lax.pmean((x, x > 3), "i"),
+    "pmax": lambda x: lax.pmax(-x, "i"),
+    "pmin": lambda x: lax.pmin(jnp.sin(x), "i"),
+    "all_gather": lambda x: lax.all_gather(x, "i", axis=1),
+    "all_gather, tiled": lambda x: lax.all_gather(x, "i", axis=1, tiled=True),
+    "all_gather in groups": lambda x: lax.all_gather(x > 40, "i", axis_index_groups=GROUPS),
+    "all_to_all": lambda x: lax.all_to_all(x, "i", 1, 0),
+    "all_to_all, tiled": lambda x: lax.all_to_all(x, "i", 0, 1, tiled=True),
+    "all_to_all in groups": lambda x: lax.all_to_all(x, "i", 0, 1, tiled=True, axis_index_groups=GROUPS),
+    "ppermute": lambda x: lax.ppermute(x, "i", RING),
+    "ppermute, partial": lambda x: lax.ppermute(x, "i", [(0, 2), (3, 0)]),
+    "pshuffle": lambda x: lax.pshuffle(x, "i", [2, 0, 3, 1]),
+    "pswapaxes": lambda x: lax.pswapaxes(x, "i", 1),
+    "psum_scatter": lambda x: lax.psum_scatter(x, "i", scatter_dimension=1),
+    "psum_scatter, tiled": lambda x: lax.psum_scatter(x, "i", tiled=True),
+    "psum_scatter in groups": lambda x: lax.psum_scatter(x, "i", tiled=True, axis_index_groups=GROUPS),
+    "axis_index": lambda x: x * lax.axis_index("i") + lax.axis_size("i"),
+    "pbroadcast": lambda x: lax.pbroadcast(x, "i", 2),
+}
+
+
+def agree(ours, reference):
+    assert jax.tree.structure(ours) == jax.tree.structure(reference)
+    for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(reference)):
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_collectives(name):
+    """As vmap has them, whose rules are others: they act on the whole array."""
+    fun = COLLECTIVES[name]
+    agree(*both(fun, A))
+
+    def in_a_loop(x):
+        def step(c, _):
+            leaves = [leaf.astype(np.float32).sum() for leaf in jax.tree.leaves(fun(c)) if hasattr(leaf, "sum")]
+            return jnp.cos(c) + 0.01 * sum(leaves), leaves[0]
+
+        return lax.scan(step, x, None, length=3)
+
+    agree(*both(in_a_loop, A))
+    if not name.startswith(("pmax", "pmin")):
+
+        def loss(x):
+            leaves = [leaf for leaf in jax.tree.leaves(fun(jnp.sin(x))) if hasattr(leaf, "dtype")]
+            return sum((leaf * jnp.arange(float(leaf.size)).reshape(leaf.shape)).sum() for leaf in leaves)
+
+        agree(*both(jax.grad(loss), A))
+
+
+def test_nested_axes():
+    def fun(x):
+        return lax.psum(x, "i"), lax.psum(x, "j"), lax.psum(x, ("i", "j")), lax.axis_index(("i", "j"))
+
+    results = [
+        outer(inner(fun, axis_name="j"), axis_name="i")(M)
+        for outer, inner in ((jax.vmap, jax.vmap), (jax.pmap, jax.vmap), (jax.pmap, jax.pmap), (jax.vmap, jax.pmap))
+    ]
+    for found in results[1:]:
+        agree(jax.tree.map(np.asarray, found), jax.tree.map(np.asarray, results[0]))
+    assert np.asarray(results[1][2]).tolist() == [[120.0] * 4] * 4
+
+
+def test_under_other_transformations():
+    total = jax.pmap(lambda x: lax.psum(jnp.sin(x) * x, "i"), axis_name="i")
+    plain = jnp.broadcast_to((jnp.sin(X) * X).sum(), (4,))
+    np.testing.assert_allclose(jax.jit(total)(X), plain, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(lambda x: total(x).sum())(X), 4 * (np.cos(X) * X + np.sin(X)), rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(total)(M)[2], total(M[2]), rtol=1e-6)
+    assert jax.make_jaxpr(total)(X).out_avals[0].shape == (4,)
+
+
+def test_axes_and_arguments():
+    add = jax.pmap(lambda x, y: (x + y["a"], y["b"]), in_axes=(1, {"a": None, "b": 0}), out_axes=(1, None))
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 4, 3)
+    first, second = add(x, {"a": np.float32(10), "b": X})
+    assert np.array_equal(first, x + 10) and second.tolist() == 0
+    power = jax.pmap(lambda x, n, y=1.0: x**n + y, static_broadcasted_argnums=1)
+    assert power(X, 2, y=X).tolist() == (X**2 + X).tolist() and power(X, 3, y=X)[2] == 10
+    assert jax.pmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=3)().tolist() == [0, 1, 2]
+    assert jax.pmap(lambda x: x, in_axes=-1)(M).tolist() == M.T.tolist()
+    some = jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i", devices=jax.devices()[2:])(X[:2])
+    assert some.tolist() == [1, 1] and some.devices() == set(jax.devices()[2:])
+    keys = jax.pmap(lambda k: jax.random.split(k)[1])(jax.random.split(jax.random.key(0), 4))
+    want = jax.vmap(lambda k: jax.random.split(k)[1])(jax.random.split(jax.random.key(0), 4))
+    assert np.array_equal(jax.random.key_data(keys), jax.random.key_data(want))
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 15, 16, 17, 1000])
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.float16, np.float32, np.complex64])
+def test_sizes_and_types(size, dtype):
+    """Also where the devices' parts do not begin at multiples of 16 bytes."""
+    x = np.random.default_rng(size).integers(0, 2, (4, size)).astype(dtype)
+    agree(*both(lambda x: (x, x.T, lax.all_gather(x, "i"), lax.psum(x[:3], "i")), x))
+
+
+@pytest.mark.parametrize("size", [3, 1000])
+def test_donation(size):
+    """The result takes the place of the argument, unless somebody else holds that, or it goes to all devices."""
+    values = np.arange(4.0 * size, dtype=np.float32).reshape(4, size)
+    fun = jax.pmap(lambda x, y: (x.at[1].add(2 * y[0]), y + x[0]), donate_argnums=(0, 1), in_axes=(0, None))
+    other = np.arange(1.0, size + 1, dtype=np.float32)
+    want = values.copy()
+    want[:, 1] += 2
+    for hold in (False, True):
+        x, y = jnp.asarray(values), jnp.asarray(other)
+        pointer, view = x.unsafe_buffer_pointer(), np.asarray(x) if hold else None
+        first, second = fun(x, y)
+        assert x.is_deleted() and y.is_deleted()
+        assert np.array_equal(first, want) and np.array_equal(second, other + values[:, :1])
+        assert (first.unsafe_buffer_pointer() == pointer) == (size == 1000 and not hold)
+        assert view is None or np.array_equal(view, values)
+
+
+def test_where_results_lie():
+    devices = jax.devices()
+    y = jax.pmap(lambda x: x + 1)(M)
+    assert y.devices() == set(devices) and y.committed and not y.is_fully_replicated and y.is_fully_addressable
+    assert isinstance(y.sharding, jax.sharding.NamedSharding) and y.sharding.spec[0] == "_internal_pmap_axis_name"
+    assert [s.device for s in y.addressable_shards] == devices
+    assert [s.index for s in y.addressable_shards] == [(slice(k, k + 1), slice(None)) for k in range(4)]
+    assert y.addressable_shards[2].data.tolist() == [[9, 10, 11, 12]] == y.addressable_data(2).tolist()
+    assert y.sharding.shard_shape(y.shape) == (1, 4)
+    total = jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i", out_axes=None)(X)
+    assert total.tolist() == 6 and total.is_fully_replicated and total.sharding.spec == jax.sharding.PartitionSpec()
+    assert [s.replica_id for s in total.addressable_shards] == [0, 1, 2, 3]
+    assert (y + 1).devices() == {devices[0]} == y.reshape(-1).devices()
+
+
+def test_programs_run_on_devices_at_once():
+    """Every device waits, in Python, for all the others."""
+    barrier = threading.Barrier(N, timeout=60)
+    threads = set()
+
+    def wait(x):
+        barrier.wait()
+        threads.add(threading.get_ident())
+        return x
+
+    out = jax.pmap(lambda x: jax.pure_callback(wait, jax.ShapeDtypeStruct((), np.float32), x) + 1)(X)
+    assert out.tolist() == [1, 2, 3, 4] and len(threads) == N
+
+
+def test_programs_are_made_once():
+    traces = []
+
+    @jax.pmap
+    def fun(x):
+        traces.append(x.shape)
+        return x * 2
+
+    for _ in range(3):
+        fun(X)
+        fun(jnp.asarray(M))
+    assert traces == [(), (4,)]
+
+
+def test_results_do_not_depend_on_timing():
+    fun = jax.pmap(lambda x: lax.fori_loop(0, 50, lambda _, c: jnp.sin(lax.psum(c * 1.1, "i")) + c, x), axis_name="i")
+    x = np.random.default_rng(0).normal(size=(4, 33)).astype(np.float32)
+    first = np.asarray(fun(x))
+    assert all(np.array_equal(fun(x), first) for _ in range(20))
+
+
+def test_more_devices_than_exist():
+    with pytest.raises(ValueError, match=r"requires 5 logical devices.*jax_num_cpu_devices"):
+        jax.pmap(lambda x: x)(np.ones(5))
+    with pytest.raises(ValueError, match="inconsistent sizes"):
+        jax.pmap(lambda x, y: x)(np.ones(3), np.ones(2))
+    with pytest.raises(ValueError, match="rank should be at least 1"):
+        jax.pmap(lambda x: x)(1.0)
+    with pytest.raises(ValueError, match="in_axes has 1 entries"):
+        jax.pmap(lambda x, y: x, in_axes=(0,))(X, X)
+
+
+# How devices fail together.
+
+
+def fail_on(numbers):
+    def host(x, k):
+        if int(k) in numbers:
+            raise ZeroDivisionError(f"on device {k}")
+        return x
+
+    def fun(x):
+        y = jax.pure_callback(host, jax.ShapeDtypeStruct((), np.float32), x, lax.axis_index("i"))
+        return lax.psum(y, "i")
+
+    return jax.pmap(fun, axis_name="i")
+
+
+@pytest.mark.parametrize("numbers", [{0}, {3}, {1, 2}])
+def test_an_error_on_one_device_ends_all(numbers):
+    for _ in range(3):
+        with pytest.raises(Exception, match=f"on device {min(numbers)}" if len(numbers) == 1 else "on device [12]"):
+            fail_on(numbers)(X)
+    assert fail_on(set())(X).tolist() == [6] * 4
+
+
+def test_an_error_ends_endless_loops_elsewhere():
+    def host(x, k):
+        if k == 2:
+            raise ZeroDivisionError("on device 2")
+        return x
+
+    def fun(x):
+        k = lax.axis_index("i")
+        y = jax.pure_callback(host, jax.ShapeDtypeStruct((), np.float32), x, k)
+        return lax.while_loop(lambda c: (c > -1) & (k != 2), lambda c: jnp.sin(c) * 0.5, y)
+
+    with pytest.raises(Exception, match="on device 2"):
+        jax.pmap(fun, axis_name="i")(X)
+
+
+def test_loops_of_different_lengths_around_a_collective():
+    def fun(x):
+        return lax.while_loop(
+            lambda c: c[0] < lax.axis_index("i"), lambda c: (c[0] + 1, lax.psum(c[1], "i") * 0.1), (0, x)
+        )[1]
+
+    with pytest.raises(RuntimeError, match=r"pmap of fun: a device waits for others .*differ between devices"):
+        jax.pmap(fun, axis_name="i")(X)
+
+
+def test_branches_with_different_collectives():
+    def fun(x):
+        one, other = (lambda x: lax.psum(x, "i")), (lambda x: lax.pmax(x, "i"))
+        return lax.cond(lax.axis_index("i") > 1, one, other, x)
+
+    with pytest.raises(RuntimeError, match="have come to different collective operations: devices 0, 1 to one, 2, 3"):
+        jax.pmap(fun, axis_name="i")(X)
+    same = jax.pmap(lambda x: lax.cond(lax.psum(x, "i") > 1, lambda x: lax.psum(x, "i"), lambda x: x, x), "i")
+    assert same(X).tolist() == [6] * 4
+
+
+def test_device_programs_check_their_arguments():
+    executable = jax.jit(lambda x: x + 1).lower(X).compile()
+    with pytest.raises(TypeError, match="expected an Executable"):
+        _core.DeviceProgram(executable, 2, (), (), (), ())

@@ -163,7 +163,73 @@ random.bits(key, (3,), 'uint16')
 random.uniform(key, (3, 2))
 random.normal(key, (3, 2))
 random.permutation(key, 6)
+random.uniform(key, (), 'float16')
+random.randint(key, (5,), 0, 1000)
+random.bernoulli(key, .3, (7,))
+random.exponential(key, (3,), 'bfloat16')
+random.gumbel(key, (0, 3))
+random.gamma(key, .7, (3,))
+random.categorical(key, jnp.zeros((3,)), shape=(5,))
+random.choice(key, 9, (3,), replace=False)
+random.key_data(random.wrap_key_data(random.key_data(key), impl=str(random.key_impl(key))))
+random.key_data(random.clone(key))
 """
+
+# Every sampler in types and shapes that the lists above leave out: none, one, odd, two axes, no elements.
+SHAPES = ("()", "(1,)", "(7,)", "(2, 3)", "(0, 3)")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+OF_FLOATS = """
+uniform(key, {s}, '{d}', -3, 5)
+normal(key, {s}, '{d}')
+gumbel(key, {s}, '{d}')
+exponential(key, {s}, '{d}')
+truncated_normal(key, -1.5, .5, {s}, '{d}')
+laplace(key, {s}, '{d}')
+logistic(key, {s}, '{d}')
+cauchy(key, {s}, '{d}')
+maxwell(key, {s}, '{d}')
+double_sided_maxwell(key, 1., 2., {s}, '{d}')
+weibull_min(key, 1.5, 2.5, {s}, '{d}')
+rayleigh(key, 2., {s}, '{d}')
+wald(key, 2., {s}, '{d}')
+pareto(key, 2., {s}, '{d}')
+triangular(key, 0., 1., 3., {s}, '{d}')
+lognormal(key, 2., {s}, '{d}')
+gamma(key, 1.7, {s}, '{d}')
+loggamma(key, .3, {s}, '{d}')
+beta(key, .5, 2., {s}, '{d}')
+chisquare(key, 3., {s}, '{d}')
+t(key, 3., {s}, '{d}')
+f(key, 3., 5., {s}, '{d}')
+generalized_normal(key, 1.5, {s}, '{d}')
+binomial(key, 9., .4, {s}, '{d}')
+dirichlet(key, jnp.array([.5, 1., 4.], '{d}'), {s}, '{d}')
+ball(key, 3, 2., {s}, '{d}')
+choice(key, jnp.arange(5, dtype='{d}'), {s})
+"""
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+OF_INTEGERS = """
+bits(key, {s}, 'u{d}')
+randint(key, {s}, -5, 120, '{d}')
+rademacher(key, {s}, '{d}')
+choice(key, jnp.arange(5, dtype='{d}'), {s})
+geometric(key, .3, {s}, '{d}')
+poisson(key, 3., {s}, '{d}')
+permutation(key, jnp.arange(9, dtype='{d}'))
+"""
+
+
+def matrix(x64):
+    """Expressions of every sampler: each type once, with a shape of the list."""
+    out, turn = [], 0
+    for kinds, text in ((FLOATS, OF_FLOATS), (INTEGERS, OF_INTEGERS)):
+        for k, line in enumerate(lines(text)):
+            for j, d in enumerate(kinds):
+                if ("64" in d) != x64 or (len(kinds) == 4 and not x64 and (k + j) % 3 == 2):
+                    continue
+                turn += 1
+                out.append("random." + line.format(s=SHAPES[turn % len(SHAPES)], d=d).replace("'uu", "'u"))
+    return "\n".join(out)
 
 
 def lines(text):
@@ -197,6 +263,10 @@ def main(path):
     ]
     groups += [("", X64, dict(partitionable=p, x64=True, impl="threefry2x32", seed=7)) for p in (True, False)]
     groups += [("", SEEDS, dict(partitionable=True, x64=x, impl="threefry2x32", seed=0)) for x in (False, True)]
+    groups += [
+        ("", matrix(x), dict(partitionable=p, x64=x, impl="threefry2x32", seed=1))
+        for x, p in ((False, True), (True, False))
+    ]
     groups += [("", RBG, dict(partitionable=True, x64=False, impl=i, seed=42)) for i in ("rbg", "unsafe_rbg")]
     out = []
     for _, text, settings in groups:

@@ -108,6 +108,7 @@ __version__ = "0.1.0"
 _LAZY = (
     "ad_checkpoint",
     "api_util",
+    "custom_batching",
     "custom_derivatives",
     "debug",
     "distributed",

@@ -88,3 +88,13 @@ def test_the_documented_old_stream():
     with config.threefry_partitionable(False):
         x = random.normal(random.split(random.PRNGKey(0))[1], (2, 3))
     np.testing.assert_allclose(np.asarray(x), [[-1.458, -2.047, -1.424], [1.168, -0.976, -1.272]], atol=1e-3)
+
+
+# What JAX 0.10.2 gives for multinomial(key(1), 3001., [.21, .3, .15, .34]): float32, rounded to the type.
+@pytest.mark.parametrize("dtype, counts", [
+    ("float16", [654, 870, 429, 1048]), ("bfloat16", [656, 872, 428, 1048]), ("float32", [654, 870, 429, 1048]),
+])  # fmt: skip
+def test_counts_in_narrow_types_are_those_of_float32(dtype, counts):
+    drawn = random.multinomial(random.key(1), 3001.0, jnp.array([0.21, 0.3, 0.15, 0.34]), dtype=dtype)
+    assert drawn.dtype == jnp.dtype(dtype)
+    np.testing.assert_array_equal(np.asarray(drawn).astype(np.float64), counts)

@@ -128,8 +128,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 @jitted("impl", "shape", "dtype")
 def _binomial(words: Any, n: Any, p: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype) -> Any:
-    n, p = (jnp.broadcast_to(lax.convert_element_type(jnp.asarray(x), dtype), shape) for x in (n, p))
-    return binomial_of(impl, words, n, p)
+    wide = _counted_in(dtype)
+    n, p = (jnp.broadcast_to(lax.convert_element_type(jnp.asarray(x), wide), shape) for x in (n, p))
+    return lax.convert_element_type(binomial_of(impl, words, n, p), dtype)
 
 
 def binomial_of(impl: PRNGImpl, words: Any, n: Any, p: Any) -> Any:
@@ -221,8 +222,9 @@ def _multinomial(
     words: Any, n: Any, p: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, unroll: int | bool
 ) -> Any:
     """Category by category: a binomial of what is left, with the probability among the categories that are left."""
-    n = jnp.broadcast_to(lax.convert_element_type(jnp.asarray(n), dtype), shape[:-1])
-    p = jnp.broadcast_to(lax.convert_element_type(jnp.asarray(p), dtype), shape)
+    wide = _counted_in(dtype)
+    n = jnp.broadcast_to(lax.convert_element_type(jnp.asarray(n), wide), shape[:-1])
+    p = jnp.broadcast_to(lax.convert_element_type(jnp.asarray(p), wide), shape)
     p = jnp.moveaxis(p, -1, 0)
     left = lax.cumsum(p, axis=0, reverse=True)
     ratios = p / jnp.where(left == 0, 1, left)
@@ -234,7 +236,12 @@ def _multinomial(
         return remaining - count, count
 
     _, counts = lax.scan(step, n, (ratios, keys), unroll=unroll)
-    return jnp.moveaxis(counts, 0, -1)
+    return lax.convert_element_type(jnp.moveaxis(counts, 0, -1), dtype)
+
+
+def _counted_in(dtype: np.dtype) -> np.dtype:
+    """The type in which counts are drawn: types with fewer bits take the numbers of float32, rounded."""
+    return dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
 
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:

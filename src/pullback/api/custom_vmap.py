@@ -1,0 +1,181 @@
+"""Functions with a batching rule of the user's own: custom_vmap, sequential_vmap.
+
+A call is a `custom_vmap_call` equation that carries the function's jaxpr and the rule. Under `vmap` the rule runs in
+its place; everywhere else the jaxpr does. Derivatives are those of the function: its value still comes from the rule.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.api import _arguments as arguments
+from pullback.core import DebugInfo, Zero, eval_jaxpr, hoist_tracers, trace, typeof
+from pullback.core.interpreter import current_interpreter, eval_interpreter
+from pullback.core.lowering import Inline
+from pullback.lax import map as map_over
+from pullback.transforms.batching import to_front
+from pullback.transforms.call import call_primitive
+from pullback.transforms.jvp import jvp_jaxpr
+from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_map, tree_structure, tree_unflatten
+
+
+class custom_vmap:
+    """A function whose behaviour under `vmap` is given by `def_vmap`.
+
+    The rule is `rule(axis_size, in_batched, *args) -> (out, out_batched)`: args have their mapped axis in front where
+    the tree `in_batched` (a list with one tree an argument) is True, and so has out. AttributeError if the function is
+    mapped before there is a rule; TypeError for keyword arguments that are no positional ones.
+    """
+
+    __name__: str
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        arguments.check_callable("custom_vmap", fun)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.rule: Callable[..., Any] | None = None
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the rule; usable as a decorator."""
+        self.rule = vmap_rule
+        return vmap_rule
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = arguments.function_name(self.fun)
+        args = _positional(self.fun, name, args, kwargs)
+        if current_interpreter() is eval_interpreter():
+            return self.fun(*args)
+        leaves, in_tree = arguments.checked_leaves(name, "argument ", args)
+        out_tree: list[Any] = []
+
+        def flat(*values: Any) -> list[Any]:
+            outs, tree = arguments.flatten_result(self.fun(*tree_unflatten(in_tree, values)), self.fun, "custom_vmap")
+            out_tree[:] = [tree]
+            return outs
+
+        closed, consts = hoist_tracers(trace(flat, [typeof(x) for x in leaves], DebugInfo("custom_vmap", name)))
+        outs = custom_vmap_call_p.bind(
+            *consts, *leaves, jaxpr=closed, rule=self._checked, name=name, in_tree=in_tree, out_tree=out_tree[0],
+            num_consts=len(consts),
+        )  # fmt: skip
+        return tree_unflatten(out_tree[0], outs)
+
+    def _checked(self, *args: Any) -> Any:
+        name = arguments.function_name(self.fun)
+        if self.rule is None:
+            raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap.")
+        found = self.rule(*args)
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise TypeError(
+                f"custom_vmap: rule {arguments.function_name(self.rule)} of function {name} must give a pair "
+                f"(out, out_batched), but gave {str(found)[:80]!r} of type {type(found)}"
+            )
+        return found
+
+
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """`f`, whose calls under `vmap` are one call after the other, in a loop."""
+    fun = custom_vmap(f)
+
+    @fun.def_vmap
+    def rule(axis_size: int, in_batched: Any, *args: Any) -> Any:
+        leaves, tree = tree_flatten(args)
+        mapped = [bool(b) for b in tree_flatten(in_batched)[0]]
+
+        def one(own: Sequence[Any]) -> Any:
+            rest = iter(own)
+            return f(*tree_unflatten(tree, [next(rest) if b else x for x, b in zip(leaves, mapped)]))
+
+        out = map_over(one, [x for x, b in zip(leaves, mapped) if b])
+        return out, tree_map(lambda _: True, out)
+
+    return fun
+
+
+def _positional(fun: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments by position, with defaults."""
+    signature = arguments.signature_of(fun)
+    if signature is None:
+        if kwargs:
+            raise TypeError(f"custom_vmap: {name} has no signature, so its arguments cannot be given by name")
+        return args
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}() {error}") from None
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"The input arguments to the custom_vmap-decorated function {name} could not be resolved to "
+            "positional-only arguments. Binding failed with the error:\nThe following keyword arguments could not be "
+            f"resolved to positions: {', '.join(bound.kwargs)}"
+        )
+    return bound.args
+
+
+def _evaluate(*args: Any, jaxpr: Any, **_: Any) -> list[Any]:
+    return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
+
+
+custom_vmap_call_p = call_primitive(
+    "custom_vmap_call",
+    "A function with a batching rule of its own.",
+    _evaluate,
+    lower=Inline(),
+)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Any, **params: Any) -> Any:
+    outs = custom_vmap_call_p.bind(*primals, jaxpr=jaxpr, **params)
+    nonzeros = [type(t) is not Zero for t in tangents]
+    jaxpr_dot, nonzeros_out = jvp_jaxpr(jaxpr, nonzeros)
+    operands = [*primals, *(t for t in tangents if type(t) is not Zero)]
+    rest = iter(eval_jaxpr(jaxpr_dot.jaxpr, jaxpr_dot.consts, *operands)[len(outs) :])
+    return outs, [next(rest) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nonzeros_out, jaxpr.out_avals)]
+
+
+def _batch(
+    axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, rule: Any, name: str, in_tree: Any, out_tree: Any,
+    num_consts: int, **_: Any,
+) -> Any:  # fmt: skip
+    if any(d is not None for d in dims[:num_consts]):
+        raise ValueError(
+            f"custom_vmap: function {name} closes over a value that is mapped, of which its rule knows nothing; make "
+            "it an argument of the function"
+        )
+    values, batched = to_front(args[num_consts:], dims[num_consts:])
+    in_batched = list(tree_unflatten(in_tree, batched))
+    out, out_batched = rule(axis.size, in_batched, *tree_unflatten(in_tree, values))
+    outs, tree = tree_flatten(out)
+    if tree != out_tree:
+        raise ValueError(
+            f"structure of output returned by custom vmap rule ({name}) does not match that of the original "
+            f"custom-vmapped function.\nOriginal output: {out_tree}\nRule output: {tree}"
+        )
+    if isinstance(out_batched, bool):
+        mapped = [out_batched] * len(outs)
+    else:
+        if tree_structure(out_batched) != tree:
+            raise ValueError(
+                "structure of output value and output batching specification returned by custom vmap rule "
+                f"({name}) do not match.\nOutput values: {tree}\nBatching spec: {tree_structure(out_batched)}"
+            )
+        mapped = [bool(b) for b in broadcast_prefix(out_batched, out)]
+    for x, b in zip(outs, mapped):
+        shape = typeof(x).shape
+        if b and (not shape or shape[0] != axis.size):
+            raise ValueError(
+                f"custom_vmap: the rule of {name} says that a result of shape {shape} is mapped; expected a leading "
+                f"axis of size {axis.size}"
+            )
+    return outs, [0 if b else None for b in mapped]
+
+
+custom_vmap_call_p.jvp = _jvp
+custom_vmap_call_p.batch_axis = _batch
+custom_vmap_call_p.dce = None  # the rule takes all arguments and gives all results

@@ -1,0 +1,137 @@
+"""custom_vmap: the rule runs under vmap and nowhere else; sequential_vmap is a loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.custom_batching import custom_vmap, sequential_vmap
+
+
+def marked():
+    """x * y, whose rule adds 100, and the calls of the rule."""
+    calls = []
+
+    @custom_vmap
+    def f(x, y):
+        return x * y
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x, y):
+        calls.append((axis_size, in_batched, x.shape, jnp.shape(y)))
+        return x * y + 100, True
+
+    return f, calls
+
+
+def test_the_rule_runs_under_vmap_only():
+    f, calls = marked()
+    x = np.arange(3, dtype=np.float32)
+    assert float(f(2.0, y=3.0)) == 6.0
+    assert float(jax.jit(f)(2.0, 3.0)) == 6.0
+    assert float(jax.grad(f)(2.0, 3.0)) == 3.0
+    assert calls == []
+    np.testing.assert_array_equal(jax.vmap(f, (0, None))(x, 2.0), 2 * x + 100)
+    assert calls.pop() == (3, [True, False], (3,), ())
+    np.testing.assert_array_equal(jax.jit(jax.vmap(f))(x, x), x * x + 100)
+    np.testing.assert_array_equal(jax.vmap(jax.jit(f))(x, x), x * x + 100)
+    np.testing.assert_array_equal(
+        jax.vmap(lambda x: lax.scan(lambda c, _: (f(c, c), None), x, None, 1)[0])(x), x * x + 100
+    )
+
+
+def test_mapped_axes_come_first_and_nest():
+    f, calls = marked()
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(jax.vmap(jax.vmap(f))(x, x), x * x + 100)
+    assert calls[0][2] == (3,)
+    np.testing.assert_array_equal(jax.vmap(f, 1, 1)(x, x), x * x + 100)
+
+
+def test_derivatives_are_those_of_the_function():
+    f, _ = marked()
+    x = np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(jax.vmap(jax.grad(f))(x, x + 1), x + 1)
+    value, tangent = jax.vmap(lambda x: jax.jvp(lambda x: f(x, x), (x,), (1.0,)))(x)
+    np.testing.assert_array_equal(value, x * x + 100)
+    np.testing.assert_array_equal(tangent, 2 * x)
+    np.testing.assert_array_equal(jax.grad(lambda x: jax.vmap(f, (0, None))(x, 2.0).sum())(x), np.full(3, 2))
+
+
+def test_trees_and_parts_that_are_not_mapped():
+    @custom_vmap
+    def f(d, k):
+        return {"a": d["x"] * k, "b": k}
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, d, k):
+        assert in_batched == [{"x": True}, False]
+        return {"a": d["x"] * k, "b": k}, {"a": True, "b": False}
+
+    out = jax.vmap(f, (0, None))({"x": np.arange(3.0, dtype=np.float32)}, 2.0)
+    np.testing.assert_array_equal(out["a"], [0, 2, 4])
+    np.testing.assert_array_equal(out["b"], [2, 2, 2])
+
+
+def test_sequential_vmap():
+    seen = []
+
+    @sequential_vmap
+    def g(d, k):
+        seen.append(d["x"].shape)
+        return {"z": d["x"] * k}, k
+
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    out, k = jax.vmap(g)({"x": x}, np.arange(3, dtype=np.float32))
+    np.testing.assert_array_equal(out["z"], x * np.arange(3)[:, None])
+    np.testing.assert_array_equal(k, [0, 1, 2])
+    out, k = jax.vmap(g, (0, None))({"x": x}, 2.0)
+    np.testing.assert_array_equal(out["z"], 2 * x)
+    assert set(seen) == {(2,)}
+    text = str(jax.make_jaxpr(jax.vmap(g))({"x": x}, x[:, 0]))
+    assert "scan" in text
+
+
+def test_errors():
+    @custom_vmap
+    def f(x):
+        return x
+
+    x = np.ones(3, np.float32)
+    with pytest.raises(AttributeError, match="No batching rule defined for custom_vmap function f using def_vmap"):
+        jax.vmap(f)(x)
+    f.def_vmap(lambda size, batched, x: x)
+    with pytest.raises(TypeError, match="must give a pair"):
+        jax.vmap(f)(x)
+    f.def_vmap(lambda size, batched, x: ((x, x), True))
+    with pytest.raises(ValueError, match="structure of output returned by custom vmap rule"):
+        jax.vmap(f)(x)
+    f.def_vmap(lambda size, batched, x: (x, (True, True)))
+    with pytest.raises(ValueError, match="output batching specification"):
+        jax.vmap(f)(x)
+    f.def_vmap(lambda size, batched, x: (x.sum(), True))
+    with pytest.raises(ValueError, match="expected a leading axis of size 3"):
+        jax.vmap(f)(x)
+
+    @custom_vmap
+    def named(x, *, k):
+        return x * k
+
+    with pytest.raises(TypeError, match="could not be resolved to positional-only arguments"):
+        named(1.0, k=2)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        f(1.0, k=2)
+
+    def closes_over(y):
+        @custom_vmap
+        def inner(x):
+            return x * y
+
+        inner.def_vmap(lambda size, batched, x: (x, True))
+        return inner(y)
+
+    with pytest.raises(ValueError, match="closes over a value that is mapped"):
+        jax.vmap(closes_over)(x)

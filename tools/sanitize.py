@@ -23,7 +23,7 @@ OPTIONS = {
     # What Python, NumPy and BLAS do among themselves is not instrumented.
     "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:allocator_may_return_null=1",
 }
-TESTS = ["tests/ext", "tests/api/test_eager.py", "tests/runtime/test_plan.py"]
+TESTS = ["tests/ext", "tests/api/test_eager.py", "tests/runtime/test_plan.py", "tests/runtime/test_blocks.py"]
 
 
 def build(kind: str) -> Path:

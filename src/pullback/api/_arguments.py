@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ def check_callable(transformation: str, fun: Any) -> None:
         raise TypeError(
             f"Expected a callable value, got {fun!r}: argument 'fun' of {transformation} must be a function"
         )
-    if inspect.isgeneratorfunction(fun):
+    code = getattr(fun, "__code__", None)
+    if (code.co_flags & inspect.CO_GENERATOR) if type(code) is types.CodeType else inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {function_name(fun)}")
 
 

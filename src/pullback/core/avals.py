@@ -28,13 +28,12 @@ class ShapedArray(AbstractValue):
     Python scalar and gives way in promotion.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "_hash", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
-    _hash: int
 
     def __new__(cls, shape, dtype, weak_type: bool = False, sharding=None, **_: Any):
         if not (isinstance(dtype, np.dtype) or dtypes.is_extended(dtype)):
@@ -59,18 +58,11 @@ class ShapedArray(AbstractValue):
                 put(found, "weak_type", weak_type)
                 put(found, "ndim", len(shape))
                 put(found, "size", math.prod(shape))
-                put(found, "_hash", hash(key))
                 _interned[key] = found
         return found
 
     def __setattr__(self, name, value):
         raise AttributeError(f"ShapedArray is immutable; can't set '{name}'")
-
-    def __hash__(self):
-        return self._hash
-
-    def __eq__(self, other):
-        return self is other
 
     def __reduce__(self):
         return ShapedArray, (self.shape, self.dtype, self.weak_type)

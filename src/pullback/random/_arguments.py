@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.util import dtypes
+from pullback.util import config, dtypes
 
 
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """A static shape from an int or a sequence of ints; TypeError naming the function otherwise."""
+    if type(shape) is tuple and all([type(d) is int and d >= 0 for d in shape]):
+        return shape
     try:
         out: tuple[int, ...] = (operator.index(shape),)
     except TypeError:
@@ -29,9 +32,17 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     return out
 
 
+@functools.lru_cache(maxsize=64)
+def _default_float(_epoch: Any) -> np.dtype:
+    """The dtype of floats under some configuration."""
+    return dtypes.check_user_dtype_supported(float, "default")
+
+
 def float_dtype(name: str, dtype: Any) -> np.dtype:
     """A float dtype, by default the default one; ValueError for another kind."""
-    dtype = dtypes.check_user_dtype_supported(float if dtype is None else dtype, name)
+    if dtype is None:
+        return _default_float(config.epoch())
+    dtype = dtypes.check_user_dtype_supported(dtype, name)
     if not dtypes.issubdtype(dtype, np.floating):
         raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {dtype}")
     return dtype
@@ -39,7 +50,9 @@ def float_dtype(name: str, dtype: Any) -> np.dtype:
 
 def inexact_dtype(name: str, dtype: Any) -> np.dtype:
     """A float or complex dtype, by default the default float; ValueError for another kind."""
-    dtype = dtypes.check_user_dtype_supported(float if dtype is None else dtype, name)
+    if dtype is None:
+        return _default_float(config.epoch())
+    dtype = dtypes.check_user_dtype_supported(dtype, name)
     if not dtypes.issubdtype(dtype, np.inexact):
         raise ValueError(f"dtype argument to `{name}` must be a float or complex dtype, got {dtype}")
     return dtype

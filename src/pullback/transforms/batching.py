@@ -39,12 +39,14 @@ class BatchTracer(Tracer):
 
     __slots__ = ("value", "dim", "aval")
 
-    def __init__(self, interpreter, value, dim: int):
+    def __init__(self, interpreter, value, dim: int, element=None):
         self.interpreter = interpreter
         self.value = value
         self.dim = dim
-        aval = typeof(value)
-        self.aval = ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
+        if element is None:
+            aval = typeof(value)
+            element = ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
+        self.aval = element
         # What is staged beneath knows its line; else this is the only trace of it.
         self.source = None if isinstance(value, Tracer) else user_source()
 
@@ -69,7 +71,10 @@ class BatchInterpreter(Interpreter):
             return self.parent.call(closed, values)
         jaxpr_batched, batched_out = batch_jaxpr(closed, self.axis, batched)
         outs = self.parent.call(jaxpr_batched, values)
-        return [BatchTracer(self, out, 0) if b else out for out, b in zip(outs, batched_out)]
+        return [
+            BatchTracer(self, out, 0, var.aval) if b else out
+            for out, b, var in zip(outs, batched_out, closed.jaxpr.outvars)
+        ]
 
     def split(self, value) -> tuple[Any, int | None]:
         """(value with its mapped axis, dim); dim is None for what has none."""

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback._ext import _core
 from pullback.core import Array as AnyArray
-from pullback.core import Tracer
+from pullback.core import ShapedArray, Tracer
 from pullback.numpy._arguments import (
     PYTHON_SCALARS,
     Array,
@@ -127,6 +128,9 @@ def _from_sequence(nested: Any, dtype: Any) -> Any:
     if not leaves:
         return make_array(np.asarray(nested, np.float32), _float() if dtype is None else dtype)
     kinds = set(map(type, leaves))
+    if dtype is None and kinds == {float}:  # by far the most frequent: cast by C on the way into the array
+        value = np.array(nested)
+        return _core.from_numpy(value, ShapedArray(value.shape, _float()), None, True)
     if type(None) in kinds:
         raise ValueError("None is not a valid value for jnp.array")
     leaves_are_scalars = kinds <= {bool, int, float, complex}

@@ -146,6 +146,29 @@ def primitives_of(f, *args):
     return {eqn.primitive.name for eqn in optimize_jaxpr(closed).jaxpr.eqns}
 
 
+def test_few_elements_of_what_was_sorted_are_selected(threads):
+    x = values("f4", 5000, True)
+    rows = values("f4", (3, 5000), True)
+    ordered = np.take_along_axis(rows, order_of(rows), -1)
+    for f, arg, expected in (
+        (lambda x: jnp.sort(x)[2500], x, x[order_of(x)][2500]),
+        (lambda x: jnp.sort(x)[-2:], x, x[order_of(x)][-2:]),
+        (lambda x: jnp.partition(x, 700)[700], x, x[order_of(x)][700]),
+        (lambda x: jnp.sort(x, axis=1)[1:, 10:13], rows, ordered[1:, 10:13]),
+        (lambda x: jnp.partition(x, 7, axis=1)[0, 7], rows, ordered[0, 7]),
+    ):
+        assert "order_statistics" in primitives_of(f, arg) and not {"sort", "partition"} & primitives_of(f, arg)
+        np.testing.assert_array_equal(bits(np.asarray(pb.jit(f)(arg))), bits(np.asarray(expected)))
+    for f in (
+        lambda x: (jnp.sort(x)[10], jnp.sort(x)),  # sorted anyhow
+        lambda x: jnp.partition(x, 700)[699],
+        lambda x: jnp.sort(x)[10:20],
+        lambda x: jnp.sort(x[:100])[50],
+        lambda x: lax.sort((x, x))[1][50],
+    ):
+        assert "order_statistics" not in primitives_of(f, x)
+
+
 def test_quantiles_of_known_fractions_do_not_sort():
     x = np.random.default_rng(2).standard_normal((4, 1000)).astype("f4")
     for f in (

@@ -10,6 +10,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.primitive import registry
 from pullback.graph_passes.fold import folding_rules
 from pullback.graph_passes.one_hot import ONE_HOT_RULES
+from pullback.graph_passes.ordering import ORDER_RULES
 from pullback.graph_passes.rewrite import Rewriter, Rule, repeated_number
 from pullback.graph_passes.simplify import simplification_rules
 from pullback.graph_passes.structure import STRUCTURE_RULES
@@ -33,7 +34,7 @@ def apply_algebra(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _rules() -> dict[str, tuple[Rule, ...]]:
     if len(_all) < len(registry):
-        tables = (folding_rules(), simplification_rules(), STRUCTURE_RULES, ONE_HOT_RULES, UPDATE_RULES)
+        tables = (folding_rules(), simplification_rules(), STRUCTURE_RULES, ONE_HOT_RULES, UPDATE_RULES, ORDER_RULES)
         for name in registry:
             _all[name] = tuple(rule for table in tables for rule in table.get(name, ()))
     return _all

@@ -179,3 +179,25 @@ def test_optax_and_chex():
             pytest.skip(f"{name} is not installed")
     values = [float(line) for line in python(OPTAX)]
     assert values == pytest.approx(OPTAX_VALUES, rel=1e-5)
+
+
+def test_modules_that_programs_import():
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        import jax, jax.image, jax.profiler, jax.monitoring, jax.dlpack, jax.custom_batching
+        import jax.scipy.fft, jax.scipy.ndimage, jax.scipy.optimize, jax.scipy.interpolate, jax.scipy.integrate
+        import jax.scipy.sparse.linalg, jax.scipy.cluster.vq, jax.scipy.spatial.transform
+        from jax.experimental.ode import odeint
+        from jax.experimental import disable_x64, enable_x64, io_callback
+        with enable_x64():
+            print(jax.numpy.ones(1).dtype)
+            with disable_x64():
+                print(jax.numpy.ones(1).dtype)
+        try:
+            import jax.experimental.sparse
+        except ModuleNotFoundError as error:
+            print(error)
+        """)
+    assert lines[:2] == ["float64", "float32"]
+    assert lines[2].startswith("No module named 'jax.experimental.sparse': pullback stands in for jax")

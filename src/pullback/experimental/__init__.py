@@ -1,5 +1,12 @@
 """Names that JAX keeps under jax.experimental."""
 
 from pullback.lax._callback import io_callback
+from pullback.util.config import enable_x64
 
-__all__ = ["io_callback"]
+
+def disable_x64():
+    """Context manager: 64-bit types become 32-bit ones inside, as with `enable_x64(False)`."""
+    return enable_x64(False)
+
+
+__all__ = ["disable_x64", "enable_x64", "io_callback"]

@@ -276,6 +276,7 @@ class _Native:
     seconds: dict[str, float]
 
 
+MAX_NATIVES = 2048
 _natives: dict[Any, tuple[_Native, ClosedJaxpr | None]] = {}
 
 
@@ -362,6 +363,8 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
         native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, donated, name, clock)
         if native is None:
             native = _make_native(closed, keep_unused, donated, name, on_disk, clock)
+        if len(_natives) >= MAX_NATIVES:  # programs keep what they use
+            _natives.pop(next(iter(_natives)), None)
         found = _natives[key] = native, closed if print_ is None else None
         if switches.log_compiles or config.config.jax_log_compiles:
             print(

@@ -10,6 +10,7 @@ namespace pb {
 
 namespace {
 
+constexpr int kShort = 16;          // elements up to which their places are counted
 constexpr int64_t kQuick = 1 << 9;  // elements up to which NumPy's vectors beat counting digits
 constexpr size_t kBytes = 256;      // different bytes
 
@@ -29,6 +30,27 @@ void restore_specials(const typename Kind::Raw* x, typename Kind::Raw* sorted, i
         if (key == zero) sorted[next_zero++] = x[i];
         else if (key == nan) sorted[next_nan++] = x[i];
     }
+}
+
+// rank[i]: how many elements come before x[i], for 1 <= n <= W. No branch depends on the elements.
+template <class Kind, int W>
+void rank_all(const typename Kind::Raw* x, int64_t n, int32_t* rank) {
+    using Key = std::make_signed_t<typename Kind::Key>;  // which vectors compare
+    constexpr auto kSign = typename Kind::Key(typename Kind::Key(1) << (8 * sizeof(Key) - 1));
+    Key keys[W] = {};
+    int32_t found[W] = {};
+    for (int64_t i = 0; i < n; ++i) keys[i] = Key(Kind::encode(x[i]) ^ kSign);
+    for (int32_t j = 0; j < int32_t(n); ++j) {
+        const Key key = keys[j];
+        for (int32_t i = 0; i < W; ++i) found[i] += int32_t(key < keys[i]) | (int32_t(key == keys[i]) & int32_t(j < i));
+    }
+    std::copy(found, found + W, rank);
+}
+
+template <class Kind>
+void rank_short(const typename Kind::Raw* x, int64_t n, int32_t* rank) {
+    if (n <= kShort / 2) rank_all<Kind, kShort / 2>(x, n, rank);
+    else rank_all<Kind, kShort>(x, n, rank);
 }
 
 // How often each of 256 values occurs.
@@ -80,6 +102,17 @@ template <class Number, class Kind>
 void sort_wide(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* sorted, int64_t n, void* scratch,
                Chunks chunks) {
     auto quick_sort = quick_sorts[kind];
+    if (chunks.count == 1) {
+        bool any = false;
+        for (int64_t i = 0; i < n; ++i) {
+            any |= Kind::is_special(x[i]);
+            sorted[i] = x[i];
+        }
+        quick_sort(sorted, n, nullptr);
+        if constexpr (std::is_floating_point_v<Number>)
+            if (any) restore_specials<Kind>(x, sorted, n);
+        return;
+    }
     auto* result = reinterpret_cast<Number*>(sorted);
     auto* other = static_cast<Number*>(scratch);
     chunks.count = int64_t(std::bit_floor(uint64_t(chunks.count)));
@@ -99,7 +132,7 @@ void sort_wide(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* so
         sizes[size_t(chunk)] = end - begin;
     });
     bool any = std::find(special.begin(), special.end(), 1) != special.end();
-    if (any && chunks.count > 1) drop_missing(runs, sizes, chunks);
+    if (any) drop_missing(runs, sizes, chunks);
     merge_all(runs, odd ? result : other, std::move(sizes), chunks.count);
     if constexpr (std::is_floating_point_v<Number>)
         if (any) restore_specials<Kind>(x, sorted, n);
@@ -108,7 +141,11 @@ void sort_wide(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* so
 template <class Kind>
 void sort_row(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* sorted, int64_t n, void* scratch,
               Chunks chunks) {
-    if constexpr (sizeof(typename Kind::Raw) == 1) {
+    if (n <= kShort) {
+        int32_t rank[kShort];
+        rank_short<Kind>(x, n, rank);
+        for (int64_t i = 0; i < n; ++i) sorted[rank[i]] = x[i];
+    } else if constexpr (sizeof(typename Kind::Raw) == 1) {
         sort_bytes<Kind>(x, sorted, chunks);
     } else if constexpr (sizeof(typename Kind::Raw) == 2) {
         sort_digits<Kind>(x, sorted, n, scratch, chunks);
@@ -123,6 +160,15 @@ void sort_pairs_row(const typename Kind::Raw* keys, const Payload* payloads, typ
                     Payload* sorted_payloads, int64_t n, void* scratch, Chunks chunks) {
     using Key = typename Kind::Key;
     using E = Element<Key, Payload>;
+    if (n <= kShort) {
+        int32_t rank[kShort];
+        rank_short<Kind>(keys, n, rank);
+        for (int64_t i = 0; i < n; ++i) {
+            if (sorted_keys) sorted_keys[rank[i]] = keys[i];
+            sorted_payloads[rank[i]] = payloads[i];
+        }
+        return;
+    }
     if (sizeof(Key) == 4 && n > kInsertion && n <= kQuick) {  // key and place are one number, so that no two are equal
         auto* packed = static_cast<uint64_t*>(scratch);
         for (int64_t i = 0; i < n; ++i) packed[i] = uint64_t(Kind::encode(keys[i])) << 32 | uint64_t(i);

@@ -13,7 +13,7 @@ from pullback.lax._selection import argpartition, order_statistics, partition
 from pullback.pipelines import optimize_jaxpr
 
 TYPES = ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "bf16"]
-SHAPES = [0, 1, 15, 16, 17, 4097, 40_000, (5, 7), (3, 20_000), (200, 40)]
+SHAPES = [0, 1, 15, 16, 17, (300, 2), (70, 8), (70, 9), 4097, 40_000, (5, 7), (3, 20_000), (200, 40)]
 
 
 @pytest.fixture(params=[1, 3])

@@ -164,6 +164,8 @@ def _timed(call: Callable[[], Any], count: int) -> float:
 
 def _analyse(program: Program, inputs: tuple, sides: Sequence[Side], figures: Figures) -> None:
     """Number of kernels and bytes moved, as our compiler planned them."""
+    if not sides:
+        return
     side = sides[0]
     if side.name != "pullback" or not isinstance(side, JaxLike) or not program.jit or side.name in figures.failed:
         return

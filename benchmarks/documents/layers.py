@@ -25,6 +25,7 @@ MEMORY = 0.5e9  # bytes that a program may take
 COMPARED = 1_000_000  # elements of the largest results that are compared
 ROUNDS = 3
 SLOW = 2.0  # seconds that a call may take, as a smaller cell foretells
+FORETELLS = 0.02  # seconds from which a cell does; shorter calls are mostly overhead
 
 Cell = tuple[int, int, int]  # n, p, o
 
@@ -103,8 +104,9 @@ def measure(setting: Setting) -> Iterator[Figures]:
 
 
 def is_slow(known: Sequence[tuple[int, float]], elements: int) -> bool:
-    """Whether so many elements would take too long if time grew as they do from any smaller cell."""
-    return any(size < elements and seconds * elements / size > SLOW for size, seconds in known)
+    """Whether so many elements would take too long if time grew as they do from any smaller cell that took a while."""
+    grown = [seconds * elements / size for size, seconds in known if size < elements and seconds > FORETELLS]
+    return max(grown, default=0.0) > SLOW
 
 
 def jacobian_elements(cell: Cell) -> int:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks import timing
 from benchmarks.documents import command, section
 from benchmarks.timing import Figures, fastest
 
@@ -109,11 +110,17 @@ def test_what_does_not_fit_is_a_gap(tmp_path, monkeypatch):
 
 
 def test_cells_that_would_take_long_are_not_begun():
-    """Time grows at least as the Jacobian does."""
+    """Time grows at least as the Jacobian does, but for the overhead of calls."""
     assert not command.layers.is_slow([], 10**9)
+    assert not command.layers.is_slow([(10, 1e-3)], 10**9)
     assert not command.layers.is_slow([(100, 0.1), (10, 1e-6)], 1000)
     assert command.layers.is_slow([(100, 0.3), (10, 1e-6)], 1000)
     assert not command.layers.is_slow([(1000, 30.0)], 100)
+
+
+def test_a_program_that_no_side_is_asked_for():
+    figures = timing.measure("F3", command.layers.programs(quick=True)[0], [], None, 1)
+    assert figures.seconds == figures.failed == {}
 
 
 def test_spread():

@@ -42,9 +42,8 @@ def with_room(jax: Any, method: str, cell: Cell) -> Callable:
 
 def torch_method(torch: Any, method: str, cell: Cell) -> Callable:
     """The same transformations by torch.func; results that take too much memory are not begun."""
-    n, p, o = cell
     func = torch.func
-    needed = 4 * n * p * o * (1 if "grad" in method else o)
+    needed = 4 * result_elements(method, cell)
     if needed > MEMORY:
         raise MemoryError(f"{needed / 1e9:.1f} GB")
 
@@ -77,7 +76,7 @@ def programs(quick: bool) -> list[Program]:
             jax=lambda jax: with_room(jax, method, cell),
             torch=lambda torch: torch_method(torch, method, cell),
             jit=False,
-            tolerance=1e-5 if n * p * o * o <= COMPARED else None,
+            tolerance=1e-5 if result_elements(method, cell) <= COMPARED else None,
         )
 
     import pullback
@@ -94,8 +93,10 @@ def measure(setting: Setting) -> Iterator[Figures]:
     known: dict[tuple[str, str], list[tuple[int, float]]] = {}  # side, method -> (elements of the Jacobian, seconds)
     for k, program in enumerate(chosen):
         common.progress(f"F3, {k + 1} of {len(chosen)}: {program.name}")
-        method, elements = program.name.split(":")[0], jacobian_elements(cell_of(program.name))
-        late = [s for s in made if is_slow(known.get((s.name, method), []), elements)]
+        method = program.name.split(":")[0]
+        elements = result_elements(method, cell_of(program.name))
+        has_room = 4 * elements <= MEMORY  # else that is the reason to give
+        late = [s for s in made if has_room and is_slow(known.get((s.name, method), []), elements)]
         figures = timing.measure("F3", program, [s for s in made if s not in late], None, rounds)
         figures.failed |= {s.name: f"{TOO_SLOW}: over {SLOW:g} s" for s in late}
         for side, seconds in figures.seconds.items():
@@ -109,10 +110,10 @@ def is_slow(known: Sequence[tuple[int, float]], elements: int) -> bool:
     return max(grown, default=0.0) > SLOW
 
 
-def jacobian_elements(cell: Cell) -> int:
-    """Zeros included."""
+def result_elements(method: str, cell: Cell) -> int:
+    """Those of a whole Jacobian, zeros included, or of the one without."""
     n, p, o = cell
-    return n * o * o * p
+    return n * p * o * (1 if "grad" in method else o)
 
 
 def cell_of(name: str) -> Cell:

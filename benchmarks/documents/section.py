@@ -16,6 +16,7 @@ from benchmarks.timing import Figures
 
 TITLES = {"pullback": "pullback", "jax": "JAX", "torch": "PyTorch", "numpy": "NumPy", "autograd": "autograd"}
 TOO_SLOW = "too slow"  # how the message of what was not begun starts
+GAPS = ("MemoryError", TOO_SLOW)  # what is no failure
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,6 @@ def failures(figures: Iterable[Figures]) -> list[str]:
     kinds: dict[tuple[str, str], list[str]] = {}
     for f in figures:
         for side, message in f.failed.items():
-            if not message.startswith(("MemoryError", TOO_SLOW)):
+            if not message.startswith(GAPS):
                 kinds.setdefault((side, message.splitlines()[0]), []).append(f.name)
     return [f"{TITLES.get(side, side)} fails ({'; '.join(n)}): {m}" for (side, m), n in kinds.items()]

@@ -59,6 +59,8 @@ def _executable(closed: ClosedJaxpr, kernel: ClosedJaxpr, size: int, name: str) 
     native = compile_jaxpr(kernel, name=name).native
     if native.compiled is None or native.facts.host_calls or native.arena_bytes > MAX_ARENA:
         return None
+    if any([source >= 0 for source in native.facts.forwards]):
+        return None  # a result that is an operand (x ** 1) is not written by the kernel
     avals = [v.aval for v in (*closed.jaxpr.invars, *closed.jaxpr.outvars)]
     cost = sum([getattr(eqn.primitive.lower, "cost", 1) for eqn in kernel.eqns]) + len(avals)
     return _core.Executable(

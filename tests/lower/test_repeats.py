@@ -109,7 +109,7 @@ def programs(monkeypatch):
 
     def counted(self, closed, inputs, outputs):
         found.append(closed)
-        original(self, closed, inputs, outputs)
+        return original(self, closed, inputs, outputs)
 
     monkeypatch.setattr(Lowering, "subprogram", counted)
     return found

@@ -1,6 +1,7 @@
 #include "device_team.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -31,8 +32,11 @@ inline void pause() {
 
 // How long to spin, in microseconds. Where cores are to be had it saves the 5 to 10 us of waking up; where others wait
 // for the cores it costs: the one that is waited for runs later, and the scheduler counts the spinning (an exchange on a
-// machine under load: 46 us without, 280 with 50 us). So spinning in vain halves it, and now and then it is tried again.
-constexpr int kLongest = 50, kAgain = 64;
+// machine under load: 46 us without, 280 with 50 us). So spinning in vain halves it, and now and then the longest is tried:
+// a shorter one is over before a thread that sleeps has woken up, so that none would ever be worth while again.
+// Who spins longer than an exchange takes gives way to others: threads that woke each other share a core, where one that
+// spins keeps the other from coming, and only threads that wait for a core, not sleepers, are moved to an idle one.
+constexpr int kLongest = 50, kAgain = 64, kAlone = 64;
 std::atomic<int> spin_time{kLongest};
 std::atomic<unsigned> waits{0};
 
@@ -42,7 +46,7 @@ bool spin_until(Done done, bool may_spin) {
     if (done()) return true;
     if (!may_spin) return false;
     int time = spin_time.load(std::memory_order_relaxed);
-    if (time == 0 && waits.fetch_add(1, std::memory_order_relaxed) % kAgain == 0) time = 4;
+    if (time == 0 && waits.fetch_add(1, std::memory_order_relaxed) % kAgain == 0) time = kLongest;
     if (time == 0) return false;
     auto until = Clock::now() + std::chrono::microseconds(time);
     for (int i = 1;; ++i) {
@@ -51,10 +55,12 @@ bool spin_until(Done done, bool may_spin) {
             spin_time.store(std::min(kLongest, 2 * time), std::memory_order_relaxed);
             return true;
         }
-        if (i % 16 == 0 && Clock::now() >= until) {
+        if (i % 16) continue;
+        if (Clock::now() >= until) {
             spin_time.store(time / 2, std::memory_order_relaxed);
             return false;
         }
+        if (i >= kAlone) std::this_thread::yield();
     }
 }
 
@@ -63,6 +69,7 @@ struct Worker {
     std::atomic<uint32_t> bell{0};
     std::function<void()> work;  // set before the bell rings
     std::atomic<bool> spins{false};
+    pthread_t thread{};
 
     void loop() {
         use_own_workers();
@@ -108,7 +115,9 @@ Worker* get_worker() {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     try {
-        std::thread([worker] { worker->loop(); }).detach();
+        std::thread thread([worker] { worker->loop(); });
+        worker->thread = thread.native_handle();
+        thread.detach();
     } catch (const std::system_error&) {
         delete worker;
         worker = nullptr;
@@ -121,6 +130,30 @@ void give_back(Worker* worker) {
     std::lock_guard lock(idle_mutex);
     idle_workers().push_back(worker);
 }
+
+// The cores that this thread may use, and a worker's start on another one than this: woken threads may be put on the core of
+// whoever woke them though others are idle, and there they stay as long as they wake each other.
+#ifdef __linux__
+struct Cores {
+    cpu_set_t all;
+    bool known = sched_getaffinity(0, sizeof all, &all) == 0;
+
+    void keep_off_this(Worker* worker) const {
+        if (!known) return;
+        cpu_set_t others = all;
+        CPU_CLR(size_t(sched_getcpu()), &others);
+        if (CPU_COUNT(&others)) pthread_setaffinity_np(worker->thread, sizeof others, &others);
+    }
+    void use_all() const {
+        if (known) pthread_setaffinity_np(pthread_self(), sizeof all, &all);
+    }
+};
+#else
+struct Cores {
+    void keep_off_this(Worker*) const {}
+    void use_all() const {}
+};
+#endif
 
 std::string numbers(const std::vector<int>& devices) {
     std::string text;
@@ -170,10 +203,13 @@ bool Team::run(const std::function<bool(int)>& work, const std::function<bool()>
     }
     interrupted_ = &interrupted;
     std::atomic<int> left{size_ - 1};
+    Cores cores;
     for (int device = 1; device < size_; ++device) {
         Worker* worker = workers[size_t(device) - 1];
         worker->spins.store(spins_);
-        worker->work = [this, &work, &left, device, worker] {
+        if (spins_) cores.keep_off_this(worker);
+        worker->work = [this, &work, &left, device, worker, cores] {
+            if (spins_) cores.use_all();
             share_threads(size_);
             bool well = work(device);
             share_threads(1);

@@ -21,7 +21,7 @@ OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     # What Python, NumPy and BLAS do among themselves is not instrumented.
-    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:allocator_may_return_null=1",
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:allocator_may_return_null=1:die_after_fork=0",
 }
 TESTS = ["tests/ext", "tests/api/test_eager.py", "tests/runtime/test_plan.py", "tests/runtime/test_blocks.py"]
 
@@ -44,6 +44,12 @@ def build(kind: str) -> Path:
     return package.parent
 
 
+def _path(library: str) -> str:
+    """Where the compiler finds a library."""
+    command = [os.environ.get("CXX", "c++"), f"-print-file-name={library}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main(arguments: list[str]) -> int:
     """Build and test; the number of sanitizers that found something."""
     split = arguments.index("--") if "--" in arguments else len(arguments)
@@ -52,17 +58,13 @@ def main(arguments: list[str]) -> int:
     for kind in kinds:
         print(f"== {kind}", flush=True)
         site = build(kind)
-        runtime = subprocess.run(
-            [os.environ.get("CXX", "c++"), f"-print-file-name={RUNTIMES[kind]}"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
+        # With the library of C++ beside it: Python is C, and the sanitizer takes over what throws when it starts.
+        preloaded = ":".join(_path(name) for name in (RUNTIMES[kind], "libstdc++.so.6"))
         environment = {
             **os.environ,
             **OPTIONS,
             "PYTHONPATH": f"{site}{os.pathsep}{ROOT}",
-            "LD_PRELOAD": runtime,
+            "LD_PRELOAD": preloaded,
             "PYTHONMALLOC": "malloc",
         }
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(rest or TESTS)]

@@ -22,14 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kAsk = std::chrono::milliseconds(20);  // between two questions whether Ctrl-C was pressed
 
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
-
 // How long to spin, in microseconds. Where cores are to be had it saves the 5 to 10 us of waking up; where others wait
 // for the cores it costs: the one that is waited for runs later, and the scheduler counts the spinning (an exchange on a
 // machine under load: 46 us without, 280 with 50 us). So spinning in vain halves it, and now and then the longest is tried:

@@ -24,14 +24,6 @@ constexpr auto kSpin = std::chrono::microseconds(30);
 
 thread_local bool inside_loop = false;
 
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
-
 int available_cores() {
 #ifdef __linux__
     cpu_set_t set;

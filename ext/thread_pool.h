@@ -28,6 +28,15 @@ int share_threads(int n) noexcept;
 // The calling thread's loops get workers of their own, which no other thread's loops ever hold.
 void use_own_workers() noexcept;
 
+// A hint to the core, for threads that spin.
+inline void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
 // A value that belongs to the thread that called parallel_for and is seen as its own by each thread of its loop: the
 // running program.
 extern thread_local void* current_frame;

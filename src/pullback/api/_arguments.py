@@ -126,6 +126,27 @@ def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipp
     return paths
 
 
+def positional(decorator: str, fun: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple:
+    """All arguments by position, defaults filled in; TypeError for arguments that do not fit or have no position."""
+    name, signature = function_name(fun), signature_of(fun)
+    if signature is None:
+        if kwargs:
+            raise TypeError(f"{decorator}: {name} has no signature, so its arguments cannot be given by name")
+        return args
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}{signature}: {error}") from None
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"The input arguments to the {decorator}-decorated function {name} could not be resolved to "
+            "positional-only arguments. Binding failed with the error:\nThe following keyword arguments could not be "
+            f"resolved to positions: {', '.join(bound.kwargs)}"
+        )
+    return bound.args
+
+
 def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[], Sequence[str]] | None = None):
     """(leaves, treedef), every leaf an array or tracer (float0 ones stay NumPy's); TypeError naming one that isn't."""
     leaves, treedef = tree_flatten(tree)

@@ -24,24 +24,6 @@ from pullback.transforms.zeros import instantiate, is_float0
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
 
 
-def _bind_arguments(fun: Callable, args: tuple, kwargs: dict) -> tuple:
-    """All arguments by position, defaults filled in; TypeError for keyword-only ones."""
-    signature = arguments.signature_of(fun)
-    if signature is None:
-        return args
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"{arguments.function_name(fun)}{signature}: {error}") from None
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError(
-            f"{arguments.function_name(fun)}: keyword arguments could not be resolved to positions: "
-            f"{list(bound.kwargs)}"
-        )
-    return bound.args
-
-
 class _Split:
     """The arguments of a call, cut into differentiable trees and fixed Python values."""
 
@@ -142,7 +124,7 @@ class custom_jvp(_Custom):
         jvp = self.jvp
         if jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {self._name} using defjvp.")
-        split = _Split(_bind_arguments(self.fun, args, kwargs), self.nondiff_argnums, self._name)
+        split = _Split(arguments.positional("custom_jvp", self.fun, args, kwargs), self.nondiff_argnums, self._name)
         out_tree: list[Any] = []
 
         def flat_jvp(primals, tangents):
@@ -245,7 +227,7 @@ class custom_vjp(_Custom):
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp.")
-        split = _Split(_bind_arguments(self.fun, args, kwargs), self.nondiff_argnums, self._name)
+        split = _Split(arguments.positional("custom_vjp", self.fun, args, kwargs), self.nondiff_argnums, self._name)
         out_tree: list[Any] = []
         kept: list[_Residuals] = []
 

@@ -47,7 +47,7 @@ class custom_vmap:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = arguments.function_name(self.fun)
-        args = _positional(self.fun, name, args, kwargs)
+        args = arguments.positional("custom_vmap", self.fun, args, kwargs)
         if current_interpreter() is eval_interpreter():
             return self.fun(*args)
         leaves, in_tree = arguments.checked_leaves(name, "argument ", args)
@@ -95,27 +95,6 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
         return out, tree_map(lambda _: True, out)
 
     return fun
-
-
-def _positional(fun: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments by position, with defaults."""
-    signature = arguments.signature_of(fun)
-    if signature is None:
-        if kwargs:
-            raise TypeError(f"custom_vmap: {name} has no signature, so its arguments cannot be given by name")
-        return args
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"{name}() {error}") from None
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError(
-            f"The input arguments to the custom_vmap-decorated function {name} could not be resolved to "
-            "positional-only arguments. Binding failed with the error:\nThe following keyword arguments could not be "
-            f"resolved to positions: {', '.join(bound.kwargs)}"
-        )
-    return bound.args
 
 
 def _evaluate(*args: Any, jaxpr: Any, **_: Any) -> list[Any]:

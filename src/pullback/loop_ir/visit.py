@@ -121,6 +121,25 @@ def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
     return iter(found)
 
 
+def with_nests(body: Sequence[Stmt], nest: Callable[[Loop], Sequence[Stmt]]) -> tuple[Stmt, ...]:
+    """The statements with each nest, the outermost loop that is not sequential, replaced by what `nest(loop)` gives."""
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Loop(role="sequential"):
+                inner = with_nests(stmt.body, nest)
+                result.append(Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs))
+            case Loop():
+                result += nest(stmt)
+            case While():
+                result.append(While(with_nests(stmt.body_cond, nest), stmt.cond, with_nests(stmt.body, nest)))
+            case If():
+                result.append(If(stmt.cond, with_nests(stmt.then, nest), with_nests(stmt.orelse, nest)))
+            case _:
+                result.append(stmt)
+    return tuple(result)
+
+
 def bound(stmt: Stmt) -> tuple[Var, ...]:
     """The variables that a statement itself binds, for itself or for what follows."""
     match stmt:

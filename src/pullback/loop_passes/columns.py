@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from math import prod
 
 from ..loop_ir.fold import const, make
-from ..loop_ir.ir import Buffer, Carried, Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
+from ..loop_ir.ir import Buffer, Carried, Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from ..loop_ir.types import ITEMSIZE
-from ..loop_ir.visit import Substitute, expressions, loaded, stored, subexpressions
+from ..loop_ir.visit import Substitute, expressions, loaded, stored, subexpressions, with_nests
 from ._partial import combining, neutrals
 from .cost import NANOSECONDS, Vector, bytes_touched, cost
 
@@ -43,7 +43,7 @@ LANES = 8  # nominal
 def columns(function: Function) -> Function:
     """The function with long reductions down columns walked row by row."""
     work = _Columns(function)
-    body = work.block(function.body)
+    body = with_nests(function.body, work.nest)
     return Function(function.name, (*function.buffers, *work.buffers), body) if work.buffers else function
 
 
@@ -64,25 +64,8 @@ class _Columns:
         self._count += 1
         return Var(f"{var.name}_c{self._count}", var.dtype)
 
-    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        result: list[Stmt] = []
-        for stmt in body:
-            match stmt:
-                case Loop(role="sequential"):
-                    inner = self.block(stmt.body)
-                    result.append(Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs))
-                case Loop(role="parallel"):
-                    result += self.nest(stmt)
-                case While():
-                    result.append(While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body)))
-                case If():
-                    result.append(If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse)))
-                case _:
-                    result.append(stmt)
-        return tuple(result)
-
     def nest(self, loop: Loop) -> list[Stmt]:
-        chain = _chain(loop)
+        chain = _chain(loop) if loop.role == "parallel" else None
         if chain is None:
             return [loop]
         column = chain[-1]

@@ -23,7 +23,6 @@ from ..loop_ir.ir import (
     Expr,
     Function,
     HostCall,
-    If,
     Let,
     Load,
     Loop,
@@ -31,10 +30,9 @@ from ..loop_ir.ir import (
     Stmt,
     Store,
     Var,
-    While,
 )
 from ..loop_ir.vectors import repeatable
-from ..loop_ir.visit import Substitute, local_uses, shares_locals, statements
+from ..loop_ir.visit import Substitute, local_uses, shares_locals, statements, with_nests
 from ._partial import combining, neutrals
 from ._scans import split_scan
 from .cost import extent_of, nanoseconds
@@ -47,7 +45,7 @@ ENOUGH = 16  # iterations of the outermost loop that keep any machine we know bu
 def parallelize(function: Function) -> Function:
     """The function with loops of threads around bulk work."""
     work = _Parallelize(function)
-    body = work.block(function.body)
+    body = with_nests(function.body, work.nest)
     return Function(function.name, (*function.buffers, *work.buffers), body)
 
 
@@ -73,23 +71,6 @@ class _Parallelize:
     def rename(self, var: Var) -> Var:
         self._count += 1
         return Var(f"{var.name}_{self._count}", var.dtype)
-
-    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        result: list[Stmt] = []
-        for stmt in body:
-            match stmt:
-                case Loop(role="sequential"):
-                    inner = self.block(stmt.body)
-                    result.append(Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs))
-                case Loop():
-                    result += self.nest(stmt)
-                case While():
-                    result.append(While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body)))
-                case If():
-                    result.append(If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse)))
-                case _:
-                    result.append(stmt)
-        return tuple(result)
 
     def nest(self, loop: Loop) -> list[Stmt]:
         time = nanoseconds((loop,))

@@ -1,6 +1,6 @@
 """Writes measured tables into a page of the documents, between markers: `<!-- ratios -->` to `<!-- /ratios -->`.
 
-python -m benchmarks --peers VENV --sample 16 --rounds 3 --json bench.json
+python -m benchmarks --peers VENV --sides pullback,jax,torch,numpy --sample 16 --rounds 3 --json bench.json
 python -m benchmarks.page bench.json                # 'ratios' and 'slow' of docs/performance.md
 python -m benchmarks.passes --page docs/performance.md
 """

@@ -104,7 +104,11 @@ struct Table {
     std::shared_ptr<AnySize> of_any_size(const CallKey& key, const std::vector<uint64_t>& words) {
         for (auto& known : any_size)
             if (known->words == words) return known;
-        if (any_size.size() >= AnySize::kMost) any_size.erase(any_size.begin());
+        std::shared_ptr<AnySize> oldest;  // dropped at the end, as that may run code that comes back to this table
+        if (any_size.size() >= AnySize::kMost) {
+            oldest = std::move(any_size.front());
+            any_size.erase(any_size.begin());
+        }
         auto made = std::make_shared<AnySize>();
         made->words = words;
         for (size_t i = 0; i < key.leaves.size(); ++i)

@@ -218,8 +218,11 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
 bool read_flags(PyObject* object, size_t count, const char* argument, std::vector<bool>& out) {
     Ref sequence = Ref::steal(PySequence_Tuple(object));
     if (!sequence) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i)
-        out.push_back(PyObject_IsTrue(PyTuple_GET_ITEM(sequence.get(), i)) == 1);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i) {
+        int flag = PyObject_IsTrue(PyTuple_GET_ITEM(sequence.get(), i));
+        if (flag < 0) return false;
+        out.push_back(flag == 1);
+    }
     if (out.size() == count) return true;
     PyErr_Format(PyExc_ValueError, "DeviceProgram: %s has %zu entries; expected %zu", argument, out.size(), count);
     return false;

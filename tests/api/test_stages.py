@@ -83,6 +83,16 @@ def test_cost_analysis():
     assert jax.jit(lambda x: x**2 + jnp.sqrt(x)).lower(X).cost_analysis()["transcendentals"] == 3
 
 
+def test_cost_analysis_counts_what_equal_groups_share():
+    def unrolled(x, w):
+        for _ in range(20):
+            x = jnp.sin(x @ w) / 2
+        return x
+
+    square = jnp.ones((8, 8))
+    assert jax.jit(unrolled).lower(square, square).cost_analysis()["transcendentals"] == 20 * 64
+
+
 def test_memory_analysis():
     memory = stages_of(*ARGS, k=2.0)[2].memory_analysis()
     assert memory.argument_size_in_bytes == 4 * (12 + 20 + 1)  # not what is unused

@@ -95,7 +95,7 @@ def test_no_python_is_loaded(library):
     program = compiled(library)
     loaded = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     assert "libdemo.so" in loaded and "openblas" in loaded and "not found" not in loaded
-    assert "python" not in os.path.basename(loaded).lower() and "libpython" not in loaded
+    assert "libpython" not in loaded
     # The loader says which files it opens, also those opened later.
     done = subprocess.run([program], capture_output=True, text=True, env={"LD_DEBUG": "files"}, check=True)
     opened = {

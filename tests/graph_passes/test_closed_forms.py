@@ -467,3 +467,11 @@ def test_text_of_the_lowered_program_shows_it():
     assert "y0[0] = 1249975000:i32" in text
     text = pullback.jit(lambda n: lax.fori_loop(0, n, lambda i, s: s + i, 0)).lower(10).as_text()
     assert "while" not in text
+
+
+def test_counts_of_numbers_that_wrap_around():
+    def f():
+        s = lax.reduce_sum(lax.iota(np.int32, 65536), axes=(0,))
+        return lax.while_loop(lambda c: c[0] < 10, lambda c: (c[0] + 1, c[1] + 1), (s * 2, 0))
+
+    assert [int(x) for x in pullback.jit(f)()] == [10, 65546]

@@ -1,6 +1,7 @@
 """Bodies of loops are traced once where they do the same each time, and again where something around them changed."""
 
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -134,3 +135,27 @@ def test_recursion_and_settings():
         with pb.enable_x64(True):
             assert lax.scan(lambda c, x: (c + x, None), np.float64(0), np.ones(3))[0].dtype == np.float64
         assert lax.scan(lambda c, x: (c + x, None), np.float64(0), np.ones(3))[0].dtype == np.float32
+
+
+def test_what_modules_and_classes_hold_may_change():
+    module = types.ModuleType("settings_of_test")
+
+    class Settings:
+        rate = 1.0
+
+    module.rate = 1.0
+
+    def run():
+        by_class = lax.scan(lambda c, _: (c * Settings.rate, None), 1.0, None, length=2)[0]
+        return float(by_class), float(lax.scan(lambda c, _: (c * module.rate, None), 1.0, None, length=2)[0])
+
+    assert run() == (1, 1)
+    Settings.rate, module.rate = 5.0, 3.0
+    assert run() == (25, 9)
+
+
+def test_zeros_have_signs():
+    def run(s):
+        return float(lax.scan(lambda c, _: (c * s, None), 1.0, None, length=1)[0])
+
+    assert [np.signbit(run(s)) for s in (0.0, -0.0, 0.0)] == [False, True, False]

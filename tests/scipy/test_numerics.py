@@ -118,6 +118,17 @@ def test_map_coordinates(mode, order, shape):
     np.testing.assert_allclose(ndimage.map_coordinates(x, at, order, mode), want, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("image", "at", "order", "want"),
+    [
+        (np.array([8388609, 3], np.int32), 0.0, 1, 8388609),  # + 0.5 would be 8388610 in float32
+        (np.array([10.0, 20.0], np.float32), 0.49999997, 0, 10.0),  # + 0.5 would be 1
+    ],
+)
+def test_map_coordinates_rounds_what_it_has(image, at, order, want):
+    assert float(ndimage.map_coordinates(image, [jnp.float32(at)], order)) == want
+
+
 def test_map_coordinates_outside_is_a_constant():
     x = np.arange(12.0).reshape(3, 4)
     at = [np.array([0.0, 0.5, -0.4, 2.5, 9.0]), np.array([0.0, 1.5, 0.0, 1.0, 9.0])]

@@ -343,9 +343,9 @@ def _minmax(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     element = element_of(x.dtype)
     if _is_number(y) and not _is_number(x):
         x, y = y, x
-    if _is_number(x):
-        return a.select(a.cmp("olt" if op.name == "min" else "ogt", element, x.ref, y.ref), element, x.ref, y.ref)
     chosen = a.select(a.cmp("olt" if op.name == "min" else "ogt", element, x.ref, y.ref), element, x.ref, y.ref)
+    if _is_number(x):
+        return chosen
     return a.select(a.cmp("uno", element, x.ref, x.ref), element, x.ref, chosen)
 
 

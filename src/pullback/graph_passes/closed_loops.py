@@ -338,7 +338,8 @@ def _count(r: Rewriter, loop: _Loop, cond: ClosedJaxpr, consts: list[Any]) -> tu
     c0, u = start.constant, right.constant
     info = np.iinfo(dtype)
     if c0 is not None and u is not None:
-        count = _known_count(name, int(c0.get((), 0)), int(u.get((), 0)), step, info)
+        first, bound = (_wrapped(int(p.get((), 0)), info) for p in (c0, u))
+        count = _known_count(name, first, bound, step, info)
         return count, lambda k, _: math.comb(count, k)
     if (name, step) not in (("lt", 1), ("gt", -1), ("ne", 1), ("ne", -1)):
         raise NoForm
@@ -376,6 +377,11 @@ def _slope(form: Form) -> int:
         if any(m and (term.factors or m != ((TIME, 1),)) for m in term.poly):
             raise NoForm
     return int(numbers_of(form).get(((TIME, 1),), 0))
+
+
+def _wrapped(n: int, info: np.iinfo) -> int:
+    """The number of the dtype that stands for n; forms hold modulo 2^w."""
+    return (n - int(info.min)) % (1 << info.bits) + int(info.min)
 
 
 def _known_count(name: str, first: int, bound: int, step: int, info: np.iinfo) -> int:

@@ -3,13 +3,16 @@
     lax.scan(body, ...)      in an eager loop: `body` does the same each time, and need not be traced again
 
 What a function does can depend on more than its arguments. It is remembered only where all that it closes over, its
-defaults and the globals that it names are things that do not change (numbers, our arrays, modules, classes, functions
-for which the same holds), and traced again if one of them is another object. So functions made anew each time are the
-same where what they close over is. Those that close over tracers or much data are not remembered.
+defaults and the globals that it names are things that do not change (numbers, our arrays, modules and classes of known
+libraries, functions for which the same holds), and traced again if one of them is another object. What has attributes
+that a program may set, as its own modules and classes have, changes unseen: such functions are traced each time. So
+functions made anew each time are the same where what they close over is. Those that close over tracers or much data
+are not remembered.
 """
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -25,8 +28,9 @@ MAX_DEPTH = 4  # of functions that functions name
 
 _FIXED = (
     *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), _core.Array, _core.JitFunction),
-    *(types.ModuleType, types.BuiltinFunctionType, type, np.generic, np.dtype, np.ufunc),
+    *(types.BuiltinFunctionType, np.generic, np.dtype, np.ufunc),
 )
+_LIBRARIES = frozenset({"pullback", "jax", "numpy", "math", "functools", "operator", "builtins"})
 
 _bodies: dict[Any, tuple[list[Any], Any]] = {}
 
@@ -79,7 +83,11 @@ def _keep(value: Any, found: list[Any], depth: int) -> bool:
     found.append(value)
     if type(value) is tuple:
         return all([_keep(x, found, depth) for x in value])
-    return isinstance(value, _FIXED) or (_is_ours(value) and not isinstance(value, Tracer))
+    if isinstance(value, types.ModuleType):
+        return value.__name__.partition(".")[0] in _LIBRARIES
+    if isinstance(value, type):
+        return value.__module__.partition(".")[0] in _LIBRARIES
+    return isinstance(value, _FIXED) or (_is_ours(value) and not isinstance(value, Tracer | functools.partial))
 
 
 def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: Callable[[Any], bool]) -> Any:
@@ -87,8 +95,7 @@ def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: C
     around = None if config.value_of("jax_check_tracer_leaks") else surroundings(fun)
     if around is None:
         return make()
-    # Numbers are compared by value and type, all else by identity.
-    key = (*key, config.epoch(), *axis_env().items(), *[(type(x), x) if type(x) in _VALUES else id(x) for x in around])
+    key = (*key, config.epoch(), *axis_env().items(), *map(_identity, around))
     known = _bodies.get(key)
     if known is not None:
         return known[1]
@@ -100,7 +107,12 @@ def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: C
     return result
 
 
-_VALUES = (int, float, complex, bool, str, bytes)
+def _identity(x: Any) -> Any:
+    """Equal for what is the same: numbers and text by type and value (0.0 is not -0.0), all else the object itself."""
+    kind = type(x)
+    if kind is float or kind is complex:
+        return kind, repr(x)
+    return (kind, x) if kind in (int, bool, str, bytes) else id(x)
 
 
 def clear() -> None:

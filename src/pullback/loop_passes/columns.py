@@ -158,9 +158,8 @@ class _Walk:
         self.pieces = -(-self.height // self.piece)
         self.threads = time > THRESHOLD and tasks * self.pieces > 1
         self.sums = all(map(_is_float_sum, reduce.carried))
-        self.partials = [
-            owner.buffer("partial", v.dtype, self.pieces * self.outer * self.width, "temporary") for v in self.vars
-        ]
+        count = self.pieces * self.outer * self.width
+        self.partials = [owner.buffer("partial", v.dtype, count, "temporary") for v in self.vars] if self.fits else []
 
     @property
     def vars(self) -> list[Var]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..loop_ir.fold import is_math
-from ..loop_ir.ir import Const, Expr, Function, Loop, Op, Stmt
+from ..loop_ir.ir import Const, Expr, Function, Loop, Op, Run, Stmt
 from ..loop_ir.visit import blocks, expressions, subexpressions
 
 _CHEAP = frozenset({"integer_pow", "square", "reciprocal"})  # products and a division
@@ -26,6 +26,8 @@ def _count(body: Sequence[Stmt]) -> int:
             times = stmt.extent.value if isinstance(stmt.extent, Const) else 1
             updates = [expr for group in stmt.carried for expr in group.updates]
             total += times * (_values(updates) + _count(stmt.body))
+        elif isinstance(stmt, Run):
+            total += _values(expressions(stmt)) + _count(stmt.kernel.body)
         else:
             total += _values(expressions(stmt)) + sum(map(_count, blocks(stmt)))
     return total

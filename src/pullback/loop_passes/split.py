@@ -132,7 +132,7 @@ def _points(loop: Loop, trips: int) -> list[int]:
         if isinstance(stmt, Loop):
             total *= extent_of(stmt)
     work = _ops(order)
-    many = narrow or total >= MANY or ((turns or saved >= LONG) and total >= 512)
+    many = narrow or total >= MANY
     if work * (len(points) + 1) - saved * len(points) > MAX_OPS or not many:
         return []
     return sorted(points)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from pullback.core.jaxpr import Literal, Var
@@ -95,7 +96,7 @@ class _Outside:
         if level is not self._level:
             self._level, self._seen, self._values = level, 0, {}
         if len(level.memo) > self._seen:
-            for (var, _), value in list(level.memo.items())[self._seen :]:
+            for (var, _), value in islice(level.memo.items(), self._seen, None):
                 self._values.setdefault(var, []).append(value)
             self._seen = len(level.memo)
         return self._values

@@ -52,7 +52,7 @@ def run_eagerly(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     if checks.is_active():
         return runner.by_equations(args)
     if runner.left > 0:
-        runner.left -= 1
-        if runner.left == 0:
+        left = runner.left = runner.left - 1
+        if left <= 0:  # threads may meet here; compiling twice gives what is cached
             runner.compile()
     return runner.run(args)

@@ -35,7 +35,7 @@ class RegularGridInterpolator:
         values = jnp.asarray(values)
         if len(points) > values.ndim:
             raise ValueError(f"there are {len(points)} point arrays, but values has {values.ndim} dimensions")
-        (values,) = (values.astype(dtypes.to_inexact_dtype(values.dtype)),)
+        values = values.astype(dtypes.to_inexact_dtype(values.dtype))
         if fill_value is not None:
             fill = np.asarray(fill_value) if isinstance(fill_value, (int, float, complex)) else fill_value
             if not np.can_cast(np.asarray(fill).dtype, values.dtype, casting="same_kind"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback import lax
 from pullback.util import dtypes
 
 __all__ = ["map_coordinates"]
@@ -68,21 +69,17 @@ def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: st
             weight = weight * w
         total = total + value * weight
     if dtypes.issubdtype(image.dtype, np.integer) and dtypes.issubdtype(total.dtype, np.floating):
-        total = _half_away_from_zero(total)
+        total = lax.round(total)
     return total.astype(image.dtype)
 
 
 def _nodes(x: Any, order: int) -> list[tuple[Any, Any]]:
     """(index, weight) of the samples that count at coordinates x along one axis."""
     if order == 0:
-        nearest = _half_away_from_zero(x) if dtypes.issubdtype(x.dtype, np.floating) else x
+        nearest = lax.round(x) if dtypes.issubdtype(x.dtype, np.floating) else x
         return [(nearest.astype(np.int32), 1)]
     real = x.astype(dtypes.to_inexact_dtype(x.dtype))
     below = jnp.floor(real)
     above = real - below
     index = below.astype(np.int32)
     return [(index, 1 - above), (index + 1, above)]
-
-
-def _half_away_from_zero(x: Any) -> Any:
-    return jnp.where(x >= 0, jnp.floor(x + 0.5), jnp.ceil(x - 0.5))

@@ -1,8 +1,6 @@
 """From expressions to values: scalars, and inside a vector loop values of several lanes.
 
-What does not depend on the vector loop's index stays scalar. A load or store whose index grows by one from lane to lane
-is one contiguous access at the address of lane 0; by zero, a broadcast; by another constant, one access per lane from a
-common address; otherwise a gather or scatter.
+What does not depend on the vector loop's index stays scalar. Loads are in loads.py, stores in stores.py.
 """
 
 from __future__ import annotations
@@ -10,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..loop_ir.affine import Interval, depends, interval, stride, terms
-from ..loop_ir.ir import Buffer, Const, Expr, Lambda, Load, Op, Read, Store, Var
-from ..loop_ir.types import ITEMSIZE, REAL_OF, is_int
+from ..loop_ir.ir import Buffer, Const, Expr, Lambda, Load, Op, Read, Var
+from ..loop_ir.types import ITEMSIZE, is_int
 from ..loop_ir.visit import function_of, subexpressions
 from .code import Code
 from .guards import Guard, load_guards
+from .loads import is_regular, scalar_load, vector_load
 from .ops import emit_op
-from .shuffles import INTERLEAVED, deinterleave, interleave
-from .squares import Square, square_load
-from .types import memory_type, register_type, splat, suffix
+from .squares import Square
+from .types import alignment, element_type, memory_type, register_type
 from .values import Asm, Value, broadcast, constant, from_bits, to_bits
 
 # A select with this attr evaluates its first branch only where some lane takes it.
@@ -82,7 +80,7 @@ class Evaluator:
         self.mask: str | None = None  # lanes that run, inside a branch that only some lanes take
         self._scalars: dict[int, Value] = {}
         self._vectors: dict[int, Value] = {}
-        self._guards: dict[int, Guard] = {}
+        self.guards: dict[int, Guard] = {}
         self._rare: dict[int, list[Op]] = {}  # selects whose condition seldom holds, by that condition
         self._made: list[Expr] = []  # ids of expressions made here stay theirs as long as values are found by id
 
@@ -94,7 +92,7 @@ class Evaluator:
         self._rare = {}
         order = subexpressions(roots)
         selects = [expr for expr in order if isinstance(expr, Op) and expr.name == "select"]
-        self._guards = load_guards(order, roots, self._inside) if selects else {}
+        self.guards = load_guards(order, roots, self._inside) if selects else {}
         for node in selects:
             if RARE in node.attrs:
                 self._rare.setdefault(id(node.args[0]), []).append(node)
@@ -129,9 +127,9 @@ class Evaluator:
         if isinstance(node, Op):
             return () if self._affine(node) is not None else self._needed(node)
         if isinstance(node, Load):
-            guard = self._guards.get(id(node))
+            guard = self.guards.get(id(node))
             conds = () if guard is None else tuple(cond for cond, _ in guard.chain)
-            return conds if self._regular(self.vector.stride(node.index)) else (*conds, node.index)
+            return conds if is_regular(self.vector.stride(node.index)) else (*conds, node.index)
         if isinstance(node, Read) and node.var in self.vector.definitions:
             return (self.vector.definitions[node.var],)
         return ()
@@ -190,10 +188,6 @@ class Evaluator:
     def _choose(self, node: Op, cond: Value, x: Value, y: Value) -> Value:
         return emit_op(self.code, node, [cond, x, y])
 
-    @staticmethod
-    def _regular(step: int | None) -> bool:
-        return step is not None and abs(step) <= 1 << 20
-
     def _known(self, expr: Expr) -> Value:
         """An operand whose value has been found."""
         found = self._vectors.get(id(expr))
@@ -216,7 +210,7 @@ class Evaluator:
             case Op():
                 return self._op(node, [self._known(arg) for arg in node.args])
             case Load():
-                return self._vector_load(node)
+                return vector_load(self, node)
         raise TypeError(f"not an expression: {node!r}")
 
     def _op(self, node: Op, args: list[Value]) -> Value:
@@ -313,7 +307,7 @@ class Evaluator:
             case Op():
                 return self._op(node, [self._scalars[id(arg)] for arg in node.args])
             case Load():
-                return self._scalar_load(node)
+                return scalar_load(self, node)
         raise TypeError(f"not an expression: {node!r}")
 
     # Addresses.
@@ -338,28 +332,23 @@ class Evaluator:
             level = code.level.get(ref, 0)
             known = levels.get(level)
             levels[level] = ref if known is None else code.inst(f"add nsw i64 {known}, {ref}", known, ref)
-        element = self._element(buffer)
+        element = element_type(buffer.dtype)
         for level in sorted(levels):
             ref = levels[level]
             pointer = code.inst(f"getelementptr inbounds {element}, ptr {pointer}, i64 {ref}", pointer, ref)
         return pointer, offset
 
-    @staticmethod
-    def _element(buffer: Buffer) -> str:
-        element = memory_type(buffer.dtype)
-        return f"[2 x {element}]" if buffer.dtype in REAL_OF else element
-
     def offset(self, buffer: Buffer, pointer: str, elements: str, part: bool = False) -> str:
         """`pointer` moved by a number of elements (of parts of complex elements)."""
         if elements == "0":
             return pointer
-        element = memory_type(buffer.dtype) if part else self._element(buffer)
+        element = memory_type(buffer.dtype) if part else element_type(buffer.dtype)
         return self.code.inst(f"getelementptr inbounds {element}, ptr {pointer}, i64 {elements}", pointer, elements)
 
-    # Loads.
+    # Elements in memory.
 
     def read(self, kind: str, pointer: str, buffer: Buffer) -> str:
-        align = ITEMSIZE[buffer.dtype] // (2 if buffer.dtype in REAL_OF else 1)
+        align = alignment(buffer.dtype)
         text = f"load {kind}, ptr {pointer}, align {align}"
         return self.code.load(text, f"{text} @{buffer.name} {self.epoch.get(buffer, 0)}", buffer, pointer)
 
@@ -385,150 +374,12 @@ class Evaluator:
             return (a.cast("fptrunc", "float", value.ref, "half"),)
         return value.parts
 
-    def _scalar_load(self, node: Load) -> Value:
-        buffer, dtype = node.buffer, node.dtype
-        guard = self._guards.get(id(node))
-        if buffer.size == 0:
-            return constant(dtype, 0j if dtype in REAL_OF else 0)
-        if guard is None:
-            pointer = self.address(buffer, node.index)
-        else:
-            pointer = self._guarded_address(node, guard)
-        return self._scalar_at(buffer, pointer)
-
-    def _scalar_at(self, buffer: Buffer, pointer: str) -> Value:
-        dtype = buffer.dtype
-        kind = memory_type(dtype)
-        if dtype in REAL_OF:
-            im = self.offset(buffer, pointer, "1", part=True)
-            return Value(dtype, self.read(kind, pointer, buffer), 1, self.read(kind, im, buffer))
-        return Value(dtype, self.from_memory(dtype, self.read(kind, pointer, buffer), 1))
-
-    def _guarded_address(self, node: Load, guard: Guard) -> str:
-        """The address, or that of element 0 if the load is not needed."""
-        a, buffer = Asm(self.code, 1), node.buffer
-        index = self.scalar(node.index).ref
-        if guard.clamp:
-            index = a.call("llvm.smax", "i64", index, "0")
-            index = a.call("llvm.smin", "i64", index, str(buffer.size - 1))
-        elif guard.chain:
-            needed = self._condition(guard, 1)
-            index = a.select(needed, "i64", index, "0")
-        return self.offset(buffer, self.pointers[buffer], index)
-
-    def _condition(self, guard: Guard, lanes: int) -> str:
-        """The mask of the lanes in which a guard holds; for one lane, whether it holds in any."""
-        whole: str | None = None
-        widest = 1
-        for cond, polarity in guard.chain:
-            value = self.value(cond)
-            here = Asm(self.code, value.lanes)
-            ref = value.ref if polarity else here.not_(value.ref)
-            if value.lanes > widest:
-                whole = None if whole is None else broadcast(self.code, Value("bool", whole), value.lanes).ref
-                widest = value.lanes
-            elif value.lanes < widest:
-                ref = broadcast(self.code, Value("bool", ref), widest).ref
-            whole = ref if whole is None else Asm(self.code, widest).op("and", "i1", whole, ref)
-        assert whole is not None
-        if lanes == 1 and widest > 1:
-            return self.any_lane(whole, widest)
-        if lanes > widest:
-            return broadcast(self.code, Value("bool", whole), lanes).ref
-        return whole
+    # Lanes.
 
     def any_lane(self, mask: str, lanes: int) -> str:
         """Whether any lane of a mask is set."""
         bits = self.code.inst(f"bitcast <{lanes} x i1> {mask} to i{lanes}", mask)
         return self.code.inst(f"icmp ne i{lanes} {bits}, 0", bits)
-
-    def _lane_mask(self, node: Load) -> str | None:
-        """Lanes in which a vector load may be performed; None if in all."""
-        vector = self.vector
-        assert vector is not None
-        mask = self.mask
-        guard = self._guards.get(id(node))
-        if guard is not None and guard.chain:
-            own = self._condition(guard, vector.lanes)
-            mask = own if mask is None else Asm(self.code, vector.lanes).op("and", "i1", mask, own)
-        return mask
-
-    def _vector_load(self, node: Load) -> Value:
-        vector, buffer, dtype = self.vector, node.buffer, node.dtype
-        assert vector is not None
-        lanes = vector.lanes
-        if buffer.size == 0:
-            return constant(dtype, 0j if dtype in REAL_OF else 0)
-        guard = self._guards.get(id(node))
-        step = vector.stride(node.index)
-        mask = self._lane_mask(node)
-        if not self._regular(step) or (guard is not None and guard.clamp):
-            return self._gather(node, guard is not None and guard.clamp, mask)
-        if mask is not None and step not in (1, 0):
-            return self._gather(node, False, mask)
-        pointer = self.address(buffer, node.index)
-        if step == 1:
-            return self._contiguous(buffer, pointer, mask)
-        if step == -1 and mask is None:
-            first = self.offset(buffer, pointer, str(1 - lanes))
-            return self._reversed(self._contiguous(buffer, first, None))
-        if step in INTERLEAVED and mask is None and dtype not in REAL_OF:
-            shared = self._interleaved_load(node, step)
-            if shared is not None:
-                return shared
-        if self.square is not None and mask is None and dtype != "c128" and step:
-            along = self.square.step(node.index, vector.definitions)
-            if along in (1, -1):
-                return square_load(self, node, step, along)
-        if dtype == "c64":
-            return self._paired_lanes(buffer, pointer, step or 0)
-        refs: list[list[str]] = [[], []]
-        for k in range(lanes):
-            value = self._scalar_at(buffer, self.offset(buffer, pointer, str(k * (step or 0))))
-            for part, ref in zip(refs, value.parts):
-                part.append(ref)
-        packed = [self._pack(dtype, part) for part in refs if part]
-        return Value(dtype, packed[0], lanes, packed[1] if len(packed) > 1 else None)
-
-    def _paired_lanes(self, buffer: Buffer, pointer: str, step: int) -> Value:
-        """Elements of two 4-byte parts, `step` apart: each is loaded whole."""
-        vector = self.vector
-        assert vector is not None
-        lanes = vector.lanes
-        starts = [self.offset(buffer, pointer, str(k * step)) for k in range(lanes)]
-        whole = self._pack("i64", [self.read("i64", start, buffer) for start in starts])
-        return self.parts_of(buffer.dtype, whole, lanes)
-
-    def parts_of(self, dtype: str, whole: str, lanes: int) -> Value:
-        """Complex elements of 8 bytes, given as i64."""
-        parts = self.code.inst(f"bitcast <{lanes} x i64> {whole} to <{2 * lanes} x float>", whole)
-        both = Value("f32", parts, 2 * lanes)
-        re, im = (self.shuffle(both, range(k, 2 * lanes, 2)).ref for k in (0, 1))
-        return Value(dtype, re, lanes, im)
-
-    def _interleaved_load(self, node: Load, step: int) -> Value | None:
-        """Every `step`-th element, chosen from contiguous loads; None if those might leave the buffer."""
-        vector, buffer = self.vector, node.buffer
-        assert vector is not None
-        bounds = self.interval(node.index)
-        if bounds is None:
-            return None
-        base, offset = self.base_and_offset(buffer, node.index)
-        number = offset % step  # loads of neighbours then begin at one address
-        if bounds[0] < number or bounds[1] + step - 1 - number >= buffer.size:
-            return None
-        kind, lanes = memory_type(buffer.dtype, vector.lanes), vector.lanes
-        starts = [self.offset(buffer, base, str(offset - number + k * lanes)) for k in range(step)]
-        refs = deinterleave(self.code, kind, lanes, [self.read(kind, start, buffer) for start in starts])
-        return Value(node.dtype, self.from_memory(buffer.dtype, refs[number], lanes), lanes)
-
-    def _pack(self, dtype: str, refs: list[str]) -> str:
-        """One vector of scalar registers."""
-        kind, element = register_type(dtype, len(refs)), register_type(dtype)
-        whole = "poison"
-        for k, ref in enumerate(refs):
-            whole = self.code.inst(f"insertelement {kind} {whole}, {element} {ref}, i64 {k}", whole, ref)
-        return whole
 
     def shuffle(self, value: Value, lanes: Sequence[int]) -> Value:
         """The chosen lanes of a vector, in order."""
@@ -542,173 +393,27 @@ class Evaluator:
             )
         return Value(value.dtype, refs[0], len(lanes), refs[1] if len(refs) > 1 else None)
 
-    def _reversed(self, value: Value) -> Value:
+    def reversed(self, value: Value) -> Value:
         return self.shuffle(value, range(value.lanes - 1, -1, -1))
 
-    def _contiguous(self, buffer: Buffer, pointer: str, mask: str | None) -> Value:
-        vector, dtype = self.vector, buffer.dtype
-        assert vector is not None
-        lanes = vector.lanes
-        wide = 2 * lanes if dtype in REAL_OF else lanes
-        kind = memory_type(dtype, wide)
-        if mask is None:
-            ref = self.read(kind, pointer, buffer)
-        else:
-            if wide != lanes:
-                mask = self._doubled(mask, lanes)
-            ref = self._masked_read(kind, wide, pointer, buffer, mask)
-        if dtype in REAL_OF:
-            both = Value(REAL_OF[dtype], ref, wide)
-            re = self.shuffle(both, range(0, wide, 2))
-            return Value(dtype, re.ref, lanes, self.shuffle(both, range(1, wide, 2)).ref)
-        return Value(dtype, self.from_memory(dtype, ref, lanes), lanes)
-
-    def _doubled(self, mask: str, lanes: int) -> str:
+    def doubled(self, mask: str, lanes: int) -> str:
         """A mask with each lane twice, for interleaved complex numbers."""
         return self.shuffle(Value("bool", mask, lanes), [k // 2 for k in range(2 * lanes)]).ref
 
-    def _masked_read(self, kind: str, wide: int, pointer: str, buffer: Buffer, mask: str) -> str:
-        align = ITEMSIZE[buffer.dtype] // (2 if buffer.dtype in REAL_OF else 1)
-        name = f"llvm.masked.load.{suffix(kind)}.p0"
-        self.code.declare(f"declare {kind} @{name}(ptr, i32, <{wide} x i1>, {kind})")
-        text = f"call {kind} @{name}(ptr {pointer}, i32 {align}, <{wide} x i1> {mask}, {kind} zeroinitializer)"
-        return self.code.load(text, f"{text} @{buffer.name} {self.epoch.get(buffer, 0)}", buffer, pointer, mask)
+    def pack(self, dtype: str, refs: list[str]) -> str:
+        """One vector of scalar registers."""
+        kind, element = register_type(dtype, len(refs)), register_type(dtype)
+        whole = "poison"
+        for k, ref in enumerate(refs):
+            whole = self.code.inst(f"insertelement {kind} {whole}, {element} {ref}, i64 {k}", whole, ref)
+        return whole
 
-    def _gather(self, node: Load, clamp: bool, mask: str | None) -> Value:
-        vector, buffer, dtype = self.vector, node.buffer, node.dtype
-        assert vector is not None
-        lanes = vector.lanes
-        a = Asm(self.code, lanes)
-        index = broadcast(self.code, self.value(node.index), lanes).ref
-        if clamp:
-            index = a.call("llvm.smax", "i64", index, a.imm("i64", 0))
-            index = a.call("llvm.smin", "i64", index, a.imm("i64", buffer.size - 1))
-        parts = []
-        for part in range(2 if dtype in REAL_OF else 1):
-            pointers = self._pointers(buffer, index, part)
-            kind = memory_type(dtype, lanes)
-            align = ITEMSIZE[dtype] // (2 if dtype in REAL_OF else 1)
-            name = f"llvm.masked.gather.{suffix(kind)}.v{lanes}p0"
-            self.code.declare(f"declare {kind} @{name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {kind})")
-            chosen = mask or splat("true", "i1", lanes)
-            text = (
-                f"call {kind} @{name}(<{lanes} x ptr> {pointers}, i32 {align}, <{lanes} x i1> {chosen}, "
-                f"{kind} zeroinitializer)"
-            )
-            ref = self.code.load(text, f"{text} @{buffer.name} {self.epoch.get(buffer, 0)}", buffer, pointers, chosen)
-            parts.append(self.from_memory(dtype, ref, lanes))
-        return Value(dtype, parts[0], lanes, parts[1] if len(parts) > 1 else None)
-
-    def _pointers(self, buffer: Buffer, index: str, part: int) -> str:
-        lanes = self.vector.lanes if self.vector is not None else 1
-        base = self.pointers[buffer]
-        pointers = self.code.inst(
-            f"getelementptr inbounds {self._element(buffer)}, ptr {base}, <{lanes} x i64> {index}", base, index
-        )
-        if part:
-            element = memory_type(buffer.dtype)
-            pointers = self.code.inst(f"getelementptr inbounds {element}, <{lanes} x ptr> {pointers}, i64 1", pointers)
-        return pointers
-
-    # Stores.
-
-    def store(self, buffer: Buffer, index: Expr, expr: Expr) -> None:
-        """Writes the value of `expr` at `index`, in every lane that runs."""
-        value = self.value(expr)
-        if self.vector is None:
-            self._scalar_store(buffer, self.address(buffer, index), value)
-        else:
-            self._vector_store(buffer, index, value)
-        self.epoch[buffer] = self.epoch.get(buffer, 0) + 1
-
-    def interleaved_store(self, stores: Sequence[Store]) -> bool:
-        """Stores to one buffer, `len(stores)` elements apart from lane to lane, that together fill a stretch of it:
-        contiguous stores of shuffled vectors. False, and nothing is done, if they are not so."""
-        vector, buffer, step = self.vector, stores[0].buffer, len(stores)
-        if vector is None or self.mask is not None or buffer.dtype in REAL_OF:
-            return False
-        if any(vector.stride(store.index) != step for store in stores):
-            return False
-        self.begin([expr for store in stores for expr in (store.index, store.value)])
-        places = [self.base_and_offset(buffer, store.index) for store in stores]
-        first = min(offset for _, offset in places)
-        if len({base for base, _ in places}) > 1 or sorted(o - first for _, o in places) != list(range(step)):
-            return False
-        lanes, refs = vector.lanes, [""] * step
-        for (_, offset), store in zip(places, stores):
-            value = broadcast(self.code, self.value(store.value), lanes)
-            (refs[offset - first],) = self.to_memory(value)
-        kind, align = memory_type(buffer.dtype, lanes), ITEMSIZE[buffer.dtype]
-        for k, ref in enumerate(interleave(self.code, kind, lanes, refs)):
-            at = self.offset(buffer, places[0][0], str(first + k * lanes))
-            self.code.line(f"  store {kind} {ref}, ptr {at}, align {align}")
-        self.epoch[buffer] = self.epoch.get(buffer, 0) + 1
-        return True
-
-    def _scalar_store(self, buffer: Buffer, pointer: str, value: Value) -> None:
-        kind = memory_type(buffer.dtype)
-        align = ITEMSIZE[buffer.dtype] // (2 if buffer.dtype in REAL_OF else 1)
-        for part, ref in enumerate(self.to_memory(value)):
-            at = self.offset(buffer, pointer, str(part), part=True)
-            self.code.line(f"  store {kind} {ref}, ptr {at}, align {align}")
-
-    def _vector_store(self, buffer: Buffer, index: Expr, value: Value) -> None:
-        vector, dtype = self.vector, buffer.dtype
-        assert vector is not None
-        lanes = vector.lanes
-        step = vector.stride(index)
-        if step == 0 and self.mask is None and value.lanes == 1:
-            self._scalar_store(buffer, self.address(buffer, index), value)
-            return
-        value = broadcast(self.code, value, lanes)
-        align = ITEMSIZE[dtype] // (2 if dtype in REAL_OF else 1)
-        if step == 1 or (step == -1 and self.mask is None):
-            pointer = self.address(buffer, index)
-            if step == -1:
-                pointer = self.offset(buffer, pointer, str(1 - lanes))
-                value = self._reversed(value)
-            refs, wide, mask = self.to_memory(value), lanes, self.mask
-            if dtype in REAL_OF:
-                refs, wide = (self.parts_side_by_side(value),), 2 * lanes
-                mask = None if mask is None else self._doubled(mask, lanes)
-            kind = memory_type(dtype, wide)
-            if mask is None:
-                self.code.line(f"  store {kind} {refs[0]}, ptr {pointer}, align {align}")
-                return
-            name = f"llvm.masked.store.{suffix(kind)}.p0"
-            self.code.declare(f"declare void @{name}({kind}, ptr, i32, <{wide} x i1>)")
-            self.code.line(f"  call void @{name}({kind} {refs[0]}, ptr {pointer}, i32 {align}, <{wide} x i1> {mask})")
-            return
-        refs = self.to_memory(value)
-        kind = memory_type(dtype, lanes)
-        if self._regular(step) and self.mask is None:
-            self._store_lanes(buffer, self.address(buffer, index), step or 0, refs, align)
-            return
-        at = broadcast(self.code, self.value(index), lanes).ref
-        mask = self.mask or splat("true", "i1", lanes)
-        for part, ref in enumerate(refs):
-            pointers = self._pointers(buffer, at, part)
-            name = f"llvm.masked.scatter.{suffix(kind)}.v{lanes}p0"
-            self.code.declare(f"declare void @{name}({kind}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
-            self.code.line(
-                f"  call void @{name}({kind} {ref}, <{lanes} x ptr> {pointers}, i32 {align}, <{lanes} x i1> {mask})"
-            )
-
-    def _store_lanes(self, buffer: Buffer, pointer: str, step: int, refs: Sequence[str], align: int) -> None:
-        """Lane by lane, `step` elements apart."""
-        vector = self.vector
-        assert vector is not None
-        lanes, element = vector.lanes, memory_type(buffer.dtype)
-        if buffer.dtype == "c64":  # both parts of an element at once
-            whole = self.parts_side_by_side(Value(buffer.dtype, refs[0], lanes, refs[1]))
-            kind = memory_type(buffer.dtype, 2 * lanes)
-            refs, element = (self.code.inst(f"bitcast {kind} {whole} to <{lanes} x i64>", whole),), "i64"
-        for k in range(lanes):
-            base = self.offset(buffer, pointer, str(k * step))
-            for part, ref in enumerate(refs):
-                lane = self.code.inst(f"extractelement <{lanes} x {element}> {ref}, i64 {k}", ref)
-                at = self.offset(buffer, base, str(part), part=True)
-                self.code.line(f"  store {element} {lane}, ptr {at}, align {align}")
+    def parts_of(self, dtype: str, whole: str, lanes: int) -> Value:
+        """Complex elements of 8 bytes, given as i64."""
+        parts = self.code.inst(f"bitcast <{lanes} x i64> {whole} to <{2 * lanes} x float>", whole)
+        both = Value("f32", parts, 2 * lanes)
+        re, im = (self.shuffle(both, range(k, 2 * lanes, 2)).ref for k in (0, 1))
+        return Value(dtype, re, lanes, im)
 
     def parts_side_by_side(self, value: Value) -> str:
         order = ", ".join(f"i32 {k}, i32 {k + value.lanes}" for k in range(value.lanes))
@@ -716,6 +421,17 @@ class Evaluator:
         return self.code.inst(
             f"shufflevector {value.type} {re}, {value.type} {im}, <{2 * value.lanes} x i32> <{order}>", re, im
         )
+
+    def lane_pointers(self, buffer: Buffer, index: str, part: int) -> str:
+        lanes = self.vector.lanes if self.vector is not None else 1
+        base = self.pointers[buffer]
+        pointers = self.code.inst(
+            f"getelementptr inbounds {element_type(buffer.dtype)}, ptr {base}, <{lanes} x i64> {index}", base, index
+        )
+        if part:
+            element = memory_type(buffer.dtype)
+            pointers = self.code.inst(f"getelementptr inbounds {element}, <{lanes} x ptr> {pointers}, i64 1", pointers)
+        return pointers
 
 
 def is_lazy(expr: Expr) -> bool:

@@ -13,6 +13,7 @@ from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
 from .shuffles import INTERLEAVED
 from .squares import SQUARE
+from .stores import emit_store, interleaved_store
 from .types import register_type
 from .values import Asm, Value, broadcast
 
@@ -55,7 +56,7 @@ class FunctionEmitter:
                 continue
             if isinstance(stmt, Store) and self.eval.vector is not None:
                 group = interleaved(body, k)
-                if group and self.eval.interleaved_store(group):
+                if group and interleaved_store(self.eval, group):
                     done.update(map(id, group))
                     continue
             self.stmt(stmt)
@@ -68,7 +69,7 @@ class FunctionEmitter:
                 self._let(stmt)
             case Store():
                 ev.begin((stmt.index, stmt.value))
-                ev.store(stmt.buffer, stmt.index, stmt.value)
+                emit_store(ev, stmt.buffer, stmt.index, stmt.value)
             case Loop():
                 self.loop(stmt)
             case If():

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from ..loop_ir.affine import stride
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Buffer, Const, Expr, Load, Loop, Read, Stmt, Store, Var
-from ..loop_ir.types import ITEMSIZE, REAL_OF
+from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.visit import Substitute, expressions, statements, subexpressions
 from .shuffles import transpose
-from .types import memory_type
+from .types import alignment, memory_type
 from .values import Value, broadcast
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def square_store(ev: Evaluator, stores: Sequence[Store]) -> bool:
         refs.reverse()
         offset -= side - 1
     n = min(side, PART // ITEMSIZE[dtype])
-    align = ITEMSIZE[dtype] // (2 if dtype in REAL_OF else 1)
+    align = alignment(dtype)
     for start in range(0, side, n):
         parts = [_part(ev, ref, element, side, start, n) for ref in refs]
         for k, row in enumerate(transpose(ev.code, element, n, parts), start):

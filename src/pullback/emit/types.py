@@ -10,7 +10,7 @@ import math
 import struct
 from typing import Any
 
-from ..loop_ir.types import BITS, ITEMSIZE, NP_DTYPE, REAL_OF
+from ..loop_ir.types import ITEMSIZE, NP_DTYPE, REAL_OF
 
 _REGISTER: dict[str, str] = {
     "bool": "i1", "f16": "float", "bf16": "float", "f32": "float", "f64": "double", "c64": "float", "c128": "double",
@@ -29,6 +29,16 @@ def memory_type(dtype: str, lanes: int = 1) -> str:
     """LLVM type of an element in memory; of a part for complex."""
     name = _MEMORY[dtype]
     return name if lanes == 1 else f"<{lanes} x {name}>"
+
+
+def element_type(dtype: str) -> str:
+    """LLVM type of an element in memory; of both parts for complex."""
+    return f"[2 x {_MEMORY[dtype]}]" if dtype in REAL_OF else _MEMORY[dtype]
+
+
+def alignment(dtype: str) -> int:
+    """Bytes at a multiple of which an element lies, and no more is asked for: those of a part for complex."""
+    return ITEMSIZE[REAL_OF.get(dtype, dtype)]
 
 
 def int_type(dtype: str, lanes: int = 1) -> str:
@@ -77,8 +87,3 @@ def float_literal(value: float, narrow: bool, dtype: str = "f32") -> str:
 def splat(text: str, element: str, lanes: int) -> str:
     """A constant repeated in all lanes."""
     return text if lanes == 1 else f"splat ({element} {text})"
-
-
-__all__ = [
-    "BITS", "float_literal", "int_type", "literal", "memory_type", "register_bytes", "register_type", "splat", "suffix"
-]  # fmt: skip

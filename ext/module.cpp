@@ -14,6 +14,7 @@
 #include "host_call.h"
 #include "selection.h"
 #include "sorting.h"
+#include "source.h"
 #include "standalone_archive.h"
 #include "thread_pool.h"
 #include "pytree.h"
@@ -87,6 +88,7 @@ NB_MODULE(_core, m) {
     check(pb::add_array_type(m.ptr()));
     check(pb::add_dlpack(m.ptr()));
     check(pb::add_trace_state(m.ptr()));
+    check(pb::add_source(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
     check(pb::add_executable_type(m.ptr()));
     check(pb::add_device_program_type(m.ptr()));

@@ -112,6 +112,10 @@ def set_trace_context_token(token: Hashable) -> None:
 def set_thread_context_token(token: Hashable | None) -> None:
     """What the calling thread overrides; also part of the key."""
 
+def calling_line(is_users: dict[str, bool], scopes: Any, kind: type, /) -> Any:
+    """The innermost frame in a file of the user's as kind(file, line, function, value of the ContextVar `scopes`), or
+    None. `is_users` maps names of files; its __missing__ is asked for others (ext/source.h)."""
+
 # ---- memory and threads (ext/allocator.h, thread_pool.h) -------------------------------------------------------------
 
 def memory_stats() -> dict[str, int]: ...

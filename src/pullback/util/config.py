@@ -4,7 +4,7 @@ here.
 A *flag* has one global value and, per thread, a stack of overrides made by context managers. `config.update(name,
 value)` sets the global value; `with enable_x64(True):` overrides it for the current thread.
 
-`config.epoch()` is one hashable token for everything that changes what a trace means. It is computed when something
+`config.epoch()` is one object for everything that changes what a trace means. It is computed when something
 changes and merely read afterwards, and equal settings give the *same* object, so a cache may compare it with `is`.
 """
 
@@ -92,6 +92,18 @@ def _device(value: Any) -> Any:
 # --------------------------------------------------------------------------------------------------- state and epochs
 
 
+class Epoch:
+    """Settings that change what a trace means; equal settings are the same object, so that keys hash it at once."""
+
+    __slots__ = ("settings",)
+
+    def __init__(self, settings: tuple[Any, ...]) -> None:
+        self.settings = settings
+
+    def __repr__(self) -> str:
+        return f"Epoch{self.settings}"
+
+
 class _ThreadState(threading.local):
     """What one thread sees: its overrides, and the resolved values as of global version `version`."""
 
@@ -100,7 +112,7 @@ class _ThreadState(threading.local):
         self.version = -1
         self.values: dict[str, Any] = {}
         self.x64 = False
-        self.token: tuple[Any, ...] = ()
+        self.epoch = Epoch(())
 
 
 _lock = threading.RLock()
@@ -109,7 +121,7 @@ _global: dict[str, Any] = {}
 _traced: list[str] = []  # names of the flags whose value changes what a trace means
 _version = 0  # bumped at each global change, so that other threads resolve again
 _thread = _ThreadState()
-_tokens: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # interned epochs
+_epochs: dict[tuple[Any, ...], Epoch] = {}  # by settings
 _listeners: list[Callable[[], None]] = []
 
 
@@ -120,19 +132,19 @@ def _resolve() -> _ThreadState:
         state.version = _version
         state.values = {**_global, **state.overrides} if state.overrides else dict(_global)
         state.x64 = state.values["jax_enable_x64"]
-        token = tuple(state.values[name] for name in _traced)
-        state.token = _tokens.setdefault(token, token)
+        settings = tuple(state.values[name] for name in _traced)
+        state.epoch = _epochs.get(settings) or _epochs.setdefault(settings, Epoch(settings))
     for listener in _listeners:
         listener()
     return state
 
 
-def epoch() -> tuple[Any, ...]:
-    """One hashable value for all settings that change what a trace means; the same object while they are equal."""
+def epoch() -> Epoch:
+    """One object for all settings that change what a trace means; the same object while they are equal."""
     state = _thread
     if state.version != _version:
         state = _resolve()
-    return state.token
+    return state.epoch
 
 
 def x64_enabled() -> bool:

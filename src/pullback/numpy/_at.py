@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pullback.numpy._indexing import index_apply, index_get, index_update
+from pullback.numpy._index_update import index_apply, index_update
+from pullback.numpy._indexing import index_get
 from pullback.numpy._ufuncs import divide, power
 
 

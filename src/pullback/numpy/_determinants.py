@@ -39,7 +39,7 @@ def _apply_lu(lu: Any, permutation: Any, b: Any) -> Any:
 
 def _permuted(b: Any, permutation: Any) -> Any:
     """Rows of b: [..., n, k] in the order permutation: [..., n]."""
-    from pullback.numpy._select import _take_along
+    from pullback.numpy._take import _take_along
 
     if b.size == 0:
         return b

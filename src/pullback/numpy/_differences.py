@@ -19,9 +19,10 @@ from pullback.numpy._arguments import (
     promote_dtypes,
     promote_dtypes_inexact,
 )
+from pullback.numpy._comparison import not_equal
 from pullback.numpy._join import concatenate
 from pullback.numpy._select import select_where
-from pullback.numpy._ufuncs import const, multiply, not_equal, remainder, subtract
+from pullback.numpy._ufuncs import const, multiply, remainder, subtract
 from pullback.util import dtypes
 
 

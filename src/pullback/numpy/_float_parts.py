@@ -19,7 +19,8 @@ from pullback.numpy._arguments import (
     promote_inexact,
     refuse_out,
 )
-from pullback.numpy._ufuncs import const, isfinite, isnan
+from pullback.numpy._comparison import isfinite, isnan
+from pullback.numpy._ufuncs import const
 from pullback.numpy._ufuncs import where as _where
 from pullback.util import dtypes
 

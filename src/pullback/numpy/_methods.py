@@ -11,7 +11,18 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import Tracer, install_methods, install_operators
-from pullback.numpy import _creation, _eager, _reducers, _select, _shape, _sorting, _statistics, _ufuncs
+from pullback.numpy import (
+    _comparison,
+    _creation,
+    _eager,
+    _reducers,
+    _select,
+    _shape,
+    _sorting,
+    _statistics,
+    _take,
+    _ufuncs,
+)
 from pullback.numpy._arguments import Array, convert, make_array
 from pullback.numpy._at import IndexUpdateHelper
 from pullback.numpy._dtypes import astype
@@ -47,7 +58,7 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return operator
 
 
-def _comparison(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any, Any], Any]:
+def _compared(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
         if _accepted(other):
             return function(self, other)
@@ -71,19 +82,19 @@ _BINARY = {
     "divmod": _ufuncs.divmod,
     "pow": _ufuncs.power,
     "matmul": matmul,
-    "and": _ufuncs.bitwise_and_,
-    "or": _ufuncs.bitwise_or_,
-    "xor": _ufuncs.bitwise_xor_,
-    "lshift": _ufuncs.left_shift,
-    "rshift": _ufuncs.right_shift,
+    "and": _comparison.bitwise_and_,
+    "or": _comparison.bitwise_or_,
+    "xor": _comparison.bitwise_xor_,
+    "lshift": _comparison.left_shift,
+    "rshift": _comparison.right_shift,
 }
 _COMPARISONS = {
-    "lt": (_ufuncs.less, "<"),
-    "le": (_ufuncs.less_equal, "<="),
-    "eq": (_ufuncs.equal, "=="),
-    "ne": (_ufuncs.not_equal, "!="),
-    "gt": (_ufuncs.greater, ">"),
-    "ge": (_ufuncs.greater_equal, ">="),
+    "lt": (_comparison.less, "<"),
+    "le": (_comparison.less_equal, "<="),
+    "eq": (_comparison.equal, "=="),
+    "ne": (_comparison.not_equal, "!="),
+    "gt": (_comparison.greater, ">"),
+    "ge": (_comparison.greater_equal, ">="),
 }
 
 
@@ -94,17 +105,17 @@ def _iterate(self: Any) -> Any:
 
 
 def _contains(self: Any, item: Any) -> Any:
-    return bool(_reducers.any(_ufuncs.equal(self, item)))
+    return bool(_reducers.any(_comparison.equal(self, item)))
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     **{name: _forward(function) for name, function in _BINARY.items()},
     **{f"r{name}": _reflected(function) for name, function in _BINARY.items()},
-    **{name: _comparison(function, symbol) for name, (function, symbol) in _COMPARISONS.items()},
+    **{name: _compared(function, symbol) for name, (function, symbol) in _COMPARISONS.items()},
     "neg": _ufuncs.negative_,
     "pos": _ufuncs.positive,
     "abs": _ufuncs.absolute,
-    "invert": _ufuncs.invert,
+    "invert": _comparison.invert,
     "getitem": rewriting_take,
     "iter": _iterate,
     "contains": _contains,
@@ -327,7 +338,7 @@ _FUNCTIONS: list[Callable[..., Any]] = [
     *(_reducers.sum, _reducers.prod, _reducers.max, _reducers.min, _reducers.all, _reducers.any, _reducers.mean),
     *(_reducers.ptp, _reducers.argmax, _reducers.argmin, _reducers.cumsum, _reducers.cumprod),
     *(_shape.ravel, _shape.squeeze, _shape.swapaxes, _shape.repeat, _ufuncs.conj, _ufuncs.conjugate),
-    *(_select.take, _select.choose, _creation.diagonal, _statistics.trace),
+    *(_take.take, _take.choose, _creation.diagonal, _statistics.trace),
     *(_sorting.sort, _sorting.argsort, _sorting.argpartition, _sorting.searchsorted),
 ]
 

@@ -18,13 +18,15 @@ from pullback.numpy._arguments import (
     promote_dtypes,
     promote_dtypes_inexact,
 )
+from pullback.numpy._comparison import isnan
 from pullback.numpy._join import concatenate
 from pullback.numpy._reducers import any as _any
 from pullback.numpy._reducers import argmax
 from pullback.numpy._reducers import sum as _sum
-from pullback.numpy._select import select_where, take_along_axis
+from pullback.numpy._select import select_where
 from pullback.numpy._shape import moveaxis
-from pullback.numpy._ufuncs import const, isnan, true_divide
+from pullback.numpy._take import take_along_axis
+from pullback.numpy._ufuncs import const, true_divide
 from pullback.util import dtypes
 
 _QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")

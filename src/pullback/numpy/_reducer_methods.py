@@ -10,23 +10,19 @@ import numpy as np
 
 from pullback import lax
 from pullback.numpy._arguments import arrays, broadcast_to, canonical_axes, convert
-from pullback.numpy._reducers import _ALL, _ANY, _BOOL, _cumulate, _reduce, _Reduction, kept, max, min, prod, sum
-from pullback.numpy._ufuncs import add as add_ufunc
-from pullback.numpy._ufuncs import (
+from pullback.numpy._comparison import (
     bitwise_and,
     bitwise_or,
     bitwise_xor,
-    const,
-    logaddexp,
-    logaddexp2,
     logical_and,
     logical_or,
     logical_xor,
     maximum,
     minimum,
-    multiply,
-    where,
 )
+from pullback.numpy._reducers import _ALL, _ANY, _BOOL, _cumulate, _reduce, _Reduction, kept, max, min, prod, sum
+from pullback.numpy._ufuncs import add as add_ufunc
+from pullback.numpy._ufuncs import const, logaddexp, logaddexp2, multiply, where
 from pullback.util import dtypes
 
 
@@ -123,7 +119,7 @@ def _logical_accumulate(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def _at_method(update: str) -> Callable[..., Any]:
     def method(a: Any, indices: Any, b: Any) -> Any:
-        from pullback.numpy._indexing import index_update
+        from pullback.numpy._index_update import index_update
 
         return index_update(arrays("at", a)[0], indices, b, update)
 

@@ -30,14 +30,9 @@ from pullback.numpy._arguments import (
     static_int,
     to_real_dtype,
 )
+from pullback.numpy._comparison import isnan
 from pullback.numpy._ufunc_tables import COMPLEXES
-from pullback.numpy._ufuncs import (
-    const,
-    imag,
-    isnan,
-    real,
-    where,
-)
+from pullback.numpy._ufuncs import const, imag, real, where
 from pullback.util import dtypes
 
 _BOOL = np.dtype(bool)

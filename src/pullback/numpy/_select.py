@@ -1,10 +1,9 @@
-"""Choosing elements: where, take, nonzero, select, clip and their relatives, and comparisons of whole arrays."""
+"""Choosing elements by condition: where, select, clip, nonzero and their relatives; comparisons of whole arrays."""
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,16 +29,18 @@ from pullback.numpy._arguments import (
     refuse_out,
     static_int,
 )
-from pullback.numpy._indexing import Mode, index_get, index_update, normalize, rewriting_take
+from pullback.numpy._comparison import isinf, isnan, maximum, minimum
+from pullback.numpy._indexing import Mode, index_get
 from pullback.numpy._reducers import all as _all
 from pullback.numpy._reducers import count_nonzero
-from pullback.numpy._ufuncs import const, isinf, isnan, maximum, minimum, remainder
+from pullback.numpy._ufuncs import const
 from pullback.util import dtypes
 
 _INT32 = np.dtype(np.int32)
 
 
-def _index_dtype() -> np.dtype:
+def index_dtype() -> np.dtype:
+    """The dtype of positions: int64, or int32 without x64."""
     return np.dtype(dtypes.canonicalize_dtype(np.int64))
 
 
@@ -157,240 +158,17 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     return result
 
 
-# ---- by index
-
-
-def take(
-    a: Any,
-    indices: Any,
-    axis: int | None = None,
-    out: None = None,
-    mode: str | None = None,
-    unique_indices: bool = False,
-    indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
-    """Elements of a along an axis (or of all in C order) by number.
-
-    Numbers out of bounds give `fill_value` (mode 'fill', the default: NaN for floats), the nearest element ('clip')
-    or the one that counting on from the other end meets ('wrap').
-    """
-    refuse_out("take", out)
-    a, indices = arrays("take", a, indices)
-    if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise ValueError(f"indices must have an integer type, got {indices.dtype} (take)")
-    if axis is None:
-        a, axis = lax.reshape(a, (a.size,)), 0
-    axis = canonical_axis("take", axis, a.ndim)
-    n = a.shape[axis]
-    if mode is None or mode == "fill":
-        how: Any = Mode.FILL_OR_DROP
-    elif mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
-    elif mode == "wrap":
-        how, indices = Mode.PROMISE_IN_BOUNDS, remainder(indices, make_array(n, indices.dtype))
-    elif mode == "clip":
-        # As in NumPy, negative numbers are out of bounds here; they do not count from the end.
-        how, indices = Mode.CLIP, lax.max(indices, lax.full_like(indices, 0))
-    else:
-        raise ValueError(f"Invalid mode {mode!r} for np.take; expected 'fill', 'clip' or 'wrap'")
-    if n == 0 and indices.size:
-        raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
-    if indices.ndim == 0:
-        # As an array of rank 1, so that an index out of bounds gives the fill value as for any other.
-        column = index_get(
-            a, (slice(None),) * axis + (lax.expand_dims(indices, (0,)),), mode=how, fill_value=fill_value
-        )
-        return lax.squeeze(column, (axis,))
-    return index_get(
-        a,
-        (slice(None),) * axis + (indices,),
-        mode=how,
-        fill_value=fill_value,
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-    )
-
-
-def take_along_axis(
-    arr: Any,
-    indices: Any,
-    axis: int | None = -1,
-    mode: Any = None,
-    fill_value: Any = None,
-    *,
-    wrap_negative_indices: bool | None = None,
-) -> Any:
-    """For each position of the indices, the element of arr with that position but for the axis, where it is the index.
-
-    The other axes broadcast. Indices out of bounds give the fill value unless mode is 'clip'.
-    """
-    arr, indices = arrays("take_along_axis", arr, indices)
-    if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise TypeError(f"take_along_axis indices must be of integer type, got {indices.dtype}")
-    if axis is None:
-        if indices.ndim != 1:
-            raise ValueError(f"take_along_axis indices must be 1D if axis=None, got shape {indices.shape}")
-        arr, axis = lax.reshape(arr, (arr.size,)), 0
-    if arr.ndim != indices.ndim:
-        raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
-    axis = canonical_axis("take_along_axis", axis, arr.ndim)
-    how = Mode.FILL_OR_DROP if mode is None else mode
-    if isinstance(how, str):
-        how = {"fill": Mode.FILL_OR_DROP, "clip": Mode.CLIP, "promise_in_bounds": Mode.PROMISE_IN_BOUNDS}.get(how, how)
-    wrap = True if wrap_negative_indices is None else wrap_negative_indices
-    return _take_along(arr, indices, axis, how, fill_value, wrap)
-
-
-def _take_along(arr: Any, indices: Any, axis: int, how: Any, fill_value: Any, wrap: bool) -> Any:
-    rank = arr.ndim
-    others = [k for k in range(rank) if k != axis]
-    lead = broadcast_shapes_of(
-        "take_along_axis", [tuple(arr.shape[k] for k in others), tuple(indices.shape[k] for k in others)]
-    )
-    shape = list(lead)
-    shape.insert(axis, indices.shape[axis])
-    component, inside = normalize(indices, arr.shape[axis], wrap)
-    component = broadcast_to(as_array(component), shape)
-    # Axes along which both go together are batch axes; where arr has length 1, its one element serves all.
-    batch = tuple(k for k in others if arr.shape[k] == shape[k] and arr.shape[k] != 1)
-    dropped = tuple(k for k in others if k not in batch)
-    numbers = lax.GatherDimensionNumbers(
-        offset_dims=(),
-        collapsed_slice_dims=tuple(sorted((axis, *dropped))),
-        start_index_map=(axis,),
-        operand_batching_dims=batch,
-        start_indices_batching_dims=batch,
-    )
-    return lax.gather(
-        arr,
-        lax.expand_dims(component, (rank,)),
-        numbers,
-        (1,) * rank,
-        mode=Mode.PROMISE_IN_BOUNDS if inside else how,
-        fill_value=fill_value,
-    )
-
-
-def _refuse_inplace(name: str, inplace: bool) -> None:
-    if inplace:
-        raise ValueError(
-            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. "
-            "Pass inplace=False to instead return an updated array."
-        )
-
-
-def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
-) -> Any:
-    """arr with the elements that `take_along_axis` takes replaced by values; `inplace=False` must be given."""
-    _refuse_inplace("put_along_axis", inplace)
-    arr, indices, values = arrays("put_along_axis", arr, indices, values)
-    shape = arr.shape
-    if axis is None:
-        arr, axis = lax.reshape(arr, (arr.size,)), 0
-    axis = canonical_axis("put_along_axis", axis, arr.ndim)
-    lead = list(
-        broadcast_shapes_of(
-            "put_along_axis",
-            [tuple(n for k, n in enumerate(s) if k != axis) for s in (arr.shape, indices.shape)],
-        )
-    )
-    lead.insert(axis, indices.shape[axis])
-    index = []
-    for k in range(arr.ndim):
-        if k == axis:
-            index.append(indices)
-        else:
-            index.append(lax.broadcasted_iota(_INT32, tuple(lead[k] if j == k else 1 for j in range(arr.ndim)), k))
-    return lax.reshape(index_update(arr, tuple(index), values, "set", mode=mode), shape)
-
-
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
-    """a with elements, numbered in C order, replaced by values, over and over if these are fewer.
-
-    `inplace=False` must be given. Mode: 'clip' (the default), 'wrap'.
-    """
-    _refuse_inplace("put", inplace)
-    a, ind, v = arrays("put", a, ind, v)
-    flat_index, flat_values = lax.reshape(ind, (ind.size,)), lax.reshape(v, (v.size,))
-    if a.size == 0 or flat_index.size == 0 or flat_values.size == 0:
-        return a
-    flat_values = _as_long_as(flat_values, flat_index.size)
-    how: Any = mode
-    if mode is None or mode == "clip":
-        how = "clip"
-    elif mode == "wrap":
-        how, flat_index = "clip", remainder(flat_index, make_array(a.size, flat_index.dtype))
-    elif mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
-    else:
-        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
-    return lax.reshape(index_update(lax.reshape(a, (a.size,)), flat_index, flat_values, "set", mode=how), a.shape)
-
-
-def _as_long_as(x: Any, n: int) -> Any:
-    from pullback.numpy._shape import tile
-
-    return lax.slice_in_dim(tile(x, -(-n // x.size)), 0, n, axis=0) if x.size != n else x
-
-
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
-    """arr with the elements where the mask holds replaced by values in turn; `inplace=False` must be given."""
-    _refuse_inplace("place", inplace)
-    arr, mask, vals = arrays("place", arr, mask, vals)
-    if arr.size != mask.size:
-        raise ValueError(f"place: arr and mask must have the same size, got {arr.shape} and {mask.shape}")
-    if vals.size == 0:
-        raise ValueError("Cannot place values from an empty array")
-    if arr.size == 0:
-        return arr
-    condition = lax.reshape(convert(mask, np.bool_), (arr.size,))
-    # The k-th True takes the k-th value, over and over.
-    number = lax.sub(lax.cumsum(convert(condition, _INT32), axis=0), lax.full((arr.size,), 1, _INT32))
-    flat = lax.reshape(convert(vals, arr.dtype), (vals.size,))
-    chosen = rewriting_take(flat, remainder(number, make_array(vals.size, _INT32)))
-    return lax.reshape(lax.select(condition, chosen, lax.reshape(arr, (arr.size,))), arr.shape)
-
-
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """For each element of a the element of that one of the choices which it numbers.
-
-    Mode: 'raise' (needs concrete numbers), 'wrap' or 'clip'.
-    """
-    refuse_out("choose", out)
-    check_arraylike("choose", a, *choices)
-    index = as_array(a)
-    if not (index.dtype == np.bool_ or dtypes.issubdtype(index.dtype, np.integer)):
-        raise ValueError("`a` array must be integer typed")
-    index = convert(index, _INT32)
-    count = len(choices)
-    if mode == "raise":
-        known = np.asarray(
-            concrete_or_error(
-                index,
-                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or "
-                "mode='clip' instead.",
-            )
-        )
-        if known.size and (known.min() < 0 or known.max() >= count):
-            raise ValueError("invalid entry in choice array")
-    elif mode == "wrap":
-        index = remainder(index, make_array(count, _INT32))
-    elif mode == "clip":
-        index = lax.clamp(np.int32(0), index, np.int32(count - 1))
-    else:
-        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
-    promoted = promote_dtypes(*choices)
-    shape = broadcast_shapes_of("choose", [index.shape, *(c.shape for c in promoted)])
-    index = broadcast_to(index, shape)
-    result = broadcast_to(promoted[-1], shape)
-    for k in range(count - 2, -1, -1):
-        result = lax.select(lax.eq(index, lax.full_like(index, k)), broadcast_to(promoted[k], shape), result)
-    return result
-
-
 # ---- positions of True
+
+
+def unravel(flat: Any, shape: Sequence[int]) -> list[Any]:
+    """Positions along each axis of numbers in C order, which are in bounds."""
+    out = []
+    for n in reversed(shape[1:]):
+        length = lax.full_like(flat, n)
+        out.append(lax.rem(flat, length))
+        flat = lax.div(flat, length)
+    return [flat, *out[::-1]]
 
 
 def _static_size(name: str, size: Any) -> int | None:
@@ -406,7 +184,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     (a,) = arrays("nonzero", a)
     if a.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
-    dtype = _index_dtype()
+    dtype = index_dtype()
     size = _static_size("nonzero", size)
     concrete = a.to_concrete() if isinstance(a, Tracer) else a
     if size is None or concrete is not None:
@@ -425,7 +203,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         return tuple(lax.broadcast_in_dim(convert(f, dtype), (size or 0,), ()) for f in fill)
     found, count = _selection.positions(flat, size, dtype)
     valid = lax.lt(lax.iota(dtype, size), broadcast_to(count, (size,)))
-    positions = _unravel(found, a.shape)
+    positions = unravel(found, a.shape)
     return tuple(select_where(valid, p, convert(f, dtype)) for p, f in zip(positions, fill))
 
 
@@ -467,7 +245,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     (a,) = arrays("argwhere", a)
     if a.ndim == 0:
         count = int(np.asarray(concrete_or_error(a, "argwhere of a scalar")) != 0) if size is None else size
-        return make_array(np.zeros((count, 0), _index_dtype()))
+        return make_array(np.zeros((count, 0), index_dtype()))
     found = nonzero(a, size=size, fill_value=fill_value)
     return lax.concatenate([lax.expand_dims(f, (1,)) for f in found], 1)
 
@@ -514,83 +292,6 @@ def compress(
 def _static(fill_value: Any, dtype: Any) -> Any:
     value = concrete_or_error(fill_value, "compress: argument 'fill_value' must be static")
     return np.asarray(value).astype(dtype)[()]
-
-
-# ---- numbers of positions
-
-
-def _unravel(flat: Any, shape: Sequence[int]) -> list[Any]:
-    """Positions along each axis of numbers in C order, which are in bounds."""
-    out = []
-    for n in reversed(shape[1:]):
-        length = lax.full_like(flat, n)
-        out.append(lax.rem(flat, length))
-        flat = lax.div(flat, length)
-    return [flat, *out[::-1]]
-
-
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Positions along each axis of numbers in C order; numbers out of bounds become the last (or first) position."""
-    (indices,) = arrays("unravel_index", indices)
-    lengths = [
-        operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else np.atleast_1d(np.asarray(shape)))
-    ]
-    total = math.prod(lengths)
-    if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise TypeError(f"unravel_index: argument 'indices' has dtype {indices.dtype}; expected integers")
-    indices = convert(indices, indices.dtype)
-    wrapped = lax.select(
-        lax.lt(indices, lax.full_like(indices, 0)), lax.add(indices, lax.full_like(indices, total)), indices
-    )
-    inside = lax.clamp(const(wrapped, 0), wrapped, const(wrapped, max(total - 1, 0)))
-    return tuple(_unravel(inside, lengths)) if lengths else ()
-
-
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None) -> Any:
-    """Numbers in C (or Fortran) order of positions given as one index array an axis.
-
-    Mode, or a tuple of one an axis: 'raise' (needs concrete positions; ValueError if one is out of bounds), 'wrap',
-    'clip'.
-    """
-    lengths = [operator.index(d) for d in (dims if isinstance(dims, (tuple, list)) else [dims])]
-    parts = arrays("ravel_multi_index", *multi_index)
-    if len(parts) != len(lengths):
-        raise ValueError(f"len(multi_index)={len(parts)} != len(dims)={len(lengths)}")
-    modes = mode if isinstance(mode, tuple) else (mode,) * len(lengths)
-    if order not in ("C", "F"):
-        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
-    checked = []
-    for k, (x, n, how) in enumerate(zip(parts, lengths, modes)):
-        if not dtypes.issubdtype(x.dtype, np.integer):
-            raise TypeError("only int indices permitted")
-        if how == "raise":
-            known = np.asarray(
-                concrete_or_error(
-                    x,
-                    f"ravel_multi_index: positions along axis {k}; use mode='wrap' or mode='clip' for traced ones",
-                )
-            )
-            if known.size and (known.min() < 0 or known.max() >= n):
-                raise ValueError("invalid entry in coordinates array")
-        elif how == "clip":
-            x = clip(x, 0, n - 1)
-        elif how == "wrap":
-            x = remainder(x, make_array(n, x.dtype))
-        else:
-            raise ValueError(f"invalid mode={how!r}. Expected 'raise', 'wrap', or 'clip'")
-        checked.append(x)
-    strides = [1] * len(lengths)
-    axes = range(len(lengths) - 2, -1, -1) if order == "C" else range(1, len(lengths))
-    for k in axes:
-        strides[k] = strides[k + 1] * lengths[k + 1] if order == "C" else strides[k - 1] * lengths[k - 1]
-    target = np.dtype(
-        dtypes.canonicalize_dtype(np.int64) if dtype is None else dtypes.check_user_dtype_supported(dtype)
-    )
-    total = None
-    for x, s in zip(checked, strides):
-        term = lax.mul(convert(x, target), const(convert(x, target), s))
-        total = term if total is None else lax.add(*promote("ravel_multi_index", total, term))
-    return make_array(0, target) if total is None else total
 
 
 # ---- whole arrays
@@ -655,84 +356,3 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     except ValueError:
         return make_array(np.asarray(False))
     return _all(lax.eq(*promote("array_equiv", *pair)))
-
-
-# ---- diagonals and triangles as indices
-
-
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """a with its diagonal replaced; `inplace=False` must be given, and `wrap` is not implemented."""
-    _refuse_inplace("fill_diagonal", inplace)
-    if wrap:
-        raise NotImplementedError("wrap=True not implemented, must pass wrap=False")
-    a, val = arrays("fill_diagonal", a, val)
-    if a.ndim < 2:
-        raise ValueError("array must be at least 2-d")
-    if a.ndim > 2 and len(set(a.shape)) != 1:
-        raise ValueError("All dimensions of input must be of equal length")
-    n = min(a.shape)
-    positions = np.arange(n, dtype=np.int32)
-    values = val if val.ndim == 0 else _as_long_as(lax.reshape(val, (val.size,)), n)
-    return index_update(a, (positions,) * a.ndim, values, "set", unique_indices=True)
-
-
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
-    """Index arrays of the diagonal of an array of rank ndim and length n."""
-    n = static_int(n, "'n' argument of jnp.diag_indices()")
-    ndim = static_int(ndim, "'ndim' argument of jnp.diag_indices()")
-    if n < 0:
-        raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
-    if ndim < 0:
-        raise ValueError(f"ndim argument to diag_indices must be nonnegative, got {ndim}")
-    return (lax.iota(_index_dtype(), n),) * ndim
-
-
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """Index arrays of the diagonal of arr; ValueError unless all its lengths are equal."""
-    (arr,) = arrays("diag_indices_from", arr)
-    if arr.ndim < 2 or len(set(arr.shape)) != 1:
-        raise ValueError(f"All dimensions of input must be of equal length, and at least 2, got shape {arr.shape}")
-    return diag_indices(arr.shape[0], ndim=arr.ndim)
-
-
-def _triangle(name: str, find: Callable[..., Any], n: Any, k: Any, m: Any) -> tuple[Any, Any]:
-    n, k = static_int(n, f"n argument of jnp.{name}"), static_int(k, f"k argument of jnp.{name}")
-    m = n if m is None else static_int(m, f"m argument of jnp.{name}")
-    dtype = _index_dtype()
-    rows, columns = find(n, k, m)
-    return make_array(rows.astype(dtype), dtype), make_array(columns.astype(dtype), dtype)
-
-
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """Index arrays of the elements on and below the k-th diagonal of an n x m matrix."""
-    return _triangle("tril_indices", np.tril_indices, n, k, m)
-
-
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """Index arrays of the elements on and above the k-th diagonal of an n x m matrix."""
-    return _triangle("triu_indices", np.triu_indices, n, k, m)
-
-
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """Index arrays of the elements of a matrix on and below its k-th diagonal."""
-    rows, columns = _matrix_shape(arr)
-    return tril_indices(rows, k=k, m=columns)
-
-
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """Index arrays of the elements of a matrix on and above its k-th diagonal."""
-    rows, columns = _matrix_shape(arr)
-    return triu_indices(rows, k=k, m=columns)
-
-
-def _matrix_shape(arr: Any) -> tuple[int, int]:
-    shape = np.shape(arr)
-    if len(shape) != 2:
-        raise ValueError(f"Only 2-D inputs are accepted, got shape {shape}")
-    return shape
-
-
-def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None) -> tuple[Any, ...]:
-    """Index arrays of the elements that a function such as `triu` leaves of an n x n matrix of ones."""
-    ones = lax.full((n, n), 1, _index_dtype())
-    return nonzero(mask_func(ones, k), size=size)

@@ -22,11 +22,12 @@ from pullback.numpy._arguments import (
     promote_dtypes,
     static_int,
 )
-from pullback.numpy._indexing import index_get, index_update, rewriting_take
+from pullback.numpy._comparison import isnan
+from pullback.numpy._index_update import index_update
+from pullback.numpy._indexing import index_get, rewriting_take
 from pullback.numpy._select import nonzero, select_where
 from pullback.numpy._shape import moveaxis
 from pullback.numpy._sorting import searchsorted
-from pullback.numpy._ufuncs import isnan
 from pullback.util import dtypes
 
 

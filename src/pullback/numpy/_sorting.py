@@ -191,7 +191,7 @@ def _by_sorting(a: Any, v: Any, side: str, index: np.dtype) -> Any:
     numbers = lax.iota(index, n + m)
     order = lax.sort((lax.concatenate(both, 0), numbers), num_keys=1, is_stable=True)[1]
     place = rewriting_take(lax.full((n + m,), 0, index), slice(None))
-    from pullback.numpy._indexing import index_update
+    from pullback.numpy._index_update import index_update
 
     place = index_update(place, order, numbers, "set", unique_indices=True)
     own = lax.slice_in_dim(place, 0, m, axis=0) if side == "left" else lax.slice_in_dim(place, n, n + m, axis=0)

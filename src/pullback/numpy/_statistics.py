@@ -27,7 +27,8 @@ from pullback.numpy._arguments import (
 )
 from pullback.numpy._creation import array, asarray, diagonal_mask, linspace
 from pullback.numpy._creation import diagonal as _diagonal
-from pullback.numpy._indexing import index_update, rewriting_take
+from pullback.numpy._index_update import index_update
+from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._join import concatenate
 from pullback.numpy._products import dot
 from pullback.numpy._reducers import max as _max

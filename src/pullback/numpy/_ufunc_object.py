@@ -251,7 +251,8 @@ class ufunc(_core.JitFunction):
         return self._at_by_loop(a, indices, b)
 
     def _at_by_loop(self, a: Any, indices: Any, b: Any) -> Any:
-        from pullback.numpy._indexing import index_update, rewriting_take
+        from pullback.numpy._index_update import index_update
+        from pullback.numpy._indexing import rewriting_take
 
         check_arraylike(f"{self.__name__}.at", a)
         a = as_array(a)

@@ -19,6 +19,7 @@ from pullback.numpy._arguments import (
     promote_inexact,
     promote_numeric,
 )
+from pullback.numpy._ufunc_object import ufunc
 from pullback.util import dtypes
 
 SAME, TO_NUMERIC, TO_INEXACT = promote, promote_numeric, promote_inexact
@@ -84,3 +85,10 @@ def scalar_fits(dtype: np.dtype, scalar: Any) -> bool:
     if kind is int:
         return dtype in FLOATS or (dtype in INTEGERS and dtype.kind == "i" and _SIGNED_MIN <= scalar <= _SIGNED_MAX)
     return False
+
+
+def as_ufunc(fn: Any, name: str, nin: int, identity: Any) -> ufunc:
+    """The public ufunc object of `fn`; methods that are not given here are those of the reducers, further up."""
+    made = ufunc(fn, nin, 1, name=name, identity=identity, call=fn)
+    made.__module__ = "pullback.numpy"
+    return made

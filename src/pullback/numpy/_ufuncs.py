@@ -1,5 +1,4 @@
-"""Elementwise functions that NumPy calls universal: arithmetic, powers, exponentials, trigonometry, comparison, logic,
-bits.
+"""Elementwise functions that NumPy calls universal: arithmetic, powers, exponentials, trigonometry, rounding, complex.
 
 Tables first: one line a function that lax has. What needs more than one lax function is written out above its line.
 """
@@ -26,20 +25,19 @@ from pullback.numpy._arguments import (
     dtype_of,
     is_weak,
     make_array,
-    promote,
     promote_dtypes_numeric,
     promote_inexact,
     promote_numeric,
     refuse_out,
 )
-from pullback.numpy._ufunc_object import ufunc
-from pullback.numpy._ufunc_tables import SAME, TO_INEXACT, TO_NUMERIC, binary, named, unary
+from pullback.numpy._ufunc_tables import SAME, TO_INEXACT, TO_NUMERIC, as_ufunc, binary, named, unary
 from pullback.util import dtypes
 
 _BOOL = np.dtype(bool)
 
 
-def _is(x: Any, kind: Any) -> bool:
+def has_kind(x: Any, kind: Any) -> bool:
+    """Whether x's dtype is of a kind, as np.inexact."""
     return dtypes.issubdtype(x.dtype, kind)
 
 
@@ -84,8 +82,8 @@ def _positive(x: Any) -> Any:
     return x
 
 
-def _abs(x: Any) -> Any:
-    return x if _is(x, np.unsignedinteger) or x.dtype == _BOOL else lax.abs(x)
+def magnitude(x: Any) -> Any:
+    return x if has_kind(x, np.unsignedinteger) or x.dtype == _BOOL else lax.abs(x)
 
 
 def _square(x: Any) -> Any:
@@ -101,8 +99,8 @@ def _sign(x: Any) -> Any:
 
 
 positive = unary("positive", _positive, SAME, "x itself, as an array.")
-absolute = unary("absolute", _abs, SAME, "Absolute value, elementwise; of complex numbers their modulus, a float.")
-abs = unary("abs", _abs, SAME, "Absolute value, elementwise; of complex numbers their modulus, a float.")
+absolute = unary("absolute", magnitude, SAME, "Absolute value, elementwise; of complex numbers their modulus, a float.")
+abs = unary("abs", magnitude, SAME, "Absolute value, elementwise; of complex numbers their modulus, a float.")
 fabs = unary("fabs", lax.abs, TO_INEXACT, "Absolute value of real numbers as a float; TypeError for complex ones.")
 square = unary("square", _square, TO_NUMERIC, "x * x, elementwise.")
 reciprocal = unary("reciprocal", _reciprocal, TO_INEXACT, "1 / x, elementwise.")
@@ -110,7 +108,7 @@ sign = unary("sign", _sign, SAME, "Sign, elementwise: -1, 0, 1 or NaN; of comple
 
 
 def _no_complex(name: str, x: Any) -> None:
-    if _is(x, np.complexfloating):
+    if has_kind(x, np.complexfloating):
         raise TypeError(f"{name} does not support complex-valued inputs, got dtype {x.dtype}")
 
 
@@ -148,7 +146,7 @@ def remainder(x1: Any, x2: Any, /) -> Any:
     truncated = lax.rem(x1, x2)
     zero = const(truncated, 0)
     nonzero = lax.ne(truncated, zero)
-    if _is(x1, np.unsignedinteger):
+    if has_kind(x1, np.unsignedinteger):
         return truncated
     differs = lax.bitwise_and(lax.ne(lax.lt(truncated, zero), lax.lt(x2, const(x2, 0))), nonzero)
     return where(differs, lax.add(truncated, x2), truncated)
@@ -156,7 +154,7 @@ def remainder(x1: Any, x2: Any, /) -> Any:
 
 def _nonzero_divisor(x: Any) -> Any:
     """Integers with 1 in place of 0: the remainder of a division by 0 is 0."""
-    return where(lax.eq(x, const(x, 0)), const(x, 1), x) if _is(x, np.integer) else x
+    return where(lax.eq(x, const(x, 0)), const(x, 1), x) if has_kind(x, np.integer) else x
 
 
 def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
@@ -174,7 +172,7 @@ def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """(floor_divide(x1, x2), remainder(x1, x2)); TypeError for complex numbers."""
     x1, x2 = promote_numeric("divmod", x1, x2)
-    if _is(x1, np.integer):
+    if has_kind(x1, np.integer):
         return floor_divide(x1, x2), remainder(x1, x2)
     _no_complex("divmod", x1)
     return _float_divmod(x1, x2)
@@ -201,9 +199,13 @@ def power(x1: Any, x2: Any, /) -> Any:
     power raises TypeError. Integers to an integer array's power wrap, and negative powers of them give 0 or +-1 as for
     1 and -1.
     """
-    if type(x2) is int or isinstance(x2, np.integer) or (type(x2) is Array and x2.ndim == 0 and _is(x2, np.integer)):
+    if (
+        type(x2) is int
+        or isinstance(x2, np.integer)
+        or (type(x2) is Array and x2.ndim == 0 and has_kind(x2, np.integer))
+    ):
         exponent = operator.index(x2) if not isinstance(x2, Tracer) else None
-        if exponent is not None and (type(x2) is not Array or not _is(as_array_or_none(x1), np.inexact)):
+        if exponent is not None and (type(x2) is not Array or not has_kind(as_array_or_none(x1), np.inexact)):
             if type(x2) is Array and isinstance(x1, Tracer):
                 return _general_power(x1, x2)
             check_arraylike("power", x1, x2)
@@ -227,13 +229,13 @@ def _general_power(x1: Any, x2: Any) -> Any:
         if b.ndim == 0:
             return lax.pow(a, b)
     x1, x2 = promote_numeric("power", x1, x2)
-    return _integer_power(x1, x2) if _is(x1, np.integer) else lax.pow(x1, x2)
+    return _integer_power(x1, x2) if has_kind(x1, np.integer) else lax.pow(x1, x2)
 
 
 def _integer_power(base: Any, exponent: Any) -> Any:
     """Power of integers by repeated squaring over the bits of the exponent; wraps on overflow."""
     base, exponent = broadcast_arrays("power", base, exponent)
-    bits = dtypes.iinfo(exponent.dtype).bits - (0 if _is(exponent, np.unsignedinteger) else 1)
+    bits = dtypes.iinfo(exponent.dtype).bits - (0 if has_kind(exponent, np.unsignedinteger) else 1)
     one, zero = const(base, 1), const(exponent, 0)
 
     def step(_: Any, state: Any) -> Any:
@@ -252,9 +254,9 @@ def _integer_power(base: Any, exponent: Any) -> Any:
         0,
         bits,
         step,
-        (lax.full_like(base, 1), base, lax.abs(exponent) if _is(exponent, np.signedinteger) else exponent),
+        (lax.full_like(base, 1), base, lax.abs(exponent) if has_kind(exponent, np.signedinteger) else exponent),
     )
-    unit = lax.eq(lax.abs(base), one) if _is(base, np.signedinteger) else lax.eq(base, one)
+    unit = lax.eq(lax.abs(base), one) if has_kind(base, np.signedinteger) else lax.eq(base, one)
     return where(lax.bitwise_and(negative_exponent, lax.bitwise_not(unit)), const(base, 0), steps[0])
 
 
@@ -270,7 +272,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     Raises ValueError for complex numbers.
     """
     x1, x2 = promote_inexact("hypot", x1, x2)
-    if _is(x1, np.complexfloating):
+    if has_kind(x1, np.complexfloating):
         raise ValueError(
             "hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by "
             "using abs(x)"
@@ -307,7 +309,7 @@ log1p = unary("log1p", lax.log1p, TO_INEXACT, "log(1 + x), elementwise, accurate
 
 @custom_jvp
 def _logaddexp(x1: Any, x2: Any) -> Any:
-    if _is(x1, np.complexfloating):
+    if has_kind(x1, np.complexfloating):
         # The larger real part comes out; the imaginary part is brought back to (-pi, pi].
         first = lax.ge(lax.real(x1), lax.real(x2))
         large, small = where_pair(first, x1, x2)
@@ -346,23 +348,23 @@ def _share(x: Any, total: Any) -> Any:
 def _logaddexp_jvp(primals: Any, tangents: Any) -> Any:
     x1, x2 = primals
     t1, t2 = tangents
-    x1, x2, t1, t2 = _spread(x1, x2, t1, t2)
+    x1, x2, t1, t2 = spread(x1, x2, t1, t2)
     total = _logaddexp(x1, x2)
     return total, lax.add(lax.mul(t1, _share(x1, total)), lax.mul(t2, _share(x2, total)))
 
 
-def _spread(*args: Any) -> list[Any]:
+def spread(*args: Any) -> list[Any]:
     return broadcast_arrays("logaddexp", *args)
 
 
 def _logaddexp2(x1: Any, x2: Any) -> Any:
     scale = const(x1, math.log(2))
-    x1, x2 = _spread(lax.mul(x1, scale), lax.mul(x2, scale))
+    x1, x2 = spread(lax.mul(x1, scale), lax.mul(x2, scale))
     return lax.div(_logaddexp(x1, x2), scale)
 
 
 def _logaddexp_call(x1: Any, x2: Any) -> Any:
-    return _logaddexp(*_spread(x1, x2))
+    return _logaddexp(*spread(x1, x2))
 
 
 logaddexp_ = binary("logaddexp", _logaddexp_call, TO_INEXACT, "log(exp(x1) + exp(x2)), elementwise, without overflow.")
@@ -435,7 +437,7 @@ def _rounding(name: str, lax_fn: Any, doc: str) -> Any:
     """Integers and booleans are rounded already."""
 
     def apply(x: Any) -> Any:
-        return x if _is(x, np.integer) or x.dtype == _BOOL else lax_fn(x)
+        return x if has_kind(x, np.integer) or x.dtype == _BOOL else lax_fn(x)
 
     return unary(name, apply, SAME, doc)
 
@@ -445,7 +447,7 @@ def _trunc(x: Any) -> Any:
 
 
 def _rint(x: Any) -> Any:
-    if _is(x, np.complexfloating):
+    if has_kind(x, np.complexfloating):
         return lax.complex(_rint(lax.real(x)), _rint(lax.imag(x)))
     return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
 
@@ -459,7 +461,7 @@ def rint(x: Any, /) -> Any:
     """Nearest integer, elementwise, in a float dtype; halves go to the even neighbour."""
     check_arraylike("rint", x)
     x = as_array(x)
-    if not _is(x, np.inexact):
+    if not has_kind(x, np.inexact):
         return convert(x, dtypes.to_inexact_dtype(x.dtype))
     return _rint(x)
 
@@ -472,15 +474,15 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     (a,) = arrays("round", a)
     decimals = operator.index(decimals)
     refuse_out("round", out)
-    if _is(a, np.integer):
+    if has_kind(a, np.integer):
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
         return a
-    if not _is(a, np.inexact):
+    if not has_kind(a, np.inexact):
         raise ValueError(f"round: argument 'a' has dtype {a.dtype}, which is not inexact; expected integers or floats")
     if decimals == 0:
         return _rint(a)
-    if _is(a, np.complexfloating):
+    if has_kind(a, np.complexfloating):
         return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
     # float16 and bfloat16 would overflow in the product with the power of ten.
     small = dtypes.finfo(a.dtype).bits < 32
@@ -496,191 +498,25 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 around = named(lambda a, decimals=0, out=None: round(a, decimals, out), "around", round.__doc__ or "")
 
 
-# ---- maxima
-
-
-maximum_ = binary("maximum", lax.max, SAME, "Larger of the arguments, elementwise; NaN where either is NaN.")
-minimum_ = binary("minimum", lax.min, SAME, "Smaller of the arguments, elementwise; NaN where either is NaN.")
-
-
-def fmax(x1: Any, x2: Any) -> Any:
-    """Larger of the arguments, elementwise; where one is NaN, the other."""
-    x1, x2 = _spread(*promote("fmax", x1, x2))
-    return lax.select(lax.bitwise_or(greater(x1, x2), isnan(x2)), x1, x2)
-
-
-def fmin(x1: Any, x2: Any) -> Any:
-    """Smaller of the arguments, elementwise; where one is NaN, the other."""
-    x1, x2 = _spread(*promote("fmin", x1, x2))
-    return lax.select(lax.bitwise_or(less(x1, x2), isnan(x2)), x1, x2)
-
-
-# ---- comparison
-
-
-def _comparison(name: str, lax_fn: Any, doc: str) -> Any:
-    """Order of complex numbers: by real part, then by imaginary part."""
-    strict = lax.gt if lax_fn in (lax.gt, lax.ge) else lax.lt
-
-    def compare(x: Any, y: Any) -> Any:
-        if not _is(x, np.complexfloating):
-            return lax_fn(x, y)
-        rx, ry = lax.real(x), lax.real(y)
-        by_imaginary = lax.bitwise_and(lax.eq(rx, ry), lax_fn(lax.imag(x), lax.imag(y)))
-        return lax.bitwise_or(strict(rx, ry), by_imaginary)
-
-    return binary(name, compare, SAME, doc)
-
-
-equal = binary("equal", lax.eq, SAME, "x1 == x2, elementwise.")
-not_equal = binary("not_equal", lax.ne, SAME, "x1 != x2, elementwise.")
-greater = _comparison("greater", lax.gt, "x1 > x2, elementwise; complex numbers by real, then imaginary part.")
-greater_equal = _comparison(
-    "greater_equal", lax.ge, "x1 >= x2, elementwise; complex numbers by real, then imaginary part."
-)
-less = _comparison("less", lax.lt, "x1 < x2, elementwise; complex numbers by real, then imaginary part.")
-less_equal = _comparison("less_equal", lax.le, "x1 <= x2, elementwise; complex numbers by real, then imaginary part.")
-
-
-# ---- logic and bits
-
-
-def _truth(x: Any) -> Any:
-    return x if x.dtype == _BOOL else lax.ne(x, const(x, 0))
-
-
-def _logical(lax_fn: Any) -> Any:
-    def apply(x: Any, y: Any) -> Any:
-        return lax_fn(_truth(x), _truth(y))
-
-    return apply
-
-
-def _logical_not(x: Any) -> Any:
-    return lax.bitwise_not(x) if x.dtype == _BOOL else lax.eq(x, const(x, 0))
-
-
-logical_and_ = binary(
-    "logical_and", _logical(lax.bitwise_and), SAME, "Whether both arguments are nonzero, elementwise."
-)
-logical_or_ = binary("logical_or", _logical(lax.bitwise_or), SAME, "Whether an argument is nonzero, elementwise.")
-logical_xor_ = binary(
-    "logical_xor", _logical(lax.bitwise_xor), SAME, "Whether one argument alone is nonzero, elementwise."
-)
-logical_not = unary("logical_not", _logical_not, SAME, "Whether x is zero, elementwise.")
-bitwise_and_ = binary("bitwise_and", lax.bitwise_and, SAME, "Conjunction of the bits of integers or booleans.")
-bitwise_or_ = binary("bitwise_or", lax.bitwise_or, SAME, "Disjunction of the bits of integers or booleans.")
-bitwise_xor_ = binary(
-    "bitwise_xor", lax.bitwise_xor, SAME, "Exclusive disjunction of the bits of integers or booleans."
-)
-invert = unary("invert", lax.bitwise_not, SAME, "Complement of the bits of integers; negation of booleans.")
-bitwise_not = unary("bitwise_not", lax.bitwise_not, SAME, "Complement of the bits of integers; negation of booleans.")
-bitwise_invert = unary(
-    "bitwise_invert", lax.bitwise_not, SAME, "Complement of the bits of integers; negation of booleans."
-)
-
-
-def _shift_right(x: Any, y: Any) -> Any:
-    # Zeros come in for unsigned integers, copies of the sign for signed ones.
-    return lax.shift_right_logical(x, y) if _is(x, np.unsignedinteger) else lax.shift_right_arithmetic(x, y)
-
-
-_LEFT, _RIGHT = (
-    "x1 with its bits moved up by x2 places, elementwise.",
-    "x1 with its bits moved down by x2 places, elementwise.",
-)
-left_shift = binary("left_shift", lax.shift_left, TO_NUMERIC, _LEFT)
-bitwise_left_shift = binary("bitwise_left_shift", lax.shift_left, TO_NUMERIC, _LEFT)
-right_shift = binary("right_shift", _shift_right, TO_NUMERIC, _RIGHT)
-bitwise_right_shift = binary("bitwise_right_shift", _shift_right, TO_NUMERIC, _RIGHT)
-
-
-def bitwise_count(x: Any, /) -> Any:
-    """Number of ones among the bits of |x|, elementwise, as uint8; TypeError for floats."""
-    (x,) = promote_numeric("bitwise_count", x)
-    return lax.convert_element_type(lax.population_count(_abs(x)), np.uint8)
-
-
-# ---- kinds of numbers
-
-
-def isnan(x: Any, /) -> Any:
-    """Whether x is NaN, elementwise; a complex number is if either part is."""
-    (x,) = arrays("isnan", x)
-    return lax.ne(x, x)
-
-
-def isfinite(x: Any, /) -> Any:
-    """Whether x is neither infinite nor NaN, elementwise."""
-    (x,) = arrays("isfinite", x)
-    if _is(x, np.complexfloating):
-        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
-    if _is(x, np.floating):
-        return lax.is_finite(x)
-    return lax.full(x.shape, True, np.bool_)
-
-
-def isinf(x: Any, /) -> Any:
-    """Whether x is infinite, elementwise; a complex number is if either part is."""
-    (x,) = arrays("isinf", x)
-    if _is(x, np.complexfloating):
-        return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
-    if _is(x, np.floating):
-        return convert(lax.eq(lax.abs(x), const(x, math.inf)), np.bool_)
-    return lax.full(x.shape, False, np.bool_)
-
-
-def _is_signed_inf(name: str, value: float, x: Any, out: Any) -> Any:
-    refuse_out(name, out)
-    (x,) = arrays(name, x)
-    if _is(x, np.complexfloating):
-        raise ValueError(f"isposinf/isneginf are not well defined for complex types, got dtype {x.dtype}")
-    if _is(x, np.floating):
-        return convert(lax.eq(x, const(x, value)), np.bool_)
-    return lax.full(x.shape, False, np.bool_)
-
-
-def isposinf(x: Any, /, out: None = None) -> Any:
-    """Whether x is +inf, elementwise; ValueError for complex numbers."""
-    return _is_signed_inf("isposinf", math.inf, x, out)
-
-
-def isneginf(x: Any, /, out: None = None) -> Any:
-    """Whether x is -inf, elementwise; ValueError for complex numbers."""
-    return _is_signed_inf("isneginf", -math.inf, x, out)
-
-
-def iscomplex(x: Any) -> Any:
-    """Whether the imaginary part is not 0, elementwise."""
-    i = imag(x)
-    return lax.ne(i, const(i, 0))
-
-
-def isreal(x: Any) -> Any:
-    """Whether the imaginary part is 0, elementwise."""
-    i = imag(x)
-    return lax.eq(i, const(i, 0))
-
-
 # ---- complex numbers
 
 
 def real(val: Any, /) -> Any:
     """Real part, elementwise; real arrays as they are."""
     (val,) = arrays("real", val)
-    return lax.real(val) if _is(val, np.complexfloating) else val
+    return lax.real(val) if has_kind(val, np.complexfloating) else val
 
 
 def imag(val: Any, /) -> Any:
     """Imaginary part, elementwise; zeros for real arrays."""
     (val,) = arrays("imag", val)
-    return lax.imag(val) if _is(val, np.complexfloating) else lax.full_like(val, 0)
+    return lax.imag(val) if has_kind(val, np.complexfloating) else lax.full_like(val, 0)
 
 
 def conjugate(x: Any, /) -> Any:
     """Complex conjugate, elementwise; real arrays as they are."""
     (x,) = arrays("conjugate", x)
-    return lax.conj(x) if _is(x, np.complexfloating) else x
+    return lax.conj(x) if has_kind(x, np.complexfloating) else x
 
 
 def conj(x: Any, /) -> Any:
@@ -692,35 +528,18 @@ def angle(z: Any, deg: bool = False) -> Any:
     """Phase of complex numbers in (-pi, pi], or in degrees."""
     (z,) = arrays("angle", z)
     re, im = real(z), imag(z)
-    if not _is(re, np.inexact) or (_is(z, np.floating) and z.ndim == 0):
+    if not has_kind(re, np.inexact) or (has_kind(z, np.floating) and z.ndim == 0):
         dtype = dtypes.canonicalize_dtype(np.float64)
         re, im = convert(re, dtype), convert(im, dtype)
     result = lax.atan2(im, re)
     return _radians_to_degrees(result) if deg else result
 
 
-# ---- the ones that are ufunc objects; their other methods are those of the reducers, which are further down the layers
+# ---- the ones that are ufunc objects
 
-
-def _ufunc(fn: Any, name: str, nin: int, identity: Any) -> ufunc:
-    made = ufunc(fn, nin, 1, name=name, identity=identity, call=fn)
-    made.__module__ = "pullback.numpy"
-    return made
-
-
-add = _ufunc(add_, "add", 2, 0)
-subtract = _ufunc(subtract_, "subtract", 2, None)
-multiply = _ufunc(multiply_, "multiply", 2, 1)
-negative = _ufunc(negative_, "negative", 1, None)
-maximum = _ufunc(maximum_, "maximum", 2, None)
-minimum = _ufunc(minimum_, "minimum", 2, None)
-logaddexp = _ufunc(logaddexp_, "logaddexp", 2, -math.inf)
-logaddexp2 = _ufunc(logaddexp2_, "logaddexp2", 2, -math.inf)
-logical_and = _ufunc(logical_and_, "logical_and", 2, True)
-logical_or = _ufunc(logical_or_, "logical_or", 2, False)
-logical_xor = _ufunc(logical_xor_, "logical_xor", 2, False)
-bitwise_and = _ufunc(bitwise_and_, "bitwise_and", 2, -1)
-bitwise_or = _ufunc(bitwise_or_, "bitwise_or", 2, 0)
-bitwise_xor = _ufunc(bitwise_xor_, "bitwise_xor", 2, 0)
-
-__all__ = [name for name in dir() if not name.startswith("_")]
+add = as_ufunc(add_, "add", 2, 0)
+subtract = as_ufunc(subtract_, "subtract", 2, None)
+multiply = as_ufunc(multiply_, "multiply", 2, 1)
+negative = as_ufunc(negative_, "negative", 1, None)
+logaddexp = as_ufunc(logaddexp_, "logaddexp", 2, -math.inf)
+logaddexp2 = as_ufunc(logaddexp2_, "logaddexp2", 2, -math.inf)

@@ -23,6 +23,7 @@ from pullback.numpy._arguments import (
     convert,
     to_real_dtype,
 )
+from pullback.numpy._comparison import isnan
 from pullback.numpy._creation import diagonal as _diagonal
 from pullback.numpy._determinants import SlogdetResult as SlogdetResult
 from pullback.numpy._determinants import _apply_lu, _inexact, det, slogdet
@@ -34,7 +35,7 @@ from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._select import select_where
 from pullback.numpy._shape import expand_dims, matrix_transpose, moveaxis
 from pullback.numpy._statistics import trace as _trace
-from pullback.numpy._ufuncs import conj, const, isnan, multiply, real, sign
+from pullback.numpy._ufuncs import conj, const, multiply, real, sign
 from pullback.util import dtypes
 
 __all__ = [
@@ -171,7 +172,7 @@ def _svd_of(a: Any, full_matrices: bool, compute_uv: bool, subset: Any) -> Any:
 
 
 def _along_last(x: Any, order: Any) -> Any:
-    from pullback.numpy._select import take_along_axis
+    from pullback.numpy._take import take_along_axis
 
     return take_along_axis(x, order, -1, mode="promise_in_bounds")
 

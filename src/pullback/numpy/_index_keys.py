@@ -1,0 +1,194 @@
+"""What stands between the brackets of an index expression.
+
+`parse` turns it into one entry for each axis of the operand and each new axis:
+
+    New()                       None: a new axis of length 1
+    Slice(axis, start, size, step)   static; start is the first element taken
+    At(axis, index)             one element; index is an int or an integer scalar array
+    Advanced(axis, index)       an integer array; axis None for a scalar boolean, which only adds an axis of length 0 or
+    1
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import Tracer
+from pullback.numpy._arguments import Array, is_arraylike
+from pullback.util import dtypes
+from pullback.util.errors import NonConcreteBooleanIndexError
+
+
+@dataclasses.dataclass(slots=True)
+class New:
+    """A new axis of length 1."""
+
+
+@dataclasses.dataclass(slots=True)
+class Slice:
+    """Elements start, start + step, ... of an axis, `size` in all."""
+
+    axis: int
+    start: int
+    size: int
+    step: int
+
+
+@dataclasses.dataclass(slots=True)
+class At:
+    """One element of an axis, which vanishes."""
+
+    axis: int
+    index: Any
+
+
+@dataclasses.dataclass(slots=True)
+class Advanced:
+    """Elements of an axis numbered by an integer array of rank 1 or more."""
+
+    axis: int | None
+    index: Any
+
+
+Entry = New | Slice | At | Advanced
+
+
+def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
+    """One entry for each axis of the shape and each new axis, in order.
+
+    Raises IndexError for too many indices, a second ellipsis, or a boolean mask of another shape; TypeError for lists,
+    strings and floats; NonConcreteBooleanIndexError for traced masks.
+    """
+    if not isinstance(index, tuple):
+        if isinstance(index, (list, str)) or (isinstance(index, Sequence) and not is_arraylike(index)):
+            raise _not_an_index(index)
+        index = (index,)
+    items = [_item(x, position) for position, x in enumerate(index)]
+    consumed = sum(_consumed(x) for x in items)
+    ellipses = sum(x is Ellipsis for x in items)
+    if ellipses > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    rank = len(shape)
+    if consumed > rank:
+        raise IndexError(f"Too many indices: array is {rank}-dimensional, but {consumed} were indexed")
+    if not ellipses:
+        items.append(Ellipsis)
+    entries: list[Entry] = []
+    axis = 0
+    for position, item in enumerate(items):
+        if item is Ellipsis:
+            for _ in range(rank - consumed):
+                entries.append(Slice(axis, 0, shape[axis], 1))
+                axis += 1
+        elif item is None:
+            entries.append(New())
+        elif isinstance(item, slice):
+            entries.append(_slice(axis, shape[axis], item, position))
+            axis += 1
+        elif isinstance(item, int):
+            entries.append(At(axis, item))
+            axis += 1
+        elif item.dtype == np.bool_:
+            entries.extend(_mask(axis, shape, item, position))
+            axis += item.ndim
+        else:
+            entries.append(At(axis, item) if item.ndim == 0 else Advanced(axis, item))
+            axis += 1
+    return entries
+
+
+def _not_an_index(index: Any) -> TypeError:
+    if isinstance(index, str):
+        return TypeError(f"JAX does not support string indexing; got idx={index!r}")
+    return TypeError(
+        "Using a non-tuple sequence for multidimensional indexing is not allowed; "
+        "use `arr[array(seq)]` instead of `arr[seq]`."
+    )
+
+
+def _item(x: Any, position: int) -> Any:
+    """None, Ellipsis, a slice, a Python int, or an integer or boolean array (Array, Tracer or NumPy)."""
+    if x is None or x is Ellipsis or type(x) is int or isinstance(x, slice):
+        return x
+    if isinstance(x, (bool, np.bool_)):
+        return np.asarray(bool(x))
+    if isinstance(x, np.integer):
+        return int(x)
+    if isinstance(x, str):
+        raise _not_an_index(x)
+    if isinstance(x, (list, tuple)):
+        x = np.asarray(x, dtype=np.int32) if not x else _from_list(x)
+    elif not isinstance(x, (Array, Tracer, np.ndarray)):
+        if isinstance(x, (float, complex)):
+            raise _wrong_type(np.asarray(x).dtype, position, x)
+        if hasattr(x, "__jax_array__"):
+            x = x.__jax_array__()
+        elif hasattr(x, "__index__"):
+            return operator.index(x)
+        else:
+            raise IndexError(
+                "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
+                "valid "
+                f"indices. Got {x}"
+            )
+    if not (x.dtype == np.bool_ or dtypes.issubdtype(x.dtype, np.integer)):
+        raise _wrong_type(x.dtype, position, x)
+    return x
+
+
+def _from_list(x: Any) -> Any:
+    from pullback.numpy._creation import asarray
+
+    return asarray(x)
+
+
+def _wrong_type(dtype: Any, position: int, x: Any) -> TypeError:
+    return TypeError(
+        f"Indexer must have integer or boolean type, got indexer with type {dtype} at position {position}, indexer "
+        f"value {x}"
+    )
+
+
+def _consumed(item: Any) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    if isinstance(item, (slice, int)):
+        return 1
+    return item.ndim if item.dtype == np.bool_ else 1
+
+
+def _slice(axis: int, length: int, item: slice, position: int) -> Slice:
+    parts = (item.start, item.stop, item.step)
+    for part in parts:
+        if isinstance(part, Tracer) and part.to_concrete() is None:
+            raise IndexError(
+                "Slice entries must be static integers. "
+                f"Got slice{parts} at position {position}; use lax.dynamic_slice for a start that is traced"
+            )
+    start, stop, step = slice(*(None if p is None else operator.index(p) for p in parts)).indices(length)
+    size = len(range(start, stop, step))
+    return Slice(axis, start if size else 0, size, step if size > 1 else 1)
+
+
+def _mask(axis: int, shape: tuple[int, ...], mask: Any, position: int) -> list[Entry]:
+    """A boolean array as the integer arrays of its True elements, one an axis."""
+    if isinstance(mask, Tracer):
+        concrete = mask.to_concrete()
+        if concrete is None:
+            raise NonConcreteBooleanIndexError(mask)
+        mask = concrete
+    mask = np.asarray(mask)
+    if mask.ndim == 0:
+        return [Advanced(None, np.zeros((int(mask),), np.int32))]
+    expected = shape[axis : axis + mask.ndim]
+    if mask.shape != tuple(expected):
+        raise IndexError(
+            f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, "
+            f"expected {list(expected)}"
+        )
+    return [Advanced(axis + k, where_true.astype(np.int32)) for k, where_true in enumerate(np.nonzero(mask))]

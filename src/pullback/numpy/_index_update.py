@@ -1,0 +1,241 @@
+"""Writing at NumPy's index expressions.
+
+A dynamic_update_slice where the place is static and contiguous, a scatter elsewhere. Indices out of bounds are left
+out, unless `mode` says otherwise.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback.core import Array as AnyArray
+from pullback.numpy._arguments import PYTHON_SCALARS, as_array, broadcast_to, convert, is_arraylike, promote_dtypes
+from pullback.numpy._index_keys import Advanced, At, Entry, Slice, parse
+from pullback.numpy._indexing import (
+    Mode,
+    index_vectors,
+    is_inside,
+    is_static,
+    last_axes,
+    layout_of,
+    mode_of,
+    nearest_inside,
+    normalize,
+)
+from pullback.util import dtypes
+
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lax.add,
+    "subtract": lax.sub,
+    "multiply": lax.mul,
+    "min": lax.min,
+    "max": lax.max,
+}
+_SCATTER: dict[str, Callable[..., Any]] = {
+    "set": lax.scatter,
+    "add": lax.scatter_add,
+    "subtract": lax.scatter_sub,
+    "multiply": lax.scatter_mul,
+    "min": lax.scatter_min,
+    "max": lax.scatter_max,
+}
+
+
+def index_update(
+    x: Any,
+    index: Any,
+    y: Any,
+    op: str,
+    *,
+    mode: Any = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    wrap_negative_indices: bool = True,
+) -> Any:
+    """x with `op` (set, add, subtract, multiply, min, max) of y applied at x[index]; dtype of x.
+
+    Raises ValueError if y cannot be broadcast to the shape of x[index]; warns (FutureWarning) if y's dtype does not
+    promote to x's.
+    """
+    if not is_arraylike(y):
+        from pullback.numpy._creation import asarray
+
+        y = asarray(y)
+    x = as_array(x)
+    dtype, weak = x.dtype, x.aval.weak_type
+    x, y = _common_dtype(x, y, op)
+    entries = parse(x.shape, index)
+    how = mode_of(mode, Mode.FILL_OR_DROP)
+    result = None
+    if op == "set" or op in _COMBINE:
+        result = _update_static(x, entries, y, op, how, wrap_negative_indices)
+    if result is None:
+        indices, updates, numbers, flags = _scatter_arguments(
+            x, entries, y, indices_are_sorted, unique_indices, wrap_negative_indices
+        )
+        if updates.size == 0:
+            result = x
+        else:
+            how = Mode.PROMISE_IN_BOUNDS if flags.pop("inside") else how
+            result = _SCATTER[op](x, indices, updates, numbers, mode=how, **flags)
+    return _back_to(result, dtype, weak)
+
+
+def _back_to(x: Any, dtype: Any, weak: bool) -> Any:
+    if dtypes.issubdtype(x.dtype, np.complexfloating) and not dtypes.issubdtype(dtype, np.complexfloating):
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=4
+        )
+        x = lax.real(x)
+    return convert(x, dtype, weak)
+
+
+def _common_dtype(x: Any, y: Any, op: str) -> tuple[Any, Any]:
+    """x and y in the dtype in which they are combined."""
+    if type(y) in (bool, int, float, complex) or not isinstance(y, AnyArray) or y.aval is not x.aval:  # type: ignore[attr-defined]
+        common = dtypes.lattice_result_type(x, y)[0]
+        if common != x.dtype:
+            warnings.warn(
+                "scatter inputs have incompatible types: cannot safely cast value "
+                f"from dtype={dtypes.dtype_of(y)} to dtype={x.dtype} with jax_numpy_dtype_promotion=standard. "
+                "In future JAX releases this will result in an error.",
+                FutureWarning,
+                stacklevel=4,
+            )
+            if op == "set" and not dtypes.issubdtype(common, np.complexfloating):
+                return x, convert(as_array(y), x.dtype)
+            return tuple(promote_dtypes(x, y))  # type: ignore[return-value]
+        if isinstance(y, PYTHON_SCALARS) and not isinstance(y, np.generic):
+            return convert(x, x.dtype), convert(y, x.dtype)
+        return convert(x, x.dtype), convert(as_array(y), x.dtype)
+    return x, y
+
+
+def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap: bool) -> Any:
+    """The update where the place is static and contiguous; None where it is not."""
+    if not is_static(entries) or any(isinstance(e, Slice) and e.step != 1 for e in entries):
+        return None
+    starts, sizes, result_shape = [0] * x.ndim, [1] * x.ndim, []
+    for e in entries:
+        if isinstance(e, At):
+            if not is_inside(e.index, x.shape[e.axis], wrap):
+                if how is Mode.FILL_OR_DROP:
+                    broadcast_to(y, _result_shape(x, entries))
+                    return x
+                if x.shape[e.axis] == 0:
+                    raise IndexError(f"index {e.index} is out of bounds for axis {e.axis} with size 0")
+            starts[e.axis] = nearest_inside(e.index, x.shape[e.axis], wrap)
+        elif isinstance(e, Slice):
+            starts[e.axis], sizes[e.axis] = e.start, e.size
+            result_shape.append(e.size)
+        else:
+            result_shape.append(1)
+    value = broadcast_to(y, result_shape)
+    if value.size == 0:
+        return x
+    if value.shape != tuple(sizes):
+        value = lax.reshape(value, tuple(sizes))
+    if op != "set":
+        limits = tuple(s + n for s, n in zip(starts, sizes))
+        piece = x if tuple(sizes) == x.shape else lax.slice(x, tuple(starts), limits, None)
+        value = _COMBINE[op](piece, value)
+    if tuple(sizes) == x.shape:
+        return value
+    return lax.dynamic_update_slice(x, value, tuple(starts))
+
+
+def _result_shape(x: Any, entries: list[Entry]) -> tuple[int, ...]:
+    return tuple(e.size if isinstance(e, Slice) else 1 for e in entries if not isinstance(e, At))
+
+
+def _scatter_arguments(
+    x: Any, entries: list[Entry], y: Any, is_sorted: bool, is_unique: bool, wrap: bool
+) -> tuple[Any, Any, Any, dict[str, bool]]:
+    """(index vectors, updates, dimension numbers, flags) of the scatter that writes y to x[entries].
+
+    `y` None stands for updates of zeros.
+    """
+    layout = layout_of(entries, strided=True)
+    index_rank = len(layout.index_shape)
+    sizes = {e.axis: e.size for e in entries if isinstance(e, Slice)}
+    own = [e for e in entries if isinstance(e, Slice) and e.step != 1]
+    batch_lengths = [*layout.index_shape, *(e.size for e in own)]
+    # The axes of the index vectors stand in the order in which they stand in the updates.
+    order = [number for kind, number in layout.parts if kind == "batch"]
+    place = {number: k for k, number in enumerate(order)}
+    batch_shape = tuple(batch_lengths[number] for number in order)
+    has_arrays = any(isinstance(e, Advanced) for e in entries)
+    components: list[tuple[Any, tuple[int, ...]]] = []
+    indexed, inserted, inside = [], [], True
+    next_own = index_rank
+    for e in entries:
+        if isinstance(e, (At, Advanced)):
+            if e.axis is None:
+                continue
+            component, known_inside = normalize(e.index, x.shape[e.axis], wrap)
+            inside = inside and known_inside
+            components.append((component, tuple(place[k] for k in last_axes(e.index, index_rank))))
+            indexed.append(e.axis)
+            inserted.append(e.axis)
+        elif isinstance(e, Slice) and e.step != 1:
+            component = (e.start + e.step * np.arange(e.size)).astype(np.int32)
+            components.append((component, (place[next_own],)))
+            next_own += 1
+            indexed.append(e.axis)
+            inserted.append(e.axis)
+        elif isinstance(e, Slice) and (e.start != 0 or e.size != x.shape[e.axis]):
+            components.append((np.asarray(e.start, np.int32), ()))
+            indexed.append(e.axis)
+    indices = index_vectors(components, batch_shape)
+    lengths = [
+        batch_lengths[number] if kind == "batch" else sizes[number] if kind == "window" else 1
+        for kind, number in layout.parts
+    ]
+    updates = lax.full(tuple(lengths), 0, x.dtype) if y is None else broadcast_to(y, lengths)
+    new = tuple(k for k, (kind, _) in enumerate(layout.parts) if kind == "new")
+    if new:
+        updates = lax.squeeze(updates, new)
+    parts = [p for p in layout.parts if p[0] != "new"]
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(k for k, (kind, _) in enumerate(parts) if kind == "window"),
+        inserted_window_dims=tuple(sorted(inserted)),
+        scatter_dims_to_operand_dims=tuple(indexed),
+    )
+    flags = {
+        "indices_are_sorted": is_sorted or (not has_arrays and all(e.step > 0 for e in own)),
+        "unique_indices": is_unique or not has_arrays,
+        "inside": inside,
+    }
+    return indices, updates, numbers, flags
+
+
+def index_apply(
+    x: Any,
+    index: Any,
+    function: Callable[[Any], Any],
+    *,
+    mode: Any = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    wrap_negative_indices: bool = True,
+) -> Any:
+    """x with the function applied to x[index], once for each time an element is named."""
+    x = as_array(x)
+    entries = parse(x.shape, index)
+    indices, updates, numbers, flags = _scatter_arguments(
+        x, entries, None, indices_are_sorted, unique_indices, wrap_negative_indices
+    )
+    if updates.size == 0:
+        return x
+    how = Mode.PROMISE_IN_BOUNDS if flags.pop("inside") else mode_of(mode, Mode.FILL_OR_DROP)
+
+    def cast(v: Any) -> Any:
+        return convert(function(v), x.dtype)
+
+    result = lax.scatter_apply(x, indices, cast, numbers, update_shape=updates.shape, mode=how, **flags)
+    return convert(result, x.dtype, x.aval.weak_type)

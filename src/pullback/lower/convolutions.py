@@ -34,13 +34,16 @@ if TYPE_CHECKING:
 
 KERNELS = ("f32", "f64", "i32", "u32")
 WIDE = {"f16": "f32", "bf16": "f32"}
-TILE = 1 << 16  # bytes of results that a thread computes before it writes them
+TILE = 1 << 16  # bytes of results from which on what a thread computes before it writes them crowds the cache
 MOST_TILE = 1 << 17
 THIN = 4  # features of a group below which the kernel's block is mostly empty
 TURNS = (2, 4, 8)  # phases of results whose stores are made as one
 PLAIN_TAPS, PLAIN_WINDOW = 9, 5  # with which nests are cut at the edges of x; else it is copied with zeros around it
 FEW_TAPS = 64  # of a window that is written out
 LOCAL = 1 << 17  # bytes of packed windows
+PACKING = 4  # rows of results that take as long as the packing of what they read
+BLOCK = 16  # columns of results that take as long as to begin a block
+UNPACKED = 0.35  # of the time of a product that reads packed windows is what one of few features takes longer
 REUSED = 5  # blocks of features that read the same windows, from which on these are packed
 PIECE = 1024  # contracted positions in a piece of a gradient of weights
 MOST_FEATURES = 48  # of a block of it
@@ -286,8 +289,7 @@ def _space_parts(p: _Problem, copy: _Copy, all_parts: Sequence[Sequence[_Taps]])
     outer = parts[0]
     line = _span(p, copy.positions[1:], parts[1:])  # positions of one outermost index
     item = ITEMSIZE[p.dtype]
-    block_features = _even(p.features, max(THIN, TILE // (item * line * len(taps))))
-    lines = _even(outer.count, max(1, TILE // (item * block_features * copy.positions[0] * len(taps))))
+    block_features, lines = _cut(p, outer.count, line, copy.positions[0], len(taps))
     length = (lines - 1) * copy.positions[0] + line
     rows, columns = block_shape(p.dtype, block_features, length)
     rows = min(rows, block_features)
@@ -327,6 +329,32 @@ def _space_parts(p: _Problem, copy: _Copy, all_parts: Sequence[Sequence[_Taps]])
             for value, those in zip(values, all_parts):
                 place = [part.first + part.step * each for part, each in zip(those, [q0 + q[0], *q[1:]])]
                 ctx.store(p.out, (image, feature + i, *place), b.convert(value, p.out.dtype))
+
+
+def _cut(p: _Problem, outer: int, line: int, row: int, turns: int) -> tuple[int, int]:
+    """(features, outermost positions) of the tiles that compute the fewest results, dropped and repeated ones included.
+
+    `line` results belong to one outermost position, and begin `row` elements after the one before.
+    """
+    item, images = ITEMSIZE[p.dtype], p.out.shape[0] * p.groups * p.batches
+    rows, columns = block_shape(p.dtype, p.features, line)
+    best = (math.inf, p.features, 1)
+    for f_blocks in _pieces(-(-p.features // rows)):
+        features = min(p.features, f_blocks * rows)
+        packing = PACKING if features >= REUSED * rows else features * UNPACKED
+        for lines in _pieces(outer):
+            width = -(-((lines - 1) * row + line) // columns) * columns
+            blocks = images * -(-p.features // features) * -(-outer // lines)
+            idle = sum(-(-blocks // threads) * threads for threads in (2, 4)) / (2 * blocks)
+            crowded = max(1.0, item * features * width * turns / TILE)
+            cost = blocks * idle * crowded * (f_blocks * rows + packing) * (width + BLOCK)
+            best = min(best, (cost, features, lines))
+    return best[1:]
+
+
+def _pieces(n: int) -> list[int]:
+    """The sizes of equal pieces of n, the last of which may be smaller, for up to 16 pieces and for single ones."""
+    return sorted({-(-n // count) for count in (*range(1, min(n, 16) + 1), n)}, reverse=True)
 
 
 def _in_order(p: _Problem, w: Storage, x_at: Sequence[int]) -> Storage:

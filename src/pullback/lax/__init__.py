@@ -5,13 +5,14 @@ promotes and broadcasts.
 """
 
 from pullback.lax import (
-    _families,
     _hooks,
+    _rules,
     linalg,
 )
 from pullback.lax._arithmetic import *
 from pullback.lax._bits import *
 from pullback.lax._bits import convert as _convert
+from pullback.lax._broadcast import *
 from pullback.lax._callback import *
 from pullback.lax._collectives import *
 from pullback.lax._compare import *
@@ -42,5 +43,5 @@ from pullback.lax._windows import *
 
 for _name, _value in list(globals().items()):
     if not _name.startswith("_"):
-        setattr(_families.lax, _name, _value)
-_families.lax.convert = _convert
+        setattr(_rules.lax, _name, _value)
+_rules.lax.convert = _convert

@@ -7,7 +7,8 @@ import operator
 from typing import Any
 
 from pullback.lax._families import *
-from pullback.lax._families import FLOAT_EDGES, _dtype_name, broadcast_operands, check_kind
+from pullback.lax._families import FLOAT_EDGES, broadcast_operands
+from pullback.lax._operands import check_kind, dtype_name
 
 __all__ = [
     "RoundingMethod",
@@ -641,7 +642,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
             "the first argument to pow must have an inexact dtype (float or complex), and the second argument must "
             "have "
             "an inexact or integer dtype, and two inexact dtypes must match, but got "
-            f"{_dtype_name(x.dtype)} and {_dtype_name(y.dtype)} respectively."
+            f"{dtype_name(x.dtype)} and {dtype_name(y.dtype)} respectively."
         )
     return pow_p.bind(x, y)
 

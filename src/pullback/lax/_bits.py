@@ -9,7 +9,7 @@ from pullback.core import Tracer, hooks
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax._arithmetic import op
 from pullback.lax._families import *
-from pullback.lax._families import _batch_unary
+from pullback.lax._rules import batch_unary
 
 __all__ = [
     "and_p",
@@ -234,7 +234,7 @@ convert_element_type_p = Primitive(
     samples=Samples(cases=_convert_cases),
     lower=Elementwise(lambda b, x, **params: x if x.dtype == b.out_dtype else b.convert(x, b.out_dtype)),
 )
-convert_element_type_p.batch = _batch_unary(convert_element_type_p.bind)
+convert_element_type_p.batch = batch_unary(convert_element_type_p.bind)
 
 
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 from pullback.core.lowering import Elementwise
 from pullback.lax._arithmetic import op
 from pullback.lax._families import *
-from pullback.lax._families import FLOAT_EDGES, _batch_nary, bool_result, broadcast_tangent
+from pullback.lax._families import FLOAT_EDGES, bool_result
+from pullback.lax._rules import batch_nary, broadcast_tangent
 
 __all__ = [
     "eq",
@@ -182,7 +183,7 @@ select_n_p = Primitive(
     traits={"elementwise", "selection"},
     samples=Samples(cases=_select_cases),
 )
-select_n_p.batch = _batch_nary(select_n_p.bind)
+select_n_p.batch = batch_nary(select_n_p.bind)
 
 eq = binary_function(eq_p)
 ne = binary_function(ne_p)

@@ -9,9 +9,10 @@ from typing import Any
 from pullback.core import hooks
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax._bits import convert
+from pullback.lax._broadcast import canonical_shape
 from pullback.lax._families import *
-from pullback.lax._families import _batch_unary, check_kind
-from pullback.lax._shape import canonical_shape
+from pullback.lax._operands import check_kind
+from pullback.lax._rules import batch_unary
 
 __all__ = [
     "broadcasted_iota",
@@ -164,7 +165,7 @@ stop_gradient_p = Primitive(
     traits={"elementwise", "identity"},
     samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {})]),
 )
-stop_gradient_p.batch = _batch_unary(stop_gradient_p.bind)
+stop_gradient_p.batch = batch_unary(stop_gradient_p.bind)
 
 
 def stop_gradient(x: Any) -> Any:
@@ -190,7 +191,7 @@ stage_p = Primitive(
     traits={"linear", "identity"},
     samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {})]),
 )
-stage_p.batch = _batch_unary(stage_p.bind)
+stage_p.batch = batch_unary(stage_p.bind)
 stage_p.jvp = lambda primals, tangents: (
     stage_p.bind(primals[0]),
     tangent_zero(primals[0]) if is_zero(tangents[0]) else stage_p.bind(tangents[0]),

@@ -7,8 +7,8 @@ from typing import Any
 
 from pullback.core.lowering import Nest
 from pullback.lax._families import *
-from pullback.lax._families import check_kind
 from pullback.lax._nests import loops
+from pullback.lax._operands import check_kind
 from pullback.lax._reductions import highest, lowest
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Any
 
 from pullback.core.lowering import Nest, Pointwise
 from pullback.lax._bits import convert
+from pullback.lax._broadcast import canonical_shape
 from pullback.lax._families import *
 from pullback.lax._nests import loops
-from pullback.lax._shape import canonical_shape
 
 __all__ = [
     "dynamic_index_in_dim",

@@ -2,11 +2,11 @@
 
     unary(name, ...)      out[i] = f(x[i])
     nary(name, n, ...)    out[i] = f(x[i], y[i], ...); an operand is a scalar (rank 0) or has the shape of the result
-    reduction(name, ...)  out[i] = fold of x over params['axes'] movement(name, ...)   every result element is an
-    operand element: linear, a view
+    reduction(name, ...)  out[i] = fold of x over params['axes']
+    movement(name, ...)   every result element is an operand element: linear, a view
 
-Rules may name any function of the package as `lax.<name>`, whichever file it is in: they run after the import is
-complete.
+Files of primitives begin with `from pullback.lax._families import *`: what records and their rules are written with
+(the checks of operands are `_operands`, the helpers of derivatives and batching `_rules`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,46 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import ZERO, NoRule, Primitive, ShapedArray, UndefinedPrimal, Zero, hooks, tangent_aval, typeof
+from pullback.core import ZERO, NoRule, Primitive, ShapedArray, UndefinedPrimal, Zero, typeof
 from pullback.core.lowering import Elementwise, Pointwise, Reduction
+from pullback.lax._operands import (
+    ANY,
+    BITS,
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    INT,
+    NUMERIC,
+    REAL,
+    UINT,
+    as_array,
+    as_arrays,
+    broadcast_two,
+    canonical_axis,
+    check_dtypes,
+    check_kind,
+    constant,
+    dtype_name,
+)
+from pullback.lax._rules import (
+    LINEAR,
+    NOT_LINEAR,
+    add_tangents,
+    aval_of,
+    batch_front,
+    batch_nary,
+    batch_size,
+    batch_unary,
+    broadcast_tangent,
+    instantiate,
+    is_linear,
+    is_zero,
+    lax,
+    move_batch_axis,
+    tangent_zero,
+    unbroadcast,
+)
 from pullback.util import dtypes
 
 __all__ = [
@@ -71,35 +109,6 @@ __all__ = [
 ]
 
 
-class _Functions:
-    """All functions and primitives of lax as attributes; filled when the package's import is complete."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"lax.{name}: there is no such function, or pullback.lax is not imported yet")
-
-
-lax: Any = _Functions()
-
-# Kinds of dtypes, as dtypes.kind_of has them.
-BOOL, INT, UINT, FLOAT, COMPLEX = "b", "i", "u", "f", "c"
-REAL = INT + UINT + FLOAT
-NUMERIC = REAL + COMPLEX
-INEXACT = FLOAT + COMPLEX
-BITS = INT + UINT + BOOL
-ANY = NUMERIC + BOOL
-_KIND_NAMES = {"b": "bool", "f": "floating", "c": "complexfloating"}
-
-NOT_LINEAR = NoRule("it is not linear in any operand")
-
-
-class _Linear:
-    def __repr__(self):
-        return "LINEAR"
-
-
-LINEAR = _Linear()  # as a jvp rule: the primitive applied to the tangent
-
-
 @dataclass(frozen=True)
 class Case:
     """One call of a primitive for the tests: operands as NumPy arrays and parameters."""
@@ -132,238 +141,6 @@ class Samples:
 
 INF, NAN = float("inf"), float("nan")
 FLOAT_EDGES = (0.0, -0.0, 1.0, -1.0, INF, -INF, NAN)
-
-# --------------------------------------------------------------------------------------------------------- array-likes
-
-_PYTHON_SCALARS = (bool, int, float, complex)
-
-
-def as_array(x: Any, name: str, position: int = 0) -> Any:
-    """An array or tracer of an array-like operand; Python scalars become weakly typed. TypeError for anything else."""
-    if hasattr(x, "aval"):
-        return x
-    if isinstance(x, (np.ndarray, np.generic, *_PYTHON_SCALARS)):
-        return hooks.asarray(x)
-    if hasattr(x, "__jax_array__"):
-        return as_array(x.__jax_array__(), name, position)
-    raise TypeError(
-        f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type(x)} "
-        f"and was passed to {name} at position {position}."
-    )
-
-
-def as_arrays(name: str, *operands: Any) -> list[Any]:
-    """`as_array` of each operand."""
-    return [x if hasattr(x, "aval") else as_array(x, name, i) for i, x in enumerate(operands)]
-
-
-_NUMPY_NAMES = {
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "select": "where",
-    "sub": "subtract",
-    "mul": "multiply",
-    "div": "divide",
-    "max": "maximum",
-    "min": "minimum",
-    "rem": "remainder",
-    "atan2": "arctan2",
-}
-
-
-def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
-    """TypeError unless all dtypes are the same."""
-    first = avals[0].dtype
-    for aval in avals:
-        if aval.dtype != first:
-            hint = (
-                f" (Tip: jnp.{_NUMPY_NAMES.get(name, name)} is a similar function that does automatic type promotion "
-                f"on "
-                "inputs)."
-                if tip
-                else ""
-            )
-            raise TypeError(
-                f"lax.{name} requires arguments to have the same dtypes, got "
-                f"{', '.join(_dtype_name(a.dtype) for a in avals)}.{hint}"
-            )
-
-
-def _dtype_name(dtype: Any) -> str:
-    return getattr(dtype, "name", str(dtype))
-
-
-def accepted_names(kinds: str) -> str:
-    """The kinds as JAX users know them: 'floating, complexfloating'."""
-    names = ["integer"] if "i" in kinds and "u" in kinds else []
-    names += [{"i": "signedinteger", "u": "unsignedinteger"}[k] for k in "iu" if k in kinds and not names]
-    return ", ".join(names + [_KIND_NAMES[k] for k in "fcb" if k in kinds])
-
-
-def check_kind(name: str, dtype: Any, kinds: str, position: int | None = None) -> None:
-    """TypeError unless `dtype` is of one of the kinds."""
-    if dtypes.kind_of(dtype) not in kinds:
-        where = "" if position is None else f" at position {position}"
-        raise TypeError(
-            f"{name} does not accept dtype {_dtype_name(dtype)}{where}. Accepted dtypes{where} are subtypes of "
-            f"{accepted_names(kinds)}."
-        )
-
-
-def constant(x: Any, value: Any) -> Any:
-    """A NumPy scalar of the dtype of `x`: an operand that broadcasts, and a literal in a jaxpr."""
-    dtype = x.dtype
-    return dtype.type(value) if type(dtype) is np.dtype else np.asarray(value, dtype)[()]
-
-
-def canonical_axis(axis: Any, ndim: int, name: str, what: str = "axis") -> int:
-    """An axis in 0..ndim-1; ValueError outside of -ndim..ndim-1."""
-    axis = axis.__index__()
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"{name}: {what} {axis} is out of bounds for array of dimension {ndim}")
-    return axis + ndim if axis < 0 else axis
-
-
-def broadcast_two(name: str, shape_a: tuple, shape_b: tuple) -> tuple[int, ...]:
-    """The common shape of two operands of equal rank, or of which one is a scalar; TypeError otherwise."""
-    if shape_a == shape_b or not shape_b:
-        return shape_a
-    if not shape_a:
-        return shape_b
-    if len(shape_a) != len(shape_b):
-        raise TypeError(
-            f"{name}: arrays must have the same number of dimensions, got {shape_a} and {shape_b} with "
-            f"{len(shape_a)} and {len(shape_b)}"
-        )
-    out = []
-    for m, n in zip(shape_a, shape_b):
-        if m != n and m != 1 and n != 1:
-            raise TypeError(f"{name} got incompatible shapes for broadcasting: {shape_a}, {shape_b}.")
-        out.append(n if m == 1 else m)
-    return tuple(out)
-
-
-# ------------------------------------------------------------------------------------------------------------ tangents
-
-
-def is_zero(t: Any) -> bool:
-    """Whether a tangent or cotangent is a symbolic zero, or of the type that only has zeros."""
-    return type(t) is Zero or getattr(t, "dtype", None) == dtypes.float0
-
-
-def is_linear(x: Any) -> bool:
-    """True for the linear operands of a transpose rule."""
-    return type(x) is UndefinedPrimal
-
-
-def aval_of(x: Any) -> Any:
-    """The aval of a value or of an UndefinedPrimal."""
-    aval = getattr(x, "aval", None)
-    return typeof(x) if aval is None else aval
-
-
-def instantiate(t: Any) -> Any:
-    """A tangent as an array: symbolic zeros become zeros."""
-    return hooks.zeros(t.aval) if type(t) is Zero else t
-
-
-def add_tangents(a: Any, b: Any) -> Any:
-    """Sum of two tangents, either of which may be Zero or None."""
-    if a is None or is_zero(a):
-        return b
-    if b is None or is_zero(b):
-        return a
-    return lax.add_any_p.bind(a, b)
-
-
-def tangent_zero(x: Any) -> Zero:
-    """The symbolic zero tangent of a value."""
-    return Zero(tangent_aval(aval_of(x)))
-
-
-def unbroadcast(x_bar: Any, aval: Any) -> Any:
-    """The cotangent of an operand that was broadcast from rank 0."""
-    if aval.ndim == 0 and x_bar.ndim:
-        return lax.reduce_sum_p.bind(x_bar, axes=tuple(range(x_bar.ndim)))
-    return x_bar
-
-
-def broadcast_tangent(t: Any, shape: tuple[int, ...]) -> Any:
-    """A tangent of a rank-0 operand, at the shape of the result."""
-    if t.shape == shape:
-        return t
-    return lax.broadcast_in_dim_p.bind(t, shape=shape, broadcast_dimensions=())
-
-
-# ------------------------------------------------------------------------------------------------------------ batching
-
-
-def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
-    """The size of the batch axis of the mapped operands."""
-    return next(x.shape[d] for x, d in zip(args, dims) if d is not None)
-
-
-def move_batch_axis(x: Any, source: int, to: int) -> Any:
-    """`x` with one axis moved."""
-    if source == to:
-        return x
-    order = [i for i in range(x.ndim) if i != source]
-    order.insert(to, source)
-    return lax.transpose_p.bind(x, permutation=tuple(order))
-
-
-def batch_front(x: Any, d: int | None, size: int) -> Any:
-    """`x` with its batch axis first, broadcast if it has none."""
-    if d is None:
-        shape = (size, *np.shape(x))
-        return lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(1, len(shape))))
-    return move_batch_axis(x, d, 0)
-
-
-def _batch_unary(bind):
-    def batch(args, dims, **params):
-        return bind(*args, **params), dims[0]
-
-    return batch
-
-
-def _batch_nary(bind):
-    """All mapped operands alike: nothing moves. Otherwise batch axes go first, and operands of lower rank are
-    broadcast.
-    """
-
-    def batch(args, dims, **params):
-        mapped = [(x.shape, d) for x, d in zip(args, dims) if d is not None]
-        shape, dim = mapped[0]
-        if all(pair == mapped[0] for pair in mapped) and all(
-            d is not None or not np.shape(x) for x, d in zip(args, dims)
-        ):
-            return bind(*args, **params), dim
-        size = shape[dim]
-        inner = next((s for x, d in zip(args, dims) if (s := _without(np.shape(x), d))), ())
-        out = (size, *inner)
-        operands = []
-        for x, d in zip(args, dims):
-            if d is None and not np.shape(x):
-                operands.append(x)
-                continue
-            if d is not None:
-                x = move_batch_axis(x, d, 0)
-            if x.shape != out:
-                kept = (0,) if d is not None and x.ndim == 1 else tuple(range(len(out) - x.ndim, len(out)))
-                x = lax.broadcast_in_dim_p.bind(x, shape=out, broadcast_dimensions=kept)
-            operands.append(x)
-        return bind(*operands, **params), 0
-
-    return batch
-
-
-def _without(shape: tuple[int, ...], d: int | None) -> tuple[int, ...]:
-    return shape if d is None else shape[:d] + shape[d + 1 :]
 
 
 # --------------------------------------------------------------------------------------------------------- elementwise
@@ -502,7 +279,7 @@ def unary(
         traits={"elementwise", *traits} | ({"linear"} if jvp is LINEAR else set()),
     )
     p.jvp = _unary_jvp(p.bind, jvp, name)
-    p.batch = _batch_unary(p.bind)
+    p.batch = batch_unary(p.bind)
     p.accepts = (accepts,)
     return p
 
@@ -540,7 +317,7 @@ def nary(
         traits={"elementwise", *traits},
     )
     p.jvp = jvp if jvp is ZERO or isinstance(jvp, NoRule) else _nary_jvp(p.bind, tuple(jvp))
-    p.batch = _batch_nary(p.bind)
+    p.batch = batch_nary(p.bind)
     p.accepts = (accepts,) * arity if isinstance(accepts, str) else tuple(accepts)
     return p
 
@@ -660,7 +437,7 @@ def reduction(
     def abstract_eval(aval, *, axes, **params):
         if dtypes.kind_of(aval.dtype) not in accepts:
             if accepts == BITS:
-                raise TypeError(f"logical reduction requires operand dtype bool or int, got {_dtype_name(aval.dtype)}.")
+                raise TypeError(f"logical reduction requires operand dtype bool or int, got {dtype_name(aval.dtype)}.")
             check_kind(name, aval.dtype, accepts)
         check_axes(name, aval, axes)
         if check is not None:

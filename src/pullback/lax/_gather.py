@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.core.lowering import Pointwise
+from pullback.lax._broadcast import canonical_shape
 from pullback.lax._families import *
-from pullback.lax._shape import canonical_shape
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "gather", "gather_p", "index_take"]
 

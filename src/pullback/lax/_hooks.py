@@ -15,7 +15,8 @@ from pullback.lax import _creation as creation
 from pullback.lax import _joining as joining
 from pullback.lax import _reductions as reductions
 from pullback.lax import _shape as shapes
-from pullback.lax._families import move_batch_axis
+from pullback.lax._broadcast import broadcast_in_dim_p
+from pullback.lax._rules import move_batch_axis
 
 
 def zeros(aval: Any) -> Any:
@@ -27,7 +28,7 @@ def zeros(aval: Any) -> Any:
     if aval.weak_type:
         zero = hooks.asarray(zero, weak_type=True)
     return (
-        shapes.broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
+        broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
         if aval.shape
         else hooks.asarray(zero, weak_type=aval.weak_type)
     )
@@ -37,9 +38,7 @@ def broadcast(x: Any, size: int, axis: int) -> Any:
     """`x` repeated along a new axis."""
     shape = np.shape(x)
     new = (*shape[:axis], size, *shape[axis:])
-    return shapes.broadcast_in_dim_p.bind(
-        x, shape=new, broadcast_dimensions=tuple(i for i in range(len(new)) if i != axis)
-    )
+    return broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=tuple(i for i in range(len(new)) if i != axis))
 
 
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
@@ -51,7 +50,7 @@ def _leading(index: Any, like: Any) -> Any:
     shape = np.shape(like)
     if not np.ndim(index) or np.shape(index) == shape:
         return index
-    return shapes.broadcast_in_dim_p.bind(index, shape=shape, broadcast_dimensions=tuple(range(np.ndim(index))))
+    return broadcast_in_dim_p.bind(index, shape=shape, broadcast_dimensions=tuple(range(np.ndim(index))))
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
@@ -95,7 +94,7 @@ def ones(aval: Any) -> Any:
     if aval.weak_type:
         one = hooks.asarray(one, weak_type=True)
     return (
-        shapes.broadcast_in_dim_p.bind(one, shape=aval.shape, broadcast_dimensions=())
+        broadcast_in_dim_p.bind(one, shape=aval.shape, broadcast_dimensions=())
         if aval.shape
         else hooks.asarray(one, weak_type=aval.weak_type)
     )

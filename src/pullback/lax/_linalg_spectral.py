@@ -18,7 +18,8 @@ from pullback.lax._linalg_decompose import (
     spread_spectrum,
     svd,
 )
-from pullback.lax._linalg_solve import lu_p, symmetrized, triangular_solve
+from pullback.lax._linalg_factor import lu_p, symmetrized
+from pullback.lax._linalg_solve import triangular_solve
 from pullback.lax._matrices import (
     adjoint,
     batch_leading,

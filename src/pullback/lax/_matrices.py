@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.lax._families import *
-from pullback.lax._families import check_kind
+from pullback.lax._operands import check_kind
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 REAL_OF = {

@@ -14,7 +14,9 @@ import numpy as np
 
 from pullback.core import hooks
 from pullback.core.lowering import Elementwise
-from pullback.lax._families import Case, Primitive, Samples, _batch_unary, as_array, dtypes, is_zero, tangent_zero
+from pullback.lax._families import Case, Primitive, Samples, dtypes
+from pullback.lax._operands import as_array
+from pullback.lax._rules import batch_unary, is_zero, tangent_zero
 
 __all__ = [
     "AccuracyMode",
@@ -115,7 +117,7 @@ sharding_constraint_p = Primitive(
     traits={"elementwise", "linear", "identity"},
     samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {"sharding": None})]),
 )
-sharding_constraint_p.batch = _batch_unary(sharding_constraint_p.bind)
+sharding_constraint_p.batch = batch_unary(sharding_constraint_p.bind)
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:

@@ -13,7 +13,7 @@ from pullback.lax._linalg_decompose import (
     svd,
     svd_p,
 )
-from pullback.lax._linalg_solve import (
+from pullback.lax._linalg_factor import (
     cholesky,
     cholesky_p,
     cholesky_update,
@@ -22,11 +22,8 @@ from pullback.lax._linalg_solve import (
     lu_p,
     lu_pivots_to_permutation,
     lu_pivots_to_permutation_p,
-    triangular_solve,
-    triangular_solve_p,
-    tridiagonal_solve,
-    tridiagonal_solve_p,
 )
+from pullback.lax._linalg_solve import triangular_solve, triangular_solve_p, tridiagonal_solve, tridiagonal_solve_p
 from pullback.lax._linalg_spectral import (
     EighImplementation,
     EigImplementation,

@@ -1,0 +1,132 @@
+"""Operands: as arrays, of which dtypes, of which shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import hooks
+from pullback.util import dtypes
+
+# Kinds of dtypes, as dtypes.kind_of has them.
+BOOL, INT, UINT, FLOAT, COMPLEX = "b", "i", "u", "f", "c"
+REAL = INT + UINT + FLOAT
+NUMERIC = REAL + COMPLEX
+INEXACT = FLOAT + COMPLEX
+BITS = INT + UINT + BOOL
+ANY = NUMERIC + BOOL
+_KIND_NAMES = {"b": "bool", "f": "floating", "c": "complexfloating"}
+
+# --------------------------------------------------------------------------------------------------------- array-likes
+
+_PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def as_array(x: Any, name: str, position: int = 0) -> Any:
+    """An array or tracer of an array-like operand; Python scalars become weakly typed. TypeError for anything else."""
+    if hasattr(x, "aval"):
+        return x
+    if isinstance(x, (np.ndarray, np.generic, *_PYTHON_SCALARS)):
+        return hooks.asarray(x)
+    if hasattr(x, "__jax_array__"):
+        return as_array(x.__jax_array__(), name, position)
+    raise TypeError(
+        f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type(x)} "
+        f"and was passed to {name} at position {position}."
+    )
+
+
+def as_arrays(name: str, *operands: Any) -> list[Any]:
+    """`as_array` of each operand."""
+    return [x if hasattr(x, "aval") else as_array(x, name, i) for i, x in enumerate(operands)]
+
+
+_NUMPY_NAMES = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "select": "where",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "max": "maximum",
+    "min": "minimum",
+    "rem": "remainder",
+    "atan2": "arctan2",
+}
+
+
+def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
+    """TypeError unless all dtypes are the same."""
+    first = avals[0].dtype
+    for aval in avals:
+        if aval.dtype != first:
+            hint = (
+                f" (Tip: jnp.{_NUMPY_NAMES.get(name, name)} is a similar function that does automatic type promotion "
+                f"on "
+                "inputs)."
+                if tip
+                else ""
+            )
+            raise TypeError(
+                f"lax.{name} requires arguments to have the same dtypes, got "
+                f"{', '.join(dtype_name(a.dtype) for a in avals)}.{hint}"
+            )
+
+
+def dtype_name(dtype: Any) -> str:
+    return getattr(dtype, "name", str(dtype))
+
+
+def accepted_names(kinds: str) -> str:
+    """The kinds as JAX users know them: 'floating, complexfloating'."""
+    names = ["integer"] if "i" in kinds and "u" in kinds else []
+    names += [{"i": "signedinteger", "u": "unsignedinteger"}[k] for k in "iu" if k in kinds and not names]
+    return ", ".join(names + [_KIND_NAMES[k] for k in "fcb" if k in kinds])
+
+
+def check_kind(name: str, dtype: Any, kinds: str, position: int | None = None) -> None:
+    """TypeError unless `dtype` is of one of the kinds."""
+    if dtypes.kind_of(dtype) not in kinds:
+        where = "" if position is None else f" at position {position}"
+        raise TypeError(
+            f"{name} does not accept dtype {dtype_name(dtype)}{where}. Accepted dtypes{where} are subtypes of "
+            f"{accepted_names(kinds)}."
+        )
+
+
+def constant(x: Any, value: Any) -> Any:
+    """A NumPy scalar of the dtype of `x`: an operand that broadcasts, and a literal in a jaxpr."""
+    dtype = x.dtype
+    return dtype.type(value) if type(dtype) is np.dtype else np.asarray(value, dtype)[()]
+
+
+def canonical_axis(axis: Any, ndim: int, name: str, what: str = "axis") -> int:
+    """An axis in 0..ndim-1; ValueError outside of -ndim..ndim-1."""
+    axis = axis.__index__()
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{name}: {what} {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def broadcast_two(name: str, shape_a: tuple, shape_b: tuple) -> tuple[int, ...]:
+    """The common shape of two operands of equal rank, or of which one is a scalar; TypeError otherwise."""
+    if shape_a == shape_b or not shape_b:
+        return shape_a
+    if not shape_a:
+        return shape_b
+    if len(shape_a) != len(shape_b):
+        raise TypeError(
+            f"{name}: arrays must have the same number of dimensions, got {shape_a} and {shape_b} with "
+            f"{len(shape_a)} and {len(shape_b)}"
+        )
+    out = []
+    for m, n in zip(shape_a, shape_b):
+        if m != n and m != 1 and n != 1:
+            raise TypeError(f"{name} got incompatible shapes for broadcasting: {shape_a}, {shape_b}.")
+        out.append(n if m == 1 else m)
+    return tuple(out)

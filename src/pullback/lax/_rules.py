@@ -1,0 +1,154 @@
+"""What rules of derivatives and batching are written with.
+
+Rules may name any function of the package as `lax.<name>`, whichever file it is in: they run after the import is
+complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import NoRule, UndefinedPrimal, Zero, hooks, tangent_aval, typeof
+from pullback.util import dtypes
+
+
+class _Functions:
+    """All functions and primitives of lax as attributes; filled when the package's import is complete."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"lax.{name}: there is no such function, or pullback.lax is not imported yet")
+
+
+lax: Any = _Functions()
+
+NOT_LINEAR = NoRule("it is not linear in any operand")
+
+
+class _Linear:
+    def __repr__(self):
+        return "LINEAR"
+
+
+LINEAR = _Linear()  # as a jvp rule: the primitive applied to the tangent
+
+
+# ------------------------------------------------------------------------------------------------------------ tangents
+
+
+def is_zero(t: Any) -> bool:
+    """Whether a tangent or cotangent is a symbolic zero, or of the type that only has zeros."""
+    return type(t) is Zero or getattr(t, "dtype", None) == dtypes.float0
+
+
+def is_linear(x: Any) -> bool:
+    """True for the linear operands of a transpose rule."""
+    return type(x) is UndefinedPrimal
+
+
+def aval_of(x: Any) -> Any:
+    """The aval of a value or of an UndefinedPrimal."""
+    aval = getattr(x, "aval", None)
+    return typeof(x) if aval is None else aval
+
+
+def instantiate(t: Any) -> Any:
+    """A tangent as an array: symbolic zeros become zeros."""
+    return hooks.zeros(t.aval) if type(t) is Zero else t
+
+
+def add_tangents(a: Any, b: Any) -> Any:
+    """Sum of two tangents, either of which may be Zero or None."""
+    if a is None or is_zero(a):
+        return b
+    if b is None or is_zero(b):
+        return a
+    return lax.add_any_p.bind(a, b)
+
+
+def tangent_zero(x: Any) -> Zero:
+    """The symbolic zero tangent of a value."""
+    return Zero(tangent_aval(aval_of(x)))
+
+
+def unbroadcast(x_bar: Any, aval: Any) -> Any:
+    """The cotangent of an operand that was broadcast from rank 0."""
+    if aval.ndim == 0 and x_bar.ndim:
+        return lax.reduce_sum_p.bind(x_bar, axes=tuple(range(x_bar.ndim)))
+    return x_bar
+
+
+def broadcast_tangent(t: Any, shape: tuple[int, ...]) -> Any:
+    """A tangent of a rank-0 operand, at the shape of the result."""
+    if t.shape == shape:
+        return t
+    return lax.broadcast_in_dim_p.bind(t, shape=shape, broadcast_dimensions=())
+
+
+# ------------------------------------------------------------------------------------------------------------ batching
+
+
+def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
+    """The size of the batch axis of the mapped operands."""
+    return next(x.shape[d] for x, d in zip(args, dims) if d is not None)
+
+
+def move_batch_axis(x: Any, source: int, to: int) -> Any:
+    """`x` with one axis moved."""
+    if source == to:
+        return x
+    order = [i for i in range(x.ndim) if i != source]
+    order.insert(to, source)
+    return lax.transpose_p.bind(x, permutation=tuple(order))
+
+
+def batch_front(x: Any, d: int | None, size: int) -> Any:
+    """`x` with its batch axis first, broadcast if it has none."""
+    if d is None:
+        shape = (size, *np.shape(x))
+        return lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(1, len(shape))))
+    return move_batch_axis(x, d, 0)
+
+
+def batch_unary(bind):
+    def batch(args, dims, **params):
+        return bind(*args, **params), dims[0]
+
+    return batch
+
+
+def batch_nary(bind):
+    """All mapped operands alike: nothing moves. Otherwise batch axes go first, and operands of lower rank are
+    broadcast.
+    """
+
+    def batch(args, dims, **params):
+        mapped = [(x.shape, d) for x, d in zip(args, dims) if d is not None]
+        shape, dim = mapped[0]
+        if all(pair == mapped[0] for pair in mapped) and all(
+            d is not None or not np.shape(x) for x, d in zip(args, dims)
+        ):
+            return bind(*args, **params), dim
+        size = shape[dim]
+        inner = next((s for x, d in zip(args, dims) if (s := _without(np.shape(x), d))), ())
+        out = (size, *inner)
+        operands = []
+        for x, d in zip(args, dims):
+            if d is None and not np.shape(x):
+                operands.append(x)
+                continue
+            if d is not None:
+                x = move_batch_axis(x, d, 0)
+            if x.shape != out:
+                kept = (0,) if d is not None and x.ndim == 1 else tuple(range(len(out) - x.ndim, len(out)))
+                x = lax.broadcast_in_dim_p.bind(x, shape=out, broadcast_dimensions=kept)
+            operands.append(x)
+        return bind(*operands, **params), 0
+
+    return batch
+
+
+def _without(shape: tuple[int, ...], d: int | None) -> tuple[int, ...]:
+    return shape if d is None else shape[:d] + shape[d + 1 :]

@@ -100,6 +100,7 @@ OWN = {
     "gather": (lambda x, i: x[i] + x[::-1][i], normal(30), rng.integers(0, 30, 12)),
     "scatter": (lambda x, i: x.at[i].add(2.0).at[3].set(0), normal(30), rng.integers(0, 30, 12)),
     **{f"product_{n}": (lambda a, b: a @ b, normal(n, n + 3), normal(n + 3, n + 1)) for n in (1, 5, 16, 40, 129)},
+    "columns_with_each_other": (lambda x: x.T @ x, normal(90, 70)),
     "chained_product": (lambda a: jnp.tanh(a @ a) @ a + 1, normal(65, 65)),
     "product_of_halves": (lambda a: a @ a, normal(40, 40, dtype=np.float16)),
     "convolution": (lambda x, w: lax.conv(x, w, (1, 1), "SAME"), normal(2, 8, 12, 12), normal(16, 8, 3, 3)),

@@ -9,7 +9,17 @@ from lowering_checks import check, lax, normal
 from pullback.emit import compile_function
 from pullback.loop_ir.check import check as check_function
 from pullback.loop_ir.interpret import interpret
-from pullback.lower.kernels import CHAIN, SIZES, block_shape, kernel_name, kernel_of, panel_kernel
+from pullback.lower.kernels import (
+    CHAIN,
+    GRAM_SIZES,
+    SIZES,
+    block_shape,
+    gram_kernel,
+    gram_kernel_name,
+    kernel_name,
+    kernel_of,
+    panel_kernel,
+)
 
 
 def panels_of(y, columns):
@@ -44,9 +54,32 @@ def test_kernel(m, k, n, dtype, ir, long):
     np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype, ir", [(np.float32, "f32"), (np.float64, "f64")])
+@pytest.mark.parametrize("n, k, chain", [(8, 1, 4), (9, 7, 4), (21, 30, 8), (16, 16, 16)])
+def test_gram_kernel(n, k, chain, dtype, ir):
+    rows, columns = 3, 8
+    x = normal(k, n).astype(dtype)
+    sizes = np.array([dict(count=n, inner=k, chain=chain, x_inner=n)[name] for name in GRAM_SIZES], np.int64)
+    shape = (-(-n // columns), -(-n // rows), rows, columns)
+    function = gram_kernel(ir, rows, columns, sizes=(x.size, int(np.prod(shape))))
+    check_function(function)
+    code = compile_function(function, subroutine=True, verify=True)
+    tiles = np.zeros(shape, dtype)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code.address)(sizes.ctypes.data, x.ctypes.data, tiles.ctypes.data)
+    (interpreted,) = interpret(function, [sizes, x.ravel()])
+    want, product = np.zeros(shape, dtype), x.T @ x
+    for panel, block in np.ndindex(*shape[:2]):
+        if block >= panel * columns // rows:
+            row, column = min(block * rows, n - rows), min(panel * columns, n - columns)
+            want[panel, block] = product[row : row + rows, column : column + columns]
+    np.testing.assert_allclose(tiles, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(interpreted.reshape(shape), want, rtol=1e-4, atol=1e-4)
+
+
 def test_a_name_says_which_kernel_it_is():
     for name in (kernel_name("f32", 6, 16, 10), kernel_name("f64", 12, 4, CHAIN + 1), kernel_name("i32", 6, 16, 5000)):
         assert kernel_of(name).name == name
+    assert kernel_of(gram_kernel_name("f32", 6, 16)).name == gram_kernel_name("f32", 6, 16)
 
 
 def test_few_rows_are_cut_evenly():

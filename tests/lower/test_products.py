@@ -5,6 +5,7 @@ import pytest
 from lowering_checks import check, lax, normal
 
 import pullback
+from pullback._ext import _core
 
 CASES = [
     ((30, 40), (40, 50), (((1,), (0,)), ((), ()))),
@@ -51,3 +52,27 @@ def test_products_with_the_transpose_are_computed_above_the_diagonal_and_mirrore
     product = np.asarray(pullback.jit(lambda x: x @ x.T)(x))
     np.testing.assert_array_equal(product, product.T)
     np.testing.assert_allclose(product, x @ x.T, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n, k", [(32, 300), (33, 4000), (47, 130), (114, 1537), (113, 2049), (255, 40), (256, 40)])
+def test_columns_are_multiplied_with_each_other_where_they_lie(n, k, dtype):
+    x = normal(k, n).astype(dtype)
+    before, results = _core.num_threads(), []
+    with pullback.enable_x64(True):
+        program = pullback.jit(lambda x: x.T @ x).lower(x).compile()
+        try:
+            for threads in (1, 2, 3):
+                _core.set_num_threads(threads)
+                results.append(np.asarray(program(x)))
+        finally:
+            _core.set_num_threads(before)
+    for product in results:
+        np.testing.assert_array_equal(product, results[0])
+        np.testing.assert_array_equal(product, product.T)
+    exact = x.astype(np.longdouble).T @ x.astype(np.longdouble)
+    np.testing.assert_allclose(
+        results[0], exact, rtol=8 * np.finfo(dtype).eps, atol=40 * np.finfo(dtype).eps * np.sqrt(k)
+    )
+    loops = program.as_text("loops")
+    assert ("_gram(" in loops) == (n < 256) and "packed" not in loops

@@ -58,6 +58,8 @@ def kernel_of(name: str) -> Function:
     """The kernel that a symbol stands for."""
     dtype, shape, *kind = name.removeprefix(NAME).split("_")
     rows, columns = map(int, shape.split("x"))
+    if "gram" in kind:
+        return gram_kernel(dtype, rows, columns)
     return panel_kernel(dtype, rows, columns, "long" in kind, "indexed" in kind)
 
 
@@ -120,4 +122,59 @@ def panel_kernel(
     return b.function(kernel_name(dtype, rows, columns, CHAIN + long, indexed))
 
 
-__all__ = ["NAME", "SIZES", "block_shape", "kernel_name", "kernel_of", "panel_kernel"]
+GRAM_SIZES = ("count", "inner", "chain", "x_inner")  # as SIZES: the first argument of a gram kernel
+
+
+def gram_kernel_name(dtype: str, rows: int, columns: int) -> str:
+    """The symbol of the kernel for products of a matrix with its own transpose."""
+    return f"{NAME}{dtype}_{rows}x{columns}_gram"
+
+
+def gram_kernel(dtype: str, rows: int, columns: int, sizes: tuple[int, int] = (ANY, ANY)) -> Function:
+    """tiles[panel, block, r, j] += sum over k of x[k, row + r] * x[k, column + j], where the tile meets the lower
+    triangle of the `count` x `count` result.
+
+    Arguments: the sizes (GRAM_SIZES), x, tiles. Both sides are read where they lie, `chain` contracted elements at a
+    time, which stay in the first cache while all tiles are computed. The last panel and the last block overlap those
+    before, so they have tiles of their own: results that two tiles have in common could not be added to in place.
+    """
+    b = Builder()
+    size = b.input("sizes", "i64", len(GRAM_SIZES))
+    x, tiles = b.input("x", dtype, sizes[0]), b.output("tiles", dtype, sizes[1])
+    count, inner, length, x_inner = (b.let(b.load(size, k), name) for k, name in enumerate(GRAM_SIZES))
+    zero = b.const(dtype, 0)
+    panels = b.let(b.floordiv(count + (columns - 1), b.index(columns)), "panels")
+    blocks = b.let(b.floordiv(count + (rows - 1), b.index(rows)), "blocks")
+    with b.loop(b.floordiv(inner + length - 1, length), "sequential", "chain") as chain:
+        start = b.let(chain * length, "start")
+        extent = b.let(b.op("min", length, inner - start), "extent")
+        with b.loop(panels, "sequential", "panel") as panel:
+            column = b.let(b.op("min", panel * columns, count - columns), "column")
+            first = b.let(b.floordiv(panel * columns, b.index(rows)), "first")
+            with b.loop(blocks - first, "sequential", "below") as below:
+                block = b.let(first + below, "block")
+                row = b.let(b.op("min", block * rows, count - rows), "row")
+                tile = b.let((panel * blocks + block) * (rows * columns), "tile")
+                with b.loop(columns, "vector", "j", (("lanes", columns),)) as j:
+                    with b.carried_loop(extent, [((zero,), None)] * rows) as k:
+                        at = b.let((start + k.i) * x_inner, "at")
+                        right = b.load(x, at + column + j)
+                        left = [b.load(x, at + row + r) for r in range(rows)]
+                        k.update(*[b.add(var, b.mul(value, right)) for var, value in zip(k.vars, left)])
+                    for r in range(rows):
+                        place = tile + r * columns + j
+                        b.store(tiles, place, b.add(b.load(tiles, place), k.results[r]))
+    return b.function(gram_kernel_name(dtype, rows, columns))
+
+
+__all__ = [
+    "GRAM_SIZES",
+    "NAME",
+    "SIZES",
+    "block_shape",
+    "gram_kernel",
+    "gram_kernel_name",
+    "kernel_name",
+    "kernel_of",
+    "panel_kernel",
+]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.loop_ir import Address, Const, Expr
-from pullback.lower import panels, vector_products
+from pullback.lower import gram, panels, vector_products
 from pullback.lower.storage import Storage, contiguous
 
 if TYPE_CHECKING:
@@ -69,7 +69,11 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
         sides = (out, x, y) if not turned else (s.transposed((1, 0)) for s in (out, y, x))
         if vector_products.multiply(ctx, *sides):
             return
-    if alpha == 1.0 and beta == 0.0 and panels.suits(out, x, y) and not (_is_gram(x, y) and m * n * k > ALONE):
+    own = _is_gram(x, y) and m * n * k > ALONE  # x with its own transpose: half of the work
+    if alpha == 1.0 and beta == 0.0 and own and gram.suits(out, x):
+        gram.multiply(ctx, out, x)
+        return
+    if alpha == 1.0 and beta == 0.0 and panels.suits(out, x, y) and not own:
         panels.multiply(ctx, out, x, y)
         return
     # A product with a vector is bound by memory; a nest shares the reading among threads, which gemv does badly.
@@ -82,16 +86,16 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     target = out if _row_leading(out) is not None else ctx.temporary(out.dtype, out.shape)
     if target is not out and beta:
         ctx.copy(target, out)
-    gram = alpha == 1.0 and beta == 0.0 and out.dtype in ("f32", "f64") and _is_gram(x, y) and target.contiguous
+    half = alpha == 1.0 and beta == 0.0 and out.dtype in ("f32", "f64") and _is_gram(x, y) and target.contiguous
     x, y = _blas_layout(ctx, x), _blas_layout(ctx, y)
     pieces = _pieces_of_k(m, n, k) if beta == 0.0 else 1
     if pieces > 1:
-        _split_k(ctx, target, x, y, alpha, pieces, gram)
-    elif gram:
+        _split_k(ctx, target, x, y, alpha, pieces, half)
+    elif half:
         _gram(ctx, target, x, y)
     else:
         _blocks(ctx, target, x, y, alpha, beta)
-    if gram:
+    if half:
         _mirror(ctx, target)
     if target is not out:
         ctx.copy(out, target)
@@ -159,7 +163,7 @@ def _pieces_of_k(m: int, n: int, k: int) -> int:
     return min(8, k // PIECE)
 
 
-def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, pieces: int, gram: bool) -> None:
+def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, pieces: int, half: bool) -> None:
     """Partial products over pieces of the contracted axis, then their sum."""
     b = ctx.b
     (m, k), n = x.shape, y.shape[1]
@@ -171,7 +175,7 @@ def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: floa
         start = b.mul(piece, b.index(size))
         count: Any = b.op("min", b.index(size), b.sub(b.index(k), start)) if k % size else size
         left, right = x.slice((0, start), (m, size)), y.slice((start, 0), (size, n))
-        if gram:
+        if half:
             _syrk(ctx, partial.at(piece), left, inner=count)
         else:
             _gemm(ctx, partial.at(piece), left, right, alpha, 0.0, inner=count)

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "merge.h"
+#include "packed_sort.h"
 #include "radix_sort.h"
 #include "rows.h"
 
@@ -155,6 +156,17 @@ void sort_row(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* sor
     }
 }
 
+// As packed_sort says; floats are too uneven.
+template <class Kind>
+Packed try_packed(const typename Kind::Raw* keys, int64_t n, void* scratch) {
+    if constexpr (sizeof(typename Kind::Key) == 4 && !Kind::has_specials) {
+        auto* words = static_cast<uint32_t*>(scratch);
+        if (n > kQuick && n <= kPacked)
+            return packed_sort([keys](int64_t i) { return uint32_t(Kind::encode(keys[i])); }, n, words, words + n);
+    }
+    return {};
+}
+
 template <class Kind, class Payload>
 void sort_pairs_row(const typename Kind::Raw* keys, const Payload* payloads, typename Kind::Raw* sorted_keys,
                     Payload* sorted_payloads, int64_t n, void* scratch, Chunks chunks) {
@@ -176,6 +188,12 @@ void sort_pairs_row(const typename Kind::Raw* keys, const Payload* payloads, typ
         for (int64_t i = 0; i < n; ++i) {
             if (sorted_keys) sorted_keys[i] = Kind::decode(Key(packed[i] >> 32));
             sorted_payloads[i] = payloads[uint32_t(packed[i])];
+        }
+    } else if (const Packed order = try_packed<Kind>(keys, n, scratch)) {
+        for (int64_t i = 0; i < n; ++i) {
+            const uint32_t place = order[i];
+            if (sorted_keys) sorted_keys[i] = keys[place];
+            sorted_payloads[i] = payloads[place];
         }
     } else {
         E *const a = static_cast<E*>(scratch), *const b = a + n;

@@ -119,6 +119,30 @@ def test_orders_of_uneven_keys(threads):
             np.testing.assert_array_equal(np.asarray(pb.jit(jnp.argsort)(x)), np.argsort(x, kind="stable"))
 
 
+@pytest.mark.parametrize("n", [513, 1000, 10_000, 16_384, 16_385])
+def test_orders_of_words(n, threads):
+    """Random words; ties of the first 18 bits, in runs short and long; bits that all share; two heaps around the
+    middle of the range."""
+    rng = np.random.default_rng(n)
+    spread = rng.integers(0, 1 << 32, n, "u4")
+    for x in (
+        spread,
+        spread >> 13 << 13,
+        rng.choice(spread[:100] >> 14 << 14, n) + rng.integers(0, 1 << 14, n, "u4"),
+        rng.choice(spread[: n // 9], n),
+        (spread >> 9) + np.uint32(5 << 23),
+        rng.integers(-3000, 3000, n).astype("i4"),
+        (spread >> 7).astype("u2"),
+        np.sort(spread)[::-1].copy(),
+    ):
+        payload = rng.standard_normal(n)
+        order = np.argsort(x, kind="stable")
+        np.testing.assert_array_equal(np.asarray(pb.jit(jnp.argsort)(x)), order)
+        keys, payloads = pb.jit(lax.sort_key_val)(x, payload)
+        np.testing.assert_array_equal(np.asarray(keys), x[order])
+        np.testing.assert_array_equal(np.asarray(payloads), payload[order])
+
+
 def test_ties_of_upper_digits():
     """Numbers that differ in their last bits alone, long runs and short ones."""
     rng = np.random.default_rng(0)

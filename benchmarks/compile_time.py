@@ -29,6 +29,7 @@ import numpy as np
 
 from benchmarks import compile_programs
 from benchmarks.program import Program
+from benchmarks.programs import groups
 
 STAGES = ("trace", "fingerprint", "graph", "lower", "lookup", "passes", "emit", "parse", "codegen", "load")
 SLOW = 5.0  # seconds; a program that took longer is timed once
@@ -36,12 +37,10 @@ SLOW = 5.0  # seconds; a program that took longer is timed once
 
 def programs(only: str, own: bool, sample: int | None = None) -> Iterator[tuple[str, Program]]:
     """(group, program) of this folder whose group or name contains `only`; of each group at most `sample`."""
-    groups = {"compile": compile_programs.PROGRAMS, "alone": compile_programs.ALONE}
-    folder = Path(__file__).parent / "programs"
-    if folder.is_dir() and not own:
-        for path in sorted(folder.glob("[a-z]*.py")):
-            groups[path.stem] = importlib.import_module(f"benchmarks.programs.{path.stem}").PROGRAMS
-    for group, members in groups.items():
+    chosen_from = {"compile": compile_programs.PROGRAMS, "alone": compile_programs.ALONE}
+    if not own:
+        chosen_from |= groups()
+    for group, members in chosen_from.items():
         chosen = [program for program in members if program.jit and (only in group or only in program.name)]
         count = min(len(chosen), sample or len(chosen))
         for k in range(count):

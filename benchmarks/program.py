@@ -1,7 +1,7 @@
 """A timed program: one record that says what it computes, on which inputs, in the terms of each library.
 
-A file of `benchmarks/programs/` has a list PROGRAMS of these; its name is the group. The text for JAX's API is one
-function of the module (`jax` is pullback or the original), so both sides run the same source.
+A file or folder of `benchmarks/programs/` has a list PROGRAMS of these; its name is the group. The text for JAX's API
+is one function of the module (`jax` is pullback or the original), so both sides run the same source.
 
     Program(
         "tanh(x) exp(-x^2) + sin(x), 1e5",

@@ -1,4 +1,4 @@
-"""The programs that are timed: a file a group, found by name."""
+"""The programs that are timed: a file or folder a group, found by name."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def groups() -> dict[str, list[Program]]:
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
         programs = importlib.import_module(f"{__name__}.{module.name}").PROGRAMS
         names = [p.name for p in programs]
-        assert len(set(names)) == len(names), f"benchmarks/programs/{module.name}.py: two programs of one name"
+        assert len(set(names)) == len(names), f"benchmarks/programs/{module.name}: two programs of one name"
         found[module.name.replace("_", " ")] = programs
     return found

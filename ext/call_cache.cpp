@@ -8,6 +8,7 @@
 #include "executable.h"
 #include "gil.h"
 #include "trace_state.h"
+#include "transformed.h"
 
 namespace pb {
 namespace {
@@ -19,7 +20,7 @@ PyTypeObject* jit_type = nullptr;
 struct Jit {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *fun, *miss;   // strong; null only after the garbage collector has cleared the object
-    PyObject* transformed;  // strong or null
+    Transformed transformed;  // null members: there is none
     PyObject* dict;
     PyObject* weakrefs;
     Table* table;
@@ -52,7 +53,12 @@ PyObject* call_miss(Jit* self, PyObject* const* args, size_t count, PyObject* na
 
 PyObject* call_fun(Jit* self, PyObject* const* args, size_t count, PyObject* names) {
     if (!self->fun) return PyErr_Format(PyExc_RuntimeError, "this JitFunction has been cleared");
-    Ref fun = Ref::borrow(trace_state.remembers && self->transformed ? self->transformed : self->fun);
+    if (trace_state.remembers && self->transformed.known) {
+        Ref known = Ref::borrow(self->transformed.known), find = Ref::borrow(self->transformed.find);
+        PyObject* result = call_transformed({known.get(), find.get()}, *self->statics, args, count, names);
+        if (result || PyErr_Occurred()) return result;
+    }
+    Ref fun = Ref::borrow(self->fun);
     return in_python([&] { return PyObject_Vectorcall(fun.get(), args, count, names); });
 }
 
@@ -168,17 +174,18 @@ bool copy_identity(PyObject* dict, PyObject* fun) {
 PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"fun", "miss", "static_argnums", "static_argnames", "maxsize", "warmup",
                                   "literal_argnums", "static_keywords",
-                                  "while_tracing", "transformed", nullptr};
+                                  "while_tracing", "known", "find", nullptr};
     PyObject *fun, *miss, *argnums = nullptr, *argnames = nullptr, *warmup = Py_None, *literal = nullptr,
-             *transformed = Py_None;
+             *known = nullptr, *find = nullptr;
     int static_keywords = 0, while_tracing = 0;
     Py_ssize_t maxsize = 4096;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOnOOppO:JitFunction", const_cast<char**>(names), &fun, &miss,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOnOOppO!O:JitFunction", const_cast<char**>(names), &fun, &miss,
                                      &argnums, &argnames, &maxsize, &warmup, &literal, &static_keywords,
-                                     &while_tracing, &transformed))
+                                     &while_tracing, &PyDict_Type, &known, &find))
         return nullptr;
     if (!PyCallable_Check(fun) || !PyCallable_Check(miss))
         return PyErr_Format(PyExc_TypeError, "JitFunction: expected two callables; got %R and %R", fun, miss);
+    if (!known != !find) return PyErr_Format(PyExc_TypeError, "JitFunction: known and find belong together");
     if (maxsize < 1) return PyErr_Format(PyExc_ValueError, "JitFunction: maxsize is %zd; expected at least 1", maxsize);
     Ref object = Ref::steal(type->tp_alloc(type, 0));
     if (!object) return nullptr;
@@ -186,7 +193,7 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     self->vectorcall = jit_vectorcall;
     self->fun = Py_NewRef(fun);
     self->miss = Py_NewRef(miss);
-    if (transformed != Py_None) self->transformed = Py_NewRef(transformed);
+    if (known) self->transformed = {Py_NewRef(known), Py_NewRef(find)};
     self->table = new Table;
     self->table->maxsize = size_t(maxsize);
     if (warmup != Py_None) {
@@ -240,7 +247,8 @@ int jit_traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->fun);
     Py_VISIT(self->miss);
-    Py_VISIT(self->transformed);
+    Py_VISIT(self->transformed.known);
+    Py_VISIT(self->transformed.find);
     Py_VISIT(self->dict);
     if (self->table)
         for (auto& [hash, slot] : self->table->slots) {
@@ -259,7 +267,8 @@ int jit_clear(PyObject* object) {
     if (self->table) self->table->clear();
     Py_CLEAR(self->fun);
     Py_CLEAR(self->miss);
-    Py_CLEAR(self->transformed);
+    Py_CLEAR(self->transformed.known);
+    Py_CLEAR(self->transformed.find);
     Py_CLEAR(self->dict);
     return 0;
 }

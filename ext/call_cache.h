@@ -25,8 +25,8 @@
 // Static arguments belong to the key by their value: those at static_argnums and static_argnames, and those at
 // literal_argnums that are Python ints or bools. With static_keywords all keyword arguments are static.
 //
-// With while_tracing it makes no difference whether the thread traces. An eager function with `transformed` calls that
-// instead of the function while the thread's interpreter remembers (trace_state.h).
+// With while_tracing it makes no difference whether the thread traces. An eager function with `known` and `find`
+// is called as transformed.h says while the thread's interpreter remembers (trace_state.h).
 //
 // The `maxsize` most recently used entries are kept. Thread-safe under the GIL, which may be released while a program
 // runs. A concurrent miss on the same key traces twice; the later entry stays.

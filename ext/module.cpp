@@ -19,6 +19,7 @@
 #include "thread_pool.h"
 #include "pytree.h"
 #include "trace_state.h"
+#include "transformed.h"
 
 namespace nb = nanobind;
 
@@ -89,6 +90,7 @@ NB_MODULE(_core, m) {
     check(pb::add_dlpack(m.ptr()));
     check(pb::add_trace_state(m.ptr()));
     check(pb::add_source(m.ptr()));
+    check(pb::add_transformed(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
     check(pb::add_executable_type(m.ptr()));
     check(pb::add_device_program_type(m.ptr()));

@@ -49,7 +49,8 @@ PyMethodDef functions[] = {
      "check_main_interpreter()\n--\n\nRaises ImportError in a subinterpreter."},
     {"set_tracing", set_tracing, METH_O,
      "set_tracing(active)\n--\n\nSays whether the calling thread traces, so that calls of jitted functions must go "
-     "through Python. 2: and that those with `transformed` are to be called by that."},
+     "through Python. 2: and that the interpreter in force is given eager functions as jaxprs "
+     "(transformed.h)."},
     {"is_tracing", is_tracing, METH_NOARGS, "is_tracing()\n--\n\nWhat the calling thread said last by `set_tracing`."},
     {"asked_work", asked_work, METH_NOARGS,
      "asked_work()\n--\n\nInside of a miss(): elements that calls like this one, of any size, have handled since the "

@@ -99,7 +99,10 @@ def check_main_interpreter() -> None:
     """Raises ImportError in a subinterpreter."""
 
 def set_tracing(active: int) -> None:
-    """2: tracing, and functions with `transformed` are to be called by that."""
+    """2: tracing, and the interpreter in force is given eager functions as jaxprs (ext/transformed.h)."""
+
+def set_interpreter_variable(variable: Any, /) -> None:
+    """Says which ContextVar has the interpreter in force."""
 
 def asked_work() -> float:
     """Inside of a miss() of an eager function: elements that calls like this one, of any size, have handled since the
@@ -233,7 +236,8 @@ class JitFunction:
         literal_argnums: Sequence[int] = (),  # static where the argument is a Python int or bool
         static_keywords: bool = False,  # all keyword arguments are static
         while_tracing: bool = False,  # works while the thread traces, too
-        transformed: Callable[..., Any] | None = None,  # eager: called instead of fun where set_tracing(2) was said
+        known: dict[Any, tuple[Any, Any] | Any] = ...,  # eager, where set_tracing(2) was said: jaxprs of calls by key
+        find: Callable[[tuple, tuple, dict], tuple[Any, Any] | None] = ...,  # (key, args, kwargs) -> a jaxpr not there
     ) -> Self:
         """With `warmup` the function is eager: calls that need Python, and the first `warmup` calls of each key, go to
         `fun` itself; then `miss` is asked for an entry, and each time that it gives none, the wait doubles."""

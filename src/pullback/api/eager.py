@@ -18,7 +18,6 @@ from pullback.core import (
     ClosedJaxpr,
     DebugInfo,
     Tracer,
-    current_interpreter,
     eval_interpreter,
     trace,
     typeof,
@@ -26,7 +25,7 @@ from pullback.core import (
 )
 from pullback.runtime import blocks, checks, compile_jaxpr
 from pullback.runtime.plan import Planned, make_plan, uses_before_compilation
-from pullback.transforms.remembered import SMALL, is_of
+from pullback.transforms.remembered import SMALL, found
 from pullback.util import config
 from pullback.util.errors import UNTRACEABLE
 from pullback.util.pytree import tree_flatten, tree_structure, tree_unflatten
@@ -34,7 +33,6 @@ from pullback.util.switches import switches
 
 WARMUP = 1  # calls of each kind that run the function before it is traced
 NEVER = 1 << 40
-INT32 = 1 << 31
 MAX_JAXPRS = 512  # of one function
 LEAF = tree_structure(0)
 PATIENCE = 5  # times that a function without a plan (it has loops) is traced before it is compiled
@@ -55,9 +53,7 @@ class Memory:
         self.literal_nums = frozenset(literal_argnums)
         self.plans: dict[Any, tuple[ClosedJaxpr, Any, Planned]] = {}  # those that may be compiled once
         self.refused: dict[Any, int] = {}  # how often there was no plan
-        self.jaxprs: dict[
-            Any, Any
-        ] = {}  # under transformations: (jaxpr, tree of results); False: seen once; None: none
+        self.jaxprs: dict[Any, Any] = {}  # under transformations, by key: what `jaxpr` gives
 
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The call in full: (result, what C shall remember for arguments of these types, or None)."""
@@ -108,70 +104,25 @@ class Memory:
             self.plans[key] = (closed, out_tree, planned)
         return _core.CacheEntry(planned.executable, out_tree, None, uses)
 
-    def transformed(self, *args: Any, **kwargs: Any) -> Any:
-        """The call under a transformation of concrete values: from the second of a kind on its jaxpr is transformed."""
-        interpreter = current_interpreter()
-        static_nums, literal_nums = self.static_nums, self.literal_nums
-        key: list[Any] = []
-        leaves: list[Any] = []
-        size = 0
-        for k, x in enumerate(args):
-            kind = type(x)
-            if k in static_nums or (k in literal_nums and (kind is int or kind is bool)):
-                key += (kind, x)
-                continue
-            if kind is not _core.Array:
-                if kind is float or (kind is int and -INT32 <= x < INT32):
-                    key.append(kind)
-                    leaves.append(x)
-                    continue
-                if not isinstance(x, Tracer) or not is_of(x, interpreter):
-                    break
-            aval = x.aval
-            size += aval.size
-            key.append(aval)
-            leaves.append(x)
-        else:
-            for name, value in kwargs.items():
-                if name not in self.static_names:
-                    break
-                key += (name, type(value), value)
-            else:
-                key.append(config.epoch())
-                found = self._jaxpr(tuple(key), args, kwargs) if size <= SMALL else None
-                if found:
-                    closed, out_tree = found
-                    outs = interpreter.call(closed, leaves)
-                    return outs[0] if out_tree is None else tree_unflatten(out_tree, outs)
-        return self.fun(*args, **kwargs)
+    def jaxpr(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Any] | None:
+        """(jaxpr, tree of results or None for a single one) of a call under a transformation of concrete values; None
+        the first time that the key is seen, or for good."""
+        return found(self.jaxprs, key, lambda: self._jaxpr(args, kwargs), MAX_JAXPRS)
 
-    def _jaxpr(self, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """(jaxpr, tree of results or None for a single one) of calls like this one; nothing the first time or for
-        good."""
-        jaxprs = self.jaxprs
-        try:
-            found = jaxprs.get(key)
-        except TypeError:  # a static argument without a hash
+    def _jaxpr(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Any] | None:
+        statics, dynamic = self._separated(args, kwargs)
+        leaves, in_tree = tree_flatten((dynamic, {}))
+        avals = tuple(map(typeof, leaves))
+        if sum([aval.size for aval in avals]) > SMALL:
             return None
-        if found is None:
-            if key not in jaxprs:
-                if len(jaxprs) > MAX_JAXPRS:
-                    jaxprs.clear()
-                jaxprs[key] = False
-        elif found is False:
-            jaxprs[key] = None
-            statics, dynamic = self._separated(args, kwargs)
-            leaves, in_tree = tree_flatten((dynamic, {}))
-            try:
-                with using(eval_interpreter()):
-                    closed, tree = self.traced(len(args), statics, in_tree, tuple(map(typeof, leaves)))
-            except Exception as error:
-                if switches.check and not isinstance(error, UNTRACEABLE):
-                    raise
-            else:
-                if not closed.effects:
-                    found = jaxprs[key] = closed, None if tree == LEAF else tree
-        return found
+        try:
+            with using(eval_interpreter()):
+                closed, tree = self.traced(len(args), statics, in_tree, avals)
+        except Exception as error:
+            if switches.check and not isinstance(error, UNTRACEABLE):
+                raise
+            return None
+        return None if closed.effects else (closed, None if tree == LEAF else tree)
 
     def _separated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[Any, Any], list[Any]]:
         """(static arguments by number or name, the other positional ones)."""
@@ -234,5 +185,6 @@ def eager(
         static_argnames,
         warmup=WARMUP,
         literal_argnums=literal_argnums,
-        transformed=made.transformed,
+        known=made.jaxprs,
+        find=made.jaxpr,
     )

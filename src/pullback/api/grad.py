@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback._ext import _core
 from pullback.api._arguments import as_array, as_tuple, check_callable, checked_leaves, flatten_result, function_name
 from pullback.api.jit import jit
 from pullback.api.vmap import vmap
@@ -37,12 +38,12 @@ def grad(
     TypeError if the output is no scalar, or inputs or output are not floating point (complex needs `holomorphic`,
     integers `allow_int`).
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    differentiate = _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @functools.wraps(fun, updated=())
     def grad_f(*args, **kwargs):
-        value, gradient = both(*args, **kwargs)
-        return (gradient, value[1]) if has_aux else gradient
+        _, gradient, aux = differentiate(args, kwargs)
+        return (gradient, aux) if has_aux else gradient
 
     return _documented(grad_f, fun, "Gradient of {} with respect to argument(s) {}.", argnums)
 
@@ -56,27 +57,37 @@ def value_and_grad(
     reduce_axes: Sequence[Any] = (),
 ) -> Callable:
     """A function that gives (value, gradient) of scalar-valued `fun`; as `grad`."""
+    differentiate = _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+
+    @functools.wraps(fun, updated=())
+    def value_and_grad_f(*args, **kwargs):
+        value, gradient, aux = differentiate(args, kwargs)
+        return ((value, aux), gradient) if has_aux else (value, gradient)
+
+    return _documented(value_and_grad_f, fun, "Value and gradient of {} with respect to argument(s) {}.", argnums)
+
+
+def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes):
+    """(args, kwargs) -> (value, gradient, aux), after the checks of `grad`."""
     check_callable("grad", fun)
     check_argnums("grad", argnums)
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to grad is deprecated")
 
-    @functools.wraps(fun, updated=())
-    def value_and_grad_f(*args, **kwargs):
+    def differentiate(args, kwargs):
         flat, leaves, unflatten = _dynamic_arguments("grad", fun, argnums, args, kwargs, has_aux)
         for leaf in leaves:
-            _check_input_dtype("grad", leaf, holomorphic, allow_int)
+            if holomorphic or not _is_real(typeof(leaf)):
+                _check_input_dtype("grad", leaf, holomorphic, allow_int)
         outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
         out = outs[0] if len(outs) == 1 and flat.out_tree.num_nodes == 1 else None
-        _check_scalar(fun, out, flat.out_tree)
-        _check_output_dtype("grad", out, holomorphic)
-        bar = _one(typeof(out))
-        bars = _pull_back(jaxpr, consts, zeros, [bar], leaves)
-        gradient = unflatten(bars)
-        value = tree_unflatten(flat.out_tree, outs)
-        return ((value, aux), gradient) if has_aux else (value, gradient)
+        if out is None or holomorphic or not _is_real_scalar(typeof(out)):
+            _check_scalar(fun, out, flat.out_tree)
+            _check_output_dtype("grad", out, holomorphic)
+        gradient = unflatten(_pull_back(jaxpr, consts, zeros, [_one(typeof(out))], leaves))
+        return out, gradient, aux
 
-    return _documented(value_and_grad_f, fun, "Value and gradient of {} with respect to argument(s) {}.", argnums)
+    return differentiate
 
 
 def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
@@ -308,6 +319,17 @@ def hessian(
 # What they share.
 
 
+@functools.lru_cache(maxsize=1 << 12)
+def _is_real(aval) -> bool:
+    """Whether a value can be differentiated, by whatever transformation."""
+    return isinstance(aval.dtype, np.dtype) and dtypes.issubdtype(aval.dtype, np.floating)
+
+
+@functools.lru_cache(maxsize=64)
+def _is_real_scalar(aval) -> bool:
+    return aval.shape == () and _is_real(aval)
+
+
 @functools.lru_cache(maxsize=64)
 def _one(aval):
     """The cotangent of a scalar result."""
@@ -348,24 +370,23 @@ class _Flat:
 
 def _linearize(flat: _Flat, leaves, has_aux):
     """(outs, jaxpr, consts, zeros, aux) of a flat function; zeros has a Zero for each result that does not move."""
+    if not has_aux:
+        return *linearize_flat(flat, leaves), None
     aux_leaves: list[Any] = []
 
     def fun(*args):
         outs = flat(*args)
-        aux_leaves[:] = [a.primal if isinstance(a, JVPTracer) else a for a in outs[flat.n_outs :]] if has_aux else []
+        aux_leaves[:] = [a.primal if isinstance(a, JVPTracer) else a for a in outs[flat.n_outs :]]
         return outs[: flat.n_outs]
 
     outs, jaxpr, consts, zeros = linearize_flat(fun, leaves)
-    aux = tree_unflatten(flat.aux_tree, aux_leaves) if has_aux else None
-    return outs, jaxpr, consts, zeros, aux
+    return outs, jaxpr, consts, zeros, tree_unflatten(flat.aux_tree, aux_leaves)
 
 
 def _pull_back(jaxpr, consts, zeros, bars, leaves):
     """Cotangents of the leaves, given those of all results."""
     live = [bar for bar, zero in zip(bars, zeros) if zero is None]
-    avals = [tangent_aval(typeof(x)) for x in leaves]
-    found = backward_pass(jaxpr, consts, [UndefinedPrimal(a) for a in avals], live)
-    return _of_types(found, avals)
+    return _of_types(backward_pass(jaxpr, consts, None, live), [tangent_aval(typeof(x)) for x in leaves])
 
 
 def _or_zeros(tangent, primal):
@@ -381,6 +402,9 @@ def _of_types(tangents, avals):
     """The tangents or cotangents as arrays, weakly typed where the avals are."""
     out = []
     for x, aval in zip(tangents, avals):
+        if type(x) is _core.Array and x.aval is aval:
+            out.append(x)
+            continue
         x = instantiate(x)
         out.append(hooks.convert(x, aval.dtype, True) if aval.weak_type and not typeof(x).weak_type else x)
     return out
@@ -414,8 +438,7 @@ class _Pullback:
         ]
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
         avals = [tangent_aval(a) for a in self.in_avals]
-        found = backward_pass(self.jaxpr, consts, [UndefinedPrimal(a) for a in avals], live)
-        return tree_unflatten(self.in_tree, _of_types(found, avals))
+        return tree_unflatten(self.in_tree, _of_types(backward_pass(self.jaxpr, consts, None, live), avals))
 
 
 def _is_harmless(bar, want) -> bool:
@@ -466,17 +489,11 @@ def check_argnums(name: str, argnums) -> None:
 def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
     """(flat function of the differentiated leaves, those leaves, function from their gradients to a tree)."""
     several = isinstance(argnums, (tuple, list))
-    nums = [int(n) for n in (argnums if several else (argnums,))]
-    highest = max((n if n >= 0 else -n - 1 for n in nums), default=-1)
-    if highest >= len(args):
-        raise TypeError(
-            f"differentiating with respect to argnums={argnums} requires at least {highest + 1} positional arguments "
-            f"to be passed by the caller, but got only {len(args)} positional arguments."
-        )
-    nums = [n + len(args) if n < 0 else n for n in nums]
-    if len(set(nums)) != len(nums):
-        raise ValueError(f"{name}: argnums={argnums} names an argument twice")
-    leaves, tree = checked_leaves(name, "argument ", tuple(args[n] for n in nums))
+    if type(argnums) is int and 0 <= argnums < len(args):
+        nums = [argnums]
+    else:
+        nums = _positions(name, argnums, len(args))
+    leaves, tree = checked_leaves(name, "argument ", tuple([args[n] for n in nums]))
 
     def rebuild(values):
         new = list(args)
@@ -489,6 +506,21 @@ def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
         return out if several else out[0]
 
     return _Flat(fun, tree, kwargs, has_aux, rebuild), leaves, unflatten
+
+
+def _positions(name, argnums, count):
+    """argnums as numbers of `count` positional arguments."""
+    nums = [int(n) for n in (argnums if isinstance(argnums, (tuple, list)) else (argnums,))]
+    highest = max((n if n >= 0 else -n - 1 for n in nums), default=-1)
+    if highest >= count:
+        raise TypeError(
+            f"differentiating with respect to argnums={argnums} requires at least {highest + 1} positional arguments "
+            f"to be passed by the caller, but got only {count} positional arguments."
+        )
+    nums = [n + count if n < 0 else n for n in nums]
+    if len(set(nums)) != len(nums):
+        raise ValueError(f"{name}: argnums={argnums} names an argument twice")
+    return nums
 
 
 def _check_input_dtype(name, x, holomorphic, allow_int):

@@ -49,6 +49,7 @@ class Interpreter:
 
 
 _current: ContextVar[Interpreter] = ContextVar("pullback_interpreter")
+_core.set_interpreter_variable(_current)
 _eval: Interpreter | None = None
 
 
@@ -69,11 +70,6 @@ def eval_interpreter() -> Interpreter:
     return _eval  # type: ignore[return-value]
 
 
-def _tracing(interpreter: Interpreter) -> int:
-    """What the extension is told of the current interpreter."""
-    return 0 if interpreter is _eval else 2 if interpreter.remembers else 1
-
-
 class using:
     """Context manager: make `interpreter` the current one."""
 
@@ -83,14 +79,15 @@ class using:
         self.interpreter = interpreter
 
     def __enter__(self):
-        self.token = _current.set(self.interpreter)
-        _core.set_tracing(_tracing(self.interpreter))
-        return self.interpreter
+        interpreter = self.interpreter
+        self.token = _current.set(interpreter)
+        _core.set_tracing(0 if interpreter is _eval else 2 if interpreter.remembers else 1)
+        return interpreter
 
     def __exit__(self, *exc):
         _current.reset(self.token)
-        found = _current.get(None)
-        _core.set_tracing(0 if found is None else _tracing(found))
+        found = _current.get(_eval)
+        _core.set_tracing(0 if found is _eval else 2 if found.remembers else 1)
         return False
 
 

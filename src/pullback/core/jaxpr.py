@@ -190,14 +190,14 @@ class Jaxpr:
 class ClosedJaxpr:
     """A jaxpr with the values of its constvars."""
 
-    __slots__ = ("jaxpr", "consts", "_cache", "__weakref__")
+    __slots__ = ("jaxpr", "consts", "derived", "__weakref__")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
         if len(jaxpr.constvars) != len(consts):
             raise ValueError(f"ClosedJaxpr: {len(jaxpr.constvars)} constvars but {len(consts)} consts")
         self.jaxpr = jaxpr
         self.consts = list(consts)
-        self._cache: dict[Any, Any] = {}
+        self.derived: dict[Any, Any] = {}  # what `cached` made, by key
 
     @property
     def literals(self):
@@ -234,9 +234,9 @@ class ClosedJaxpr:
 
     def cached(self, key, make):
         """`make()` computed once per key for this jaxpr; transformations keep their results here."""
-        found = self._cache.get(key)
+        found = self.derived.get(key)
         if found is None:
-            found = self._cache[key] = make()
+            found = self.derived[key] = make()
         return found
 
     def __call__(self, *args):

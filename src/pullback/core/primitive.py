@@ -139,12 +139,19 @@ class Primitive:
         self.dce = dce
         self.effects = effects
         self.collective_axes = collective_axes
+        self.applications: dict[Any, Any] = {}  # jaxprs of one equation each (transforms/remembered.py)
         if register:
             registry.setdefault(name, self)
         if evaluate is None and not isinstance(lower, Inline):
             # Evaluation on concrete arrays remembers plans: repeated calls do not leave C.
             self.bind = _core.JitFunction(  # type: ignore[method-assign]
-                self.process, self._miss, maxsize=1024, warmup=2, static_keywords=True
+                self.process,
+                self._miss,
+                maxsize=1024,
+                warmup=2,
+                static_keywords=True,
+                known=self.applications,
+                find=self._find,
             )
             self.run = _core.JitFunction(  # type: ignore[method-assign]
                 self.run, self._miss_run, maxsize=1024, warmup=2, static_keywords=True, while_tracing=True
@@ -167,6 +174,9 @@ class Primitive:
 
     def _miss(self, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
         return current_interpreter().process(self, args, params), hooks.remember(self, args, params, "bind")
+
+    def _find(self, key: tuple, args: tuple, params: dict[str, Any]) -> tuple[Any, Any] | None:
+        return hooks.application(self, key, args, params)
 
     def rule(self, field: str) -> Callable:
         """The rule in `field`, or NotImplementedError with the reason for which there is none."""

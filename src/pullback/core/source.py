@@ -39,6 +39,7 @@ class NameStack(tuple):
 
 
 _no_names = NameStack()
+MAX_JOINED = 1 << 12
 _names: ContextVar[NameStack] = ContextVar("pullback_name_stack", default=_no_names)
 
 
@@ -52,11 +53,23 @@ class names_inside:
         self.items, self.fresh = items, fresh
 
     def __enter__(self):
-        self.token = _names.set(NameStack(self.items) if self.fresh else _names.get() + self.items)
+        outer = _no_names if self.fresh else _names.get()
+        stack = _joined.get((outer, self.items))
+        self.token = _names.set(_join(outer, self.items) if stack is None else stack)
 
     def __exit__(self, *exc):
         _names.reset(self.token)
         return False
+
+
+_joined: dict[tuple[NameStack, tuple], NameStack] = {}
+
+
+def _join(outer: NameStack, items: tuple) -> NameStack:
+    if len(_joined) >= MAX_JOINED:
+        _joined.clear()
+    stack = _joined[outer, items] = outer + items
+    return stack
 
 
 class SourceInfo(NamedTuple):

@@ -20,7 +20,7 @@ from pullback.core.avals import typeof
 from pullback.core.hooks import hooks
 from pullback.core.interpreter import Interpreter, current_interpreter, eval_interpreter, using
 from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
-from pullback.core.source import Origin, names_inside, user_source
+from pullback.core.source import Origin, SourceInfo, names_inside, user_source
 from pullback.core.tracer import Tracer
 from pullback.util import config, dtypes, errors
 
@@ -30,11 +30,11 @@ class StagedTracer(Tracer):
 
     __slots__ = ("aval", "jaxpr_var")
 
-    def __init__(self, interpreter: RecordingInterpreter, aval, var: Var):
+    def __init__(self, interpreter: RecordingInterpreter, aval, var: Var, source: SourceInfo | None = None):
         self.interpreter = interpreter
         self.aval = aval
         self.jaxpr_var = var  # not `var`: that is the variance
-        self.source = None
+        self.source = source
 
     def provenance(self):
         origin = self.interpreter.origin
@@ -58,22 +58,30 @@ class Recorder:
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[int, tuple[Any, Var, Any]] = {}  # (array, its variable, the value itself) by id of the value
 
+    def variable(self, aval) -> Var:
+        """A new variable of the program."""
+        return Var(aval)
+
     def const(self, value) -> Atom:
         """The atom of a value from outside: a literal for scalars, a constvar for the rest."""
         if not isinstance(value, Tracer):
             literal = _as_literal(value)
             if literal is not None:
                 return literal
+        return self.constvar(value)
+
+    def constvar(self, value) -> Var:
+        """The variable of a value from outside."""
         found = self.consts.get(id(value))
         if found is None:
             aval = typeof(value)
             held = value if hasattr(value, "aval") or aval.dtype == dtypes.float0 else hooks.asarray(value)
-            found = self.consts[id(value)] = (held, Var(aval), value)
+            found = self.consts[id(value)] = (held, self.variable(aval), value)
         return found[1]
 
     def record(self, primitive, invars: Sequence[Atom], out_avals: Sequence, params: dict, source=None) -> list[Var]:
         """Append an equation, and give its outvars."""
-        outvars = [Var(aval) for aval in out_avals]
+        outvars = [self.variable(aval) for aval in out_avals]
         effects = primitive.effects(params) if primitive.effects is not None else frozenset()
         self.eqns.append(JaxprEqn(invars, outvars, primitive, params, effects, source or user_source()))
         return outvars
@@ -113,7 +121,7 @@ class RecordingInterpreter(Interpreter):
 
     def new_argument(self, aval) -> StagedTracer:
         """A tracer for an argument."""
-        return self.tracer_type(self, aval, Var(aval))
+        return self.tracer_type(self, aval, self.recorder.variable(aval))
 
     def atom(self, value) -> Atom:
         """The atom of a value: own tracers are their variables, all else is a constant."""
@@ -148,12 +156,7 @@ class RecordingInterpreter(Interpreter):
             )
         source = user_source()
         outvars = self.recorder.record(primitive, [self.atom(a) for a in args], avals, params, source)
-        outs = []
-        for aval, var in zip(avals, outvars):
-            tracer = self.tracer_type(self, aval, var)
-            tracer.source = source
-            outs.append(tracer)
-        return outs
+        return [self.tracer_type(self, aval, var, source) for aval, var in zip(avals, outvars)]
 
     def finish(self, invars: Sequence[Var], outs: Sequence[Any], debug_info=None):
         """(Jaxpr, consts) with the given results; the trace is over."""

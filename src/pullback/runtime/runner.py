@@ -46,9 +46,7 @@ class _Runner:
 
 def run_eagerly(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The results of a jaxpr on arrays, Python floats and ints."""
-    runner = closed._cache.get("runner")
-    if runner is None:
-        runner = closed._cache["runner"] = _Runner(closed)
+    runner = closed.derived.get("runner") or closed.cached("runner", lambda: _Runner(closed))
     if checks.is_active():
         return runner.by_equations(args)
     if runner.left > 0:

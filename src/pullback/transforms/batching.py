@@ -5,6 +5,7 @@ vmap(f)(xs)[i] = f(xs[i])
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +24,6 @@ from pullback.core import (
 )
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive, raise_if_kept
-from pullback.transforms.remembered import application
 from pullback.util import config
 
 
@@ -39,19 +39,20 @@ class BatchTracer(Tracer):
 
     __slots__ = ("value", "dim", "aval")
 
-    def __init__(self, interpreter, value, dim: int, element=None):
+    def __init__(self, interpreter, value, dim: int, element, source):
         self.interpreter = interpreter
         self.value = value
         self.dim = dim
-        if element is None:
-            aval = typeof(value)
-            element = ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
         self.aval = element
-        # What is staged beneath knows its line; else this is the only trace of it.
-        self.source = None if isinstance(value, Tracer) else user_source()
+        self.source = source
 
     def beneath(self):
         return self.value if isinstance(self.value, Tracer) else None
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _element(aval: ShapedArray, dim: int) -> ShapedArray:
+    return ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
 
 
 class BatchInterpreter(Interpreter):
@@ -66,15 +67,24 @@ class BatchInterpreter(Interpreter):
         self.remembers = parent.remembers
 
     def call(self, closed, args):
-        values, batched = to_front(*zip(*map(self.split, args))) if args else ([], [])
-        if not any(batched):
+        values, batched = [], []
+        for value in args:
+            mapped = type(value) is BatchTracer and value.interpreter is self
+            batched.append(mapped)
+            if mapped:
+                value = value.value if value.dim == 0 else hooks.moveaxis(value.value, value.dim, 0)
+            values.append(value)
+        if True not in batched:
             return self.parent.call(closed, values)
-        jaxpr_batched, batched_out = batch_jaxpr(closed, self.axis, batched)
+        key = ("mapped", self.axis, *batched)
+        jaxpr_batched, mapped_out = closed.derived.get(key) or closed.cached(
+            key, lambda: _mapped(closed, self.axis, batched)
+        )
         outs = self.parent.call(jaxpr_batched, values)
-        return [
-            BatchTracer(self, out, 0, var.aval) if b else out
-            for out, b, var in zip(outs, batched_out, closed.jaxpr.outvars)
-        ]
+        source = user_source()
+        for k, aval in mapped_out:
+            outs[k] = BatchTracer(self, outs[k], 0, aval, source)
+        return outs
 
     def split(self, value) -> tuple[Any, int | None]:
         """(value with its mapped axis, dim); dim is None for what has none."""
@@ -86,7 +96,11 @@ class BatchInterpreter(Interpreter):
 
     def join(self, value, dim: int | None):
         """A tracer for a value with a mapped axis, or just the value."""
-        return value if dim is None else BatchTracer(self, value, dim)
+        if dim is None:
+            return value
+        # What is staged beneath knows its line; else this is the only trace of it.
+        source = None if isinstance(value, Tracer) else user_source()
+        return BatchTracer(self, value, dim, _element(typeof(value), dim), source)
 
     def process(self, primitive, args, params):
         values, dims = zip(*map(self.split, args)) if args else ((), ())
@@ -97,11 +111,6 @@ class BatchInterpreter(Interpreter):
         )
         if not collective and all(d is None for d in dims):
             return self.parent.process(primitive, values, params)
-        if self.remembers and not collective:
-            closed = application(self, primitive, args, params)
-            if closed is not None:
-                outs = self.call(closed, args)
-                return outs if primitive.multiple_results else outs[0]
         with using(self.parent):
             if primitive.batch_axis is not None:
                 out, out_dims = primitive.batch_axis(self.axis, values, dims, **params)
@@ -136,6 +145,14 @@ class BatchInterpreter(Interpreter):
         batched_fwd, batched_bwd = custom.batch_fwd_bwd(fwd, bwd, self.axis, dims)
         outs = self.parent.process_custom_vjp(custom, batched, batched_fwd, batched_bwd, values)
         return [self.join(v, 0) for v in outs]
+
+
+def _mapped(
+    closed: ClosedJaxpr, axis: AxisData, batched: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[tuple[int, ShapedArray]]]:
+    """(jaxpr on mapped values, which results are mapped, and the avals of their elements)."""
+    jaxpr, batched_out = batch_jaxpr(closed, axis, batched)
+    return jaxpr, [(k, closed.jaxpr.outvars[k].aval) for k, mapped in enumerate(batched_out) if mapped]
 
 
 def move_batch_axis(value, dim: int | None, to: int | None, size: int):

@@ -20,9 +20,8 @@ from pullback.core import (
     typeof,
     using,
 )
-from pullback.core.source import names_inside
+from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive
-from pullback.transforms.remembered import application
 from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
 
 
@@ -31,12 +30,12 @@ class JVPTracer(Tracer):
 
     __slots__ = ("aval", "primal", "tangent")
 
-    def __init__(self, interpreter, primal, tangent):
+    def __init__(self, interpreter, primal, tangent, source=None):
         self.interpreter = interpreter
         self.primal = primal
         self.tangent = tangent
         self.aval = typeof(primal)
-        self.source = None
+        self.source = source
 
     def beneath(self):
         return next((x for x in (self.primal, self.tangent) if isinstance(x, Tracer)), None)
@@ -66,10 +65,14 @@ class JVPInterpreter(Interpreter):
                 tangents.append(value.tangent)
         if not tangents:
             return self.parent.call(closed, args)
-        jaxpr_dot, nonzeros_out = jvp_jaxpr(closed, tuple(nonzeros))
+        key = ("jvp", *nonzeros)
+        jaxpr_dot, moves = closed.derived.get(key) or closed.cached(key, lambda: _with_tangents(closed, nonzeros))
         outs = self.parent.call(jaxpr_dot, primals + tangents)
-        found = iter(outs[len(nonzeros_out) :])
-        return [JVPTracer(self, out, next(found)) if nz else out for out, nz in zip(outs, nonzeros_out)]
+        count = len(closed.jaxpr.outvars)
+        source = user_source()
+        for k, tangent in zip(moves, outs[count:]):
+            outs[k] = JVPTracer(self, outs[k], tangent, source)
+        return outs[:count]
 
     def split(self, value) -> tuple[Any, Any]:
         """(primal, tangent) of any value; what is not ours is a constant."""
@@ -87,11 +90,6 @@ class JVPInterpreter(Interpreter):
         primals, tangents = zip(*map(self.split, args)) if args else ((), ())
         if all(type(t) is Zero for t in tangents) or primitive.jvp is ZERO:
             return self.parent.process(primitive, primals, params)
-        if self.remembers:
-            closed = application(self, primitive, args, params)
-            if closed is not None:
-                outs = self.call(closed, args)
-                return outs if primitive.multiple_results else outs[0]
         return self.by_rule(primitive, primals, tangents, params)
 
     def by_rule(self, primitive, primals, tangents, params):
@@ -117,6 +115,12 @@ class JVPInterpreter(Interpreter):
         with using(self.parent):
             outs, outs_dot = custom.linearize(fwd, bwd, primals, tangents)
         return [self.join(p, symbolic(t)) for p, t in zip(outs, outs_dot)]
+
+
+def _with_tangents(closed: ClosedJaxpr, nonzeros: Sequence[bool]) -> tuple[ClosedJaxpr, list[int]]:
+    """(jaxpr of primals and tangents, which results have a tangent)."""
+    jaxpr_dot, nonzeros_out = jvp_jaxpr(closed, nonzeros)
+    return jaxpr_dot, [k for k, nonzero in enumerate(nonzeros_out) if nonzero]
 
 
 def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]):

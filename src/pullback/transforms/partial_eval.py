@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback._ext import _core
 from pullback.core import (
     ClosedJaxpr,
     Interpreter,
@@ -22,16 +21,15 @@ from pullback.core import (
     Zero,
     current_interpreter,
     eval_jaxpr,
-    hooks,
     tangent_aval,
     trace,
     typeof,
     using,
 )
-from pullback.core.source import names_inside
+from pullback.core.source import names_inside, user_source
 from pullback.core.staging import RecordingInterpreter, StagedTracer
 from pullback.transforms.jvp import JVPInterpreter, JVPTracer, jvp_jaxpr
-from pullback.transforms.remembered import Tape, remembered_p
+from pullback.transforms.remembered import CallRecorder
 from pullback.transforms.zeros import instantiate, symbolic
 from pullback.util import dtypes
 
@@ -50,7 +48,8 @@ class PartialInterpreter(RecordingInterpreter):
     def __init__(self, parent: Interpreter, name: str = "<function>"):
         super().__init__(parent, name)
         self.remembers = parent.remembers
-        self.calls = 0  # how many of the equations are remembered functions
+        if self.remembers:
+            self.recorder = CallRecorder()
 
     def is_unknown(self, value) -> bool:
         """True for this interpreter's own tracers."""
@@ -69,13 +68,14 @@ class PartialInterpreter(RecordingInterpreter):
             return self.parent.call(closed, args)
         known, rest, unknown_out, residuals = split_jaxpr(closed, tuple(unknown))
         outs = self.parent.call(known, known_args)
-        recorded = iter(self.record_call(rest, [known_args[~r] if r < 0 else outs[r] for r in residuals], atoms))
-        computed = iter(outs)
+        operands = [known_args[~r] if r < 0 else outs[r] for r in residuals]
+        recorded = iter(self.recorder.call(rest, operands, atoms))
+        computed, source = iter(outs), user_source()
         results = []
         for unk in unknown_out:
             if unk:
                 var = next(recorded)
-                results.append(UnknownTracer(self, var.aval, var))
+                results.append(UnknownTracer(self, var.aval, var, source))
             else:
                 results.append(next(computed))
         return results
@@ -104,21 +104,6 @@ class PartialInterpreter(RecordingInterpreter):
             return self.parent.process_custom_vjp(custom, fun, fwd, bwd, args)
         return custom.stage_vjp(self, fun, fwd, bwd, args)
 
-    def record_call(self, rest: ClosedJaxpr, residuals: Sequence[Any], atoms: list[Var]) -> list[Var]:
-        """The results of an equation that calls `rest` on known residuals, then unknown values."""
-        consts = self.recorder.consts
-        invars: list[Any] = []
-        for value in residuals:
-            found = consts.get(id(value))
-            if found is None:
-                held = value if type(value) is _core.Array or hasattr(value, "aval") else hooks.asarray(value)
-                found = consts[id(value)] = (held, Var(held.aval), value)
-            invars.append(found[1])
-        outvars = [Var(v.aval) for v in rest.jaxpr.outvars]
-        self.calls += 1
-        self.recorder.eqns.append(JaxprEqn(invars + atoms, outvars, remembered_p, {"jaxpr": rest}))
-        return outvars
-
 
 class LinearizeInterpreter(JVPInterpreter):
     """Forward mode over partial evaluation of concrete values: both transformations of a jaxpr in one step."""
@@ -128,48 +113,45 @@ class LinearizeInterpreter(JVPInterpreter):
         primals, atoms, bits, bit = [], [], 0, 1
         for value in args:
             if type(value) is JVPTracer and value.interpreter is self:
-                if type(value.tangent) is not UnknownTracer:
+                tangent = value.tangent
+                if type(tangent) is not UnknownTracer:
                     return super().call(closed, args)
                 primals.append(value.primal)
-                atoms.append(value.tangent.jaxpr_var)
+                atoms.append(tangent.jaxpr_var)
                 bits += bit
             else:
                 primals.append(value)
             bit += bit
-        known, rest, nonzeros_out, residuals = closed._cache.get(bits) or _linearized(closed, bits)
+        known, rest, moves, residuals = closed.derived.get(bits) or closed.cached(
+            bits, lambda: _linearized(closed, bits)
+        )
         if known is None:
             return super().call(closed, args)
         outs = partial.parent.call(known, primals)
         if rest is None:
             return outs
-        variables = partial.record_call(rest, [primals[~r] if r < 0 else outs[r] for r in residuals], atoms)
-        found = iter(variables)
-        results = []
-        for out, nonzero in zip(outs, nonzeros_out):
-            if nonzero:
-                var = next(found)
-                results.append(JVPTracer(self, out, UnknownTracer(partial, var.aval, var)))
-            else:
-                results.append(out)
-        return results
+        operands = [primals[~r] if r < 0 else outs[r] for r in residuals]
+        source = user_source()
+        for k, var in zip(moves, partial.recorder.call(rest, operands, atoms)):
+            outs[k] = JVPTracer(self, outs[k], UnknownTracer(partial, var.aval, var, source))
+        return outs[: len(closed.jaxpr.outvars)]
 
 
 def _linearized(closed: ClosedJaxpr, bits: int):
-    """(known, rest, nonzeros_out, places): arguments -> results and residuals; residuals and tangents -> tangents.
+    """(known, rest, moves, places): arguments -> results and residuals; residuals and tangents -> tangents.
 
-    Argument k has a tangent where bit k is set. `rest` is None if no result has one, `known` is None if a tangent does
-    not depend on the arguments'; places are those of `split_jaxpr`. Cached on the jaxpr.
+    Argument k has a tangent where bit k is set, and result k if it is in `moves`. `rest` is None if no result has one,
+    `known` is None if a tangent does not depend on the arguments'; places are those of `split_jaxpr`.
     """
+    if not bits:
+        return closed, None, (), []
     count = len(closed.jaxpr.invars)
     nonzeros = [bool(bits >> k & 1) for k in range(count)]
-    found: tuple[Any, ...] = closed, None, (), []
-    if bits:
-        jaxpr_dot, nonzeros_out = jvp_jaxpr(closed, nonzeros)
-        known, rest, unknown_out, places = split_jaxpr(jaxpr_dot, (False,) * count + (True,) * sum(nonzeros))
-        is_linear = list(unknown_out) == [False] * len(nonzeros_out) + [True] * sum(nonzeros_out)
-        found = (known if is_linear else None), (rest if any(nonzeros_out) else None), nonzeros_out, places
-    closed._cache[bits] = found
-    return found
+    jaxpr_dot, nonzeros_out = jvp_jaxpr(closed, nonzeros)
+    known, rest, unknown_out, places = split_jaxpr(jaxpr_dot, (False,) * count + (True,) * sum(nonzeros))
+    is_linear = list(unknown_out) == [False] * len(nonzeros_out) + [True] * sum(nonzeros_out)
+    moves = [k for k, nonzero in enumerate(nonzeros_out) if nonzero]
+    return (known if is_linear else None), (rest if moves else None), moves, places
 
 
 def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
@@ -180,26 +162,32 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
     """
     partial = PartialInterpreter(current_interpreter(), getattr(fun, "__name__", "linearize"))
     forward = LinearizeInterpreter(partial)
+    recorder = partial.recorder
     try:
         with using(forward), names_inside(("jvp",)):
-            arguments = [partial.new_argument(tangent_aval(typeof(p))) for p in primals]
-            joined = [p if t.aval.dtype == dtypes.float0 else forward.join(p, t) for p, t in zip(primals, arguments)]
-            pairs = [forward.split(out) for out in fun(*joined)]
-        tangents = [symbolic(t) for _, t in pairs]
-        moving = [t for t in tangents if type(t) is not Zero]
-        invars = [t.jaxpr_var for t in arguments]
-        recorder = partial.recorder
-        if partial.calls == len(recorder.eqns):
-            held = recorder.consts.values()
-            jaxpr: Jaxpr = Tape([var for _, var, _ in held], invars, [partial.atom(t) for t in moving], recorder.eqns)
-            consts = [value for value, _, _ in held]
-        else:
-            jaxpr, consts = partial.finish(invars, moving)
-            jaxpr = dce_jaxpr(jaxpr)
+            invars, joined = [], []
+            for p in primals:
+                argument = partial.new_argument(tangent_aval(typeof(p)))
+                invars.append(argument.jaxpr_var)
+                joined.append(p if argument.aval.dtype == dtypes.float0 else JVPTracer(forward, p, argument))
+            results = fun(*joined)
+        outs, atoms, zeros = [], [], []
+        for out in results:
+            primal, tangent = forward.split(out)
+            if type(tangent) is not UnknownTracer:
+                tangent = symbolic(tangent)
+            outs.append(primal)
+            zeros.append(tangent if type(tangent) is Zero else None)
+            if type(tangent) is not Zero:
+                atoms.append(partial.atom(tangent))
+        taped = recorder.tape(invars, atoms) if type(recorder) is CallRecorder else None
+        if taped is not None:
+            return outs, *taped, zeros
+        jaxpr, consts = recorder.jaxpr(invars, atoms)
+        return outs, dce_jaxpr(jaxpr), consts, zeros
     finally:
         partial.invalidate()
         forward.valid = False
-    return [p for p, _ in pairs], jaxpr, consts, [t if type(t) is Zero else None for t in tangents]
 
 
 def split_jaxpr(closed: ClosedJaxpr, unknown: tuple[bool, ...]):

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback._ext import _core
-from pullback.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Primitive, Tracer, Var, hooks, typeof
+from pullback.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Primitive, Var, hooks, typeof
 from pullback.core.evaluate import eval_jaxpr
-from pullback.core.interpreter import Interpreter, current_interpreter
+from pullback.core.interpreter import current_interpreter
+from pullback.core.primitive import registry
+from pullback.core.staging import Recorder
 from pullback.util import config
 
 SMALL = 1 << 13  # elements; larger work is better compiled, operation by operation
-MAX_RULES = 4096
+MAX_RULES = 256  # of one primitive
 
 
 def _evaluate(*args: Any, jaxpr: ClosedJaxpr) -> list[Any]:
@@ -43,97 +44,158 @@ def _bind(*args: Any, jaxpr: ClosedJaxpr) -> list[Any]:
 remembered_p.bind = _bind  # type: ignore[method-assign]
 
 
-def is_of(value: Tracer, interpreter: Interpreter | None) -> bool:
-    """Whether a tracer belongs to an interpreter or one of those around it, and is alive."""
-    owner = value.interpreter
-    while interpreter is not None:
-        if owner is interpreter:
-            return True
-        interpreter = interpreter.parent
-    return False
+def found(memory: dict[Any, Any], key: Any, make: Callable[[], Any], most: int) -> Any:
+    """What `make()` gives for a key that has been seen before; None the first time.
+
+    The memory has False for what was seen once, and None for good where making failed: what raised then is raised once,
+    and calls of its kind stay Python.
+    """
+    known = memory.get(key, memory)
+    if known is memory:
+        if len(memory) >= most:
+            memory.clear()
+        memory[key] = False
+        return None
+    if known is False:
+        try:
+            known = make()
+        except Exception:
+            memory[key] = None
+            raise
+        memory[key] = known
+    return known
 
 
 # ---- one primitive
 
-_applications: dict[Any, Any] = {}  # False: seen once; None: stays Python
-
 
 def application(
-    interpreter: Interpreter, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-) -> ClosedJaxpr | None:
+    primitive: Primitive, key: Any, args: Sequence[Any], params: dict[str, Any]
+) -> tuple[ClosedJaxpr, None] | None:
     """The primitive on such operands as a jaxpr of one equation; None where its rules must run themselves."""
+    return found(primitive.applications, key, lambda: _application(primitive, args, params), MAX_RULES)
+
+
+def _application(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[ClosedJaxpr, None] | None:
+    avals = list(map(typeof, args))
     if (
-        primitive.partial_eval is not None
+        not 0 < sum([aval.size for aval in avals]) <= SMALL
+        or primitive.partial_eval is not None
         or primitive.evaluate is not None
         or primitive.effects is not None
         or primitive.collective_axes is not None
+        or not all([primitive.has_rule(field) for field in ("jvp", "batch", "abstract_eval")])
     ):
-        return None
-    avals, size = [], 0
-    for x in args:
-        if type(x) is not _core.Array and not (isinstance(x, Tracer) and is_of(x, interpreter)):
-            if type(x) not in (float, int):
-                return None
-            aval = typeof(x)
-        else:
-            aval = x.aval
-        size += aval.size
-        avals.append(aval)
-    if size > SMALL:
-        return None
-    key = (primitive, *avals, *params.items(), config.epoch())
-    try:
-        found = _applications.get(key)
-    except TypeError:  # a parameter without a hash
-        return None
-    if found is None:
-        if key not in _applications:
-            if len(_applications) > MAX_RULES:
-                _applications.clear()
-            _applications[key] = False
-    elif found is False:
-        found = _applications[key] = _application(primitive, avals, params)
-    return found or None
-
-
-def _application(primitive: Primitive, avals: list[Any], params: dict[str, Any]) -> ClosedJaxpr | None:
-    if not all([primitive.has_rule(field) for field in ("jvp", "batch", "abstract_eval")]):
         return None
     out = primitive.rule("abstract_eval")(*avals, **params)
     invars, outvars = [Var(a) for a in avals], [Var(a) for a in (out if primitive.multiple_results else [out])]
     eqn = JaxprEqn(invars, outvars, primitive, params)
-    return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", primitive.name)))
+    return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", primitive.name))), None
+
+
+hooks.fill(application=application)
 
 
 # ---- linear programs
 
 
+class _Numbered(Var):
+    """A variable that knows which one of its program it is."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, aval: Any, number: int) -> None:
+        super().__init__(aval)
+        self.number = number
+
+
+_Call = tuple[ClosedJaxpr, list[Any], list[Any]]  # jaxpr, operands, results
+
+
+def _as_eqn(call: _Call) -> JaxprEqn:
+    closed, invars, outvars = call
+    return JaxprEqn(invars, outvars, remembered_p, {"jaxpr": closed})
+
+
+class CallRecorder(Recorder):
+    """A recorder that notes calls of remembered functions, all of whose operands are variables, as no more than that.
+
+    Where there are only calls, variables are numbered in the order in which these mention them; so the jaxprs and the
+    numbers of their operands, in order, say which program it is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[_Call] = []  # those after the equations
+        self.parts: list[Any] = []
+        self.count = 0  # variables
+
+    @property  # type: ignore[override]
+    def eqns(self) -> list[JaxprEqn]:
+        """All equations, as such."""
+        if self.calls:
+            self._eqns.extend(map(_as_eqn, self.calls))
+            self.calls.clear()
+        return self._eqns
+
+    @eqns.setter
+    def eqns(self, eqns: list[JaxprEqn]) -> None:
+        self._eqns = eqns
+
+    def variable(self, aval: Any) -> _Numbered:
+        self.count += 1
+        return _Numbered(aval, self.count)
+
+    def call(self, closed: ClosedJaxpr, known: Sequence[Any], atoms: Sequence[Any]) -> list[Any]:
+        """The results of a call of `closed` with known values, then variables."""
+        consts, parts = self.consts, self.parts
+        parts.append(closed)
+        invars = []
+        for value in known:
+            found = consts.get(id(value))
+            invars.append(self.constvar(value) if found is None else found[1])
+        invars += atoms
+        parts += [v.number for v in invars]
+        outvars = [self.variable(v.aval) for v in closed.jaxpr.outvars]
+        self.calls.append((closed, invars, outvars))
+        return outvars
+
+    def tape(self, invars: Sequence[Any], outvars: Sequence[Any]) -> tuple[Tape, list[Any]] | None:
+        """(program, values of its constvars), if it has nothing but calls."""
+        if self._eqns:
+            return None
+        held = self.consts.values()
+        constvars = [var for _, var, _ in held]
+        key = [*self.parts, None]
+        for v in (*constvars, None, *invars):
+            key.append(v and v.aval)
+        key += [a.number if type(a) is _Numbered else a for a in outvars]
+        return Tape(constvars, invars, outvars, self.calls, tuple(key)), [value for value, _, _ in held]
+
+
 class Tape(Jaxpr):
-    """A linear program of `remembered` equations alone, all of whose operands are variables."""
+    """A linear program of calls of remembered functions, all of whose operands are variables.
 
-    __slots__ = ()
+    `key` tells it apart from others, but for the values of constants.
+    """
 
-    def key(self) -> tuple[Any, ...]:
-        """What tells programs apart that are the same but for the values of constants."""
-        number: dict[Any, Any] = {}
-        parts: list[Any] = []
-        for v in self.constvars:
-            number[v] = len(number)
-            parts.append(v.aval)
-        parts.append(len(parts))
-        for v in self.invars:
-            number[v] = len(number)
-            parts.append(v.aval)
-        for eqn in self.eqns:
-            parts.append(eqn.params["jaxpr"])
-            for a in eqn.invars:
-                parts.append(number[a])
-            for v in eqn.outvars:
-                number[v] = len(number)
-        parts.append(None)
-        for a in self.outvars:
-            parts.append(number[a] if type(a) is not Literal else a)
-        return tuple(parts)
+    __slots__ = ("calls", "key")
+
+    def __init__(
+        self, constvars: list[Any], invars: Sequence[Any], outvars: Sequence[Any], calls: list[_Call], key: tuple
+    ) -> None:
+        self.calls, self.key = calls, key
+        super().__init__(constvars, invars, outvars, ())
+
+    @property  # type: ignore[override]
+    def eqns(self) -> list[JaxprEqn]:
+        """Made when somebody asks."""
+        return list(map(_as_eqn, self.calls))
+
+    @eqns.setter
+    def eqns(self, eqns: Sequence[JaxprEqn]) -> None:
+        if eqns:
+            raise AttributeError("a tape's equations are its calls")
 
 
 _Transpose = tuple[ClosedJaxpr, list[bool]]
@@ -150,9 +212,9 @@ def remembered_transpose(
     `transpose(tape, cotangents)` makes it: a jaxpr that takes constants and nonzero cotangents and gives nonzero
     cotangents of the inputs, and which inputs have one.
     """
-    if len(tape.eqns) > MAX_LENGTH:
+    if len(tape.calls) > MAX_LENGTH:
         return None
-    key = (*tape.key(), *[typeof(bar) for bar in cotangents], config.epoch())
+    key = (*tape.key, *[bar.aval for bar in cotangents], config.epoch())
     found = _tapes.pop(key, 0)
     if found == 0 and len(_tapes) >= MAX_TAPES:
         _tapes.pop(next(iter(_tapes)), None)
@@ -164,5 +226,6 @@ def remembered_transpose(
 
 def clear() -> None:
     """Forget all."""
-    _applications.clear()
+    for primitive in registry.values():
+        primitive.applications.clear()
     _tapes.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback._ext import _core
 from pullback.core import (
     ClosedJaxpr,
     Jaxpr,
@@ -26,8 +27,11 @@ from pullback.transforms.remembered import Tape, remembered_transpose
 from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """Cotangents of the linear args (those that are UndefinedPrimal; None for the others), given those of the results.
+def backward_pass(
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any] | None, cotangents: Sequence[Any]
+) -> list[Any]:
+    """Cotangents of the linear args (those that are UndefinedPrimal, or all for None; None for the others), given those
+    of the results.
 
     Cotangents in and out may be `Zero`. Equations without linear operands are evaluated on the way.
     """
@@ -36,8 +40,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
         if found is not None:
             return found
     known: dict[Any, Any] = dict(zip(jaxpr.constvars, consts))
-    linear: set[Var] = set()
-    for var, arg in zip(jaxpr.invars, args):
+    linear: set[Var] = set(jaxpr.invars) if args is None else set()
+    for var, arg in zip(jaxpr.invars, args or ()):
         if type(arg) is UndefinedPrimal:
             linear.add(var)
         else:
@@ -85,13 +89,16 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
 
 def _from_memory(tape: Tape, consts: Sequence[Any], cotangents: Sequence[Any]) -> list[Any] | None:
     """The cotangents of all arguments by a plan for the whole program, if it has been seen before."""
-    cotangents = list(map(symbolic, cotangents))
+    cotangents = [bar if type(bar) is _core.Array else symbolic(bar) for bar in cotangents]
     found = remembered_transpose(tape, cotangents, _transposed_tape)
     if found is None:
         return None
     closed, nonzero = found
-    bars = iter(hooks.run_eagerly(closed, [*consts, *[bar for bar in cotangents if type(bar) is not Zero]]))
-    return [next(bars) if nz else Zero(v.aval.to_tangent_aval()) for v, nz in zip(tape.invars, nonzero)]
+    bars = hooks.run_eagerly(closed, [*consts, *[bar for bar in cotangents if type(bar) is not Zero]])
+    if len(bars) == len(nonzero):
+        return bars
+    given = iter(bars)
+    return [next(given) if nz else Zero(v.aval.to_tangent_aval()) for v, nz in zip(tape.invars, nonzero)]
 
 
 def _transposed_tape(tape: Tape, cotangents: Sequence[Any]) -> tuple[ClosedJaxpr, list[bool]]:
@@ -102,8 +109,7 @@ def _transposed_tape(tape: Tape, cotangents: Sequence[Any]) -> tuple[ClosedJaxpr
     def fun(*flat):
         values = iter(flat[len(tape.constvars) :])
         bars = [bar if type(bar) is Zero else next(values) for bar in cotangents]
-        linear = [UndefinedPrimal(v.aval) for v in tape.invars]
-        outs = backward_pass(tape, flat[: len(tape.constvars)], linear, bars)
+        outs = backward_pass(tape, flat[: len(tape.constvars)], None, bars)
         nonzero[:] = [type(out) is not Zero for out in outs]
         return [out for out in outs if type(out) is not Zero]
 

@@ -86,7 +86,7 @@ class using:
 
     def __exit__(self, *exc):
         _current.reset(self.token)
-        found = _current.get(_eval)
+        found: Any = _current.get(_eval)
         _core.set_tracing(0 if found is _eval else 2 if found.remembers else 1)
         return False
 

@@ -150,7 +150,7 @@ class CallRecorder(Recorder):
         """The results of a call of `closed` with known values, then variables."""
         consts, parts = self.consts, self.parts
         parts.append(closed)
-        invars = []
+        invars: list[Any] = []
         for value in known:
             found = consts.get(id(value))
             invars.append(self.constvar(value) if found is None else found[1])

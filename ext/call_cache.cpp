@@ -152,24 +152,48 @@ PyObject* jit_vectorcall(PyObject* object, PyObject* const* args, size_t flags, 
     }
 }
 
-// Copies what makes a function look like itself: name, module, docstring, annotations and its own attributes.
-bool copy_identity(PyObject* dict, PyObject* fun) {
-    for (const char* name :
-         {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__"}) {
-        Ref value = Ref::steal(PyObject_GetAttrString(fun, name));
+PyObject* identity[6];  // interned names of what makes a function look like itself
+PyObject *str_dict, *str_wrapped;
+
+// Calls put(name, value) for each that `fun` has, and for __wrapped__. False with an error set.
+template <typename Put>
+bool for_identity(PyObject* fun, Put&& put) {
+    for (PyObject* name : identity) {
+        Ref value = Ref::steal(PyObject_GetAttr(fun, name));
         if (value) {
-            if (PyDict_SetItemString(dict, name, value.get()) < 0) return false;
+            if (put(name, value.get()) < 0) return false;
         } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
             PyErr_Clear();
         } else {
             return false;
         }
     }
-    Ref attributes = Ref::steal(PyObject_GetAttrString(fun, "__dict__"));
+    return put(str_wrapped, fun) >= 0;
+}
+
+// Copies what makes a function look like itself: name, module, docstring, annotations and its own attributes.
+bool copy_identity(PyObject* dict, PyObject* fun) {
+    Ref attributes = Ref::steal(PyObject_GetAttr(fun, str_dict));
     if (!attributes) PyErr_Clear();
     if (attributes && PyDict_Check(attributes.get()) && PyDict_Update(dict, attributes.get()) < 0) return false;
-    return PyDict_SetItemString(dict, "__wrapped__", fun) == 0;
+    return for_identity(fun, [&](PyObject* name, PyObject* value) { return PyDict_SetItem(dict, name, value); });
 }
+
+PyObject* named_after(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "named_after: expected a function and what it is named after");
+        return nullptr;
+    }
+    auto put = [&](PyObject* name, PyObject* value) { return PyObject_SetAttr(args[0], name, value); };
+    return for_identity(args[1], put) ? Py_NewRef(args[0]) : nullptr;
+}
+
+PyMethodDef functions[] = {
+    {"named_after", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(named_after)), METH_FASTCALL,
+     "named_after(wrapper, fun)\n--\n\nThe function `wrapper` with the name, module, docstring and annotations of "
+     "`fun`, and __wrapped__."},
+    {nullptr},
+};
 
 PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"fun", "miss", "static_argnums", "static_argnames", "maxsize", "warmup",
@@ -347,8 +371,13 @@ PyType_Spec jit_spec = {"pullback._ext._core.JitFunction", sizeof(Jit), 0,
 }  // namespace
 
 bool add_call_cache_types(PyObject* module) {
+    const char* names[] = {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__"};
+    for (size_t i = 0; i < std::size(names); ++i)
+        if (!(identity[i] = PyUnicode_InternFromString(names[i]))) return false;
+    str_dict = PyUnicode_InternFromString("__dict__");
+    str_wrapped = PyUnicode_InternFromString("__wrapped__");
     jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&jit_spec));
-    return jit_type && add_entry_type(module) &&
+    return str_dict && str_wrapped && jit_type && PyModule_AddFunctions(module, functions) == 0 && add_entry_type(module) &&
            PyModule_AddObjectRef(module, "JitFunction", reinterpret_cast<PyObject*>(jit_type)) == 0;
 }
 

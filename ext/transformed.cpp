@@ -109,18 +109,16 @@ PyObject* find(const Transformed& t, PyObject* key, PyObject* const* args, size_
 }
 
 PyObject* result_of(PyObject* outs, PyObject* tree) {
-    Ref list = Ref::steal(PySequence_Fast(outs, "an interpreter's call gave no list"));
-    if (!list) return nullptr;
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(list.get());
+    if (tree == reinterpret_cast<PyObject*>(&PyList_Type)) return Py_NewRef(outs);
+    Ref held = Ref::steal(PySequence_Tuple(outs));  // unflattening may run Python code
+    if (!held) return nullptr;
+    Py_ssize_t count = PyTuple_GET_SIZE(held.get());
     if (tree == Py_None ? count != 1 : !pytree::is_treedef(tree))
         return PyErr_Format(PyExc_RuntimeError, "an interpreter's call gave %zd results of structure %R", count, tree);
-    if (tree == Py_None) return Py_NewRef(PySequence_Fast_GET_ITEM(list.get(), 0));
-    auto* treedef = reinterpret_cast<pytree::PyTreeDefObject*>(tree);
-    Ref held = Ref::steal(PySequence_Tuple(list.get()));  // unflattening may run Python code
-    if (!held) return nullptr;
+    if (tree == Py_None) return Py_NewRef(PyTuple_GET_ITEM(held.get(), 0));
     std::vector<PyObject*> leaves;
     for (Py_ssize_t i = 0; i < count; ++i) leaves.push_back(PyTuple_GET_ITEM(held.get(), i));
-    return pytree::unflatten(treedef, leaves.data(), count);
+    return pytree::unflatten(reinterpret_cast<pytree::PyTreeDefObject*>(tree), leaves.data(), count);
 }
 
 PyObject* set_variable(PyObject*, PyObject* variable) {

@@ -11,9 +11,9 @@
 
 namespace pb {
 
-// What a function knows of its jaxprs. Both members are strong.
+// What a function knows of its jaxprs. The form of results is their tree, None for a single one, the type `list`. Both members are strong.
 struct Transformed {
-    PyObject* known = nullptr;  // dict: key -> (jaxpr, tree of results or None for a single one); None: there is none
+    PyObject* known = nullptr;  // dict: key -> (jaxpr, form of its results); None: there is none
     PyObject* find = nullptr;   // (key, args, kwargs) -> the same, for other values or none; it enters what it finds
 };
 

@@ -25,6 +25,8 @@ FUNCTIONS = [
     lambda x: jnp.prod(jnp.var(x, axis=0)),
     lambda x: jnp.sum(jnp.abs(x.astype(jnp.complex64) * 1j)),
     lambda x: jnp.sum(x.astype(jnp.float16) * 2).astype(jnp.float32),
+    lambda x: jnp.sum(pb.lax.sort([x, x * x], num_keys=1)[1][:, 0]),
+    lambda x: jnp.sum(jnp.linalg.svd(x, compute_uv=False) ** 3),
 ]
 
 

@@ -250,6 +250,10 @@ class JitFunction:
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 
+def named_after(wrapper: Any, fun: Any, /) -> Any:
+    """The function `wrapper` with the name, module, docstring and annotations of `fun`, and __wrapped__: what
+    functools.wraps does without its attributes."""
+
 class pytree:  # a submodule (ext/pytree.h); util/pytree.py has the documentation
     class PyTreeDef:
         num_leaves: Final[int]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
+from pullback._ext import _core
 from pullback.api._arguments import check_callable, checked_leaves, flatten_result, leaf_paths
 from pullback.core import typeof
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
@@ -37,7 +37,6 @@ def vmap(
     _check_axes_tree("in_axes", in_axes)
     _check_axes_tree("out_axes", out_axes)
 
-    @functools.wraps(fun, updated=())
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -45,27 +44,31 @@ def vmap(
                 f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, tree = checked_leaves("vmap", "argument ", (args, kwargs), lambda: leaf_paths(fun, args, kwargs))
-        originals = tree_flatten((args, kwargs))[0]
-        args_tree = tree.children()[0]
-        axes = flatten_axes("vmap in_axes", args_tree, in_axes)
-        axes = list(axes) + [0] * (len(leaves) - len(axes))
+        axes = _axes_of_leaves("vmap in_axes", tree if in_axes == 0 else tree.children()[0], in_axes)
+        axes += [0] * (len(leaves) - len(axes))
         dims = [
             None if a is None else _canonical(leaf, a, i, fun, args, kwargs)
             for i, (leaf, a) in enumerate(zip(leaves, axes))
         ]
         size = _mapped_size(fun, leaves, dims, axis_size, args, kwargs)
-        out_tree: list[Any] = []
+        if None in dims:  # numbers stay numbers
+            given = tree_flatten((args, kwargs))[0]
+            leaves = [x if dim is None else leaf for leaf, dim, x in zip(leaves, dims, given)]
+        out_tree: Any = None
 
         def flat(*values):
+            nonlocal out_tree
             new_args, new_kwargs = tree_unflatten(tree, values)
-            outs, out_tree[:] = _flatten_result(fun(*new_args, **new_kwargs), fun)
+            outs, out_tree = flatten_result(fun(*new_args, **new_kwargs), fun, "vmap")
             return outs
 
-        values = [leaf if dim is not None else given for leaf, dim, given in zip(leaves, dims, originals)]
-        outs, found = run_batched(flat, AxisData(axis_name, size), values, dims)
-        wanted = flatten_axes("vmap out_axes", out_tree[0], out_axes)
+        outs, found = run_batched(flat, AxisData(axis_name, size), leaves, dims)
+        wanted = _axes_of_leaves("vmap out_axes", out_tree, out_axes)
         results = []
         for out, dim, axis in zip(outs, found, wanted):
+            if dim is not None and axis == dim:
+                results.append(out)
+                continue
             if axis is None:
                 if dim is not None:
                     raise ValueError(
@@ -78,17 +81,18 @@ def vmap(
             if not -ndim <= axis < ndim:
                 raise ValueError(f"vmap out_axes is {axis}, but the output has {ndim} dimensions (with the mapped one)")
             results.append(move_batch_axis(out, dim, axis % ndim, size))
-        return tree_unflatten(out_tree[0], results)
+        return tree_unflatten(out_tree, results)
 
-    return vmap_f
+    return _core.named_after(vmap_f, fun)
 
 
-def _flatten_result(out, fun):
-    leaves, tree = flatten_result(out, fun, "vmap")
-    return leaves, [tree]
+def _axes_of_leaves(name, tree, axes):
+    return [axes] * tree.num_leaves if type(axes) is int else list(flatten_axes(name, tree, axes))
 
 
 def _check_axes_tree(name, axes):
+    if type(axes) is int:
+        return
     for leaf in tree_flatten(axes)[0]:
         if not isinstance(leaf, int) or isinstance(leaf, bool):
             what = (

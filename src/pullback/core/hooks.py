@@ -18,7 +18,7 @@ class Hooks:
 
     evaluate(primitive, args, params)     run a primitive on concrete values (runtime)
     remember(primitive, args, params, asker)  how C runs it on such values from now on: a CacheEntry or None (runtime)
-    application(primitive, key, args, params)  such a call as (jaxpr, None), once it was seen before (transforms)
+    application(primitive, key, args, params)  such a call as (jaxpr, form of results), if it was seen before (transforms)
     run_eagerly(closed_jaxpr, args)       results by a plan, by compiled code once that pays (runtime)
     run(closed_jaxpr, args)               results of the compiled program (runtime)
     asarray(x, dtype=None, weak_type=None, device=None) -> Array (runtime)

@@ -107,11 +107,11 @@ class extend_axis_env:
         self.name, self.size = name, size
 
     def __enter__(self):
-        env = _axis_env.get()
-        self.token = _axis_env.set(env if self.name is None else {**env, self.name: self.size})
+        self.token = None if self.name is None else _axis_env.set({**_axis_env.get(), self.name: self.size})
 
     def __exit__(self, *exc):
-        _axis_env.reset(self.token)
+        if self.token is not None:
+            _axis_env.reset(self.token)
         return False
 
 

@@ -75,7 +75,8 @@ class Recorder:
         found = self.consts.get(id(value))
         if found is None:
             aval = typeof(value)
-            held = value if hasattr(value, "aval") or aval.dtype == dtypes.float0 else hooks.asarray(value)
+            whole = type(value) is _core.Array or hasattr(value, "aval") or aval.dtype == dtypes.float0
+            held = value if whole else hooks.asarray(value)
             found = self.consts[id(value)] = (held, self.variable(aval), value)
         return found[1]
 
@@ -113,10 +114,10 @@ class RecordingInterpreter(Interpreter):
     origin: Origin | None = None
     arguments: Sequence[Var] = ()
 
-    def __init__(self, parent: Interpreter, name: str = "<function>"):
+    def __init__(self, parent: Interpreter, name: str = "<function>", recorder: Recorder | None = None):
         self.parent = parent
         self.name = name
-        self.recorder = Recorder()
+        self.recorder = Recorder() if recorder is None else recorder
         self.valid = True
 
     def new_argument(self, aval) -> StagedTracer:

@@ -173,7 +173,7 @@ def run_batched(fun: Callable[..., Sequence[Any]], axis: AxisData, values: Seque
             pairs = [interpreter.split(out) for out in outs]
     finally:
         interpreter.valid = False
-    if config.config.jax_check_tracer_leaks:
+    if config.value_of("jax_check_tracer_leaks"):
         del outs
         raise_if_kept(interpreter)
     return [v for v, _ in pairs], [d for _, d in pairs]

@@ -47,10 +47,8 @@ class PartialInterpreter(RecordingInterpreter):
     recorder: Any  # a CallRecorder where this remembers
 
     def __init__(self, parent: Interpreter, name: str = "<function>"):
-        super().__init__(parent, name)
+        super().__init__(parent, name, CallRecorder() if parent.remembers else None)
         self.remembers = parent.remembers
-        if self.remembers:
-            self.recorder = CallRecorder()
 
     def is_unknown(self, value) -> bool:
         """True for this interpreter's own tracers."""

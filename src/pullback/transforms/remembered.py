@@ -71,12 +71,13 @@ def found(memory: dict[Any, Any], key: Any, make: Callable[[], Any], most: int) 
 
 def application(
     primitive: Primitive, key: Any, args: Sequence[Any], params: dict[str, Any]
-) -> tuple[ClosedJaxpr, None] | None:
-    """The primitive on such operands as a jaxpr of one equation; None where its rules must run themselves."""
+) -> tuple[ClosedJaxpr, Any] | None:
+    """The primitive on such operands as a jaxpr of one equation, and the form of its results (ext/transformed.h); None
+    where its rules must run themselves."""
     return found(primitive.applications, key, lambda: _application(primitive, args, params), MAX_RULES)
 
 
-def _application(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[ClosedJaxpr, None] | None:
+def _application(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[ClosedJaxpr, Any] | None:
     avals = list(map(typeof, args))
     if (
         not 0 < sum([aval.size for aval in avals]) <= SMALL
@@ -90,7 +91,8 @@ def _application(primitive: Primitive, args: Sequence[Any], params: dict[str, An
     out = primitive.rule("abstract_eval")(*avals, **params)
     invars, outvars = [Var(a) for a in avals], [Var(a) for a in (out if primitive.multiple_results else [out])]
     eqn = JaxprEqn(invars, outvars, primitive, params)
-    return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", primitive.name))), None
+    closed = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", primitive.name)))
+    return closed, list if primitive.multiple_results else None
 
 
 hooks.fill(application=application)
@@ -105,7 +107,8 @@ class _Numbered(Var):
     __slots__ = ("number",)
 
     def __init__(self, aval: Any, number: int) -> None:
-        super().__init__(aval)
+        self.aval = aval
+        self.count = next(Var._counter)
         self.number = number
 
 
@@ -143,6 +146,7 @@ class CallRecorder(Recorder):
         self._eqns = eqns
 
     def variable(self, aval: Any) -> _Numbered:
+        self.parts.append(aval)
         self.count += 1
         return _Numbered(aval, self.count)
 
@@ -160,17 +164,19 @@ class CallRecorder(Recorder):
         self.calls.append((closed, invars, outvars))
         return outvars
 
-    def tape(self, invars: Sequence[Any], outvars: Sequence[Any]) -> tuple[Tape, list[Any]] | None:
+    def tape(self, invars: list[Any], outvars: list[Any]) -> tuple[Tape, list[Any]] | None:
         """(program, values of its constvars), if it has nothing but calls."""
         if self._eqns:
             return None
-        held = self.consts.values()
-        constvars = [var for _, var, _ in held]
-        key = [*self.parts, None]
-        for v in (*constvars, None, *invars):
-            key.append(v and v.aval)
-        key += [a.number if type(a) is _Numbered else a for a in outvars]
-        return Tape(constvars, invars, outvars, self.calls, tuple(key)), [value for value, _, _ in held]
+        key = (*self.parts, len(invars), *[a.number if type(a) is _Numbered else a for a in outvars])
+        constvars, values = [], []
+        for value, var, _ in self.consts.values():
+            constvars.append(var)
+            values.append(value)
+        return Tape(constvars, invars, outvars, self.calls, key), values
+
+
+_LINEAR = DebugInfo("linearize")
 
 
 class Tape(Jaxpr):
@@ -180,22 +186,19 @@ class Tape(Jaxpr):
     """
 
     __slots__ = ("calls", "key")
+    effects = frozenset()
 
     def __init__(
-        self, constvars: list[Any], invars: Sequence[Any], outvars: Sequence[Any], calls: list[_Call], key: tuple
+        self, constvars: list[Any], invars: list[Any], outvars: list[Any], calls: list[_Call], key: tuple[Any, ...]
     ) -> None:
+        self.constvars, self.invars, self.outvars = constvars, invars, outvars
         self.calls, self.key = calls, key
-        super().__init__(constvars, invars, outvars, ())
+        self.debug_info = _LINEAR
 
     @property  # type: ignore[override]
     def eqns(self) -> list[JaxprEqn]:
         """Made when somebody asks."""
         return list(map(_as_eqn, self.calls))
-
-    @eqns.setter
-    def eqns(self, eqns: Sequence[JaxprEqn]) -> None:
-        if eqns:
-            raise AttributeError("a tape's equations are its calls")
 
 
 _Transpose = tuple[ClosedJaxpr, list[bool]]

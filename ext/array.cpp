@@ -282,8 +282,6 @@ PyMethodDef functions[] = {
      "set_operators(table)\n--\n\nSets the functions behind the operators of Array, by names such as 'add', 'radd', "
      "'getitem'; returns "
      "those set before."},
-    {"reversed_axes", reversed_axes, METH_O,
-     "reversed_axes(x)\n--\n\nAn array with its axes in reverse order; by the operator 'transpose' while tracing."},
     {"set_hooks", reinterpret_cast<PyCFunction>(set_hooks), METH_VARARGS | METH_KEYWORDS,
      "set_hooks(**hooks)\n--\n\nHands Python functions and classes to the extension; None unsets one. Returns those "
      "set before."},

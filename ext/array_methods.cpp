@@ -9,6 +9,7 @@
 
 #include "dlpack.h"
 #include "hooks.h"
+#include "operators.h"
 #include "ref.h"
 
 namespace pb {
@@ -276,6 +277,7 @@ PyGetSetDef attributes[] = {
     {"size", get_size, nullptr, "The number of elements."},
     {"nbytes", get_nbytes, nullptr, "The number of bytes of all elements."},
     {"itemsize", get_itemsize, nullptr, "The number of bytes of one element."},
+    {"T", reversed_axes, nullptr, "The array with its axes in reverse order."},
     {"weak_type", get_weak, nullptr,
      "Whether the dtype yields to that of other operands, as that of Python scalars does."},
     {"committed", get_committed, nullptr, "Whether the array was put on its device explicitly."},

@@ -184,12 +184,12 @@ PyObject* set_operators(PyObject*, PyObject* functions) {
     return before.release();
 }
 
-PyObject* reversed_axes(PyObject*, PyObject* object) {
-    if (is_array(object) && !trace_state.tracing) {
-        PyObject* found = reversed(as_array(object));
+PyObject* reversed_axes(PyObject* array, void*) {
+    if (!trace_state.tracing) {
+        PyObject* found = reversed(as_array(array));
         if (found || PyErr_Occurred()) return found;
     }
-    return call1(TRANSPOSE, object);
+    return call1(TRANSPOSE, array);
 }
 
 void append_operators(std::vector<PyType_Slot>& slots) {

@@ -15,8 +15,8 @@ namespace pb {
 // or a value that cannot be called.
 PyObject* set_operators(PyObject* module, PyObject* table);
 
-// reversed_axes(x): x.T; what is no array, or is traced, goes to the function 'transpose' of the table.
-PyObject* reversed_axes(PyObject* module, PyObject* object);
+// The attribute T: an array with its axes in reverse order; by the function 'transpose' of the table while tracing.
+PyObject* reversed_axes(PyObject* array, void*);
 
 // Appends the slots to those of the type.
 void append_operators(std::vector<PyType_Slot>& slots);

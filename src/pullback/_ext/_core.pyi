@@ -27,6 +27,8 @@ class Array:
     def device(self) -> Any: ...  # _device, or what the hook default_device() returns
     @property
     def sharding(self) -> Any: ...  # what the hook sharding(self) returns
+    @property
+    def T(self) -> Array: ...  # by the operator 'transpose' where C does not know it
     def item(self, *args: Any) -> Any: ...
     def tolist(self) -> Any: ...
     def delete(self) -> None: ...
@@ -63,9 +65,6 @@ def with_aval(x: Array, aval: Aval, device: Any = None) -> Array:
     """The same memory under another aval of as many bytes (reshape, bitcast, weak type), on `device` or none."""
 
 def from_dlpack(capsule: Any, copy: bool = False) -> Array: ...
-def reversed_axes(x: Any, /) -> Any:
-    """x.T."""
-
 def set_operators(table: dict[str, Callable[..., Any] | None]) -> dict[str, Any]:
     """Names: add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul
     rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift lt le eq ne gt ge neg pos abs invert getitem iter

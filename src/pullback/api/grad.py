@@ -40,7 +40,6 @@ def grad(
     """
     differentiate = _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
-    @functools.wraps(fun, updated=())
     def grad_f(*args, **kwargs):
         _, gradient, aux = differentiate(args, kwargs)
         return (gradient, aux) if has_aux else gradient
@@ -59,7 +58,6 @@ def value_and_grad(
     """A function that gives (value, gradient) of scalar-valued `fun`; as `grad`."""
     differentiate = _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
-    @functools.wraps(fun, updated=())
     def value_and_grad_f(*args, **kwargs):
         value, gradient, aux = differentiate(args, kwargs)
         return ((value, aux), gradient) if has_aux else (value, gradient)
@@ -236,7 +234,6 @@ def jacfwd(
     check_callable("jacfwd", fun)
     check_argnums("jacfwd", argnums)
 
-    @functools.wraps(fun, updated=())
     def jacfun(*args, **kwargs):
         flat, leaves, unflatten = _dynamic_arguments("jacfwd", fun, argnums, args, kwargs, has_aux)
         for leaf in leaves:
@@ -274,7 +271,6 @@ def jacrev(
     check_callable("jacrev", fun)
     check_argnums("jacrev", argnums)
 
-    @functools.wraps(fun, updated=())
     def jacfun(*args, **kwargs):
         flat, leaves, unflatten = _dynamic_arguments("jacrev", fun, argnums, args, kwargs, has_aux)
         for leaf in leaves:
@@ -646,6 +642,7 @@ def _split_rows(rows, outs):
 
 
 def _documented(wrapped, fun, text, argnums):
+    _core.named_after(wrapped, fun)
     name = function_name(fun)
     wrapped.__doc__ = text.format(name, argnums) + (f"\n\n{fun.__doc__}" if getattr(fun, "__doc__", None) else "")
     wrapped.__name__ = name

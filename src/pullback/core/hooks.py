@@ -18,7 +18,7 @@ class Hooks:
 
     evaluate(primitive, args, params)     run a primitive on concrete values (runtime)
     remember(primitive, args, params, asker)  how C runs it on such values from now on: a CacheEntry or None (runtime)
-    application(primitive, key, args, params)  such a call as (jaxpr, form of results), if it was seen before (transforms)
+    application(primitive, key, args, params)  such a call as (jaxpr, form of results), if seen before (transforms)
     run_eagerly(closed_jaxpr, args)       results by a plan, by compiled code once that pays (runtime)
     run(closed_jaxpr, args)               results of the compiled program (runtime)
     asarray(x, dtype=None, weak_type=None, device=None) -> Array (runtime)
@@ -54,9 +54,11 @@ def install_operators(table: dict[str, Callable]) -> None:
 
 
 def install_methods(table: dict[str, Any]) -> None:
-    """Set methods and properties of arrays and tracers: functions, or property objects."""
+    """Set methods and properties of arrays and tracers: functions, or property objects. What arrays have of their own
+    (T) stays."""
     from pullback.core.tracer import Tracer
 
     for name, attribute in table.items():
-        _core.set_array_attribute(name, attribute)
+        if name not in vars(_core.Array):
+            _core.set_array_attribute(name, attribute)
         setattr(Tracer, name, attribute)

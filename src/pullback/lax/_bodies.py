@@ -50,24 +50,38 @@ def _is_ours(value: Any) -> bool:
 def _collect(fun: types.FunctionType, found: list[Any], depth: int) -> bool:
     code = fun.__code__
     found.append(code)
-    values = list(fun.__defaults__ or ())
-    if fun.__kwdefaults__:
-        values += fun.__kwdefaults__.values()
-    if fun.__closure__:
+    if fun.__defaults__ or fun.__kwdefaults__ or fun.__closure__:
+        values = [*(fun.__defaults__ or ()), *(fun.__kwdefaults__ or {}).values()]
         try:
-            values += [cell.cell_contents for cell in fun.__closure__]
+            values += [cell.cell_contents for cell in fun.__closure__ or ()]
         except ValueError:  # an empty cell
             return False
-    if not all([_keep(value, found, depth) for value in values]):
-        return False
-    return _is_ours(fun) or _globals(code, fun.__globals__, found, depth)
-
-
-def _globals(code: types.CodeType, names: dict[str, Any], found: list[Any], depth: int) -> bool:
-    for name in code.co_names:  # attributes are among them, too: at worst something more is compared
+        if not all([_keep(value, found, depth) for value in values]):
+            return False
+    if _is_ours(fun):
+        return True
+    names = fun.__globals__
+    for name in _names(code):
         if name in names and not _keep(names[name], found, depth):
             return False
-    return all([_globals(c, names, found, depth) for c in code.co_consts if type(c) is types.CodeType])
+    return True
+
+
+_names_by_code: dict[int, tuple[types.CodeType, tuple[str, ...]]] = {}  # by identity: hashing code reads all of it
+
+
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    """What a function may read of its globals; attributes are among them, too: at worst something more is compared."""
+    known = _names_by_code.get(id(code))
+    if known is None:
+        names = list(code.co_names)
+        for constant in code.co_consts:
+            if type(constant) is types.CodeType:
+                names += _names(constant)
+        if len(_names_by_code) >= MAX_BODIES:
+            _names_by_code.clear()
+        known = _names_by_code[id(code)] = code, tuple(dict.fromkeys(names))
+    return known[1]
 
 
 def _keep(value: Any, found: list[Any], depth: int) -> bool:
@@ -118,3 +132,4 @@ def _identity(x: Any) -> Any:
 def clear() -> None:
     """Forget all."""
     _bodies.clear()
+    _names_by_code.clear()

@@ -64,6 +64,9 @@ def scan(
     for _attempt in range(2):
         carry_avals = [typeof(v) for v in init_leaves]
         jaxpr, consts, out_tree = control.trace_body(f, in_tree, carry_avals + x_avals, "scan")
+        checked = jaxpr.derived.get("scan")
+        if checked is not None:
+            break
         out_children = out_tree.children()
         if len(out_children) != 2 or not _is_pair(out_tree):
             raise TypeError(f"scan body output must be a pair, got {out_tree}; return (carry, y)")
@@ -74,10 +77,14 @@ def scan(
         if promoted is None:
             break
         init_leaves = promoted
-    if out_children[0] != init_tree or not control.same_types(carry_avals, jaxpr.out_avals[:n_carry]):
-        raise control.carry_mismatch(
-            "scan body", init_tree, out_children[0], carry_avals, jaxpr.out_avals[:n_carry], init
-        )
+    if checked is None:
+        if out_children[0] != init_tree or not control.same_types(carry_avals, jaxpr.out_avals[:n_carry]):
+            raise control.carry_mismatch(
+                "scan body", init_tree, out_children[0], carry_avals, jaxpr.out_avals[:n_carry], init
+            )
+        checked = jaxpr.cached("scan", lambda: out_children)  # for when the body is remembered
+    carry_tree, ys_tree = checked
+    n_carry = carry_tree.num_leaves
     unroll = max(length, 1) if unroll is True else int(unroll or 1)
     if unroll < 1:
         raise ValueError(f"scan: argument 'unroll' must be at least 1, got {unroll}")
@@ -94,8 +101,8 @@ def scan(
         unroll=unroll,
         _split_transpose=bool(_split_transpose),
     )
-    carry = tree_unflatten(out_children[0], outs[:n_carry])
-    return carry, tree_unflatten(out_children[1], outs[n_carry:])
+    carry = tree_unflatten(carry_tree, outs[:n_carry])
+    return carry, tree_unflatten(ys_tree, outs[n_carry:])
 
 
 def _is_pair(tree) -> bool:

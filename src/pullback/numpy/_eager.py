@@ -123,7 +123,6 @@ def install(operators: dict[str, Any], methods: dict[str, Any]) -> None:
             _core.set_operators({name: remembers})
             setattr(Tracer, f"__{name}__", remembers)
     _core.set_operators({"transpose": eager(methods["T"].fget)})
-    _core.set_array_attribute("T", property(_core.reversed_axes, doc=methods["T"].__doc__))
     for arguments, names in _METHODS.items():
         for name in names.split():
             attribute = methods[name]

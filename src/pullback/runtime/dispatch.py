@@ -19,12 +19,15 @@ def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The results of the compiled program on concrete arrays; if one is a tracer, the jaxpr is evaluated equation by
     equation.
     """
-    if not all([type(x) is _core.Array for x in args]):
-        if any([isinstance(x, Tracer) for x in args]):
+    for x in args:
+        if type(x) is not _core.Array:
+            if any([isinstance(x, Tracer) for x in args]):
+                return closed(*args)
+            args = [asarray(x) for x in args]
+            break
+    for c in closed.consts:
+        if isinstance(c, Tracer):
             return closed(*args)
-        args = [asarray(x) for x in args]
-    if any([isinstance(c, Tracer) for c in closed.consts]):
-        return closed(*args)
     return compile_jaxpr(closed).call(args)
 
 

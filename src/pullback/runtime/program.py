@@ -472,9 +472,10 @@ def compile_jaxpr(
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
     # Checks look for the operation that made a NaN by running it again, on arguments that must still be there.
-    donated = () if checks.is_active() else tuple(donated)
-    how = ("program", donated, keep_unused, *_variant(), checks.is_active())
-    return closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
+    checked = checks.is_active()
+    donated = () if checked else tuple(donated)
+    how = ("program", donated, keep_unused, *_variant(), checked)
+    return closed.derived.get(how) or closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
 
 
 def _constants(closed: ClosedJaxpr) -> Iterator[Any]:

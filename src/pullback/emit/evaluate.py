@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..loop_ir.affine import Interval, depends, interval, stride, terms
-from ..loop_ir.ir import Buffer, Const, Expr, Lambda, Load, Op, Read, Var
+from ..loop_ir.ir import RARE, Buffer, Const, Expr, Lambda, Load, Op, Read, Var
 from ..loop_ir.types import ITEMSIZE, is_int
 from ..loop_ir.visit import function_of, subexpressions
 from .code import Code
@@ -18,9 +18,6 @@ from .ops import emit_op
 from .squares import Square
 from .types import alignment, element_type, memory_type, register_type
 from .values import Asm, Value, broadcast, constant, from_bits, to_bits
-
-# A select with this attr evaluates its first branch only where some lane takes it.
-RARE = ("rare", True)
 
 
 class VectorIndex:

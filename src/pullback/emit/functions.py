@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
-from ..loop_ir.ir import Address, Buffer, Call, Const, HostCall, If, Let, Load, Loop, Run, Stmt, Store, Var, While
+from ..loop_ir.ir import (
+    SQUARE,
+    Address,
+    Buffer,
+    Call,
+    Const,
+    HostCall,
+    If,
+    Let,
+    Load,
+    Loop,
+    Run,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from ..loop_ir.types import REAL_OF
 from ..loop_ir.visit import expressions, stored, subexpressions
 from .code import Code
 from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
 from .shuffles import INTERLEAVED
-from .squares import SQUARE
 from .stores import emit_store, interleaved_store
 from .types import register_type
 from .values import Asm, Value, broadcast

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..loop_ir.ir import Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
+from ..loop_ir.ir import RARE, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from ..loop_ir.visit import expressions, statements, subexpressions
 from .cpu.target import Target
 from .squares import square_in, square_side
@@ -44,7 +44,7 @@ def depth(body: Sequence[Stmt]) -> int:
                 continue
             args: tuple[Expr, ...] = ()
             if isinstance(expr, Op):
-                rare = expr.name == "select" and ("rare", True) in expr.attrs
+                rare = expr.name == "select" and RARE in expr.attrs
                 args = (expr.args[0], expr.args[2]) if rare else expr.args
             waiting = [arg for arg in args if id(arg) not in memo]
             if waiting:

@@ -25,7 +25,6 @@ from ..loop_ir.ir import (
     HostCall,
     Kernel,
     Lambda,
-    Load,
     Loop,
     Run,
     Stmt,
@@ -35,7 +34,7 @@ from ..loop_ir.ir import (
 )
 from ..loop_ir.print import EMBEDDED_BYTES
 from ..loop_ir.types import ITEMSIZE, REAL_OF
-from ..loop_ir.visit import blocks, expressions, free_vars, loaded, stored, subexpressions
+from ..loop_ir.visit import accesses, blocks, free_vars, loaded, stored
 from .cpu.target import Target
 from .evaluate import VectorIndex
 from .functions import FunctionEmitter
@@ -388,12 +387,7 @@ def _scalars(function: Function) -> set[Buffer]:
             if isinstance(stmt, (Call, HostCall, Run)) or (isinstance(stmt, Loop) and stmt.role != "sequential"):
                 possible.difference_update(loaded((stmt,)) | stored((stmt,)))
                 continue
-            accesses = [
-                (expr.buffer, expr.index) for expr in subexpressions(expressions(stmt)) if isinstance(expr, Load)
-            ]
-            if isinstance(stmt, Store):
-                accesses.append((stmt.buffer, stmt.index))
-            for buffer, index in accesses:
+            for buffer, index in accesses(stmt):
                 if not isinstance(index, Const):
                     possible.discard(buffer)
                 elif inside:

@@ -7,14 +7,14 @@ takes for eight float32 one contiguous access and three shuffles, not eight acce
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..loop_ir.affine import stride
 from ..loop_ir.fold import const, make
-from ..loop_ir.ir import Buffer, Const, Expr, Load, Loop, Read, Stmt, Store, Var
+from ..loop_ir.ir import SQUARE, Const, Expr, Load, Loop, Read, Stmt, Store, Var
 from ..loop_ir.types import ITEMSIZE
-from ..loop_ir.visit import Substitute, expressions, statements, subexpressions
+from ..loop_ir.visit import Substitute, accessed
 from .shuffles import transpose
 from .types import alignment, memory_type
 from .values import Value, broadcast
@@ -22,7 +22,6 @@ from .values import Value, broadcast
 if TYPE_CHECKING:
     from .evaluate import Evaluator
 
-SQUARE = ("square", True)  # the attr of a parallel loop that is alone in a vector loop, and has Lets and Stores only
 MOST = 16  # rows of a square: there are not more registers on all machines
 PART = 16  # bytes of a register's parts, within which elements are shuffled at once
 
@@ -60,19 +59,12 @@ def square_in(loop: Loop) -> Loop | None:
 
 def square_side(loop: Loop, inner: Loop, vector_bytes: int) -> int:
     """Lanes of a vector loop, and copies of the body of `inner`, its loop of squares: a register of widest elements."""
-    widest = max((ITEMSIZE[buffer.dtype] for buffer in _accessed(inner)), default=4)
+    widest = max((ITEMSIZE[buffer.dtype] for buffer, _ in accessed(inner.body)), default=4)
     side = max(2, min(MOST, vector_bytes // widest))
     for extent in (loop.extent, inner.extent):
         while isinstance(extent, Const) and side > max(extent.value, 1):
             side //= 2
     return side
-
-
-def _accessed(loop: Loop) -> Iterator[Buffer]:
-    for stmt in statements(loop.body):
-        yield from (x.buffer for x in subexpressions(expressions(stmt)) if isinstance(x, Load))
-        if isinstance(stmt, Store):
-            yield stmt.buffer
 
 
 def square_load(ev: Evaluator, node: Load, step: int, along: int) -> Value:

@@ -97,6 +97,9 @@ class Op(Expr):
     attrs: tuple[tuple[str, Any], ...] = ()  # ("y", 3) of integer_pow, ("exact", True): never contract into fma
 
 
+RARE = ("rare", True)  # attr of a select: its first branch is evaluated only where some lane takes it
+
+
 @_node
 class Lambda:
     """A pure function of real scalars. An op with the attr ("function", Lambda) is computed by calling it."""
@@ -176,7 +179,10 @@ class Loop(Stmt):
     role: Role
     body: tuple[Stmt, ...]
     carried: tuple[Carried, ...] = ()
-    attrs: tuple[tuple[str, Any], ...] = ()  # hints of passes for the emitter: ("unroll", 4), ("grain", 64)
+    attrs: tuple[tuple[str, Any], ...] = ()  # hints of passes for the emitter: SQUARE, ("unroll", 4), ("grain", 64)
+
+
+SQUARE = ("square", True)  # attr of a parallel loop that is alone in a vector loop, and has Lets and Stores only
 
 
 @_node

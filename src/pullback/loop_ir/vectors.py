@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from .affine import depends, stride, terms
 from .fold import const_key
-from .ir import Buffer, Combine, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
+from .ir import Buffer, Combine, Const, Expr, If, Let, Loop, Op, Read, Stmt, Store, Var
 from .ops import neutral
-from .visit import bound, expressions, loaded, statements, stored, subexpressions
+from .visit import accessed, bound, expressions, loaded, statements, stored, subexpressions
 
 
 def varying_vars(loop: Loop) -> set[Var]:
@@ -75,18 +75,14 @@ def _apart(loop: Loop, scratch: set[Buffer]) -> bool:
     moving: dict[int, bool] = {}
     fixed: dict[int, bool] = {}
     keys: dict[object, tuple] = {}
-    for stmt in statements(loop.body):
-        accesses = [(x.buffer, x.index) for x in subexpressions(expressions(stmt)) if isinstance(x, Load)]
-        if isinstance(stmt, Store):
-            accesses.append((stmt.buffer, stmt.index))
-        for buffer, index in accesses:
-            if buffer not in scratch:
-                continue
-            if depends(index, inside, fixed) or not stride(index, loop.var, varying, {}, moving):
-                return False
-            found, offset = terms(index)
-            if keys.setdefault(buffer, (key := (frozenset(map(_key, found)), offset))) != key:
-                return False
+    for buffer, index in accessed(loop.body):
+        if buffer not in scratch:
+            continue
+        if depends(index, inside, fixed) or not stride(index, loop.var, varying, {}, moving):
+            return False
+        found, offset = terms(index)
+        if keys.setdefault(buffer, (key := (frozenset(map(_key, found)), offset))) != key:
+            return False
     return True
 
 

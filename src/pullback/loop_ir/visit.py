@@ -165,6 +165,15 @@ def stores(stmt: Stmt) -> Set[Buffer]:
     return {stmt.buffer} if kind is Store else _passed(stmt) if kind is not Let else frozenset()  # type: ignore
 
 
+def accesses(stmt: Stmt) -> Iterator[tuple[Buffer, Expr]]:
+    """(buffer, index) of all that a statement itself loads and stores, calls left out."""
+    for expr in subexpressions(expressions(stmt)):
+        if isinstance(expr, Load):
+            yield expr.buffer, expr.index
+    if isinstance(stmt, Store):
+        yield stmt.buffer, stmt.index
+
+
 def _passed(stmt: Stmt) -> set[Buffer]:
     match stmt:
         case Call():
@@ -194,6 +203,12 @@ def loaded(body: Sequence[Stmt]) -> set[Buffer]:
 def stored(body: Sequence[Stmt]) -> set[Buffer]:
     """Buffers that `body` may write anywhere inside."""
     return set().union(*(stores(stmt) for stmt in statements(body)))
+
+
+def accessed(body: Sequence[Stmt]) -> Iterator[tuple[Buffer, Expr]]:
+    """(buffer, index) of all that `body` loads and stores anywhere inside, calls left out."""
+    for stmt in statements(body):
+        yield from accesses(stmt)
 
 
 def kernels(body: Sequence[Stmt]) -> list[Kernel]:

@@ -11,8 +11,6 @@ A block of chunks stays in the cache between the two readings. Its size depends 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..loop_ir.affine import depends
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Buffer, Carried, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
@@ -20,14 +18,13 @@ from ..loop_ir.ops import neutral
 from ..loop_ir.types import REAL_OF
 from ..loop_ir.vectors import scannable
 from ..loop_ir.visit import Substitute, bound
+from ._fresh import Fresh
 
 CHUNKS = 16  # of a block
 SIZE = 16_384  # iterations of a chunk, about
 
 
-def split_scan(
-    loop: Loop, temporary: Callable[[str, int], Buffer], fresh: Callable[[Var], Var]
-) -> tuple[Stmt, ...] | None:
+def split_scan(loop: Loop, new: Fresh) -> tuple[Stmt, ...] | None:
     """The statements of a scan in chunks; None if it is too short, or its elements depend on running values."""
     if not isinstance(loop.extent, Const) or loop.extent.value < CHUNKS * SIZE // 2 or not scannable(loop):
         return None
@@ -37,17 +34,17 @@ def split_scan(
     elements = _elements(loop)
     if elements is None or (blocks * CHUNKS - 1) * size >= n:
         return None
-    block, chunk = fresh(Var("block", "i64")), fresh(Var("chunk", "i64"))
+    block, chunk = new.var(Var("block", "i64")), new.var(Var("chunk", "i64"))
     start = make(
         "mul", (make("add", (make("mul", (Read(block), const("i64", CHUNKS))), Read(chunk))), const("i64", size))
     )
     extent = make("min", (const("i64", size), make("sub", (const("i64", n), start))))
-    totals = [temporary(group.vars[0].dtype, CHUNKS) for group in loop.carried]
-    starts = [temporary(group.vars[0].dtype, CHUNKS) for group in loop.carried]
+    totals = [new.buffer("partial", group.vars[0].dtype, CHUNKS) for group in loop.carried]
+    starts = [new.buffer("partial", group.vars[0].dtype, CHUNKS) for group in loop.carried]
 
     def part(role: str, body: tuple[Stmt, ...], groups: tuple[Carried, ...], after: tuple[Stmt, ...]) -> Loop:
         """threads over the chunks, each a loop over its own part of the range, under names of its own."""
-        inner = fresh(loop.var)
+        inner = new.var(loop.var)
         moved = Substitute({loop.var: make("add", (start, Read(inner)))})
         body = moved.block(body)
         groups = tuple(
@@ -55,7 +52,7 @@ def split_scan(
         )
         piece = Loop(inner, extent, role, body, groups)  # type: ignore[arg-type]
         whole = Loop(chunk, const("i64", CHUNKS), "threads", (piece, *after), (), (("grain", 1),))
-        (renamed,) = Substitute({}, fresh).block((whole,))
+        (renamed,) = Substitute({}, new.var).block((whole,))
         assert isinstance(renamed, Loop)
         return renamed
 
@@ -68,9 +65,9 @@ def split_scan(
         for g, e in zip(loop.carried, elements)
     )
     kept = tuple(Store(b, Read(chunk), Read(g.results[0])) for b, g in zip(totals, loop.carried))
-    before = [fresh(group.vars[0]) for group in loop.carried]
-    after = [fresh(group.results[0]) for group in loop.carried]
-    prefixes = _prefixes(loop, totals, starts, before, after, fresh)
+    before = [new.var(group.vars[0]) for group in loop.carried]
+    after = [new.var(group.results[0]) for group in loop.carried]
+    prefixes = _prefixes(loop, totals, starts, before, after, new)
     scans = tuple(
         Carried(g.vars, (Load(b, Read(chunk)),), g.updates, g.results, g.combine) for b, g in zip(starts, loop.carried)
     )
@@ -118,11 +115,11 @@ def _prefixes(
     starts: list[Buffer],
     before: list[Var],
     after: list[Var],
-    fresh: Callable[[Var], Var],
+    new: Fresh,
 ) -> Loop:
     """Where each chunk begins, one after the other."""
-    chunk = fresh(Var("chunk", "i64"))
-    now = [fresh(group.vars[0]) for group in loop.carried]
+    chunk = new.var(Var("chunk", "i64"))
+    now = [new.var(group.vars[0]) for group in loop.carried]
     body = tuple(Store(buffer, Read(chunk), Read(var)) for buffer, var in zip(starts, now))
     carried = tuple(
         Carried((var,), (Read(v),), (make(str(g.combine), (Read(var), Load(total, Read(chunk)))),), (a,))

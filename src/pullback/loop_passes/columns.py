@@ -23,7 +23,8 @@ from math import prod
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Buffer, Carried, Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from ..loop_ir.types import ITEMSIZE
-from ..loop_ir.visit import Substitute, expressions, loaded, stored, subexpressions, with_nests
+from ..loop_ir.visit import Substitute, accessed, expressions, loaded, stored, subexpressions, with_nests
+from ._fresh import Fresh
 from ._partial import combining, neutrals
 from .cost import NANOSECONDS, Vector, bytes_touched, cost
 
@@ -44,25 +45,12 @@ def columns(function: Function) -> Function:
     """The function with long reductions down columns walked row by row."""
     work = _Columns(function)
     body = with_nests(function.body, work.nest)
-    return Function(function.name, (*function.buffers, *work.buffers), body) if work.buffers else function
+    return Function(function.name, (*function.buffers, *work.new.buffers), body) if work.new.buffers else function
 
 
 class _Columns:
     def __init__(self, function: Function) -> None:
-        self.buffers: list[Buffer] = []
-        self._taken = {buffer.name for buffer in function.buffers}
-        self._count = 0
-
-    def buffer(self, name: str, dtype: str, size: int, space: str) -> Buffer:
-        name = f"{name}{len(self.buffers)}"
-        while name in self._taken:
-            name += "_"
-        self.buffers.append(Buffer(name, dtype, size, space))  # type: ignore[arg-type]
-        return self.buffers[-1]
-
-    def fresh(self, var: Var) -> Var:
-        self._count += 1
-        return Var(f"{var.name}_c{self._count}", var.dtype)
+        self.new = Fresh("c", function)
 
     def nest(self, loop: Loop) -> list[Stmt]:
         chain = _chain(loop) if loop.role == "parallel" else None
@@ -73,7 +61,7 @@ class _Columns:
         lets, reduce = column.body[:at], column.body[at]
         if at < 0 or not isinstance(reduce, Loop) or not _is_long(column, lets, reduce):
             return [loop]
-        walk = _Walk(self, chain, lets, reduce)
+        walk = _Walk(self.new, chain, lets, reduce)
         if not walk.fits:
             return [loop]
         return [walk.rows(), walk.combined(column.body[at + 1 :])]
@@ -101,18 +89,14 @@ def _is_long(column: Loop, lets: Sequence[Stmt], reduce: Loop) -> bool:
         return False
     across, down = Vector(column), Vector(Loop(reduce.var, reduce.extent, "parallel", reduce.body))
     bytes_read = 0
-    for stmt in (*reduce.body, Loop(reduce.var, reduce.extent, "reduce", (), reduce.carried)):
-        accesses = [(x.buffer, x.index) for x in subexpressions(expressions(stmt)) if isinstance(x, Load)]
-        if isinstance(stmt, Store):
-            accesses.append((stmt.buffer, stmt.index))
-        for buffer, index in accesses:
-            step = down.step(index)
-            if step == 0:
-                continue
-            if across.step(index) not in (0, 1, -1) or (step is not None and 0 < abs(step) < FAR):
-                return False
-            if across.step(index) != 0:
-                bytes_read += ITEMSIZE[buffer.dtype]
+    for buffer, index in accessed((*reduce.body, Loop(reduce.var, reduce.extent, "reduce", (), reduce.carried))):
+        step = down.step(index)
+        if step == 0:
+            continue
+        if across.step(index) not in (0, 1, -1) or (step is not None and 0 < abs(step) < FAR):
+            return False
+        if across.step(index) != 0:
+            bytes_read += ITEMSIZE[buffer.dtype]
     return bytes_read * _extent(column) * _extent(reduce) >= BYTES
 
 
@@ -136,8 +120,8 @@ def _times_plus(x: Expr, factor: int, y: Expr) -> Expr:
 class _Walk:
     """One such reduction: how it is cut, and the two nests that take its place."""
 
-    def __init__(self, owner: _Columns, chain: list[Loop], lets: Sequence[Stmt], reduce: Loop) -> None:
-        self.owner, self.chain, self.lets, self.reduce = owner, chain, tuple(lets), reduce
+    def __init__(self, new: Fresh, chain: list[Loop], lets: Sequence[Stmt], reduce: Loop) -> None:
+        self.new, self.chain, self.lets, self.reduce = new, chain, tuple(lets), reduce
         self.outer = prod(_extent(each) for each in chain[:-1])
         self.width, self.height = _extent(chain[-1]), _extent(reduce)
         strips = -(-self.width // STRIP)
@@ -159,7 +143,7 @@ class _Walk:
         self.threads = time > THRESHOLD and tasks * self.pieces > 1
         self.sums = all(map(_is_float_sum, reduce.carried))
         count = self.pieces * self.outer * self.width
-        self.partials = [owner.buffer("partial", v.dtype, count, "temporary") for v in self.vars] if self.fits else []
+        self.partials = [new.buffer("partial", v.dtype, count) for v in self.vars] if self.fits else []
 
     @property
     def vars(self) -> list[Var]:
@@ -213,12 +197,12 @@ class _Walk:
         role = "threads" if self.threads else "parallel"
         grain = (("grain", 1),) if self.threads else ()
         loop = Loop(task, _i64(self.outer * self.pieces * self.strips), role, tuple(body), (), grain)  # type: ignore[arg-type]
-        (renamed,) = Substitute({}, self.owner.fresh).block((loop,))
+        (renamed,) = Substitute({}, self.new.var).block((loop,))
         assert isinstance(renamed, Loop)
         return renamed
 
     def _scratch(self, name: str) -> list[Buffer]:
-        return [self.owner.buffer(name, v.dtype, self.strip, "local") for v in self.vars]
+        return [self.new.buffer(name, v.dtype, self.strip, "local") for v in self.vars]
 
     def _cleared(self, scratch: list[Buffer]) -> Loop:
         j = Var("j", "i64")
@@ -246,21 +230,21 @@ class _Walk:
         """scratch[j] combined with `count` rows."""
         j = Var("j", "i64")
         here = {**position, self.chain[-1].var: make("add", (start, Read(j)))}
-        shared = Substitute(here, self.owner.fresh)
+        shared = Substitute(here, self.new.var)
         body: list[Stmt] = list(shared.block(self.lets))
         values: list[Expr] = []
         for var, buffer in zip(self.vars, scratch):
-            pinned = self.owner.fresh(var)
+            pinned = self.new.var(var)
             body.append(Let(pinned, Load(buffer, Read(j))))
             values.append(Read(pinned))
         updates = [update for group in self.reduce.carried for update in group.updates]
         for k in range(count):
             now = {**shared.values, self.reduce.var: make("add", (row, _i64(k))), **dict(zip(self.vars, values))}
-            copy = Substitute(now, self.owner.fresh)
+            copy = Substitute(now, self.new.var)
             body += copy.block(self.reduce.body)
             following = []
             for var, update in zip(self.vars, updates):
-                pinned = self.owner.fresh(var)
+                pinned = self.new.var(var)
                 body.append(Let(pinned, copy.rewrite(update)))
                 following.append(Read(pinned))
             values = list(following)
@@ -307,7 +291,7 @@ class _Walk:
 
     def _two_sum(self, x: Expr, y: Expr) -> tuple[list[Stmt], Expr, Expr]:
         """s = x + y and what rounding loses (Knuth, The Art of Computer Programming 2)."""
-        names = [self.owner.fresh(Var(name, x.dtype)) for name in ("x", "y", "s", "v", "lost")]
+        names = [self.new.var(Var(name, x.dtype)) for name in ("x", "y", "s", "v", "lost")]
         a, b, s, v, lost = map(Read, names)
         left = make("sub", (a, make("sub", (s, v))))
         values = (x, y, make("add", (a, b)), make("sub", (s, a)), make("add", (left, make("sub", (b, v)))))
@@ -328,8 +312,8 @@ class _Walk:
             carried, finish = [], []
             for group, partial in zip(groups, self.partials):
                 dtype = group.vars[0].dtype
-                names = total, error = tuple(self.owner.fresh(Var(name, dtype)) for name in ("total", "error"))
-                results = tuple(map(self.owner.fresh, names))
+                names = total, error = tuple(self.new.var(Var(name, dtype)) for name in ("total", "error"))
+                results = tuple(map(self.new.var, names))
                 added, s, lost = self._two_sum(Read(total), Load(partial, at))
                 body += added
                 updates = (s, make("add", (Read(error), lost)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..loop_ir.affine import stride
-from ..loop_ir.ir import Const, Expr, If, Let, Load, Loop, Op, Run, Stmt, Store, While
+from ..loop_ir.ir import RARE, Const, Expr, If, Let, Load, Loop, Op, Run, Stmt, Store, While
 from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.vectors import scannable, varying_vars
 from ..loop_ir.visit import expressions, function_of, statements, subexpressions
@@ -101,7 +101,7 @@ def _expressions(roots: Sequence[Expr], vector: Vector | None) -> float:
             stack += expr.args
         elif isinstance(expr, Op):
             total += _SLOW.get(expr.name, 1) * share
-            rare = expr.name == "select" and ("rare", True) in expr.attrs
+            rare = expr.name == "select" and RARE in expr.attrs
             stack += (expr.args[0], expr.args[2]) if rare else expr.args
     return total
 

@@ -33,6 +33,7 @@ from ..loop_ir.ir import (
 )
 from ..loop_ir.vectors import repeatable
 from ..loop_ir.visit import Substitute, local_uses, shares_locals, statements, with_nests
+from ._fresh import Fresh
 from ._partial import combining, neutrals
 from ._scans import split_scan
 from .cost import extent_of, nanoseconds
@@ -46,31 +47,13 @@ def parallelize(function: Function) -> Function:
     """The function with loops of threads around bulk work."""
     work = _Parallelize(function)
     body = with_nests(function.body, work.nest)
-    return Function(function.name, (*function.buffers, *work.buffers), body)
+    return Function(function.name, (*function.buffers, *work.new.buffers), body)
 
 
 class _Parallelize:
     def __init__(self, function: Function) -> None:
-        self.buffers: list[Buffer] = []
-        self._taken = {buffer.name for buffer in function.buffers}
-        self._count = 0
+        self.new = Fresh("", function)
         self._locals = local_uses(function.body)
-
-    def temporary(self, dtype: str, size: int) -> Buffer:
-        name = f"partial{len(self.buffers)}"
-        while name in self._taken:
-            name += "_"
-        buffer = Buffer(name, dtype, size, "temporary")
-        self.buffers.append(buffer)
-        return buffer
-
-    def var(self, name: str) -> Var:
-        self._count += 1
-        return Var(f"{name}_{self._count}", "i64")
-
-    def rename(self, var: Var) -> Var:
-        self._count += 1
-        return Var(f"{var.name}_{self._count}", var.dtype)
 
     def nest(self, loop: Loop) -> list[Stmt]:
         time = nanoseconds((loop,))
@@ -118,7 +101,7 @@ class _Parallelize:
         if size * 2 > n:
             return loop
         count = -(-n // size)
-        chunk, inner = self.var("chunk"), self.var(loop.var.name)
+        chunk, inner = self.new.var(Var("chunk", "i64")), self.new.var(loop.var)
         start = make("mul", (Read(chunk), const("i64", size)))
         extent: Expr = const("i64", size)
         if count * size != n:
@@ -137,7 +120,7 @@ class _Parallelize:
         (scan,) = chain[-1].body if chain and len(chain[-1].body) == 1 else (loop,)
         if not isinstance(scan, Loop) or scan.role != "scan" or any(each.role == "vector" for each in chain):
             return None
-        split = split_scan(scan, self.temporary, self.rename)
+        split = split_scan(scan, self.new)
         if split is None:
             return None
         return [_around(chain, split)] if chain else list(split)
@@ -166,10 +149,10 @@ class _Parallelize:
         if size < 64:
             return None
         carried = [v for group in reduce.carried for v in group.vars]
-        partials = [self.temporary(v.dtype, count * outer) for v in carried]
-        chunk = self.var("chunk")
+        partials = [self.new.buffer("partial", v.dtype, count * outer) for v in carried]
+        chunk = self.new.var(Var("chunk", "i64"))
         first = self._partial(chain, body[: at[0]], reduce, starts, partials, chunk, count, size)
-        again = self.var("chunk")
+        again = self.new.var(Var("chunk", "i64"))
         flat = make("add", (make("mul", (Read(again), const("i64", outer))), _flat(chain)))
         loaded = iter([Load(buffer, flat) for buffer in partials])
         groups = tuple(combining(group, [next(loaded) for _ in group.vars]) for group in reduce.carried)
@@ -191,7 +174,7 @@ class _Parallelize:
     ) -> Loop:
         """threads chunk { chain { lets; reduce over the chunk; store the results } }, with variables of its own."""
         n, outer = extent_of(reduce), partials[0].size // count
-        inner = self.var(reduce.var.name)
+        inner = self.new.var(reduce.var)
         last = make("eq", (Read(chunk), const("i64", count - 1)))
         extent: Expr = const("i64", size)
         if n % count:
@@ -214,7 +197,7 @@ class _Parallelize:
             whole = (_around(chain, whole),)
         loop = Loop(chunk, const("i64", count), "threads", whole, (), (("grain", 1),))
 
-        (renamed,) = Substitute({}, self.rename).block((loop,))
+        (renamed,) = Substitute({}, self.new.var).block((loop,))
         assert isinstance(renamed, Loop)
         return renamed
 

@@ -21,6 +21,7 @@ from ..loop_ir.fold import const, is_math, make
 from ..loop_ir.ir import Carried, Const, Expr, Function, If, Load, Loop, Op, Read, Stmt, Var, While
 from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.visit import Substitute, expressions, statements, subexpressions
+from ._fresh import Fresh
 from .cost import extent_of
 from .simplify import simplify
 
@@ -47,11 +48,7 @@ def split(function: Function) -> Function:
 class _Split:
     def __init__(self) -> None:
         self.changed = False
-        self._count = 0
-
-    def fresh(self, var: Var) -> Var:
-        self._count += 1
-        return Var(f"{var.name}_p{self._count}", var.dtype)
+        self.new = Fresh("p")
 
     def block(self, body: Sequence[Stmt], trips: int) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
@@ -81,16 +78,16 @@ class _Split:
         for k, start in enumerate(edges[:-1]):
             stop = edges[k + 1]
             last = stop == loop.extent.value
-            var = self.fresh(loop.var)
-            copy = Substitute({loop.var: make("add", (Read(var), const("i64", start)))}, self.fresh)
-            names = [tuple(map(self.fresh, group.vars)) for group in loop.carried]
+            var = self.new.var(loop.var)
+            copy = Substitute({loop.var: make("add", (Read(var), const("i64", start)))}, self.new.var)
+            names = [tuple(map(self.new.var, group.vars)) for group in loop.carried]
             for group, fresh in zip(loop.carried, names):
                 copy.values.update(zip(group.vars, map(Read, fresh)))
             body = copy.block(loop.body)
             groups = []
             for group, fresh, inits in zip(loop.carried, names, carry):
                 updates = tuple(map(copy.rewrite, group.updates))
-                results = group.results if last else tuple(map(self.fresh, group.results))
+                results = group.results if last else tuple(map(self.new.var, group.results))
                 groups.append(Carried(fresh, inits, updates, results, group.combine))
             carry = [tuple(map(Read, group.results)) for group in groups]
             result.append(Loop(var, const("i64", stop - start), loop.role, body, tuple(groups), loop.attrs))

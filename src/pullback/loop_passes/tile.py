@@ -17,15 +17,15 @@ transpose of 2048 x 2048 took 14 times as long as one of 2000 x 2000.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import gcd, prod
 
 from ..loop_ir.affine import depends
 from ..loop_ir.fold import const, make
-from ..loop_ir.ir import Buffer, Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
+from ..loop_ir.ir import SQUARE, Buffer, Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
 from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.vectors import repeatable
-from ..loop_ir.visit import Rewriter, Substitute, expressions, statements, subexpressions
+from ..loop_ir.visit import Rewriter, Substitute, accessed, expressions, statements, subexpressions
 from .cost import Vector, extent_of
 
 LINE = 64  # bytes: a tile spans one cache line along the axis that is read contiguously
@@ -88,7 +88,7 @@ def _takes_turns(vector: Loop, other: Loop) -> bool:
     if not isinstance(other.extent, Const) or not 2 <= n <= TURNS or not _straight(vector):
         return False
     lanes, across = Vector(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
-    return any(lanes.step(index) == n and across.step(index) == 1 for _, index in _accesses(vector.body))
+    return any(lanes.step(index) == n and across.step(index) == 1 for _, index in accessed(vector.body))
 
 
 def _side_by_side(body: Sequence[Stmt], loop: Loop) -> tuple[Stmt, ...]:
@@ -98,14 +98,6 @@ def _side_by_side(body: Sequence[Stmt], loop: Loop) -> tuple[Stmt, ...]:
         rename = Substitute({loop.var: const("i64", k)}, lambda var: Var(var.name, var.dtype))
         copies.append(rename.block(body))
     return tuple(stmt for same in zip(*copies) for stmt in same)
-
-
-def _accesses(body: Sequence[Stmt]) -> Iterator[tuple[Buffer, Expr]]:
-    """(buffer, index) of all that a body loads and stores."""
-    for stmt in statements(body):
-        yield from ((x.buffer, x.index) for x in subexpressions(expressions(stmt)) if isinstance(x, Load))
-        if isinstance(stmt, Store):
-            yield stmt.buffer, stmt.index
 
 
 def _straight(vector: Loop) -> bool:
@@ -118,7 +110,7 @@ def _ordered(other: Loop, vector: Loop) -> list[Loop]:
     """The two loops of a transpose, outer first: squares of both where the body is straight and short."""
     if not _straight(vector):
         return [other, vector]
-    return [vector, Loop(other.var, other.extent, "parallel", (), (), (*other.attrs, ("square", True)))]
+    return [vector, Loop(other.var, other.extent, "parallel", (), (), (*other.attrs, SQUARE))]
 
 
 def _nest(chain: Sequence[Loop], body: tuple[Stmt, ...]) -> Loop:
@@ -137,7 +129,7 @@ def _crossing(vector: Loop, other: Loop) -> int:
     if vector.extent.value < FEW or other.extent.value < FEW:
         return 0
     lanes, across = Vector(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
-    for buffer, index in _accesses(vector.body):
+    for buffer, index in accessed(vector.body):
         step = lanes.step(index)
         if step is not None and abs(step) >= FAR and across.step(index) in (1, -1):
             return ITEMSIZE[buffer.dtype]

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
 from ..loop_ir.visit import Substitute, expressions, subexpressions
+from ._fresh import Fresh
 
 MAX_ITERATIONS = 8
 MAX_OPS = 96  # after unrolling
@@ -34,11 +35,7 @@ def unroll(function: Function) -> Function:
 
 class _Unroll:
     def __init__(self) -> None:
-        self._count = 0
-
-    def fresh(self, var: Var) -> Var:
-        self._count += 1
-        return Var(f"{var.name}_u{self._count}", var.dtype)
+        self.new = Fresh("u")
 
     def block(self, body: Sequence[Stmt], steps: bool) -> tuple[Stmt, ...]:
         """The statements without tiny loops; `steps`: they run one after the other, in or beside a loop of steps."""
@@ -77,7 +74,7 @@ class _Unroll:
         values = [self._pinned(statements, var, init) for var, init in zip(carried, inits)]
         for k in range(loop.extent.value):
             now: dict[Var, Expr] = {loop.var: const("i64", k), **dict(zip(carried, values))}
-            copy = Substitute(now, self.fresh)
+            copy = Substitute(now, self.new.var)
             statements += copy.block(loop.body)
             following = [copy.rewrite(update) for update in updates]
             values = [self._pinned(statements, var, value) for var, value in zip(carried, following)]
@@ -90,7 +87,7 @@ class _Unroll:
         statements: list[Stmt] = []
         columns: list[list[Expr]] = [[] for _ in terms]
         for k in range(loop.extent.value):
-            copy = Substitute({loop.var: const("i64", k)}, self.fresh)
+            copy = Substitute({loop.var: const("i64", k)}, self.new.var)
             statements += copy.block(loop.body)
             for group, column, term in zip(loop.carried, columns, terms):
                 column.append(self._pinned(statements, group.vars[0], copy.rewrite(term)))
@@ -105,7 +102,7 @@ class _Unroll:
         """`value` as of here, under a name of its own."""
         if isinstance(value, (Const, Read)):
             return value
-        fresh = self.fresh(var)
+        fresh = self.new.var(var)
         statements.append(Let(fresh, value))
         return Read(fresh)
 

@@ -21,11 +21,11 @@ import numpy as np
 from pullback.core import NoRule, Primitive, ShapedArray, hooks, not_mapped
 from pullback.core.lowering import Nest
 from pullback.lax._families import Case, Samples
+from pullback.loop_ir.ir import RARE
 from pullback.random._threefry import block, encipher
 
 BLOCK = 256  # elements whose state stays in the first-level cache
 LANES = 16  # a multiple of what registers hold
-_RARE = (("rare", True),)
 _SQUEEZE = 0.0331
 
 Words = tuple[Any, Any]
@@ -220,7 +220,7 @@ class _Loops:
         logs = b.add(b.sub(self.const(1.0), v3), b.op("log", v3))
         bound = b.add(b.mul(x2, self.const(0.5)), b.mul(d, logs))
         beyond = b.select(b.ge(b.op("log", u), bound), b.const("i32", 1), b.const("i32", 0))
-        outside = b.op("select", unsure, beyond, b.const("i32", 0), attrs=_RARE)
+        outside = b.op("select", unsure, beyond, b.const("i32", 0), attrs=(RARE,))
         rejected = b.let(b.and_(b.ne(outside, b.const("i32", 0)), b.eq(negative, b.const("bool", False))))
         one, zero = b.const("i32", 1), b.const("i32", 0)
         for buffer, word in zip(self.x_words, x_key):
@@ -262,11 +262,11 @@ class _Loops:
         if self.ctx.params["log_space"]:
             log_w = b.op("log1p", b.neg(boost))
             extra = b.select(b.eq(log_w, self.const(0.0)), self.const(0.0), b.mul(log_w, b.div(self.const(1.0), a)))
-            factor = b.op("select", small, extra, self.const(0.0), attrs=_RARE)
+            factor = b.op("select", small, extra, self.const(0.0), attrs=(RARE,))
             value = b.add(b.add(b.op("log", d), b.op("log", v3)), factor)
         else:
             power = b.op("pow", b.sub(self.const(1.0), boost), b.div(self.const(1.0), a))
-            value = b.mul(b.mul(d, v3), b.op("select", small, power, self.const(1.0), attrs=_RARE))
+            value = b.mul(b.mul(d, v3), b.op("select", small, power, self.const(1.0), attrs=(RARE,)))
         b.store(self.out.buffer, b.add(b.add(b.add(row, start), i), b.index(self.out.offset)), value)
 
 

@@ -5,7 +5,7 @@ one expression of basic ops, without branches, so that it works for scalars and 
 NaN, and clamps are written `select(x < low, low, x)`, which keeps NaN and is one machine instruction. A comparison
 with "one ulp" bounds is stated as measured by tests/loop_passes/math.
 
-A `select` whose first branch is long and hardly ever needed is marked ("rare", True): the emitter may then jump over
+A `select` whose first branch is long and hardly ever needed is marked `RARE`: the emitter may then jump over
 that branch when no lane wants it.
 """
 
@@ -20,8 +20,6 @@ from ._polynomials import Polynomial
 
 if TYPE_CHECKING:
     from ...loop_ir.build import Builder
-
-RARE = (("rare", True),)
 
 
 @dataclass(frozen=True, slots=True)

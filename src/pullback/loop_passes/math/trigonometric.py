@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...loop_ir.ir import Expr
-from ._kit import RARE, fast_two_sum, flip_sign, format_of, polynomial, two_product, two_sum
+from ...loop_ir.ir import RARE, Expr
+from ._kit import fast_two_sum, flip_sign, format_of, polynomial, two_product, two_sum
 from ._reduction import fraction_of_turn, half_turn_remainder, quarter_turn_remainder
 from ._tables import trigonometric as tables
 
@@ -56,7 +56,7 @@ def cos(b: Builder, x: Expr) -> Expr:
 def _finish(b: Builder, x: Expr, r: Expr, odd: Expr, cosine: bool) -> Expr:
     """(-1)^n sin(r) = sin((-1)^n r), the argument found anew where |x| is large."""
     hard_r = half_turn_remainder(b, fraction_of_turn(b, x), quarter_turn=cosine, like=x)
-    r = b.op("select", b.abs(x) > EASY[x.dtype], hard_r, flip_sign(b, r, odd), attrs=RARE)
+    r = b.op("select", b.abs(x) > EASY[x.dtype], hard_r, flip_sign(b, r, odd), attrs=(RARE,))
     # The lowest coefficient is +0, not nothing: z = 0 must give +0 here for sin(-0) to be -0.
     return b.fma(r, polynomial(b, r * r, (0.0, *SIN[x.dtype].coefficients)), r)
 
@@ -76,9 +76,9 @@ def tan(b: Builder, x: Expr) -> Expr:
     r, r_low = two_sum(b, rest, b.fma(n, -f.pi[2] / 2, b.sub(rest_low, p_low, exact=True)))
     hard = b.abs(x) > EASY[f.name] / 2
     hard_r, hard_low, hard_odd = quarter_turn_remainder(b, fraction_of_turn(b, x), x)
-    r = b.op("select", hard, hard_r, r, attrs=RARE)
-    r_low = b.op("select", hard, hard_low, r_low, attrs=RARE)
-    odd = b.ne(b.op("select", hard, hard_odd, b.bitcast(rounded, f.bits), attrs=RARE) & 1, 0)
+    r = b.op("select", hard, hard_r, r, attrs=(RARE,))
+    r_low = b.op("select", hard, hard_low, r_low, attrs=(RARE,))
+    odd = b.ne(b.op("select", hard, hard_odd, b.bitcast(rounded, f.bits), attrs=(RARE,)) & 1, 0)
     z = r * r
     cubic = r * polynomial(b, z, (0.0, *TAN[f.name].coefficients))
     rough = r + cubic

@@ -140,7 +140,7 @@ PyObject* run_program(const Entry* e, const CallKey& key) {
         if (!arguments.set(i, key.leaves[e->kept ? e->kept[i] : i], p.in[i], p.input_alignment)) return nullptr;
     size_t count = p.out.size();
     SmallVector<PyObject*, 48> outputs(count);
-    if (!execute(executable, arguments.arrays.data(), arguments.data.data(), outputs.data())) return nullptr;
+    if (!execute(executable, arguments, outputs.data())) return nullptr;
     return assemble(e, outputs.data(), count);
 }
 
@@ -178,8 +178,7 @@ PyObject* run_sized(const Entry* e, const CallKey& key, const AvalInfo* like) {
         if (!arguments.set(i, key.leaves[i], p.in[i], p.input_alignment)) return nullptr;
     size_t count = p.out.size();
     SmallVector<PyObject*, 48> outputs(count);
-    if (!execute_sized(executable, like->ndim, like->dims, arguments.arrays.data(), arguments.data.data(),
-                       outputs.data()))
+    if (!execute_sized(executable, like->ndim, like->dims, arguments, outputs.data()))
         return nullptr;
     return assemble(e, outputs.data(), count);
 }

@@ -72,13 +72,29 @@ bool write_scalar(const Leaf& leaf, const PyArray_Descr* descr, Scratch* scratch
 
 }  // namespace
 
+Arguments::Arguments(const Arguments& other) : Arguments(other.count) {
+    for (size_t i = 0; i < count; ++i) {
+        arrays[i] = other.arrays[i];
+        data[i] = other.data[i];
+        owners[i] = arrays[i] ? reinterpret_cast<PyObject*>(arrays[i]) : other.owners[i];
+        if (owners[i]) {
+            made.push(Py_NewRef(owners[i]));
+        } else {
+            scratch[i] = other.scratch[i];
+            data[i] = &scratch[i];
+        }
+    }
+}
+
 bool Arguments::convert(size_t i, const Leaf& leaf, AvalInfo* info, size_t alignment) {
     arrays[i] = nullptr;
+    owners[i] = nullptr;
     if (leaf.kind == LeafKind::ndarray) {
         auto* x = reinterpret_cast<PyArrayObject*>(leaf.object);
         if (PyArray_TYPE(x) == info->descr->type_num && PyArray_IS_C_CONTIGUOUS(x) &&
             is_aligned(PyArray_DATA(x), alignment)) {
             data[i] = PyArray_DATA(x);
+            owners[i] = leaf.object;
             return true;
         }
         return hold(i, reinterpret_cast<PyObject*>(new_array_from_numpy(retain_info(info), x, false)));
@@ -105,6 +121,7 @@ bool Arguments::convert(size_t i, const Leaf& leaf, AvalInfo* info, size_t align
 bool Arguments::hold(size_t i, PyObject* array) {
     if (!array) return false;
     made.push(array);
+    owners[i] = array;
     data[i] = as_array(array)->data;
     return true;
 }

@@ -18,10 +18,13 @@ struct Arguments {
     size_t count;
     SmallVector<Array*, 48> arrays;  // null for what is not an Array
     SmallVector<void*, 48> data;
+    SmallVector<PyObject*, 48> owners;  // where `arrays` has null: what the data belongs to, or null for `scratch`
     SmallVector<Scratch, 48> scratch;
     Growable<PyObject*, 16> made;  // strong
 
-    explicit Arguments(size_t n) : count(n), arrays(n), data(n), scratch(n) {}
+    explicit Arguments(size_t n) : count(n), arrays(n), data(n), owners(n), scratch(n) {}
+    // The same arguments, which keep alive what they are by themselves.
+    Arguments(const Arguments& other);
     ~Arguments() {
         for (size_t i = 0; i < made.size(); ++i) Py_DECREF(made[i]);
     }

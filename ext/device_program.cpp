@@ -11,6 +11,7 @@
 
 #include "allocator.h"
 #include "device_team.h"
+#include "donation.h"
 #include "executable.h"
 #include "gil.h"
 #include "ref.h"
@@ -18,8 +19,6 @@
 
 namespace pb {
 namespace {
-
-constexpr int64_t kAligned = 16;  // what programs assume of their arguments
 
 struct Facts {
     int size = 1;
@@ -58,6 +57,7 @@ struct Place {
 };
 
 bool place(Place& p, void* data, size_t bytes, bool mapped, int size, Memory& memory) {
+    constexpr size_t kAligned = Program::kInputAlignment;
     p.base = static_cast<char*>(data);
     p.step = mapped ? bytes : 0;
     if (!mapped || size == 1 || bytes % kAligned == 0) return true;
@@ -109,31 +109,22 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
         in[n_in + k].base = static_cast<char*>(p.constants[k]->data);
     }
     // Results that take over the memory of donated arguments (executable.h).
-    std::vector<Array*> donors(n_out, nullptr);
+    std::vector<Array*> donors(n_out, nullptr), arrays(n_in);
+    for (size_t i = 0; i < n_in; ++i) arrays[i] = as_array(PyTuple_GET_ITEM(sequence, Py_ssize_t(i)));
     for (size_t o = 0; o < n_out; ++o) {
         int64_t from = p.alias[o];
         if (from < 0 || (size > 1 && !(facts.mapped_in[size_t(from)] && facts.mapped_out[o]))) continue;
-        Array* a = as_array(PyTuple_GET_ITEM(sequence, from));
-        int uses = 0;
-        for (size_t i = 0; i < n_in; ++i) uses += as_array(PyTuple_GET_ITEM(sequence, Py_ssize_t(i))) == a;
-        for (Array* constant : p.constants) uses += constant == a;
-        if (uses == 1 && is_exclusive(a) && a->info->nbytes) donors[o] = a;
+        if (may_take_over(p, from, arrays.data())) donors[o] = arrays[size_t(from)];
     }
-    for (size_t i = 0; i < n_in; ++i) {
-        Array* a = as_array(PyTuple_GET_ITEM(sequence, Py_ssize_t(i)));
+    for (Array* a : arrays)
         if (std::find(donors.begin(), donors.end(), a) == donors.end()) pins.add(a);
-    }
     Ref results = Ref::steal(PyList_New(Py_ssize_t(n_out)));
     if (!results) return nullptr;
     for (size_t o = 0; o < n_out; ++o) {
         Array* donor = donors[o];
-        Array* result = donor ? new_array_over(retain_info(facts.out[o]), donor->data, nullptr)
-                              : new_array(retain_info(facts.out[o]));
+        AvalInfo* info = retain_info(facts.out[o]);
+        Array* result = donor ? take_over(info, donor) : new_array(info);
         if (!result) return nullptr;
-        if (donor) {  // the array has ceased to be the owner
-            donor->data = nullptr;
-            donor->deleted = true;
-        }
         result->device = Py_NewRef(facts.shardings[o]);
         PyList_SET_ITEM(results.get(), Py_ssize_t(o), reinterpret_cast<PyObject*>(result));
         size_t bytes = size_t(p.out[o]->nbytes);
@@ -187,10 +178,9 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     bool started = team.run(work, [] { return pb_interrupt_pending() != 0; });
     restore_thread(state);
     const char* name = PyUnicode_AsUTF8(executable->name);
-    for (int64_t i : p.donate)
-        if (Array* a = as_array(PyTuple_GET_ITEM(sequence, i)); !a->deleted) delete_data(a);
+    delete_donated(p, arrays.data());
     if (!started) return PyErr_Format(PyExc_RuntimeError, "program '%s': no threads for %d devices", name, size);
-    if (!team.is_abandoned()) return results.release();
+    if (!team.is_abandoned() && !first.exception) return results.release();
     if (first.exception) {
         first.raise(codes[0], name);
         return nullptr;

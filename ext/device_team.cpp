@@ -15,7 +15,6 @@
 
 namespace pb {
 
-std::atomic<int> abandoned_teams{0};
 
 namespace {
 
@@ -163,14 +162,14 @@ Team::Shown& Team::current(int device) {
 }
 
 Team::~Team() {
-    if (is_abandoned()) abandoned_teams.fetch_sub(1);
+    if (is_abandoned()) abandoned_runs.fetch_sub(1);
 }
 
 void Team::abandon(const std::string& reason) {
     std::lock_guard lock(mutex_);
     if (!abandoned_.load()) {
         reason_ = reason;
-        abandoned_teams.fetch_add(1);
+        abandoned_runs.fetch_add(1);
         abandoned_.store(true);
     }
     changed_.notify_all();

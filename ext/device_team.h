@@ -77,9 +77,6 @@ class Team {
     const std::function<bool()>* interrupted_ = nullptr;
 };
 
-// The number of abandoned teams that still run: pb_interrupt_pending looks closer if there are any.
-extern std::atomic<int> abandoned_teams;
-
 }  // namespace pb
 
 extern "C" {

@@ -5,173 +5,13 @@
 #include <cstddef>
 #include <cstring>
 
-#include "allocator.h"
 #include "call_arguments.h"
-#include "gil.h"
 #include "ref.h"
 #include "small_vector.h"
 
 namespace pb {
 
 PyTypeObject* executable_type = nullptr;
-
-static bool execute(Executable*, const Program&, Array* const*, void* const*, PyObject**);
-
-namespace {
-
-// Whether input `index` may be overwritten: it is donated, an array of its own memory, and passed only once.
-bool may_take_over(const Program& p, int64_t index, const AvalInfo* out, Array* const* arrays) {
-    Array* a = arrays[index];
-    if (!a || !is_exclusive(a) || a->info->nbytes != out->nbytes || out->nbytes == 0) return false;
-    for (size_t i = 0; i < p.in.size(); ++i)
-        if (int64_t(i) != index && arrays[i] == a) return false;
-    for (Array* constant : p.constants)
-        if (constant == a) return false;
-    return true;
-}
-
-struct Run {
-    const Program& p;
-    Array* const* arrays;
-    PyObject** outputs;
-    size_t made = 0;    // outputs that exist
-    size_t pinned = 0;  // inputs that are pinned
-    void* arena = nullptr;
-
-    ~Run() {
-        if (arena) deallocate(arena, p.arena_bytes);
-        for (size_t i = 0; i < pinned; ++i)
-            if (arrays[i]) unpin(arrays[i]);
-    }
-    bool fail() {
-        while (made) Py_DECREF(outputs[--made]);
-        return false;
-    }
-    void delete_donated() {
-        for (int64_t i : p.donate)
-            if (Array* a = arrays[i]; a && !a->deleted) delete_data(a);
-    }
-};
-
-Array* make_output(const Program& p, size_t o, Array* const* arrays, void* const* data) {
-    AvalInfo* info = retain_info(p.out[o]);
-    int64_t from = p.forward[o];
-    if (from < 0) return new_array(info);
-    size_t n = p.in.size();
-    Array* source = size_t(from) < n ? arrays[from] : p.constants[size_t(from) - n];
-    if (source) return new_array_sharing(info, source);
-    Array* copy = new_array(info);
-    if (copy && info->nbytes) memcpy(copy->data, data[from], size_t(info->nbytes));
-    return copy;
-}
-
-}  // namespace
-
-bool execute(Executable* executable, Array* const* arrays, void* const* data, PyObject** outputs) {
-    return execute(executable, *executable->program, arrays, data, outputs);
-}
-
-bool execute_sized(Executable* executable, int ndim, const npy_intp* dims, Array* const* arrays, void* const* data,
-                   PyObject** outputs) {
-    const Program& model = *executable->program;
-    int64_t total = 1;
-    for (int d = 0; d < ndim; ++d) total *= dims[d];
-    Program p;
-    p.function = model.function;
-    p.in = model.in;
-    p.forward = model.forward;
-    p.alias = model.alias;
-    p.release_gil = model.release_gil;
-    p.interruptible = model.interruptible;
-    p.blocks = std::make_unique<Blocks>(*model.blocks);
-    p.blocks->total = total;
-    bool ok = true;
-    for (const AvalInfo* info : model.out) {
-        AvalInfo* sized = info_of_shape(info->descr, info->weak, ndim, dims);
-        if (!sized) {
-            ok = false;
-            break;
-        }
-        p.out.push_back(sized);
-    }
-    ok = ok && execute(executable, p, arrays, data, outputs);
-    for (AvalInfo* info : p.out) release_info(info);
-    return ok;
-}
-
-static bool execute(Executable* executable, const Program& p, Array* const* arrays, void* const* data, PyObject** outputs) {
-    Ref keep = Ref::borrow(reinterpret_cast<PyObject*>(executable));
-    size_t n_in = p.in.size(), n_out = p.out.size();
-    SmallVector<void*, 48> pointers(n_in + p.constants.size() + n_out + 1);
-    void** in = pointers.data();
-    void** out = in + n_in + p.constants.size();
-    Run run{p, arrays, outputs};
-    if (n_in) memcpy(in, data, n_in * sizeof(void*));
-    for (size_t i = 0; i < n_in; ++i)
-        if (arrays[i] && !check_not_deleted(arrays[i])) return false;
-    for (size_t k = 0; k < p.constants.size(); ++k) {
-        if (!check_not_deleted(p.constants[k])) return false;
-        in[n_in + k] = p.constants[k]->data;
-    }
-    if (p.arena_bytes) {
-        run.arena = allocate(p.arena_bytes);
-        if (!run.arena) {
-            PyErr_Format(PyExc_MemoryError, "out of memory: program '%U' needs %zu bytes of scratch memory",
-                         executable->name, p.arena_bytes);
-            return false;
-        }
-    }
-    for (size_t o = 0; o < n_out; ++o) {
-        Array* result = nullptr;
-        int64_t from = p.alias[o];
-        if (from >= 0 && may_take_over(p, from, p.out[o], arrays)) {
-            Array* donor = arrays[from];
-            result = new_array_over(retain_info(p.out[o]), donor->data, nullptr);
-            if (result) {  // the array has ceased to be the owner; its own reference to the memory must go
-                donor->data = nullptr;
-                donor->deleted = true;
-            }
-        } else {
-            result = make_output(p, o, arrays, data);
-            if (result && from >= 0 && result->info->nbytes) memcpy(result->data, data[from], size_t(result->info->nbytes));
-        }
-        if (!result) return run.fail();
-        outputs[o] = reinterpret_cast<PyObject*>(result);
-        run.made = o + 1;
-        out[o] = p.forward[o] < 0 ? result->data : nullptr;
-    }
-    out[n_out] = run.arena;
-    if (p.release_gil) {
-        for (size_t i = 0; i < n_in; ++i)
-            if (arrays[i]) pin(arrays[i]);
-        run.pinned = n_in;
-    }
-    if (p.plan) {
-        bool ok;
-        if (p.release_gil) {
-            PyThreadState* state = PyEval_SaveThread();
-            ok = run_plan(*p.plan, in);
-            restore_thread(state);
-        } else {
-            ok = run_plan(*p.plan, in);
-        }
-        return ok || run.fail();
-    }
-    int code;
-    Frame frame(&p.host_calls, p.interruptible);
-    auto compute = [&] { return p.blocks ? run_blocks(*p.blocks, p.function, in) : p.function(in, out, run.arena); };
-    if (p.release_gil) {
-        PyThreadState* state = PyEval_SaveThread();
-        code = compute();
-        restore_thread(state);
-    } else {
-        code = compute();
-    }
-    run.delete_donated();
-    if (code == 0) return true;
-    frame.raise(code, PyUnicode_AsUTF8(executable->name));
-    return run.fail();
-}
 
 // ---- the Python type ------------------------------------------------------------------------------------------------
 
@@ -332,17 +172,17 @@ int executable_traverse(PyObject* self, visitproc visit, void* arg) {
 PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"address",     "in_avals",      "out_avals",       "arena_bytes", "keepalive",
                                   "constants",   "host_calls",    "forward",         "alias",       "donate",
-                                  "release_gil", "interruptible", "input_alignment", "name",        "plan",
-                                  "blocks",      nullptr};
+                                  "release_gil", "interruptible", "apart",           "name",        "plan",
+                                  "blocks",      "input_alignment", nullptr};
     PyObject *address, *in_avals, *out_avals, *keepalive = Py_None, *constants = nullptr, *host_calls = nullptr;
     PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr, *plan = nullptr,
              *blocks = nullptr;
-    Py_ssize_t arena_bytes = 0, input_alignment = 64;
-    int release_gil = 0, interruptible = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppnUOO:Executable", const_cast<char**>(names), &address,
+    Py_ssize_t arena_bytes = 0, input_alignment = Program::kInputAlignment;
+    int release_gil = 0, interruptible = 0, apart = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOpppUOOn:Executable", const_cast<char**>(names), &address,
                                      &in_avals, &out_avals, &arena_bytes, &keepalive, &constants, &host_calls, &forward,
-                                     &alias, &donate, &release_gil, &interruptible, &input_alignment, &name, &plan,
-                                     &blocks))
+                                     &alias, &donate, &release_gil, &interruptible, &apart, &name, &plan, &blocks,
+                                     &input_alignment))
         return nullptr;
     void* function = PyLong_AsVoidPtr(address);
     if (!function && (PyErr_Occurred() || !plan)) {
@@ -361,6 +201,7 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     p->arena_bytes = size_t(arena_bytes);
     p->input_alignment = size_t(input_alignment);
     p->interruptible = interruptible;
+    p->apart = apart;
     e->keepalive = Py_NewRef(keepalive);
     e->name = name ? Py_NewRef(name) : PyUnicode_FromString("");
     e->in_avals = PySequence_Tuple(in_avals);
@@ -384,7 +225,7 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (!read_per_output(alias, "alias", n_in, p->out.size(), p->alias)) return nullptr;
     if (donate && !read_indices(donate, "donate", 0, n_in, p->donate)) return nullptr;
     if (!validate(*p)) return nullptr;
-    p->release_gil = release_gil || !p->host_calls.empty();
+    p->release_gil = release_gil || apart || !p->host_calls.empty();
     if (plan) {
         p->plan = read_plan(plan);
         if (!p->plan) return nullptr;
@@ -441,7 +282,7 @@ PyObject* executable_call(PyObject* self, PyObject* inputs) {
     Ref list = Ref::steal(PyList_New(Py_ssize_t(p.out.size())));
     if (!list) return nullptr;
     SmallVector<PyObject*, 32> outputs(p.out.size());
-    if (!execute(e, arguments.arrays.data(), arguments.data.data(), outputs.data())) return nullptr;
+    if (!execute(e, arguments, outputs.data())) return nullptr;
     for (size_t o = 0; o < p.out.size(); ++o) PyList_SET_ITEM(list.get(), Py_ssize_t(o), outputs[o]);
     return list.release();
 }

@@ -11,6 +11,8 @@
 //  * With `release_gil`, the GIL is released while the program runs (always if it has host calls, which may come from
 //  any of its
 //    threads). Inputs stay alive, even when another thread deletes them meanwhile.
+//  * With `apart` calls from the main thread run on a thread of their own (apart.h), so that Ctrl-C is heard at once even
+//    in library calls, which cannot be stopped.
 //  * With `plan` there is no machine code: the steps of a plan (plan.h) run instead.
 //  * With `blocks` the machine code is a kernel for blocks of elementwise operands of any size (blocks.h).
 //  * A nonzero return code raises what the host call raised, KeyboardInterrupt (2) or RuntimeError.
@@ -36,8 +38,9 @@ struct Program {
     std::vector<int64_t> donate;
     std::vector<Array*> constants;  // kept alive by Executable::constants
     size_t arena_bytes = 0;
-    size_t input_alignment = 64;
-    bool release_gil = false, interruptible = false;
+    static constexpr size_t kInputAlignment = 16;  // what NumPy's arrays have; none of our code asks for more
+    size_t input_alignment = kInputAlignment;      // of arguments that are not Arrays
+    bool release_gil = false, interruptible = false, apart = false;
 };
 
 struct Executable {
@@ -49,14 +52,15 @@ struct Executable {
 extern PyTypeObject* executable_type;
 inline bool is_executable(PyObject* object) { return Py_TYPE(object) == executable_type; }
 
-// Runs the program. `data[i]` is the memory of input i, in the layout of its aval, aligned to input_alignment;
-// `arrays[i]` is the array it belongs to, or null (then it is only read during the call). The caller keeps both alive.
-// Fills `outputs` with new references, or returns false with an error set.
-bool execute(Executable* executable, Array* const* arrays, void* const* data, PyObject** outputs);
+struct Arguments;
+
+// Runs the program on arguments (call_arguments.h) in the layouts of its avals, which the caller keeps alive. Fills
+// `outputs` with new references, or returns false with an error set.
+bool execute(Executable* executable, const Arguments& arguments, PyObject** outputs);
 
 // The same for a program with blocks on operands of another shape than those it was made for, all of which but scalars have
 // `dims`.
-bool execute_sized(Executable* executable, int ndim, const npy_intp* dims, Array* const* arrays, void* const* data,
+bool execute_sized(Executable* executable, int ndim, const npy_intp* dims, const Arguments& arguments,
                    PyObject** outputs);
 
 bool add_executable_type(PyObject* module);

@@ -25,15 +25,6 @@ std::atomic<bool> sigint_seen{false};
 struct sigaction python_action;  // what our handler passes signals on to
 int interruptible_depth = 0;     // main thread only
 
-bool on_main_thread() {
-#ifdef __linux__
-    static thread_local const bool is_main = syscall(SYS_gettid) == getpid();
-#else
-    static thread_local const bool is_main = pthread_main_np();
-#endif
-    return is_main;
-}
-
 void on_sigint(int number, siginfo_t* info, void* context) {
     sigint_seen.store(true, std::memory_order_relaxed);
     if (python_action.sa_flags & SA_SIGINFO) python_action.sa_sigaction(number, info, context);
@@ -150,6 +141,19 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
+std::atomic<int> abandoned_runs{0};
+
+bool on_main_thread() {
+#ifdef __linux__
+    static thread_local const bool is_main = syscall(SYS_gettid) == getpid();
+#else
+    static thread_local const bool is_main = pthread_main_np();
+#endif
+    return is_main;
+}
+
+Frame::Frame(const std::vector<HostRecord*>* calls) : host_calls(calls), interruptible(true), outer(this) {}
+
 Frame::Frame(const std::vector<HostRecord*>* calls, bool can_interrupt)
     : host_calls(calls), interruptible(can_interrupt && on_main_thread()), outer(current_frame) {
     current_frame = this;
@@ -160,8 +164,10 @@ Frame::Frame(const std::vector<HostRecord*>* calls, Team* devices, int number)
     : host_calls(calls), outer(this), team(devices), device(number) {}
 
 Frame::~Frame() {
-    if (interruptible) unwatch_sigint();
-    if (outer != this) current_frame = outer;
+    if (outer != this) {
+        if (interruptible) unwatch_sigint();
+        current_frame = outer;
+    }
     Py_XDECREF(exception);
 }
 
@@ -202,13 +208,13 @@ void pb_parallel_for(void (*body)(void*, int64_t, int64_t), void* ctx, int64_t n
 int pb_interrupt_pending(void) {
     using namespace pb;
     bool pressed = sigint_seen.load(std::memory_order_relaxed);
-    if (!pressed && !abandoned_teams.load(std::memory_order_relaxed)) return 0;
+    if (!pressed && !abandoned_runs.load(std::memory_order_relaxed)) return 0;
     auto* frame = static_cast<Frame*>(current_frame);
     if (!frame) return 0;
     if (frame->team && frame->team->is_abandoned()) return 1;
-    if (!pressed || !frame->interruptible) return 0;
+    if (!frame->interruptible) return 0;
     // Python's handlers run on the main thread only; the other threads of a loop wait for what it says.
-    if (on_main_thread() && !frame->interrupted.load(std::memory_order_relaxed)) {
+    if (pressed && on_main_thread() && !frame->interrupted.load(std::memory_order_relaxed)) {
         PyGILState_STATE gil = take_gil();
         sigint_seen.store(false, std::memory_order_relaxed);
         if (PyErr_CheckSignals() < 0) {

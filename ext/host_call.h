@@ -30,13 +30,21 @@ struct Frame {
     // Makes this frame current until it ends. GIL held. While an interruptible frame of the main thread is current,
     // SIGINT is also noticed by pb_interrupt_pending.
     Frame(const std::vector<HostRecord*>* calls, bool can_interrupt);
-    // A frame that another thread will make current for a time: the device's thread. GIL not needed.
+    // Frames that other threads will make current for a time: that of a run apart (apart.h), which stops when
+    // `interrupted` says so, and a device's. GIL not needed.
+    explicit Frame(const std::vector<HostRecord*>* calls);
     Frame(const std::vector<HostRecord*>* calls, Team* devices, int number);
     ~Frame();
     // Raises what the program's return code says: the stored exception, KeyboardInterrupt for code 2, else
     // RuntimeError.
     void raise(int code, const char* program);
 };
+
+bool on_main_thread();
+
+// The number of runs that nobody wants any more and that still go on: teams of devices, and runs apart.
+// pb_interrupt_pending looks closer if there are any.
+extern std::atomic<int> abandoned_runs;
 
 // register_host_call(function, count) -> address of a record; release_host_call(address)
 bool add_host_calls(PyObject* module);

@@ -329,6 +329,38 @@ def test_interrupt(program, release_gil):
         time.sleep(1)
 
 
+def test_a_run_apart(program, aval, array):
+    # The caller is told at once; the run, which asks, ends then, and what it had is freed.
+    e = program(FOREVER, (aval((1000,), "float32"),), (aval((1000,), "float32"),),
+                "declare i32 @pb_interrupt_pending()", apart=True)  # fmt: skip
+    x = array(np.zeros(1000, np.float32))
+    in_use = _core.memory_stats()["bytes_in_use"]
+    for _ in range(3):
+        with subprocess.Popen(["sh", "-c", f"sleep 0.1; kill -INT {os.getpid()}"]), pytest.raises(KeyboardInterrupt):
+            e.call([x])
+    until = time.monotonic() + 60
+    while _core.memory_stats()["bytes_in_use"] != in_use and time.monotonic() < until:
+        time.sleep(0.01)
+    assert _core.memory_stats()["bytes_in_use"] == in_use
+    # One that ends by itself gives its results, or its error.
+    kinds = aval((), "float32"), aval((4,), "float32")
+    add = program(
+        program.pointers(2, 1)
+        + """
+        %a = load float, ptr %in0
+        %b = load float, ptr %in1
+        %c = fadd float %a, %b
+        store float %c, ptr %out0
+        ret i32 0""",
+        kinds,
+        kinds[:1],
+        apart=True,
+    )
+    assert float(add.call([2.0, array(np.ones(4, np.float32))])[0]) == 3.0
+    with pytest.raises(RuntimeError, match="failed with code 7"):
+        program("ret i32 7", (), (), apart=True).call([])
+
+
 def test_own_signal_handler_is_heard(program):
     heard = []
 

@@ -2,7 +2,7 @@
 
 from .cache import ObjectCache
 from .cpu.target import Target, current_target, host_target, target_scope
-from .interrupt import INTERRUPT
+from .interrupt import INTERRUPT, has_long_calls
 from .jit import CompiledFunction, HostCallback, add_symbols, compile_function, emit_object, link
 from .module import Linkage, build_module
 
@@ -18,6 +18,7 @@ __all__ = [
     "compile_function",
     "current_target",
     "emit_object",
+    "has_long_calls",
     "host_target",
     "link",
     "target_scope",

@@ -2,13 +2,15 @@
 
 A loop that may run for long asks the runtime every so many iterations; a program that is told to stop returns
 INTERRUPTED. Only the program function asks, and after each loop that the thread pool runs, which stops by itself.
+Calls of sorts and of LAPACK cannot ask: a program in which one may take long runs on a thread of its own (ext/apart.h).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..loop_ir.ir import Call, Const, HostCall, If, Loop, Stmt, While
+from ..loop_ir.ir import Address, Call, Const, Function, HostCall, If, Loop, Stmt, While
+from ..loop_ir.visit import statements
 
 INTERRUPT = "pb_interrupt_pending"
 INTERRUPTED = 2  # what the program returns then
@@ -33,6 +35,27 @@ def asks_every(stmt: Loop | While) -> int:
         if isinstance(stmt.extent, Const) and stmt.extent.value * each < _LONG:
             return 0
     return 1 << max(0, min(_MOST, _BETWEEN // max(each, 1)).bit_length() - 1)
+
+
+# Nanoseconds for each element of what is sorted or selected from, at most.
+_SORTS = {"pb_sort": 12, "pb_sort_pairs": 25, "pb_select": 4, "pb_partition": 6, "pb_top_k": 6}
+# Nanoseconds for n^3 of routines on n x n matrices; the factorizations with iterations take the most.
+_ROUTINES = {"potrf": 0.03, "getrf": 0.05, "trsm": 0.05, "gemm": 0.1, "syrk": 0.05, "herk": 0.05, "geqrf": 0.15}
+_ROUTINE = 1.0
+_LONG_CALL = 10e6  # nanoseconds; starting the other thread takes some 50,000
+
+
+def has_long_calls(function: Function) -> bool:
+    """Whether a call of a library may take so long that the user should not have to wait for its end."""
+    return any(isinstance(stmt, Call) and _nanoseconds(stmt) > _LONG_CALL for stmt in statements(function.body))
+
+
+def _nanoseconds(call: Call) -> float:
+    """How long a call takes at most, judged by the largest array that it is given a part of."""
+    size = max((arg.buffer.size for arg in call.args if isinstance(arg, Address)), default=0)
+    if call.symbol.startswith("pb_"):
+        return _SORTS.get(call.symbol, 0) * size
+    return float(size**1.5 * _ROUTINES.get(call.symbol[1:], _ROUTINE))
 
 
 def _operations(body: Sequence[Stmt]) -> int:

@@ -71,7 +71,6 @@ def _executable(closed: ClosedJaxpr, kernel: ClosedJaxpr, size: int, name: str) 
         native.compiled,
         release_gil=True,
         interruptible=True,
-        input_alignment=16,  # what NumPy's arrays have; none of our code asks for more
         name=name,
         blocks=(
             *(BLOCK, size, max(1, PART // (BLOCK * cost)), native.arena_bytes),

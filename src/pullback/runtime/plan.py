@@ -294,7 +294,6 @@ class _Builder:
             constants=self.constants,
             forward=forward,
             release_gil=self.elements > RELEASE_ELEMENTS,
-            input_alignment=16,  # what NumPy's arrays have; none of our code asks for more
             name=name,
             plan=steps,
         )

@@ -21,7 +21,7 @@ import numpy as np
 from pullback import pipelines
 from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr, Literal
-from pullback.emit import INTERRUPT, build_module, compile_function, host_target, link
+from pullback.emit import INTERRUPT, build_module, compile_function, has_long_calls, host_target, link
 from pullback.emit.module import HOST_SLOT, PARALLEL_FOR
 from pullback.loop_ir import Buffer, Function
 from pullback.loop_passes import outline
@@ -149,7 +149,7 @@ class Program:
             donate=self.donated,
             release_gil=native.facts.is_long or INTERRUPT in native.compiled.slots,
             interruptible=INTERRUPT in native.compiled.slots,
-            input_alignment=16,  # what NumPy's arrays have; none of our code asks for more
+            apart=native.facts.has_long_calls,
             name=self.name,
         )
 
@@ -408,8 +408,9 @@ def _make_native(
         or bool(lowered.host_calls)
         or any(fact.operations * fact.repeats > RELEASE_OPERATIONS for fact in lowered.report)
     )
+    apart = not lowered.host_calls and has_long_calls(lowered.function)
     taken = tuple(aliases.get(k, -1) for k in range(len(flat.jaxpr.outvars)))
-    facts = Facts(kept, tuple(_forwards(flat)), long, tuple(lowered.host_calls), taken)
+    facts = Facts(kept, tuple(_forwards(flat)), long, tuple(lowered.host_calls), taken, apart)
     function = outline(lowered.function)
     clock("lower")
     pipelines.dump("fused", name, lowered.report_text)

@@ -30,6 +30,7 @@ class Facts:
     is_long: bool  # worth letting other Python threads run meanwhile
     host_calls: tuple[HostFunction, ...]
     aliases: tuple[int, ...]  # for each result the donated argument whose place it takes, or -1
+    has_long_calls: bool  # of libraries, which cannot be interrupted
 
 
 def key_of(print_: bytes, keep_unused: bool, x64: bool, donated: tuple[int, ...], target: Target) -> str:

@@ -103,6 +103,53 @@ def test_selections(name, few, threads):
             np.testing.assert_array_equal(before, wide_of(ordered[..., :kth]))
 
 
+@pytest.mark.parametrize("name", ["u4", "i8", "f4", "f8"])
+def test_selections_of_many_do_not_depend_on_threads(name):
+    """Enough elements to look several times, in orders and with ties that mislead samples."""
+    rng = np.random.default_rng(6)
+    n, kth = 150_001, 50_000
+    even = values(name, n, False)
+    special = values(name, n, True)
+    uneven = even.copy()
+    uneven[:: n // 16] = 3
+    two = rng.choice(even[:2], n)
+    rows = [even, special, np.sort(even), np.sort(even)[::-1].copy(), np.full(n, even[0]), two, uneven]
+    rows.append(np.where(rng.random(n) < 0.6, even[5], even))
+    if name[0] == "f":
+        rows.append(np.where(rng.random(n) < 0.8, np.array(np.nan, name), even))
+    before = _core.num_threads()
+    run = pb.jit(
+        lambda x: (
+            partition(x, kth, 0),
+            argpartition(x, kth, 0),
+            order_statistics(x, (0, kth, kth + 1, n - 1), 0),
+            lax.top_k(x, 3),
+            lax.top_k(x, 2000),
+        )
+    )
+    try:
+        for x in rows:
+            results = []
+            for threads in (1, 3):
+                _core.set_num_threads(threads)
+                results.append([np.asarray(leaf) for leaf in pb.tree.leaves(run(x))])
+            for one, several in zip(*results):
+                np.testing.assert_array_equal(bits(one), bits(several))
+            parted, numbers, found, *tops = results[0]
+            ordered = x[order_of(x)]
+            np.testing.assert_array_equal(bits(x[numbers]), bits(parted))
+            np.testing.assert_array_equal(np.sort(numbers), np.arange(n))
+            np.testing.assert_array_equal(np.sort(parted[:kth]), ordered[:kth])
+            np.testing.assert_array_equal(parted[kth], ordered[kth])
+            np.testing.assert_array_equal(bits(found), bits(ordered[[0, kth, kth + 1, n - 1]]))
+            descending = n - 1 - np.argsort(x[::-1], kind="stable")[::-1]
+            for k, (got, where) in zip((3, 2000), (tops[:2], tops[2:])):
+                np.testing.assert_array_equal(where, descending[:k])
+                np.testing.assert_array_equal(bits(got), bits(x[where]))
+    finally:
+        _core.set_num_threads(before)
+
+
 def test_orders_of_uneven_keys(threads):
     """Few bits that differ, high or low ones; a narrow range around zero; one element far from the rest; all equal."""
     rng = np.random.default_rng(1)

@@ -461,19 +461,35 @@ def _hashed(b, x, rounds):
     return x
 
 
-@pytest.mark.parametrize("chains, wider", [(1, True), (4, False)])
-def test_long_dependent_bodies_have_two_registers_a_value(chains, wider):
-    """One long chain of ops leaves a core waiting; several side by side do not."""
+@pytest.mark.parametrize("chains, rounds, wider", [(1, 30, True), (6, 30, False), (3, 10, True), (1, 5, False)])
+def test_long_bodies_have_two_registers_a_value(chains, rounds, wider):
+    """A body that fills a core's window leaves it waiting, unless it has many chains of ops side by side."""
     b = Builder()
     x = b.input("x", "u32", 64)
     outs = [b.output(f"y{k}", "u32", 64) for k in range(chains)]
     with b.loop(64, "vector") as i:
         for k, out in enumerate(outs):
-            b.store(out, i, _hashed(b, b.load(x, i) + k, 30))
+            b.store(out, i, _hashed(b, b.load(x, i) + k, rounds))
     function = b.function("f")
     (loop,) = function.body
-    assert depth(loop.body) >= 89
+    assert depth(loop.body) >= 3 * rounds - 1
     target = host_target()
     assert lane_count(loop, target) == target.vector_bytes // 4 * (2 if wider else 1)
     for got, want in both(function, [sample("u32", 64)]):
+        same(got, want)
+
+
+@pytest.mark.parametrize("extent, wider", [(64, True), (66, True), (78, False), (4096 + 14, True)])
+def test_two_registers_a_value_leave_no_more_to_single_elements(extent, wider):
+    """A sum over a long body, whose last iterations are not done twice."""
+    lanes = host_target().vector_bytes // 4
+    extent += (extent % 16 >= 8) * (lanes - 8)
+    b = Builder()
+    x, out = b.input("x", "u32", extent), b.output("y", "u32", 1)
+    with b.carried_loop(extent, [((b.const("u32", 0),), "add")], "vector") as r:
+        r.update(b.add(r.var, _hashed(b, b.load(x, r.i), 20)))
+    b.store(out, 0, r.result)
+    function = b.function("f")
+    assert lane_count(function.body[0], host_target()) == lanes * (2 if wider else 1)
+    for got, want in both(function, [sample("u32", extent)]):
         same(got, want)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..loop_ir.ir import RARE, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
+from ..loop_ir.vectors import repeatable
 from ..loop_ir.visit import expressions, statements, subexpressions
 from .cpu.target import Target
 from .squares import square_in, square_side
@@ -14,21 +15,24 @@ MANY = 400  # ops beyond which two registers a value would not all fit
 LINE = 64  # bytes: what loops inside read beside the lanes is fetched from memory anyway
 
 
-def operations(body: Sequence[Stmt]) -> int:
-    """Ops in `body`, each counted once; index arithmetic included."""
-    roots = [expr for stmt in statements(body) for expr in expressions(stmt)]
+def operations(body: Sequence[Stmt], updates: Sequence[Expr] = ()) -> int:
+    """Ops in `body` and in what is carried, each counted once; index arithmetic included."""
+    roots = [expr for stmt in statements(body) for expr in expressions(stmt)] + list(updates)
     return sum(isinstance(expr, Op) for expr in subexpressions(roots))
 
 
-# A body of more ops than this fills the window in which a core looks for independent work, so that iterations hardly
-# overlap: if it has less than PARALLEL independent ops at a time itself, two registers a value are quicker than one
-# (random bits: 1.6 ns an element instead of 2.3).
-LONG = 64
-PARALLEL = 3
+# A body of LONG ops or more fills the window in which a core looks for independent work, so that iterations hardly
+# overlap, and two registers a value are quicker than one: tanh(x) exp(y) + sin(x) took 38 us for 20,000 elements, now
+# 29; gelu's gradient with erf 63 and 46. Bodies of more than WIDE ops gain if they have less than PARALLEL independent
+# ones at a time themselves (lgamma: 84 us and 60); others, such as a chain of sines and cosines, gain a tenth at most
+# and take LLVM up to twice as long.
+LONG = 32
+WIDE = 140
+PARALLEL = 4
 
 
-def depth(body: Sequence[Stmt]) -> int:
-    """Ops on the longest path through a body without loops, apart from branches that are seldom taken."""
+def depth(body: Sequence[Stmt], updates: Sequence[Expr] = ()) -> int:
+    """Ops on the longest path through a body without loops, and what is carried; no branches that are seldom taken."""
     lets: dict[Var, int] = {}
     memo: dict[int, int] = {}
 
@@ -60,7 +64,7 @@ def depth(body: Sequence[Stmt]) -> int:
             longest = max(longest, length)
             if isinstance(stmt, Let):
                 lets[stmt.var] = length
-    return longest
+    return max([longest, *map(path, updates)])
 
 
 def lane_count(loop: Loop, target: Target) -> int:
@@ -80,17 +84,30 @@ def lane_count(loop: Loop, target: Target) -> int:
     size = min(wide) if wide else max(sizes, default=4)
     lanes = target.vector_bytes // size
     inner = any(isinstance(stmt, Loop) for stmt in statements(loop.body))
-    work = operations(loop.body)
+    updates = [] if inner else [update for group in loop.carried for update in group.updates]
+    work = operations(loop.body, updates)
     if inner and work <= 24:
         lanes *= 4
     elif inner and work <= MANY:
         lanes = max(lanes, LINE // size)
-    elif (work <= 12 and not loop.carried) or LONG <= work < PARALLEL * depth(loop.body):
+    elif (work <= 12 and not loop.carried) or (_waits(work, loop.body, updates) and not _leaves(loop, lanes)):
         lanes *= 2
     if isinstance(loop.extent, Const):
         while lanes > max(loop.extent.value, 1):
             lanes //= 2
     return lanes
+
+
+def _waits(work: int, body: Sequence[Stmt], updates: Sequence[Expr]) -> bool:
+    """Whether a core would often wait for results of a body of that many ops, with one register a value."""
+    return work >= LONG and (work <= WIDE or work < PARALLEL * depth(body, updates))
+
+
+def _leaves(loop: Loop, lanes: int) -> bool:
+    """Whether twice the lanes would leave a vector more to shorter ones, among so few that it counts."""
+    if not isinstance(loop.extent, Const) or (repeatable(loop) and not loop.carried):
+        return False
+    return loop.extent.value % (2 * lanes) >= lanes and loop.extent.value < 32 * lanes
 
 
 def _value_bytes(loop: Loop) -> set[int]:
@@ -127,6 +144,5 @@ def accumulators(loop: Loop) -> int:
             return int(value)
     if any(isinstance(stmt, (Loop, If)) for stmt in statements(loop.body)):
         return 1
-    updates = [update for group in loop.carried for update in group.updates]
-    work = operations(loop.body) + sum(isinstance(expr, Op) for expr in subexpressions(updates))
+    work = operations(loop.body, [update for group in loop.carried for update in group.updates])
     return 4 if work <= 12 else 2 if work <= 30 else 1

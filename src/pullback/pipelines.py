@@ -26,7 +26,7 @@ from pullback.graph_passes.motion import move_invariants
 from pullback.graph_passes.structure import write_out_products
 from pullback.loop_ir import Function
 from pullback.loop_ir.kernels import map_kernels
-from pullback.loop_passes import columns, expand_math, parallelize, split, tile, unroll, vectorize
+from pullback.loop_passes import columns, expand_math, interchange, parallelize, split, tile, unroll, vectorize
 from pullback.loop_passes import simplify as simplify_loops
 from pullback.util.switches import switches
 
@@ -58,6 +58,11 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
 )
 
+# On the whole program; what follows sees each kernel by itself.
+PROGRAM_PASSES: tuple[Pass, ...] = (
+    Pass("interchange", "elements that never meet go through the steps of a loop in registers", interchange),
+)
+
 LOOP_PASSES: tuple[Pass, ...] = (
     Pass("simplify", "strides are read off indices", simplify_loops),
     Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
@@ -77,6 +82,7 @@ def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program") -> ClosedJaxpr:
 
 def optimize_loops(function: Function) -> Function:
     """The loop nests as the emitter takes them; each kernel goes through the passes once, by itself."""
+    function = run_passes(PROGRAM_PASSES, function, function.name, _check_function)
     function = map_kernels(function, lambda kernel: run_passes(LOOP_PASSES, kernel, kernel.name, lambda *_: None))
     return run_passes(LOOP_PASSES, function, function.name, _check_function)
 

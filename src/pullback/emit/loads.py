@@ -146,7 +146,7 @@ def _interleaved_load(ev: Evaluator, node: Load, step: int) -> Value | None:
     vector, buffer = ev.vector, node.buffer
     assert vector is not None
     bounds = ev.interval(node.index)
-    if bounds is None:
+    if bounds is None or vector.lanes & (vector.lanes - 1):
         return None
     base, offset = ev.base_and_offset(buffer, node.index)
     number = offset % step  # loads of neighbours then begin at one address

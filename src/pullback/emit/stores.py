@@ -31,7 +31,7 @@ def interleaved_store(ev: Evaluator, stores: Sequence[Store]) -> bool:
     """Stores to one buffer, `len(stores)` elements apart from lane to lane, that together fill a stretch of it:
     contiguous stores of shuffled vectors. False, and nothing is done, if they are not so."""
     vector, buffer, step = ev.vector, stores[0].buffer, len(stores)
-    if vector is None or ev.mask is not None or buffer.dtype in REAL_OF:
+    if vector is None or ev.mask is not None or buffer.dtype in REAL_OF or vector.lanes & (vector.lanes - 1):
         return False
     if any(vector.stride(store.index) != step for store in stores):
         return False

@@ -1,11 +1,11 @@
-"""Kernels of a function changed one by one."""
+"""Kernels of a function changed one by one, or written out where they run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .ir import Buffer, Function, If, Kernel, Loop, Run, Stmt, While
-from .visit import kernels
+from .ir import Buffer, Call, Expr, Function, HostCall, If, Kernel, Load, Loop, Run, Stmt, Store, Var, While
+from .visit import Substitute, kernels
 
 
 def map_kernels(function: Function, change: Callable[[Function], Function]) -> Function:
@@ -39,3 +39,51 @@ def _block(body: Sequence[Stmt], new: dict[Kernel, tuple[Kernel, tuple[Buffer, .
                 stmt = If(stmt.cond, _block(stmt.then, new), _block(stmt.orelse, new))
         result.append(stmt)
     return tuple(result)
+
+
+def expand_kernels(body: Sequence[Stmt], rename: Callable[[Var], Var]) -> tuple[Stmt, ...]:
+    """The statements with what kernels do in place of running them; `rename` gives a new variable for one of theirs."""
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Run():
+                expansion = _Expansion(stmt, rename)
+                result += expand_kernels(expansion.block(stmt.kernel.body), rename)
+                continue
+            case Loop():
+                inside = expand_kernels(stmt.body, rename)
+                stmt = Loop(stmt.var, stmt.extent, stmt.role, inside, stmt.carried, stmt.attrs)
+            case While():
+                head, inside = (expand_kernels(part, rename) for part in (stmt.body_cond, stmt.body))
+                stmt = While(head, stmt.cond, inside)
+            case If():
+                then, orelse = (expand_kernels(part, rename) for part in (stmt.then, stmt.orelse))
+                stmt = If(stmt.cond, then, orelse)
+        result.append(stmt)
+    return tuple(result)
+
+
+class _Expansion(Substitute):
+    """A kernel's body on the buffers and values of one run."""
+
+    def __init__(self, run: Run, rename: Callable[[Var], Var]) -> None:
+        super().__init__(dict(zip(run.kernel.params, run.args)), rename)
+        self._buffers = dict(zip(run.kernel.buffers, run.buffers))
+
+    def _buffer(self, buffer: Buffer) -> Buffer:
+        return self._buffers.get(buffer, buffer)
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Load):
+            return Load(self._buffer(expr.buffer), expr.index)
+        return super().expr(expr)
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        match stmt:
+            case Store():
+                return [Store(self._buffer(stmt.buffer), stmt.index, stmt.value)]
+            case Run():
+                return [Run(stmt.kernel, tuple(map(self._buffer, stmt.buffers)), stmt.args)]
+            case Call() | HostCall():
+                raise AssertionError("kernels do not call")
+        return [stmt]

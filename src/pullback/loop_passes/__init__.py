@@ -6,6 +6,7 @@ from ..loop_ir.ir import Function
 from .buffers import plan_buffers
 from .columns import columns
 from .expand_math import expand_math
+from .interchange import interchange
 from .outline import outline
 from .parallelize import parallelize
 from .simplify import simplify
@@ -17,7 +18,8 @@ from .vectorize import vectorize
 Pass = Callable[[Function], Function]
 
 CPU_PASSES: list[Pass] = [
-    simplify,  # first: strides are read off indices
+    interchange,  # first, since it takes kernels apart
+    simplify,  # strides are read off indices
     split,  # conditions on indices are known in each part
     unroll,  # straight code has a stride everywhere
     expand_math,  # before costs are estimated: exp is not one op
@@ -32,6 +34,7 @@ __all__ = [
     "Pass",
     "columns",
     "expand_math",
+    "interchange",
     "outline",
     "parallelize",
     "plan_buffers",

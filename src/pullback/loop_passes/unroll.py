@@ -33,6 +33,24 @@ def unroll(function: Function) -> Function:
     return Function(function.name, function.buffers, unroller.block(function.body, steps))
 
 
+def straight_code(body: Sequence[Stmt]) -> list[Stmt]:
+    """Statements among steps, with loops of known extents and nothing else in them, without these loops."""
+    unroller = _Unroll()
+
+    def straight(body: Sequence[Stmt]) -> list[Stmt]:
+        result: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Loop):
+                inside = tuple(straight(stmt.body))
+                loop = Loop(stmt.var, stmt.extent, stmt.role, inside, stmt.carried, stmt.attrs)
+                result += unroller.straight(loop, True)
+            else:
+                result.append(stmt)
+        return result
+
+    return straight(body)
+
+
 class _Unroll:
     def __init__(self) -> None:
         self.new = Fresh("u")

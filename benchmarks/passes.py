@@ -34,6 +34,7 @@ CHOSEN = {
 OWN = {
     "motion": (("loops", ""),), "write_out": (("loops", "Lorenz"), ("linear algebra", "")),
     "split": (("movement", "concat"), ("movement", "pad"), ("ordering", "permutation 10000")),
+    "interchange": (("loops", "scan of 2,000 products"), ("loops", "Lorenz"), ("loops", "Mandelbrot")),
     "unroll": (("loops", "Lorenz"), ("linear algebra", "")), "tile": (("movement", "transpose"),),
     "rows": (("rowwise", ""),), "algebra": (("derivatives", "jacobian"), ("derivatives", "per-example")),
 }  # fmt: skip
@@ -81,10 +82,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def names() -> list[str]:
     """Passes that can be left out."""
-    from pullback.pipelines import JAXPR_PASSES, LOOP_PASSES
+    from pullback.pipelines import JAXPR_PASSES, LOOP_PASSES, PROGRAM_PASSES
 
     passes = (
-        [p.name for p in JAXPR_PASSES if not p.needed] + list(FUSION) + [p.name for p in LOOP_PASSES if not p.needed]
+        [p.name for p in JAXPR_PASSES if not p.needed]
+        + list(FUSION)
+        + [p.name for p in (*PROGRAM_PASSES, *LOOP_PASSES) if not p.needed]
     )
     return list(dict.fromkeys(passes))
 

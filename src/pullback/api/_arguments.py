@@ -9,6 +9,7 @@ from typing import Any
 
 from pullback.core import hooks, typeof
 from pullback.util import dtypes
+from pullback.util.errors import REGISTER
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path
 
 
@@ -161,8 +162,7 @@ def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[]
             path = keystr(tree_flatten_with_path(tree)[0][i][0]) if paths is None else paths()[i]
             raise TypeError(
                 f"{transformation}: {what}{path} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not a valid "
-                "JAX type; make it an array, or register its class as a pytree node "
-                "(jax.tree_util.register_pytree_node_class, or register_dataclass)"
+                f"JAX type; {REGISTER}"
             ) from None
         arrays.append(leaf if aval.dtype == dtypes.float0 else hooks.asarray(leaf))
     return arrays, treedef

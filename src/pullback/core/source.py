@@ -114,10 +114,12 @@ class _IsUsers(dict[str, bool]):
 
 
 _is_users = _IsUsers()
+excluded: list[str] = []  # files that libraries named as theirs
 
 
 def exclude(file: str) -> None:
     """Take the lines of this file for those of a library, not for the user's own."""
+    excluded.append(file)
     _is_users[file] = False
 
 

@@ -4,13 +4,14 @@ from .cache import ObjectCache
 from .cpu.target import Target, current_target, host_target, target_scope
 from .interrupt import INTERRUPT, has_long_calls
 from .jit import CompiledFunction, HostCallback, add_symbols, compile_function, emit_object, link
-from .module import Linkage, build_module
+from .module import Linkage, ModuleText, build_module
 
 __all__ = [
     "INTERRUPT",
     "CompiledFunction",
     "HostCallback",
     "Linkage",
+    "ModuleText",
     "ObjectCache",
     "Target",
     "add_symbols",

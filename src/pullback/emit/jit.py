@@ -52,23 +52,26 @@ class CompiledFunction:
     _table: Any
     _keep: list[Any] = field(default_factory=list)
     _object: bytes = b""
-    _text: Callable[[], str] | None = None
+    _module: Callable[[], ModuleText] | None = None
 
     @property
     def llvm(self) -> str:
         """The LLVM text, emitted again if the code came from the cache."""
-        assert self._text is not None
-        return self._text()
+        return self._emitted().text
 
     @property
     def asm(self) -> str:
         """The assembly text."""
-        text, machine = self.llvm, _machine(host_target())
+        emitted, machine = self._emitted(), _machine(host_target())
         with _lock:
-            module = llvm.parse_assembly(text)
-            if "%scalar." in text:  # as `emit_object` does
+            module = llvm.parse_assembly(emitted.text)
+            if emitted.promote:  # as `emit_object` does
                 _promote_stack(module, machine)
             return machine.emit_assembly(module)
+
+    def _emitted(self) -> ModuleText:
+        assert self._module is not None
+        return self._module()
 
     @property
     def object_code(self) -> bytes:
@@ -251,19 +254,19 @@ def compile_function(
             cache.put(key, entry)
             clock("store")
     constants = {k: buffer.data for k, buffer in enumerate(function.buffers) if buffer.data is not None}
-    return link(entry, constants, symbols, lambda: emitted().text, seconds, cached)
+    return link(entry, constants, symbols, emitted, seconds, cached)
 
 
 def link(
     entry: Entry,
     constants: Mapping[int, np.ndarray],
     symbols: Mapping[str, int] | None,
-    text: Callable[[], str],
+    module: Callable[[], ModuleText],
     seconds: dict[str, float],
     cached: bool = True,
 ) -> CompiledFunction:
     """Loads code into the process; `constants` are the values of large constants by the position of their buffers,
-    `text` gives the LLVM text when somebody asks for it.
+    `module` gives the LLVM text when somebody asks for it.
     """
     clock = _Clock(seconds)
     address, table, tracker = load_object(entry.code, entry.slots)
@@ -280,7 +283,7 @@ def link(
         elif name != HOST_SLOT:
             table[k] = _address_of(name, symbols)
     clock("load")
-    return CompiledFunction(address, entry.arena_bytes, entry.slots, seconds, cached, table, keep, entry.code, text)
+    return CompiledFunction(address, entry.arena_bytes, entry.slots, seconds, cached, table, keep, entry.code, module)
 
 
 class _Clock:

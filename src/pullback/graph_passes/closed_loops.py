@@ -292,12 +292,7 @@ def _while(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 def _wanted(r: Rewriter, eqn: JaxprEqn) -> list[bool]:
     """Whether each result is used."""
-    used = r.notes.get("used")
-    if used is None:
-        used = {a for e in r.closed.eqns for a in e.invars if not isinstance(a, Literal)}
-        used.update(a for a in r.closed.jaxpr.outvars if not isinstance(a, Literal))
-        r.notes["used"] = used
-    return [v in used for v in eqn.outvars]
+    return [v in r.uses for v in eqn.outvars]
 
 
 def _replaced(r: Rewriter, eqn: JaxprEqn, found: list[Any], wanted: list[bool]) -> Any:

@@ -8,10 +8,9 @@ Only where nothing else reads the sorted array.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-from pullback.core.jaxpr import JaxprEqn, Literal
+from pullback.core.jaxpr import JaxprEqn
 from pullback.graph_passes.access import ir_dtype
 from pullback.graph_passes.rewrite import Rewriter, Rule
 from pullback.lax._row_calls import KINDS
@@ -23,7 +22,7 @@ LONG = 1 << 12  # elements along it, up to which selecting is sorting
 def _selected(r: Rewriter, eqn: JaxprEqn) -> Any:
     sorted_ = eqn.invars[0]
     made = r.definition(sorted_, "sort", "partition")
-    if made is None or len(made.invars) > 1 or eqn.params["strides"] is not None or _uses(r)[sorted_] != 1:
+    if made is None or len(made.invars) > 1 or eqn.params["strides"] is not None or r.uses[sorted_] != 1:
         return None
     x = made.invars[0]
     if ir_dtype(x.aval.dtype) not in KINDS:
@@ -42,15 +41,6 @@ def _selected(r: Rewriter, eqn: JaxprEqn) -> Any:
     if found.aval.shape == eqn.outvars[0].aval.shape:
         return found
     return r.emit("slice", found, start_indices=tuple(low), limit_indices=tuple(high), strides=None)
-
-
-def _uses(r: Rewriter) -> Counter[Any]:
-    """How often each variable of the jaxpr is read."""
-    if "uses" not in r.notes:
-        jaxpr = r.closed.jaxpr
-        atoms = [a for eqn in jaxpr.eqns for a in eqn.invars] + list(jaxpr.outvars)
-        r.notes["uses"] = Counter(a for a in atoms if not isinstance(a, Literal))
-    return r.notes["uses"]
 
 
 ORDER_RULES: dict[str, tuple[Rule, ...]] = {"slice": (_selected,)}

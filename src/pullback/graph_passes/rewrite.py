@@ -7,7 +7,9 @@ rewritten.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -74,6 +76,13 @@ class Rewriter:
         for var in eqn.outvars:
             self.definitions[var] = eqn
         self.eqns.append(eqn)
+
+    @functools.cached_property
+    def uses(self) -> Counter[Any]:
+        """How often each variable of the jaxpr is read, before anything is rewritten."""
+        jaxpr = self.closed.jaxpr
+        atoms = (*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars)
+        return Counter(a for a in atoms if not isinstance(a, Literal))
 
     def read(self, atom: Any) -> Any:
         """What an atom was rewritten to."""

@@ -86,13 +86,16 @@ def _reduced_avals(*avals, axes, axis_index_groups=None):
     return list(avals)
 
 
+def check_groups(groups: Any, size: int) -> None:
+    """ValueError unless the groups are of one size, and each place of an axis is in one of them."""
+    if len({len(g) for g in groups}) != 1 or sorted(i for g in groups for i in g) != list(range(size)):
+        raise ValueError(f"axis_index_groups={groups} must cover the axis of size {size} once, in groups of one size")
+
+
 def _grouped(x: Any, groups: Any, here: Callable) -> Any:
     """`here` on the members of each group, [size of group, ...], the results where the members are."""
+    check_groups(groups, x.shape[0])
     order = [i for g in groups for i in g]
-    if len({len(g) for g in groups}) != 1 or sorted(order) != list(range(x.shape[0])):
-        raise ValueError(
-            f"axis_index_groups={groups} must cover the axis of size {x.shape[0]} once, in groups of one size"
-        )
     done = lax.concatenate([here(lax.stack([_member(x, i) for i in g])) for g in groups], 0)
     return lax.stack([_member(done, order.index(i)) for i in range(x.shape[0])])
 

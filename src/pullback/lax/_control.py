@@ -25,12 +25,9 @@ from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
 from pullback.lax import _bodies
 from pullback.util import config
+from pullback.util.errors import REGISTER
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_structure, tree_unflatten
 
-REGISTER = (
-    "make it an array, or register its class as a pytree node (jax.tree_util.register_pytree_node_class, or "
-    "register_dataclass)"
-)
 KEPT = 1 << 10  # elements of constants that a remembered body may keep alive
 
 

@@ -18,6 +18,7 @@ from pullback.lax._collectives import (
     all_gather_p,
     all_to_all_p,
     axis_index_p,
+    check_groups,
     pmax_p,
     pmin_p,
     ppermute_p,
@@ -95,12 +96,8 @@ class _Devices:
 
     def __init__(self, size: int, site: int, groups: Any) -> None:
         self.all, self.site, self.groups = size, site, groups
-        if groups is not None and (
-            len({len(g) for g in groups}) != 1 or sorted(i for g in groups for i in g) != list(range(size))
-        ):
-            raise ValueError(
-                f"axis_index_groups={groups} must cover the axis of size {size} once, in groups of one size"
-            )
+        if groups is not None:
+            check_groups(groups, size)
         self.size = size if groups is None else len(groups[0])
 
     def place(self) -> Any:

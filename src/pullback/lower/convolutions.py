@@ -2,8 +2,9 @@
 
     out[n, f, o] = sum over c, k of w[f, c, k] * x'[n, c, o * stride + k * w_dilation - low]
 
-x is copied once, with its padding and in an order in which what the lanes of a vector read is contiguous; the indexed
-kernel of kernels.py then finds the element of each (c, k) through a table. Three orders, by what runs along the lanes:
+x is copied once, with its padding and in an order in which what the lanes of a vector read is contiguous, unless it is
+good as it lies; the indexed kernel of kernels.py then finds the element of each (c, k) through a table. Three orders,
+by what runs along the lanes:
 
     space       of x[n, c, ...] neighbouring positions, rows included: some lanes fall between rows and are dropped
     features    of w[k, c, f], whose panels are written out; out has its features last
@@ -11,7 +12,7 @@ kernel of kernels.py then finds the element of each (c, k) through a table. Thre
 
 With strides, x is copied in phases, so that neighbours in out are neighbours in the copy; where x itself is dilated
 (the transpose of a strided convolution), each phase of out is a convolution of its own with some of the taps, and no
-zeros are multiplied. A group of few features is a loop nest over the copy: it is bound by memory.
+zeros are multiplied. A group of few features is a loop nest: it is bound by memory.
 """
 
 from __future__ import annotations
@@ -516,7 +517,7 @@ def _along_batch(p: _Problem) -> None:
 
 
 def _direct(p: _Problem) -> None:
-    """A loop nest over the padded copy: each element is read for few products, so memory is the limit."""
+    """A loop nest over x, or its padded copy: each element is read for few products, so memory is the limit."""
     ctx, b = p.ctx, p.ctx.b
     last = p.out.strides[1] == 1 and p.groups > 1
     copy = None if _is_plain(p) else _copied(p, "rpsc" if last else "rcps")

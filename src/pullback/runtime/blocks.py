@@ -27,6 +27,7 @@ LARGE = 1 << 15  # elements from which on kernels of blocks are used
 PAYS = 4_000_000  # elements that NumPy handles in about the time that one compilation takes
 PART = 1 << 15  # additions that are worth another thread
 MAX_ARENA = 1 << 15
+MAX_KERNELS = 4096  # whose work is counted; with more the count begins anew
 
 _work: dict[Any, float] = {}  # elements that each kernel could have handled before it is compiled
 
@@ -50,9 +51,6 @@ def executable(closed: ClosedJaxpr, name: str, ready: bool = False) -> Any:
         if work < PAYS:
             return None
     return closed.cached("blockwise", lambda: (_executable(closed, kernel, size, name),))[0]
-
-
-MAX_KERNELS = 4096
 
 
 def _executable(closed: ClosedJaxpr, kernel: ClosedJaxpr, size: int, name: str) -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 from pullback import pipelines
 from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr, Literal
-from pullback.emit import INTERRUPT, build_module, compile_function, has_long_calls, host_target, link
+from pullback.emit import INTERRUPT, ModuleText, build_module, compile_function, has_long_calls, host_target, link
 from pullback.emit.module import HOST_SLOT, PARALLEL_FOR
 from pullback.loop_ir import Buffer, Function
 from pullback.loop_passes import outline
@@ -386,13 +386,13 @@ def _from_disk(
     facts, constants = unpacked
     symbols = addresses({name for name in entry.slots if ":" not in name and name != HOST_SLOT})
 
-    def text() -> str:
+    def module() -> ModuleText:
         flat, kept = optimized(closed, keep_unused, name)
         function = outline(_lowered(flat, name, _among(donated, kept))[0].function)
         final = pipelines.optimize_loops(function)
-        return build_module(final, plan_arena(function, final)[0], host_target()).text
+        return build_module(final, plan_arena(function, final)[0], host_target())
 
-    compiled = link(entry, constants, symbols, text, clock.seconds)
+    compiled = link(entry, constants, symbols, module, clock.seconds)
     return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name)
 
 

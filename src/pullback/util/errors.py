@@ -6,6 +6,11 @@ from, and the line of the user's own code.
 
 from __future__ import annotations
 
+REGISTER = (  # what to do with a value that is not an array
+    "make it an array, or register its class as a pytree node (jax.tree_util.register_pytree_node_class, or "
+    "register_dataclass)"
+)
+
 
 class JAXTypeError(TypeError):
     """Base of the type errors below."""

@@ -6,6 +6,7 @@
 #include "hooks.h"
 #include "pytree.h"
 #include "ref.h"
+#include "static_value.h"
 #include "trace_state.h"
 
 namespace pb {
@@ -281,8 +282,8 @@ int StoredKey::equal_objects(const CallKey& key) const {
         PyObject *a = objects[i].object, *b = key.objects[i].object;
         if (a == b) continue;
         Match match = objects[i].match;
-        if (match == Match::identity || (match == Match::typed && Py_TYPE(a) != Py_TYPE(b))) return 0;
-        int same = PyObject_RichCompareBool(a, b, Py_EQ);
+        if (match == Match::identity) return 0;
+        int same = match == Match::typed ? same_static(a, b) : PyObject_RichCompareBool(a, b, Py_EQ);
         if (same != 1) return same;
     }
     return 1;

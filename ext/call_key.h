@@ -3,7 +3,7 @@
 //
 // A key is a list of words compared bit by bit, and a list of Python objects compared by identity or `==`:
 //   context   the tokens of trace_state.h (addresses of interned objects), the number of positional arguments
-//   argument  static: its number, and the value as an object (same type and ==)
+//   argument  static: its number, and the value as an object (static_value.h)
 //             else its structure in prefix order, one word per node and leaf
 //   node      kind and number of children; the class of a named tuple, the keys of a dict, the aux data of a registered
 //   class leaf      Array: its aval (and the device it is committed to); NumPy array or scalar: dtype and shape;
@@ -64,7 +64,7 @@ struct Leaf {
 enum class Match : uint8_t {
     identity,  // the same object (classes, devices)
     equal,     // ==
-    typed      // same type and ==
+    typed      // as static_value.h says
 };
 
 struct KeyObject {

@@ -16,6 +16,7 @@
 #include "sorting.h"
 #include "source.h"
 #include "standalone_archive.h"
+#include "static_value.h"
 #include "thread_pool.h"
 #include "pytree.h"
 #include "trace_state.h"
@@ -90,6 +91,7 @@ NB_MODULE(_core, m) {
     check(pb::add_dlpack(m.ptr()));
     check(pb::add_trace_state(m.ptr()));
     check(pb::add_source(m.ptr()));
+    check(pb::add_static_form(m.ptr()));
     check(pb::add_transformed(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
     check(pb::add_executable_type(m.ptr()));

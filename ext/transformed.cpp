@@ -4,6 +4,7 @@
 #include "hooks.h"
 #include "pytree.h"
 #include "ref.h"
+#include "static_value.h"
 #include "trace_state.h"
 
 namespace pb {
@@ -37,9 +38,12 @@ struct Parts {
         for (size_t i = 0; i < items.size(); ++i) Py_DECREF(items[i]);
     }
     void add(PyObject* borrowed) { items.push(Py_NewRef(borrowed)); }
-    void add_static(PyObject* value) {
+    bool add_static(PyObject* value) {
+        Ref form = static_form(value);
+        if (!form) return false;
         add(reinterpret_cast<PyObject*>(Py_TYPE(value)));
-        add(value);
+        items.push(form.release());
+        return true;
     }
 };
 
@@ -67,7 +71,7 @@ int read(const StaticArguments& statics, PyObject* const* args, size_t count, Py
     for (size_t i = 0; i < count; ++i) {
         PyObject* x = args[i];
         if (statics.has_position(i, count, x)) {
-            key.add_static(x);
+            if (!key.add_static(x)) return -1;
             continue;
         }
         if (is_array(x)) {
@@ -90,7 +94,7 @@ int read(const StaticArguments& statics, PyObject* const* args, size_t count, Py
         PyObject* name = PyTuple_GET_ITEM(names, k);
         if (!statics.has_name(name)) return 0;
         key.add(name);
-        key.add_static(args[count + size_t(k)]);
+        if (!key.add_static(args[count + size_t(k)])) return -1;
     }
     return 1;
 }

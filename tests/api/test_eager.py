@@ -172,3 +172,13 @@ def test_no_warning_from_numpy():
         warnings.simplefilter("error")
         for _ in range(4):
             jnp.log(jnp.array([-1.0, 0.0])) / jnp.array([0.0, 0.0])
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, pb.vmap, lambda f: lambda x: pb.jvp(f, (x,), (x,))[0]])
+def test_static_arguments_differ_by_the_sign_of_zero(transform):
+    x = jnp.array([np.nan, 1.0])
+    for _ in range(3):
+        for zero in (0.0, -0.0):
+            out = transform(lambda a: jnp.nan_to_num(a, nan=zero))(x)  # noqa: B023
+            assert np.signbit(out[0]) == np.signbit(zero)
+            assert np.signbit(jnp.full(2, complex(1.0, zero)).imag[0]) == np.signbit(zero)

@@ -174,3 +174,11 @@ def test_results_that_are_no_arrays_are_named(transform):
             return {"a": x, "b": "text"}
 
         transform(answer)(X)
+
+
+def test_static_arguments_differ_by_type_and_sign_within_tuples():
+    f = jax.jit(lambda x, s: x * s[0][1], static_argnums=1)
+    one = jnp.int32(1)
+    for _ in range(2):
+        assert [f(one, ((0, s),)).dtype for s in (1, 1.0, True)] == [np.int32, np.float32, np.int32]
+        assert [float(np.copysign(1.0, f(jnp.float32(1), ((0, s),)))) for s in (0.0, -0.0)] == [1.0, -1.0]

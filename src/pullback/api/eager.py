@@ -74,7 +74,7 @@ class Memory:
         named = {k: x for k, x in kwargs.items() if k not in statics}
         leaves, in_tree = tree_flatten((dynamic, named))
         avals = tuple(map(typeof, leaves))
-        key = (in_tree, avals, tuple([(k, type(v), v) for k, v in statics.items()]), config.epoch())
+        key = (in_tree, avals, tuple([(k, type(v), _core.static_form(v)) for k, v in statics.items()]), config.epoch())
         name = getattr(self.fun, "__name__", "eager")
         known = self.plans.pop(key, None)
         if known is not None:

@@ -172,7 +172,7 @@ class _Jit:
 
     def traced(self, in_tree, avals, statics, args, kwargs):
         """(closed jaxpr, closed-over tracers, out_tree), from the cache or by running the function on tracers."""
-        key = (in_tree, avals, tuple((w, type(v), v) for w, v in statics), config.epoch())
+        key = (in_tree, avals, tuple((w, type(v), _core.static_form(v)) for w, v in statics), config.epoch())
         found = self.traces.get(key)
         if found is not None:
             return found

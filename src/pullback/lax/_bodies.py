@@ -30,6 +30,7 @@ _FIXED = (
     *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), _core.Array, _core.JitFunction),
     *(types.BuiltinFunctionType, np.generic, np.dtype, np.ufunc),
 )
+_VALUES = (int, float, complex, bool, str, bytes)
 _LIBRARIES = frozenset({"pullback", "jax", "numpy", "math", "functools", "operator", "builtins"})
 
 _bodies: dict[Any, tuple[list[Any], Any]] = {}
@@ -124,9 +125,7 @@ def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: C
 def _identity(x: Any) -> Any:
     """Equal for what is the same: numbers and text by type and value (0.0 is not -0.0), all else the object itself."""
     kind = type(x)
-    if kind is float or kind is complex:
-        return kind, repr(x)
-    return (kind, x) if kind in (int, bool, str, bytes) else id(x)
+    return (kind, _core.static_form(x)) if kind in _VALUES else id(x)
 
 
 def clear() -> None:

@@ -195,9 +195,9 @@ def test_modules_that_programs_import():
             with disable_x64():
                 print(jax.numpy.ones(1).dtype)
         try:
-            import jax.experimental.sparse
+            import jax.experimental.pallas
         except ModuleNotFoundError as error:
             print(error)
         """)
     assert lines[:2] == ["float64", "float32"]
-    assert lines[2].startswith("No module named 'jax.experimental.sparse': pullback stands in for jax")
+    assert lines[2].startswith("No module named 'jax.experimental.pallas': pullback stands in for jax")

@@ -3,6 +3,7 @@
 avals, primitive, interpreter, tracer, jaxpr, staging, evaluate, check, print, hooks.
 """
 
+from pullback.core.array_types import pytype_aval_mappings
 from pullback.core.avals import (
     AbstractToken,
     AbstractValue,

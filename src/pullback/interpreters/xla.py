@@ -1,10 +1,14 @@
-"""Running a primitive by itself."""
+"""Running a primitive by itself; classes that are taken as arrays."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pullback.core import Primitive, hooks
+from pullback.core.array_types import pytype_aval_mappings
+
+# Libraries enter their classes in either table.
+canonicalize_dtype_handlers = pytype_aval_mappings
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
@@ -12,4 +16,4 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
     return hooks.evaluate(prim, args, params)
 
 
-__all__ = ["apply_primitive"]
+__all__ = ["apply_primitive", "canonicalize_dtype_handlers", "pytype_aval_mappings"]

@@ -1,16 +1,39 @@
-"""All primitives as `<name>_p`."""
+"""All primitives as `<name>_p`, by JAX's names where those differ."""
 
 from __future__ import annotations
 
 from pullback import lax, random  # their import fills the registry  # noqa: F401
-from pullback.core import Primitive, registry
+from pullback.core import NoRule, Primitive, registry
+
+# Where JAX has another variable for the same operation.
+_OTHER_NAMES = {
+    "add_jaxvals_p": "add_any", "linear_solve_p": "custom_linear_solve", "remat_p": "remat2",
+    "scatter_add_p": "scatter-add", "scatter_max_p": "scatter-max", "scatter_min_p": "scatter-min",
+    "scatter_mul_p": "scatter-mul", "random_bits_p": "threefry_bits", "random_split_p": "threefry_split",
+    "random_fold_in_p": "threefry_fold_in", "random_gamma_p": "threefry_gamma",
+}  # fmt: skip
+
+
+def _absent(name: str, reason: str) -> Primitive:
+    rule = NoRule(reason)
+    return Primitive(
+        name, abstract_eval=rule, reference=rule, jvp=rule, transpose=rule, batch=rule, lower=rule, register=False
+    )
+
+
+# Libraries have tables with entries for these; in our jaxprs they do not occur.
+call_p = _absent("call", "calls are jit_p, whose jaxpr is a parameter")
+closed_call_p = _absent("closed_call", "calls are jit_p, whose jaxpr is a parameter")
+device_put_p = _absent("device_put", "arrays are moved outside of programs, and constraints are sharding_constraint_p")
 
 
 def __getattr__(name: str) -> Primitive:
-    if name.endswith("_p") and name[:-2] in registry:
-        return registry[name[:-2]]
+    found = _OTHER_NAMES.get(name, name[:-2] if name.endswith("_p") else "")
+    if found in registry:
+        return registry[found]
     raise AttributeError(f"there is no primitive {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(f"{name}_p" for name in registry)
+    made = {"call_p", "closed_call_p", "device_put_p", *_OTHER_NAMES}
+    return sorted({f"{name}_p" for name in registry if name.isidentifier()} | made)

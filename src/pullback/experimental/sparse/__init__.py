@@ -1,0 +1,29 @@
+"""Sparse arrays in coordinate format, with batch and dense dimensions."""
+
+from pullback.experimental.sparse._bcoo import BCOO, JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
+from pullback.experimental.sparse._derivatives import grad, value_and_grad
+from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo
+from pullback.experimental.sparse._products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
+from pullback.experimental.sparse._structure import (
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    bcoo_extract,
+    bcoo_reduce_sum,
+    bcoo_reshape,
+    bcoo_rev,
+    bcoo_slice,
+    bcoo_sort_indices,
+    bcoo_squeeze,
+    bcoo_sum_duplicates,
+    bcoo_todense,
+    bcoo_transpose,
+    todense,
+)
+
+__all__ = [
+    "BCOO", "JAXSparse", "SparseEfficiencyError", "SparseEfficiencyWarning", "bcoo_broadcast_in_dim",
+    "bcoo_concatenate", "bcoo_dot_general", "bcoo_extract", "bcoo_fromdense", "bcoo_multiply_dense",
+    "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice", "bcoo_sort_indices",
+    "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "empty", "eye", "grad", "random_bcoo",
+    "todense", "value_and_grad",
+]  # fmt: skip

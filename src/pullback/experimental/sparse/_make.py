@@ -1,0 +1,144 @@
+"""Sparse arrays from dense ones, and from nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback import random
+from pullback.api import vmap
+from pullback.core import Tracer
+from pullback.experimental.sparse._bcoo import BCOO
+
+
+def bcoo_fromdense(
+    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: Any = np.int32
+) -> BCOO:
+    """The sparse form of `mat`, whose first n_batch dimensions are a batch, and the last n_dense dense.
+
+    nse entries for each element of the batch, by default as many as the fullest one has; with fewer the last are lost.
+    Raises ValueError if the dimensions do not fit, TypeError if nse is not given and mat is traced.
+    """
+    mat = jnp.asarray(mat)
+    n_sparse = mat.ndim - n_batch - n_dense
+    if min(n_batch, n_dense, n_sparse) < 0:
+        raise ValueError(f"bcoo_fromdense: n_batch={n_batch} and n_dense={n_dense} are too many for shape {mat.shape}")
+    places = mat != 0
+    if n_dense:
+        places = places.any(axis=tuple(range(mat.ndim - n_dense, mat.ndim)))
+    if nse is None:
+        if isinstance(places, Tracer):
+            raise TypeError(
+                "bcoo_fromdense: argument 'nse', the number of entries, must be given inside jit and other "
+                "transformations, where it cannot be counted"
+            )
+        counts = np.asarray(places).reshape(*mat.shape[:n_batch], -1).sum(-1)
+        nse = int(counts.max(initial=0))
+
+    def one(mat: Any, places: Any) -> tuple[Any, Any]:
+        if not n_sparse:
+            found = jnp.zeros((nse, 0), index_dtype)
+            return jnp.where(jnp.arange(nse).reshape(-1, *[1] * n_dense) == 0, mat, 0), found
+        if mat.size == 0:
+            return jnp.zeros((nse, *mat.shape[n_sparse:]), mat.dtype), jnp.zeros((nse, n_sparse), index_dtype)
+        at = jnp.nonzero(places, size=nse, fill_value=mat.shape[:n_sparse])
+        data = mat.at[at].get(mode="fill", fill_value=0)
+        return data, jnp.stack(at, axis=-1).astype(index_dtype)
+
+    for _ in range(n_batch):
+        one = vmap(one)
+    data, indices = one(mat, places)
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
+
+
+def empty(
+    shape: Sequence[int],
+    dtype: Any = None,
+    index_dtype: Any = "int32",
+    sparse_format: str = "bcoo",
+    *,
+    nse: int = 0,
+    n_batch: int = 0,
+    n_dense: int = 0,
+) -> BCOO:
+    """The sparse array of zeros. Raises NotImplementedError for formats other than bcoo."""
+    _check_format("empty", sparse_format)
+    shape = tuple(shape)
+    n_sparse = len(shape) - n_batch - n_dense
+    if min(n_batch, n_dense, n_sparse, nse) < 0:
+        raise ValueError(f"empty: invalid nse={nse}, n_batch={n_batch}, n_dense={n_dense} for shape {shape}")
+    batch = shape[:n_batch]
+    indices = jnp.broadcast_to(jnp.array(shape[n_batch : n_batch + n_sparse], index_dtype), (*batch, nse, n_sparse))
+    data = jnp.zeros((*batch, nse, *shape[n_batch + n_sparse :]), dtype)
+    return BCOO((data, indices), shape=shape, indices_sorted=True, unique_indices=True)
+
+
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    index_dtype: Any = "int32",
+    sparse_format: str = "bcoo",
+) -> BCOO:
+    """The N x M matrix with ones on its k-th diagonal. Raises NotImplementedError for formats other than bcoo."""
+    _check_format("eye", sparse_format)
+    columns = N if M is None else M
+    row, column = max(-k, 0), max(k, 0)
+    n = max(min(N - row, columns - column), 0)
+    indices = np.arange(n)[:, None] + np.array([row, column])
+    return BCOO(
+        (jnp.ones(n, dtype), jnp.asarray(indices, index_dtype)),
+        shape=(N, columns),
+        indices_sorted=True,
+        unique_indices=True,
+    )
+
+
+def _check_format(name: str, sparse_format: str) -> None:
+    if sparse_format != "bcoo":
+        raise NotImplementedError(f"{name}: sparse_format {sparse_format!r} is not supported, only 'bcoo'")
+
+
+def random_bcoo(
+    key: Any,
+    shape: Sequence[int],
+    *,
+    dtype: Any = np.float32,
+    indices_dtype: Any = None,
+    nse: int | float = 0.2,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    unique_indices: bool = True,
+    sorted_indices: bool = False,
+    generator: Callable[..., Any] = random.uniform,
+    **kwds: Any,
+) -> BCOO:
+    """A sparse array with nse random values, or (nse < 1) that fraction of the sparse places, at random places.
+
+    `generator(key, shape=..., dtype=..., **kwds)` draws the values. Raises ValueError if the dimensions do not fit.
+    """
+    shape = tuple(shape)
+    n_sparse = len(shape) - n_batch - n_dense
+    if min(n_batch, n_dense, n_sparse) < 0 or nse < 0:
+        raise ValueError(f"random_bcoo: invalid nse={nse}, n_batch={n_batch}, n_dense={n_dense} for shape {shape}")
+    batch, sparse = shape[:n_batch], shape[n_batch : n_batch + n_sparse]
+    places = math.prod(sparse)
+    count = math.ceil(nse * places) if 0 < nse < 1 else int(nse)
+    if unique_indices and count > places:
+        raise ValueError(f"random_bcoo: {count} different places asked for, but there are {places}")
+    for_data, for_places = random.split(key)
+    data = generator(for_data, shape=(*batch, count, *shape[n_batch + n_sparse :]), dtype=dtype, **kwds)
+
+    def draw(key: Any) -> Any:
+        return random.choice(key, places, (count,), replace=not unique_indices)
+
+    flat = vmap(draw)(random.split(for_places, math.prod(batch))) if batch else draw(for_places)
+    found = jnp.unravel_index(flat.reshape(*batch, count), sparse) if sparse else []
+    indices = jnp.stack(found, axis=-1) if sparse else jnp.zeros((*batch, count, 0), np.int32)
+    made = BCOO((data, indices.astype(indices_dtype or np.int32)), shape=shape, unique_indices=unique_indices)
+    return made.sort_indices() if sorted_indices else made

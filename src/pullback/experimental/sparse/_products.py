@@ -1,0 +1,209 @@
+"""Products and sums with sparse arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.api import vmap
+from pullback.experimental.sparse import _structure as structure
+from pullback.experimental.sparse._bcoo import BCOO, JAXSparse
+from pullback.util import dtypes
+
+
+def bcoo_dot_general(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any,
+    precision: None = None,
+    preferred_element_type: None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The product of `lax.dot_general` where one operand or both are sparse: an array, or for two sparse ones a BCOO.
+
+    Raises TypeError where contracted or batch dimensions differ in size, NotImplementedError for dense dimensions of
+    a sparse operand, and for two sparse operands with batch dimensions.
+    """
+    (lc, rc), (lb, rb) = (tuple(map(tuple, part)) for part in dimension_numbers)
+    for name, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
+        sizes = tuple(lhs.shape[d] for d in left), tuple(rhs.shape[d] for d in right)
+        if sizes[0] != sizes[1]:
+            raise TypeError(
+                f"dot_general requires {name} dimensions to have the same shape, got {sizes[0]} and {sizes[1]}."
+            )
+    dtype = dtypes.result_type(lhs.dtype, rhs.dtype)
+    if preferred_element_type is not None:
+        dtype = dtypes.canonicalize_dtype(preferred_element_type)
+    if isinstance(lhs, BCOO) and isinstance(rhs, BCOO):
+        if lb or lhs.n_batch or rhs.n_batch or lhs.n_dense or rhs.n_dense:
+            raise NotImplementedError("bcoo_dot_general of two sparse arrays with batch or dense dimensions")
+        return _sparse_sparse(lhs.astype(dtype), rhs.astype(dtype), lc, rc)
+    if isinstance(lhs, BCOO):
+        return _sparse_dense(lhs.astype(dtype), jnp.asarray(rhs, dtype), (lc, rc), (lb, rb))
+    if isinstance(rhs, BCOO):
+        # The other way round, and the free dimensions of the left in front.
+        out = _sparse_dense(rhs.astype(dtype), jnp.asarray(lhs, dtype), (rc, lc), (rb, lb))
+        batch, free = len(lb), rhs.ndim - len(rb) - len(rc)
+        return jnp.moveaxis(out, range(batch, batch + free), range(out.ndim - free, out.ndim))
+    return lax.dot_general(lhs, rhs, ((lc, rc), (lb, rb)), precision, preferred_element_type)
+
+
+def _sparse_dense(mat: BCOO, x: Any, contracting: Any, batch: Any) -> Any:
+    """[*batch, *free of mat, *free of x]."""
+    if mat.n_dense:
+        raise NotImplementedError("bcoo_dot_general of a sparse array with dense dimensions is not supported")
+    (mc, xc), (mb, xb) = contracting, batch
+    if any(d >= mat.n_batch for d in mb):
+        raise NotImplementedError("bcoo_dot_general: batch dimensions of the product must be batch dimensions")
+    data, indices = structure.full(mat)
+    free = [d for d in range(mat.ndim) if d not in mc and d not in mb]
+    x_free = [d for d in range(x.ndim) if d not in xc and d not in xb]
+    # x as [*batch, *contracted batch dimensions of mat, *contracted sparse ones, *free].
+    over_batch = [k for k, d in enumerate(mc) if d < mat.n_batch]
+    over_sparse = [k for k, d in enumerate(mc) if d >= mat.n_batch]
+    x = x.transpose(*xb, *[xc[k] for k in over_batch], *[xc[k] for k in over_sparse], *x_free)
+    kept = [d - mat.n_batch for d in free if d >= mat.n_batch]
+    picked = [mc[k] - mat.n_batch for k in over_sparse]
+    sizes = structure.sparse_shape(mat)
+
+    def one(data: Any, indices: Any, x: Any) -> Any:
+        valid = structure.inside(indices, sizes)
+        values = jnp.where(valid, data, 0)
+        at = tuple(indices[:, k] for k in picked)
+        rows = x.at[at].get(mode="fill", fill_value=0) if at else jnp.broadcast_to(x, (len(data), *x.shape))
+        terms = values.reshape(-1, *[1] * (rows.ndim - 1)) * rows
+        shape = (*[sizes[k] for k in kept], *rows.shape[1:])
+        return structure.scatter(terms, structure.columns(indices, kept), shape)
+
+    # Free batch dimensions of mat innermost, then contracted ones, which are summed, then those of the product.
+    free_batch = [d for d in free if d < mat.n_batch]
+    order = [*mb, *[mc[k] for k in over_batch], *free_batch]
+    data = data.transpose(*order, *range(mat.n_batch, data.ndim))
+    indices = indices.transpose(*order, *range(mat.n_batch, indices.ndim))
+    for _ in free_batch:
+        one = vmap(one, (0, 0, None))
+    for _ in (*mb, *over_batch):
+        one = vmap(one)
+    out = one(data, indices, x)
+    return out.sum(axis=tuple(range(len(mb), len(mb) + len(over_batch)))) if over_batch else out
+
+
+def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc: Sequence[int], rc: Sequence[int]) -> BCOO:
+    """One entry for each pair that meets, summed where there are more than the result has elements."""
+    left = [d for d in range(lhs.ndim) if d not in lc]
+    right = [d for d in range(rhs.ndim) if d not in rc]
+    shape = (*[lhs.shape[d] for d in left], *[rhs.shape[d] for d in right])
+    a, b = structure.columns(lhs.indices, lc), structure.columns(rhs.indices, rc)
+    meet = (a[:, None] == b[None]).all(-1)
+    meet &= structure.inside(lhs.indices, lhs.shape)[:, None] & structure.inside(rhs.indices, rhs.shape)
+    data = jnp.where(meet, lhs.data[:, None] * rhs.data, 0).reshape(-1)
+    pairs = (lhs.nse, rhs.nse)
+    indices = jnp.concatenate(
+        [
+            jnp.broadcast_to(structure.columns(lhs.indices, left)[:, None], (*pairs, len(left))),
+            jnp.broadcast_to(structure.columns(rhs.indices, right)[None], (*pairs, len(right))),
+        ],
+        axis=-1,
+    )
+    indices = jnp.where(meet[..., None], indices, jnp.array(shape, indices.dtype)).reshape(-1, len(shape))
+    out = BCOO((data, indices), shape=shape)
+    return out.sum_duplicates(nse=out.size, remove_zeros=False) if out.size < out.nse else out
+
+
+def matmul(lhs: Any, rhs: Any) -> Any:
+    """lhs @ rhs, as for NumPy's arrays. Raises TypeError or ValueError for shapes that do not fit."""
+    lhs, rhs = (x if isinstance(x, JAXSparse) else jnp.asarray(x) for x in (lhs, rhs))
+    if not lhs.ndim or not rhs.ndim:
+        raise ValueError("matmul: scalars are not allowed, use * instead")
+    batch = min(lhs.ndim, rhs.ndim) - 2
+    if batch > 0 and lhs.ndim == rhs.ndim and lhs.shape[:batch] == rhs.shape[:batch]:
+        same = tuple(range(batch))
+    elif batch <= 0 and (rhs.ndim <= 2):
+        same = ()
+    else:
+        raise NotImplementedError(f"matmul of {lhs.shape} and {rhs.shape}: sparse arrays' batches must be the same")
+    numbers = ((lhs.ndim - 1,), (max(rhs.ndim - 2, 0),)), (same, same)
+    return bcoo_dot_general(lhs, rhs, dimension_numbers=numbers)
+
+
+def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
+    """The data of sp_mat * v, where v broadcasts to the shape of sp_mat (ValueError)."""
+    v = jnp.asarray(v)
+    if v.ndim > sp_mat.ndim or any(n not in (1, m) for n, m in zip(v.shape[::-1], sp_mat.shape[::-1], strict=False)):
+        raise ValueError(f"bcoo_multiply_dense: shape {v.shape} does not broadcast to {sp_mat.shape}")
+    v = v.reshape(*[1] * (sp_mat.ndim - v.ndim), *v.shape)
+    first, last = sp_mat.n_batch, sp_mat.n_batch + sp_mat.n_sparse
+    indices = sp_mat.indices
+    if any(n != 1 for n in v.shape[:first]):
+        indices = structure.full(sp_mat)[1]
+    v = jnp.broadcast_to(v, (*indices.shape[:first], *v.shape[first:])) if first else v
+    one_column = jnp.array([n == 1 for n in v.shape[first:last]], bool)
+
+    def one(indices: Any, v: Any) -> Any:
+        places = jnp.where(one_column, jnp.where(indices < 0, indices, 0), indices)
+        at = tuple(places[:, k] for k in range(places.shape[1]))
+        return v.at[at].get(mode="fill", fill_value=0) if at else v[None]
+
+    for _ in range(first):
+        one = vmap(one)
+    return sp_mat.data * one(indices, v)
+
+
+def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
+    """The product element by element, one entry for each pair of entries.
+
+    Raises ValueError if shapes differ, NotImplementedError for batch and dense dimensions.
+    """
+    if lhs.shape != rhs.shape:
+        raise ValueError(f"bcoo_multiply_sparse: shapes {lhs.shape} and {rhs.shape} differ")
+    if lhs.n_batch or rhs.n_batch or lhs.n_dense or rhs.n_dense:
+        raise NotImplementedError("bcoo_multiply_sparse of arrays with batch or dense dimensions is not supported")
+    meet = (lhs.indices[:, None] == rhs.indices[None]).all(-1) & structure.inside(lhs.indices, lhs.shape)[:, None]
+    data = jnp.where(meet, lhs.data[:, None] * rhs.data, 0).reshape(-1)
+    outside = jnp.array(lhs.shape, lhs.indices.dtype)
+    indices = jnp.where(meet[..., None], lhs.indices[:, None], outside).reshape(-1, lhs.ndim)
+    return BCOO((data, indices), shape=lhs.shape, unique_indices=lhs.unique_indices and rhs.unique_indices)
+
+
+def multiply(mat: BCOO, other: Any) -> BCOO:
+    """mat * other, a scalar, an array or a sparse array."""
+    if isinstance(other, BCOO):
+        return bcoo_multiply_sparse(mat, other)
+    if jnp.ndim(other) == 0:
+        return mat._with(mat.data * other)
+    data = bcoo_multiply_dense(mat, other)
+    indices = jnp.broadcast_to(
+        mat.indices,
+        (
+            *np.broadcast_shapes(data.shape[: mat.n_batch], mat.indices.shape[: mat.n_batch]),
+            *mat.indices.shape[mat.n_batch :],
+        ),
+    )
+    return BCOO((data, indices), shape=mat.shape, **mat._info)
+
+
+def add(mat: BCOO, other: Any) -> Any:
+    """mat + other: a sparse array for a sparse one, an array for an array of the same shape.
+
+    Raises NotImplementedError for arrays of less elements, ValueError if shapes differ.
+    """
+    if isinstance(other, BCOO):
+        if mat.shape != other.shape:
+            raise ValueError(f"addition of sparse arrays: shapes {mat.shape} and {other.shape} differ")
+        if (mat.n_batch, mat.n_dense) != (other.n_batch, other.n_dense):
+            raise NotImplementedError(f"addition of {mat!r} and {other!r}: layouts differ")
+        dtype = dtypes.result_type(mat.dtype, other.dtype)
+        (a, i), (b, j) = structure.full(mat.astype(dtype)), structure.full(other.astype(dtype))
+        joined = jnp.concatenate([a, b], mat.n_batch), jnp.concatenate([i, j], mat.n_batch)
+        return BCOO(joined, shape=mat.shape)
+    if jnp.shape(other) != mat.shape:
+        raise NotImplementedError(
+            f"addition of a sparse array of shape {mat.shape} and an array of shape {jnp.shape(other)} has a dense "
+            "result: use todense() first if that is what you want"
+        )
+    return mat.todense() + other

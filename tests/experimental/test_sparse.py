@@ -1,0 +1,157 @@
+"""Sparse arrays against their dense forms: structure, products, derivatives, transformations, errors."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.experimental import sparse
+
+RNG = np.random.default_rng(0)
+LAYOUTS = [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+def array(*shape, dtype=np.float32):
+    x = RNG.integers(-3, 4, shape) * (RNG.random(shape) < 0.4)
+    return x.astype(dtype)
+
+
+def same(found, expected):
+    np.testing.assert_allclose(np.asarray(sparse.todense(found)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64", "bool", "bfloat16"])
+@pytest.mark.parametrize("n_batch, n_dense", LAYOUTS)
+def test_round_trip(n_batch, n_dense, dtype):
+    x = jnp.asarray(array(3, 4, 5)).astype(dtype)
+    m = sparse.BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense)
+    assert (m.n_batch, m.n_dense, m.n_sparse, m.dtype) == (n_batch, n_dense, 3 - n_batch - n_dense, x.dtype)
+    assert (m.todense() == x).all() and (m + 0 * x == x).all() if dtype != "bool" else (m.todense() == x).all()
+    more = sparse.BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense, nse=m.nse + 7)
+    assert more.nse == m.nse + 7 and (more.todense() == x).all()
+    assert (jax.jit(lambda m: m.todense())(m) == x).all()
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (17,), (3, 0), (0, 3), ()])
+def test_sizes(shape):
+    x = array(*shape)
+    m = sparse.BCOO.fromdense(x)
+    same(m, x)
+    same(m.sum(), x.sum())
+    same(m * 2, x * 2)
+    same(m.sort_indices().sum_duplicates(), x)
+
+
+@pytest.mark.parametrize("n_batch, n_dense", LAYOUTS)
+def test_structure(n_batch, n_dense):
+    x = array(3, 4, 5)
+    m = sparse.BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense, nse=61 if n_dense == 0 else 14)
+    for axis in (None, 0, 1, 2, -1, (0, 2), (0, 1, 2)):
+        same(m.sum(axis), x.sum(axis))
+    for index in (0, -1, (slice(None), 2), (slice(1, 3), slice(None, None, 2)), (..., slice(4, None, -2)),
+                  (1, 2, 3), (slice(2, 2),), ...):  # fmt: skip
+        same(m[index], x[index])
+    same(abs(m), abs(x))
+    same(-m / 2, -x / 2)
+    same(m**2, x**2)
+    same(m + m, 2 * x)
+    same(m - m, 0 * x)
+    same((m + m).sum_duplicates(), 2 * x)
+    same(m.astype(np.int32), x.astype(np.int32))
+    same(3 * m, 3 * x)
+    for v in (array(5), array(4, 1), array(3, 4, 5), array(1, 1, 1), np.float32(3)):
+        same(m * v, x * v)
+    same(sparse.bcoo_extract(m, jnp.asarray(x) * 3), 3 * x)
+
+
+def test_structure_of_sparse_dimensions():
+    x = array(4, 6)
+    m = sparse.BCOO.fromdense(x, nse=17)
+    same(m.T, x.T)
+    same(m.reshape(3, 8), x.reshape(3, 8))
+    same(m.reshape(-1), x.reshape(-1))
+    same(m[None, :, None], x[None, :, None])
+    same(sparse.bcoo_broadcast_in_dim(m[:1], shape=(2, 4, 6), broadcast_dimensions=(1, 2)),
+         np.broadcast_to(x[:1], (2, 4, 6)))  # fmt: skip
+    same(sparse.bcoo_concatenate([m, m[:2]], dimension=0), np.concatenate([x, x[:2]]))
+    same(sparse.bcoo_rev(m, (1,)), x[:, ::-1])
+    same(sparse.bcoo_slice(m, start_indices=(1, 0), limit_indices=(4, 5), strides=(2, 1)), x[1:4:2, :5])
+    same(sparse.bcoo_squeeze(m[:1], dimensions=(0,)), x[0])
+    same(m * m, x * x)
+    same(sparse.BCOO.from_scipy_sparse(scipy.sparse.csr_matrix(x)), x)
+    same(sparse.eye(3, 5, 1), np.eye(3, 5, 1))
+    same(sparse.empty((2, 3)), np.zeros((2, 3)))
+    drawn = sparse.random_bcoo(jax.random.key(0), (4, 5), nse=0.5, sorted_indices=True)
+    assert drawn.nse == 10 and len({tuple(i) for i in np.asarray(drawn.indices).tolist()}) == 10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.complex64])
+def test_products(dtype):
+    x, y = array(4, 6, dtype=dtype), array(6, 3, dtype=dtype)
+    m, n = sparse.BCOO.fromdense(x, nse=20), sparse.BCOO.fromdense(y, nse=15)
+    same(m @ y, x @ y)
+    same(m @ y[:, 0], x @ y[:, 0])
+    same(jnp.asarray(y.T) @ m.T, y.T @ x.T)
+    same(y.T @ m.T, y.T @ x.T)
+    same(y[:, 0] @ m.T, y[:, 0] @ x.T)
+    same(m @ n, x @ y)
+    same(m.T.T @ n, x @ y)
+    assert (sparse.eye(100) @ sparse.eye(100)).nse == 10000
+    same(jax.jit(lambda a, b: a @ b)(m, y), x @ y)
+
+
+def test_products_with_batches():
+    x, y = array(2, 3, 4), array(2, 4, 5)
+    for n_batch in (0, 1, 2):
+        m = sparse.BCOO.fromdense(x, n_batch=n_batch)
+        same(m @ y[0], x @ y[0])
+        numbers = ((1,), (0,)), ((), ())
+        same(sparse.bcoo_dot_general(m, array(3, 5) * 0 + 1, dimension_numbers=numbers),
+             np.tensordot(x, np.ones((3, 5)), ((1,), (0,))))  # fmt: skip
+        same(sparse.bcoo_dot_general(np.ones((5, 2), "f"), m, dimension_numbers=(((1,), (0,)), ((), ()))),
+             np.tensordot(np.ones((5, 2)), x, ((1,), (0,))))  # fmt: skip
+        if n_batch:
+            same(m @ y, x @ y)
+            same(jax.vmap(lambda m, y: m @ y)(m, y), x @ y)
+    assert jax.vmap(lambda m: 2 * m)(sparse.BCOO.fromdense(x, n_batch=1)).shape == x.shape
+
+
+def test_derivatives():
+    x, v = array(4, 6) + 0.0, RNG.normal(size=6).astype("f")
+    m = sparse.BCOO.fromdense(x)
+
+    def loss(m):
+        return (jnp.tanh(m @ v) ** 2).sum() + (m * m).sum() + (m @ m.T).sum()
+
+    value, gradient = sparse.value_and_grad(loss)(m)
+    dense = jax.grad(lambda x: (jnp.tanh(x @ v) ** 2).sum() + (x * x).sum() + (x @ x.T).sum())(x)
+    at = tuple(np.asarray(m.indices).T)
+    np.testing.assert_allclose(gradient.data, np.asarray(dense)[at], rtol=1e-4, atol=1e-5)
+    h = RNG.normal(size=m.nse).astype("f")
+    _, slope = jax.jvp(lambda d: loss(m._with(d)), (m.data,), (h,))
+    np.testing.assert_allclose(slope, gradient.data @ h, rtol=1e-4)
+    (both, wrt_v), aux = sparse.grad(lambda m, v: ((m @ v).sum(), 5), argnums=(0, 1), has_aux=True)(m, v)
+    np.testing.assert_allclose(wrt_v, x.sum(0), rtol=1e-5)
+    assert both.shape == x.shape and aux == 5 and np.isfinite(float(value))
+
+
+def test_errors():
+    m = sparse.BCOO.fromdense(array(3, 4))
+    with pytest.raises(TypeError, match="contracting dimensions"):
+        m @ m
+    with pytest.raises(NotImplementedError, match="todense"):
+        m + 1.0
+    with pytest.raises(NotImplementedError, match="todense"):
+        _ = m == m
+    with pytest.raises(TypeError, match="nse"):
+        jax.jit(sparse.BCOO.fromdense)(jnp.ones(3))
+    with pytest.raises(ValueError, match="must add up"):
+        sparse.BCOO((jnp.ones(3), jnp.zeros((3, 1), int)), shape=(3, 3))
+    with pytest.raises(IndexError, match="out of bounds"):
+        m[3]
+    with pytest.raises(ValueError, match="among themselves"):
+        sparse.BCOO.fromdense(array(3, 4), n_batch=1).transpose()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(m)
+    assert repr(m).startswith("BCOO(float32[3, 4], nse=")

@@ -81,18 +81,70 @@ def test_errors_stay_errors():
         assert np.isnan(pb.grad(lambda x: jnp.sum(jnp.sqrt(x)))(jnp.array([-1.0]))[0])
 
 
-def test_nothing_runs_python_again(monkeypatch):
-    """From the fourth time on neither rules nor our own functions run: only plans do."""
+@pytest.mark.parametrize("shape", [(3, 4), (300, 40)])
+def test_nothing_runs_python_again(monkeypatch, shape):
+    """From the fourth time on neither rules nor our own functions run: only plans, or kernels for large arrays, do."""
     remembered.clear()
     f = FUNCTIONS[0]
-    for _ in range(4):
-        pb.grad(f)(X), pb.jvp(f, (X,), (X,)), pb.vmap(f)(X)
+    x = jnp.ones(shape)
+    for _ in range(6):
+        pb.grad(f)(x), pb.jvp(f, (x,), (x,)), pb.vmap(f)(x)
     seen = []
     for name in ("jvp", "transpose", "batch"):
         monkeypatch.setattr(pb.lax.tanh_p, name, None)  # would fail if it were asked
     monkeypatch.setattr(pb.core.Primitive, "process", lambda self, *args, **params: seen.append(self))
-    pb.grad(f)(X), pb.jvp(f, (X,), (X,)), pb.vmap(f)(X)
+    pb.grad(f)(x), pb.jvp(f, (x,), (x,)), pb.vmap(f)(x)
     assert not seen
+
+
+def test_large_arrays_are_compiled_once_that_pays():
+    """Equation by equation at first; the values stay those of the compiled gradient."""
+    a, b, x = (jnp.asarray(RNG.normal(size=s).astype(np.float32)) for s in ((120, 100), (120,), (100,)))
+
+    def f(x):
+        return jnp.sum((a @ x - b) ** 2)
+
+    want = pb.jit(pb.grad(f))(x)
+    for _ in range(150):
+        np.testing.assert_allclose(pb.grad(f)(x), want, rtol=1e-4, atol=1e-2)
+
+
+def test_programs_with_other_constants_are_others():
+    """A recorded program is told by which value stands where: the same calls with operands that coincide or not."""
+    x, y = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
+    for _ in range(4):
+        for a, b in ((x, y), (y, x), (x, x), (y, y)):
+            want = (2 * a + b).tolist()
+            assert pb.grad(lambda t, a=a, b=b: jnp.sum(t * a + t * b + t * a))(jnp.ones(2)).tolist() == want
+            g = pb.grad(lambda s, t, a=a, b=b: jnp.sum(s * a + t * b), argnums=(0, 1))(jnp.ones(2), jnp.ones(2))
+            assert [v.tolist() for v in g] == [a.tolist(), b.tolist()]
+            g = pb.grad(lambda s, t, a=a, b=b: jnp.sum(t * a + s * b), argnums=(0, 1))(jnp.ones(2), jnp.ones(2))
+            assert [v.tolist() for v in g] == [b.tolist(), a.tolist()]
+
+
+def test_what_fails_when_made_is_raised_once():
+    """Of what could not be made nothing is kept but that it stays Python."""
+    memory, made = {}, []
+
+    def make():
+        made.append(None)
+        raise ValueError("no")
+
+    assert remembered.found(memory, 1, make, 4) is None
+    with pytest.raises(ValueError, match="no"):
+        remembered.found(memory, 1, make, 4)
+    assert remembered.found(memory, 1, make, 4) is None and len(made) == 1
+    for key in range(10):
+        remembered.found(memory, key, lambda: "made", 4)
+    assert remembered.found(memory, 9, lambda: "made", 4) == "made" and len(memory) <= 4
+
+
+def test_leaked_values_say_where_they_were_made():
+    kept = []
+    for _ in range(4):
+        pb.grad(lambda x: jnp.sum(kept.append(x * 2) or x))(X)
+        with pytest.raises(pb.errors.UnexpectedTracerError, match=r"test_remembered.py:\d+ \(<lambda>\)"):
+            jnp.sin(kept.pop()).block_until_ready()
 
 
 def test_programs_of_any_length():

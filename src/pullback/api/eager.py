@@ -25,7 +25,7 @@ from pullback.core import (
 )
 from pullback.runtime import blocks, checks, compile_jaxpr
 from pullback.runtime.plan import Planned, make_plan, uses_before_compilation
-from pullback.transforms.remembered import SMALL, found
+from pullback.transforms.remembered import found
 from pullback.util import config
 from pullback.util.errors import UNTRACEABLE
 from pullback.util.pytree import tree_flatten, tree_structure, tree_unflatten
@@ -113,8 +113,6 @@ class Memory:
         statics, dynamic = self._separated(args, kwargs)
         leaves, in_tree = tree_flatten((dynamic, {}))
         avals = tuple(map(typeof, leaves))
-        if sum([aval.size for aval in avals]) > SMALL:
-            return None
         try:
             with using(eval_interpreter()):
                 closed, tree = self.traced(len(args), statics, in_tree, avals)

@@ -1,4 +1,4 @@
-"""Jaxprs that run often on small arrays: by a plan at first, by compiled code once that pays."""
+"""Jaxprs that run often: by a plan or equation by equation at first, by compiled code once that pays."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pullback.runtime.compiler import compile_jaxpr
 from pullback.runtime.plan import make_plan, uses_before_compilation
 from pullback.util.switches import switches
 
+LARGE = 1 << 13  # elements of the arguments: equation by equation, kernels for any size beat the loops of plans
 PATIENCE = 100  # runs, equation by equation, of what has no plan (it has loops) before it is compiled
 
 
@@ -31,7 +32,8 @@ class _Runner:
             self.run = self.by_equations
         else:
             self.left = uses_before_compilation(planned.nanoseconds)
-            self.run = planned.executable.call
+            large = sum([aval.size for aval in closed.in_avals]) > LARGE
+            self.run = self.by_equations if large else planned.executable.call
 
     def by_equations(self, args: Sequence[Any]) -> list[Any]:
         """The results without a plan."""

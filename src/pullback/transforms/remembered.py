@@ -19,7 +19,6 @@ from pullback.core.primitive import registry
 from pullback.core.staging import Recorder
 from pullback.util import config
 
-SMALL = 1 << 13  # elements; larger work is better compiled, operation by operation
 MAX_RULES = 256  # of one primitive
 
 
@@ -80,7 +79,7 @@ def application(
 def _application(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[ClosedJaxpr, Any] | None:
     avals = list(map(typeof, args))
     if (
-        not 0 < sum([aval.size for aval in avals]) <= SMALL
+        not avals
         or primitive.partial_eval is not None
         or primitive.evaluate is not None
         or primitive.effects is not None
@@ -195,8 +194,8 @@ class Tape(Jaxpr):
         self.calls, self.key = calls, key
         self.debug_info = _LINEAR
 
-    @property  # type: ignore[override]
-    def eqns(self) -> list[JaxprEqn]:
+    @property
+    def eqns(self) -> list[JaxprEqn]:  # type: ignore[override]
         """Made when somebody asks."""
         return list(map(_as_eqn, self.calls))
 

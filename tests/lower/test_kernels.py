@@ -19,6 +19,7 @@ from pullback.lower.kernels import (
     kernel_name,
     kernel_of,
     panel_kernel,
+    product_shape,
 )
 
 
@@ -32,8 +33,9 @@ def panels_of(y, columns):
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("dtype, ir", [(np.float32, "f32"), (np.float64, "f64"), (np.int32, "i32")])
 @pytest.mark.parametrize("m, k, n", [(3, 1, 8), (7, 5, 8), (9, 300, 21), (6, 0, 8)])
-def test_kernel(m, k, n, dtype, ir, long):
-    rows, columns = 3, 8
+@pytest.mark.parametrize("rows, columns", [(3, 8), (2, 24)])
+def test_kernel(m, k, n, dtype, ir, long, rows, columns):
+    n = max(n, columns)
     x, y = (3 * normal(m, k)).astype(dtype), (3 * normal(k, n, seed=1)).astype(dtype)
     packed = panels_of(y, columns)
     fields = dict(
@@ -89,8 +91,21 @@ def test_few_rows_are_cut_evenly():
         assert size <= rows and -(-m // size) == -(-m // rows)
 
 
+def test_columns_are_cut_so_that_little_is_left_empty():
+    two = block_shape("f32", 1000, 1000)[1]
+    width = two // 2
+    assert product_shape("f32", 1000, 3 * width)[1] == 3 * width  # four registers with two at a time
+    assert product_shape("f32", 1000, 7 * two + 2)[1] == 3 * width  # 15 and not 16
+    for n in (two, 6 * two, 8 * two, 3 * width - 1):
+        assert product_shape("f32", 1000, n)[1] == two
+    assert product_shape("f32", 10, 3 * width) == block_shape("f32", 10, 3 * width)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-@pytest.mark.parametrize("m, k, n", [(4, 4, 128), (5, 33, 37), (16, 16, 16), (65, 40, 70), (9, 300, 501), (99, 17, 5)])
+@pytest.mark.parametrize(
+    "m, k, n",
+    [(114, 50, 114), (30, 200, 72), (4, 4, 128), (5, 33, 37), (16, 16, 16), (65, 40, 70), (9, 300, 501), (99, 17, 5)],
+)
 @pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
 def test_products(m, k, n, dtype, transposed):
     x, y = (4 * normal(m, k)).astype(dtype), (4 * normal(k, n, seed=1)).astype(dtype)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.loop_ir import ITEMSIZE, Expr
-from pullback.lower.kernels import SIZES, block_shape, kernel_name
+from pullback.lower.kernels import SIZES, kernel_name, product_shape
 from pullback.lower.storage import Storage, contiguous
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         ctx.copy(out, held)
         return
     m, n = out.shape
-    rows, columns = block_shape(out.dtype, m, n)
+    rows, columns = product_shape(out.dtype, m, n)
     if x.strides[1] * ITEMSIZE[x.dtype] >= FAR and n >= 4 * columns:
         x = _row_major(ctx, x, alone)
     target = out if n >= columns else _scratch(ctx, out.dtype, (m, columns), alone)
@@ -70,7 +70,7 @@ def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
     count = int(np.prod(sizes))
     (m, k), n = x.shape[-2:], y.shape[-1]
     work = m * n * k
-    held = (k * (n + block_shape(out.dtype, m, n)[1]) + m * max(k, n)) * ITEMSIZE[out.dtype]
+    held = (k * (n + product_shape(out.dtype, m, n)[1]) + m * max(k, n)) * ITEMSIZE[out.dtype]
     alone = held <= LOCAL and (count >= PIECES or work < WORTH_THREADS)
     attrs: tuple[tuple[str, Any], ...] = ()
     role: Any = "sequential"

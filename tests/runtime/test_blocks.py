@@ -1,5 +1,7 @@
 """Elementwise work on large arrays of many sizes: one kernel for all of them."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -147,3 +149,16 @@ def test_results_that_simplify_to_an_operand_are_written(fun):
         x = np.full((1000, 333), k, np.float32)
         expected = fun(x[:1, :1])  # too small for blocks
         np.testing.assert_array_equal(fun(jnp.asarray(x)), np.broadcast_to(expected, x.shape))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex64])
+def test_results_larger_than_the_cache(eager, dtype):
+    """They go past it; what is short of a block, and small results beside large operands, do not."""
+    cache = os.sysconf("SC_LEVEL3_CACHE_SIZE") if "SC_LEVEL3_CACHE_SIZE" in os.sysconf_names else 0
+    n = max(cache * 2 // 5 // np.dtype(dtype).itemsize, 100_000) + 77
+    a, b = np.arange(n).astype(dtype), np.arange(n, 0, -1).astype(dtype)
+    x, y = jnp.asarray(a), jnp.asarray(b)
+    for _ in range(2):
+        np.testing.assert_array_equal(x + y, a + b)
+        np.testing.assert_array_equal(x == y, a == b)
+        np.testing.assert_array_equal(jnp.where(x == y, x, 2 * y), np.where(a == b, a, 2 * b))

@@ -18,7 +18,7 @@ MODULES = [
     "experimental.layout", "extend.core",
     "extend.core.primitives", "extend.linear_util", "extend.random", "extend.source_info_util", "flatten_util",
     "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "interpreters.xla",
-    "sharding", "stages", "test_util", "typing", "version",
+    "ref", "experimental.hijax", "experimental.sparse", "sharding", "stages", "test_util", "typing", "version",
 ]  # fmt: skip
 
 

@@ -125,6 +125,7 @@ _LAZY = (
     "ops",
     "profiler",
     "random",
+    "ref",
     "scipy",
     "sharding",
     "stages",
@@ -136,7 +137,12 @@ _LAZY = (
 _ELSEWHERE = {
     "NamedSharding": ("pullback.sharding", "NamedSharding"),
     "P": ("pullback.sharding", "PartitionSpec"),
+    "Ref": ("pullback.ref", "Ref"),
+    "empty_ref": ("pullback.ref", "empty_ref"),
+    "free_ref": ("pullback.ref", "free_ref"),
+    "freeze": ("pullback.ref", "freeze"),
     "make_mesh": ("pullback.api.mesh", "make_mesh"),
+    "new_ref": ("pullback.ref", "new_ref"),
 }
 
 

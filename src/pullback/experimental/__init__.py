@@ -1,5 +1,6 @@
 """Names that JAX keeps under jax.experimental."""
 
+from pullback.experimental.hijax import cur_qdd
 from pullback.lax._callback import io_callback
 from pullback.util.config import enable_x64
 
@@ -9,4 +10,4 @@ def disable_x64():
     return enable_x64(False)
 
 
-__all__ = ["disable_x64", "enable_x64", "io_callback"]
+__all__ = ["cur_qdd", "disable_x64", "enable_x64", "io_callback"]

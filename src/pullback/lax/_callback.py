@@ -26,8 +26,8 @@ VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broad
 class Effect:
     """A mark on equations that must not be removed, repeated or merged."""
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, name: str = ""):
+        self.name = name or type(self).__name__
 
     def __repr__(self) -> str:
         return self.name

@@ -1,1 +1,1 @@
-"""Stands for jax._src.state: mutable arrays, which are not there yet."""
+"""Stands for jax._src.state: mutable arrays."""

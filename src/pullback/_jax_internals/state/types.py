@@ -2,4 +2,4 @@
 
 
 class AbstractRef:
-    """The type of a mutable array; no value has it."""
+    """The type of a mutable array; no traced value has it."""

@@ -34,9 +34,10 @@ from pullback.extend.core._tracing import (
     unsafe_get_axis_names_DO_NOT_USE,
     valid_jaxtype,
 )
+from pullback.lax._callback import Effect
 
 __all__ = [
-    "AbstractToken", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal",
+    "AbstractToken", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal",
     "Primitive", "Var", "check_jaxpr", "concrete_or_error", "find_top_trace", "get_opaque_trace_state", "jaxpr_as_fun",
     "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype", "primitives", "set_current_trace", "subjaxprs", "take_current_trace",

@@ -142,8 +142,8 @@ struct Counts {
     int64_t below, inside;
 };
 
-// Elements in the range, or their numbers, go to `memory`, room for n, in order; with `out`, those below to its front and
-// those above to its end, in reverse. other: memory for n more, if `out` is given.
+// Elements in the range, or their numbers, go to `memory`, room for n, in order; with `out`, those below to its front
+// and those above to its end, in reverse. other: memory for n more, if `out` is given.
 template <class Kind, bool all, class Out>
 Counts split_at(const typename Kind::Raw* x, int64_t n, Range<typename Kind::Key> range, Out* memory, Out* out,
                 Out* other, Chunks chunks) {

@@ -1,5 +1,5 @@
-// Elements below, inside and above a range of keys, or their numbers, in one pass: what quickselect does again and again.
-// Lanes are moved together by permutations where there is AVX2; both ways write the same.
+// Elements below, inside and above a range of keys, or their numbers, in one pass: what quickselect does again and
+// again. Lanes are moved together by permutations where there is AVX2; both ways write the same.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -23,8 +23,8 @@ struct Parts {
     Out *below, *inside, *above;
 };
 
-// The elements x[0, n) whose keys are in [low, high] go inside. Unless `all`, the others are only counted. `first` is the
-// number of x[0].
+// The elements x[0, n) whose keys are in [low, high] go inside. Unless `all`, the others are only counted. `first` is
+// the number of x[0].
 template <class Kind, bool all, class Out>
 void split_one_by_one(const typename Kind::Raw* x, int64_t n, typename Kind::Key low, typename Kind::Key high,
                       Parts<Out>& parts, int64_t first) {
@@ -134,7 +134,8 @@ __attribute__((target("avx2,popcnt"))) void split_lanes(const typename Kind::Raw
     for (; i + 2 * kLanes <= n; i += kLanes) {
         const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
         const Lanes keys = signed_keys<Kind, Lanes>(Lanes(v));
-        const unsigned is_below = mask_of<kLanes>(__m256i(keys < lowest)), is_above = mask_of<kLanes>(__m256i(keys > highest));
+        const unsigned is_below = mask_of<kLanes>(__m256i(keys < lowest));
+        const unsigned is_above = mask_of<kLanes>(__m256i(keys > highest));
         const unsigned is_inside = ~(is_below | is_above) & ((1u << kLanes) - 1);
         const __m256i items = std::is_same_v<Out, int32_t> ? __m256i(numbers) : v;
         if constexpr (all) {

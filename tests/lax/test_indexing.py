@@ -7,6 +7,7 @@ import pytest
 
 import pullback
 from pullback import lax
+from pullback._ext import _core
 from pullback.lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 
 ROWS = ScatterDimensionNumbers((1,), (0,), (0,))
@@ -157,3 +158,43 @@ def test_errors(call, error, message):
 def test_modes_have_names():
     assert GatherScatterMode.from_any("drop") is GatherScatterMode.FILL_OR_DROP
     assert GatherScatterMode.from_any(None) is GatherScatterMode.FILL_OR_DROP
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u1", "c8"])
+@pytest.mark.parametrize("places, window", [(1000, ()), (50, (7,)), (1, ())])
+def test_many_updates_of_few_places(dtype, places, window):
+    """Sums of parts: ragged ones, places outside, zeros that keep their sign; the same for any number of threads."""
+    rng = np.random.default_rng(2)
+    count = 100_003 // max(1, int(np.prod(window)))
+    start = np.full((places, *window), -0.0 if dtype[0] in "fc" else 3, dtype)
+    index = rng.integers(-places - 5, places + 5, count).astype("i4")
+    index[index % places == places // 2] = places + 1
+    updates = rng.integers(-3, 4, (count, *window)).astype(dtype)  # whose sums are exact
+    for mode in ("drop", "clip"):
+        add = pullback.jit(lambda x, i, u, mode=mode: x.at[i].add(u, mode=mode))
+        expected, at = start.copy(), np.where(index < 0, index + places, index)
+        held = (at >= 0) & (at < places)
+        if mode == "clip":
+            np.add.at(expected, np.clip(at, 0, places - 1), updates)
+        else:
+            np.add.at(expected, at[held], updates[held])
+        results = []
+        before = _core.num_threads()
+        for threads in (1, 3):
+            _core.set_num_threads(threads)
+            results.append(np.asarray(add(start, index, updates)))
+        _core.set_num_threads(before)
+        np.testing.assert_array_equal(results[0], expected)
+        np.testing.assert_array_equal(np.signbit(results[0].real), np.signbit(expected.real))
+        np.testing.assert_array_equal(results[0].tobytes(), results[1].tobytes())
+
+
+def test_many_updates_of_few_places_are_summed_on_threads():
+    def text(places, updates):
+        add = pullback.jit(lambda x, i, u: x.at[i].add(u))
+        return add.lower(np.zeros(places, "f4"), np.zeros(updates, "i4"), np.ones(updates, "f4")).as_text()
+
+    parts, ragged, wide = text(1000, 100_000), text(1000, 100_003), text(50_000, 100_000)
+    assert "< 4 {" in parts and parts.count("sequential ") == 1
+    assert "< 4 {" in ragged and ragged.count("sequential ") == 2  # with what is left of the parts
+    assert "< 4 {" not in wide  # too many places

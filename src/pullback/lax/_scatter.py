@@ -204,7 +204,7 @@ def _scatter_reference_of(name, ufunc):
 
 def _emit_of(loop_op):
     """Updates in order; the window of one start vector is a parallel loop, as is everything where indices are
-    unique.
+    unique. Many updates of a small array are summed in parts, each in order.
     """
 
     def emit(ctx):
@@ -220,7 +220,7 @@ def _emit_of(loop_op):
         update_jaxpr = ctx.params.get("update_jaxpr") if loop_op is None else None
         cells = [ctx.temporary(out.dtype, ()) for _ in range(2)] if update_jaxpr is not None else []
 
-        def group(batch):
+        def group(batch, target=out, part=()):
             starts: dict[int, Any] = {}
             inside = None
             for k, d in enumerate(n.scatter_dims_to_operand_dims):
@@ -253,8 +253,8 @@ def _emit_of(loop_op):
                     ctx.subprogram(update_jaxpr, cells, cells[:1])
                     value = ctx.load(cells[0], ())
                 elif loop_op is not None:
-                    value = b.op(loop_op, ctx.load(out, tuple(place)), value)
-                ctx.store(out, tuple(place), value)
+                    value = b.op(loop_op, ctx.load(target, (*part, *place)), value)
+                ctx.store(target, (*part, *place), value)
 
             def windows():
                 loops(
@@ -270,9 +270,56 @@ def _emit_of(loop_op):
                 with ctx.if_(inside):
                     windows()
 
-        loops(b, tuple(updates.shape[d] for d in batch_dims), group, "sequential" if cells else role)
+        shape = tuple(updates.shape[d] for d in batch_dims)
+        if loop_op == "add" and role == "sequential" and _is_summed_in_parts(out, updates, shape):
+            _emit_parts(ctx, out, shape, group)
+        else:
+            loops(b, shape, group, "sequential" if cells else role)
 
     return emit
+
+
+_PARTS = 4  # of many updates, whatever the number of threads
+_MANY = 1 << 16  # updates
+
+
+def _is_summed_in_parts(out: Any, updates: Any, shape: tuple[int, ...]) -> bool:
+    """Whether updates are so many more than places that it pays to have the places several times."""
+    few_places = 2 * _PARTS * out.size <= updates.size
+    return out.dtype in _SUMMED and updates.size >= _MANY and few_places and max(shape, default=0) >= 4 * _PARTS
+
+
+_SUMMED = {f"{kind}{width}" for kind in "iu" for width in (8, 16, 32, 64)} | {"f16", "bf16", "f32", "f64"}
+
+
+def _emit_parts(ctx: Any, out: Any, shape: tuple[int, ...], group: Callable) -> None:
+    """`group(batch, target, part)` for all of `shape`, in parts of its longest axis on threads, each into sums of its
+    own. They start at -0, which added to anything leaves it as it is.
+    """
+    b, axis = ctx.b, shape.index(max(shape))
+    size = shape[axis] // _PARTS
+    sums = ctx.temporary(out.dtype, (_PARTS, *out.shape))
+
+    def some(number, first, *where):
+        def at(index):
+            group((*index[:axis], b.op("add", index[axis], first), *index[axis + 1 :]), *where)
+
+        loops(b, (*shape[:axis], number, *shape[axis + 1 :]), at, "sequential")
+
+    with b.loop(_PARTS) as part:
+        nothing = b.const(out.dtype, -0.0 if "f" in out.dtype else 0)
+        loops(b, out.shape, lambda index: ctx.store(sums, (part, *index), nothing))
+        some(size, b.op("mul", part, size), sums, (part,))
+    if rest := shape[axis] % _PARTS:
+        some(rest, b.index(_PARTS * size))
+
+    def total(index):
+        value = ctx.load(out, index)
+        for part in range(_PARTS):
+            value = b.op("add", value, ctx.load(sums, (b.index(part), *index)))
+        ctx.store(out, index, value)
+
+    loops(b, out.shape, total)
 
 
 # ---------------------------------------------------------------------------------------------- helpers of derivatives
@@ -572,8 +619,8 @@ def _public(p: Primitive) -> Callable:
     function.__module__ = "pullback.lax"
     function.__doc__ = (
         f"{p.doc} at the start vectors in the last dimension of `scatter_indices`.\n\n    Windows outside of the "
-        f"operand are "
-        "dropped, or moved inside with mode 'clip'. Updates are applied in row-major order.\n    Raises TypeError for "
+        "operand are dropped, or moved inside with mode 'clip'. Updates are applied in row-major order;\n    "
+        "where many are added to few places, in parts whose sums are added at the end.\n    Raises TypeError for "
         "dimension numbers, shapes or dtypes that don't fit, ValueError for an unknown mode.\n    "
     )
     return function

@@ -6,7 +6,7 @@ import pytest
 import pullback as pb
 import pullback.numpy as jnp
 from pullback._ext import _core
-from pullback.runtime.plan import make_plan
+from pullback.runtime.plan import make_plan, uses_before_compilation
 from pullback.runtime.plan_values import Temporary, coalesce, place
 
 RNG = np.random.default_rng(0)
@@ -162,3 +162,10 @@ def test_large_views_share_memory_and_small_ones_do_not():
     y = jnp.asarray(f32(3, 3))
     (small,) = planned(lambda x: x.reshape(-1), y)
     assert small.unsafe_buffer_pointer() != y.unsafe_buffer_pointer()
+
+
+@pytest.mark.parametrize("function", [jnp.linalg.eigvals, jnp.linalg.cholesky, lambda x: jnp.linalg.svd(x)[1]])
+def test_stacks_of_matrices_pay_for_a_compilation_soon(function):
+    """A reference takes longer for many matrices than for one of as many elements, which compiled code hardly beats."""
+    many, one = (make_plan(pb.make_jaxpr(function)(f32(*shape))).nanoseconds for shape in ((400, 3, 3), (60, 60)))
+    assert 5 * uses_before_compilation(many) < uses_before_compilation(one)

@@ -203,6 +203,7 @@ qr_p = Primitive(
     ),
     jvp=_qr_jvp,
     transpose=NOT_LINEAR,
+    traits={"matrices"},
     lower=Nest(_qr_emit),
     samples=Samples(ulp=256, cases=_qr_cases),
 )
@@ -240,6 +241,7 @@ geqrf_p = Primitive(
     abstract_eval=_geqrf_shape,
     multiple_results=True,
     reference=lambda a: per_matrix(_geqrf_one, a),
+    traits={"matrices"},
     lower=HostCall(),
     transpose=NOT_LINEAR,
     jvp=NoRule("differentiate qr instead"),
@@ -292,6 +294,7 @@ householder_product_p = Primitive(
     doc="The product of the reflectors that LAPACK's geqrf stores.",
     abstract_eval=_householder_shape,
     reference=lambda a, taus: per_matrix(_householder_one, a, taus, core=(2, 1))[0],
+    traits={"matrices"},
     lower=HostCall(),
     transpose=NOT_LINEAR,
     jvp=NoRule("differentiate qr instead"),
@@ -333,6 +336,7 @@ ormqr_p = Primitive(
     reference=lambda a, taus, c, left=True, transpose=False: per_matrix(
         lambda x, t, y: _ormqr_one(x, t, y, left, transpose), a, taus, c, core=(2, 1, 2)
     )[0],
+    traits={"matrices"},
     lower=HostCall(),
     transpose=NOT_LINEAR,
     jvp=NoRule("differentiate qr instead"),
@@ -564,6 +568,7 @@ svd_p = Primitive(
     reference=_svd_reference,
     jvp=_svd_jvp,
     transpose=NOT_LINEAR,
+    traits={"matrices"},
     lower=Nest(_svd_emit),
     samples=Samples(ulp=256, cases=_svd_cases),
 )

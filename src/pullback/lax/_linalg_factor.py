@@ -100,6 +100,7 @@ cholesky_p = Primitive(
     reference=lambda a: per_matrix(_cholesky_one, a)[0].astype(a.dtype, copy=False),
     jvp=_cholesky_jvp,
     transpose=NOT_LINEAR,
+    traits={"matrices"},
     lower=Nest(_cholesky_emit),
     samples=Samples(
         ulp=64,
@@ -247,6 +248,7 @@ lu_p = Primitive(
     reference=lambda a: per_matrix(_lu_one, a),
     jvp=_lu_jvp,
     transpose=NOT_LINEAR,
+    traits={"matrices"},
     lower=Nest(_lu_emit),
     samples=Samples(
         ulp=64,

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from .processes import python
 
 PROGRAM = """
 import json, warnings
@@ -51,10 +48,7 @@ print(json.dumps(out))
 
 
 def test_every_optimizer():
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = python("-c", PROGRAM)
     results = json.loads(done.stdout.splitlines()[-1])
     assert len(results) == 27
     for name, (before, after, difference) in results.items():

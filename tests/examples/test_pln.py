@@ -4,32 +4,15 @@ drawn."""
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parents[2]
-
-
-def run(*arguments: str) -> str:
-    """The output of the example in a process of its own (it puts pullback in JAX's place)."""
-    done = subprocess.run(
-        [sys.executable, "-m", "examples.pln", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+from .processes import python, run
 
 
 def test_all_levels_agree(tmp_path):
     picture = tmp_path / "pln.png"
-    text = run("--iterations", "6", "--chunk", "3", "--picture", str(picture))
+    text = run("pln", "--iterations", "6", "--chunk", "3", "--picture", str(picture))
     rows = re.findall(
         r"^\| (eager|jitted step|scan, ahead of time|NamedTuple|class with methods) +\|.*\| +(-\d\.\d+e\+\d+) \|$",
         text,
@@ -57,14 +40,11 @@ for dtype in ("float32", "float64"):
     assert losses.dtype == dtype, losses.dtype
     print(" ".join(map(repr, losses.tolist())))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", program)
     single, double = (np.array([float(x) for x in line.split()]) for line in done.stdout.splitlines())
     assert np.all(np.diff(double) < 0), "the negative ELBO falls at every iteration"
     np.testing.assert_allclose(single, double, rtol=2e-3)
 
 
 def test_help():
-    assert "--backend" in run("--help")
+    assert "--backend" in run("pln", "--help")

@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-
-
-def run(*arguments: str) -> str:
-    """What the example prints, in a process of its own (which has two devices)."""
-    done = subprocess.run(
-        [sys.executable, "-m", "examples.spectral_mlp", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+from .processes import python, run
 
 
 def test_both_ways_learn_alike(tmp_path):
     picture = tmp_path / "losses.png"
-    text = run("--count", "2048", "--epochs", "8", "--picture", str(picture))
+    text = run("spectral_mlp", "--count", "2048", "--epochs", "8", "--picture", str(picture))
     rows = re.findall(r"\| (one device|two devices) +\| +([\d.]+) \| +([\d.]+) \| +([\d.]+) \| +([\d.]+)", text)
     assert [row[0] for row in rows] == ["one device", "two devices"]
     for _, first, last, new, example in rows:
@@ -36,13 +19,6 @@ def test_both_ways_learn_alike(tmp_path):
 
 
 def test_mistakes():
-    done = subprocess.run(
-        [sys.executable, "-m", "examples.spectral_mlp", "--batch", "63"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 2 and "cannot be shared by 2 devices" in done.stderr
-    assert "--backend" in run("--help")
+    done = python("-m", "examples.spectral_mlp", "--batch", "63", code=2)
+    assert "cannot be shared by 2 devices" in done.stderr
+    assert "--backend" in run("spectral_mlp", "--help")

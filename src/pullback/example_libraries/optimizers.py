@@ -219,6 +219,11 @@ def rmsprop_momentum(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum
     return _with_zeros(2), update, _first
 
 
+def _weight(b: Any, step: Any, dtype: Any) -> Any:
+    """The weights in all of a running mean with factor b that began at zero: what its bias is corrected by."""
+    return 1 - jnp.asarray(b, dtype) ** (step + 1)
+
+
 @optimizer
 def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8):
     """Adam (Kingma, Ba 2015): x -= step_size m' / (sqrt(v') + eps) with the corrected means of g and g^2."""
@@ -228,8 +233,8 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8):
         x, mean, squares = state
         mean = (1 - b1) * g + b1 * mean
         squares = (1 - b2) * jnp.square(g) + b2 * squares
-        corrected = mean / (1 - jnp.asarray(b1, mean.dtype) ** (step + 1))
-        spread = squares / (1 - jnp.asarray(b2, mean.dtype) ** (step + 1))
+        corrected = mean / _weight(b1, step, mean.dtype)
+        spread = squares / _weight(b2, step, mean.dtype)
         return x - rate(step) * corrected / (jnp.sqrt(spread) + eps), mean, squares
 
     return _with_zeros(2), update, _first
@@ -244,7 +249,7 @@ def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8):
         x, mean, largest = state
         mean = (1 - b1) * g + b1 * mean
         largest = jnp.maximum(b2 * largest, jnp.abs(g))
-        corrected = rate(step) / (1 - jnp.asarray(b1, mean.dtype) ** (step + 1))
+        corrected = rate(step) / _weight(b1, step, mean.dtype)
         return x - corrected * mean / (largest + eps), mean, largest
 
     return _with_zeros(2), update, _first

@@ -97,92 +97,58 @@ def Dense(out_dim: int, W_init: Any = None, b_init: Any = None) -> Layer:
 
 
 def _convolution(
-    name: str,
-    convolve: Callable[..., Any],
-    shape_of: Callable[..., Any],
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None,
-    padding: Any,
-    W_init: Any,
-    b_init: Any,
-) -> Layer:
-    inputs_spec, filter_spec, outputs_spec = dimension_numbers
-    if len(filter_shape) != len(inputs_spec) - 2:
-        raise ValueError(
-            f"{name}: filter_shape {tuple(filter_shape)} has {len(filter_shape)} sizes, but {inputs_spec!r} has "
-            f"{len(inputs_spec) - 2} spatial dimensions"
-        )
-    steps = tuple(strides or (1,) * len(filter_shape))
-    weights = W_init or glorot_normal(filter_spec.index("O"), filter_spec.index("I"))
-    biases = b_init or normal(1e-6)
+    name: str, convolve: Callable[..., Any], shape_of: Callable[..., Any], doc: str
+) -> Callable[..., Layer]:
+    def layer(
+        dimension_numbers: tuple[str, str, str],
+        out_chan: int,
+        filter_shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        padding: Any = "VALID",
+        W_init: Any = None,
+        b_init: Any = None,
+    ) -> Layer:
+        inputs_spec, filter_spec, outputs_spec = dimension_numbers
+        if len(filter_shape) != len(inputs_spec) - 2:
+            raise ValueError(
+                f"{name}: filter_shape {tuple(filter_shape)} has {len(filter_shape)} sizes, but {inputs_spec!r} has "
+                f"{len(inputs_spec) - 2} spatial dimensions"
+            )
+        steps = tuple(strides or (1,) * len(filter_shape))
+        weights = W_init or glorot_normal(filter_spec.index("O"), filter_spec.index("I"))
+        biases = b_init or normal(1e-6)
 
-    def init_fun(rng: Any, input_shape: Shape) -> tuple[Shape, tuple[Any, Any]]:
-        space = iter(filter_shape)
-        channels = {"O": out_chan, "I": input_shape[inputs_spec.index("C")]}
-        kernel_shape = tuple(channels[c] if c in channels else next(space) for c in filter_spec)
-        bias_shape = tuple(out_chan if c == "C" else 1 for c in outputs_spec)
-        for_weights, for_biases = random.split(rng)
-        output_shape = shape_of(input_shape, kernel_shape, steps, padding, dimension_numbers)
-        return tuple(map(int, output_shape)), (weights(for_weights, kernel_shape), biases(for_biases, bias_shape))
+        def init_fun(rng: Any, input_shape: Shape) -> tuple[Shape, tuple[Any, Any]]:
+            space = iter(filter_shape)
+            channels = {"O": out_chan, "I": input_shape[inputs_spec.index("C")]}
+            kernel_shape = tuple(channels[c] if c in channels else next(space) for c in filter_spec)
+            bias_shape = tuple(out_chan if c == "C" else 1 for c in outputs_spec)
+            for_weights, for_biases = random.split(rng)
+            output_shape = shape_of(input_shape, kernel_shape, steps, padding, dimension_numbers)
+            return tuple(map(int, output_shape)), (weights(for_weights, kernel_shape), biases(for_biases, bias_shape))
 
-    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        return convolve(inputs, params[0], steps, padding, dimension_numbers=dimension_numbers) + params[1]
+        def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+            return convolve(inputs, params[0], steps, padding, dimension_numbers=dimension_numbers) + params[1]
 
-    return init_fun, apply_fun
+        return init_fun, apply_fun
 
-
-def GeneralConv(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    W_init: Any = None,
-    b_init: Any = None,
-) -> Layer:
-    """A convolution with a bias per channel; dimension_numbers are the layouts of inputs, weights and outputs.
-
-    ValueError if filter_shape has not one size per spatial dimension.
-    """
-    return _convolution(
-        "GeneralConv",
-        lax.conv_general_dilated,
-        lax.conv_general_shape_tuple,
-        dimension_numbers,
-        out_chan,
-        filter_shape,
-        strides,
-        padding,
-        W_init,
-        b_init,
-    )
+    layer.__name__ = layer.__qualname__ = name
+    layer.__doc__ = f"{doc} ValueError if filter_shape has not one size per spatial dimension."
+    return layer
 
 
-def GeneralConvTranspose(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    W_init: Any = None,
-    b_init: Any = None,
-) -> Layer:
-    """A transposed convolution with a bias per channel; dimension_numbers as for GeneralConv."""
-    return _convolution(
-        "GeneralConvTranspose",
-        lax.conv_transpose,
-        lax.conv_transpose_shape_tuple,
-        dimension_numbers,
-        out_chan,
-        filter_shape,
-        strides,
-        padding,
-        W_init,
-        b_init,
-    )
-
+GeneralConv = _convolution(
+    "GeneralConv",
+    lax.conv_general_dilated,
+    lax.conv_general_shape_tuple,
+    "A convolution with a bias per channel; dimension_numbers are the layouts of inputs, weights and outputs.",
+)
+GeneralConvTranspose = _convolution(
+    "GeneralConvTranspose",
+    lax.conv_transpose,
+    lax.conv_transpose_shape_tuple,
+    "A transposed convolution with a bias per channel; dimension_numbers as for GeneralConv.",
+)
 
 _IMAGES = "NHWC", "HWIO", "NHWC"
 Conv = functools.partial(GeneralConv, _IMAGES)

@@ -38,32 +38,26 @@ def _default_float(_epoch: Any) -> np.dtype:
     return dtypes.check_user_dtype_supported(float, "default")
 
 
+def _of_kind(name: str, dtype: Any, kind: Any, words: str) -> np.dtype:
+    dtype = dtypes.check_user_dtype_supported(dtype, name)
+    if not dtypes.issubdtype(dtype, kind):
+        raise ValueError(f"dtype argument to `{name}` must be {words} dtype, got {dtype}")
+    return dtype
+
+
 def float_dtype(name: str, dtype: Any) -> np.dtype:
     """A float dtype, by default the default one; ValueError for another kind."""
-    if dtype is None:
-        return _default_float(config.epoch())
-    dtype = dtypes.check_user_dtype_supported(dtype, name)
-    if not dtypes.issubdtype(dtype, np.floating):
-        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {dtype}")
-    return dtype
+    return _default_float(config.epoch()) if dtype is None else _of_kind(name, dtype, np.floating, "a float")
 
 
 def inexact_dtype(name: str, dtype: Any) -> np.dtype:
     """A float or complex dtype, by default the default float; ValueError for another kind."""
-    if dtype is None:
-        return _default_float(config.epoch())
-    dtype = dtypes.check_user_dtype_supported(dtype, name)
-    if not dtypes.issubdtype(dtype, np.inexact):
-        raise ValueError(f"dtype argument to `{name}` must be a float or complex dtype, got {dtype}")
-    return dtype
+    return _default_float(config.epoch()) if dtype is None else _of_kind(name, dtype, np.inexact, "a float or complex")
 
 
 def int_dtype(name: str, dtype: Any) -> np.dtype:
     """An integer dtype, by default the default one; ValueError for another kind."""
-    dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, name)
-    if not dtypes.issubdtype(dtype, np.integer):
-        raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtype}")
-    return dtype
+    return _of_kind(name, int if dtype is None else dtype, np.integer, "an int")
 
 
 def batch_shape(name: str, shape: Any, **parameters: tuple[int, ...]) -> tuple[int, ...]:

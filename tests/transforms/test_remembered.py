@@ -1,5 +1,8 @@
 """Remembered derivative rules: the third gradient is the first, and that of the compiled program."""
 
+import gc
+import sys
+
 import numpy as np
 import pytest
 
@@ -260,3 +263,20 @@ def test_warnings_come_each_time():
     for _ in range(4):
         with pytest.warns(UserWarning):
             pb.grad(lambda x: jnp.sum(jnp.asarray(x, dtype="float64") * 2))(X)
+
+
+def test_nothing_is_left_behind():
+    """Thousands of eager transformations leave as many objects as there were."""
+    x = jnp.ones(5)
+    f = FUNCTIONS[0]
+
+    def work(count):
+        for _ in range(count):
+            pb.grad(f)(x), pb.vmap(lambda r: jnp.tanh(r) * 2)(X), pb.jvp(f, (x,), (x,)), pb.vjp(f, x)[1](jnp.float32(1))
+
+    work(20)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    work(2000)
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 500

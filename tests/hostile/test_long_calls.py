@@ -15,6 +15,7 @@ CALLS = {
     "cholesky": ("jnp.linalg.cholesky", "4000 * np.eye(4000, dtype=np.float32) + 1"),
     "qr": ("jnp.linalg.qr", "R.random((1800, 1800), np.float32)"),
     "fft": ("jnp.fft.fft", "R.random(2**25, np.float32)"),
+    "fft by SciPy": ("jnp.fft.fft", "R.random(2_000_003, np.float32)"),
     "permutation": ("lambda x: jax.random.permutation(jax.random.key(0), x)", "np.arange(10_000_000)"),
     "inside a loop": ("lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sort(-c), x)", "R.random(9_000_000, np.float32)"),
 }
@@ -147,3 +148,15 @@ def test_other_threads_wait_for_their_calls():
     print(np.allclose(results[0], program(x)))
     """)
     assert out == ["True", "True"]
+
+
+def test_callbacks_run_on_the_thread_of_the_caller():
+    out = in_process("""
+    def callback(x):
+        return np.float32(threading.get_ident() == threading.main_thread().ident) + 0 * x
+
+    x = jnp.asarray(R.random(2_000_000, np.float32))
+    kind = jax.ShapeDtypeStruct((), np.float32)
+    print(jax.jit(lambda x: jax.pure_callback(callback, kind, jnp.sort(x)[0]))(x))
+    """)
+    assert out == ["1.0"]

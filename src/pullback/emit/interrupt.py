@@ -42,16 +42,20 @@ _SORTS = {"pb_sort": 12, "pb_sort_pairs": 25, "pb_select": 4, "pb_partition": 6,
 # Nanoseconds for n^3 of routines on n x n matrices; the factorizations with iterations take the most.
 _ROUTINES = {"potrf": 0.03, "getrf": 0.05, "trsm": 0.05, "gemm": 0.1, "syrk": 0.05, "herk": 0.05, "geqrf": 0.15}
 _ROUTINE = 1.0
-_LONG_CALL = 10e6  # nanoseconds; starting the other thread takes some 50,000
+_LONG_CALL = 10e6  # nanoseconds; starting the other thread takes 20,000 to 40,000
 
 
 def has_long_calls(function: Function) -> bool:
     """Whether a call of a library may take so long that the user should not have to wait for its end."""
-    return any(isinstance(stmt, Call) and _nanoseconds(stmt) > _LONG_CALL for stmt in statements(function.body))
+    return any(_nanoseconds(stmt) > _LONG_CALL for stmt in statements(function.body))
 
 
-def _nanoseconds(call: Call) -> float:
-    """How long a call takes at most, judged by the largest array that it is given a part of."""
+def _nanoseconds(call: Stmt) -> float:
+    """How long a call takes at most, judged by the largest array that it is given a part of; 0 for what is no call."""
+    if isinstance(call, HostCall):
+        return float(max((buffer.size for buffer in call.buffers), default=0)) ** 1.5 * _ROUTINE
+    if not isinstance(call, Call):
+        return 0.0
     size = max((arg.buffer.size for arg in call.args if isinstance(arg, Address)), default=0)
     if call.symbol.startswith("pb_"):
         return _SORTS.get(call.symbol, 0) * size

@@ -46,6 +46,11 @@ class HostFunction:
     operands: tuple[tuple[tuple[int, ...], np.dtype], ...]
     results: tuple[tuple[tuple[int, ...], np.dtype], ...]
 
+    @property
+    def is_users(self) -> bool:
+        """Whether it runs a function of the user's, which may go by the thread that it is called on."""
+        return self.name.endswith("callback")
+
     def run_flat(self, arrays: Sequence[np.ndarray]) -> None:
         """`run` on flat arrays, which may be longer than need be."""
         described = self.operands + self.results

@@ -408,7 +408,7 @@ def _make_native(
         or bool(lowered.host_calls)
         or any(fact.operations * fact.repeats > RELEASE_OPERATIONS for fact in lowered.report)
     )
-    apart = not lowered.host_calls and has_long_calls(lowered.function)
+    apart = not any(host.is_users for host in lowered.host_calls) and has_long_calls(lowered.function)
     taken = tuple(aliases.get(k, -1) for k in range(len(flat.jaxpr.outvars)))
     facts = Facts(kept, tuple(_forwards(flat)), long, tuple(lowered.host_calls), taken, apart)
     function = outline(lowered.function)

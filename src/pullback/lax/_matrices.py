@@ -147,11 +147,6 @@ def lapack(name: str, dtype: Any) -> Callable:
     return getattr(scipy.linalg.lapack, letter(dtype) + name)
 
 
-def complex_stack(x: np.ndarray) -> np.ndarray:
-    """An array as complex of its precision."""
-    return x.astype({"float32": np.complex64, "float64": np.complex128}.get(x.dtype.name, x.dtype))
-
-
 # ------------------------------------------------------------------------------------------------------------ batching
 
 

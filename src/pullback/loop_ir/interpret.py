@@ -301,11 +301,3 @@ def interpret(
 ) -> list[np.ndarray]:
     """The flat outputs of `function`; ValueError for inputs that do not fit, IndexError for an index out of bounds."""
     return Interpreter(calls, host_calls).run(function, inputs)
-
-
-def evaluate_expr(expr: Expr, env: Mapping[Var, np.ndarray]) -> np.ndarray:
-    """The values of an expression without loads, given arrays for its variables: how math kernels are tested."""
-    interpreter = Interpreter()
-    interpreter.env = {var: (value, None) for var, value in env.items()}
-    with np.errstate(all="ignore"):
-        return interpreter.values((expr,))[0][0]

@@ -33,10 +33,6 @@ def _wide(x: Array) -> Array:
     return np.asarray(x, np.float32) if np.asarray(x).dtype.itemsize == 2 and np.asarray(x).dtype.kind in "fV" else x
 
 
-def _is16(op: Op, k: int = 0) -> bool:
-    return op.args[k].dtype in ("f16", "bf16")
-
-
 def _unsigned(x: Array) -> Array:
     x = np.asarray(x)
     return x.view(f"u{x.dtype.itemsize}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.graph_passes.access import ir_dtype
-from pullback.loop_ir import Address, Buffer, Builder, Expr
+from pullback.loop_ir import Address, Builder, Expr
 from pullback.lower import control, convolutions, products
 from pullback.lower.storage import Storage, contiguous, offset_of
 
@@ -193,8 +193,3 @@ class NestContext:
     def convolve(self, out: Storage, x: Storage, w: Storage, params: dict[str, Any]) -> bool:
         """out = x * w, all in the order (batch, feature, space); False if there is no kernel of their type."""
         return convolutions.convolve(self, out, x, w, params)
-
-
-def buffers_of(storages: Sequence[Storage]) -> list[Buffer]:
-    """The buffers of storages."""
-    return [s.buffer for s in storages]

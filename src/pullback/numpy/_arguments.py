@@ -31,7 +31,6 @@ Array = _core.Array
 PYTHON_SCALARS = (bool, int, float, complex)
 _PYTHON_SCALAR_SET = frozenset(PYTHON_SCALARS)
 _BOOL = np.dtype(bool)
-DEFAULT_WEAK = {"b": bool, "i": int, "f": float, "c": complex}
 
 
 # ---- 1. what counts as an array
@@ -140,11 +139,6 @@ def _scalar(x: Any, dtype: np.dtype, weak: bool) -> Any:
     return make_array(x, dtype, weak)
 
 
-def static_array(x: Any) -> np.ndarray:
-    """NumPy value of a concrete array-like or nested sequence."""
-    return np.asarray(x)
-
-
 # ---- 3. promotion
 
 
@@ -167,13 +161,6 @@ def promote_dtypes_numeric(*args: Any) -> list[Any]:
     """As promote_dtypes; booleans become the default integer."""
     dtype, weak = dtypes.lattice_result_type(*args)
     dtype = dtypes.to_numeric_dtype(dtype)
-    return [convert(x, dtype, weak) for x in args]
-
-
-def promote_dtypes_complex(*args: Any) -> list[Any]:
-    """As promote_dtypes; real types become the complex type of their precision."""
-    dtype, weak = dtypes.lattice_result_type(*args)
-    dtype = to_complex_dtype(dtypes.to_inexact_dtype(dtype))
     return [convert(x, dtype, weak) for x in args]
 
 
@@ -395,11 +382,6 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
         f"Shapes must be 1D sequences of concrete values of integer type, got "
         f"{shown}.{f' ({context})' if context else ''}{hint}"
     )
-
-
-def static_bool(x: Any, context: str) -> bool:
-    """The value of a static flag."""
-    return bool(concrete_or_error(x, context))
 
 
 def describe(x: Any) -> str:

@@ -609,7 +609,6 @@ def _near(name: str) -> str:
 
 
 config = Config()
-flag_of = _flags.get
 if switches.disable_jit:
     _global["jax_disable_jit"] = True
 if switches.log_compiles:

@@ -123,9 +123,6 @@ _X32 = {
     _D("complex128"): _D("complex64"),
 }
 
-# A weak value is known by its kind alone.
-_WEAK_DEFAULT = {"b": _BOOL, "i": _D("int64"), "u": _D("int64"), "f": _D("float64"), "c": _D("complex128")}
-
 
 class TypePromotionError(ValueError):
     """Operands of an operation have types with no implicit promotion to a common one: convert one with `.astype`."""

@@ -251,13 +251,6 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
     return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
-def broadcast_flattened_prefix(
-    prefix_leaves: list[Any], prefix_treedef: PyTreeDef, treedef: PyTreeDef
-) -> list[Any] | None:
-    """Like `broadcast_prefix`, for trees that are flattened already; None if the first is no prefix of the second."""
-    return _native.broadcast(prefix_leaves, prefix_treedef, treedef)
-
-
 def flatten_axes(
     name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
 ) -> list[Any]:

@@ -143,6 +143,8 @@ _ELSEWHERE = {
     "freeze": ("pullback.ref", "freeze"),
     "make_mesh": ("pullback.api.mesh", "make_mesh"),
     "new_ref": ("pullback.ref", "new_ref"),
+    "set_mesh": ("pullback.sharding", "set_mesh"),
+    "shard_map": ("pullback.api.shard_map", "shard_map"),
 }
 
 

@@ -15,6 +15,7 @@ from pullback.api.jit import jit
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
 from pullback.core.source import located
+from pullback.lax._collectives import check_derivatives_in
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.transforms.jvp import JVPTracer, jvp_flat
 from pullback.transforms.partial_eval import linearize_flat
@@ -74,6 +75,7 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     def differentiate(args, kwargs):
         flat, leaves, unflatten = _dynamic_arguments("grad", fun, argnums, args, kwargs, has_aux)
+        check_derivatives_in(leaves)
         for leaf in leaves:
             if holomorphic or not _is_real(typeof(leaf)):
                 _check_input_dtype("grad", leaf, holomorphic, allow_int)
@@ -133,6 +135,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to vjp is deprecated")
     leaves, tree = checked_leaves("vjp", "primals", primals)
+    check_derivatives_in(leaves)
     flat = _Flat(fun, tree, {}, has_aux)
     outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
     static = _Pullback(

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from pullback.core import Tracer, axis_env
 from pullback.core import axis_size as _size_of
 from pullback.lax._families import *
+from pullback.transforms.batching import BatchTracer
 from pullback.util import pytree
 
 __all__ = [
@@ -76,6 +78,33 @@ def _check_names(axes: Sequence[Any]) -> None:
 
 def _on_leaves(function: Callable, x: Any, name: str) -> Any:
     return pytree.tree_map(lambda leaf: function(as_array(leaf, name)), x)
+
+
+# ------------------------------------------------------------------------------------------------------- of shard_map
+
+
+class CheckedAxis(NamedTuple):
+    """In the environment of axes beside `name`: whether values vary along that axis matters to their derivatives."""
+
+    name: Any
+
+
+def check_derivatives_in(values: Sequence[Any]) -> None:
+    """NotImplementedError for a value that is the same along a checked axis (of shard_map).
+
+    Its derivative is a sum over the axis, which reverse mode inside of the mapped function does not make.
+    """
+    for axis in [key.name for key in axis_env() if isinstance(key, CheckedAxis)]:
+        for value in values:
+            inner = value
+            while inner is not None and not (isinstance(inner, BatchTracer) and inner.interpreter.axis.name == axis):
+                inner = inner.beneath() if isinstance(inner, Tracer) else None
+            if inner is None:
+                raise NotImplementedError(
+                    f"shard_map: a derivative, inside of the mapped function, in a value that is not known to differ "
+                    f"along mesh axis {axis!r}: with check_vma=True it is the sum over the devices, which is not "
+                    "supported. Differentiate outside of shard_map, or pass check_vma=False and use lax.psum"
+                )
 
 
 # ---------------------------------------------------------------------------------------------------- psum, pmax, pmin
@@ -159,6 +188,13 @@ def _psum_jvp(primals, tangents, **params):
 
 def _psum_transpose(bars, *operands, **params):
     """Each cotangent is summed over the axis."""
+    for name in params["axes"]:
+        if CheckedAxis(name) in axis_env():
+            raise NotImplementedError(
+                f"shard_map: the derivative of psum over {name!r} inside of the mapped function is not supported with "
+                "check_vma=True; differentiate outside of shard_map, or pass check_vma=False (then the derivative of "
+                "psum is psum)"
+            )
     return _psum_nonzero(bars, operands, params)
 
 

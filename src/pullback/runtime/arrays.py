@@ -22,6 +22,8 @@ def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: An
             return _from_numpy(np.asarray(x), ShapedArray(aval.shape, dtype, bool(weak_type)), device)
         if (weak_type is None or aval.weak_type == weak_type) and device is None:
             return x
+        if type(x) is not _core.Array:  # keys lie where their words do
+            return type(x)(x._impl, asarray(x._base_array, device=device))
         new = aval if weak_type is None else aval.update(weak_type=weak_type)
         return _core.with_aval(x, new, device)
     aval = typeof(x)

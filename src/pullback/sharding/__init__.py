@@ -1,9 +1,10 @@
 """How arrays lie on devices: meshes, partition specs and shardings. Data only; what moves arrays reads them."""
 
+from pullback.sharding._current import get_abstract_mesh, get_mesh, set_mesh, use_abstract_mesh
 from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh
 from pullback.sharding._shardings import NamedSharding, PartitionSpec, PmapSharding, Sharding, SingleDeviceSharding
 
 __all__ = [
     "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "PmapSharding", "Sharding",
-    "SingleDeviceSharding",
+    "SingleDeviceSharding", "get_abstract_mesh", "get_mesh", "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip

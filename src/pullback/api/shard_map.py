@@ -1,0 +1,190 @@
+"""shard_map: a function of the parts of arrays that lie on the devices of a mesh.
+
+Devices of one machine share its memory, so the function is vectorized over the axes of the mesh: an array's dimension
+that is cut along an axis becomes two, the axis and what is left, and the function is mapped over the axis, whose
+collectives are sums, gathers, ... over it. Every transformation of the whole is one of that vectorized program.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pullback import lax
+from pullback._ext import _core
+from pullback.api import _arguments as arguments
+from pullback.core import extend_axis_env, hooks
+from pullback.lax._collectives import CheckedAxis
+from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+from pullback.sharding._current import current_mesh, use_abstract_mesh
+from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
+from pullback.util.pytree import broadcast_prefix, tree_unflatten
+
+
+def shard_map(
+    f: Callable | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = None,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Iterable[Any] = frozenset(),
+    check_vma: bool = True,
+) -> Callable:
+    """`f` mapped over the devices of `mesh` (by default the one of `set_mesh`): each gets its parts of the arguments.
+
+    in_specs, out_specs: a PartitionSpec, or a tree prefix of them, for the arguments and the result: along which mesh
+    axes each dimension is cut, and put together; over mesh axes that are not named a value is the same on all devices.
+    axis_names: the mesh axes meant, by default all. Inside, collectives (`lax.psum`, ...) act over them. With check_vma
+    it is a ValueError if a result that depends on an axis is said to be the same along it; without, one part is taken.
+
+    Raises ValueError for specs that do not fit the mesh or the arrays. Inside, with check_vma, derivatives in values
+    that are the same on all devices, and of psum, are a NotImplementedError.
+    """
+    if f is None:
+        return functools.partial(
+            shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma
+        )
+    arguments.check_callable("shard_map", f)
+    function, name = f, arguments.function_name(f)
+
+    @functools.wraps(function)
+    def wrapped(*args: Any) -> Any:
+        used = mesh if mesh is not None else current_mesh()
+        if used is None:
+            raise ValueError(f"shard_map of {name}: argument 'mesh' was not given, and no mesh was set by set_mesh")
+        if in_specs is None:
+            raise NotImplementedError(f"shard_map of {name}: argument 'in_specs' must be given; it is not inferred")
+        return _run(function, name, args, used, in_specs, out_specs, frozenset(axis_names), check_vma)
+
+    return wrapped
+
+
+def _run(
+    function: Callable, name: str, args: tuple, mesh: Any, in_specs: Any, out_specs: Any, chosen: frozenset, check: bool
+) -> Any:
+    sizes = dict(mesh.shape)
+    if not chosen <= set(sizes):
+        raise ValueError(f"shard_map of {name}: axis_names {set(chosen)} are not all among the axes of {mesh}")
+    axes = [axis for axis in mesh.axis_names if not chosen or axis in chosen]
+    leaves, tree = arguments.checked_leaves("shard_map", "argument ", args)
+    specs = _specs(f"shard_map of {name}: in_specs", in_specs, args, axes)
+    values = [_cut(leaf, spec, sizes, axes, name, i) for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True))]
+    result: list[Any] = []
+
+    def body(*parts: Any) -> list[Any]:
+        with use_abstract_mesh(mesh.abstract_mesh if isinstance(mesh, Mesh) else mesh):
+            out = function(*tree_unflatten(tree, parts))
+        outs, out_tree = arguments.flatten_result(out, function, "shard_map")
+        outs = [y if hasattr(y, "aval") else hooks.asarray(y) for y in outs]
+        result[:] = out_tree, _specs(f"shard_map of {name}: out_specs", out_specs, out, axes)
+        for y, spec in zip(outs, result[1], strict=True):
+            if len(spec) > y.ndim:
+                raise ValueError(f"shard_map of {name}: out_specs has {spec} for a result of shape {y.shape}")
+        return outs
+
+    def over(rest: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        if not rest:
+            return body(*inputs)
+        axis = rest[0]
+        dims = [0 if axis in _names(spec) else None for spec in specs]
+        data = AxisData(axis, sizes[axis])
+        with extend_axis_env(CheckedAxis(axis) if check else None, sizes[axis]):
+            outs, found = run_batched(lambda *parts: over(rest[1:], parts), data, inputs, dims)
+        return [_collected(y, d, axis, spec, data.size, check, name) for y, d, spec in zip(outs, found, result[1])]
+
+    outs = over(axes, values)
+    joined = [_join(y, spec, axes) for y, spec in zip(outs, result[1], strict=True)]
+    if isinstance(mesh, Mesh):
+        joined = [_placed(y, NamedSharding(mesh, spec)) for y, spec in zip(joined, result[1], strict=True)]
+    return tree_unflatten(result[0], joined)
+
+
+def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[PartitionSpec]:
+    """A spec for each leaf of the tree."""
+    given = broadcast_prefix(specs, tree, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
+    out = []
+    for spec in given:
+        if spec is None:
+            spec = PartitionSpec()
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(f"{what} must be PartitionSpecs, got {spec!r}")
+        named = _names(spec)
+        if unknown := [n for n in named if n not in axes]:
+            raise ValueError(f"{what}: {spec} names {unknown[0]!r}, which is not among the axes {tuple(axes)}")
+        if len(set(named)) != len(named):
+            raise ValueError(f"{what}: {spec} names an axis twice")
+        out.append(spec)
+    return out
+
+
+def _names(spec: PartitionSpec) -> list[Any]:
+    return [n for part in spec if part is not None for n in (part if isinstance(part, tuple) else (part,))]
+
+
+def _parts(spec: PartitionSpec, ndim: int) -> list[tuple[Any, ...]]:
+    """The axes that each dimension is cut along."""
+    parts = [() if p is None else p if isinstance(p, tuple) else (p,) for p in spec]
+    return parts + [()] * (ndim - len(parts))
+
+
+def _cut(x: Any, spec: PartitionSpec, sizes: dict, axes: Sequence[Any], name: str, number: int) -> Any:
+    """x[*axes of the spec, in the order of the mesh, *parts]."""
+    if len(spec) > x.ndim:
+        raise ValueError(
+            f"shard_map of {name}: in_specs has {spec} for array {number} of shape {x.shape}, which has only {x.ndim} "
+            "dimensions"
+        )
+    shape: list[int] = []
+    place: dict[Any, int] = {}
+    inner: list[int] = []
+    for d, names in enumerate(_parts(spec, x.ndim)):
+        pieces = math.prod(sizes[n] for n in names)
+        if x.shape[d] % pieces:
+            raise ValueError(
+                f"shard_map of {name}: array {number} has shape {x.shape}, whose dimension {d} is not evenly divisible "
+                f"by {pieces}, the size of mesh axes {names}"
+            )
+        for n in names:
+            place[n] = len(shape)
+            shape.append(sizes[n])
+        inner.append(len(shape))
+        shape.append(x.shape[d] // pieces)
+    if not place:
+        return x
+    return lax.transpose(lax.reshape(x, shape), [*[place[a] for a in axes if a in place], *inner])
+
+
+def _collected(y: Any, dim: int | None, axis: Any, spec: PartitionSpec, size: int, check: bool, name: str) -> Any:
+    """The result with the axis in front, or (not in the spec) without it."""
+    if axis in _names(spec):
+        return move_batch_axis(y, dim, 0, size)
+    if dim is None:
+        return y
+    if check:
+        raise ValueError(
+            f"shard_map of {name}: out_specs says by {spec} that a result is the same along mesh axis {axis!r}, but it "
+            f"depends on the device. Name {axis!r} in the spec, or combine the parts (lax.psum, ...); if they "
+            "are known to be the same, pass check_vma=False"
+        )
+    return lax.index_in_dim(y, 0, dim, keepdims=False)
+
+
+def _join(y: Any, spec: PartitionSpec, axes: Sequence[Any]) -> Any:
+    """The whole array from y[*axes of the spec, in the order of the mesh, *parts]."""
+    named = [a for a in axes if a in _names(spec)]
+    if not named:
+        return y
+    order: list[int] = []
+    shape: list[int] = []
+    for d, names in enumerate(_parts(spec, y.ndim - len(named))):
+        at = [named.index(n) for n in names]
+        order += [*at, len(named) + d]
+        shape.append(math.prod(y.shape[k] for k in at) * y.shape[len(named) + d])
+    return lax.reshape(lax.transpose(y, order), shape)
+
+
+def _placed(y: Any, sharding: NamedSharding) -> Any:
+    return _core.with_aval(y, y.aval, sharding) if isinstance(y, _core.Array) else y

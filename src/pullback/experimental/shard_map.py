@@ -1,0 +1,16 @@
+"""The older place and spelling of shard_map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.api.shard_map import shard_map as _shard_map
+
+
+def shard_map(f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True) -> Callable:
+    """As `pullback.shard_map`, with check_rep for check_vma."""
+    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
+
+
+__all__ = ["shard_map"]

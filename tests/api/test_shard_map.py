@@ -1,0 +1,151 @@
+"""shard_map on meshes of simulated devices: parts, collectives, transformations of the whole, errors."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.sharding import AbstractMesh, NamedSharding
+from pullback.sharding import PartitionSpec as P
+
+MESH = AbstractMesh((4,), ("i",))
+GRID = AbstractMesh((2, 3), ("a", "b"))
+X = np.arange(48, dtype=np.float32).reshape(8, 6)
+
+
+def test_parts():
+    shapes = []
+
+    def double(x):
+        shapes.append(x.shape)
+        return 2 * x
+
+    for spec, shape in ((P("i"), (2, 6)), (P(), (8, 6))):
+        mapped = jax.shard_map(double, mesh=MESH, in_specs=spec, out_specs=spec)
+        np.testing.assert_array_equal(mapped(X), 2 * X)
+        np.testing.assert_array_equal(jax.jit(mapped)(X), 2 * X)
+        assert set(shapes) == {shape}
+        shapes.clear()
+    for spec in (P("a", "b"), P("a"), P(None, "b"), P(None, ("a", "b")), P(None, ("b", "a")), P("a", None)):
+        np.testing.assert_array_equal(jax.shard_map(lambda x: x, mesh=GRID, in_specs=spec, out_specs=spec)(X), X)
+    by_columns = jax.shard_map(lambda x: x, mesh=GRID, in_specs=P(None, ("a", "b")), out_specs=P(("b", "a")))
+    want = np.concatenate([X[:, k : k + 1] for k in (0, 3, 1, 4, 2, 5)])  # the parts in the order of b, then a
+    np.testing.assert_array_equal(by_columns(X), want)
+
+
+def test_collectives():
+    def f(x):
+        place = lax.axis_index("i")
+        total = lax.psum(x, "i")
+        passed = lax.ppermute(x, "i", [(k, (k + 1) % 4) for k in range(4)])
+        return total, lax.all_gather(x, "i", tiled=True)[None], passed, place[None], lax.pmax(x.max(), "i")
+
+    mapped = jax.shard_map(f, mesh=MESH, in_specs=P("i"), out_specs=(P(), P("i"), P("i"), P("i"), P()))
+    for run in (mapped, jax.jit(mapped)):
+        total, gathered, passed, places, most = run(X)
+        np.testing.assert_array_equal(total, X.reshape(4, 2, 6).sum(0))
+        np.testing.assert_array_equal(gathered, np.broadcast_to(X, (4, 8, 6)))
+        np.testing.assert_array_equal(passed, np.roll(X, 2, 0))
+        np.testing.assert_array_equal(places, range(4))
+        assert float(most) == 47
+    both = jax.shard_map(lambda x: lax.psum(x, ("a", "b")), mesh=GRID, in_specs=P("a", "b"), out_specs=P())
+    np.testing.assert_array_equal(both(X), X.reshape(2, 4, 3, 2).sum((0, 2)))
+
+
+def test_trees_and_matrix_product():
+    @jax.shard_map(mesh=GRID, in_specs=({"x": P("a", "b"), "y": P("b")},), out_specs=P("a"))
+    def product(given):
+        return lax.psum(given["x"] @ given["y"], "b")
+
+    y = np.arange(12, dtype=np.float32).reshape(6, 2)
+    np.testing.assert_allclose(product({"x": X, "y": y}), X @ y)
+
+
+def test_transformations_of_the_whole():
+    def local(w, x):
+        return lax.pmean(jnp.tanh(x @ w).sum(), "i")
+
+    w = np.linspace(-0.1, 0.1, 6, dtype=np.float32)
+    mapped = jax.shard_map(local, mesh=MESH, in_specs=(P(), P("i")), out_specs=P())
+
+    def whole(w, x):
+        return jnp.tanh(x @ w).sum() / 4
+
+    np.testing.assert_allclose(mapped(w, X), whole(w, X), rtol=1e-6)
+    for derivative in (jax.grad, jax.jacfwd, lambda f: jax.jit(jax.grad(f))):
+        np.testing.assert_allclose(derivative(mapped)(w, X), derivative(whole)(w, X), rtol=1e-4)
+    np.testing.assert_allclose(jax.hessian(mapped)(w, X), jax.hessian(whole)(w, X), rtol=1e-3, atol=1e-3)
+    ws = np.stack([w, 2 * w])
+    np.testing.assert_allclose(jax.vmap(mapped, (0, None))(ws, X), [whole(v, X) for v in ws], rtol=1e-5)
+
+
+def test_derivatives_inside():
+    def squares(x):
+        return jax.grad(lambda x: (x**3).sum())(x)
+
+    np.testing.assert_allclose(jax.shard_map(squares, mesh=MESH, in_specs=P("i"), out_specs=P("i"))(X), 3 * X**2)
+
+    def shared(w, x):
+        return lax.psum(jax.grad(lambda w: (w * x).sum())(w), "i")
+
+    with pytest.raises(NotImplementedError, match="check_vma=False"):
+        jax.shard_map(shared, mesh=MESH, in_specs=(P(), P("i")), out_specs=P())(1.0, X)
+    loose = jax.shard_map(shared, mesh=MESH, in_specs=(P(), P("i")), out_specs=P(), check_vma=False)
+    np.testing.assert_allclose(loose(1.0, X), X.sum())
+
+    def summed(x):
+        return jax.grad(lambda x: lax.psum(x.sum(), "i"))(x)
+
+    with pytest.raises(NotImplementedError, match="derivative of psum"):
+        jax.shard_map(summed, mesh=MESH, in_specs=P("i"), out_specs=P("i"))(X)
+
+
+def test_loops_inside():
+    def f(x):
+        return lax.fori_loop(0, 3, lambda _, s: s + lax.pmean(s, "i"), x)
+
+    want = X.reshape(4, 2, 6)
+    for _ in range(3):
+        want = want + want.mean(0)
+    mapped = jax.jit(jax.shard_map(f, mesh=MESH, in_specs=P("i"), out_specs=P("i")))
+    np.testing.assert_allclose(mapped(X), want.reshape(8, 6))
+
+
+def test_mesh_in_force():
+    mesh = jax.make_mesh((1,), ("i",))
+    double = jax.shard_map(lambda x: 2 * x, in_specs=P("i"), out_specs=P("i"))
+    with pytest.raises(ValueError, match="set_mesh"):
+        double(X)
+    with jax.set_mesh(mesh):
+        assert double(X).sharding == NamedSharding(mesh, P("i"))
+        assert jax.sharding.get_mesh() is mesh and jax.sharding.get_abstract_mesh() == mesh.abstract_mesh
+    keys = jax.device_put(jax.random.split(jax.random.key(0), 4), NamedSharding(mesh, P("i")))
+    assert keys.shape == (4,) and keys.committed and keys.dtype == jax.random.key(0).dtype
+    assert jax.sharding.get_abstract_mesh().empty
+    with jax.sharding.use_abstract_mesh(MESH):
+        np.testing.assert_array_equal(double(X), 2 * X)
+    some = jax.shard_map(lambda x: x, mesh=GRID, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
+    np.testing.assert_array_equal(some(X), X)
+
+
+@pytest.mark.parametrize(
+    "specs, error, match",
+    [
+        ({"in_specs": P(None, "i"), "out_specs": P()}, ValueError, "not evenly divisible by 4"),
+        ({"in_specs": P("i"), "out_specs": P()}, ValueError, "depends on the device"),
+        ({"in_specs": P("j"), "out_specs": P()}, ValueError, "not among the axes"),
+        ({"in_specs": P("i", "i"), "out_specs": P()}, ValueError, "twice"),
+        ({"in_specs": P(None, None, "i"), "out_specs": P()}, ValueError, "only 2 dimensions"),
+        ({"in_specs": P("i"), "out_specs": P(None, None, "i")}, ValueError, "result of shape"),
+        ({"in_specs": (P("i"), P()), "out_specs": P()}, ValueError, "prefix|different lengths"),
+        ({"out_specs": P("i")}, NotImplementedError, "in_specs"),
+        ({"in_specs": ("i",), "out_specs": P()}, TypeError, "PartitionSpecs"),
+    ],
+)
+def test_errors(specs, error, match):
+    with pytest.raises(error, match=match):
+        jax.shard_map(lambda x: x, mesh=MESH, **specs)(X)
+    if error is ValueError and "depends" in match:
+        loose = jax.shard_map(lambda x: x, mesh=MESH, check_vma=False, **specs)
+        np.testing.assert_array_equal(loose(X), X[:2])

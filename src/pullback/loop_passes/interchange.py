@@ -128,11 +128,17 @@ class _Interchange:
         """What takes the place of `loop`, a loop over elements; None if they meet, or if there is nothing to gain."""
         if loop.carried or not isinstance(loop.extent, Const) or loop.extent.value < 2:
             return None
-        kept = self._kept(loop)
-        if any(isinstance(stmt, Run) for stmt in statements(loop.body)):
-            loop = Loop(loop.var, loop.extent, loop.role, expand_kernels(loop.body, self.new.var), (), loop.attrs)
-        if any(not _is_plain(stmt) for stmt in statements(loop.body)):
+        # What cannot be is seen before anything is rewritten: most loops are of this kind.
+        inside = list(statements(loop.body))
+        if any(not isinstance(stmt, Run) and not _is_plain(stmt) for stmt in inside):
             return None
+        if any(isinstance(stmt, Store) for stmt in loop.body) or _work(loop.body, _Lanes(1)) > MAX_OPS * _most(inside):
+            return None
+        kept = self._kept(loop)
+        if any(isinstance(stmt, Run) for stmt in inside):
+            loop = Loop(loop.var, loop.extent, loop.role, expand_kernels(loop.body, self.new.var), (), loop.attrs)
+            if any(not _is_plain(stmt) for stmt in statements(loop.body)):
+                return None
         (simple,) = simplify(Function(self._function.name, self._function.buffers, (loop,))).body
         assert isinstance(simple, Loop)
         loop = simple
@@ -301,6 +307,13 @@ def _is_plain(stmt: Stmt) -> bool:
     if isinstance(stmt, Store) and stmt.buffer.space == "local":
         return False
     return isinstance(stmt, (Let, Store))
+
+
+def _most(body: Sequence[Stmt]) -> int:
+    """How many elements there can be at most."""
+    extents = [stmt.extent.value for stmt in body if isinstance(stmt, Loop) and isinstance(stmt.extent, Const)]
+    # Kernels have loops of their own.
+    return 1 << 62 if any(isinstance(stmt, Run) for stmt in body) else max(extents, default=1)
 
 
 def _factors(index: Expr) -> tuple[dict[Var, int] | None, int]:

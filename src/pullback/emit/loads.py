@@ -26,6 +26,7 @@ def is_regular(step: int | None) -> bool:
 
 
 def scalar_load(ev: Evaluator, node: Load) -> Value:
+    """The value of a load as a scalar; inside a vector loop, that of lane 0."""
     buffer, dtype = node.buffer, node.dtype
     guard = ev.guards.get(id(node))
     if buffer.size == 0:
@@ -94,6 +95,7 @@ def _lane_mask(ev: Evaluator, node: Load) -> str | None:
 
 
 def vector_load(ev: Evaluator, node: Load) -> Value:
+    """The values of a load in all lanes, by the cheapest accesses that its index allows."""
     vector, buffer, dtype = ev.vector, node.buffer, node.dtype
     assert vector is not None
     lanes = vector.lanes

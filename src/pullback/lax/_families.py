@@ -167,6 +167,7 @@ def _same_dtype(dtype: Any, **params: Any) -> Any:
 
 
 def bool_result(dtype: Any, **params: Any) -> Any:
+    """The `result` of comparisons: bool, whatever the operands are."""
     return np.dtype(bool)
 
 

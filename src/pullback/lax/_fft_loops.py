@@ -38,6 +38,7 @@ Target = Callable[[Expr, Expr, Number], None]
 
 
 def has_small_primes(n: int) -> bool:
+    """Whether the prime factors of n are at most LARGEST_PRIME."""
     return factors(n)[-1:] <= [LARGEST_PRIME]
 
 

@@ -79,6 +79,7 @@ def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
 
 
 def dtype_name(dtype: Any) -> str:
+    """The name of a dtype as messages have it."""
     return getattr(dtype, "name", str(dtype))
 
 

@@ -113,6 +113,8 @@ def batch_front(x: Any, d: int | None, size: int) -> Any:
 
 
 def batch_unary(bind):
+    """The batching rule of one operand, whose batch axis is that of the result."""
+
     def batch(args, dims, **params):
         return bind(*args, **params), dims[0]
 

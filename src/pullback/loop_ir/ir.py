@@ -66,12 +66,16 @@ class Expr:
 
 @_node
 class Const(Expr):
+    """A number."""
+
     dtype: str
     value: Any  # Python bool, int, float or complex; floats already rounded to dtype
 
 
 @_node
 class Read(Expr):
+    """The value of a variable."""
+
     var: Var
 
     @property
@@ -81,6 +85,8 @@ class Read(Expr):
 
 @_node
 class Load(Expr):
+    """An element of a buffer."""
+
     buffer: Buffer
     index: Expr  # i64, elements from the start of the buffer
 
@@ -91,6 +97,8 @@ class Load(Expr):
 
 @_node
 class Op(Expr):
+    """An operation of `ops.OPS` on its arguments."""
+
     name: str  # a key of ops.OPS
     dtype: str
     args: tuple[Expr, ...]
@@ -152,12 +160,16 @@ class Stmt:
 
 @_node
 class Let(Stmt):
+    """Names a value for the statements that follow."""
+
     var: Var
     value: Expr
 
 
 @_node
 class Store(Stmt):
+    """Writes an element of a buffer."""
+
     buffer: Buffer
     index: Expr  # i64, elements
     value: Expr
@@ -196,6 +208,8 @@ class While(Stmt):
 
 @_node
 class If(Stmt):
+    """Runs one of two lists of statements."""
+
     cond: Expr  # bool
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()

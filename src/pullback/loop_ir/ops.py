@@ -15,6 +15,8 @@ from .types import COMPLEX, COMPLEX_OF, DTYPES, FLOATS, INTS, REAL_OF, int_range
 
 @dataclass(frozen=True, slots=True)
 class OpInfo:
+    """What an operation takes and gives; `result` says how the dtype of the result follows (`result_dtype`)."""
+
     arity: int
     accepts: tuple[str, ...]  # dtypes of the arguments
     result: str = "same"

@@ -25,6 +25,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def mode_of(mode: Any, default: Any) -> Any:
+    """The gather mode of a `mode` argument; ValueError for a name that is none."""
     if mode is None:
         return default
     if isinstance(mode, str):
@@ -41,6 +42,7 @@ def mode_of(mode: Any, default: Any) -> Any:
 
 
 def is_static(entries: list[Entry]) -> bool:
+    """Whether all entries are known places: no index array, no traced index."""
     return all(not isinstance(e, Advanced) and (not isinstance(e, At) or type(e.index) is int) for e in entries)
 
 
@@ -52,6 +54,7 @@ def nearest_inside(index: int, length: int, wrap: bool) -> int:
 
 
 def is_inside(index: int, length: int, wrap: bool) -> bool:
+    """Whether a static index is in bounds; with `wrap` negative ones count from the end."""
     return (-length if wrap else 0) <= index < length
 
 

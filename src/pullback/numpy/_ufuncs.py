@@ -83,6 +83,7 @@ def _positive(x: Any) -> Any:
 
 
 def magnitude(x: Any) -> Any:
+    """|x|; x itself where no element can be negative."""
     return x if has_kind(x, np.unsignedinteger) or x.dtype == _BOOL else lax.abs(x)
 
 
@@ -354,6 +355,7 @@ def _logaddexp_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def spread(*args: Any) -> list[Any]:
+    """The arguments broadcast against each other."""
     return broadcast_arrays("logaddexp", *args)
 
 

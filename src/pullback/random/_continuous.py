@@ -98,6 +98,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 
 
 def gumbel_mode(name: str, mode: str | None) -> str:
+    """The mode of a Gumbel draw, by default the configuration's; ValueError for one that is none."""
     if mode is None:
         mode = "high" if config.value_of("jax_high_dynamic_range_gumbel") else "low"
     if mode not in ("low", "high"):

@@ -351,6 +351,7 @@ def _permutation(words: Any, x: Any, *, impl: PRNGImpl, axis: int, independent: 
 
 
 def permutation_of(impl: PRNGImpl, words: Any, x: Any, axis: int, independent: bool = False) -> Any:
+    """x in random order along an axis, slices whole unless `independent`."""
     if independent or x.ndim == 1:
         return shuffle(impl, words, x, axis)
     order = shuffle(impl, words, lax.iota(dtypes.canonicalize_dtype(np.int64), x.shape[axis]), 0)

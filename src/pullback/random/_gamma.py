@@ -124,6 +124,7 @@ def _standard_gamma_jvp(impl: PRNGImpl, log_space: bool, primals: Any, tangents:
 
 
 def gamma_of(impl: PRNGImpl, words: Any, shape: Shape, a: Any, log_space: bool = False) -> Any:
+    """Gamma variables of parameters a, of a shape, or their logarithms."""
     return _standard_gamma(impl, log_space, words, jnp.broadcast_to(a, shape))
 
 
@@ -150,6 +151,7 @@ def beta(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, a: Any, b: A
 
 
 def chisquare_of(impl: PRNGImpl, words: Any, shape: Shape, df: Any) -> Any:
+    """Chi-squared variables of df degrees of freedom, of a shape."""
     half = lax.div(df, lax.full_like(df, 2))
     return lax.mul(lax.exp(gamma_of(impl, words, shape, half, True)), lax.full(shape, 2, df.dtype))
 

@@ -201,6 +201,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
 
 
 def bernoulli_of(impl: PRNGImpl, words: Any, p: Any, shape: tuple[int, ...], mode: str) -> Any:
+    """True with probability p; mode 'high' also resolves p below the spacing of uniform variables."""
     p = jnp.asarray(p)
     dtype = p.dtype
     p = jnp.broadcast_to(p, shape)
@@ -225,6 +226,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 
 
 def rademacher_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """-1 or 1 with equal probability, of a dtype."""
     p = lax.full((), 0.5, dtypes.canonicalize_dtype(np.float64))
     flips = lax.convert_element_type(bernoulli_of(impl, words, p, shape, "low"), dtype)
     return lax.sub(lax.mul(lax.full(shape, 2, dtype), flips), lax.full(shape, 1, dtype))

@@ -184,7 +184,13 @@ PyObject* named_after(PyObject*, PyObject* const* args, Py_ssize_t count) {
         PyErr_SetString(PyExc_TypeError, "named_after: expected a function and what it is named after");
         return nullptr;
     }
-    auto put = [&](PyObject* name, PyObject* value) { return PyObject_SetAttr(args[0], name, value); };
+    // Objects that are called may have anything as their name; what a function cannot take is left out.
+    auto put = [&](PyObject* name, PyObject* value) {
+        if (PyObject_SetAttr(args[0], name, value) >= 0) return 0;
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+        PyErr_Clear();
+        return 0;
+    };
     return for_identity(args[1], put) ? Py_NewRef(args[0]) : nullptr;
 }
 

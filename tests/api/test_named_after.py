@@ -4,6 +4,8 @@ import functools
 
 import pytest
 
+import pullback as jax
+import pullback.numpy as jnp
 from pullback._ext import _core
 
 
@@ -45,3 +47,16 @@ def test_errors_pass():
         _core.named_after(lambda: None, Strange())
     with pytest.raises(TypeError):
         _core.named_after(f)
+
+
+def test_names_that_are_no_strings_are_left_out():
+    class Named:
+        """A callable."""
+
+        __name__ = None
+
+        def __call__(self, x):
+            return x * x
+
+    assert float(jax.grad(Named())(3.0)) == 6 and jax.vmap(Named())(jnp.ones(2)).shape == (2,)
+    assert jax.vmap(Named()).__doc__ == "A callable." and isinstance(jax.vmap(Named()).__name__, str)

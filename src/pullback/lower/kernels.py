@@ -12,6 +12,8 @@ compile. Its name says all of it: pb_panels_f32_6x16.
 
 from __future__ import annotations
 
+from math import gcd
+
 from pullback.emit.cpu.target import current_target
 from pullback.loop_ir import ITEMSIZE, Builder, Expr, Function
 
@@ -104,7 +106,8 @@ def panel_kernel(
     inner = field["inner"]
 
     # Registers of columns one by one: LLVM cuts longer vectors into powers of two only.
-    width = min(columns, current_target().vector_bytes // ITEMSIZE[dtype])
+    # Of a block for another target, three of its registers are not whole registers here.
+    width = gcd(columns, current_target().vector_bytes // ITEMSIZE[dtype])
     parts = columns // width
     count = rows * parts
 

@@ -39,6 +39,9 @@ class VectorIndex:
         return stride(index, self.var, self.varying, self.definitions, self.memo)
 
 
+_COMPARES = frozenset(["lt", "le", "gt", "ge", "eq", "ne"])
+SHORT_LANES = 8  # of these on comparisons of indices are made in 32 bits
+
 # A local buffer lives on the stack of a thread; beyond this a temporary is the right thing.
 MAX_LOCAL_BYTES = 1 << 18
 
@@ -122,7 +125,7 @@ class Evaluator:
     def _vector_operands(self, node: Expr) -> tuple[Expr, ...]:
         assert self.vector is not None
         if isinstance(node, Op):
-            return () if self._affine(node) is not None else self._needed(node)
+            return () if self._affine(node) is not None or self._is_short(node) else self._needed(node)
         if isinstance(node, Load):
             guard = self.guards.get(id(node))
             conds = () if guard is None else tuple(cond for cond, _ in guard.chain)
@@ -202,6 +205,8 @@ class Evaluator:
                 return vector.values[node.var]
             case Op() if (step := self._affine(node)) is not None:
                 return self._affine_lanes(node, step)
+            case Op() if self._is_short(node):
+                return self._short_compare(node)
             case Op() if len(self._needed(node)) < len(node.args):
                 return self._rare_select(node, self._known(node.args[0]), self._known(node.args[2]))
             case Op():
@@ -262,6 +267,32 @@ class Evaluator:
         if node.dtype in ("i32", "u32"):
             return Value(node.dtype, lanes.ref, lanes.lanes)
         return emit_op(self.code, Op("convert", node.dtype, (Const("i32", 0),)), [lanes])
+
+    def _is_short(self, node: Op) -> bool:
+        """Whether indices are compared that advance by steps and fit i32: lanes of i64 take twice the registers, and
+        masks made of them have to be narrowed to those of elements."""
+        vector = self.vector
+        assert vector is not None
+        if node.name not in _COMPARES or node.args[0].dtype != "i64" or vector.lanes < SHORT_LANES:
+            return False
+        for arg in node.args:
+            bounds = self.interval(arg)
+            if bounds is None or bounds[0] < -(1 << 31) or bounds[1] >= 1 << 31:
+                return False
+            step = vector.stride(arg)
+            if step is None or abs(step) >= 1 << 20:
+                return False
+        return True
+
+    def _short_compare(self, node: Op) -> Value:
+        assert self.vector is not None
+        sides = []
+        for arg in node.args:
+            first = self.scalar(arg).ref
+            short = Value("i32", Asm(self.code, 1).cast("trunc", "i64", first, "i32") if first[0] == "%" else first)
+            step = self.vector.stride(arg)
+            sides.append(self._counting(short, step) if step else short)
+        return emit_op(self.code, Op(node.name, "bool", (Const("i32", 0), Const("i32", 0))), sides)
 
     def interval(self, expr: Expr) -> Interval | None:
         return interval(expr, self.ranges)

@@ -106,14 +106,15 @@ def vector_load(ev: Evaluator, node: Load) -> Value:
     mask = _lane_mask(ev, node)
     if not is_regular(step) or (guard is not None and guard.clamp):
         return _gather(ev, node, guard is not None and guard.clamp, mask)
-    if mask is not None and step not in (1, 0):
+    if mask is not None and step not in (1, 0, -1):
         return _gather(ev, node, False, mask)
     pointer = ev.address(buffer, node.index)
     if step == 1:
         return _contiguous(ev, buffer, pointer, mask)
-    if step == -1 and mask is None:
+    if step == -1:
         first = ev.offset(buffer, pointer, str(1 - lanes))
-        return ev.reversed(_contiguous(ev, buffer, first, None))
+        turned = None if mask is None else ev.reversed(Value("bool", mask, lanes)).ref
+        return ev.reversed(_contiguous(ev, buffer, first, turned))
     if step in INTERLEAVED and mask is None and dtype not in REAL_OF:
         shared = _interleaved_load(ev, node, step)
         if shared is not None:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Union
 
-from ..loop_ir.ir import Op
+from ..loop_ir.ir import Const, Expr, Op
 from ..loop_ir.types import BITS, REAL_OF, is_int, type_class
 from .code import Code
 from .types import int_type
@@ -243,11 +243,18 @@ def _floor_div(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     return a.op("sub", element, quotient, a.cast("zext", "i1", adjust, element))
 
 
+def _is_below(amount: Expr, bits: int) -> bool:
+    """Whether a mask keeps a shift's amount below `bits`."""
+    if not isinstance(amount, Op) or amount.name != "and":
+        return False
+    return any(isinstance(mask, Const) and 0 <= mask.value < bits for mask in amount.args)
+
+
 @rule("shl shr_logical shr_arithmetic", "signed unsigned")
 def _shift(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     element, bits, known = element_of(x.dtype), BITS[op.dtype], _constant_int(y)
     opcode = {"shl": "shl", "shr_logical": "lshr", "shr_arithmetic": "ashr"}[op.name]
-    if known is not None and 0 <= known < bits:
+    if (known is not None and 0 <= known < bits) or _is_below(op.args[1], bits):
         return a.op(opcode, element, x.ref, y.ref)
     small = a.cmp("ult", element, y.ref, a.imm(element, bits))
     if op.name == "shr_arithmetic":

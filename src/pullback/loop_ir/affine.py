@@ -47,11 +47,12 @@ def depends(expr: Expr, variables: set[Var], memo: dict[int, bool]) -> bool:
             if isinstance(node, Read):
                 memo[id(node)] = node.var in variables
                 continue
-            waiting = [x for x in operands(node) if id(x) not in memo]
+            args = operands(node)
+            waiting = [x for x in args if id(x) not in memo]
             if waiting:
                 stack += waiting
                 continue
-            memo[id(node)] = any(memo[id(x)] for x in operands(node))
+            memo[id(node)] = True in [memo[id(x)] for x in args]
         known = memo[id(expr)]
     return known
 

@@ -6,6 +6,7 @@ complex: the complex type of two floats; given: stated by the op's own dtype (co
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +83,7 @@ _add(
 _add("regularized_incomplete_beta", OpInfo(3, FLOATS, math=True))
 
 
+@functools.lru_cache(maxsize=4096)  # asked for each expression that a pass makes
 def result_dtype(name: str, dtypes: tuple[str, ...], given: str | None = None) -> str:
     """The result type of op `name` on arguments of `dtypes`; TypeError says what is wrong with them."""
     info = OPS.get(name)

@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
+from operator import is_
 
 from .fold import make
 from .ir import (
@@ -257,7 +258,10 @@ class Rewriter:
             if id(expr) in memo:
                 continue
             self._keep.append(expr)
-            memo[id(expr)] = self.expr(rebuilt(expr, tuple(memo[id(x)] for x in operands(expr))))
+            if type(expr) is Op or type(expr) is Load:
+                memo[id(expr)] = self.expr(rebuilt(expr, tuple([memo[id(x)] for x in operands(expr)])))
+            else:
+                memo[id(expr)] = self.expr(expr)
         return memo[id(root)]
 
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -301,7 +305,7 @@ class Rewriter:
 def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
     """`expr` with other operands, folded; the same object if they are the same."""
     if isinstance(expr, Op):
-        if all(new is old for new, old in zip(args, expr.args)):
+        if all(map(is_, args, expr.args)):
             return expr
         return make(expr.name, args, expr.dtype, expr.attrs)
     if isinstance(expr, Load):

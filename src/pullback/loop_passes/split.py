@@ -56,6 +56,9 @@ class _Split:
             match stmt:
                 case Loop():
                     points = _points(stmt, trips)
+                    if points is None:
+                        result.append(stmt)
+                        continue
                     if points:
                         self.changed = True
                         result += self.parts(stmt, points)
@@ -94,13 +97,16 @@ class _Split:
         return result
 
 
-def _points(loop: Loop, trips: int) -> list[int]:
-    """The iterations at which conditions in `loop` change, if cutting there is worth it; else none."""
+def _points(loop: Loop, trips: int) -> list[int] | None:
+    """The iterations at which conditions in `loop` change, if cutting there is worth it, else none; None if nothing in
+    it is chosen, so that the loops inside need not be looked at."""
     if not isinstance(loop.extent, Const) or loop.role in ("vector", "threads"):
         return []
     n = loop.extent.value
     roots = [expr for stmt in statements((loop,)) for expr in expressions(stmt)]
     order = subexpressions(roots)
+    if not any(isinstance(expr, Op) and expr.name == "select" for expr in order):
+        return None
     conditions: dict[int, list[int]] = {}
     for expr in order:
         if isinstance(expr, Op) and expr.name in _COMPARES and expr.args[0].dtype == "i64":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import functools
 import pickle
 import threading
@@ -182,3 +183,14 @@ def test_static_arguments_differ_by_type_and_sign_within_tuples():
     for _ in range(2):
         assert [f(one, ((0, s),)).dtype for s in (1, 1.0, True)] == [np.int32, np.float32, np.int32]
         assert [float(np.copysign(1.0, f(jnp.float32(1), ((0, s),)))) for s in (0.0, -0.0)] == [1.0, -1.0]
+
+
+def test_traced_values_are_not_hashable():
+    def f(x):
+        assert not isinstance(x, collections.abc.Hashable)
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(x)
+        return x * x
+
+    assert float(jax.jit(f)(2.0)) == 4 and float(jax.grad(f)(2.0)) == 4
+    np.testing.assert_array_equal(jax.vmap(f)(jnp.arange(3.0)), [0, 1, 4])

@@ -95,3 +95,24 @@ def test_distributions(made):
     assert bool(jnp.isfinite(distribution.log_prob(x)).all())
     if jnp.issubdtype(x.dtype, jnp.floating):
         assert jax.grad(lambda v: distribution.log_prob(v).sum())(x).shape == x.shape
+
+
+def test_discrete_variables_are_enumerated():
+    import funsor
+    from numpyro.contrib.funsor import config_enumerate
+
+    funsor.set_backend("jax")
+    data = np.array([0.0, 1, 10, 11, 12, 0.5])
+
+    @config_enumerate
+    def mixture(data):
+        weights = numpyro.sample("weights", dist.Dirichlet(0.5 * jnp.ones(2)))
+        with numpyro.plate("components", 2):
+            places = numpyro.sample("places", dist.Normal(0, 10))
+        with numpyro.plate("data", len(data)):
+            chosen = numpyro.sample("chosen", dist.Categorical(weights))
+            numpyro.sample("x", dist.Normal(places[chosen], 1), obs=data)
+
+    mcmc = MCMC(NUTS(mixture), num_warmup=150, num_samples=150, progress_bar=False)
+    mcmc.run(KEY, data)
+    np.testing.assert_allclose(np.sort(np.asarray(mcmc.get_samples()["places"]).mean(0)), [0.5, 11], atol=0.5)

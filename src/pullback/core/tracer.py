@@ -128,10 +128,7 @@ class Tracer:
     def __reversed__(self):
         return iter([self[i] for i in reversed(range(len(self)))])  # type: ignore[index]
 
-    def __hash__(self):
-        raise TypeError(
-            f"unhashable type: '{type(self).__name__}'; a traced value can't be a dictionary key or a static argument"
-        )
+    __hash__ = None  # type: ignore[assignment]  # libraries ask isinstance(x, Hashable)
 
     def __bool__(self):
         return bool(self._concrete(errors.TracerBoolConversionError))

@@ -431,3 +431,16 @@ def test_unwrap(options, dtype, x64):
     if np.dtype(dtype).kind == "i" and "discont" in options:
         return  # integers with a discontinuity of another type are truncated here, and promoted by NumPy
     check(lambda x: jnp.unwrap(x, **options), lambda x: np.unwrap(x, **options), x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", jnp.bfloat16])
+def test_quantiles_of_more_halves_than_a_half_can_count(dtype):
+    x = jnp.asarray(np.random.default_rng(0).normal(size=70_001), dtype)
+    wide, weights = np.asarray(x, np.float64), jnp.ones(70_001, dtype)
+    for q in (0.3, 0.5, 0.9):
+        want = np.quantile(wide, q)
+        traced = pullback.jit(jnp.quantile)(x, q)
+        found = [jnp.quantile(x, q), jnp.nanquantile(x, q), traced]
+        found.append(jnp.quantile(x, q, weights=weights, method="inverted_cdf"))
+        np.testing.assert_allclose(np.asarray(found, np.float64), want, atol=0.01)
+    assert float(jnp.median(x)) == np.median(wide)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.numpy._arguments import arrays, convert, promote, promote_numeric, refuse_out
+from pullback.numpy._arguments import arrays, broadcast_arrays, convert, promote, promote_numeric, refuse_out
 from pullback.numpy._ufunc_tables import SAME, TO_NUMERIC, as_ufunc, binary, unary
-from pullback.numpy._ufuncs import _BOOL, const, has_kind, imag, magnitude, spread
+from pullback.numpy._ufuncs import _BOOL, const, has_kind, imag, magnitude
 
 # ---- maxima
 
@@ -21,13 +21,13 @@ minimum_ = binary("minimum", lax.min, SAME, "Smaller of the arguments, elementwi
 
 def fmax(x1: Any, x2: Any) -> Any:
     """Larger of the arguments, elementwise; where one is NaN, the other."""
-    x1, x2 = spread(*promote("fmax", x1, x2))
+    x1, x2 = broadcast_arrays("fmax", *promote("fmax", x1, x2))
     return lax.select(lax.bitwise_or(greater(x1, x2), isnan(x2)), x1, x2)
 
 
 def fmin(x1: Any, x2: Any) -> Any:
     """Smaller of the arguments, elementwise; where one is NaN, the other."""
-    x1, x2 = spread(*promote("fmin", x1, x2))
+    x1, x2 = broadcast_arrays("fmin", *promote("fmin", x1, x2))
     return lax.select(lax.bitwise_or(less(x1, x2), isnan(x2)), x1, x2)
 
 

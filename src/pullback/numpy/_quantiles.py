@@ -58,8 +58,11 @@ def _quantile(
         known = None if known is None else known.astype(q.dtype) / q.dtype.type(100)
         q = lax.div(q, const(q, 100))
     # Integers become floats by themselves, so that a weakly typed q does not widen them.
-    a, q = promote_dtypes(*promote_dtypes_inexact(a), *promote_dtypes_inexact(q))
+    (a,), (fraction,) = promote_dtypes_inexact(a), promote_dtypes_inexact(q)
+    a, q = promote_dtypes(a, fraction)
     a, q = convert(a, a.dtype), convert(q, q.dtype)
+    if q.dtype.itemsize == 2:  # too short to count elements with
+        q = convert(fraction, np.dtype(np.float32))
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError(f"{name} does not support complex input, as the operation is poorly defined.")
     if q.ndim > 1:
@@ -84,7 +87,7 @@ def _quantile(
         raise TypeError(f"{name}: an axis of length 0 has no quantiles, got shape {shape}")
     x = flatten(a)
     if weights is not None:
-        weights = _spread_weights(name, weights, a, axis)
+        weights = convert(_spread_weights(name, weights, a, axis), q.dtype)
         result = _weighted(x, flatten(weights), q, skip_nan)
     elif known is None or skip_nan or not np.all(np.isfinite(known)):
         result = _unweighted(x, q, method, skip_nan)
@@ -100,7 +103,7 @@ def _quantile(
 def _spread_weights(name: str, weights: Any, a: Any, axis: Any) -> Any:
     (weights,) = arrays(name, weights)
     if weights.shape == a.shape:
-        return convert(weights, a.dtype)
+        return weights
     if axis is None:
         raise ValueError(
             f"{name}: weights have shape {weights.shape}, but without an axis they need that of a, {a.shape}"
@@ -109,7 +112,7 @@ def _spread_weights(name: str, weights: Any, a: Any, axis: Any) -> Any:
     if weights.shape != tuple(a.shape[k] for k in axes):
         raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
     order = np.argsort(axes)
-    ordered = lax.transpose(convert(weights, a.dtype), tuple(int(k) for k in order))
+    ordered = lax.transpose(weights, tuple(int(k) for k in order))
     return lax.broadcast_in_dim(ordered, a.shape, tuple(sorted(axes)))
 
 

@@ -139,7 +139,10 @@ class _Interchange:
             loop = Loop(loop.var, loop.extent, loop.role, expand_kernels(loop.body, self.new.var), (), loop.attrs)
             if any(not _is_plain(stmt) for stmt in statements(loop.body)):
                 return None
-        (simple,) = simplify(Function(self._function.name, self._function.buffers, (loop,))).body
+        simplified = simplify(Function(self._function.name, self._function.buffers, (loop,))).body
+        if len(simplified) != 1:  # nothing is stored, as in a search among no elements
+            return None
+        (simple,) = simplified
         assert isinstance(simple, Loop)
         loop = simple
         accesses = list(_accesses(loop.body, stored(loop.body), ()))

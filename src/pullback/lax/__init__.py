@@ -14,6 +14,7 @@ from pullback.lax._bits import *
 from pullback.lax._bits import convert as _convert
 from pullback.lax._broadcast import *
 from pullback.lax._callback import *
+from pullback.lax._collective_moves import *
 from pullback.lax._collectives import *
 from pullback.lax._compare import *
 from pullback.lax._complex import *

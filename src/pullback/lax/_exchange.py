@@ -14,17 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.lowering import Nest
-from pullback.lax._collectives import (
-    all_gather_p,
-    all_to_all_p,
-    axis_index_p,
-    check_groups,
-    pmax_p,
-    pmin_p,
-    ppermute_p,
-    psum_p,
-    reduce_scatter_p,
-)
+from pullback.lax._collective_moves import all_gather_p, all_to_all_p, ppermute_p, reduce_scatter_p
+from pullback.lax._collectives import axis_index_p, check_groups, pmax_p, pmin_p, psum_p
 from pullback.lax._families import *
 
 __all__ = ["DEVICE_RULES", "device_index_p", "exchange_p"]

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -29,6 +30,16 @@ struct Control {
 };
 
 std::atomic<int> left_alone{0};  // abandoned tasks that still run
+thread_local bool is_apart = false;
+std::terminate_handler terminate_before = nullptr;
+
+// A Python extension that asks for the GIL in a destructor while the interpreter ends cannot be unwound (gil.h), and all
+// would be killed: SciPy's Fourier transforms are so. The abandoned thread sleeps until the process is gone.
+[[noreturn]] void sleep_or_terminate() {
+    while (is_apart && left_alone.load() > 0) pause();
+    if (terminate_before) terminate_before();
+    abort();
+}
 
 // Libraries that an abandoned task is in give their memory back when the process ends, so it ends without that.
 [[maybe_unused]] void leave(int status, void*) {
@@ -43,11 +54,13 @@ void prepare_for_the_end() {
 #ifdef __GLIBC__
         on_exit(leave, nullptr);
 #endif
+        terminate_before = std::set_terminate(sleep_or_terminate);
         pthread_atfork(nullptr, nullptr, [] { left_alone.store(0); });  // the child has none of the threads
     });
 }
 
 void work(Task* task, Control& control) {
+    is_apart = true;
     task->work();
     {
         std::lock_guard lock(control.mutex);

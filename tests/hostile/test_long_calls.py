@@ -107,6 +107,29 @@ def test_the_process_can_end_while_the_call_goes_on(end, status):
     """)
 
 
+def test_the_call_may_ask_for_the_interpreter_while_that_ends():
+    out = in_process("""
+    import builtins
+    x = jnp.asarray(R.random(2_000_003, np.float32))
+    program = jax.jit(jnp.fft.fft).lower(x).compile()
+    began = time.time()
+    program(x)
+    took = time.time() - began
+
+    class Slow:  # deleted after the interpreter has stopped to give the GIL to others
+        def __del__(self, sleep=time.sleep, long=2 * took):
+            sleep(long)
+
+    builtins.slow = Slow()
+    threading.Timer(0.1 * took, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        program(x)
+    except KeyboardInterrupt:
+        print(True)
+    """)
+    assert out == ["True"]
+
+
 def test_a_fork_while_the_call_goes_on():
     out = in_process("""
     x = jnp.asarray(R.random((1200, 1200), np.float32))

@@ -6,6 +6,7 @@ Giles, "Collected matrix derivative results for forward and reverse mode algorit
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -213,6 +214,7 @@ def eigh(
 # ----------------------------------------------------------------------------------------------------------------- eig
 
 
+@functools.lru_cache(maxsize=16)
 def _complex_of(dtype):
     return np.dtype({"float32": "complex64", "float64": "complex128"}.get(dtype.name, dtype.name))
 

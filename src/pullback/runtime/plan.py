@@ -50,6 +50,7 @@ class Planned:
 COMPILATION = 10e6  # nanoseconds that one takes
 GAIN = 0.5  # the part of a plan's time that compiled code is likely to save
 HOST_CALL = 36_000  # a reference takes about 20,000, of which compiled code saves nine tenths, not half
+DECOMPOSITION = 30_000  # what NumPy does around LAPACK for one matrix
 MATRIX = 2_000  # a reference takes at least as much for each matrix of a stack, with one thread and LAPACK begun anew
 UNCOMPILED = 1_000  # plans that take fewer nanoseconds stay plans
 
@@ -193,7 +194,7 @@ class _Builder:
         self.steps.append((function, len(outs), [*operands, *outs]))
         self.nanoseconds += HOST_CALL + 5 * max((math.prod(v.shape) for v in (*operands, *outs)), default=0)
         if "matrices" in eqn.primitive.traits:
-            self.nanoseconds += MATRIX * math.prod(operands[0].shape[:-2])
+            self.nanoseconds += DECOMPOSITION + MATRIX * math.prod(operands[0].shape[:-2])
 
     # the program
 

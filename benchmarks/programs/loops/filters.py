@@ -37,7 +37,7 @@ def _kalman_gradient(jax: Any):
 
 
 def _kalman_solve(jax: Any):
-    """The same with a solve by Cholesky factors, as most write it."""
+    """The means alone, with a solve instead of the inverse, as most write it."""
     jnp = jax.numpy
 
     def run(a, q, h, r, ys):

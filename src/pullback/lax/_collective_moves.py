@@ -47,14 +47,12 @@ Array = Any
 # -------------------------------------------------------------------------------------------- operations over one axis
 
 
-def _single(
-    name: str, doc: str, shape: Callable, elsewhere: Callable, here: Callable, transpose: Callable
-) -> Primitive:
+def _single(name: str, doc: str, shape: Callable, elsewhere: Callable, here: Callable, back: Callable) -> Primitive:
     """A linear operation across one named axis.
 
-    `elsewhere(x, d, params) -> (params, out_dim)`: how parameters change when another axis `d` is batched. `here(x,
-    size, params)`:
-    the result, with the axis first, from the array with the axis first.
+    `elsewhere(params)`: the parameters when another axis is batched and comes first. `here(x, size, params)`: the
+    result, with the axis first, from the array with the axis first. `back(params)`: (primitive, parameters) of the
+    transpose.
     """
 
     def abstract_eval(aval, *, axis_name, **params):
@@ -77,6 +75,12 @@ def _single(
             return here(x, axis.size, params), 0
         groups = params["axis_index_groups"]
         return grouped(x, groups, lambda part: here(part, len(groups[0]), params)), 0
+
+    def transpose(bar, x, **params):
+        if is_zero(bar):
+            return [tangent_zero(x)]
+        primitive, changed = back(params)
+        return [primitive.bind(bar, **changed)]
 
     p = Primitive(
         name,
@@ -106,6 +110,10 @@ def _plus_one(*keys):
     return change
 
 
+def _renamed(params, old, new):
+    return {new if k == old else k: v for k, v in params.items()}
+
+
 def _gather_shape(aval, *, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
     k = all_gather_dimension
     if tiled:
@@ -121,19 +129,8 @@ def _gather_here(x, size, params):
     return for_all(y, size)
 
 
-def _gather_transpose(bar, x, *, all_gather_dimension, axis_name, axis_size, tiled, axis_index_groups=None):
-    return [
-        tangent_zero(x)
-        if is_zero(bar)
-        else reduce_scatter_p.bind(
-            bar,
-            axis_name=axis_name,
-            scatter_dimension=all_gather_dimension,
-            axis_size=axis_size,
-            tiled=tiled,
-            axis_index_groups=axis_index_groups,
-        )
-    ]
+def _gather_back(params):
+    return reduce_scatter_p, _renamed(params, "all_gather_dimension", "scatter_dimension")
 
 
 all_gather_p = _single(
@@ -142,7 +139,7 @@ all_gather_p = _single(
     _gather_shape,
     _plus_one("all_gather_dimension"),
     _gather_here,
-    _gather_transpose,
+    _gather_back,
 )
 
 
@@ -170,19 +167,8 @@ def _scatter_here(x, size, params):
     return lax.transpose(total, (k, *[i for i in range(total.ndim) if i != k]))
 
 
-def _scatter_transpose(bar, x, *, scatter_dimension, axis_name, axis_size, tiled, axis_index_groups=None):
-    return [
-        tangent_zero(x)
-        if is_zero(bar)
-        else all_gather_p.bind(
-            bar,
-            axis_name=axis_name,
-            all_gather_dimension=scatter_dimension,
-            axis_size=axis_size,
-            tiled=tiled,
-            axis_index_groups=axis_index_groups,
-        )
-    ]
+def _scatter_back(params):
+    return all_gather_p, _renamed(params, "scatter_dimension", "all_gather_dimension")
 
 
 reduce_scatter_p = _single(
@@ -191,7 +177,7 @@ reduce_scatter_p = _single(
     _scatter_shape,
     _plus_one("scatter_dimension"),
     _scatter_here,
-    _scatter_transpose,
+    _scatter_back,
 )
 
 
@@ -252,11 +238,7 @@ ppermute_p = _single(
     lambda aval, *, perm: aval.shape,
     lambda params: params,
     _permute_here,
-    lambda bar, x, *, axis_name, perm: [
-        tangent_zero(x)
-        if is_zero(bar)
-        else ppermute_p.bind(bar, axis_name=axis_name, perm=tuple((dst, src) for src, dst in perm))
-    ],
+    lambda params: (ppermute_p, params | {"perm": tuple((dst, src) for src, dst in params["perm"])}),
 )
 
 
@@ -345,20 +327,8 @@ def _exchange_here(x, size, params):
     return x
 
 
-def _exchange_transpose(bar, x, *, axis_name, split_axis, concat_axis, tiled, axis_size, axis_index_groups=None):
-    return [
-        tangent_zero(x)
-        if is_zero(bar)
-        else all_to_all_p.bind(
-            bar,
-            axis_name=axis_name,
-            split_axis=concat_axis,
-            concat_axis=split_axis,
-            tiled=tiled,
-            axis_size=axis_size,
-            axis_index_groups=axis_index_groups,
-        )
-    ]
+def _exchange_back(params):
+    return all_to_all_p, params | {"split_axis": params["concat_axis"], "concat_axis": params["split_axis"]}
 
 
 all_to_all_p = _single(
@@ -367,7 +337,7 @@ all_to_all_p = _single(
     _exchange_shape,
     _plus_one("split_axis", "concat_axis"),
     _exchange_here,
-    _exchange_transpose,
+    _exchange_back,
 )
 
 

@@ -64,7 +64,7 @@ from .unroll import straight_code
 MAX_STATE = 16  # elements that are carried for each lane: about what fits registers
 MAX_OPS = 320  # of a step of one lane; more of them take longer than walking through memory saves
 MATH = 20  # ops of a math function
-MAX_WORK = 1 << 25  # ops of all steps of one lane: lanes do not ask for Ctrl-C, and this takes up to a tenth of a second
+MAX_WORK = 1 << 25  # ops of all steps of a lane: lanes do not ask for Ctrl-C, and these take up to a tenth of a second
 ROW = 512  # bytes of what is read or written at each step: longer rows are better walked one after the other
 CANDIDATES = 8  # loops that are tried
 FEW = 16  # elements that lanes have to take all at once

@@ -1,4 +1,8 @@
-"""Products by our own kernel (kernels.py): its operands brought into order, its calls shared among threads."""
+"""Products by our own kernel (kernels.py): its operands brought into order, its calls shared among threads.
+
+Complex products are real ones: rows of x are read as they lie, as twice as many real numbers, and row k of y becomes
+two, y[k] and i y[k], so that (re, im) of x times these two is what lies in memory of the complex result.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,8 @@ from pullback.lower.storage import Storage, contiguous
 if TYPE_CHECKING:
     from pullback.lower.contexts import NestContext
 
-KERNELS = ("f32", "f64", "i32", "u32")
+REAL = {"c64": "f32", "c128": "f64"}
+KERNELS = ("f32", "f64", "i32", "u32", *REAL)
 LEAST = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
 LONGEST = 4096  # contracted elements up to which a panel of y stays in the second cache
 WORTH_THREADS = 1 << 18  # multiply-adds, some 6 us of one core
@@ -34,7 +39,20 @@ def suits(out: Storage, x: Storage, y: Storage) -> bool:
     work = m * n * k
     if out.dtype not in KERNELS or min(m, n) < 4 or k < 4 or work < LEAST:
         return False
-    return out.dtype not in ("f32", "f64") or k <= LONGEST or m * n <= SMALL_RESULT
+    return out.dtype[0] in "iu" or k <= LONGEST // _parts(out) or m * n <= SMALL_RESULT
+
+
+def _parts(s: Storage) -> int:
+    """Real numbers in an element."""
+    return 2 if s.dtype in REAL else 1
+
+
+def _shape(dtype: str, m: int, n: int) -> tuple[int, int]:
+    """product_shape, its columns in elements of this type."""
+    if dtype not in REAL:
+        return product_shape(dtype, m, n)
+    rows, columns = product_shape(REAL[dtype], m, 2 * n)
+    return rows, columns // 2
 
 
 def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool = False) -> None:
@@ -48,11 +66,12 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         ctx.copy(out, held)
         return
     m, n = out.shape
-    rows, columns = product_shape(out.dtype, m, n)
-    if x.strides[1] * ITEMSIZE[x.dtype] >= FAR and n >= 4 * columns:
+    rows, columns = _shape(out.dtype, m, n)
+    far = x.strides[1] * ITEMSIZE[x.dtype] >= FAR and n >= 4 * columns
+    if far or (x.dtype in REAL and x.strides[1] != 1):
         x = _row_major(ctx, x, alone)
     target = out if n >= columns else _scratch(ctx, out.dtype, (m, columns), alone)
-    panels = _in_place(y, m, columns)
+    panels = _in_place(y, m, columns) if y.dtype not in REAL else None
     if panels is None:
         panels = _packed(ctx, y, columns, alone)
     if x.shape[1] > LONGEST and not alone:
@@ -70,7 +89,7 @@ def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
     count = int(np.prod(sizes))
     (m, k), n = x.shape[-2:], y.shape[-1]
     work = m * n * k
-    held = (k * (n + product_shape(out.dtype, m, n)[1]) + m * max(k, n)) * ITEMSIZE[out.dtype]
+    held = (k * (n + _shape(out.dtype, m, n)[1]) * _parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
     alone = held <= LOCAL and (count >= PIECES or work < WORTH_THREADS)
     attrs: tuple[tuple[str, Any], ...] = ()
     role: Any = "sequential"
@@ -109,11 +128,14 @@ def _in_place(y: Storage, m: int, columns: int) -> Storage | None:
 
 
 def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
-    """A copy of y[k, n] as [panel, k, column]; the last panel overlaps the one before, or has columns of zeros."""
+    """A copy of y[k, n] as [panel, k, column]; the last panel overlaps the one before, or has columns of zeros.
+
+    Of complex numbers, a row is two: y[k] and i y[k].
+    """
     b = ctx.b
     k, n = y.shape
-    count = -(-n // columns)
-    panels = _scratch(ctx, y.dtype, (count, k, columns), alone)
+    count, parts = -(-n // columns), _parts(y)
+    panels = _scratch(ctx, y.dtype, (count, k * parts, columns), alone)
     with b.loop(count, "parallel", "panel") as panel:
         start = b.op("min", panel * columns, b.index(max(n - columns, 0))) if n % columns else panel * columns
         with b.loop(k, "parallel", "k") as i, b.loop(columns, "vector", "j") as j:
@@ -121,7 +143,10 @@ def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
                 value = ctx.load(y, (i, start + j))
             else:
                 value = b.select(b.lt(j, b.index(n)), ctx.load(y, (i, j)), b.const(y.dtype, 0))
-            ctx.store(panels, (panel, i, j), value)
+            ctx.store(panels, (panel, i * parts, j), value)
+            if parts == 2:
+                turned = b.op("complex", b.neg(b.op("imag", value)), b.op("real", value))
+                ctx.store(panels, (panel, i * parts + 1, j), turned)
     return panels
 
 
@@ -143,7 +168,7 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
         i, j = (b.floormod(block, b.index(down)), b.floordiv(block, b.index(down))) if across > 1 else (block, 0)
         start = b.op("min", b.index(i) * size, b.index(m - size))
         first = b.op("min", b.index(j) * each, b.index(count - each))
-        part = panels.slice((first, 0, 0), (each, k, columns))
+        part = panels.slice((first, 0, 0), (each, panels.shape[1], columns))
         # The last panel overlaps the one before where n is no multiple of its width.
         width: Any = min(each * columns, n)
         if n % columns and across > 1:
@@ -163,7 +188,7 @@ def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, 
     with b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
         start = piece * size
         inner = b.op("min", b.index(size), b.index(k) - start) if k % size else None
-        part = panels.slice((0, start, 0), (count, size, columns))
+        part = panels.slice((0, start * _parts(x), 0), (count, size * _parts(x), columns))
         call(ctx, partial.at(piece), x.slice((0, start), (m, size)), part, rows, inner=inner)
     with ctx.loops((m, n)) as (i, j):
         total = ctx.load(partial, (0, i, j))
@@ -179,31 +204,32 @@ def call(
     differ from those of the storages.
     """
     b = ctx.b
-    columns = panels.shape[2]
+    parts = _parts(out)
+    columns = panels.shape[2] * parts
     in_place = panels.strides[0] == columns and panels.shape[1] > 1
     fields = dict.fromkeys(SIZES, 0) | {
         "rows": x.shape[0],
         "panels": panels.shape[0],
-        "inner": x.shape[1],
-        "columns": out.shape[1],
-        "x_row": x.strides[0],
-        "x_inner": x.strides[1],
-        "y_panel": panels.strides[0],
-        "y_last": out.shape[1] - columns if in_place else (panels.shape[0] - 1) * panels.strides[0],
-        "y_inner": panels.strides[1],
-        "out_row": out.strides[0],
+        "inner": x.shape[1] * parts,
+        "columns": out.shape[1] * parts,
+        "x_row": x.strides[0] * parts,
+        "x_inner": x.strides[1],  # 1 of complex numbers
+        "y_panel": panels.strides[0] * parts,
+        "y_last": out.shape[1] - columns if in_place else (panels.shape[0] - 1) * panels.strides[0] * parts,
+        "y_inner": panels.strides[1] * parts,
+        "out_row": out.strides[0] * parts,
     }
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
-    dynamic: dict[str, Expr] = {} if inner is None else {"inner": inner}
+    dynamic: dict[str, Expr] = {} if inner is None else {"inner": inner * parts}
     if isinstance(width, Expr):
-        dynamic |= {"columns": width} | ({"y_last": width - columns} if in_place else {})
+        dynamic |= {"columns": width * parts} | ({"y_last": width - columns} if in_place else {})
     if dynamic:
         held = ctx.local("i64", (len(SIZES),), "sizes")
         for k, name in enumerate(SIZES):
             ctx.store(held, (k,), dynamic.get(name, b.index(fields[name])))
         sizes = held
     addresses = [ctx.address(s) for s in (sizes, x, panels, out)]
-    b.call(kernel_name(out.dtype, rows, columns, x.shape[1]), *addresses)
+    b.call(kernel_name(REAL.get(out.dtype, out.dtype), rows, columns, x.shape[1] * parts), *addresses)
 
 
 __all__ = ["batch", "call", "multiply", "suits"]

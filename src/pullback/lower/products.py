@@ -57,9 +57,10 @@ def _cell_of_constant(ctx: NestContext, value: np.ndarray) -> Address:
 def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float = 1.0, beta: float = 0.0) -> None:
     """out[m, n] = alpha * x[m, k] @ y[k, n] + beta * out.
 
-    Storages have two axes and any strides; those that BLAS cannot take are copied first. f32, f64, c64 and c128 go
-    through gemm; products with vectors, small products and other types become a loop nest. Large ones are cut into
-    blocks that threads share, in a way that depends on the sizes alone.
+    Storages have two axes and any strides. Most run on our own kernel (panels.py); what is scaled or added to, and
+    some of x with its own transpose, go through BLAS, which wants copies of some operands; products with vectors, small
+    ones and other types become a loop nest. Large ones are cut into blocks that threads share, in a way that depends on
+    the sizes alone.
     """
     (m, k), n = x.shape, y.shape[1]
     if m == 0 or n == 0:
@@ -69,7 +70,8 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
         sides = (out, x, y) if not turned else (s.transposed((1, 0)) for s in (out, y, x))
         if vector_products.multiply(ctx, *sides):
             return
-    own = _is_gram(x, y) and m * n * k > ALONE  # x with its own transpose: half of the work
+    # x with its own transpose: half of the work
+    own = _is_gram(x, y) and m * n * k > ALONE and out.dtype not in panels.REAL
     if alpha == 1.0 and beta == 0.0 and own and gram.suits(out, x):
         gram.multiply(ctx, out, x)
         return
@@ -112,12 +114,13 @@ def _blocks(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float
     (m, k), n = x.shape, y.shape[1]
     extent = max(m, n)
     size = max(BLOCK, -(-extent // 512) * 16)
-    if m * n * k < WORTH_THREADS or extent < 2 * BLOCK:
-        with one_thread(ctx, m * n * k):
+    work = m * n * k * (4 if out.dtype in panels.REAL else 1)
+    if work < WORTH_THREADS or extent < 2 * BLOCK:
+        with one_thread(ctx, work):
             _gemm(ctx, out, x, y, alpha, beta)
         return
     b = ctx.b
-    with one_thread(ctx, m * n * k), b.loop(-(-extent // size), "threads", "block", (("grain", 1),)) as block:
+    with one_thread(ctx, work), b.loop(-(-extent // size), "threads", "block", (("grain", 1),)) as block:
         start = b.mul(block, b.index(size))
         count: Any = b.op("min", b.index(size), b.sub(b.index(extent), start)) if extent % size else size
         if m >= n:

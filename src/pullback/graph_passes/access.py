@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pullback.core.jaxpr import JaxprEqn
+from pullback.graph_passes.cse import params_key
 from pullback.loop_ir import NAME_OF_NP_DTYPE, Builder, Const, Expr, Load, Op, Read, Var
 from pullback.loop_ir.fold import const_key
 
@@ -34,6 +35,16 @@ class Interner:
         self._table: dict[Any, Expr] = {}
         self._done: dict[int, Expr] = {}
         self._keep: list[Expr] = []  # ids stay valid only while their objects live
+        self._axes: list[Expr] = []
+        self.accesses: dict[Any, tuple[list[Access], set[Var]]] = {}  # those that are known, by what they depend on
+
+    def axis(self, number: int) -> Expr:
+        """The symbolic index along an axis of an iteration space. All spaces have the same ones, as an index always
+        belongs to a known group: so what is read at an index is found once for all equal equations.
+        """
+        while len(self._axes) <= number:
+            self._axes.append(self(Read(Var(f"a{len(self._axes)}", "i64"))))
+        return self._axes[number]
 
     def __call__(self, expr: Expr) -> Expr:
         """The representative of `expr`."""
@@ -102,6 +113,17 @@ def canonical_index(b: Builder, intern: Interner, shape: tuple[int, ...], index:
 
 def accesses(b: Builder, intern: Interner, eqn: JaxprEqn, index: Index) -> tuple[list[Access], set[Var]]:
     """(accesses of the operands, variables of the index that the value itself is computed from)."""
+    params = params_key(eqn)
+    if params is None:
+        return _accesses(b, intern, eqn, index)
+    key = (eqn.primitive, params, tuple([v.aval for v in eqn.invars]), eqn.outvars[0].aval, index)
+    found = intern.accesses.get(key)
+    if found is None:
+        found = intern.accesses[key] = _accesses(b, intern, eqn, index)
+    return found
+
+
+def _accesses(b: Builder, intern: Interner, eqn: JaxprEqn, index: Index) -> tuple[list[Access], set[Var]]:
     ctx = SymbolicContext(b, eqn, intern)
     b.out_dtype = ir_dtype(ctx.out_aval.dtype)
     value = eqn.primitive.lower.at(ctx, index)

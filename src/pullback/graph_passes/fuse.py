@@ -30,10 +30,9 @@ from typing import Any
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
 from pullback.graph_passes.access import Index, Interner, accesses, variables
-from pullback.graph_passes.groups import Fusion, Group, Row, Shape, keep_apart, operand_pairs
+from pullback.graph_passes.groups import Fusion, Group, Row, Shape, apart_axes, operand_pairs
 from pullback.graph_passes.rows import form_rows, in_order
 from pullback.loop_ir import Builder, Read
-from pullback.loop_ir import Var as LoopVar
 from pullback.util.switches import switches
 
 FREE_COST = 2  # additions that are cheaper to repeat than to store and load again
@@ -76,6 +75,7 @@ class _Fuser:
         self.costs: dict[Var, float] = {}
         self.sources: dict[Var, frozenset[Var]] = {}
         self.contiguous: dict[Var, bool] = {}
+        self.apart: dict[tuple[Index, Shape, Index, Shape], frozenset[Any]] = {}
         self.changing = changing
         self.changed: dict[Var, list[int]] = {}  # numbers of the calls that may overwrite a value
         self.calls: dict[int, Group] = {}
@@ -361,6 +361,7 @@ class _Fuser:
             return None
         everyone = {g for v in outs for g in (*self.wants.get(v, ()), *self.whole.get(v, ()))}
         small = math.prod(space) <= SMALL
+        stuck = set(everyone)
         for group in reversed(self.by_space.get(space, ())[-8:]):
             if len(group.stores) + len(group.reductions) >= MAX_STORES:
                 continue
@@ -368,16 +369,18 @@ class _Fuser:
                 continue
             if not small and group.leaves.isdisjoint(sources):
                 continue
-            waiting = everyone
             if (
                 reduced is None
                 and group in everyone
                 and list(self.wants.get(outs[0], {}).get(group, ())) == [group.axes]
             ):
                 waiting = everyone - {group}  # it has at hand what it wants, if it is what computes it
-            height = 1 + max((g.height for g in waiting), default=-1)
-            if self._reaches(group, height, waiting):
+                if self._reaches(group, 1 + max((g.height for g in waiting), default=-1), waiting):
+                    return group
+            elif self._reaches(group, 1 + max((g.height for g in everyone), default=-1), stuck):
                 return group
+            else:  # nor can what would have to be lifted with it
+                stuck.add(group)
         return None
 
     def _reaches(self, group: Group, height: int, waiting: Set[Group]) -> bool:
@@ -447,13 +450,17 @@ class _Fuser:
 
     def _note(self, var: Var, group: Group, index: Index, lazy: bool) -> None:
         group.reads.setdefault(var, {})[index] = lazy
-        keep_apart(group, index, var.aval.shape)
+        key = (group.axes, group.space, index, var.aval.shape)
+        apart = self.apart.get(key)
+        if apart is None:
+            apart = self.apart[key] = apart_axes(*key)
+        group.apart |= apart
 
     def _height(self, var: Var) -> int:
         return max((g.height for g in (*self.wants.get(var, ()), *self.whole.get(var, ()))), default=-1)
 
     def _new_group(self, space: Shape, height: int, number: int, call: int | None = None, alone: bool = False) -> Group:
-        axes = tuple(self.zero if n == 1 else self.intern(Read(LoopVar(f"a{a}", "i64"))) for a, n in enumerate(space))
+        axes = tuple([self.zero if n == 1 else self.intern.axis(a) for a, n in enumerate(space)])
         group = Group(len(self.groups), space, axes, height, call, last=number)
         self.groups.append(group)
         if call is None and not alone:

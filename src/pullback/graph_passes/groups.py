@@ -7,12 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pullback.core.jaxpr import JaxprEqn, Var
 from pullback.core.lowering import Nest
 from pullback.graph_passes.access import Index, variables
 from pullback.loop_ir import Const, Read
-from pullback.loop_ir import Var as LoopVar
 
 Shape = tuple[int, ...]
 
@@ -31,7 +31,7 @@ class Group:
     stores: list[Var] = field(default_factory=list)  # written at `axes`, by equations that are not reductions
     leaves: set[Var] = field(default_factory=set)
     reads: dict[Var, dict[Index, bool]] = field(default_factory=dict)  # values in memory or registers; index -> lazy
-    apart: set[LoopVar] = field(default_factory=set)  # axes that are used otherwise than as plain indices
+    apart: set[Any] = field(default_factory=set)  # axes that are used otherwise than as plain indices: `apart_axes`
     last: int = 0  # number of the last equation in it
     evaluated: int = 0  # values computed per iteration, for reports
     row: Row | None = None
@@ -88,31 +88,28 @@ def operand_pairs(eqn: JaxprEqn) -> Sequence[tuple[int, int]]:
     return kind.pairs(eqn.params) if isinstance(kind, Nest) else ()
 
 
-def keep_apart(group: Group, index: Index, shape: Shape) -> None:
-    """Note the axes that an index uses otherwise than one after the other, over the whole extent."""
-    plain = {axis: a for a, axis in enumerate(group.axes)}
-    extents = group.space
+def apart_axes(axes: Index, space: Shape, index: Index, shape: Shape) -> frozenset[Any]:
+    """What of an iteration space an index into `shape` uses otherwise than one after the other, over the whole extent:
+    variables of axes, and boundaries between axes."""
+    plain = {axis: a for a, axis in enumerate(axes)}
+    apart: set[Any] = set()
     for d, component in enumerate(index):
         if isinstance(component, Const):
             continue
         a = plain.get(component)
-        if a is None or shape[d] != extents[a]:
-            group.apart |= variables((component,))
-            continue
+        if a is None or shape[d] != space[a]:
+            apart |= variables((component,))
     # Neighbours in the space that are not neighbours in the array cannot be walked as one axis.
     used = [plain[c] for c in index if isinstance(c, Read) and c in plain]
-    real = [a for a, n in enumerate(extents) if n != 1]
+    real = [a for a, n in enumerate(space) if n != 1]
     if used and used != real[real.index(used[0]) : real.index(used[0]) + len(used)]:
-        group.apart |= variables(index)
+        apart |= variables(index)
     elif used:
-        _split(group, real, used)
-
-
-def _split(group: Group, real: list[int], used: list[int]) -> None:
-    """An array indexed by some of the axes: those beside it that are not among them must stay loops of their own."""
-    for inside, outside in ((used[0], real.index(used[0]) - 1), (used[-1], real.index(used[-1]) + 1)):
-        if 0 <= outside < len(real):
-            group.apart.add(_Boundary(min(inside, real[outside]), max(inside, real[outside])))  # type: ignore[arg-type]
+        # An array indexed by some of the axes: those beside it that are not among them must stay loops of their own.
+        for inside, outside in ((used[0], real.index(used[0]) - 1), (used[-1], real.index(used[-1]) + 1)):
+            if 0 <= outside < len(real):
+                apart.add(_Boundary(min(inside, real[outside]), max(inside, real[outside])))
+    return frozenset(apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +122,8 @@ class _Boundary:
 
 def may_merge(group: Group, left: int, right: int) -> bool:
     """Whether the neighbouring axes (sizes other than 1, in order) can be walked by one loop."""
+    if not group.apart:
+        return True
     if _Boundary(left, right) in group.apart:
         return False
     return not any(isinstance(axis := group.axes[a], Read) and axis.var in group.apart for a in (left, right))

@@ -97,20 +97,12 @@ class JaxprEqn:
 
     def replace(self, **kw) -> JaxprEqn:
         """The equation with some fields replaced."""
-        return JaxprEqn(
-            **(
-                {
-                    "invars": self.invars,
-                    "outvars": self.outvars,
-                    "primitive": self.primitive,
-                    "params": self.params,
-                    "effects": self.effects,
-                    "source_info": self.source_info,
-                    "ctx": self.ctx,
-                }
-                | kw
-            )
+        new = JaxprEqn(
+            self.invars, self.outvars, self.primitive, self.params, self.effects, self.source_info, self.ctx
         )
+        for field, value in kw.items():
+            setattr(new, field, list(value) if field in ("invars", "outvars") else value)
+        return new
 
     def __repr__(self):
         from pullback.core.print import eqn_text

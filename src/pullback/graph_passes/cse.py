@@ -24,10 +24,11 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
     seen: dict[Any, list[Var]] = {}
     eqns: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        invars = [a if isinstance(a, Literal) else env.get(a, a) for a in eqn.invars]
         new = map_inner(eqn, "cse", eliminate_common_subexpressions)
-        if new is not eqn or any(a is not b for a, b in zip(invars, eqn.invars)):
-            new = new.replace(invars=invars)
+        for atom in eqn.invars:
+            if type(atom) is not Literal and atom in env:
+                new = new.replace(invars=[a if type(a) is Literal else env.get(a, a) for a in eqn.invars])
+                break
         key = None if eqn.effects or "barrier" in eqn.primitive.traits else equation_key(new)
         if key is not None:
             found = seen.get(key)
@@ -44,7 +45,7 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def equation_key(eqn: JaxprEqn) -> Hashable | None:
     """Equal for equations that compute the same; None for one whose parameters cannot be compared."""
-    operands = [atom_key(a) for a in eqn.invars]
+    operands = [atom_key(a) if type(a) is Literal else a for a in eqn.invars]
     if eqn.primitive.name in COMMUTATIVE:
         operands.sort(key=_position)
     params = params_key(eqn)
@@ -53,6 +54,8 @@ def equation_key(eqn: JaxprEqn) -> Hashable | None:
 
 def params_key(eqn: JaxprEqn) -> Hashable | None:
     """Equal for equal parameters; None if they cannot be compared."""
+    if not eqn.params:
+        return ()
     params = tuple([(name, tuple(v) if isinstance(v, list) else v) for name, v in eqn.params.items()])
     try:
         hash(params)

@@ -11,7 +11,9 @@ def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The same program without unused equations and constants; arguments stay, used or not."""
     jaxpr = dce_jaxpr(closed.jaxpr)
     eqns = [map_inner(eqn, "dead_code", eliminate_dead_code) for eqn in jaxpr.eqns]
-    used = {a for eqn in eqns for a in eqn.invars if not isinstance(a, Literal)}
-    used.update(a for a in jaxpr.outvars if not isinstance(a, Literal))
+    if not closed.consts:
+        return ClosedJaxpr(jaxpr.replace(eqns=eqns))
+    used = {a for eqn in eqns for a in eqn.invars if type(a) is not Literal}
+    used.update(a for a in jaxpr.outvars if type(a) is not Literal)
     kept = [(v, c) for v, c in zip(closed.jaxpr.constvars, closed.consts) if v in used]
     return ClosedJaxpr(jaxpr.replace(eqns=eqns, constvars=[v for v, _ in kept]), [c for _, c in kept])

@@ -20,6 +20,9 @@ NEVER = {"barrier", "opaque"}  # opaque: a user's function, which may be in a br
 
 
 def _fold(r: Rewriter, eqn: JaxprEqn) -> Any:
+    for atom in eqn.invars:
+        if type(atom) is not Literal and atom.aval.size != 1 and atom not in r.consts:
+            return None
     if len(eqn.outvars) != 1 or not eqn.primitive.has_rule("reference") or eqn.primitive.traits & NEVER:
         return None
     out = eqn.outvars[0].aval

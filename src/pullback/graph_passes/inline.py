@@ -15,7 +15,7 @@ from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Inline
 from pullback.core.primitive import NoRule, Primitive
-from pullback.graph_passes.inner import map_inner
+from pullback.graph_passes.inner import has_inner, map_inner
 
 
 def _same(b: Any, x: Any) -> Any:
@@ -52,10 +52,7 @@ def _concerns(eqn: JaxprEqn) -> bool:
     return (
         isinstance(eqn.primitive.lower, Inline)
         or eqn.primitive.name == "optimization_barrier"
-        or any(
-            isinstance(v, ClosedJaxpr) or (isinstance(v, tuple) and v and isinstance(v[0], ClosedJaxpr))
-            for v in eqn.params.values()
-        )
+        or has_inner(eqn)
     )
 
 

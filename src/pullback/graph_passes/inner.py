@@ -10,8 +10,18 @@ from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn
 Pass = Callable[[ClosedJaxpr], ClosedJaxpr]
 
 
+def has_inner(eqn: JaxprEqn) -> bool:
+    """Whether there are closed jaxprs among an equation's parameters; most have none, and each pass asks."""
+    for value in eqn.params.values():
+        if isinstance(value, ClosedJaxpr) or (isinstance(value, tuple) and value and isinstance(value[0], ClosedJaxpr)):
+            return True
+    return False
+
+
 def map_inner(eqn: JaxprEqn, name: str, rewrite: Pass) -> JaxprEqn:
     """The equation with `rewrite`, the pass called `name`, applied to every closed jaxpr in its parameters."""
+    if not has_inner(eqn):
+        return eqn
     changed: dict[str, Any] = {}
     for key, value in eqn.params.items():
         if isinstance(value, ClosedJaxpr):

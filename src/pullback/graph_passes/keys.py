@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from pullback.graph_passes.inner import map_inner
+from pullback.graph_passes.inner import has_inner, map_inner
 
 
 def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -46,7 +46,7 @@ def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
         avals = [a.aval for a in eqn.invars]
         eqn = map_inner(eqn, "keys", replace_keys)
         touched = any(map(is_key, avals)) or any(is_key(v.aval) for v in eqn.outvars)
-        if touched and not _has_inner(eqn):
+        if touched and not has_inner(eqn):
             rule = _RULES.get(eqn.primitive.name)
             if rule is None:
                 raise NotImplementedError(
@@ -73,9 +73,8 @@ def words_aval(aval: Any) -> ShapedArray:
 def _has_keys(closed: ClosedJaxpr) -> bool:
     jaxpr = closed.jaxpr
     return any(is_key(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)) or any(
-        any(is_key(v.aval) for v in eqn.outvars)
-        or any(is_key(a.aval) for a in eqn.invars)
-        or any(_has_keys(c) for c in _inner(eqn))
+        any([not isinstance(v.aval.dtype, np.dtype) for v in eqn.outvars])
+        or (has_inner(eqn) and any(_has_keys(c) for c in _inner(eqn)))
         for eqn in jaxpr.eqns
     )
 
@@ -85,10 +84,6 @@ def _inner(eqn: JaxprEqn) -> list[ClosedJaxpr]:
     for value in eqn.params.values():
         found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, ClosedJaxpr)]
     return found
-
-
-def _has_inner(eqn: JaxprEqn) -> bool:
-    return bool(_inner(eqn))
 
 
 def _words(eqn: JaxprEqn) -> int:

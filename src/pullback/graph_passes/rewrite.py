@@ -40,15 +40,17 @@ class Rewriter:
 
     def run(self, inner: Callable[[ClosedJaxpr], ClosedJaxpr]) -> ClosedJaxpr:
         """The rewritten jaxpr; `inner` is this pass, for the jaxprs inside equations."""
-        jaxpr = self.closed.jaxpr
+        jaxpr, env = self.closed.jaxpr, self.env
         for eqn in jaxpr.eqns:
             new = map_inner(eqn, self.name, inner)
-            self.changed |= new is not eqn
+            if new is not eqn:
+                self.changed = True
             self._steps = 0
             self._source = eqn.source_info
-            invars = [self.read(a) for a in new.invars]
-            if any(a is not b for a, b in zip(invars, new.invars)):
-                new = new.replace(invars=invars)
+            for atom in new.invars:
+                if type(atom) is not Literal and atom in env:
+                    new = new.replace(invars=[self.read(a) for a in new.invars])
+                    break
             self._place(new)
         if not self.changed:
             return self.closed
@@ -60,8 +62,9 @@ class Rewriter:
         )
 
     def _place(self, eqn: JaxprEqn) -> None:
-        if self._steps < MAX_STEPS and not eqn.effects:
-            for rule in self.rules.get(eqn.primitive.name, ()):
+        rules = self.rules.get(eqn.primitive.name)
+        if rules and self._steps < MAX_STEPS and not eqn.effects:
+            for rule in rules:
                 found = rule(self, eqn)
                 if found is None:
                     continue
@@ -86,7 +89,7 @@ class Rewriter:
 
     def read(self, atom: Any) -> Any:
         """What an atom was rewritten to."""
-        while not isinstance(atom, Literal):
+        while type(atom) is not Literal:
             found = self.env.get(atom)
             if found is None:
                 return atom
@@ -97,7 +100,7 @@ class Rewriter:
 
     def definition(self, atom: Any, *names: str) -> JaxprEqn | None:
         """The equation that defines an atom, if it is of one of the named primitives (any, if none is named)."""
-        eqn = None if isinstance(atom, Literal) else self.definitions.get(atom)
+        eqn = None if type(atom) is Literal else self.definitions.get(atom)
         if eqn is None or (names and eqn.primitive.name not in names):
             return None
         return eqn
@@ -119,15 +122,15 @@ class Rewriter:
         """The rank-0 atom that an array repeats, else None."""
         if not atom.aval.shape:
             return atom
-        eqn = self.definition(atom, "broadcast_in_dim")
-        if eqn is not None and not eqn.invars[0].aval.shape:
+        eqn = None if type(atom) is Literal else self.definitions.get(atom)
+        if eqn is not None and eqn.primitive.name == "broadcast_in_dim" and not eqn.invars[0].aval.shape:
             return eqn.invars[0]
         return None
 
     def scalar(self, atom: Any) -> Any:
         """The number that an array repeats, as a NumPy scalar, else None."""
         inner = self.splat(atom)
-        return np.asarray(inner.val)[()] if isinstance(inner, Literal) else None
+        return np.asarray(inner.val)[()] if type(inner) is Literal else None
 
     def is_scalar(self, atom: Any, value: Any) -> bool:
         """Whether every element is known to equal `value`."""

@@ -23,13 +23,20 @@ from pullback.graph_passes.rewrite import Rewriter, Rule
 def _to_scalars(r: Rewriter, eqn: JaxprEqn) -> Any:
     """f(x, broadcast(c)) = f(x, c); f(broadcast(a), broadcast(b)) = broadcast(f(a, b))."""
     shape = eqn.outvars[0].aval.shape
-    if not shape or "elementwise" not in eqn.primitive.traits or not isinstance(eqn.primitive.lower, Elementwise):
+    if not shape:
         return None
-    splats = [r.splat(a) for a in eqn.invars]
-    if all(s is not None for s in splats):
-        return r.broadcast(r.emit(eqn.primitive, *splats, **eqn.params), shape, ())
-    new = [s if s is not None and a.aval.shape else a for a, s in zip(eqn.invars, splats)]
-    if all(a is b for a, b in zip(new, eqn.invars)) or eqn.primitive.name in (
+    new = []
+    all_splats, changes = True, False
+    for atom in eqn.invars:
+        number = r.splat(atom) if atom.aval.shape else atom
+        if number is None:
+            all_splats = False
+        elif number is not atom:
+            changes = True
+        new.append(atom if number is None else number)
+    if all_splats:
+        return r.broadcast(r.emit(eqn.primitive, *new, **eqn.params), shape, ())
+    if not changes or eqn.primitive.name in (
         "convert_element_type",
         "select_n",
         "clamp",
@@ -80,11 +87,14 @@ def _mul(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, y = eqn.invars
     out = eqn.outvars[0].aval
     for a, b in ((x, y), (y, x)):
-        if r.is_scalar(b, 1):
+        value = r.scalar(b)
+        if value is None:
+            continue
+        if value == 1:
             return _grown(r, eqn, a)
-        if r.is_scalar(b, 0) and out.dtype.kind in "iub":
+        if value == 0 and out.dtype.kind in "iub":
             return r.full(out, 0)
-        if r.is_scalar(b, -1) and a.aval.shape == out.shape and out.dtype.kind in "ifc":
+        if value == -1 and a.aval.shape == out.shape and out.dtype.kind in "ifc":
             return r.emit("neg", a)
     left, right = r.definition(x, "neg"), r.definition(y, "neg")
     if left is not None and right is not None:

@@ -27,7 +27,7 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
         new = map_inner(eqn, "cse", eliminate_common_subexpressions)
         for atom in eqn.invars:
             if type(atom) is not Literal and atom in env:
-                new = new.replace(invars=[a if type(a) is Literal else env.get(a, a) for a in eqn.invars])
+                new = new.replace(invars=[a if isinstance(a, Literal) else env.get(a, a) for a in eqn.invars])
                 break
         key = None if eqn.effects or "barrier" in eqn.primitive.traits else equation_key(new)
         if key is not None:

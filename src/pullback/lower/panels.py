@@ -30,6 +30,7 @@ SMALL_RESULT = 1 << 15
 FAR = 1024  # bytes between neighbours along the contracted axis from which x is copied first
 CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
 FEW_ROWS = 64  # rows of x below which y is read too seldom to be packed
+GROUP = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
 LOCAL = 1 << 17  # bytes of packed y that a thread keeps on its stack
 
 
@@ -136,9 +137,9 @@ def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
     k, n = y.shape
     count, parts = -(-n // columns), _parts(y)
     panels = _scratch(ctx, y.dtype, (count, k * parts, columns), alone)
-    with b.loop(count, "parallel", "panel") as panel:
-        start = b.op("min", panel * columns, b.index(max(n - columns, 0))) if n % columns else panel * columns
-        with b.loop(k, "parallel", "k") as i, b.loop(columns, "vector", "j") as j:
+
+    def row(panel: Expr, start: Expr, i: Expr) -> None:
+        with b.loop(columns, "vector", "j") as j:
             if n >= columns:
                 value = ctx.load(y, (i, start + j))
             else:
@@ -147,6 +148,19 @@ def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
             if parts == 2:
                 turned = b.op("complex", b.neg(b.op("imag", value)), b.op("real", value))
                 ctx.store(panels, (panel, i * parts + 1, j), turned)
+
+    def start(panel: Expr) -> Expr:
+        return b.op("min", panel * columns, b.index(max(n - columns, 0))) if n % columns else panel * columns
+
+    if y.strides[1] != 1 or k < 2 * GROUP:
+        with b.loop(count, "parallel", "panel") as panel, b.loop(k, "parallel", "k") as i:
+            row(panel, start(panel), i)
+        return panels
+    # Rows are read along: panel by panel each would be read a line of the cache at a time, out of prefetchers' reach.
+    with b.loop(-(-k // GROUP), "parallel", "group") as group:
+        first = b.op("min", group * GROUP, b.index(k - GROUP)) if k % GROUP else group * GROUP
+        with b.loop(count, "parallel", "panel") as panel, b.loop(GROUP, "parallel", "k") as i:
+            row(panel, start(panel), first + i)
     return panels
 
 

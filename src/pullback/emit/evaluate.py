@@ -82,6 +82,7 @@ class Evaluator:
         self._vectors: dict[int, Value] = {}
         self.guards: dict[int, Guard] = {}
         self._rare: dict[int, list[Op]] = {}  # selects whose condition seldom holds, by that condition
+        self._short: set[int] = set()  # comparisons of indices that are made in 32 bits
         self._made: list[Expr] = []  # ids of expressions made here stay theirs as long as values are found by id
 
     def begin(self, roots: Sequence[Expr]) -> None:
@@ -90,6 +91,7 @@ class Evaluator:
         self._vectors = {}
         self._made = []
         self._rare = {}
+        self._short = set()
         order = subexpressions(roots)
         selects = [expr for expr in order if isinstance(expr, Op) and expr.name == "select"]
         self.guards = load_guards(order, roots, self._inside) if selects else {}
@@ -125,7 +127,10 @@ class Evaluator:
     def _vector_operands(self, node: Expr) -> tuple[Expr, ...]:
         assert self.vector is not None
         if isinstance(node, Op):
-            return () if self._affine(node) is not None or self._is_short(node) else self._needed(node)
+            if self._is_short(node):
+                self._short.add(id(node))
+                return ()
+            return () if self._affine(node) is not None else self._needed(node)
         if isinstance(node, Load):
             guard = self.guards.get(id(node))
             conds = () if guard is None else tuple(cond for cond, _ in guard.chain)
@@ -205,7 +210,7 @@ class Evaluator:
                 return vector.values[node.var]
             case Op() if (step := self._affine(node)) is not None:
                 return self._affine_lanes(node, step)
-            case Op() if self._is_short(node):
+            case Op() if id(node) in self._short:  # `_vector_operands` has looked
                 return self._short_compare(node)
             case Op() if len(self._needed(node)) < len(node.args):
                 return self._rare_select(node, self._known(node.args[0]), self._known(node.args[2]))
@@ -247,51 +252,45 @@ class Evaluator:
             (arg,) = node.args
             if arg.dtype != "i64" or node.dtype in ("bool", "i8", "i16", "u8", "u16", "i64", "u64"):
                 return None
-            bounds = self.interval(arg)
-            if bounds is None or bounds[0] < -(1 << 31) or bounds[1] >= 1 << 31:
-                return None
-            step = self.vector.stride(arg)
-        elif node.dtype == "i64":
-            step = self.vector.stride(node)
-        else:
-            return None
+            return self._step(arg) if self._fits_i32(arg) else None
+        return self._step(node) if node.dtype == "i64" else None
+
+    def _step(self, index: Expr) -> int | None:
+        """The constant step of an index from lane to lane, unless it is so long that lanes might leave i32."""
+        assert self.vector is not None
+        step = self.vector.stride(index)
         return step if step is not None and abs(step) < 1 << 20 else None
+
+    def _fits_i32(self, index: Expr) -> bool:
+        bounds = self.interval(index)
+        return bounds is not None and bounds[0] >= -(1 << 31) and bounds[1] < 1 << 31
 
     def _affine_lanes(self, node: Op, step: int) -> Value:
         """Lane 0 as a scalar, and from there by steps; conversions go through i32, which all machines convert."""
         if node.name != "convert":
             return self._counting(self.scalar(node), step)
-        first = self.scalar(node.args[0])
-        short = Value("i32", Asm(self.code, 1).cast("trunc", "i64", first.ref, "i32"))
-        lanes = self._counting(short, step)
+        lanes = self._short_lanes(node.args[0], step)
         if node.dtype in ("i32", "u32"):
             return Value(node.dtype, lanes.ref, lanes.lanes)
         return emit_op(self.code, Op("convert", node.dtype, (Const("i32", 0),)), [lanes])
 
+    def _short_lanes(self, index: Expr, step: int) -> Value:
+        """Lanes of an index as i32; a scalar if they are all the same."""
+        first = self.scalar(index).ref
+        short = Value("i32", Asm(self.code, 1).cast("trunc", "i64", first, "i32") if first[0] == "%" else first)
+        return self._counting(short, step) if step else short
+
     def _is_short(self, node: Op) -> bool:
         """Whether indices are compared that advance by steps and fit i32: lanes of i64 take twice the registers, and
         masks made of them have to be narrowed to those of elements."""
-        vector = self.vector
-        assert vector is not None
-        if node.name not in _COMPARES or node.args[0].dtype != "i64" or vector.lanes < SHORT_LANES:
+        assert self.vector is not None
+        if node.name not in _COMPARES or node.args[0].dtype != "i64" or self.vector.lanes < SHORT_LANES:
             return False
-        for arg in node.args:
-            bounds = self.interval(arg)
-            if bounds is None or bounds[0] < -(1 << 31) or bounds[1] >= 1 << 31:
-                return False
-            step = vector.stride(arg)
-            if step is None or abs(step) >= 1 << 20:
-                return False
-        return True
+        return all(self._fits_i32(arg) and self._step(arg) is not None for arg in node.args)
 
     def _short_compare(self, node: Op) -> Value:
         assert self.vector is not None
-        sides = []
-        for arg in node.args:
-            first = self.scalar(arg).ref
-            short = Value("i32", Asm(self.code, 1).cast("trunc", "i64", first, "i32") if first[0] == "%" else first)
-            step = self.vector.stride(arg)
-            sides.append(self._counting(short, step) if step else short)
+        sides = [self._short_lanes(arg, self.vector.stride(arg) or 0) for arg in node.args]
         return emit_op(self.code, Op(node.name, "bool", (Const("i32", 0), Const("i32", 0))), sides)
 
     def interval(self, expr: Expr) -> Interval | None:

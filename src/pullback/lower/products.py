@@ -98,7 +98,7 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     else:
         _blocks(ctx, target, x, y, alpha, beta)
     if half:
-        _mirror(ctx, target)
+        gram.mirror(ctx, target)
     if target is not out:
         ctx.copy(out, target)
 
@@ -254,15 +254,6 @@ def _syrk(ctx: NestContext, out: Storage, x: Storage, inner: Any = None, rows: A
     call_fortran(
         ctx, PREFIX[out.dtype] + "syrk", (*flags, rows or n, inner or k, one, a, lead, zero, out, _row_leading(out))
     )
-
-
-def _mirror(ctx: NestContext, out: Storage) -> None:
-    """Copy the upper triangle of a row-major matrix to the lower."""
-    b = ctx.b
-    n = out.shape[0]
-    with ctx.loops((n, n)) as (i, j):
-        upper = b.lt(j, i)
-        ctx.store(out, (i, j), b.select(upper, ctx.load(out, (j, i)), ctx.load(out, (i, j))))
 
 
 def _is_gram(x: Storage, y: Storage) -> bool:

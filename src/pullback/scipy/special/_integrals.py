@@ -161,8 +161,14 @@ def sici(x: Any) -> tuple[Any, Any]:
     return si.astype(x.dtype), jnp.where(unknown, np.nan, ci).astype(x.dtype)
 
 
+def _even_from(dtype: Any) -> float:
+    """From here on all floats are multiples of 4, and 1/2 + 1/(pi x) is 1/2."""
+    return 2.0 ** (np.finfo(dtype).nmant + 2)
+
+
 def _quarter_turns(x: Any) -> Any:
     """x^2 modulo 4, exact but for one rounding: parts of half the digits have exact products."""
+    x = jnp.clip(x, -_even_from(x.dtype), _even_from(x.dtype))
     factor = 2.0 ** ((np.finfo(x.dtype).nmant + 2) // 2) + 1
     scaled = factor * x
     high = scaled - (scaled - x)
@@ -177,8 +183,7 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     size = abs(x)
     near = jnp.minimum(size, 1.75)
     s, c = near**3 * evaluate(tables.FRESNEL_S, near), near * evaluate(tables.FRESNEL_C, near)
-    limit = 2.0**26 if x.dtype.itemsize == 8 else 2.0**12  # where the functions are 1/2 but for a rounding
-    far = jnp.clip(size, 1.75, limit)
+    far = jnp.clip(size, 1.75, _even_from(x.dtype))
     square = far * far
     t = 1 / (square * square)
     f = evaluate(tables.FRESNEL_F, t) / (math.pi * far)

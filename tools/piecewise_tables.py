@@ -19,7 +19,8 @@ import mpmath as mp
 mp.mp.dps = 60
 TARGET = Path(__file__).resolve().parent.parent / "src/pullback/scipy/special/_tables.py"
 Real = mp.mpf
-EI_ROOT = mp.findroot(mp.ei, 0.3725)  # of Ei
+EI_ROOT = mp.findroot(mp.ei, 0.3725)
+CI_ROOTS = mp.findroot(mp.ci, 0.6165), mp.findroot(mp.ci, 3.3842)
 
 
 def at_infinity(function: Callable[[Real], Real], limit: int) -> Callable[[Real], Real]:
@@ -74,8 +75,16 @@ TABLES: dict[str, tuple[str, Callable[[Real], Real], list[Fraction]]] = {
         [Fraction(k, 4) for k in (-2, -1, 0, 1, 2)],
     ),
     "SI": ("Si(x) / x", lambda x: mp.si(x) / x, [Fraction(n) for n in range(5)]),
-    "CIN": ("(log(x) + gamma - Ci(x)) / x^2", lambda x: (mp.log(x) + mp.euler - mp.ci(x)) / x**2,
-            [Fraction(n) for n in range(5)]),
+    "CI_NEAR": (
+        "(Ci(x) - log(x / root)) / (x - root), the first root",
+        lambda x: (mp.ci(x) - mp.log(x / CI_ROOTS[0])) / (x - CI_ROOTS[0]),
+        [Fraction(n) for n in range(3)],
+    ),
+    "CI_MIDDLE": (
+        "Ci(x) / (x - root), the second root",
+        lambda x: mp.ci(x) / (x - CI_ROOTS[1]),
+        [Fraction(n) for n in range(2, 5)],
+    ),
     "SINE_F": (
         "x f(x) of 1/x^2",
         at_infinity(lambda t: _sine_parts(1 / mp.sqrt(t))[0] / mp.sqrt(t), 1),

@@ -56,30 +56,37 @@ def exp1(x: Any) -> Any:
     return _from_positive(x, _e1(jnp.where((x > 0) & (x < np.inf), x, 1)), np.inf, 0)
 
 
+# Zeros of Ei and Ci, and what double precision leaves of them.
+_EI_ROOT = 0.3725074107813666, 1.3140183414386028e-17
+_CI_ROOTS = (0.6165054856207163, -4.209920321433186e-17), (3.3841804225511862, 1.972125462363411e-16)
+
+
+def _distance(x: Any, root: tuple[float, float]) -> Any:
+    """x - root, accurate near the root."""
+    high = x.dtype.type(root[0])
+    return (x - high) - x.dtype.type(root[0] - float(high) + root[1])
+
+
+def _logarithmic(x: Any, root: tuple[float, float], table: Any) -> Any:
+    """log(x / root) + (x - root) table(x), accurate near the root."""
+    distance = _distance(x, root)
+    ratio = distance / root[0]
+    close = abs(ratio) < 0.5
+    logarithm = jnp.where(close, jnp.log1p(jnp.where(close, ratio, 0)), jnp.log(x / root[0]))
+    return logarithm + distance * evaluate(table, x)
+
+
 @real_function(lambda x, y: _exp_over(x, 1))
 def expi(x: Any) -> Any:
     """Ei(x), the integral of exp(t) / t up to x. Raises ValueError if x is complex."""
     positive = jnp.where((x > 0) & (x < np.inf), x, 1)
     near = jnp.minimum(positive, 6)
-    high, low = (jnp.asarray(part, x.dtype) for part in _split_root(x.dtype))
-    distance = (near - high) - low
-    ratio = distance / (high + low)
-    logarithm = jnp.where(abs(ratio) < 0.5, jnp.log1p(jnp.where(abs(ratio) < 0.5, ratio, 0)),
-                          jnp.log(near / (high + low)))  # fmt: skip
-    small = logarithm + distance * evaluate(tables.EI_NEAR, near)
+    small = _logarithmic(near, _EI_ROOT, tables.EI_NEAR)
     large = jnp.maximum(positive, 6)
     far = _exp_over(large, evaluate(tables.EI_FAR, 1 / large))
     below = -_e1(jnp.where((x < 0) & (x > -np.inf), -x, 1))
     below = jnp.where(x == -np.inf, -0.0, below)
     return _from_positive(x, jnp.where(positive < 6, small, far), -np.inf, np.inf, below)
-
-
-def _split_root(dtype: Any) -> tuple[Any, float]:
-    exact = 0.37250741078136663446
-    high = float(np.dtype(dtype).type(exact))
-    # What double precision leaves of 0.37250741078136663446199186658...
-    rest = (exact - high) if high != exact else 1.3140183414386028e-17
-    return high, rest
 
 
 @custom_jvp
@@ -145,9 +152,10 @@ def sici(x: Any) -> tuple[Any, Any]:
     """
     size = abs(x)
     near = jnp.minimum(size, 4)
-    safe = jnp.where(near > 0, near, 1)
     si = near * evaluate(tables.SI, near)
-    ci = np.euler_gamma + jnp.log(safe) - near * near * evaluate(tables.CIN, near)
+    small = _logarithmic(jnp.clip(near, np.finfo(x.dtype).tiny, 2), _CI_ROOTS[0], tables.CI_NEAR)
+    middle = jnp.maximum(near, 2)
+    ci = jnp.where(near < 2, small, _distance(middle, _CI_ROOTS[1]) * evaluate(tables.CI_MIDDLE, middle))
     far = jnp.where((size > 4) & (size < np.inf), size, 4)
     t = 1 / (far * far)
     f, g = evaluate(tables.SINE_F, t) / far, evaluate(tables.SINE_G, t) * t

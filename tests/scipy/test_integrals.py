@@ -121,6 +121,7 @@ def test_ends_and_types():
         special.expn(np.array([0, 1, 2, 3, -1, 1.5]), 0.0), [np.inf, np.inf, 1, 0.5, np.nan, np.nan]
     )
     assert special.expi(jnp.bfloat16(1)).dtype == jnp.bfloat16 and special.exp1(1).dtype == np.float32
+    assert special.expn(2, jnp.bfloat16(1)).dtype == jnp.bfloat16
     assert special.sici(jnp.zeros((0, 3)))[1].shape == (0, 3)
     with pytest.raises(ValueError, match="complex"):
         special.expi(1j)

@@ -15,9 +15,8 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
 from pullback.scipy.special import _tables as tables
-from pullback.scipy.special._common import inexact
 from pullback.scipy.special._gamma import digamma
-from pullback.scipy.special._piecewise import evaluate, real_function
+from pullback.scipy.special._piecewise import evaluate, real_arguments, real_function, widened
 
 
 def _exp_over(x: Any, factor: Any) -> Any:
@@ -130,13 +129,8 @@ def expn(n: Any, x: Any) -> Any:
 
     The derivative is that in x. Raises ValueError if an argument is complex.
     """
-    n, x = inexact(n, x)
-    if np.issubdtype(x.dtype, np.complexfloating):
-        raise ValueError(f"expn does not support complex-valued inputs, got {x.dtype}")
-    dtype = x.dtype
-    if dtype.itemsize < 4:
-        n, x = n.astype(np.float32), x.astype(np.float32)
-    return _expn(n, x).astype(dtype)
+    n, x = real_arguments("expn", n, x)
+    return _expn(widened(n), widened(x)).astype(x.dtype)
 
 
 def _sine_slopes(x: Any, y: Any) -> tuple[Any, Any]:

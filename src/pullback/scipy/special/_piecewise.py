@@ -45,9 +45,8 @@ def real_function(derivative: Callable[..., Any]) -> Callable[[Callable[[Any], A
             return y, slopes * x_dot
 
         def public(x: Any) -> Any:
-            x = real_argument(function.__name__.strip("_"), x)
-            wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
-            y = rule(wide)
+            x = real_arguments(function.__name__.strip("_"), x)
+            y = rule(widened(x))
             if isinstance(y, tuple):
                 return tuple(part.astype(x.dtype) for part in y)
             return y.astype(x.dtype)
@@ -59,9 +58,15 @@ def real_function(derivative: Callable[..., Any]) -> Callable[[Callable[[Any], A
     return decorate
 
 
-def real_argument(name: str, x: Any) -> Any:
-    """x as a real float array; ValueError if it is complex."""
-    x = inexact(x)
-    if np.issubdtype(x.dtype, np.complexfloating):
-        raise ValueError(f"{name} does not support complex-valued inputs, got {x.dtype}")
-    return x
+def real_arguments(name: str, *args: Any) -> Any:
+    """The arguments as real arrays of one float type, one for one argument; ValueError if that is complex."""
+    arrays = inexact(*args)
+    dtype = (arrays if len(args) == 1 else arrays[0]).dtype
+    if np.issubdtype(dtype, np.complexfloating):
+        raise ValueError(f"{name} does not support complex-valued inputs, got {dtype}")
+    return arrays
+
+
+def widened(x: Any) -> Any:
+    """x in float32 at least, which is where the tables are evaluated."""
+    return x if x.dtype.itemsize >= 4 else x.astype(np.float32)

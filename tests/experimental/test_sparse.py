@@ -136,6 +136,25 @@ def test_derivatives():
     assert both.shape == x.shape and aux == 5 and np.isfinite(float(value))
 
 
+def test_arguments_of_derivatives():
+    m, v = sparse.BCOO.fromdense(array(3, 4)), jnp.ones(4)
+
+    def f(m, v):
+        return (m @ v).sum()
+
+    same(sparse.grad(f, -1)(m, v), m.todense().sum(0))
+    same(sparse.grad(f, np.int64(1))(m, v), m.todense().sum(0))
+    for argnums in (2, 5, -3, (0, 2)):
+        with pytest.raises(TypeError, match="positional arguments"):
+            sparse.grad(f, argnums)(m, v)
+    with pytest.raises(TypeError, match="positional arguments"):
+        sparse.value_and_grad(f)()
+    with pytest.raises(TypeError, match="argnums must be an integer"):
+        sparse.grad(f, 1.0)
+    with pytest.raises(ValueError, match="twice"):
+        sparse.grad(f, (0, -2))(m, v)
+
+
 def test_errors():
     m = sparse.BCOO.fromdense(array(3, 4))
     with pytest.raises(TypeError, match="contracting dimensions"):

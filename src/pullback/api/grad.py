@@ -491,7 +491,7 @@ def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
     if type(argnums) is int and 0 <= argnums < len(args):
         nums = [argnums]
     else:
-        nums = _positions(name, argnums, len(args))
+        nums = argument_positions(name, argnums, len(args))
     leaves, tree = checked_leaves(name, "argument ", tuple([args[n] for n in nums]))
 
     def rebuild(values):
@@ -507,8 +507,8 @@ def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
     return _Flat(fun, tree, kwargs, has_aux, rebuild), leaves, unflatten
 
 
-def _positions(name, argnums, count):
-    """argnums as numbers of `count` positional arguments."""
+def argument_positions(name: str, argnums, count: int) -> list[int]:
+    """argnums as numbers of `count` positional arguments; TypeError without such an argument, ValueError if twice."""
     nums = [int(n) for n in (argnums if isinstance(argnums, (tuple, list)) else (argnums,))]
     highest = max((n if n >= 0 else -n - 1 for n in nums), default=-1)
     if highest >= count:

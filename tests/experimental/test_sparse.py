@@ -136,6 +136,27 @@ def test_derivatives():
     assert both.shape == x.shape and aux == 5 and np.isfinite(float(value))
 
 
+def test_bools_stay_bools():
+    x, v = array(3, 4) != 0, array(4) != 0
+    m = sparse.BCOO.fromdense(x, nse=11)
+    twice = sparse.bcoo_concatenate([m, m], dimension=0)
+    twice = sparse.BCOO((twice.data, twice.indices % 3), shape=(3, 4))
+    results = [
+        (twice.sum_duplicates(), x),
+        (m @ v, x @ v),
+        (m @ m.T, x @ x.T),
+        (sparse.bcoo_multiply_sparse(m, m), x),
+        (m * v, x * v),
+        (m[:, ::2], x[:, ::2]),
+        (sparse.BCOO.fromdense(x[0, 0]), x[0, 0]),
+        (sparse.bcoo_extract(twice, x), x),
+        (sparse.bcoo_reshape(m[:, 0], new_sizes=(1, 3)), x[None, :, 0]),
+    ]
+    for found, expected in results:
+        assert found.dtype == bool
+        np.testing.assert_array_equal(sparse.todense(found), expected)
+
+
 def test_arguments_of_derivatives():
     m, v = sparse.BCOO.fromdense(array(3, 4)), jnp.ones(4)
 

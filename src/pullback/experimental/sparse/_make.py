@@ -42,7 +42,7 @@ def bcoo_fromdense(
     def one(mat: Any, places: Any) -> tuple[Any, Any]:
         if not n_sparse:
             found = jnp.zeros((nse, 0), index_dtype)
-            return jnp.where(jnp.arange(nse).reshape(-1, *[1] * n_dense) == 0, mat, 0), found
+            return jnp.where(jnp.arange(nse).reshape(-1, *[1] * n_dense) == 0, mat, jnp.zeros_like(mat)), found
         if mat.size == 0:
             return jnp.zeros((nse, *mat.shape[n_sparse:]), mat.dtype), jnp.zeros((nse, n_sparse), index_dtype)
         at = jnp.nonzero(places, size=nse, fill_value=mat.shape[:n_sparse])

@@ -73,7 +73,7 @@ def _sparse_dense(mat: BCOO, x: Any, contracting: Any, batch: Any) -> Any:
 
     def one(data: Any, indices: Any, x: Any) -> Any:
         valid = structure.inside(indices, sizes)
-        values = jnp.where(valid, data, 0)
+        values = jnp.where(valid, data, structure.zero(data))
         at = tuple(indices[:, k] for k in picked)
         rows = x.at[at].get(mode="fill", fill_value=0) if at else jnp.broadcast_to(x, (len(data), *x.shape))
         terms = values.reshape(-1, *[1] * (rows.ndim - 1)) * rows
@@ -101,7 +101,7 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc: Sequence[int], rc: Sequence[int]) -
     a, b = structure.columns(lhs.indices, lc), structure.columns(rhs.indices, rc)
     meet = (a[:, None] == b[None]).all(-1)
     meet &= structure.inside(lhs.indices, lhs.shape)[:, None] & structure.inside(rhs.indices, rhs.shape)
-    data = jnp.where(meet, lhs.data[:, None] * rhs.data, 0).reshape(-1)
+    data = _products_where(meet, lhs.data, rhs.data)
     pairs = (lhs.nse, rhs.nse)
     indices = jnp.concatenate(
         [
@@ -113,6 +113,11 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc: Sequence[int], rc: Sequence[int]) -
     indices = jnp.where(meet[..., None], indices, jnp.array(shape, indices.dtype)).reshape(-1, len(shape))
     out = BCOO((data, indices), shape=shape)
     return out.sum_duplicates(nse=out.size, remove_zeros=False) if out.size < out.nse else out
+
+
+def _products_where(meet: Any, a: Any, b: Any) -> Any:
+    products = a[:, None] * b
+    return jnp.where(meet, products, structure.zero(products)).reshape(-1)
 
 
 def matmul(lhs: Any, rhs: Any) -> Any:
@@ -164,7 +169,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     if lhs.n_batch or rhs.n_batch or lhs.n_dense or rhs.n_dense:
         raise NotImplementedError("bcoo_multiply_sparse of arrays with batch or dense dimensions is not supported")
     meet = (lhs.indices[:, None] == rhs.indices[None]).all(-1) & structure.inside(lhs.indices, lhs.shape)[:, None]
-    data = jnp.where(meet, lhs.data[:, None] * rhs.data, 0).reshape(-1)
+    data = _products_where(meet, lhs.data, rhs.data)
     outside = jnp.array(lhs.shape, lhs.indices.dtype)
     indices = jnp.where(meet[..., None], lhs.indices[:, None], outside).reshape(-1, lhs.ndim)
     return BCOO((data, indices), shape=lhs.shape, unique_indices=lhs.unique_indices and rhs.unique_indices)

@@ -50,8 +50,13 @@ def columns(indices: Any, chosen: Sequence[int]) -> Any:
     return jnp.stack([indices[..., k] for k in chosen], axis=-1)
 
 
+def zero(data: Any) -> Any:
+    """0 of the dtype of data: the number would make an int32 of a bool."""
+    return jnp.zeros((), data.dtype)
+
+
 def _values_where(condition: Any, data: Any) -> Any:
-    return jnp.where(condition.reshape(*condition.shape, *[1] * (data.ndim - condition.ndim)), data, 0)
+    return jnp.where(condition.reshape(*condition.shape, *[1] * (data.ndim - condition.ndim)), data, zero(data))
 
 
 def scatter(data: Any, indices: Any, shape: Sequence[int]) -> Any:

@@ -157,6 +157,22 @@ def test_bools_stay_bools():
         np.testing.assert_array_equal(sparse.todense(found), expected)
 
 
+def test_indices_outside_are_padding():
+    data = np.array([1, 5, 7], np.float32)
+    m = sparse.BCOO((data, np.array([[0, 1], [-1, 0], [1, -3]])), shape=(2, 3))
+    expected = np.array([[0, 1, 0], [0, 0, 0]], np.float32)
+    v = np.array([[1, 2, 3]], np.float32)
+    for found in (m, m.sum_duplicates(), m * np.ones((2, 3)), m / np.ones((2, 3)), m.T.T, m.reshape(3, 2).reshape(2, 3),
+                  sparse.bcoo_extract(m, np.ones((2, 3))), (m + m) / 2, m[:, :], m.astype(bool).astype("f"),
+                  m @ np.eye(3), np.eye(2) @ m, m @ sparse.eye(3), m * sparse.BCOO.fromdense(expected)):  # fmt: skip
+        same(found, expected)
+    for factor in (v, v.T[:2], v[:, :1]):
+        same(m * factor, expected * factor)
+        same(m / factor, expected / factor)
+    same(m.sum(), 1)
+    same(m[::-1], expected[::-1])
+
+
 def test_arguments_of_derivatives():
     m, v = sparse.BCOO.fromdense(array(3, 4)), jnp.ones(4)
 

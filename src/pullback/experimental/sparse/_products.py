@@ -75,7 +75,7 @@ def _sparse_dense(mat: BCOO, x: Any, contracting: Any, batch: Any) -> Any:
         valid = structure.inside(indices, sizes)
         values = jnp.where(valid, data, structure.zero(data))
         at = tuple(indices[:, k] for k in picked)
-        rows = x.at[at].get(mode="fill", fill_value=0) if at else jnp.broadcast_to(x, (len(data), *x.shape))
+        rows = _gathered(x, at) if at else jnp.broadcast_to(x, (len(data), *x.shape))
         terms = values.reshape(-1, *[1] * (rows.ndim - 1)) * rows
         shape = (*[sizes[k] for k in kept], *rows.shape[1:])
         return structure.scatter(terms, structure.columns(indices, kept), shape)
@@ -91,6 +91,10 @@ def _sparse_dense(mat: BCOO, x: Any, contracting: Any, batch: Any) -> Any:
         one = vmap(one)
     out = one(data, indices, x)
     return out.sum(axis=tuple(range(len(mb), len(mb) + len(over_batch)))) if over_batch else out
+
+
+def _gathered(x: Any, at: tuple[Any, ...]) -> Any:
+    return x.at[at].get(mode="fill", fill_value=0, wrap_negative_indices=False)
 
 
 def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc: Sequence[int], rc: Sequence[int]) -> BCOO:
@@ -152,7 +156,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
     def one(indices: Any, v: Any) -> Any:
         places = jnp.where(one_column, jnp.where(indices < 0, indices, 0), indices)
         at = tuple(places[:, k] for k in range(places.shape[1]))
-        return v.at[at].get(mode="fill", fill_value=0) if at else v[None]
+        return _gathered(v, at) if at else v[None]
 
     for _ in range(first):
         one = vmap(one)

@@ -66,8 +66,8 @@ def scatter(data: Any, indices: Any, shape: Sequence[int]) -> Any:
         return data.sum(axis=0, dtype=data.dtype) if data.dtype != bool else data.any(axis=0)
     at = tuple(indices[:, k] for k in range(indices.shape[1]))
     if data.dtype == bool:
-        return zeros.at[at].max(data, mode="drop")
-    return zeros.at[at].add(data, mode="drop")
+        return zeros.at[at].max(data, mode="drop", wrap_negative_indices=False)
+    return zeros.at[at].add(data, mode="drop", wrap_negative_indices=False)
 
 
 def bcoo_todense(mat: BCOO) -> Any:
@@ -95,7 +95,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
         at = tuple(indices[:, k] for k in range(indices.shape[1]))
         if not at:
             return jnp.broadcast_to(arr, (indices.shape[0], *arr.shape))
-        data = arr.at[at].get(mode="fill", fill_value=0)
+        data = arr.at[at].get(mode="fill", fill_value=0, wrap_negative_indices=False)
         return data if unique else _values_where(_is_first(indices), data)
 
     indices = full(sparr)[1]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.api._arguments import as_array, as_tuple, check_callable, checked_leaves, flatten_result, function_name
+from pullback.api._arguments import as_array, check_callable, checked_leaves, flatten_result, function_name
 from pullback.api.jit import jit
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
@@ -160,7 +160,7 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
     check_argnums("fwd_and_bwd", argnums)
 
     def fwd(*args):
-        nums = [n % len(args) for n in as_tuple(argnums)]
+        nums = argument_positions("fwd_and_bwd", argnums, len(args))
 
         def of_some(*values):
             given = list(args)

@@ -173,6 +173,28 @@ def test_indices_outside_are_padding():
     same(m[::-1], expected[::-1])
 
 
+@pytest.mark.parametrize("n_batch, n_dense", LAYOUTS)
+def test_quotients(n_batch, n_dense):
+    x = RNG.normal(size=(3, 4, 5)).astype("f") * (RNG.random((3, 4, 5)) < 0.5)
+    m = sparse.BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense, nse=61 if n_dense == 0 else 14)
+    for shape in ((5,), (4, 1), (3, 4, 5), (1, 1, 1), ()):
+        v = RNG.normal(size=shape).astype("f")
+        found = jax.jit(lambda m, v: m / v)(m, v)
+        np.testing.assert_array_equal(found.todense(), x / v)
+    v = np.arange(1, 200, dtype="f")
+    np.testing.assert_array_equal((sparse.BCOO.fromdense(v) / v).data, np.ones(199, "f"))
+    np.testing.assert_array_equal((sparse.BCOO.fromdense(v.astype(int)) / v.astype(int)).data, np.ones(199, "f"))
+
+
+def test_quotients_by_zero():
+    m = sparse.BCOO((np.array([0, 2, 3, 0, 0], "f"), np.array([[0], [1], [3], [4], [-1]])), shape=(4,))
+    v = np.array([0, 0, 0, 2], np.float32)
+    np.testing.assert_array_equal((m / v).todense(), [np.nan, np.inf, 0, 1.5])
+    slope = jax.grad(lambda v: (m / v).data[2:].sum())(v)
+    np.testing.assert_array_equal(slope[2:], [0, -0.75])
+    assert not np.isnan((m / v).data[3:]).any()
+
+
 def test_arguments_of_derivatives():
     m, v = sparse.BCOO.fromdense(array(3, 4)), jnp.ones(4)
 

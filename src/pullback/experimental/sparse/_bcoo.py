@@ -237,9 +237,7 @@ class BCOO(JAXSparse):
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, JAXSparse):
-            raise NotImplementedError("division by a sparse array has a dense result: use todense() first")
-        return _products().multiply(self, 1 / jnp.asarray(other)) if jnp.ndim(other) else self._with(self.data / other)
+        return _products().divide(self, other)
 
     def __add__(self, other: Any) -> Any:
         return _products().add(self, other)

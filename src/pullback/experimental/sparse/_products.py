@@ -142,9 +142,14 @@ def matmul(lhs: Any, rhs: Any) -> Any:
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
     """The data of sp_mat * v, where v broadcasts to the shape of sp_mat (ValueError)."""
+    return sp_mat.data * _values_of("bcoo_multiply_dense", sp_mat, v)
+
+
+def _values_of(name: str, sp_mat: BCOO, v: Any) -> Any:
+    """v at the entries of sp_mat, to whose data it broadcasts; what padding gets means nothing."""
     v = jnp.asarray(v)
     if v.ndim > sp_mat.ndim or any(n not in (1, m) for n, m in zip(v.shape[::-1], sp_mat.shape[::-1], strict=False)):
-        raise ValueError(f"bcoo_multiply_dense: shape {v.shape} does not broadcast to {sp_mat.shape}")
+        raise ValueError(f"{name}: shape {v.shape} does not broadcast to {sp_mat.shape}")
     v = v.reshape(*[1] * (sp_mat.ndim - v.ndim), *v.shape)
     first, last = sp_mat.n_batch, sp_mat.n_batch + sp_mat.n_sparse
     indices = sp_mat.indices
@@ -160,7 +165,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
 
     for _ in range(first):
         one = vmap(one)
-    return sp_mat.data * one(indices, v)
+    return one(indices, v)
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
@@ -185,14 +190,30 @@ def multiply(mat: BCOO, other: Any) -> BCOO:
         return bcoo_multiply_sparse(mat, other)
     if jnp.ndim(other) == 0:
         return mat._with(mat.data * other)
-    data = bcoo_multiply_dense(mat, other)
-    indices = jnp.broadcast_to(
-        mat.indices,
-        (
-            *np.broadcast_shapes(data.shape[: mat.n_batch], mat.indices.shape[: mat.n_batch]),
-            *mat.indices.shape[mat.n_batch :],
-        ),
-    )
+    return _of_data(mat, bcoo_multiply_dense(mat, other))
+
+
+def divide(mat: BCOO, other: Any) -> BCOO:
+    """mat / other, a scalar or an array; elements that are not stored stay zero, also over zero.
+
+    Raises NotImplementedError for a sparse divisor.
+    """
+    if isinstance(other, JAXSparse):
+        raise NotImplementedError("division by a sparse array has a dense result: use todense() first")
+    if jnp.ndim(other) == 0:
+        return mat._with(mat.data / other)
+    divisors = _values_of("division of a sparse array", mat, other)
+    valid = structure.inside(mat.indices, structure.sparse_shape(mat))
+    one = jnp.ones((), divisors.dtype)
+    # Padding over zero would be nan, and so the gradient.
+    return _of_data(mat, mat.data / structure.values_where(valid, divisors, one))
+
+
+def _of_data(mat: BCOO, data: Any) -> BCOO:
+    """mat with other data, which may have batch dimensions where the indices have 1."""
+    first = mat.n_batch
+    batch = np.broadcast_shapes(data.shape[:first], mat.indices.shape[:first])
+    indices = jnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[first:]))
     return BCOO((data, indices), shape=mat.shape, **mat._info)
 
 

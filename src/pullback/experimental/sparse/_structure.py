@@ -55,8 +55,10 @@ def zero(data: Any) -> Any:
     return jnp.zeros((), data.dtype)
 
 
-def _values_where(condition: Any, data: Any) -> Any:
-    return jnp.where(condition.reshape(*condition.shape, *[1] * (data.ndim - condition.ndim)), data, zero(data))
+def values_where(condition: Any, data: Any, other: Any = None) -> Any:
+    """data[*batch, nse, *dense] where condition[*batch, nse] holds; elsewhere other, by default zeros."""
+    shape = *condition.shape, *[1] * (data.ndim - condition.ndim)
+    return jnp.where(condition.reshape(shape), data, zero(data) if other is None else other)
 
 
 def scatter(data: Any, indices: Any, shape: Sequence[int]) -> Any:
@@ -96,7 +98,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
         if not at:
             return jnp.broadcast_to(arr, (indices.shape[0], *arr.shape))
         data = arr.at[at].get(mode="fill", fill_value=0, wrap_negative_indices=False)
-        return data if unique else _values_where(_is_first(indices), data)
+        return data if unique else values_where(_is_first(indices), data)
 
     indices = full(sparr)[1]
     for _ in range(sparr.n_batch):
@@ -140,7 +142,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None, *, remove_zeros: bool
         if remove_zeros:
             kept &= (data != 0).any(axis=tuple(range(1, data.ndim)))
         indices = jnp.where(kept[:, None], indices, jnp.array(shape, indices.dtype))
-        data = _values_where(kept, data)
+        data = values_where(kept, data)
         if 0 in indices.shape:
             return data, indices, jnp.zeros(len(data), np.int32)
         order = _order(indices)
@@ -203,7 +205,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         data = jnp.broadcast_to(
             data, (*np.broadcast_shapes(data.shape[:first], indices.shape[:first]), *data.shape[first:])
         )
-        data = _values_where(inside(indices, sparse_shape(mat)), data)
+        data = values_where(inside(indices, sparse_shape(mat)), data)
     kept = [k for k in range(mat.n_sparse) if k + first not in over_sparse]
     indices = columns(indices, kept)
     over_dense = tuple(a - mat.n_sparse + 1 for a in axes if a >= last)
@@ -238,7 +240,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None,
     found = jnp.unravel_index(flat, sizes) if sizes else []
     indices = jnp.stack(found, axis=-1) if sizes else jnp.zeros((mat.nse, 0), mat.indices.dtype)
     indices = jnp.where(kept[:, None], indices, jnp.array(sizes, indices.dtype)).astype(mat.indices.dtype)
-    data = mat.data if sizes else _values_where(kept, mat.data)
+    data = mat.data if sizes else values_where(kept, mat.data)
     return BCOO((data, indices), shape=sizes, **mat._info)
 
 

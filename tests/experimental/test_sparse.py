@@ -7,6 +7,7 @@ import scipy.sparse
 import pullback as jax
 import pullback.numpy as jnp
 from pullback.experimental import sparse
+from pullback.util import config
 
 RNG = np.random.default_rng(0)
 LAYOUTS = [(0, 0), (1, 0), (0, 1), (1, 1)]
@@ -212,6 +213,40 @@ def test_arguments_of_derivatives():
         sparse.grad(f, 1.0)
     with pytest.raises(ValueError, match="twice"):
         sparse.grad(f, (0, -2))(m, v)
+
+
+def test_dimensions_that_do_not_fit():
+    x = array(2, 3)
+    m = sparse.BCOO.fromdense(x)
+    same(sparse.bcoo_rev(m, (-1,)), x[:, ::-1])
+    for dimensions in ((2,), (-3,)):
+        with pytest.raises(ValueError, match="out of bounds"):
+            sparse.bcoo_rev(m, dimensions)
+    for sizes in ((-2, -3), (-1, -1), (4, -1), (5,), ()):
+        with pytest.raises(ValueError, match="cannot reshape"):
+            m.reshape(sizes)
+    for places in ((0, 0), (1, 0), (0, 2), (0,), (-1, 1)):
+        with pytest.raises(ValueError, match="bcoo_broadcast_in_dim"):
+            sparse.bcoo_broadcast_in_dim(sparse.eye(3), shape=(3, 3), broadcast_dimensions=places)
+    for nse in (1.5, 1.0):
+        with pytest.raises(TypeError, match="nse"):
+            sparse.random_bcoo(jax.random.key(0), (3, 3), nse=nse)
+    assert sparse.random_bcoo(jax.random.key(0), (3, 3), nse=0.0).nse == 0
+    assert repr(jax.tree.map(jnp.shape, m)) == f"BCOO((({m.nse},), ({m.nse}, 2)), shape=(2, 3))"
+
+
+def test_reshape_to_sizes_beyond_32_bits():
+    n = 100_000
+    places = np.array([[0, 0], [n - 1, n - 1], [n, n]], np.int32)
+    with pytest.raises(ValueError, match="jax_enable_x64"):
+        sparse.BCOO((np.ones(3, "f"), places), shape=(n, n)).reshape(-1)
+    with config.enable_x64(True):
+        m = sparse.BCOO((np.ones(3, "f"), places), shape=(n, n))
+        np.testing.assert_array_equal(m.reshape(-1).indices[:, 0], [0, n * n - 1, n * n])
+        np.testing.assert_array_equal(m.reshape(-1).reshape(n, n).indices, places)
+        assert m.reshape(10 * n, -1).indices.dtype == np.int32
+    small = sparse.BCOO((np.ones(1, "f"), np.array([[3, 99]], np.int8)), shape=(4, 100))
+    np.testing.assert_array_equal(small.reshape(400).indices, [[399]])
 
 
 def test_errors():

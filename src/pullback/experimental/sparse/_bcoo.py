@@ -116,6 +116,8 @@ class BCOO(JAXSparse):
         return {"indices_sorted": self.indices_sorted, "unique_indices": self.unique_indices}
 
     def __repr__(self) -> str:
+        if not (hasattr(self.data, "dtype") and hasattr(self.indices, "shape")):  # tree_map gave other leaves
+            return f"BCOO(({self.data!r}, {self.indices!r}), shape={self.shape})"
         parts = [f"{self.dtype}{list(self.shape)}", f"nse={self.nse}"]
         parts += [f"{name}={n}" for name in ("n_batch", "n_dense") if (n := getattr(self, name))]
         return f"BCOO({', '.join(parts)})"

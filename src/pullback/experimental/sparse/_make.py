@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -120,7 +121,8 @@ def random_bcoo(
 ) -> BCOO:
     """A sparse array with nse random values, or (nse < 1) that fraction of the sparse places, at random places.
 
-    `generator(key, shape=..., dtype=..., **kwds)` draws the values. Raises ValueError if the dimensions do not fit.
+    `generator(key, shape=..., dtype=..., **kwds)` draws the values. Raises ValueError if the dimensions do not fit,
+    TypeError if nse is neither an integer nor a fraction.
     """
     shape = tuple(shape)
     n_sparse = len(shape) - n_batch - n_dense
@@ -128,7 +130,9 @@ def random_bcoo(
         raise ValueError(f"random_bcoo: invalid nse={nse}, n_batch={n_batch}, n_dense={n_dense} for shape {shape}")
     batch, sparse = shape[:n_batch], shape[n_batch : n_batch + n_sparse]
     places = math.prod(sparse)
-    count = math.ceil(nse * places) if 0 < nse < 1 else int(nse)
+    if nse >= 1 and not hasattr(nse, "__index__"):
+        raise TypeError(f"random_bcoo: nse={nse} must be an integer, or a fraction below 1")
+    count = math.ceil(nse * places) if nse < 1 else operator.index(nse)
     if unique_indices and count > places:
         raise ValueError(f"random_bcoo: {count} different places asked for, but there are {places}")
     for_data, for_places = random.split(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import pullback.numpy as jnp
 from pullback.api import vmap
 from pullback.core import Tracer
 from pullback.experimental.sparse._bcoo import BCOO, JAXSparse
+from pullback.util import config
 
 
 def _for_each(one: Callable[..., Any], mat: BCOO) -> Any:
@@ -223,23 +225,37 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
 
 def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None, sharding: Any = None) -> BCOO:
-    """The elements in another shape. Raises NotImplementedError for batch and dense dimensions."""
+    """The elements in another shape, where one size may be -1.
+
+    Raises ValueError for a shape of another size and for an array whose elements 32 bits cannot count without
+    jax_enable_x64, NotImplementedError for batch and dense dimensions.
+    """
     if dimensions is not None and list(dimensions) != list(range(mat.ndim)):
         raise NotImplementedError("bcoo_reshape: argument 'dimensions' is not supported")
     if mat.n_batch or mat.n_dense:
         raise NotImplementedError("bcoo_reshape of arrays with batch or dense dimensions is not supported")
     sizes = [operator.index(n) for n in new_sizes]
+    asked = tuple(sizes)
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = mat.size // max(-math.prod(sizes), 1)
-    if math.prod(sizes) != mat.size:
-        raise ValueError(f"cannot reshape array of shape {mat.shape} (size {mat.size}) into shape {tuple(sizes)}")
-    flat = jnp.zeros(mat.nse, np.int64 if mat.size > 2**31 else np.int32)
+    if min(sizes, default=0) < 0 or math.prod(sizes) != mat.size:
+        raise ValueError(f"cannot reshape array of shape {mat.shape} (size {mat.size}) into shape {asked}")
+    large = max(mat.size, *sizes, 0) > np.iinfo(np.int32).max  # padding lies at the size
+    if large and not config.enable_x64.value:
+        raise ValueError(
+            f"bcoo_reshape of {mat.shape}: its {mat.size} elements are too many to be counted in 32 bits; set "
+            'jax.config.update("jax_enable_x64", True)'
+        )
+    index_dtype = mat.indices.dtype
+    if max(sizes, default=0) > np.iinfo(index_dtype).max:
+        index_dtype = np.int64 if large else np.int32
+    flat = jnp.zeros(mat.nse, np.int64 if large else np.int32)
     for k, n in enumerate(mat.shape):
         flat = flat * n + jnp.clip(mat.indices[:, k], 0, n)
     kept = inside(mat.indices, mat.shape)
     found = jnp.unravel_index(flat, sizes) if sizes else []
-    indices = jnp.stack(found, axis=-1) if sizes else jnp.zeros((mat.nse, 0), mat.indices.dtype)
-    indices = jnp.where(kept[:, None], indices, jnp.array(sizes, indices.dtype)).astype(mat.indices.dtype)
+    indices = jnp.stack(found, axis=-1).astype(index_dtype) if sizes else jnp.zeros((mat.nse, 0), index_dtype)
+    indices = jnp.where(kept[:, None], indices, jnp.array(sizes, index_dtype))
     data = mat.data if sizes else values_where(kept, mat.data)
     return BCOO((data, indices), shape=sizes, **mat._info)
 
@@ -247,12 +263,18 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None,
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCOO:
-    """The array with new dimensions, and those of size 1 repeated; NotImplementedError for batch and dense ones."""
+    """The array with new dimensions, and those of size 1 repeated, at increasing places.
+
+    Raises ValueError where they do not fit, NotImplementedError for batch and dense dimensions.
+    """
     if mat.n_batch or mat.n_dense:
         raise NotImplementedError("bcoo_broadcast_in_dim of arrays with batch or dense dimensions is not supported")
     sizes, places = tuple(shape), tuple(broadcast_dimensions)
-    if len(places) != mat.ndim or any(n not in (1, sizes[p]) for n, p in zip(mat.shape, places, strict=False)):
+    fits = len(places) == mat.ndim and all(0 <= p < len(sizes) for p in places)
+    if not fits or any(n not in (1, sizes[p]) for n, p in zip(mat.shape, places, strict=True)):
         raise ValueError(f"bcoo_broadcast_in_dim: cannot bring {mat!r} to shape {sizes} with dimensions {places}")
+    if any(p >= q for p, q in itertools.pairwise(places)):
+        raise ValueError(f"bcoo_broadcast_in_dim: broadcast_dimensions {places} must increase")
     kept = {p for n, p in zip(mat.shape, places, strict=True) if n == sizes[p]}
     repeats = [1 if p in kept else n for p, n in enumerate(sizes)]
     new = jnp.stack([g.reshape(-1) for g in jnp.indices(repeats, mat.indices.dtype)], axis=-1)
@@ -300,8 +322,13 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """The array backwards along some dimensions."""
-    return get(operand, tuple(slice(None, None, -1 if d in dimensions else None) for d in range(operand.ndim)))
+    """The array backwards along some dimensions, which count from the end if negative; ValueError for others."""
+    n = operand.ndim
+    for d in dimensions:
+        if not -n <= d < n:
+            raise ValueError(f"bcoo_rev: dimension {d} is out of bounds for an array of {n} dimensions")
+    backwards = {d % n for d in dimensions}
+    return get(operand, tuple(slice(None, None, -1 if d in backwards else None) for d in range(n)))
 
 
 def bcoo_slice(

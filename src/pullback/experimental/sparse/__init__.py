@@ -1,5 +1,6 @@
 """Sparse arrays in coordinate format, with batch and dense dimensions."""
 
+from pullback.experimental.sparse import _bcoo, _products, _structure
 from pullback.experimental.sparse._bcoo import BCOO, JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
 from pullback.experimental.sparse._derivatives import grad, value_and_grad
 from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo
@@ -27,3 +28,18 @@ __all__ = [
     "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "empty", "eye", "grad", "random_bcoo",
     "todense", "value_and_grad",
 ]  # fmt: skip
+
+vars(_bcoo.operations).update(
+    add=_products.add,
+    bcoo_fromdense=bcoo_fromdense,
+    bcoo_reduce_sum=bcoo_reduce_sum,
+    bcoo_reshape=bcoo_reshape,
+    bcoo_sort_indices=bcoo_sort_indices,
+    bcoo_sum_duplicates=bcoo_sum_duplicates,
+    bcoo_todense=bcoo_todense,
+    bcoo_transpose=bcoo_transpose,
+    divide=_products.divide,
+    get=_structure.get,
+    matmul=_products.matmul,
+    multiply=_products.multiply,
+)

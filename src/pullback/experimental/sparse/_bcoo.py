@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.tree_util import register_pytree_node_class
+
+# The functions behind the methods. They are in modules that import this one, and the package hands them over.
+operations: Any = types.SimpleNamespace()
 
 
 class SparseEfficiencyError(ValueError):
@@ -56,11 +60,11 @@ class JAXSparse:
 
     def todense(self) -> Any:
         """The array with all its elements."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.todense")
 
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
         """The array with its dimensions in another order."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.transpose")
 
     @property
     def T(self) -> Any:
@@ -149,9 +153,7 @@ class BCOO(JAXSparse):
         cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0, n_batch: int = 0
     ) -> BCOO:
         """The sparse form of an array: see `bcoo_fromdense`."""
-        from pullback.experimental.sparse._make import bcoo_fromdense
-
-        return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
+        return operations.bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
     @classmethod
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCOO:
@@ -166,23 +168,23 @@ class BCOO(JAXSparse):
 
     def todense(self) -> Any:
         """The array with all its elements."""
-        return _structure().bcoo_todense(self)
+        return operations.bcoo_todense(self)
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """Dimensions in another order; batch, sparse and dense ones stay among themselves (ValueError)."""
         order = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
-        return _structure().bcoo_transpose(self, permutation=order)
+        return operations.bcoo_transpose(self, permutation=order)
 
     def reshape(self, *args: Any, order: str = "C") -> BCOO:
         """The elements in another shape, of sparse dimensions only."""
         if order != "C":
             raise NotImplementedError(f"BCOO.reshape: order {order!r}")
         sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
-        return _structure().bcoo_reshape(self, new_sizes=sizes)
+        return operations.bcoo_reshape(self, new_sizes=sizes)
 
     def sum(self, axis: Any = None) -> BCOO | Any:
         """The sum over axes, as a sparse array; over all of them, as an array."""
-        found = _structure().bcoo_reduce_sum(self, axes=_axes(axis, self.ndim))
+        found = operations.bcoo_reduce_sum(self, axes=_axes(axis, self.ndim))
         return found if found.ndim else found.todense()
 
     def astype(self, dtype: Any) -> BCOO:
@@ -191,11 +193,11 @@ class BCOO(JAXSparse):
 
     def sort_indices(self) -> BCOO:
         """Entries in the order of their indices."""
-        return _structure().bcoo_sort_indices(self)
+        return operations.bcoo_sort_indices(self)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """Entries of one place summed into one; see `bcoo_sum_duplicates`."""
-        return _structure().bcoo_sum_duplicates(self, nse, remove_zeros=remove_zeros)
+        return operations.bcoo_sum_duplicates(self, nse, remove_zeros=remove_zeros)
 
     def block_until_ready(self) -> BCOO:
         """The array itself, when its parts are computed."""
@@ -207,7 +209,7 @@ class BCOO(JAXSparse):
         return BCOO((data, self.indices), shape=self.shape, **self._info)
 
     def __getitem__(self, index: Any) -> BCOO:
-        return _structure().get(self, index)
+        return operations.get(self, index)
 
     def __iter__(self) -> Any:
         return (self[i] for i in range(len(self)))
@@ -234,29 +236,29 @@ class BCOO(JAXSparse):
         return found._with(found.data**power)
 
     def __mul__(self, other: Any) -> Any:
-        return _products().multiply(self, other)
+        return operations.multiply(self, other)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return _products().divide(self, other)
+        return operations.divide(self, other)
 
     def __add__(self, other: Any) -> Any:
-        return _products().add(self, other)
+        return operations.add(self, other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return _products().add(self, -other)
+        return operations.add(self, -other)
 
     def __rsub__(self, other: Any) -> Any:
-        return _products().add(-self, other)
+        return operations.add(-self, other)
 
     def __matmul__(self, other: Any) -> Any:
-        return _products().matmul(self, other)
+        return operations.matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        return _products().matmul(other, self)
+        return operations.matmul(other, self)
 
     def _dense_result(self, other: Any) -> Any:
         raise NotImplementedError(
@@ -274,18 +276,3 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
         if not -ndim <= a < ndim:
             raise ValueError(f"sum: axis {a} is out of bounds for an array of {ndim} dimensions")
     return tuple(sorted({a % ndim for a in axes}))
-
-
-# The operations import this class.
-
-
-def _structure() -> Any:
-    from pullback.experimental.sparse import _structure as module
-
-    return module
-
-
-def _products() -> Any:
-    from pullback.experimental.sparse import _products as module
-
-    return module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -130,9 +129,9 @@ def random_bcoo(
         raise ValueError(f"random_bcoo: invalid nse={nse}, n_batch={n_batch}, n_dense={n_dense} for shape {shape}")
     batch, sparse = shape[:n_batch], shape[n_batch : n_batch + n_sparse]
     places = math.prod(sparse)
-    if nse >= 1 and not hasattr(nse, "__index__"):
+    if nse >= 1 and not isinstance(nse, (int, np.integer)):
         raise TypeError(f"random_bcoo: nse={nse} must be an integer, or a fraction below 1")
-    count = math.ceil(nse * places) if nse < 1 else operator.index(nse)
+    count = math.ceil(nse * places) if nse < 1 else int(nse)
     if unique_indices and count > places:
         raise ValueError(f"random_bcoo: {count} different places asked for, but there are {places}")
     for_data, for_places = random.split(key)

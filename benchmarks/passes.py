@@ -82,12 +82,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def names() -> list[str]:
     """Passes that can be left out."""
-    from pullback.pipelines import JAXPR_PASSES, LOOP_PASSES, PROGRAM_PASSES
+    from pullback.pipelines import JAXPR_PASSES, LOOP_PASSES, ORDER_PASSES, PROGRAM_PASSES
 
     passes = (
         [p.name for p in JAXPR_PASSES if not p.needed]
         + list(FUSION)
-        + [p.name for p in (*PROGRAM_PASSES, *LOOP_PASSES) if not p.needed]
+        + [p.name for p in (*ORDER_PASSES, *PROGRAM_PASSES, *LOOP_PASSES) if not p.needed]
     )
     return list(dict.fromkeys(passes))
 

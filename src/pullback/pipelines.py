@@ -26,7 +26,18 @@ from pullback.graph_passes.motion import move_invariants
 from pullback.graph_passes.structure import write_out_products
 from pullback.loop_ir import Function
 from pullback.loop_ir.kernels import map_kernels
-from pullback.loop_passes import columns, expand_math, interchange, parallelize, split, tile, unroll, vectorize
+from pullback.loop_passes import (
+    columns,
+    expand_math,
+    interchange,
+    outline,
+    parallelize,
+    row_blocks,
+    split,
+    tile,
+    unroll,
+    vectorize,
+)
 from pullback.loop_passes import simplify as simplify_loops
 from pullback.util.switches import switches
 
@@ -58,6 +69,12 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
 )
 
+# Before the arena is planned, which goes by the order of statements.
+ORDER_PASSES: tuple[Pass, ...] = (
+    Pass("row_blocks", "the rows of a product stay in the cache for the nest that reads them", row_blocks),
+    Pass("outline", "repeated nests are compiled once", outline),
+)
+
 # On the whole program; what follows sees each kernel by itself.
 PROGRAM_PASSES: tuple[Pass, ...] = (
     Pass("interchange", "elements that never meet go through the steps of a loop in registers", interchange),
@@ -78,6 +95,11 @@ LOOP_PASSES: tuple[Pass, ...] = (
 def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program") -> ClosedJaxpr:
     """The flat, simplified program that fusion works on."""
     return run_passes(JAXPR_PASSES, closed, name, check_jaxpr)
+
+
+def order_loops(function: Function) -> Function:
+    """A lowered function with its nests in the order, and the kernels, in which they will run."""
+    return run_passes(ORDER_PASSES, function, function.name, _check_function)
 
 
 def optimize_loops(function: Function) -> Function:

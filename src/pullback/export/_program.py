@@ -15,7 +15,6 @@ from pullback.api.stages import Traced
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from pullback.emit import Linkage, Target, build_module, emit_object, target_scope
 from pullback.export._signature import Parameter, identifiers, parameter
-from pullback.loop_passes import outline
 from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
 from pullback.lower.kernels import NAME as KERNEL
@@ -88,7 +87,7 @@ def program(name: str, number: int, library: str, stage: Traced, args: tuple[Any
     with target_scope(target):
         lowered = lower_program(flat, name)
         _refuse_host_calls(name, flat, lowered)
-        function = outline(lowered.function)
+        function = pipelines.order_loops(lowered.function)
         final = pipelines.optimize_loops(function)
         offsets, workspace = plan_arena(function, final)
         module = build_module(final, offsets, target, linkage=Linkage(entry, table, static=True))

@@ -9,6 +9,7 @@ from .expand_math import expand_math
 from .interchange import interchange
 from .outline import outline
 from .parallelize import parallelize
+from .row_blocks import row_blocks
 from .simplify import simplify
 from .split import split
 from .tile import tile
@@ -38,6 +39,7 @@ __all__ = [
     "outline",
     "parallelize",
     "plan_buffers",
+    "row_blocks",
     "simplify",
     "tile",
     "unroll",

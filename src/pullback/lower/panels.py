@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.loop_ir import ITEMSIZE, Expr
+from pullback.loop_ir import ITEMSIZE, Expr, Let
+from pullback.loop_passes.row_blocks import of_rows
 from pullback.lower.kernels import SIZES, kernel_name, product_shape
 from pullback.lower.storage import Storage, contiguous
 
@@ -178,14 +179,22 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
     size = min(-(-units // down) * rows, m)
     each = -(-count // across)
     down, across = -(-m // size), -(-count // each)
+    if across == 1:
+        with b.loop(down, "threads", "block", of_rows(m, rows)) as block:
+            begin, number = b.var("first", "i64"), b.var("count", "i64")
+            b.emit(Let(begin, b.op("min", block * size, b.index(m - size)) if m % size else block * size))
+            b.emit(Let(number, b.index(size)))
+            block_out, block_x = (s.slice((b.read(begin), 0), (size, s.shape[1])) for s in (out, x))
+            call(ctx, block_out, block_x, panels, rows, height=b.read(number))
+        return
     with b.loop(down * across, "threads", "block", (("grain", 1),)) as block:
-        i, j = (b.floormod(block, b.index(down)), b.floordiv(block, b.index(down))) if across > 1 else (block, 0)
+        i, j = b.floormod(block, b.index(down)), b.floordiv(block, b.index(down))
         start = b.op("min", b.index(i) * size, b.index(m - size))
         first = b.op("min", b.index(j) * each, b.index(count - each))
         part = panels.slice((first, 0, 0), (each, panels.shape[1], columns))
         # The last panel overlaps the one before where n is no multiple of its width.
         width: Any = min(each * columns, n)
-        if n % columns and across > 1:
+        if n % columns:
             width = b.select(b.eq(j, b.index(across - 1)), b.index(n - (count - each) * columns), b.index(width))
         block_out = out.slice((start, first * columns), (size, min(each * columns, n)))
         call(ctx, block_out, x.slice((start, 0), (size, k)), part, rows, width)
@@ -212,10 +221,17 @@ def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, 
 
 
 def call(
-    ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, width: Any = None, inner: Expr | None = None
+    ctx: NestContext,
+    out: Storage,
+    x: Storage,
+    panels: Storage,
+    rows: int,
+    width: Any = None,
+    inner: Expr | None = None,
+    height: Expr | None = None,
 ) -> None:
-    """One call of the kernel; `width` is the number of columns and `inner` that of contracted elements where they
-    differ from those of the storages.
+    """One call of the kernel; `width` is the number of columns, `inner` that of contracted elements and `height` that
+    of rows where they differ from those of the storages.
     """
     b = ctx.b
     parts = _parts(out)
@@ -234,7 +250,8 @@ def call(
         "out_row": out.strides[0] * parts,
     }
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
-    dynamic: dict[str, Expr] = {} if inner is None else {"inner": inner * parts}
+    given = (("inner", None if inner is None else inner * parts), ("rows", height))
+    dynamic = {name: value for name, value in given if value is not None}
     if isinstance(width, Expr):
         dynamic |= {"columns": width * parts} | ({"y_last": width - columns} if in_place else {})
     if dynamic:

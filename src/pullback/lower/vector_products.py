@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pullback.loop_passes.row_blocks import of_sums, steps_of
 from pullback.lower.storage import Storage
 
 if TYPE_CHECKING:
     from pullback.lower.contexts import NestContext
 
 STEP = 8  # rows of a that are read together, and summed before they are added to y
+ROUND = 12  # steps of which a piece is a multiple, so that rows can be computed by blocks just before they are summed
 ROWS = 4
 VECTORS = 4  # as many are worth a pass over the matrix where it lies
 MANY = 1 << 15  # elements of a matrix from which that holds for more than one
@@ -62,18 +64,21 @@ def _by_columns(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storag
     steps = k // STEP
     down = max(1, min(steps // 8, PIECES // across, k * n // PIECE // across))
     each = -(-steps // down)
+    if down > 1:
+        each += -each % ROUND
     down = -(-steps // each)
     dtype = out.dtype
     partial = ctx.temporary(dtype, (down, m, n), "partial")
     role: Any = "threads" if across * down > 1 else "sequential"
-    with b.loop(across * down, role, "piece", (("grain", 1),) if role == "threads" else ()) as piece:
+    attrs = () if role != "threads" else of_sums(each * STEP) if across == 1 and k % STEP == 0 else (("grain", 1),)
+    with b.loop(across * down, role, "piece", attrs) as piece:
         i, j = b.floordiv(piece, b.index(across)), b.floormod(piece, b.index(across))
         left = b.op("min", j * width, b.index(n - width))
         block = ctx.local(dtype, (m, width), "block")
         with b.loop(m * width, "vector") as v:
             b.store(block.buffer, v, b.const(dtype, 0))
         count = b.op("min", b.index(each), b.index(steps) - i * each) if steps % each else b.index(each)
-        with b.loop(count, "sequential") as step:
+        with b.loop(count, "sequential", "step", steps_of(STEP)) as step:
             row = b.let((i * each + step) * STEP)
             xs = [[b.let(ctx.load(vectors, (q, row + r))) for r in range(STEP)] for q in range(m)]
             with b.loop(width, "vector") as v:

@@ -24,7 +24,6 @@ from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.emit import INTERRUPT, ModuleText, build_module, compile_function, has_long_calls, host_target, link
 from pullback.emit.module import HOST_SLOT, PARALLEL_FOR
 from pullback.loop_ir import Buffer, Function
-from pullback.loop_passes import outline
 from pullback.loop_passes.count import transcendentals
 from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
@@ -201,7 +200,7 @@ class Program:
         if stage == "loops":
             return pipelines.text_of(self.lowered.function)
         if stage == "nests":
-            return pipelines.text_of(pipelines.optimize_loops(outline(self.lowered.function)))
+            return pipelines.text_of(pipelines.optimize_loops(pipelines.order_loops(self.lowered.function)))
         if stage in ("llvm", "asm"):
             native = self.native
             if native.compiled is None:
@@ -388,7 +387,7 @@ def _from_disk(
 
     def module() -> ModuleText:
         flat, kept = optimized(closed, keep_unused, name)
-        function = outline(_lowered(flat, name, _among(donated, kept))[0].function)
+        function = pipelines.order_loops(_lowered(flat, name, _among(donated, kept))[0].function)
         final = pipelines.optimize_loops(function)
         return build_module(final, plan_arena(function, final)[0], host_target())
 
@@ -411,7 +410,7 @@ def _make_native(
     apart = not any(host.is_users for host in lowered.host_calls) and has_long_calls(lowered.function)
     taken = tuple(aliases.get(k, -1) for k in range(len(flat.jaxpr.outvars)))
     facts = Facts(kept, tuple(_forwards(flat)), long, tuple(lowered.host_calls), taken, apart)
-    function = outline(lowered.function)
+    function = pipelines.order_loops(lowered.function)
     clock("lower")
     pipelines.dump("fused", name, lowered.report_text)
     pipelines.dump("loops", name, lambda: pipelines.text_of(lowered.function))

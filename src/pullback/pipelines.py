@@ -130,12 +130,12 @@ def run_passes(passes: Sequence[Pass], program: Any, name: str, check: Callable[
 
 
 def text_of(program: Any) -> str:
-    """A program of either representation as text."""
+    """A program of either representation as text; of long constants the first elements."""
     if isinstance(program, ClosedJaxpr):
         return str(program)
     from pullback.loop_ir.print import to_text
 
-    return to_text(program)
+    return to_text(program, most=16)
 
 
 def dump(stage: str, name: str, text: Callable[[], str]) -> None:

@@ -469,12 +469,28 @@ def _convert(a: Asm, op: Op, x: Value) -> Refs:
 
 
 def _saturate(a: Asm, x: Value, target: str) -> str:
-    """Float to integer: towards zero, saturating, NaN to 0."""
-    source, wide = a.t(element_of(x.dtype)), a.t(element_of(target))
-    lanes = "" if a.lanes == 1 else f"v{a.lanes}"
-    name = f"llvm.fpto{'s' if target[0] == 'i' else 'u'}i.sat.{lanes}{element_of(target)}"
-    name += f".{lanes}{'f32' if element_of(x.dtype) == 'float' else 'f64'}"
-    return a.code.intrinsic(name, wide, (source, x.ref))
+    """Float to integer: towards zero, saturating, NaN to 0.
+
+    LLVM's own saturating conversion takes lanes one by one; clamped before, they convert together. Where the largest
+    integer is no float, the clamp is the float below it, and numbers beyond are put right afterwards.
+    """
+    source, wide = element_of(x.dtype), element_of(target)
+    bits, signed = BITS[target], target[0] == "i"
+    precision = 24 if source == "float" else 53
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    lost = max(bits - signed - precision, 0)
+    least, most = a.imm(source, float(low)), a.imm(source, float(high >> lost << lost))
+    clamped = a.select(a.cmp("ogt", source, x.ref, least), source, x.ref, least)
+    clamped = a.select(a.cmp("olt", source, clamped, most), source, clamped, most)
+    if bits < 32:  # processors convert to 32 bits
+        whole = a.cast("trunc", "i32", a.cast("fptosi", source, clamped, "i32"), wide)
+    else:
+        whole = a.cast("fptosi" if signed else "fptoui", source, clamped, wide)
+    if lost:
+        whole = a.select(a.cmp("ogt", source, x.ref, most), wide, a.imm(wide, high if signed else -1), whole)
+    if low == 0:  # what is not greater than 0, NaN as well, became 0
+        return whole
+    return a.select(a.cmp("uno", source, x.ref, x.ref), wide, a.imm(wide, 0), whole)
 
 
 # Complex arithmetic.
@@ -499,25 +515,6 @@ def _square_complex(a: Asm, op: Op, x: Value) -> Refs:
     return _mul_complex(a, op, x, x)
 
 
-@rule("div", "complex")
-def _div_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
-    """Smith's method: divides by the larger part of y first, so that |y|^2 neither overflows nor vanishes."""
-    element, (p, q), (r, s) = element_of(x.dtype), x.parts, y.parts
-    larger = a.cmp("oge", element, a.call("llvm.fabs", element, r), a.call("llvm.fabs", element, s))
-    big, small = a.select(larger, element, r, s), a.select(larger, element, s, r)
-    first, second = a.select(larger, element, p, q), a.select(larger, element, q, p)
-    ratio = a.op("fdiv", element, small, big)
-    scale = a.op("fadd", element, big, a.op("fmul", element, small, ratio))
-    re = a.op("fdiv", element, a.op("fadd", element, first, a.op("fmul", element, second, ratio)), scale)
-    im = a.op("fdiv", element, a.op("fsub", element, second, a.op("fmul", element, first, ratio)), scale)
-    im = a.select(larger, element, im, a.code.inst(f"fneg {x.type} {im}", im))
-    # Division by zero: part by part, so that it is infinite where x is not zero.
-    nothing = a.cmp("oeq", element, big, a.imm(element, 0.0))
-    zero = a.call("llvm.fabs", element, r)
-    re = a.select(nothing, element, a.op("fdiv", element, p, zero), re)
-    return re, a.select(nothing, element, a.op("fdiv", element, q, zero), im)
-
-
 @rule("neg", "complex")
 def _neg_complex(a: Asm, op: Op, x: Value) -> Refs:
     re, im = (a.code.inst(f"fneg {x.type} {ref}", ref) for ref in x.parts)
@@ -527,39 +524,6 @@ def _neg_complex(a: Asm, op: Op, x: Value) -> Refs:
 @rule("conj", "complex")
 def _conj(a: Asm, op: Op, x: Value) -> Refs:
     return x.ref, a.code.inst(f"fneg {x.type} {x.parts[1]}", x.parts[1])
-
-
-@rule("abs", "complex")
-def _abs_complex(a: Asm, op: Op, x: Value) -> Refs:
-    """f32: squares are exact and safe in f64. f64: scaled by the larger part, max * sqrt(1 + (min / max)^2)."""
-    if op.dtype == "f32":
-        wide = [a.cast("fpext", "float", ref, "double") for ref in x.parts]
-        squares = [a.op("fmul contract", "double", w, w) for w in wide]
-        root = a.call("llvm.sqrt", "double", a.op("fadd contract", "double", *squares))
-        size = a.cast("fptrunc", "double", root, "float")
-        element = "float"
-    else:
-        element = "double"
-        p, q = (a.call("llvm.fabs", element, ref) for ref in x.parts)
-        bigger = a.cmp("ogt", element, p, q)
-        big, small = a.select(bigger, element, p, q), a.select(bigger, element, q, p)
-        ratio = a.op("fdiv", element, small, big)
-        one = a.op("fadd contract", element, a.op("fmul contract", element, ratio, ratio), a.imm(element, 1.0))
-        size = a.op("fmul", element, big, a.call("llvm.sqrt", element, one))
-        size = a.select(a.cmp("oeq", element, big, a.imm(element, 0.0)), element, big, size)
-    inf = a.imm(element, math.inf)
-    infinite = [a.cmp("oeq", element, a.call("llvm.fabs", element, ref), inf) for ref in x.parts]
-    return a.select(a.op("or", "i1", *infinite), element, inf, size)
-
-
-@rule("sign", "complex")
-def _sign_complex(a: Asm, op: Op, x: Value) -> Refs:
-    element = element_of(x.dtype)
-    size = _abs_complex(a, Op("abs", REAL_OF[op.dtype], op.args), x)
-    assert isinstance(size, str)
-    zero = a.cmp("oeq", element, size, a.imm(element, 0.0))
-    re, im = (a.select(zero, element, ref, a.op("fdiv", element, ref, size)) for ref in x.parts)
-    return re, im
 
 
 __all__ = ["TABLE", "emit_op", "int_type"]

@@ -59,10 +59,14 @@ def _number(value: Any) -> str:
 
 
 class Printer:
-    """Prints one function or part of one; `canonical` numbers buffers and variables in order of appearance."""
+    """Prints one function or part of one; `canonical` numbers buffers and variables in order of appearance.
 
-    def __init__(self, canonical: bool = False) -> None:
+    Of constants with more elements than `most` the first are printed.
+    """
+
+    def __init__(self, canonical: bool = False, most: int | None = None) -> None:
         self.canonical = canonical
+        self.most = most
         self.lines: list[str] = []
         self.indent = 0
         self._names: dict[Any, str] = {}
@@ -226,7 +230,9 @@ class Printer:
         large = buffer.size * ITEMSIZE[buffer.dtype] > EMBEDDED_BYTES
         if buffer.data is not None and not (self.canonical and large):
             values = np.asarray(buffer.data).reshape(-1)
-            data = " = " + " ".join(_number(value) for value in values.tolist())
+            data = " = " + " ".join(_number(value) for value in values[: self.most].tolist())
+            if self.most is not None and values.size > self.most:
+                data += " ..."
         self.line(f"{buffer.space} {self.name(buffer)}: {buffer.dtype}[{buffer.size}]{data}")
 
     def kernel(self, kernel: Kernel) -> None:
@@ -248,9 +254,9 @@ class Printer:
         self.line("}")
 
 
-def to_text(function: Function) -> str:
-    """The function as text; `parse` gives it back."""
-    printer = Printer()
+def to_text(function: Function, most: int | None = None) -> str:
+    """The function as text; `parse` gives it back, unless constants of more elements than `most` were cut short."""
+    printer = Printer(most=most)
     printer.function(function)
     return "\n".join(printer.lines) + "\n"
 

@@ -162,3 +162,18 @@ def test_integer_pow():
     z = points("c128")
     got = kit.compiled("integer_pow", z, y=3)
     assert np.allclose(got, z**3, rtol=1e-14)
+
+
+def test_sizes_of_complex64_over_all_exponents():
+    """Within an ulp and a half of the value in f64, from the smallest numbers to those that overflow."""
+    rng = np.random.default_rng(0)
+    sizes = np.exp2(rng.uniform(-149, 128, 20_000))
+    z = np.empty(sizes.size, np.complex64)
+    with np.errstate(over="ignore"):
+        z.real, z.imag = sizes, sizes * np.where(rng.random(sizes.size) < 0.5, rng.normal(size=sizes.size), 1e-30)
+        exact = np.hypot(z.real.astype(np.float64), z.imag.astype(np.float64))
+        want = exact.astype(np.float32)
+    got = kit.compiled("abs", z)
+    finite = np.isfinite(want)
+    assert (np.abs(got[finite] - exact[finite]) <= 1.5 * np.spacing(want[finite])).all()
+    np.testing.assert_array_equal(got[~finite], want[~finite])

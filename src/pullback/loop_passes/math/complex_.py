@@ -1,7 +1,7 @@
 """Complex functions over real and imaginary part; a complex value here is a pair of float expressions.
 
 Special values are those of C99 Annex G where NumPy has them. Functions whose formulas cancel or overflow in the
-precision of their parts (log, sqrt, the inverses, pow, quotients, abs) compute complex64 in f64, where the plain
+precision of their parts (log, sqrt, the inverses, pow, quotients) compute complex64 in f64, where the plain
 formula is safe; in complex128 they scale by powers of two and carry low parts. Sources: Kahan, Branch cuts for complex
 elementary functions (1987); Hull, Fairgrieve, Tang, ACM TOMS 23 (1997) for asin and acos.
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...loop_ir.ir import Expr
-from ._kit import clamp_high, fast_two_sum, format_of, polynomial, two_product, two_sum, with_sign_of
+from ._kit import F32, bits_of, clamp_high, fast_two_sum, format_of, polynomial, two_product, two_sum, with_sign_of
 from .exponential import EXP, power_of_two, reduce_by_ln2
 from .exponential import expm1 as real_expm1
 from .hyperbolic import SCALED, scaled_sinh_cosh
@@ -63,6 +63,21 @@ def hypot(b: Builder, x: Expr, y: Expr) -> Expr:
     s, inverse = _scaling(b, large)
     large, small = large * s, small * s
     size = b.sqrt(b.fma(large, large, small * small)) * inverse
+    return b.select(_infinite(b, x) | _infinite(b, y), INF, size)
+
+
+def _size(b: Builder, x: Expr, y: Expr) -> Expr:
+    """|x + i y| of f32 parts within 1.1 ulp: the larger part is brought to [1, 4) by a power of two, exactly.
+
+    In f64 it would need no scaling, but converts eight lanes four times and takes two long square roots.
+    """
+    large, small = _larger(b, b.abs(x), b.abs(y))
+    exponent = bits_of(b, large) & (0xFF << F32.mantissa)
+    exponent = b.op("min", exponent, b.const("i32", 0xFD << F32.mantissa))
+    exponent = b.op("max", exponent, b.const("i32", 1 << F32.mantissa))
+    inverse = b.bitcast(b.const("i32", 2 * F32.bias << F32.mantissa) - exponent, "f32")
+    large, small = large * inverse, small * inverse
+    size = b.sqrt(b.fma(large, large, small * small)) * b.bitcast(exponent, "f32")
     return b.select(_infinite(b, x) | _infinite(b, y), INF, size)
 
 
@@ -429,12 +444,12 @@ def expand_complex(b: Builder, name: str, args: tuple[Expr, ...]) -> Expr | None
     """The expansion of op `name` on complex arguments, or None."""
     part = "f32" if args[0].dtype == "c64" else "f64"
     pairs = [(b.real(arg), b.imag(arg)) for arg in args]
+    if name == "abs":
+        return _size(b, *pairs[0]) if part == "f32" else hypot(b, *pairs[0])
     if name in NATIVE:
         return b.complex(*NATIVE[name](b, *pairs))
     if part == "f32":
         pairs = [(b.convert(x, "f64"), b.convert(y, "f64")) for x, y in pairs]
-    if name == "abs":
-        return b.convert(hypot(b, *pairs[0]), part)
     if name in WIDE:
         real, imag = WIDE[name](b, *pairs)
         return b.complex(b.convert(real, part), b.convert(imag, part))

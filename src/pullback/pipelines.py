@@ -28,6 +28,7 @@ from pullback.loop_ir import Function
 from pullback.loop_ir.kernels import map_kernels
 from pullback.loop_passes import (
     columns,
+    counters,
     expand_math,
     interchange,
     outline,
@@ -77,6 +78,11 @@ ORDER_PASSES: tuple[Pass, ...] = (
 
 # On the whole program; what follows sees each kernel by itself.
 PROGRAM_PASSES: tuple[Pass, ...] = (
+    Pass(
+        "counters",
+        "the index of a loop is its step, which has bounds, and no memory that elements share",
+        counters,
+    ),
     Pass("interchange", "elements that never meet go through the steps of a loop in registers", interchange),
 )
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pullback.emit import compile_function
+from pullback.emit import compile_function, host_target
 from pullback.loop_ir import NP_DTYPE, Builder
 
 from .kit import both
@@ -69,4 +69,24 @@ def test_masked_shifts_need_no_choice(name):
     assert "select" not in compile_function(function).llvm
     rng = np.random.default_rng(0)
     ((got, want),) = both(function, [rng.integers(-(1 << 31), 1 << 31, n, dtype="i4") for _ in range(2)])
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f16", "f32", "i32", "f64", "c64", "c128", "bool"])
+@pytest.mark.parametrize("row", [0, 3])
+def test_places_of_32_bits_are_widened_by_addresses(dtype, row):
+    """x[row * 20 + p[i] - 5], p[i] of 32 bits: no lanes of 64 bits but on machines that gather by themselves."""
+    n = 77
+    b = Builder()
+    x, p, y = b.input("x", dtype, 100), b.input("p", "i32", n), b.output("y", dtype, n)
+    with b.loop(n, "vector") as i:
+        place = b.convert(b.load(p, i), "i64")
+        b.store(y, i, b.load(x, place + (row * 20 - 5)))
+    function = b.function("f")
+    text = compile_function(function).llvm
+    assert ("x i64>" in text and "gather" in text) == (host_target().vector_bytes == 64)
+    rng = np.random.default_rng(0)
+    places = rng.integers(5 - row * 20, 105 - row * 20, n).astype(np.int32)
+    data = rng.integers(0, 2 if dtype == "bool" else 100, 100).astype(NP_DTYPE[dtype])
+    ((got, want),) = both(function, [data, places])
     np.testing.assert_array_equal(got, want)

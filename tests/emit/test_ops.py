@@ -88,7 +88,9 @@ def test_convert_at_the_limits_of_integers(source, target, role):
     x = np.resize(x, N)
     ((got, want),) = both(elementwise(role, (source,), target, lambda b, x: b.convert(x, target)), [x])
     same(got, want)
-    exact = [0 if np.isnan(v) else info.max if v > info.max else info.min if v < info.min else int(v) for v in map(float, x)]
+    exact = [
+        0 if np.isnan(v) else info.max if v > info.max else info.min if v < info.min else int(v) for v in map(float, x)
+    ]
     np.testing.assert_array_equal(got, np.array(exact, NP_DTYPE[target]))
 
 

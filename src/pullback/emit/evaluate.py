@@ -13,7 +13,7 @@ from ..loop_ir.types import ITEMSIZE, is_int
 from ..loop_ir.visit import function_of, subexpressions
 from .code import Code
 from .guards import Guard, load_guards
-from .loads import is_regular, scalar_load, vector_load
+from .loads import is_regular, scalar_load, short_place, vector_load
 from .ops import emit_op
 from .squares import Square
 from .types import alignment, element_type, memory_type, register_type
@@ -68,8 +68,9 @@ class Pointers(dict[Buffer, str]):
 class Evaluator:
     """Evaluates expressions into `code`; `env` holds scalars, `pointers` the buffers' addresses."""
 
-    def __init__(self, code: Code, function: Callable[[Lambda, int], str]) -> None:
+    def __init__(self, code: Code, function: Callable[[Lambda, int], str], register_bytes: int) -> None:
         self.code = code
+        self.register_bytes = register_bytes
         self.function = function  # the LLVM name of a Lambda for a number of lanes
         self.env: dict[Var, Value] = {}
         self.ranges: dict[Var, Interval] = {}
@@ -134,7 +135,10 @@ class Evaluator:
         if isinstance(node, Load):
             guard = self.guards.get(id(node))
             conds = () if guard is None else tuple(cond for cond, _ in guard.chain)
-            return conds if is_regular(self.vector.stride(node.index)) else (*conds, node.index)
+            if is_regular(self.vector.stride(node.index)):
+                return conds
+            short = short_place(self, node)
+            return (*conds, node.index if short is None else short)
         if isinstance(node, Read) and node.var in self.vector.definitions:
             return (self.vector.definitions[node.var],)
         return ()

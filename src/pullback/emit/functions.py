@@ -61,7 +61,7 @@ class FunctionEmitter:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.code = Code()
-        self.eval = Evaluator(self.code, module.op_function)
+        self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes)
         self._writes: dict[int, Set[Buffer]] = {}
 
     def block(self, body: Sequence[Stmt]) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..loop_ir.ir import Buffer, Load
+from ..loop_ir.affine import terms
+from ..loop_ir.fold import const, make
+from ..loop_ir.ir import Buffer, Expr, Load, Op
 from ..loop_ir.types import REAL_OF
 from .guards import Guard
 from .shuffles import INTERLEAVED, deinterleave
@@ -18,6 +20,9 @@ from .values import Asm, Value, broadcast, constant
 
 if TYPE_CHECKING:
     from .evaluate import Evaluator
+
+
+HARDWARE_GATHERS = 64  # bytes of a register from which processors gather faster than by a load for each lane
 
 
 def is_regular(step: int | None) -> bool:
@@ -193,6 +198,8 @@ def _gather(ev: Evaluator, node: Load, clamp: bool, mask: str | None) -> Value:
     assert vector is not None
     lanes = vector.lanes
     a = Asm(ev.code, lanes)
+    if (short := short_place(ev, node)) is not None:
+        return _one_by_one(ev, node, short)
     index = broadcast(ev.code, ev.value(node.index), lanes).ref
     if clamp:
         index = a.call("llvm.smax", "i64", index, a.imm("i64", 0))
@@ -212,3 +219,40 @@ def _gather(ev: Evaluator, node: Load, clamp: bool, mask: str | None) -> Value:
         ref = ev.code.load(text, f"{text} @{buffer.name} {ev.epoch.get(buffer, 0)}", buffer, pointers, chosen)
         parts.append(ev.from_memory(dtype, ref, lanes))
     return Value(dtype, parts[0], lanes, parts[1] if len(parts) > 1 else None)
+
+
+def short_place(ev: Evaluator, node: Load) -> Expr | None:
+    """The part of a gather's index that differs between lanes, in 32 bits, if each lane is better loaded by itself."""
+    if ev.register_bytes >= HARDWARE_GATHERS or ev.mask is not None or id(node) in ev.guards:
+        return None
+    vector = ev.vector
+    assert vector is not None
+    differ = [term for term in terms(node.index)[0] if vector.depends(term)]
+    if len(differ) == 1 and isinstance(part := differ[0], Op) and part.name == "convert":
+        return part.args[0] if part.args[0].dtype == "i32" else None
+    return None
+
+
+def _one_by_one(ev: Evaluator, node: Load, place: Expr) -> Value:
+    """A gather from places of 32 bits, which the loads' addresses widen: LLVM would make 64-bit addresses in lanes."""
+    vector, buffer, dtype = ev.vector, node.buffer, node.dtype
+    assert vector is not None
+    lanes = vector.lanes
+    short = broadcast(ev.code, ev.value(place), lanes)
+    found, offset = terms(node.index)
+    alike: Expr = const("i64", offset)
+    for term in found:
+        if not vector.depends(term):
+            alike = make("add", (alike, term))
+    base = ev.address(buffer, alike)
+    # Places of loads that are performed are inside of the buffer, so not negative; a part of one may be.
+    widen = "zext" if base == ev.pointers[buffer] else "sext"
+    refs: list[list[str]] = [[], []]
+    for k in range(lanes):
+        lane = ev.code.inst(f"extractelement {short.type} {short.ref}, i64 {k}", short.ref)
+        long = Asm(ev.code, 1).cast(widen, "i32", lane, "i64")
+        value = _scalar_at(ev, buffer, ev.offset(buffer, base, long))
+        for part, ref in zip(refs, value.parts):
+            part.append(ref)
+    packed = [ev.pack(dtype, part) for part in refs if part]
+    return Value(dtype, packed[0], lanes, packed[1] if len(packed) > 1 else None)

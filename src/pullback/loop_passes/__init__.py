@@ -5,6 +5,7 @@ from collections.abc import Callable
 from ..loop_ir.ir import Function
 from .buffers import plan_buffers
 from .columns import columns
+from .counters import counters
 from .expand_math import expand_math
 from .interchange import interchange
 from .outline import outline
@@ -19,7 +20,8 @@ from .vectorize import vectorize
 Pass = Callable[[Function], Function]
 
 CPU_PASSES: list[Pass] = [
-    interchange,  # first, since it takes kernels apart
+    counters,  # what elements share keeps a loop from being interchanged
+    interchange,  # before all others, since it takes kernels apart
     simplify,  # strides are read off indices
     split,  # conditions on indices are known in each part
     unroll,  # straight code has a stride everywhere
@@ -34,6 +36,7 @@ __all__ = [
     "CPU_PASSES",
     "Pass",
     "columns",
+    "counters",
     "expand_math",
     "interchange",
     "outline",

@@ -66,6 +66,7 @@ MAX_OPS = 320  # of a step of one lane; more of them take longer than walking th
 MATH = 20  # ops of a math function
 MAX_WORK = 1 << 25  # ops of all steps of a lane: lanes do not ask for Ctrl-C, and these take up to a tenth of a second
 ROW = 512  # bytes of what is read or written at each step: longer rows are better walked one after the other
+NEAR = 1 << 17  # bytes in which data say where to read: farther, many elements wait for memory together only in rows
 CANDIDATES = 8  # loops that are tried
 FEW = 16  # elements that lanes have to take all at once
 WIDEST = 32  # lanes that a vector may have here; a multiple of them leaves no rest
@@ -196,7 +197,10 @@ class _State:
             for access in accesses:
                 factors, offset = _factors(access.index)
                 moves = factors is None or any(var is not self._lane for var in factors)
-                if moves and (factors is None or self._lane in factors):
+                if factors is None and not _is_of(access.index, (self._lane, step)):
+                    if access.buffer.size * ITEMSIZE[access.buffer.dtype] > NEAR:
+                        return False
+                elif moves and (factors is None or self._lane in factors):
                     wide = max(wide, self._lanes.extent * ITEMSIZE[access.buffer.dtype])
                 if access.buffer not in written:
                     continue
@@ -297,6 +301,12 @@ class _State:
             block = Substitute({self._lane: Read(own)}).block(copies)
             made.insert(0, Loop(own, const("i64", extent), "parallel", block))
         return made
+
+
+def _is_of(index: Expr, variables: tuple[Var, ...]) -> bool:
+    """Whether nothing but these variables is in an index; what data say may be anywhere."""
+    parts = subexpressions((index,))
+    return not any(isinstance(x, Load) or (isinstance(x, Read) and x.var not in variables) for x in parts)
 
 
 def _is_read(expr: Expr, var: Var) -> bool:

@@ -56,7 +56,18 @@ class _Simplify(Rewriter):
                     return lower
                 if y[1] <= x[0]:
                     return upper
+            return self._narrowed(expr)
         return expr
+
+    def _narrowed(self, expr: Op) -> Expr:
+        """A bound of an index that the data give in 32 bits, taken there: twice as many go into a register."""
+        x, bound = expr.args
+        if expr.dtype != "i64" or not isinstance(bound, Const) or not -(1 << 31) <= bound.value < 1 << 31:
+            return expr
+        if not (isinstance(x, Op) and x.name == "convert" and x.args[0].dtype == "i32"):
+            return expr
+        short = make(expr.name, (x.args[0], const("i32", bound.value)))
+        return make("convert", (self.expr(short),), "i64")
 
     def _divide(self, expr: Op) -> Expr:
         """x // n and x % n: parts of x that n divides come out; what is known to lie in one period vanishes."""

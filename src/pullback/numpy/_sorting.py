@@ -17,7 +17,7 @@ from pullback.numpy._arguments import (
     make_array,
     promote_dtypes,
 )
-from pullback.numpy._indexing import rewriting_take
+from pullback.numpy._indexing import rewriting_take, take_inside
 from pullback.util import dtypes
 
 
@@ -201,19 +201,19 @@ def _by_sorting(a: Any, v: Any, side: str, index: np.dtype) -> Any:
 
 
 def _by_bisection(a: Any, v: Any, side: str, index: np.dtype) -> Any:
+    """From the highest bit of the place to the lowest: each is set if that many elements go before the value.
+
+    Only the place is carried, and nothing is branched on.
+    """
     n = a.shape[0]
-    steps = int(n).bit_length()
+    a, v = lax.stop_gradient(a), lax.stop_gradient(v)
+    bits = int(n).bit_length()
 
-    def step(_: Any, bounds: Any) -> Any:
-        low, high = bounds
-        middle = lax.div(lax.add(low, high), lax.full_like(low, 2))
-        element = rewriting_take(a, middle)
-        behind = lax.bitwise_and(_goes_on(element, v, side), lax.lt(low, high))
-        stay = lax.bitwise_and(lax.bitwise_not(behind), lax.lt(low, high))
-        return (
-            lax.select(behind, lax.add(middle, lax.full_like(middle, 1)), low),
-            lax.select(stay, middle, high),
-        )
+    def step(k: Any, place: Any) -> Any:
+        bit = lax.shift_left(np.ones((), index), convert(lax.sub(bits - 1, k), index))
+        more = lax.add(place, lax.broadcast(bit, v.shape))
+        last = lax.min(lax.sub(more, lax.full_like(more, 1)), lax.full_like(more, n - 1))
+        behind = lax.bitwise_and(lax.le(more, lax.full_like(more, n)), _goes_on(take_inside(a, last), v, side))
+        return lax.select(behind, more, place)
 
-    low, _ = lax.fori_loop(0, steps, step, (lax.full(v.shape, 0, index), lax.full(v.shape, n, index)))
-    return low
+    return lax.fori_loop(0, bits, step, lax.full(v.shape, 0, index))

@@ -7,6 +7,7 @@ import pytest
 from lowering_checks import check, lax, normal
 
 import pullback
+from pullback._ext import _core
 from pullback.emit import compile_function
 from pullback.loop_ir.check import check as check_function
 from pullback.loop_ir.interpret import interpret
@@ -113,6 +114,25 @@ def test_products(m, k, n, dtype, transposed):
     x, y = (np.ascontiguousarray(a.T) if turned else a for a, turned in zip((x, y), transposed))
     numbers = (((0 if transposed[0] else 1,), (1 if transposed[1] else 0,)), ((), ()))
     check(lambda x, y: lax.dot_general(x, y, numbers), x, y, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("m, k, n", [(97, 90, 101), (301, 40, 512), (50, 30, 1030), (2049, 60, 17), (13, 64, 700)])
+def test_blocks_share_rows_and_columns_out(m, k, n, dtype):
+    x, y = normal(m, k).astype(dtype), normal(k, n, seed=1).astype(dtype)
+    before, results = _core.num_threads(), []
+    with pullback.enable_x64(True):
+        program = pullback.jit(lambda x, y: x @ y).lower(x, y).compile()
+        try:
+            for threads in (1, 2, 3):
+                _core.set_num_threads(threads)
+                results.append(np.asarray(program(x, y)))
+        finally:
+            _core.set_num_threads(before)
+    assert "threads" in program.as_text("loops")
+    for product in results:
+        np.testing.assert_array_equal(product, results[0])
+    np.testing.assert_allclose(results[0], x.astype(np.clongdouble) @ y, rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])

@@ -6,6 +6,8 @@ two, y[k] and i y[k], so that (re, im) of x times these two is what lies in memo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,35 +171,44 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
     """The kernel on all of out[m, n], by blocks of rows or of panels that threads share."""
     b = ctx.b
     (m, k), n = x.shape, out.shape[1]
-    count, _, columns = panels.shape
+    columns = panels.shape[2]
     if alone or m * n * k < WORTH_THREADS:
         call(ctx, out, x, panels, rows)
         return
-    units = -(-m // rows)
+    units, full = max(1, m // rows), max(1, n // columns)
     down = min(units, ROWS)
-    across = min(count, max(-(-PIECES // down) if down < ROWS else 1, min(4, m * n * k // down // LARGE)))
-    size = min(-(-units // down) * rows, m)
-    each = -(-count // across)
-    down, across = -(-m // size), -(-count // each)
-    if across == 1:
-        with b.loop(down, "threads", "block", of_rows(m, rows)) as block:
-            begin, number = b.var("first", "i64"), b.var("count", "i64")
-            b.emit(Let(begin, b.op("min", block * size, b.index(m - size)) if m % size else block * size))
-            b.emit(Let(number, b.index(size)))
-            block_out, block_x = (s.slice((b.read(begin), 0), (size, s.shape[1])) for s in (out, x))
-            call(ctx, block_out, block_x, panels, rows, height=b.read(number))
-        return
-    with b.loop(down * across, "threads", "block", (("grain", 1),)) as block:
-        i, j = b.floormod(block, b.index(down)), b.floordiv(block, b.index(down))
-        start = b.op("min", b.index(i) * size, b.index(m - size))
-        first = b.op("min", b.index(j) * each, b.index(count - each))
-        part = panels.slice((first, 0, 0), (each, panels.shape[1], columns))
-        # The last panel overlaps the one before where n is no multiple of its width.
-        width: Any = min(each * columns, n)
-        if n % columns:
-            width = b.select(b.eq(j, b.index(across - 1)), b.index(n - (count - each) * columns), b.index(width))
-        block_out = out.slice((start, first * columns), (size, min(each * columns, n)))
-        call(ctx, block_out, x.slice((start, 0), (size, k)), part, rows, width)
+    across = min(full, max(-(-PIECES // down) if down < ROWS else 1, min(4, m * n * k // down // LARGE)))
+    attrs: tuple[tuple[str, Any], ...] = of_rows(m, rows) if across == 1 else (("grain", 1),)
+    with b.loop(down * across, "threads", "block", attrs) as block:
+        i, j = (block, 0) if across == 1 else (b.floormod(block, b.index(down)), b.floordiv(block, b.index(down)))
+        start, size, most = _share(ctx, i, down, units, rows, m)
+        given = {"rows": size}
+        if across == 1:
+            call(ctx, out.slice((start, 0), (most, n)), x.slice((start, 0), (most, k)), panels, rows, given)
+            return
+        left, width, widest = _share(ctx, j, across, full, columns, n)
+        given |= {"columns": width, "panels": b.floordiv(width + (columns - 1), b.index(columns))}
+        part = panels.slice(
+            (b.floordiv(left, b.index(columns)), 0, 0), (-(-widest // columns), panels.shape[1], columns)
+        )
+        call(ctx, out.slice((start, left), (most, widest)), x.slice((start, 0), (most, k)), part, rows, given)
+
+
+def _share(ctx: NestContext, i: Expr | int, count: int, units: int, unit: int, extent: int) -> tuple[Expr, Expr, int]:
+    """(start, size, largest size) of the i-th of `count` blocks of an extent: whole units, what is left in the last.
+
+    The first two are variables, as of_rows wants them. What blocks of equal size overlap would be computed twice: 15
+    blocks of 36 rows are 540, not 512.
+    """
+    b = ctx.b
+    i = b.index(i)
+    first, size = b.var("first", "i64"), b.var("count", "i64")
+    b.emit(Let(first, b.floordiv(i * units, b.index(count)) * unit))
+    stop = b.floordiv((i + 1) * units, b.index(count)) * unit
+    if extent != units * unit:
+        stop = b.select(b.eq(i, b.index(count - 1)), b.index(extent), stop)
+    b.emit(Let(size, stop - b.read(first)))
+    return b.read(first), b.read(size), -(-units // count) * unit + extent % unit
 
 
 def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int) -> None:
@@ -210,9 +221,9 @@ def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, 
     partial = ctx.temporary(out.dtype, (pieces, m, n), "partial")
     with b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
         start = piece * size
-        inner = b.op("min", b.index(size), b.index(k) - start) if k % size else None
+        given = {"inner": b.op("min", b.index(size), b.index(k) - start)} if k % size else {}
         part = panels.slice((0, start * _parts(x), 0), (count, size * _parts(x), columns))
-        call(ctx, partial.at(piece), x.slice((0, start), (m, size)), part, rows, inner=inner)
+        call(ctx, partial.at(piece), x.slice((0, start), (m, size)), part, rows, given)
     with ctx.loops((m, n)) as (i, j):
         total = ctx.load(partial, (0, i, j))
         for number in range(1, pieces):
@@ -226,12 +237,10 @@ def call(
     x: Storage,
     panels: Storage,
     rows: int,
-    width: Any = None,
-    inner: Expr | None = None,
-    height: Expr | None = None,
+    given: Mapping[str, Expr] = MappingProxyType({}),
 ) -> None:
-    """One call of the kernel; `width` is the number of columns, `inner` that of contracted elements and `height` that
-    of rows where they differ from those of the storages.
+    """One call of the kernel; `given` are the rows, panels, columns and contracted elements (inner) where they differ
+    from those of the storages.
     """
     b = ctx.b
     parts = _parts(out)
@@ -250,10 +259,11 @@ def call(
         "out_row": out.strides[0] * parts,
     }
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
-    given = (("inner", None if inner is None else inner * parts), ("rows", height))
-    dynamic = {name: value for name, value in given if value is not None}
-    if isinstance(width, Expr):
-        dynamic |= {"columns": width * parts} | ({"y_last": width - columns} if in_place else {})
+    dynamic = {name: value * parts if name in ("inner", "columns") else value for name, value in given.items()}
+    if in_place and "columns" in dynamic:
+        dynamic["y_last"] = dynamic["columns"] - columns
+    elif "panels" in dynamic:
+        dynamic["y_last"] = (dynamic["panels"] - 1) * (panels.strides[0] * parts)
     if dynamic:
         held = ctx.local("i64", (len(SIZES),), "sizes")
         for k, name in enumerate(SIZES):

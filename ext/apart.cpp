@@ -36,7 +36,7 @@ std::terminate_handler terminate_before = nullptr;
 // A Python extension that asks for the GIL in a destructor while the interpreter ends cannot be unwound (gil.h), and all
 // would be killed: SciPy's Fourier transforms are so. The abandoned thread sleeps until the process is gone.
 [[noreturn]] void sleep_or_terminate() {
-    while (is_apart && left_alone.load() > 0) pause();
+    while (is_apart && left_alone.load() > 0) ::pause();
     if (terminate_before) terminate_before();
     abort();
 }

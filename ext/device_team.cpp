@@ -41,7 +41,7 @@ bool spin_until(Done done, bool may_spin) {
     if (time == 0) return false;
     auto until = Clock::now() + std::chrono::microseconds(time);
     for (int i = 1;; ++i) {
-        pause();
+        spin_pause();
         if (done()) {
             spin_time.store(std::min(kLongest, 2 * time), std::memory_order_relaxed);
             return true;

@@ -20,7 +20,7 @@ auto in_python(Function&& function) {
     } catch (const std::bad_alloc&) {
         throw;
     } catch (...) {
-        while (true) pause();
+        while (true) ::pause();
     }
 }
 

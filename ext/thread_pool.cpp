@@ -87,7 +87,7 @@ struct Pool {
             auto until = std::chrono::steady_clock::now() + kSpin;
             uint32_t now;
             for (int spins = 1; (now = bell.load(std::memory_order_acquire)) == heard; ++spins) {
-                pause();
+                spin_pause();
                 if (spins % 64 || std::chrono::steady_clock::now() < until) continue;
                 sleeping.fetch_add(1);
                 bell.wait(heard);  // returns at once if it has rung since
@@ -130,7 +130,7 @@ struct Pool {
         door.fetch_and(~kOpen, std::memory_order_relaxed);
         for (int spins = 0; door.load(std::memory_order_acquire) & kCount; ++spins) {
             if (spins < 4096) {
-                pause();
+                spin_pause();
                 continue;
             }
             pb_interrupt_pending();  // only this thread can hear it, and tell the others

@@ -29,7 +29,7 @@ int share_threads(int n) noexcept;
 void use_own_workers() noexcept;
 
 // A hint to the core, for threads that spin.
-inline void pause() noexcept {
+inline void spin_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)

@@ -91,6 +91,30 @@ def test_derivatives_inside():
 
     with pytest.raises(NotImplementedError, match="check_vma=False"):
         jax.shard_map(shared, mesh=MESH, in_specs=(P(), P("i")), out_specs=P())(1.0, X)
+    def by(derivative):
+        return lambda w, x: derivative(lambda w: (w * x).sum())(w)[None]
+
+    def transposed(f):
+        return lambda w: jax.linear_transpose(f, w)(jnp.float32(1))[0]
+
+    derivatives = {
+        "grad": jax.grad,
+        "value_and_grad": lambda f: lambda w: jax.value_and_grad(f)(w)[1],
+        "vjp": lambda f: lambda w: jax.vjp(f, w)[1](jnp.float32(1))[0],
+        "jacrev": jax.jacrev,
+        "jacobian": jax.jacobian,
+        "hessian": lambda f: jax.hessian(lambda w: f(w) ** 2),
+        "linear_transpose": transposed,
+        "linear_transpose of linearize": lambda f: lambda w: transposed(jax.linearize(f, w)[1])(w),
+    }
+    for name, derivative in derivatives.items():
+        raised = None
+        try:
+            jax.shard_map(by(derivative), mesh=MESH, in_specs=(P(), P("i")), out_specs=P("i"))(jnp.float32(1), X)
+        except NotImplementedError as error:
+            raised = str(error)
+        assert raised and "check_vma=False" in raised, name
+        jax.shard_map(by(derivative), mesh=MESH, in_specs=(P("i"), P("i")), out_specs=P("i"))(jnp.ones(4), X)
     loose = jax.shard_map(shared, mesh=MESH, in_specs=(P(), P("i")), out_specs=P(), check_vma=False)
     np.testing.assert_allclose(loose(1.0, X), X.sum())
 

@@ -199,6 +199,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     check_callable("linear_transpose", fun)
     leaves, tree = tree_flatten(primals)
     avals = [_aval_of_spec("linear_transpose", leaf) for leaf in leaves]
+    check_derivatives_in(leaves)
     flat = _Flat(fun, tree, {}, False)
     closed = trace(flat, avals)
     out_avals = closed.out_avals
@@ -278,6 +279,7 @@ def jacrev(
         flat, leaves, unflatten = _dynamic_arguments("jacrev", fun, argnums, args, kwargs, has_aux)
         for leaf in leaves:
             _check_input_dtype("jacrev", leaf, holomorphic, allow_int)
+        check_derivatives_in(leaves)
         outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
         for out in outs:
             _check_jacobian_output("jacrev", out, holomorphic)

@@ -170,7 +170,6 @@ class Executable:
         plan: Sequence[tuple] | None = None,  # steps that run in place of machine code (ext/plan.h); address is 0
         blocks: tuple[int, int, int, int, Sequence[int]] | None = None,  # (length, elements of an operand, blocks worth
         # a thread, the kernel's scratch, bytes of an element by input and output or 0): ext/blocks.h
-        input_alignment: int = 16,  # what is asked of NumPy arguments' memory; arrays always have 64
     ) -> None:
         """An aliased output gets the address of its input if that memory is not shared with anyone, else memory of its
         own: the program must be right either way. Forwarded outputs have a null address in `outputs`."""

@@ -22,6 +22,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core import Tracer, axis_env
 from pullback.util import config
+from pullback.util.memory import make_room
 
 MAX_BODIES = 512
 MAX_DEPTH = 4  # of functions that functions name
@@ -116,8 +117,7 @@ def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: C
         return known[1]
     result = make()
     if lasts(result):
-        while len(_bodies) >= MAX_BODIES:
-            _bodies.pop(next(iter(_bodies)), None)
+        make_room(_bodies, MAX_BODIES)
         _bodies[key] = around, result  # what is there keeps its identity
     return result
 

@@ -37,6 +37,7 @@ from pullback.runtime.libraries import PythonCalls, addresses, called_symbols
 from pullback.runtime.stored import Facts, key_of, pack, unpack
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
+from pullback.util.memory import make_room
 from pullback.util.switches import switches
 
 RELEASE_BYTES = 1 << 16  # programs that move more than this let other Python threads run meanwhile
@@ -362,8 +363,7 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
         native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, donated, name, clock)
         if native is None:
             native = _make_native(closed, keep_unused, donated, name, on_disk, clock)
-        if len(_natives) >= MAX_NATIVES:  # programs keep what they use
-            _natives.pop(next(iter(_natives)), None)
+        make_room(_natives, MAX_NATIVES)  # programs keep what they use
         found = _natives[key] = native, closed if print_ is None else None
         if switches.log_compiles or config.config.jax_log_compiles:
             print(
@@ -501,8 +501,7 @@ def _program(
     key = (jaxpr_key(closed), how, config.config.jax_enable_x64)
     found = _programs.get(key)
     if found is None:
-        if len(_programs) >= MAX_PROGRAMS:
-            _programs.pop(next(iter(_programs)), None)
+        make_room(_programs, MAX_PROGRAMS)
         found = _programs[key] = (Program(closed, donated, name, keep_unused), closed)
     return found[0]
 

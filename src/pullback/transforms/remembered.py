@@ -18,6 +18,7 @@ from pullback.core.interpreter import current_interpreter
 from pullback.core.primitive import registry
 from pullback.core.staging import Recorder
 from pullback.util import config
+from pullback.util.memory import make_room
 
 MAX_RULES = 256  # of one primitive
 
@@ -218,8 +219,8 @@ def remembered_transpose(
         return None
     key = (*tape.key, *[bar.aval for bar in cotangents], config.epoch())
     found = _tapes.pop(key, 0)
-    if found == 0 and len(_tapes) >= MAX_TAPES:
-        _tapes.pop(next(iter(_tapes)), None)
+    if found == 0:
+        make_room(_tapes, MAX_TAPES)
     if type(found) is int:
         found = found + 1 if found < 2 else transpose(tape, cotangents)
     _tapes[key] = found

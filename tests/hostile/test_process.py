@@ -261,3 +261,33 @@ def test_a_fork_keeps_eager_work_going():
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), (x + x).tolist() == [2.0] * 5)
         """)
     assert out == ["0", "True"]
+
+
+def test_threads_that_call_python_sleep_once_the_interpreter_ends():
+    """They do not take a core from what finalization still does."""
+    out = run("""
+        import builtins
+        def called(x, sleep=time.sleep):
+            sleep(0.05)  # where the interpreter's end finds it
+            return x
+        f = jax.jit(lambda x: jax.pure_callback(called, jax.ShapeDtypeStruct((), jnp.float32), x) + 1)
+        x = jnp.float32(1)
+        f(x)
+
+        def work():
+            while True:
+                f(x)
+
+        class Last:  # deleted after the interpreter has stopped to give the GIL to others
+            def __del__(self, sleep=time.sleep, process_time=time.process_time, write=os.write):
+                sleep(0.2)
+                before = process_time()
+                sleep(0.5)
+                write(1, b"asleep" if process_time() - before < 0.1 else b"awake")
+
+        builtins.last = Last()
+        for _ in range(2):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.3)
+        """)
+    assert out == ["asleep"]

@@ -102,14 +102,14 @@ Apart run_apart(Task* task) {
         prepare_for_the_end();
         {
             std::lock_guard lock(control->mutex);
+            task->abandon();
             if (!control->done) {
                 control->abandoned = true;
                 left_alone.fetch_add(1);
-                task->abandon();
                 return Apart::interrupted;
             }
         }
-        delete task;
+        delete task;  // it ended while the handler ran
         return Apart::interrupted;
     }
 }

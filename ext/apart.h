@@ -12,12 +12,13 @@ class Task {
   public:
     virtual ~Task() = default;  // GIL held
     virtual void work() = 0;    // on the thread of its own, without the GIL; must not throw
-    virtual void abandon() = 0; // nobody wants the result any more; GIL held, from the main thread, while `work` runs
+    // Nobody wants the result any more. GIL held, from the main thread, while `work` runs or after it.
+    virtual void abandon() = 0;
 };
 
 enum class Apart {
     done,         // the task has run and is still the caller's
-    interrupted,  // an error is set; the task is not the caller's any more: it is deleted when it has ended
+    interrupted,  // an error is set; the task, abandoned, is not the caller's any more: it is deleted when it has ended
     no_thread,    // the system gives no thread: nothing has happened
 };
 

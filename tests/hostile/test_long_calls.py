@@ -92,6 +92,31 @@ def test_the_abandoned_call_gives_its_memory_back():
     assert set(out) == {"True"}
 
 
+def test_donated_arguments_are_gone_if_the_call_ends_while_the_handler_runs():
+    out = in_process("""
+    program = jax.jit(lambda x, y: (jnp.linalg.svd(x)[1], y.sum()), donate_argnums=1)
+    x = jnp.asarray(R.random((500, 500), np.float32))
+    program(x, jnp.ones(1000))
+    began = time.time()
+    program(x, jnp.ones(1000))
+    took = time.time() - began
+
+    def handler(*_):
+        time.sleep(3 * took + 0.5)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handler)
+    y = jnp.ones(1000)
+    threading.Timer(0.2 * took, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        program(x, y)
+        time.sleep(1)
+    except KeyboardInterrupt:
+        print(y.is_deleted())
+    """)
+    assert out == ["True"]
+
+
 @pytest.mark.parametrize(("end", "status"), [("sys.exit(3)", 3), ("raise", -2), ("os._exit(4)", 4)])
 def test_the_process_can_end_while_the_call_goes_on(end, status):
     with pytest.raises(AssertionError, match=f"ended with {status}\n"):

@@ -2,15 +2,28 @@
 
 #include <cmath>
 
+#include "numpy_api.h"
+
 namespace pb {
 namespace {
 
-// The negative zeros of a float (1) or a complex number (1 and 2).
+// The negative zeros of a float (1) or a complex number (1 and 2), Python's or NumPy's.
 int negative_zeros(PyObject* value) {
     auto is_one = [](double x) { return x == 0 && std::signbit(x); };
-    if (PyFloat_Check(value)) return is_one(PyFloat_AS_DOUBLE(value));
-    if (!PyComplex_Check(value)) return 0;
-    return is_one(PyComplex_RealAsDouble(value)) | is_one(PyComplex_ImagAsDouble(value)) << 1;
+    if (PyComplex_Check(value) || PyArray_IsScalar(value, ComplexFloating)) {
+        const Py_complex number = PyComplex_AsCComplex(value);
+        if (number.real == -1 && PyErr_Occurred()) PyErr_Clear();
+        return is_one(number.real) | is_one(number.imag) << 1;
+    }
+    if (!PyFloat_Check(value) && (!PyArray_IsScalar(value, Generic) || PyArray_IsScalar(value, Flexible))) return 0;
+    const double number = PyFloat_AsDouble(value);  // also of bfloat16 and its like, which are NumPy's only as Generic
+    if (number == -1 && PyErr_Occurred()) PyErr_Clear();  // what is no number: == decides alone
+    return is_one(number);
+}
+
+// Whether two of the type are == where their items are, as named tuples are; a class may say otherwise.
+bool is_plain_tuple(PyObject* value) {
+    return PyTuple_Check(value) && Py_TYPE(value)->tp_richcompare == PyTuple_Type.tp_richcompare;
 }
 
 PyMethodDef functions[] = {
@@ -27,7 +40,7 @@ bool add_static_form(PyObject* module) { return PyModule_AddFunctions(module, fu
 int same_static(PyObject* a, PyObject* b) {
     if (a == b) return 1;
     if (Py_TYPE(a) != Py_TYPE(b) || negative_zeros(a) != negative_zeros(b)) return 0;
-    if (!PyTuple_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ);
+    if (!is_plain_tuple(a)) return PyObject_RichCompareBool(a, b, Py_EQ);
     if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return 0;
     if (Py_EnterRecursiveCall(" in the comparison of static arguments")) return -1;
     int same = 1;
@@ -39,7 +52,7 @@ int same_static(PyObject* a, PyObject* b) {
 
 Ref static_form(PyObject* value) {
     const int negative = negative_zeros(value);
-    if (!PyTuple_CheckExact(value))
+    if (!is_plain_tuple(value))
         return negative ? Ref::steal(Py_BuildValue("OOi", Py_TYPE(value), value, negative)) : Ref::borrow(value);
     if (Py_EnterRecursiveCall(" in a static argument")) return {};
     Ref form = Ref::steal(PyTuple_New(2 * PyTuple_GET_SIZE(value)));

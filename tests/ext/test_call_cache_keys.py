@@ -111,6 +111,35 @@ def test_static_arguments(position):
     assert r(2.0, 2)
 
 
+def test_signs_of_static_zeros_count():
+    Pair = collections.namedtuple("Pair", "a b")
+    kinds = [float, np.float16, np.float32, np.float64, np.longdouble, ml_dtypes.bfloat16]
+    kinds += [lambda x: complex(1, x), lambda x: np.complex64(complex(x, 1)), lambda x: np.complex128(complex(0.0, x))]
+    kinds += [lambda x: (1, x), lambda x: Pair(1, x), lambda x: Pair((np.float32(x),), 0)]
+    r = Recorder(static_argnums=(0,))
+    for make in kinds:
+        positive, negative = make(0.0), make(-0.0)
+        assert positive == negative
+        assert not r(positive) and not r(negative) and r(make(0.0)) and r(make(-0.0)), positive
+        assert len({_core.static_form(x) for x in (positive, make(0.0), negative, make(-0.0))}) == 2, positive
+    assert not r(Pair(1, 2)) and not r(Pair(True, 2)) and r(Pair(1, 2))
+    others = [np.int8(0), np.bool_(True), np.str_("text"), np.bytes_(b"text"), np.datetime64(0, "s"), np.timedelta64(0, "s")]
+    assert not any([r(x) for x in others]) and all([r(x) for x in others])
+
+
+def test_tuples_with_own_equality():
+    class Length(tuple):
+        def __eq__(self, other):
+            return len(self) == len(other)
+
+        def __hash__(self):
+            return 1
+
+    r = Recorder(static_argnums=(0,))
+    assert not r(Length((1,))) and r(Length((2,))) and r(Length((1.0,))) and not r(Length((1, 2)))
+    assert _core.static_form(Length((1,))) == _core.static_form(Length((2,)))
+
+
 def test_unhashable_static_arguments_go_to_python():
     r = Recorder(static_argnums=(0,))
     for _ in range(2):

@@ -137,7 +137,7 @@ PyObject* run_program(const Entry* e, const CallKey& key) {
     const Program& p = *executable->program;
     Arguments arguments(p.in.size());
     for (size_t i = 0; i < p.in.size(); ++i)
-        if (!arguments.set(i, key.leaves[e->kept ? e->kept[i] : i], p.in[i], p.input_alignment)) return nullptr;
+        if (!arguments.set(i, key.leaves[e->kept ? e->kept[i] : i], p.in[i])) return nullptr;
     size_t count = p.out.size();
     SmallVector<PyObject*, 48> outputs(count);
     if (!execute(executable, arguments, outputs.data())) return nullptr;
@@ -175,7 +175,7 @@ PyObject* run_sized(const Entry* e, const CallKey& key, const AvalInfo* like) {
     const Program& p = *executable->program;
     Arguments arguments(p.in.size());
     for (size_t i = 0; i < p.in.size(); ++i)
-        if (!arguments.set(i, key.leaves[i], p.in[i], p.input_alignment)) return nullptr;
+        if (!arguments.set(i, key.leaves[i], p.in[i])) return nullptr;
     size_t count = p.out.size();
     SmallVector<PyObject*, 48> outputs(count);
     if (!execute_sized(executable, like->ndim, like->dims, arguments, outputs.data()))

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "allocator.h"
+#include "executable.h"
 #include "hooks.h"
 #include "ref.h"
 
@@ -86,13 +87,13 @@ Arguments::Arguments(const Arguments& other) : Arguments(other.count) {
     }
 }
 
-bool Arguments::convert(size_t i, const Leaf& leaf, AvalInfo* info, size_t alignment) {
+bool Arguments::convert(size_t i, const Leaf& leaf, AvalInfo* info) {
     arrays[i] = nullptr;
     owners[i] = nullptr;
     if (leaf.kind == LeafKind::ndarray) {
         auto* x = reinterpret_cast<PyArrayObject*>(leaf.object);
         if (PyArray_TYPE(x) == info->descr->type_num && PyArray_IS_C_CONTIGUOUS(x) &&
-            is_aligned(PyArray_DATA(x), alignment)) {
+            is_aligned(PyArray_DATA(x), Program::kInputAlignment)) {
             data[i] = PyArray_DATA(x);
             owners[i] = leaf.object;
             return true;

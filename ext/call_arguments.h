@@ -30,17 +30,17 @@ struct Arguments {
     }
 
     // Makes argument i of a leaf for an input of `info`. False with an error set.
-    bool set(size_t i, const Leaf& leaf, AvalInfo* info, size_t alignment) {
+    bool set(size_t i, const Leaf& leaf, AvalInfo* info) {
         if (leaf.kind == LeafKind::array || leaf.kind == LeafKind::wrapped) {
             arrays[i] = as_array(leaf.object);
             data[i] = arrays[i]->data;
             return true;
         }
-        return convert(i, leaf, info, alignment);
+        return convert(i, leaf, info);
     }
 
   private:
-    bool convert(size_t i, const Leaf& leaf, AvalInfo* info, size_t alignment);
+    bool convert(size_t i, const Leaf& leaf, AvalInfo* info);
     bool hold(size_t i, PyObject* array);
 };
 

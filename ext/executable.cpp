@@ -173,24 +173,23 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"address",     "in_avals",      "out_avals",       "arena_bytes", "keepalive",
                                   "constants",   "host_calls",    "forward",         "alias",       "donate",
                                   "release_gil", "interruptible", "apart",           "name",        "plan",
-                                  "blocks",      "input_alignment", nullptr};
+                                  "blocks",      nullptr};
     PyObject *address, *in_avals, *out_avals, *keepalive = Py_None, *constants = nullptr, *host_calls = nullptr;
     PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr, *plan = nullptr,
              *blocks = nullptr;
-    Py_ssize_t arena_bytes = 0, input_alignment = Program::kInputAlignment;
+    Py_ssize_t arena_bytes = 0;
     int release_gil = 0, interruptible = 0, apart = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOpppUOOn:Executable", const_cast<char**>(names), &address,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOpppUOO:Executable", const_cast<char**>(names), &address,
                                      &in_avals, &out_avals, &arena_bytes, &keepalive, &constants, &host_calls, &forward,
-                                     &alias, &donate, &release_gil, &interruptible, &apart, &name, &plan, &blocks,
-                                     &input_alignment))
+                                     &alias, &donate, &release_gil, &interruptible, &apart, &name, &plan, &blocks))
         return nullptr;
     void* function = PyLong_AsVoidPtr(address);
     if (!function && (PyErr_Occurred() || !plan)) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "Executable: the address is null");
         return nullptr;
     }
-    if (arena_bytes < 0 || input_alignment < 1 || (input_alignment & (input_alignment - 1))) {
-        PyErr_SetString(PyExc_ValueError, "Executable: arena_bytes must be at least 0, input_alignment a power of two");
+    if (arena_bytes < 0) {
+        PyErr_SetString(PyExc_ValueError, "Executable: arena_bytes must be at least 0");
         return nullptr;
     }
     Ref self = Ref::steal(type->tp_alloc(type, 0));
@@ -199,7 +198,6 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Program* p = e->program = new Program;
     p->function = reinterpret_cast<int (*)(void**, void**, void*)>(function);
     p->arena_bytes = size_t(arena_bytes);
-    p->input_alignment = size_t(input_alignment);
     p->interruptible = interruptible;
     p->apart = apart;
     e->keepalive = Py_NewRef(keepalive);
@@ -260,7 +258,7 @@ PyObject* executable_call(PyObject* self, PyObject* inputs) {
             int type = p.in[i]->descr->type_num;
             bool is_real = PyFloat_CheckExact(input) && (type == NPY_FLOAT || type == NPY_DOUBLE);
             if (p.in[i]->ndim == 0 && (is_real || (PyLong_CheckExact(input) && (type == NPY_INT || type == NPY_LONG)))) {
-                if (!arguments.set(i, {input, is_real ? LeafKind::real : LeafKind::integer}, p.in[i], p.input_alignment))
+                if (!arguments.set(i, {input, is_real ? LeafKind::real : LeafKind::integer}, p.in[i]))
                     return nullptr;
                 continue;
             }

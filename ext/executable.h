@@ -38,8 +38,8 @@ struct Program {
     std::vector<int64_t> donate;
     std::vector<Array*> constants;  // kept alive by Executable::constants
     size_t arena_bytes = 0;
-    static constexpr size_t kInputAlignment = 16;  // what NumPy's arrays have; none of our code asks for more
-    size_t input_alignment = kInputAlignment;      // of arguments that are not Arrays
+    // Of the memory of arguments that are not Arrays: what NumPy's have; none of our code asks for more.
+    static constexpr size_t kInputAlignment = 16;
     bool release_gil = false, interruptible = false, apart = false;
 };
 

@@ -103,8 +103,8 @@ def test_numpy_arrays(program, aval, shape):
 def test_numpy_memory_is_read_in_place_where_it_can_be(program, aval):
     # The program returns the address of its input.
     body = program.pointers(1, 1) + "%a = ptrtoint ptr %in0 to i64\nstore i64 %a, ptr %out0\nret i32 0"
-    for alignment, offset, in_place in ((64, 0, True), (64, 4, False), (4, 4, True)):
-        e = program(body, (aval((8,), "float32"),), (aval((), "int64"),), input_alignment=alignment)
+    for offset, in_place in ((0, True), (4, False), (16, True)):
+        e = program(body, (aval((8,), "float32"),), (aval((), "int64"),))
         f = jit_of(_core.CacheEntry(e, LEAF))
         raw = np.zeros(256, np.uint8)
         start = -raw.ctypes.data % 64 + offset

@@ -56,7 +56,6 @@ def test_bad_construction(aval, array):
         ((1, 3, ()), {}, TypeError),
         ((1, (object(),), ()), {}, AttributeError),
         ((1, (), (), -1), {}, ValueError),
-        ((1, (), ()), {"input_alignment": 3}, ValueError),
         ((1, (), ()), {"nonsense": 1}, TypeError),
         ((1, (), (), 0, None, (1.0,)), {}, TypeError),
         ((1, (kind,), (kind,)), {"forward": (1,)}, ValueError),

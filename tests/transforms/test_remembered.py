@@ -8,6 +8,8 @@ import pytest
 
 import pullback as pb
 import pullback.numpy as jnp
+from pullback.runtime import runner
+from pullback.runtime.compiler import compile_jaxpr
 from pullback.transforms import remembered
 
 RNG = np.random.default_rng(1)
@@ -100,16 +102,31 @@ def test_nothing_runs_python_again(monkeypatch, shape):
     assert not seen
 
 
-def test_large_arrays_are_compiled_once_that_pays():
+def test_large_arrays_are_compiled_once_that_pays(monkeypatch):
     """Equation by equation at first; the values stay those of the compiled gradient."""
-    a, b, x = (jnp.asarray(RNG.normal(size=s).astype(np.float32)) for s in ((120, 100), (120,), (100,)))
+    remembered.clear()
+    compiled = []
+
+    def counted(closed):
+        compiled.append(closed)
+        return compile_jaxpr(closed)
+
+    monkeypatch.setattr(runner, "compile_jaxpr", counted)
+    a, b, x = (jnp.asarray(RNG.normal(size=s).astype(np.float32)) for s in ((1000, 100), (1000, 100), (100,)))
 
     def f(x):
-        return jnp.sum((a @ x - b) ** 2)
+        return jnp.sum(jnp.tanh(a * x - b) ** 2)
 
     want = pb.jit(pb.grad(f))(x)
-    for _ in range(150):
+    for number in range(150):
         np.testing.assert_allclose(pb.grad(f)(x), want, rtol=1e-4, atol=1e-2)
+        assert not compiled or number > 10
+    assert 0 < len(compiled) < 10
+
+
+def test_equations_of_a_recorded_program_are_made_once():
+    tapes = [pb.linearize(FUNCTIONS[0], X)[1].func.jaxpr for _ in range(4)]
+    assert type(tapes[-1]) is remembered.Tape and tapes[-1].eqns and tapes[-1].eqns is tapes[-1].eqns
 
 
 def test_programs_with_other_constants_are_others():

@@ -185,7 +185,7 @@ class Tape(Jaxpr):
     `key` tells it apart from others, but for the values of constants.
     """
 
-    __slots__ = ("calls", "key")
+    __slots__ = ("calls", "key", "_eqns")
     effects = frozenset()
 
     def __init__(
@@ -193,12 +193,15 @@ class Tape(Jaxpr):
     ) -> None:
         self.constvars, self.invars, self.outvars = constvars, invars, outvars
         self.calls, self.key = calls, key
+        self._eqns: list[JaxprEqn] | None = None
         self.debug_info = _LINEAR
 
     @property
     def eqns(self) -> list[JaxprEqn]:  # type: ignore[override]
-        """Made when somebody asks."""
-        return list(map(_as_eqn, self.calls))
+        """Made when somebody asks for the first time."""
+        if self._eqns is None:
+            self._eqns = list(map(_as_eqn, self.calls))
+        return self._eqns
 
 
 _Transpose = tuple[ClosedJaxpr, list[bool]]

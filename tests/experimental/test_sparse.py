@@ -130,7 +130,7 @@ def test_derivatives():
     at = tuple(np.asarray(m.indices).T)
     np.testing.assert_allclose(gradient.data, np.asarray(dense)[at], rtol=1e-4, atol=1e-5)
     h = RNG.normal(size=m.nse).astype("f")
-    _, slope = jax.jvp(lambda d: loss(m._with(d)), (m.data,), (h,))
+    _, slope = jax.jvp(lambda d: loss(m.with_data(d)), (m.data,), (h,))
     np.testing.assert_allclose(slope, gradient.data @ h, rtol=1e-4)
     (both, wrt_v), aux = sparse.grad(lambda m, v: ((m @ v).sum(), 5), argnums=(0, 1), has_aux=True)(m, v)
     np.testing.assert_allclose(wrt_v, x.sum(0), rtol=1e-5)

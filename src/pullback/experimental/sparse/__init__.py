@@ -1,7 +1,8 @@
 """Sparse arrays in coordinate format, with batch and dense dimensions."""
 
-from pullback.experimental.sparse import _bcoo, _products, _structure
-from pullback.experimental.sparse._bcoo import BCOO, JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
+from pullback.experimental.sparse import _base, _products, _structure
+from pullback.experimental.sparse._base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
+from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._derivatives import grad, value_and_grad
 from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo
 from pullback.experimental.sparse._products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
@@ -29,7 +30,7 @@ __all__ = [
     "todense", "value_and_grad",
 ]  # fmt: skip
 
-vars(_bcoo.operations).update(
+vars(_base.operations).update(
     add=_products.add,
     bcoo_fromdense=bcoo_fromdense,
     bcoo_reduce_sum=bcoo_reduce_sum,

@@ -7,69 +7,15 @@ add up. So a program can have fewer entries than there is room for, and shapes s
 
 from __future__ import annotations
 
-import math
 import operator
-import types
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.experimental.sparse._base import JAXSparse, operations
 from pullback.tree_util import register_pytree_node_class
-
-# The functions behind the methods. They are in modules that import this one, and the package hands them over.
-operations: Any = types.SimpleNamespace()
-
-
-class SparseEfficiencyError(ValueError):
-    """A layout was asked for that would store much more than before."""
-
-
-class SparseEfficiencyWarning(UserWarning):
-    """A layout that stores much more than before."""
-
-
-class JAXSparse:
-    """What all sparse arrays have: a shape, and operators that give sparse arrays where the result is sparse."""
-
-    data: Any
-    shape: tuple[int, ...]
-    __array_priority__ = 100
-    __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the elements."""
-        return self.data.dtype
-
-    @property
-    def size(self) -> int:
-        """The number of elements, stored or not."""
-        return math.prod(self.shape)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def todense(self) -> Any:
-        """The array with all its elements."""
-        raise NotImplementedError(f"{type(self).__name__}.todense")
-
-    def transpose(self, axes: Sequence[int] | None = None) -> Any:
-        """The array with its dimensions in another order."""
-        raise NotImplementedError(f"{type(self).__name__}.transpose")
-
-    @property
-    def T(self) -> Any:
-        """The array with its dimensions reversed."""
-        return self.transpose()
 
 
 @register_pytree_node_class
@@ -78,6 +24,9 @@ class BCOO(JAXSparse):
 
     Raises ValueError where shapes do not fit.
     """
+
+    parts = ("data", "indices")
+    least = 2
 
     def __init__(
         self,
@@ -115,37 +64,6 @@ class BCOO(JAXSparse):
         lambda self: self.data.ndim - 1 - self.n_batch, doc="How many trailing dimensions are stored in full."
     )
 
-    @property
-    def _info(self) -> dict[str, bool]:
-        return {"indices_sorted": self.indices_sorted, "unique_indices": self.unique_indices}
-
-    def __repr__(self) -> str:
-        if not (hasattr(self.data, "dtype") and hasattr(self.indices, "shape")):  # tree_map gave other leaves
-            return f"BCOO(({self.data!r}, {self.indices!r}), shape={self.shape})"
-        parts = [f"{self.dtype}{list(self.shape)}", f"nse={self.nse}"]
-        parts += [f"{name}={n}" for name in ("n_batch", "n_dense") if (n := getattr(self, name))]
-        return f"BCOO({', '.join(parts)})"
-
-    # As a pytree: transformations replace data and indices by whatever they like, so nothing
-    # is checked.
-
-    def tree_flatten(self) -> tuple[tuple[Any, Any], dict[str, Any]]:
-        """(data, indices), and the rest."""
-        return (self.data, self.indices), {"shape": self.shape, **self._info}
-
-    @classmethod
-    def tree_unflatten(cls, aux_data: dict[str, Any], children: Any) -> BCOO:
-        """The array from what tree_flatten gave."""
-        new = object.__new__(cls)
-        new.data, new.indices = children
-        vars(new).update(aux_data)
-        if hasattr(new.data, "ndim") and getattr(new.indices, "ndim", 0) > 1:
-            # vmap takes a batch dimension away, and gives one to results.
-            more = new.data.ndim - 1 + new.n_sparse - len(new.shape)
-            if more:
-                new.shape = new.data.shape[:more] + new.shape if more > 0 else new.shape[-more:]
-        return new
-
     # Making.
 
     @classmethod
@@ -166,9 +84,9 @@ class BCOO(JAXSparse):
 
     # Structure.
 
-    def todense(self) -> Any:
-        """The array with all its elements."""
-        return operations.bcoo_todense(self)
+    def to_bcoo(self) -> BCOO:
+        """The array itself."""
+        return self
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """Dimensions in another order; batch, sparse and dense ones stay among themselves (ValueError)."""
@@ -187,10 +105,6 @@ class BCOO(JAXSparse):
         found = operations.bcoo_reduce_sum(self, axes=_axes(axis, self.ndim))
         return found if found.ndim else found.todense()
 
-    def astype(self, dtype: Any) -> BCOO:
-        """The same places with values of another dtype."""
-        return self._with(self.data.astype(dtype))
-
     def sort_indices(self) -> BCOO:
         """Entries in the order of their indices."""
         return operations.bcoo_sort_indices(self)
@@ -198,15 +112,6 @@ class BCOO(JAXSparse):
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """Entries of one place summed into one; see `bcoo_sum_duplicates`."""
         return operations.bcoo_sum_duplicates(self, nse, remove_zeros=remove_zeros)
-
-    def block_until_ready(self) -> BCOO:
-        """The array itself, when its parts are computed."""
-        self.data.block_until_ready()
-        self.indices.block_until_ready()
-        return self
-
-    def _with(self, data: Any) -> BCOO:
-        return BCOO((data, self.indices), shape=self.shape, **self._info)
 
     def __getitem__(self, index: Any) -> BCOO:
         return operations.get(self, index)
@@ -217,7 +122,7 @@ class BCOO(JAXSparse):
     # Arithmetic. Functions that keep zeros act on the values; those of products act on sums of entries too.
 
     def __neg__(self) -> BCOO:
-        return self._with(-self.data)
+        return self.with_data(-self.data)
 
     def __pos__(self) -> BCOO:
         return self
@@ -227,13 +132,13 @@ class BCOO(JAXSparse):
 
     def __abs__(self) -> BCOO:
         found = self._distinct()
-        return found._with(abs(found.data))
+        return found.with_data(abs(found.data))
 
     def __pow__(self, power: Any) -> BCOO:
         if not isinstance(power, (int, float)) or power <= 0:
             raise NotImplementedError("BCOO ** n is sparse for a positive number n only; use todense() first")
         found = self._distinct()
-        return found._with(found.data**power)
+        return found.with_data(found.data**power)
 
     def __mul__(self, other: Any) -> Any:
         return operations.multiply(self, other)
@@ -253,12 +158,6 @@ class BCOO(JAXSparse):
 
     def __rsub__(self, other: Any) -> Any:
         return operations.add(-self, other)
-
-    def __matmul__(self, other: Any) -> Any:
-        return operations.matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return operations.matmul(other, self)
 
     def _dense_result(self, other: Any) -> Any:
         raise NotImplementedError(

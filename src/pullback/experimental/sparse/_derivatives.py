@@ -8,7 +8,7 @@ from typing import Any
 from pullback import api, tree_util
 from pullback.api import _arguments as arguments
 from pullback.api.grad import argument_positions, check_argnums
-from pullback.experimental.sparse._bcoo import BCOO
+from pullback.experimental.sparse._base import JAXSparse
 
 
 def value_and_grad(
@@ -22,7 +22,7 @@ def value_and_grad(
     check_argnums("value_and_grad", argnums)
 
     def is_sparse(x: Any) -> bool:
-        return isinstance(x, BCOO)
+        return isinstance(x, JAXSparse)
 
     def value_and_grad_f(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         numbers = argument_positions("value_and_grad", argnums, len(args))
@@ -30,14 +30,14 @@ def value_and_grad(
         whole = list(args)
 
         def of_values(values: list[Any]) -> Any:
-            given = [x._with(v) if is_sparse(x) else v for x, v in zip(leaves, values, strict=True)]
+            given = [x.with_data(v) if is_sparse(x) else v for x, v in zip(leaves, values, strict=True)]
             for n, arg in zip(numbers, tree_util.tree_unflatten(tree, given), strict=True):
                 whole[n] = arg
             return fun(*whole, **kwargs)
 
         given = [x.data if is_sparse(x) else x for x in leaves]
         value, values = api.value_and_grad(of_values, has_aux=has_aux, **options)(given)
-        parts = [x._with(v) if is_sparse(x) else v for x, v in zip(leaves, values, strict=True)]
+        parts = [x.with_data(v) if is_sparse(x) else v for x, v in zip(leaves, values, strict=True)]
         gradients = tree_util.tree_unflatten(tree, parts)
         return value, tuple(gradients) if isinstance(argnums, (tuple, list)) else gradients[0]
 

@@ -11,7 +11,8 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import vmap
 from pullback.experimental.sparse import _structure as structure
-from pullback.experimental.sparse._bcoo import BCOO, JAXSparse
+from pullback.experimental.sparse._base import JAXSparse
+from pullback.experimental.sparse._bcoo import BCOO
 from pullback.util import dtypes
 
 
@@ -39,6 +40,7 @@ def bcoo_dot_general(
     dtype = dtypes.result_type(lhs.dtype, rhs.dtype)
     if preferred_element_type is not None:
         dtype = dtypes.canonicalize_dtype(preferred_element_type)
+    lhs, rhs = (x.to_bcoo() if isinstance(x, JAXSparse) else x for x in (lhs, rhs))
     if isinstance(lhs, BCOO) and isinstance(rhs, BCOO):
         if lb or lhs.n_batch or rhs.n_batch or lhs.n_dense or rhs.n_dense:
             raise NotImplementedError("bcoo_dot_general of two sparse arrays with batch or dense dimensions")
@@ -189,7 +191,7 @@ def multiply(mat: BCOO, other: Any) -> BCOO:
     if isinstance(other, BCOO):
         return bcoo_multiply_sparse(mat, other)
     if jnp.ndim(other) == 0:
-        return mat._with(mat.data * other)
+        return mat.with_data(mat.data * other)
     return _of_data(mat, bcoo_multiply_dense(mat, other))
 
 
@@ -201,7 +203,7 @@ def divide(mat: BCOO, other: Any) -> BCOO:
     if isinstance(other, JAXSparse):
         raise NotImplementedError("division by a sparse array has a dense result: use todense() first")
     if jnp.ndim(other) == 0:
-        return mat._with(mat.data / other)
+        return mat.with_data(mat.data / other)
     divisors = _values_of("division of a sparse array", mat, other)
     valid = structure.inside(mat.indices, structure.sparse_shape(mat))
     one = jnp.ones((), divisors.dtype)
@@ -214,7 +216,7 @@ def _of_data(mat: BCOO, data: Any) -> BCOO:
     first = mat.n_batch
     batch = np.broadcast_shapes(data.shape[:first], mat.indices.shape[:first])
     indices = jnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[first:]))
-    return BCOO((data, indices), shape=mat.shape, **mat._info)
+    return BCOO((data, indices), shape=mat.shape, **mat.info)
 
 
 def add(mat: BCOO, other: Any) -> Any:

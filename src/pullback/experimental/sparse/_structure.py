@@ -13,7 +13,8 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback.api import vmap
 from pullback.core import Tracer
-from pullback.experimental.sparse._bcoo import BCOO, JAXSparse
+from pullback.experimental.sparse._base import JAXSparse
+from pullback.experimental.sparse._bcoo import BCOO
 from pullback.util import config
 
 
@@ -105,7 +106,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     indices = full(sparr)[1]
     for _ in range(sparr.n_batch):
         one = vmap(one)
-    return BCOO((one(arr, indices), indices), shape=sparr.shape, **sparr._info)
+    return BCOO((one(arr, indices), indices), shape=sparr.shape, **sparr.info)
 
 
 def _order(indices: Any) -> Any:
@@ -257,7 +258,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None,
     indices = jnp.stack(found, axis=-1).astype(index_dtype) if sizes else jnp.zeros((mat.nse, 0), index_dtype)
     indices = jnp.where(kept[:, None], indices, jnp.array(sizes, index_dtype))
     data = mat.data if sizes else values_where(kept, mat.data)
-    return BCOO((data, indices), shape=sizes, **mat._info)
+    return BCOO((data, indices), shape=sizes, **mat.info)
 
 
 def bcoo_broadcast_in_dim(
@@ -399,4 +400,4 @@ def _sliced(mat: BCOO, dim: int, part: slice) -> BCOO:
     selected = (slice(None),) * (dim if column < 0 else mat.n_batch + 1 + column - mat.n_sparse) + (part,)
     data = mat.data if column < 0 and mat.data.shape[dim] == 1 else mat.data[selected]
     indices = mat.indices if column >= 0 or mat.indices.shape[dim] == 1 else mat.indices[selected]
-    return BCOO((data, indices), shape=shape, **mat._info)
+    return BCOO((data, indices), shape=shape, **mat.info)

@@ -288,3 +288,14 @@ def test_functions_that_write():
     for call in (lambda: jnp.put(x, 0, 1.0), lambda: jnp.place(x, x > 0, x[0]), lambda: jnp.fill_diagonal(x, 1.0)):
         with pytest.raises(ValueError, match="inplace=False"):
             call()
+
+
+def test_empty_indices_into_axes_of_size_0():
+    x, none = np.zeros((0, 3), np.float32), np.zeros(0, int)
+    indices = none, (none, None), (none, slice(1, None)), (none[None], np.arange(2)[:, None])
+    for index in indices:
+        assert jnp.asarray(x)[index].shape == x[index].shape
+        assert pullback.jit(lambda x, index=index: x[index])(x).shape == x[index].shape
+    np.testing.assert_array_equal(pullback.grad(lambda x: x[none].sum())(x), x)
+    with pytest.raises(IndexError, match="size 0"):
+        jnp.asarray(x)[np.zeros(1, int)]

@@ -322,8 +322,12 @@ def _gather(
         order = tuple(number if kind == "batch" else len(batch_shape) + number for kind, number in result_parts)
         x = lax.transpose(x, order)
     else:
-        if any(x.shape[a] == 0 for a in indexed) and how is not Mode.FILL_OR_DROP and np.prod(batch_shape, dtype=int):
+        nothing = any(x.shape[a] == 0 for a in indexed)
+        if nothing and how is not Mode.FILL_OR_DROP and np.prod(batch_shape, dtype=int):
             raise IndexError(f"index is out of bounds for an axis of size 0, in an array of shape {x.shape}")
+        if nothing and 0 in batch_shape:  # which gather, whose slices have size 1, refuses
+            sizes = {"batch": batch_shape, "window": x.shape}
+            return lax.reshape(x, tuple(1 if kind == "new" else sizes[kind][n] for kind, n in layout.parts))
         dimension_numbers = lax.GatherDimensionNumbers(
             offset_dims=tuple(k for k, (kind, _) in enumerate(result_parts) if kind == "window"),
             collapsed_slice_dims=tuple(sorted(indexed)),

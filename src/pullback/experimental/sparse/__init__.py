@@ -1,8 +1,18 @@
-"""Sparse arrays in coordinate format, with batch and dense dimensions."""
+"""Sparse arrays in coordinate format and by rows, with batch and dense dimensions."""
 
 from pullback.experimental.sparse import _base, _products, _structure
 from pullback.experimental.sparse._base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
 from pullback.experimental.sparse._bcoo import BCOO
+from pullback.experimental.sparse._bcsr import (
+    BCSR,
+    bcsr_broadcast_in_dim,
+    bcsr_concatenate,
+    bcsr_dot_general,
+    bcsr_extract,
+    bcsr_fromdense,
+    bcsr_sum_duplicates,
+    bcsr_todense,
+)
 from pullback.experimental.sparse._derivatives import grad, value_and_grad
 from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo
 from pullback.experimental.sparse._products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
@@ -23,11 +33,12 @@ from pullback.experimental.sparse._structure import (
 )
 
 __all__ = [
-    "BCOO", "JAXSparse", "SparseEfficiencyError", "SparseEfficiencyWarning", "bcoo_broadcast_in_dim",
+    "BCOO", "BCSR", "JAXSparse", "SparseEfficiencyError", "SparseEfficiencyWarning", "bcoo_broadcast_in_dim",
     "bcoo_concatenate", "bcoo_dot_general", "bcoo_extract", "bcoo_fromdense", "bcoo_multiply_dense",
     "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice", "bcoo_sort_indices",
-    "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "empty", "eye", "grad", "random_bcoo",
-    "todense", "value_and_grad",
+    "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "bcsr_broadcast_in_dim",
+    "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense",
+    "empty", "eye", "grad", "random_bcoo", "todense", "value_and_grad",
 ]  # fmt: skip
 
 vars(_base.operations).update(

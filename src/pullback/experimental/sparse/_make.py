@@ -13,6 +13,7 @@ from pullback import random
 from pullback.api import vmap
 from pullback.core import Tracer
 from pullback.experimental.sparse._bcoo import BCOO
+from pullback.experimental.sparse._bcsr import BCSR
 
 
 def bcoo_fromdense(
@@ -64,9 +65,11 @@ def empty(
     nse: int = 0,
     n_batch: int = 0,
     n_dense: int = 0,
-) -> BCOO:
-    """The sparse array of zeros. Raises NotImplementedError for formats other than bcoo."""
+) -> Any:
+    """The sparse array of zeros. Raises NotImplementedError for formats other than bcoo and bcsr."""
     _check_format("empty", sparse_format)
+    if sparse_format == "bcsr":
+        return BCSR.from_bcoo(empty(shape, dtype, index_dtype, nse=nse, n_batch=n_batch, n_dense=n_dense))
     shape = tuple(shape)
     n_sparse = len(shape) - n_batch - n_dense
     if min(n_batch, n_dense, n_sparse, nse) < 0:
@@ -84,9 +87,14 @@ def eye(
     dtype: Any = None,
     index_dtype: Any = "int32",
     sparse_format: str = "bcoo",
-) -> BCOO:
-    """The N x M matrix with ones on its k-th diagonal. Raises NotImplementedError for formats other than bcoo."""
+) -> Any:
+    """The N x M matrix with ones on its k-th diagonal.
+
+    Raises NotImplementedError for formats other than bcoo and bcsr.
+    """
     _check_format("eye", sparse_format)
+    if sparse_format == "bcsr":
+        return BCSR.from_bcoo(eye(N, M, k, dtype, index_dtype))
     columns = N if M is None else M
     row, column = max(-k, 0), max(k, 0)
     n = max(min(N - row, columns - column), 0)
@@ -100,8 +108,8 @@ def eye(
 
 
 def _check_format(name: str, sparse_format: str) -> None:
-    if sparse_format != "bcoo":
-        raise NotImplementedError(f"{name}: sparse_format {sparse_format!r} is not supported, only 'bcoo'")
+    if sparse_format not in ("bcoo", "bcsr"):
+        raise NotImplementedError(f"{name}: sparse_format {sparse_format!r} is not supported, only 'bcoo' and 'bcsr'")
 
 
 def random_bcoo(

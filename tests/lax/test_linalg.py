@@ -57,6 +57,31 @@ def test_cholesky(complex_, compiled):
     assert np.array_equal(factor, np.tril(factor))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("n", [384, 385, 449, 640])
+def test_threads_share_the_blocks_of_one_cholesky_factor(n, dtype):
+    x = matrix(n, n, complex_=dtype is np.complex128)
+    a = (x @ adjoint(x) + n * np.eye(n)).astype(dtype)
+    program = pullback.jit(lambda a: linalg.cholesky(a, symmetrize_input=False)).lower(a).compile()
+    assert "herk" in program.as_text("loops") or "syrk" in program.as_text("loops")
+    before, results = _core.num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            _core.set_num_threads(threads)
+            results.append(np.asarray(program(a)))
+    finally:
+        _core.set_num_threads(before)
+    for factor in results:
+        np.testing.assert_array_equal(factor, results[0])
+    assert np.array_equal(results[0], np.tril(results[0]))
+    error = np.abs(results[0] @ adjoint(results[0]) - a).max()
+    assert error <= 16 * np.finfo(dtype).eps * np.abs(a).max()
+    for bad in (3, n - 2):  # in the first block of columns, and in the last
+        broken = a.copy()
+        broken[bad, bad] = -1
+        assert np.isnan(np.asarray(program(broken))[np.tril_indices(n)]).all()
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_cholesky_of_indefinite_is_nan(compiled):
     out = np.asarray((pullback.jit(linalg.cholesky) if compiled else linalg.cholesky)(-np.eye(3)))

@@ -6,9 +6,11 @@ for forward and reverse mode algorithmic differentiation" (2008).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
+from pullback.lax import _blocked_cholesky as blocked_cholesky
 from pullback.lax import _small_matrices as small_matrices
 from pullback.lax._families import *
 from pullback.lax._linalg_solve import triangular_solve
@@ -81,7 +83,10 @@ def _cholesky_emit(ctx):
         a = matrix(out)
         # Row-major lower triangle: what LAPACK sees as the upper one, of the conjugate, whose factor is the transpose
         # of ours.
-        ctx.call_fortran(letter(aval.dtype) + "potrf", "U", n, a, n, info)
+        if math.prod(batch) == 1 and n >= blocked_cholesky.LEAST:
+            blocked_cholesky.cholesky(ctx, a, aval.dtype, info)
+        else:
+            ctx.call_fortran(letter(aval.dtype) + "potrf", "U", n, a, n, info)
         fill_unless(ctx, info, [a])
         zero_outside(ctx, a, lambda i, j: b.op("le", j, i))
 

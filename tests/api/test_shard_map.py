@@ -153,6 +153,40 @@ def test_mesh_in_force():
     np.testing.assert_array_equal(some(X), X)
 
 
+def test_programs_know_the_mesh_they_were_traced_under():
+    """Jitted functions and bodies of eager loops, which are remembered, under two meshes and none."""
+    sums = jax.jit(jax.shard_map(lambda y: y.sum(keepdims=True), in_specs=P("x"), out_specs=P("x")))
+    x = jnp.arange(8.0)
+
+    def axes(x):
+        return lax.scan(lambda c, _: (c + len(jax.sharding.get_abstract_mesh().axis_names), None), x, None, length=2)[0]
+
+    two, grid = AbstractMesh((2,), ("x",)), AbstractMesh((4, 2), ("x", "y"))
+    for _ in range(2):
+        with jax.sharding.use_abstract_mesh(two):
+            np.testing.assert_array_equal(sums(x), [6, 22])
+            assert axes(jnp.float32(0)) == 2
+        with jax.sharding.use_abstract_mesh(grid):
+            np.testing.assert_array_equal(sums(x), [1, 5, 9, 13])
+            assert axes(jnp.float32(0)) == 4
+        with pytest.raises(ValueError, match="set_mesh"):
+            sums(x)
+        assert axes(jnp.float32(0)) == 0
+
+
+def test_meshes_are_set_outside_of_transformations():
+    mesh = jax.make_mesh((1,), ("i",))
+
+    def f(x):
+        with jax.set_mesh(mesh):
+            return x
+
+    for transformed in (jax.jit(f), jax.grad(f)):
+        with pytest.raises(ValueError, match="set_mesh: a mesh can be set outside"):
+            transformed(1.0)
+    assert jax.sharding.get_mesh().empty and jax.sharding.get_mesh().axis_names == ()
+
+
 @pytest.mark.parametrize(
     "specs, error, match",
     [

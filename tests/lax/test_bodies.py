@@ -159,3 +159,43 @@ def test_zeros_have_signs():
         return float(lax.scan(lambda c, _: (c * s, None), 1.0, None, length=1)[0])
 
     assert [np.signbit(run(s)) for s in (0.0, -0.0, 0.0)] == [False, True, False]
+
+
+def test_methods_of_containers_may_change():
+    """Bound methods of containers say what is in them."""
+    table = {"k": 1.0}
+    entries = [jnp.float32(1)]
+
+    def totals():
+        get = table.get
+        item = entries.__getitem__
+        return (
+            float(lax.scan(lambda c, _: (c + get("k"), None), jnp.float32(0), None, length=3)[0]),
+            float(lax.scan(lambda c, _: (c + item(0), None), jnp.float32(0), None, length=3)[0]),
+        )
+
+    assert totals() == (3, 3)
+    table["k"], entries[0] = 100.0, jnp.float32(100)
+    assert totals() == (300, 300)
+
+
+def test_instances_of_our_classes_may_change():
+    from pullback.experimental import sparse
+
+    matrix = sparse.BCOO.fromdense(jnp.ones(1))
+
+    def total():
+        return float(lax.scan(lambda c, _: (c + matrix.data[0], None), jnp.float32(0), None, length=3)[0])
+
+    assert total() == 3
+    matrix.data = jnp.full(1, 100.0)
+    assert total() == 300
+
+
+def test_our_functions_are_named_by_bodies(traces):
+    """Functions of ours by their own names are what they are."""
+    from pullback.numpy import add, tanh
+
+    for _ in range(3):
+        lax.scan(lambda c, x: (add(tanh(c), x), c), jnp.float32(0), XS)
+    assert traces[0] == 1

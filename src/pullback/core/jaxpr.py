@@ -97,9 +97,7 @@ class JaxprEqn:
 
     def replace(self, **kw) -> JaxprEqn:
         """The equation with some fields replaced."""
-        new = JaxprEqn(
-            self.invars, self.outvars, self.primitive, self.params, self.effects, self.source_info, self.ctx
-        )
+        new = JaxprEqn(self.invars, self.outvars, self.primitive, self.params, self.effects, self.source_info, self.ctx)
         for field, value in kw.items():
             setattr(new, field, list(value) if field in ("invars", "outvars") else value)
         return new

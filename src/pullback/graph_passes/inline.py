@@ -49,11 +49,7 @@ def inline(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _concerns(eqn: JaxprEqn) -> bool:
-    return (
-        isinstance(eqn.primitive.lower, Inline)
-        or eqn.primitive.name == "optimization_barrier"
-        or has_inner(eqn)
-    )
+    return isinstance(eqn.primitive.lower, Inline) or eqn.primitive.name == "optimization_barrier" or has_inner(eqn)
 
 
 class _Inliner:

@@ -12,7 +12,7 @@ are not remembered.
 
 from __future__ import annotations
 
-import functools
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core import Tracer, axis_env
+from pullback.core import axis_env
 from pullback.util import config
 from pullback.util.memory import make_room
 
@@ -29,7 +29,7 @@ MAX_DEPTH = 4  # of functions that functions name
 
 _FIXED = (
     *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), _core.Array, _core.JitFunction),
-    *(types.BuiltinFunctionType, np.generic, np.dtype, np.ufunc),
+    *(np.generic, np.dtype, np.ufunc),
 )
 _VALUES = (int, float, complex, bool, str, bytes)
 _LIBRARIES = frozenset({"pullback", "jax", "numpy", "math", "functools", "operator", "builtins"})
@@ -103,7 +103,14 @@ def _keep(value: Any, found: list[Any], depth: int) -> bool:
         return value.__name__.partition(".")[0] in _LIBRARIES
     if isinstance(value, type):
         return value.__module__.partition(".")[0] in _LIBRARIES
-    return isinstance(value, _FIXED) or (_is_ours(value) and not isinstance(value, Tracer | functools.partial))
+    if isinstance(value, types.BuiltinFunctionType):  # methods of lists and dictionaries change with these
+        return value.__self__ is None or isinstance(value.__self__, types.ModuleType)
+    # What we have made under a name of a module of ours stays as it is; instances of our classes may be changed.
+    return isinstance(value, _FIXED) or (_is_ours(value) and _named(value) is value)
+
+
+def _named(value: Any) -> Any:
+    return getattr(sys.modules.get(value.__module__), getattr(value, "__name__", ""), None)
 
 
 def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: Callable[[Any], bool]) -> Any:

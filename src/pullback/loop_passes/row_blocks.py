@@ -311,9 +311,7 @@ class _Cut:
         size = MOST
         sums = members[-1] if members[-1].kind == "sums" else None
         piece = MOST if sums is None else dict(sums.loop.attrs)[SUMS]
-        while size > FEWEST and (
-            size * width * ITEMSIZE[result.dtype] > BLOCK or rows < BLOCKS * size or piece % size
-        ):
+        while size > FEWEST and (size * width * ITEMSIZE[result.dtype] > BLOCK or rows < BLOCKS * size or piece % size):
             size //= 2
         least = max([dict(m.loop.attrs)[LEAST] for m in members if m.kind == "product"])
         blocks = -(-rows // size)

@@ -1,29 +1,42 @@
-"""The mesh in force: what `set_mesh` says, for functions that are not given one."""
+"""The mesh in force: what `set_mesh` says, for functions that are not given one.
+
+It is a flag of the configuration, so that programs traced under another mesh are not taken for those of this one.
+"""
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import Any
 
-from pullback.sharding._mesh import AbstractMesh, Mesh
+import numpy as np
 
-_current: ContextVar[Mesh | AbstractMesh | None] = ContextVar("pullback_mesh", default=None)
+from pullback._ext import _core
+from pullback.sharding._mesh import AbstractMesh, Mesh
+from pullback.util import config
 
 
 class set_mesh:
-    """Make a mesh the one in force: from now on as a call, inside only as a context manager. None: no mesh."""
+    """Make a mesh the one in force: from now on as a call, inside only as a context manager. None: no mesh.
+
+    Raises ValueError for what is no mesh, and while a function is transformed or traced.
+    """
 
     def __init__(self, mesh: Mesh | None) -> None:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"set_mesh: expected a Mesh, got {mesh!r}")
-        self._before, self._mesh = _current.get(), mesh
-        _current.set(mesh)
+        if _core.is_tracing():
+            raise ValueError(
+                "set_mesh: a mesh is set outside of jit, grad and other transformations only; inside, give the mesh "
+                "to shard_map, or use use_abstract_mesh"
+            )
+        self._mesh = mesh
+        self._override = config.mesh_in_force(mesh)
+        self._override.__enter__()
 
     def __enter__(self) -> Mesh | None:
         return self._mesh
 
     def __exit__(self, *exc: Any) -> None:
-        _current.set(self._before)
+        self._override.__exit__(*exc)
 
 
 class use_abstract_mesh:
@@ -31,29 +44,30 @@ class use_abstract_mesh:
 
     def __init__(self, mesh: AbstractMesh) -> None:
         self._mesh = mesh
+        self._override = config.mesh_in_force(mesh)
 
     def __enter__(self) -> AbstractMesh:
-        self._token = _current.set(self._mesh)
+        self._override.__enter__()
         return self._mesh
 
     def __exit__(self, *exc: Any) -> None:
-        _current.reset(self._token)
+        self._override.__exit__(*exc)
 
 
 def current_mesh() -> Mesh | AbstractMesh | None:
     """The mesh in force, or None."""
-    return _current.get()
+    return config.mesh_in_force.value
 
 
 def get_mesh() -> Mesh:
     """The mesh with devices that is in force; one without axes where there is none."""
-    found = _current.get()
-    return found if isinstance(found, Mesh) else Mesh([], ())
+    found = current_mesh()
+    return found if isinstance(found, Mesh) else Mesh(np.empty((), object), ())
 
 
 def get_abstract_mesh() -> AbstractMesh:
     """The mesh in force without its devices; one without axes where there is none."""
-    found = _current.get()
+    found = current_mesh()
     if found is None:
         return AbstractMesh((), ())
     return found.abstract_mesh if isinstance(found, Mesh) else found

@@ -264,6 +264,12 @@ def _from_environment(flag: Flag) -> Any:
     return flag.validate(flag.parse(text))
 
 
+def _mesh(value: Any) -> Any:
+    if value is not None and not hasattr(value, "axis_names"):
+        raise ValueError(f"jax_mesh_in_force: expected a mesh or None, set by `set_mesh`; got {value!r}")
+    return value
+
+
 def _define(flag: Flag) -> Flag:
     _flags[flag.name] = flag
     _global[flag.name] = _from_environment(flag)
@@ -366,6 +372,9 @@ threefry_partitionable = _bool_flag(
     "Number the counters of threefry per element (True) or in one sequence (False, the "
     "older way); the two give different numbers.",
     traced=True,
+)
+mesh_in_force = _define(
+    Flag("jax_mesh_in_force", None, "The mesh that `set_mesh` says.", check=_mesh, traced=True, parse=_mesh)
 )
 enable_custom_prng = _bool_flag("jax_enable_custom_prng", False, "Have `PRNGKey` return typed key arrays.", traced=True)
 legacy_prng_key = _enum_flag(

@@ -1,7 +1,7 @@
 """Writes measured tables into a page of the documents, between markers: `<!-- ratios -->` to `<!-- /ratios -->`.
 
 python -m benchmarks --peers VENV --sides pullback,jax,torch,numpy --sample 16 --rounds 3 --json bench.json
-python -m benchmarks.page bench.json                # 'ratios' and 'slow' of docs/performance.md
+python -m benchmarks.page bench.json        # 'ratios' and 'slow' of docs/performance.md, 'ratios' of README.md
 python -m benchmarks.passes --page docs/performance.md
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import report
@@ -30,10 +30,12 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("figures", type=Path, help="what `python -m benchmarks --json` wrote")
     parser.add_argument("--page", type=Path, default=Path("docs/performance.md"))
+    parser.add_argument("--readme", type=Path, default=Path("README.md"))
     options = parser.parse_args(argv)
     figures = report.read_json(options.figures)
     machine = json.loads(options.figures.read_text())
     write(options.page, "ratios", ratios(figures))
+    write(options.readme, "ratios", short_ratios(figures))
     write(
         options.page,
         "slow",
@@ -64,15 +66,29 @@ def ratios(all_figures: Sequence[Figures]) -> list[str]:
         "| group | programs | goal | x JAX | least | goal | x best peer | least |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
+    for name, count, found in _by_group(all_figures):
+        columns = []
+        for goal, known in zip(GOALS.get(name, (None, None)), found):
+            columns += [_text(goal, "g"), _text(report.mean(known), ".2f"), _text(min(known, default=None), ".2f")]
+        lines.append(f"| {name} | {count} | " + " | ".join(columns) + " |")
+    return lines
+
+
+def short_ratios(all_figures: Sequence[Figures]) -> list[str]:
+    """Geometric means per group, as a table."""
+    lines = ["| programs | times JAX's speed | times the best peer's |", "| --- | --- | --- |"]
+    for name, _, found in _by_group(all_figures):
+        lines.append(f"| {name} | " + " | ".join(_text(report.mean(known), ".1f") for known in found) + " |")
+    return lines
+
+
+def _by_group(all_figures: Sequence[Figures]) -> Iterator[tuple[str, int, tuple[list[float], list[float]]]]:
+    """(group, programs, ratios to JAX and to the best peer) of each group and of all."""
     for name in [*dict.fromkeys(f.group for f in all_figures), "all"]:
         chosen = [f for f in all_figures if name in ("all", f.group)]
-        columns = []
-        goals = GOALS.get(name, (None, None))
-        for goal, found in zip(goals, ([f.ratio("jax") for f in chosen], [_best(f) for f in chosen])):
-            known = [ratio for ratio in found if ratio]
-            columns += [_text(goal, "g"), _text(report.mean(known), ".2f"), _text(min(known, default=None), ".2f")]
-        lines.append(f"| {name} | {len(chosen)} | " + " | ".join(columns) + " |")
-    return lines
+        pairs = [f.ratio("jax") for f in chosen], [_best(f) for f in chosen]
+        jax, best = ([ratio for ratio in found if ratio] for found in pairs)
+        yield name, len(chosen), (jax, best)
 
 
 def slow(all_figures: Sequence[Figures]) -> list[str]:

@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     for number, name in enumerate(wanted):
         now = time.perf_counter()
         until = now + (ends - now) / (len(wanted) - number)
-        runs, compiles, most = measure(side, name, own(name) + chosen, options.rounds, until)
+        runs, compiles, most = measure(side, name, distinct(own(name) + chosen), options.rounds, until)
         gains = ", ".join(f"{label} {ratio:.1f}x" for ratio, label in most)
         lines.append(f"| {name} | {mean(runs) or 1:.2f}x | {mean(compiles) or 1:.2f}x | {gains} |")
         print(lines[-1], flush=True)
@@ -114,6 +114,11 @@ def own(name: str) -> list[tuple[str, Program]]:
     return found
 
 
+def distinct(programs: list[tuple[str, Program]]) -> list[tuple[str, Program]]:
+    """Each program once."""
+    return list({(group, program.name): (group, program) for group, program in programs}.values())
+
+
 def measure(
     side: JaxLike, name: str, chosen: list[tuple[str, Program]], rounds: int, until: float
 ) -> tuple[list[float], list[float], list[tuple[float, str]]]:
@@ -132,7 +137,7 @@ def measure(
             ratio = min(t for _, t in times) / min(t for t, _ in times)
             runs.append(ratio)
             compiles.append(without[1] / with_it[1])
-            gains.append((ratio, f"{group}: {program.name}"))
+            gains.append((ratio, f"{group}: {program.name}".replace("|", "\\|")))
         finally:
             side.set_x64(False)
     gains.sort(reverse=True)

@@ -83,13 +83,22 @@ def resolve_argnums(transformation: str, fun, what: str, argnums, argnames) -> t
                     f"{transformation} got {what}_argnames={argnames!r}, but {function_name(fun)} has no argument "
                     f"'{name}'; it has {sorted(keywords)}"
                 )
+    nums, names = completed(signature, None if argnums is None else nums, None if argnames is None else names)
+    return tuple(sorted(set(nums))), names
+
+
+def completed(
+    signature: inspect.Signature, nums: tuple[int, ...] | None, names: tuple[str, ...] | None
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of parameters, those that are None found from the others; () for both where both are None."""
+    positional = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     by_number = {i: p.name for i, p in enumerate(positional) if p.kind == p.POSITIONAL_OR_KEYWORD}
     by_name = {name: i for i, name in by_number.items()}
-    if argnums is None:
-        nums = tuple(by_name[n] for n in names if n in by_name)
-    elif argnames is None:
-        names = tuple(by_number[n] for n in nums if n in by_number)
-    return tuple(sorted(set(nums))), tuple(names)
+    if nums is None:
+        return tuple(by_name[name] for name in names or () if name in by_name), names or ()
+    if names is None:
+        return nums, tuple(by_number[n] for n in nums if n in by_number)
+    return nums, names
 
 
 def check_leaf(leaf: Any, function: str, path: str) -> Any:

@@ -1,8 +1,9 @@
-"""The three things that must point upward, declared here and filled at import.
+"""The four things that must point upward, declared here and filled at import.
 
-evaluate      (runtime)  run a primitive on concrete arrays
-operators     (numpy)    what `+`, `[]`, `.sum()` ... do, for arrays and tracers alike
-the rest      (lax)      zeros, sums, broadcasts, casts as transformations need them
+evaluation    (runtime)     primitives and jaxprs run on concrete arrays
+application   (transforms)  a primitive's call under eager transformations, as a jaxpr
+operators     (numpy)       what `+`, `[]`, `.sum()` ... do, for arrays and tracers alike
+the rest      (lax, api)    zeros, sums, broadcasts, casts, maps as transformations need them
 """
 
 from __future__ import annotations

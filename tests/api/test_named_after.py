@@ -49,14 +49,34 @@ def test_errors_pass():
         _core.named_after(f)
 
 
-def test_names_that_are_no_strings_are_left_out():
+WRAPPERS = {
+    "grad": jax.grad,
+    "value_and_grad": jax.value_and_grad,
+    "jacrev": jax.jacrev,
+    "jacfwd": jax.jacfwd,
+    "hessian": jax.hessian,
+    "jit": jax.jit,
+    "checkpoint": jax.checkpoint,
+    "custom_jvp": jax.custom_jvp,
+    "custom_gradient": jax.custom_gradient,
+    "named_call": jax.named_call,
+    "make_jaxpr": jax.make_jaxpr,
+    "pmap": jax.pmap,
+    "shard_map": lambda f: jax.shard_map(f, out_specs=None),
+}
+
+
+@pytest.mark.parametrize("name", [None, 3])
+def test_names_that_are_no_strings_are_left_out(name):
     class Named:
         """A callable."""
 
-        __name__ = None
+        __name__ = name
 
         def __call__(self, x):
             return x * x
 
     assert float(jax.grad(Named())(3.0)) == 6 and jax.vmap(Named())(jnp.ones(2)).shape == (2,)
     assert jax.vmap(Named()).__doc__ == "A callable." and isinstance(jax.vmap(Named()).__name__, str)
+    for transformation, wrapper in WRAPPERS.items():
+        assert wrapper(Named()).__doc__.endswith("A callable."), transformation

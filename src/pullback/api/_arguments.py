@@ -14,10 +14,11 @@ from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path
 
 
 def function_name(fun: Callable) -> str:
-    """The name of a function for messages and debugging."""
+    """The name of a function for messages and debugging; of its class, if it has none that is a string."""
     while hasattr(fun, "func") and not hasattr(fun, "__name__"):
         fun = fun.func
-    return getattr(fun, "__name__", None) or type(fun).__name__
+    name = getattr(fun, "__name__", None)
+    return name if name and isinstance(name, str) else type(fun).__name__
 
 
 def check_callable(transformation: str, fun: Any) -> None:

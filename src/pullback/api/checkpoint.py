@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import DebugInfo, Primitive, hoist_tracers, trace, typeof
 from pullback.core.lowering import Elementwise
@@ -34,7 +35,6 @@ def checkpoint(
     nums = arguments.as_tuple(static_argnums)
     name = arguments.function_name(fun)
 
-    @functools.wraps(fun, updated=())
     def checkpointed(*args, **kwargs):
         if any(not -len(args) <= n < len(args) for n in nums):
             raise ValueError(
@@ -61,7 +61,7 @@ def checkpoint(
         )
         return tree_unflatten(out_tree[0], outs)
 
-    return checkpointed
+    return _core.named_after(checkpointed, fun)
 
 
 remat = checkpoint

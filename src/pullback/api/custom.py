@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import (
     ClosedJaxpr,
@@ -367,7 +368,6 @@ def custom_gradient(fun: Callable) -> Callable:
     """A function from `fun(*args) -> (out, vjp_fun)`, where vjp_fun gives the cotangents of the arguments."""
     arguments.check_callable("custom_gradient", fun)
 
-    @functools.wraps(fun, updated=())
     def wrapped(*args, **kwargs):
         def primal(*xs):
             return fun(*xs, **kwargs)[0]
@@ -399,7 +399,7 @@ def custom_gradient(fun: Callable) -> Callable:
         custom.defvjp(fwd, bwd)
         return custom(*args)
 
-    return wrapped
+    return _core.named_after(wrapped, fun)
 
 
 def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list[Any]]:

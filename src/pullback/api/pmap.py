@@ -77,7 +77,7 @@ class _Pmap:
         self.devices, self.axis_size = devices, axis_size
         self.label = arguments.function_name(fun)
         self.vectorized = jit(
-            functools.wraps(fun)(lambda *args, **kwargs: self.as_vmap(*args, **kwargs)),
+            _core.named_after(lambda *args, **kwargs: self.as_vmap(*args, **kwargs), fun),
             static_argnums=self.static_nums or None,
             donate_argnums=donate_nums or None,
         )

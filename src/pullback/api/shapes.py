@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
+from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, trace, typeof
 from pullback.core.source import Origin
@@ -93,7 +93,6 @@ def make_jaxpr(
     arguments.check_callable("make_jaxpr", fun)
     nums, _ = arguments.resolve_argnums("make_jaxpr", fun, "static", arguments.as_tuple(static_argnums), ())
 
-    @functools.wraps(fun, updated=())
     def make_jaxpr_f(*args, **kwargs):
         closed, out_tree = trace_with_tree(fun, args, kwargs, nums)
         if return_shape:
@@ -102,6 +101,7 @@ def make_jaxpr(
             )
         return closed
 
+    _core.named_after(make_jaxpr_f, fun)
     make_jaxpr_f.__name__ = f"make_jaxpr({arguments.function_name(fun)})"
     return make_jaxpr_f
 

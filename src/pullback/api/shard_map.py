@@ -50,7 +50,6 @@ def shard_map(
     arguments.check_callable("shard_map", f)
     function, name = f, arguments.function_name(f)
 
-    @functools.wraps(function)
     def wrapped(*args: Any) -> Any:
         used = mesh if mesh is not None else current_mesh()
         if used is None:
@@ -59,7 +58,7 @@ def shard_map(
             raise NotImplementedError(f"shard_map of {name}: argument 'in_specs' must be given; it is not inferred")
         return _run(function, name, args, used, in_specs, out_specs, frozenset(axis_names), check_vma)
 
-    return wrapped
+    return _core.named_after(wrapped, function)
 
 
 def _run(

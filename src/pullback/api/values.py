@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -66,11 +65,11 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     arguments.check_callable("named_call", fun)
     label = name or arguments.function_name(fun)
 
-    @functools.wraps(fun, updated=())
     def wrapped(*args, **kwargs):
         with named_scope(label):
             return fun(*args, **kwargs)
 
+    _core.named_after(wrapped, fun)
     wrapped.__name__ = label
     return wrapped
 

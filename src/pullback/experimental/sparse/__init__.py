@@ -16,6 +16,7 @@ from pullback.experimental.sparse._bcsr import (
 from pullback.experimental.sparse._derivatives import grad, value_and_grad
 from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo
 from pullback.experimental.sparse._products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
+from pullback.experimental.sparse._sparsify import sparsify
 from pullback.experimental.sparse._structure import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -38,7 +39,7 @@ __all__ = [
     "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice", "bcoo_sort_indices",
     "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "bcsr_broadcast_in_dim",
     "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense",
-    "empty", "eye", "grad", "random_bcoo", "todense", "value_and_grad",
+    "empty", "eye", "grad", "random_bcoo", "sparsify", "todense", "value_and_grad",
 ]  # fmt: skip
 
 vars(_base.operations).update(

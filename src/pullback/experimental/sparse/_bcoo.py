@@ -127,17 +127,18 @@ class BCOO(JAXSparse):
     def __pos__(self) -> BCOO:
         return self
 
-    def _distinct(self) -> BCOO:
+    def distinct(self) -> BCOO:
+        """The array with one entry for each place."""
         return self if self.unique_indices else self.sum_duplicates(nse=self.nse)
 
     def __abs__(self) -> BCOO:
-        found = self._distinct()
+        found = self.distinct()
         return found.with_data(abs(found.data))
 
     def __pow__(self, power: Any) -> BCOO:
         if not isinstance(power, (int, float)) or power <= 0:
             raise NotImplementedError("BCOO ** n is sparse for a positive number n only; use todense() first")
-        found = self._distinct()
+        found = self.distinct()
         return found.with_data(found.data**power)
 
     def __mul__(self, other: Any) -> Any:

@@ -1,0 +1,197 @@
+"""`sparsify`: functions of dense arrays, on sparse ones.
+
+The function is traced as if its arguments were dense, and the jaxpr is evaluated with sparse arrays among the values:
+an equation without any runs as it is, one with some by the rule of its primitive. A rule takes the operands, of which
+the sparse ones are BCOO, and the equation's parameters, and gives the result, or for control flow all results.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from pullback import api, lax, tree_util
+from pullback.api import _arguments as arguments
+from pullback.core import JaxprEqn, Literal
+from pullback.experimental.sparse import _products as products
+from pullback.experimental.sparse import _structure as structure
+from pullback.experimental.sparse._base import JAXSparse
+from pullback.experimental.sparse._bcoo import BCOO
+
+
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, JAXSparse)
+
+
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
+    """`f`, written for dense arrays, as a function of sparse ones too; what is sparse of its results is BCOO.
+
+    Raises NotImplementedError at operations that have no sparse form, such as those that do not keep zeros.
+    """
+    arguments.check_callable("sparsify", f)
+    if use_tracer:
+        raise NotImplementedError("sparsify: argument 'use_tracer'")
+
+    @functools.wraps(f, updated=())
+    def sparsified(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = tree_util.tree_flatten((args, kwargs), is_leaf=_is_sparse)
+        as_dense = [api.ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves]
+        dense_args, dense_kwargs = tree_util.tree_unflatten(tree, as_dense)
+        closed, out_tree = api.make_jaxpr(f, return_shape=True)(*dense_args, **dense_kwargs)
+        values = [x.to_bcoo() if _is_sparse(x) else arguments.as_array(x) for x in leaves]
+        return tree_util.tree_unflatten(tree_util.tree_structure(out_tree), _evaluate(closed, values))
+
+    return sparsified
+
+
+def _evaluate(closed: Any, values: list[Any]) -> list[Any]:
+    """The results of a closed jaxpr, of arrays and BCOO arrays."""
+    jaxpr = closed.jaxpr
+    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, *values], strict=True))
+
+    def value(atom: Any) -> Any:
+        return atom.operand if isinstance(atom, Literal) else known[atom]
+
+    for eqn in jaxpr.eqns:
+        operands = [value(atom) for atom in eqn.invars]
+        outs = _apply(eqn, operands) if any(map(_is_sparse, operands)) else eqn.primitive.bind(*operands, **eqn.params)
+        known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs], strict=True))
+    return [value(atom) for atom in jaxpr.outvars]
+
+
+def _apply(eqn: JaxprEqn, operands: list[Any]) -> Any:
+    name = eqn.primitive.name
+    if name in _KEEP_ZERO or (name == "integer_pow" and eqn.params["y"] > 0):
+        mat = operands[0] if name in _LINEAR else operands[0].distinct()
+        return mat.with_data(eqn.primitive.bind(mat.data, **eqn.params))
+    if name not in _RULES:
+        raise NotImplementedError(
+            f"sparsify: {name} of a sparse array is not supported; where its result is dense, give the function "
+            "todense() of the array"
+        )
+    return _RULES[name](*operands, **eqn.params)
+
+
+# Functions of each element that keep zeros; of linear ones, entries of one place need not be summed before.
+_LINEAR = {"neg", "real", "imag", "conj", "copy"}
+_KEEP_ZERO = _LINEAR | {
+    "abs", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cbrt", "ceil", "convert_element_type", "erf", "erf_inv",
+    "expm1", "floor", "log1p", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh",
+}  # fmt: skip
+
+
+def _add(x: Any, y: Any) -> Any:
+    return products.add(x, y) if isinstance(x, BCOO) else products.add(y, x)
+
+
+def _sub(x: Any, y: Any) -> Any:
+    return products.add(x, -y) if isinstance(x, BCOO) else products.add(-y, x)
+
+
+def _mul(x: Any, y: Any) -> BCOO:
+    return products.multiply(x, y) if isinstance(x, BCOO) else products.multiply(y, x)
+
+
+def _div(x: Any, y: Any) -> BCOO:
+    if isinstance(y, BCOO):
+        raise NotImplementedError("sparsify: division by a sparse array has a dense result")
+    return products.divide(x, y)
+
+
+def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, preferred_element_type: Any, **options: Any) -> Any:
+    return products.bcoo_dot_general(
+        x, y, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
+    )
+
+
+def _reduce_sum(mat: BCOO, *, axes: Any, **options: Any) -> Any:
+    found = structure.bcoo_reduce_sum(mat, axes=axes)
+    return found if found.ndim else found.todense()
+
+
+def _reshape(mat: BCOO, *, new_sizes: Any, dimensions: Any, **options: Any) -> BCOO:
+    return structure.bcoo_reshape(mat, new_sizes=new_sizes, dimensions=dimensions)
+
+
+def _broadcast_in_dim(mat: BCOO, *, shape: Any, broadcast_dimensions: Any, **options: Any) -> BCOO:
+    return structure.bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=broadcast_dimensions)
+
+
+def _concatenate(*operands: Any, dimension: int) -> BCOO:
+    if not all(isinstance(x, BCOO) for x in operands):
+        raise NotImplementedError("sparsify: concatenate of sparse and dense arrays")
+    return structure.bcoo_concatenate(operands, dimension=dimension)
+
+
+# Bodies see sparse arrays as trees. What is known of the indices is part of the tree, and forgotten, so that it is the
+# same before and after each step.
+
+
+def _plain(values: Any) -> list[Any]:
+    return [BCOO((x.data, x.indices), shape=x.shape) if isinstance(x, BCOO) else x for x in values]
+
+
+def _inline(which: str) -> Callable[..., list[Any]]:
+    return lambda *operands, **params: _evaluate(params[which], list(operands))
+
+
+def _scan(
+    *operands: Any, jaxpr: Any, length: int, reverse: bool, num_consts: int, num_carry: int, unroll: Any, **options: Any
+) -> list[Any]:
+    consts, rest = list(operands[:num_consts]), _plain(operands[num_consts:])
+    init, xs = rest[:num_carry], rest[num_carry:]
+    if any(isinstance(x, BCOO) and not x.n_batch for x in xs):
+        raise NotImplementedError("sparsify: scan over a sparse dimension; it must be a batch dimension (n_batch)")
+
+    xs = [BCOO(structure.full(x), shape=x.shape) if isinstance(x, BCOO) else x for x in xs]
+
+    def step(carry: Any, xs: Any) -> Any:
+        outs = _plain(_evaluate(jaxpr, [*consts, *carry, *xs]))
+        return outs[:num_carry], outs[num_carry:]
+
+    carry, ys = lax.scan(step, init, xs, length, reverse, unroll)
+    return [*carry, *ys]
+
+
+def _while(
+    *operands: Any, cond_jaxpr: Any, cond_nconsts: int, body_jaxpr: Any, body_nconsts: int, **options: Any
+) -> list[Any]:
+    start = cond_nconsts + body_nconsts
+    for_cond, for_body = list(operands[:cond_nconsts]), list(operands[cond_nconsts:start])
+    return lax.while_loop(
+        lambda carry: _evaluate(cond_jaxpr, for_cond + carry)[0],
+        lambda carry: _plain(_evaluate(body_jaxpr, for_body + carry)),
+        _plain(operands[start:]),
+    )
+
+
+def _cond(index: Any, *operands: Any, branches: Any, **options: Any) -> list[Any]:
+    def branch(jaxpr: Any) -> Callable[..., list[Any]]:
+        return lambda *values: _plain(_evaluate(jaxpr, list(values)))
+
+    return lax.switch(index, [branch(jaxpr) for jaxpr in branches], *_plain(operands))
+
+
+_RULES: dict[str, Callable[..., Any]] = {
+    "add": _add,
+    "broadcast_in_dim": _broadcast_in_dim,
+    "concatenate": _concatenate,
+    "cond": _cond,
+    "custom_jvp_call": _inline("call_jaxpr"),
+    "custom_vjp_call": _inline("call_jaxpr"),
+    "div": _div,
+    "dot_general": _dot_general,
+    "jit": _inline("jaxpr"),
+    "mul": _mul,
+    "reduce_sum": _reduce_sum,
+    "remat2": _inline("jaxpr"),
+    "reshape": _reshape,
+    "rev": lambda mat, dimensions: structure.bcoo_rev(mat, dimensions),
+    "scan": _scan,
+    "slice": lambda mat, **bounds: structure.bcoo_slice(mat, **bounds),
+    "squeeze": lambda mat, dimensions: structure.bcoo_squeeze(mat, dimensions=dimensions),
+    "sub": _sub,
+    "transpose": lambda mat, permutation: structure.bcoo_transpose(mat, permutation=permutation),
+    "while": _while,
+}

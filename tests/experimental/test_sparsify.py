@@ -1,0 +1,111 @@
+"""Functions of dense arrays on sparse ones: every rule against the dense result, control flow, transformations."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.experimental import sparse
+
+RNG = np.random.default_rng(0)
+X = (RNG.normal(size=(4, 6)) * (RNG.random((4, 6)) < 0.4)).astype("f")
+Y = RNG.normal(size=(6, 3)).astype("f")
+V = RNG.normal(size=6).astype("f")
+
+
+def entries():
+    """X, one entry of it in two parts, and padding."""
+    m = sparse.BCOO.fromdense(X, nse=20)
+    data = m.data.at[0].multiply(0.25)
+    data, indices = jnp.append(data, m.data[0] * 0.75), jnp.concatenate([m.indices, m.indices[:1]])
+    return sparse.BCOO((data, indices), shape=X.shape)
+
+
+SPARSE = {
+    "sin": jnp.sin,
+    "tanh(2x)": lambda x: jnp.tanh(2 * x),
+    "square": lambda x: x**2,
+    "sqrt": lambda x: jnp.sqrt(abs(x)),
+    "astype": lambda x: (x * 10).astype(int),
+    "copy": lambda x: -x.copy(),
+    "transpose": lambda x: x.T,
+    "row": lambda x: x[1],
+    "slices": lambda x: x[1:, ::-2],
+    "reshape": lambda x: x.reshape(3, -1),
+    "broadcast": lambda x: jnp.broadcast_to(x, (2, 4, 6)),
+    "sum": lambda x: x.sum(1),
+    "mean": lambda x: jnp.mean(x, 0, keepdims=True),
+    "scaled": lambda x: x * V / 3,
+    "x - 2x": lambda x: x - 2 * x,
+    "x * x": lambda x: x * jnp.log1p(abs(x)),
+    "x x^T": lambda x: x @ x.T,
+    "concatenate": lambda x: jnp.concatenate([x, x]),
+    "jit": jax.jit(jnp.sin),
+    "checkpoint": jax.checkpoint(jnp.sin),
+    "fori_loop": lambda x: lax.fori_loop(0, 3, lambda i, x: jnp.sin(2 * x), x),
+    "while_loop": lambda x: lax.while_loop(lambda x: abs(x).sum() < 100, lambda x: 2 * x, x),
+    "cond": lambda x: lax.cond(x.sum() > 100, lambda x: x, lambda x: jnp.sin(x), x),
+}
+DENSE = {
+    "product": lambda x: x @ Y,
+    "of the left": lambda x: Y.T @ x.T,
+    "einsum": lambda x: jnp.einsum("ij,jk->k", x, Y),
+    "norm": jnp.linalg.norm,
+    "sum of both": lambda x: x + jnp.ones((4, 6)),
+    "difference": lambda x: jnp.ones((4, 6)) - x,
+    "scan": lambda x: lax.scan(lambda v, a: (jnp.tanh(v @ x.T @ x + a), v.sum()), V, jnp.arange(3.0))[1],
+}
+
+
+@pytest.mark.parametrize("name", [*SPARSE, *DENSE])
+def test_results(name):
+    f = {**SPARSE, **DENSE}[name]
+    m, expected = entries(), f(jnp.asarray(X))
+    for g in (sparse.sparsify(f), jax.jit(sparse.sparsify(f))):
+        found = g(m)
+        assert isinstance(found, sparse.BCOO) == (name in SPARSE)
+        assert found.shape == expected.shape and found.dtype == expected.dtype
+        np.testing.assert_allclose(sparse.todense(found), expected, rtol=2e-6, atol=2e-6)
+
+
+def test_trees_and_formats():
+    f = sparse.sparsify(lambda p, v, *, k: {"y": p["w"] @ v * k, "w": p["w"], "v": v})
+    found = f({"w": sparse.BCSR.fromdense(X)}, V, k=2.0)
+    np.testing.assert_allclose(found["y"], X @ V * 2, rtol=1e-5)
+    assert isinstance(found["w"], sparse.BCOO) and found["v"].shape == (6,)
+    np.testing.assert_array_equal(sparse.sparsify(jnp.sin)(V), jnp.sin(V))
+    m = sparse.BCOO.fromdense(X)
+    np.testing.assert_allclose(sparse.sparsify(lambda v: m @ v)(V), X @ V, rtol=1e-5)
+
+
+def test_scan_over_a_batch():
+    x = np.stack([X, 2 * X, 0 * X])
+    f = lambda x: lax.scan(lambda s, m: (s + (m @ V).sum(), jnp.sin(m)), 0.0, x)
+    total, ys = sparse.sparsify(f)(sparse.BCOO.fromdense(x, n_batch=1))
+    expected = f(x)
+    np.testing.assert_allclose(total, expected[0], rtol=1e-5)
+    np.testing.assert_allclose(ys.todense(), expected[1], rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="n_batch"):
+        sparse.sparsify(f)(sparse.BCOO.fromdense(x))
+
+
+def test_derivatives():
+    f = lambda x: (jnp.tanh(jnp.sin(x) @ V) ** 2).sum()
+    m = sparse.BCOO.fromdense(X)
+    found = sparse.grad(sparse.sparsify(f))(m)
+    dense = np.asarray(jax.grad(f)(X))
+    np.testing.assert_allclose(found.data, dense[tuple(np.asarray(m.indices).T)], rtol=1e-4, atol=1e-6)
+
+
+def test_errors():
+    m = entries()
+    for f, name in ((jnp.exp, "exp"), (lambda x: jnp.where(x > 0, x, 0), "gt"), (jnp.sort, "sort")):
+        with pytest.raises(NotImplementedError, match=f"sparsify: {name} .*todense"):
+            sparse.sparsify(f)(m)
+    with pytest.raises(NotImplementedError, match="todense"):
+        sparse.sparsify(lambda x: x + 1)(m)
+    with pytest.raises(NotImplementedError, match="use_tracer"):
+        sparse.sparsify(jnp.sin, use_tracer=True)
+    with pytest.raises(TypeError):
+        sparse.sparsify(3)

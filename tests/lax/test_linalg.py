@@ -48,6 +48,34 @@ def check_derivative(fun, x, x_dot, step=1e-6):
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("m, n", [(384, 384), (449, 449), (500, 385), (390, 511), (769, 770)])
+def test_threads_share_the_blocks_of_one_lu(m, n, dtype):
+    a = matrix(m, n, complex_=dtype is np.complex128).astype(dtype)
+    a[:, 200] = a[:, 100]  # singular, and nothing is divided by its zero
+    program = pullback.jit(linalg.lu).lower(a).compile()
+    assert "laswp" in program.as_text("loops")
+    before, results = _core.num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            _core.set_num_threads(threads)
+            results.append([np.asarray(x) for x in program(a)])
+    finally:
+        _core.set_num_threads(before)
+    for result in results:
+        for x, y in zip(result, results[0]):
+            np.testing.assert_array_equal(x, y)
+    factors, pivots, permutation = results[0]
+    k = min(m, n)
+    lower, upper = np.tril(factors[:, :k], -1) + np.eye(m, k), np.triu(factors[:k])
+    assert np.abs(lower).max() <= np.sqrt(2) + 1e-6  # rows were exchanged; LAPACK compares |re| + |im|
+    assert np.abs(lower @ upper - a[permutation]).max() <= 1000 * np.finfo(dtype).eps * np.abs(a).max()
+    order = np.arange(m)
+    for i, j in enumerate(pivots):
+        order[[i, j]] = order[[j, i]]
+    np.testing.assert_array_equal(order, permutation)
+
+
 @pytest.mark.parametrize("complex_", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_cholesky(complex_, compiled):

@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax import _blocked_cholesky as blocked_cholesky
+from pullback.lax import _blocked_lu as blocked_lu
 from pullback.lax import _small_matrices as small_matrices
 from pullback.lax._families import *
 from pullback.lax._linalg_solve import triangular_solve
@@ -225,7 +226,10 @@ def _lu_emit(ctx):
         loops(b, (m,), lambda index: ctx.store(order, index, b.convert(index[0], "i32")))
         if k:
             ctx.copy(turned_copy, matrix(source).transposed((1, 0)))
-            ctx.call_fortran(letter(aval.dtype) + "getrf", m, n, turned_copy, m, swaps, info)
+            if math.prod(batch) == 1 and k >= blocked_lu.LEAST:
+                blocked_lu.lu(ctx, turned_copy, aval.dtype, swaps)
+            else:
+                ctx.call_fortran(letter(aval.dtype) + "getrf", m, n, turned_copy, m, swaps, info)
             ctx.copy(matrix(lu), turned_copy.transposed((1, 0)))
 
         def swap(index):

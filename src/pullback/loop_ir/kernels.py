@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .ir import Buffer, Call, Expr, Function, HostCall, If, Kernel, Load, Loop, Run, Stmt, Store, Var, While
 from .visit import Substitute, kernels
@@ -47,8 +47,10 @@ def expand_kernels(body: Sequence[Stmt], rename: Callable[[Var], Var]) -> tuple[
     for stmt in body:
         match stmt:
             case Run():
-                expansion = _Expansion(stmt, rename)
-                result += expand_kernels(expansion.block(stmt.kernel.body), rename)
+                kernel = stmt.kernel
+                buffers, values = dict(zip(kernel.buffers, stmt.buffers)), dict(zip(kernel.params, stmt.args))
+                copy = OnOtherBuffers(buffers, values, rename)
+                result += expand_kernels(copy.block(kernel.body), rename)
                 continue
             case Loop():
                 inside = expand_kernels(stmt.body, rename)
@@ -63,12 +65,17 @@ def expand_kernels(body: Sequence[Stmt], rename: Callable[[Var], Var]) -> tuple[
     return tuple(result)
 
 
-class _Expansion(Substitute):
-    """A kernel's body on the buffers and values of one run."""
+class OnOtherBuffers(Substitute):
+    """Statements on other buffers: a kernel's body where it runs, or a nest that becomes one.
 
-    def __init__(self, run: Run, rename: Callable[[Var], Var]) -> None:
-        super().__init__(dict(zip(run.kernel.params, run.args)), rename)
-        self._buffers = dict(zip(run.kernel.buffers, run.buffers))
+    `buffers` says which take the place of which, `values` and `rename` are those of `Substitute`.
+    """
+
+    def __init__(
+        self, buffers: Mapping[Buffer, Buffer], values: Mapping[Var, Expr], rename: Callable[[Var], Var]
+    ) -> None:
+        super().__init__(values, rename)
+        self._buffers = buffers
 
     def _buffer(self, buffer: Buffer) -> Buffer:
         return self._buffers.get(buffer, buffer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_
 
@@ -168,11 +168,17 @@ def stores(stmt: Stmt) -> Set[Buffer]:
 
 def accesses(stmt: Stmt) -> Iterator[tuple[Buffer, Expr]]:
     """(buffer, index) of all that a statement itself loads and stores, calls left out."""
+    for node in access_nodes(stmt):
+        yield node.buffer, node.index
+
+
+def access_nodes(stmt: Stmt) -> Iterator[Load | Store]:
+    """What a statement itself loads, and the statement if it stores."""
     for expr in subexpressions(expressions(stmt)):
         if isinstance(expr, Load):
-            yield expr.buffer, expr.index
+            yield expr
     if isinstance(stmt, Store):
-        yield stmt.buffer, stmt.index
+        yield stmt
 
 
 def _passed(stmt: Stmt) -> set[Buffer]:
@@ -316,7 +322,7 @@ def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
 class Substitute(Rewriter):
     """Replaces readings of variables; variables bound inside are renamed afresh if `rename` is given."""
 
-    def __init__(self, values: dict[Var, Expr], rename: Callable[[Var], Var] | None = None) -> None:
+    def __init__(self, values: Mapping[Var, Expr], rename: Callable[[Var], Var] | None = None) -> None:
         super().__init__()
         self.values = dict(values)
         self.rename = rename

@@ -19,7 +19,6 @@ from ..loop_ir.ir import (
     Buffer,
     Call,
     Const,
-    Expr,
     Function,
     HostCall,
     If,
@@ -35,8 +34,10 @@ from ..loop_ir.ir import (
     Var,
     While,
 )
+from ..loop_ir.kernels import OnOtherBuffers
 from ..loop_ir.key import part_key
-from ..loop_ir.visit import Substitute, blocks, expressions, local_uses, shares_locals, statements, subexpressions
+from ..loop_ir.visit import blocks, expressions, local_uses, shares_locals, statements, subexpressions
+from ._fresh import Fresh
 
 OFTEN = 3  # more occurrences than this pay for any kernel
 LARGE = 10  # ops from which two occurrences do
@@ -60,7 +61,9 @@ def outline(function: Function) -> Function:
             for parts in equal.values():
                 if _worthwhile([nest for nest, _, _ in parts]):
                     work.kernel(parts)
-    return Function(function.name, tuple(work.buffers), work.block(function.body)) if work.runs else function
+    if not work.runs:
+        return function
+    return Function(function.name, (*function.buffers, *work.new.buffers), work.block(function.body))
 
 
 def _worthwhile(nests: Sequence[Loop]) -> bool:
@@ -107,9 +110,8 @@ _Part = tuple[Loop, list[Buffer], list[Var]]  # a nest with its buffers and free
 
 class _Outline:
     def __init__(self, function: Function) -> None:
-        self.buffers = list(function.buffers)
+        self.new = Fresh("k", function)
         self.runs: dict[int, list[Stmt]] = {}  # what takes the place of each nest, by its id
-        self._taken = {buffer.name for buffer in function.buffers}
         self._count = 0
 
     def kernel(self, parts: Sequence[_Part]) -> None:
@@ -119,17 +121,9 @@ class _Outline:
         zero = const("i64", 0)
         for nest, buffers, free in parts:
             given = [b for b in buffers if b.space != "local"]
-            own = [self.temporary(v) for v in _results(nest)]
+            own = [self.new.buffer("result", v.dtype, 1) for v in _results(nest)]
             run = Run(kernel, (*given, *own), tuple(map(Read, free)))
             self.runs[id(nest)] = [run, *[Let(v, Load(b, zero)) for v, b in zip(_results(nest), own)]]
-
-    def temporary(self, var: Var) -> Buffer:
-        name = f"result{len(self.buffers)}"
-        while name in self._taken:
-            name += "_"
-        self._taken.add(name)
-        self.buffers.append(Buffer(name, var.dtype, 1, "temporary"))
-        return self.buffers[-1]
 
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
@@ -155,37 +149,13 @@ def kernel_of(name: str, nest: Loop, buffers: Sequence[Buffer], free: Sequence[V
         b: Buffer(f"{name}_{n}", b.dtype, b.size, "temporary") for n, b in enumerate(buffers) if b.space != "local"
     }
     results = [Buffer(f"{name}_r{n}", v.dtype, 1, "temporary") for n, v in enumerate(_results(nest))]
-    copy = _Copy(formal, free, name)
+    own = Fresh(f"{name}_")
+    given = [own.var(var) for var in free]
+    copy = OnOtherBuffers(formal, dict(zip(free, map(Read, given))), own.var)
     zero = const("i64", 0)
     body = copy.block((nest, *[Store(b, zero, Read(v)) for b, v in zip(results, _results(nest))]))
-    params = tuple(copy.values[var].var for var in free)  # type: ignore[attr-defined]
-    return Kernel(name, (*formal.values(), *results), params, body)
+    return Kernel(name, (*formal.values(), *results), tuple(given), body)
 
 
 def _results(nest: Loop) -> list[Var]:
     return [var for group in nest.carried for var in group.results]
-
-
-class _Copy(Substitute):
-    """A nest on other buffers, with variables of its own."""
-
-    def __init__(self, buffers: dict[Buffer, Buffer], free: Sequence[Var], name: str) -> None:
-        count = 0
-
-        def rename(var: Var) -> Var:
-            nonlocal count
-            count += 1
-            return Var(f"{var.name}_{name}_{count}", var.dtype)
-
-        super().__init__({var: Read(rename(var)) for var in free}, rename)
-        self.buffers = buffers
-
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Load):
-            return Load(self.buffers.get(expr.buffer, expr.buffer), expr.index)
-        return super().expr(expr)
-
-    def stmt(self, stmt: Stmt) -> list[Stmt]:
-        if isinstance(stmt, Store):
-            return [Store(self.buffers.get(stmt.buffer, stmt.buffer), stmt.index, stmt.value)]
-        return [stmt]

@@ -14,15 +14,15 @@ a few elements that are computed differently disappears: `stack(..., axis=-1)`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..loop_ir.affine import interval, terms
-from ..loop_ir.fold import const, is_math, make
+from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Carried, Const, Expr, Function, If, Load, Loop, Op, Read, Stmt, Var, While
 from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.visit import Substitute, expressions, statements, subexpressions
 from ._fresh import Fresh
-from .cost import extent_of
+from .cost import extent_of, operations
 from .simplify import simplify
 
 MAX_PARTS = 8
@@ -30,7 +30,6 @@ MAX_OPS = 400  # of all parts together
 MANY = 1 << 8  # iterations from which masks of wide elements are worth avoiding too: they take 5 to 10 times a copy
 TURNS = 4  # kinds of elements that take turns along an axis: each is computed by itself, all in one pass
 LONG = 16  # ops that only one side of a choice needs, from which it is not computed in vain
-_MATH = 20  # ops of a math function, which is one still
 _COMPARES = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
@@ -134,21 +133,17 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
     for stmt in statements((loop,)):
         if isinstance(stmt, Loop):
             total *= extent_of(stmt)
-    work = _ops(order)
+    work = operations(order)
     many = narrow or total >= MANY
     if work * (len(points) + 1) - saved * len(points) > MAX_OPS or not many:
         return []
     return sorted(points)
 
 
-def _ops(exprs: Iterable[Expr]) -> int:
-    return sum(_MATH if is_math(expr.name) else 1 for expr in exprs if isinstance(expr, Op))
-
-
 def _apart(x: Expr, y: Expr) -> int:
     """The ops that only one of two expressions needs."""
     of_x, of_y = ({id(expr): expr for expr in subexpressions((side,))} for side in (x, y))
-    return _ops([expr for key, expr in of_x.items() if key not in of_y]) + _ops(
+    return operations([expr for key, expr in of_x.items() if key not in of_y]) + operations(
         [expr for key, expr in of_y.items() if key not in of_x]
     )
 

@@ -8,6 +8,8 @@ LOOPS = {
     "while": "lambda x: lax.while_loop(lambda c: c[0] < 2**30, lambda c: (c[0] + 1, jnp.sin(c[1])), (0, x))",
     "scan": "lambda x: lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=2**30)",
     "vectors": "lambda x: lax.fori_loop(0, 2**26, lambda i, c: jnp.sin(c), x + jnp.ones(100))",
+    "elements apart": "lambda x: lax.fori_loop(0, 1_500_000, lambda i, c: jax.scipy.special.gammainc(c + 1.5, 2.0),"
+    " x + jnp.ones(64))",
     "traced bound": "lambda x: lax.fori_loop(0, (x * 2**29).astype(int), lambda i, c: jnp.sin(c), x)",
     "inside a scan": "lambda x: lax.scan(lambda c, _: (lax.fori_loop(0, 2**26, lambda i, d: jnp.sin(d), c), None), x,"
     " None, length=3)",

@@ -1,5 +1,8 @@
 """Loops of steps whose elements never meet: which become loops over elements, and that they mean the same."""
 
+import importlib
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -13,6 +16,8 @@ from pullback.loop_ir.visit import statements
 from pullback.loop_passes import interchange, outline
 
 from .test_parallelize import run, through_passes
+
+pass_module = importlib.import_module("pullback.loop_passes.interchange")  # the package has the function by this name
 
 
 def loops(function):
@@ -129,14 +134,14 @@ def test_kernels_are_taken_apart():
     assert is_interchanged(same_meaning(outlined))
 
 
-def test_elements_wanted_later_and_rows_in_memory():
+def stacked(steps):
     """A stacked result, and a temporary that is read after the steps."""
     b = Builder()
-    x, y, z = b.input("x", "f32", 5 * 24), b.output("y", "f32", 5 * 24), b.output("z", "f32", 24)
+    x, y, z = b.input("x", "f32", steps * 24), b.output("y", "f32", steps * 24), b.output("z", "f32", 24)
     c, last = b.temporary("c", "f32", 24), b.temporary("last", "f32", 24)
     with b.loop(24) as i:
         b.store(c, i, b.const("f32", 1))
-    with b.loop(5, "sequential") as step:
+    with b.loop(steps, "sequential") as step:
         with b.loop(24) as i:
             b.store(last, i, b.load(c, i))
             b.store(c, i, b.load(c, i) * 0.5 + b.load(x, step * 24 + i))
@@ -144,22 +149,91 @@ def test_elements_wanted_later_and_rows_in_memory():
             b.store(y, step * 24 + i, b.load(c, i))
     with b.loop(24) as i:
         b.store(z, i, b.load(last, 23 - i))
-    after = same_meaning(b.function("stacked"))
-    assert is_interchanged(after)
+    return b.function("stacked")
 
 
-def test_steps_in_steps():
+def test_elements_wanted_later_and_rows_in_memory():
+    assert is_interchanged(same_meaning(stacked(5)))
+
+
+def nested(outer, inner):
     """Inner steps that go on from where they were: the carry stays in memory between them."""
     b = Builder()
     y, t = b.output("y", "f64", 16), b.temporary("t", "f64", 16)
     with b.loop(16) as i:
         b.store(t, i, b.const("f64", 1))
-    with b.loop(3, "sequential"):
-        with b.loop(4, "sequential"), b.loop(16) as i:
+    with b.loop(outer, "sequential"):
+        with b.loop(inner, "sequential"), b.loop(16) as i:
             b.store(t, i, b.load(t, i) * 1.5)
         with b.loop(16) as i:
             b.store(y, i, b.load(t, 15 - i) + 1.0)
-    assert is_interchanged(same_meaning(b.function("nested")))
+    return b.function("nested")
+
+
+def test_steps_in_steps():
+    assert is_interchanged(same_meaning(nested(3, 4)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "make, ops",
+    [(stacked, 72), (partial(nested, 2), 16), (partial(rows, 17, 2), 17 * 10), (partial(elementwise, 33), 99)],
+)
+def test_long_loops_go_by_blocks(make, ops, size, monkeypatch):
+    """Loops of so many ops a step: 12 steps are whole blocks of all these sizes, of 13 there may be some left."""
+    monkeypatch.setattr(pass_module, "BLOCK", size * ops)
+    for steps in (12, 13):
+        after = same_meaning(make(steps), exact=False)
+        assert is_interchanged(after)
+        parts = [loop.extent.value for loop in loops(after) if loop.role == "sequential" and loop.carried]
+        assert max(parts) == size if steps == 12 else max(parts) <= size
+        assert len(parts) == (2 if steps == 13 and size > 2 else 1)
+
+
+@pytest.mark.parametrize("dtype", ["i64", "u64", "f64"])
+def test_steps_of_many_operations_stay(dtype):
+    """300 rounds within a step: unrolled, they would take long to compile. Those of int64 are no index arithmetic."""
+    b = Builder()
+    y = b.output("y", dtype, 16)
+    with b.loop(16) as i:
+        b.store(y, i, b.const(dtype, 1))
+    with b.loop(2, "sequential"), b.loop(300, "sequential"), b.loop(16) as i:
+        b.store(y, i, b.load(y, i) * b.const(dtype, 3) + b.const(dtype, 1))
+    after = interchange(b.function("rounds"))
+    assert is_interchanged(after)
+    assert len(list(statements(after.body))) < 20
+
+
+def test_statements_are_looked_at_a_few_times(monkeypatch):
+    """However many loops of steps there are beside each other."""
+    seen = 0
+
+    def counted(body):
+        nonlocal seen
+        found = list(statements(body))
+        seen += len(found)
+        return iter(found)
+
+    monkeypatch.setattr(pass_module, "statements", counted)
+    counts = []
+    for n in (10, 40):
+        b = Builder()
+        y = b.output("y", "f32", 16)
+        for _ in range(n):
+            with b.loop(5, "sequential"), b.loop(16) as i:
+                b.store(y, i, b.load(y, i) * 0.5 + 1.0)
+        seen = 0
+        assert is_interchanged(interchange(b.function("many")))
+        counts.append(seen)
+    assert counts[1] < 5 * counts[0]
+
+
+def test_lanes_of_all_but_powers_of_two_overlap():
+    """So that vectors of any number of lanes leave no rest: 96 bytes are a vector of 64 and a half one."""
+    for n in (16, 32, 64, 96, 100, 128):
+        before = elementwise(n, 5, "i8")
+        held = len(interchange(before).buffers) - len(before.buffers)
+        assert (held > 0) == (n in (96, 100))
 
 
 SHAPES = [(1,), (2,), (3,), (5,), (15,), (16,), (17,), (4, 3), (3, 33), (1000,)]

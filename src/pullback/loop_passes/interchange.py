@@ -4,10 +4,10 @@ What changes from step to step is then a few scalars for each element, carried i
 lanes and on threads once instead of in every step. Such loops come from `vmap` of loops, from elementwise steps and
 from products with one side that stays: the rows of `s @ r` do not meet.
 
-Needs: loop IR as it comes from `outline`. Guarantees: the same operations on each element in the same order. It comes
-before all other passes, since it takes kernels apart that the steps share. Elements are found by their places: all that
-is written among the steps has, in every access, the number of the element as a digit of its index, in base `extent` and
-with one weight for each buffer.
+Needs: loop IR as it comes from `outline`. Guarantees: the same operations on each element in the same order, but for
+sums within a step, which are made pairwise. It comes before all other passes, since it takes kernels apart that the
+steps share. Elements are found by their places: all that is written among the steps has, in every access, the number of
+the element as a digit of its index, in base `extent` and with one weight for each buffer.
 
     sequential step < 100 {                          parallel a < 256 {
       parallel i < 256 { t[i] = mul(y[i], x[i]) }      sequential step < 100 carry (c = y[a]) {
@@ -15,16 +15,21 @@ with one weight for each buffer.
     }                                                    next (sin(t1))
                                                        } -> (r)
                                                        y[a] = r
+
+Lanes and threads do not ask whether the user has pressed Ctrl-C. So of a loop that may run for long there are blocks of
+steps, one after the other, each as above, between which the state is in memory.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..loop_ir.affine import terms
-from ..loop_ir.fold import const, is_math, make
+from ..loop_ir.fold import const, make
 from ..loop_ir.ir import (
     Buffer,
     Carried,
@@ -48,6 +53,8 @@ from ..loop_ir.kernels import expand_kernels
 from ..loop_ir.types import ITEMSIZE, REAL_OF
 from ..loop_ir.visit import (
     Substitute,
+    access_nodes,
+    accesses,
     expressions,
     loaded,
     loads,
@@ -58,18 +65,19 @@ from ..loop_ir.visit import (
     subexpressions,
 )
 from ._fresh import Fresh
+from .cost import computed, operations
 from .simplify import simplify
 from .unroll import straight_code
 
 MAX_STATE = 16  # elements that are carried for each lane: about what fits registers
 MAX_OPS = 320  # of a step of one lane; more of them take longer than walking through memory saves
-MATH = 20  # ops of a math function
-MAX_WORK = 1 << 25  # ops of all steps of a lane: lanes do not ask for Ctrl-C, and these take up to a tenth of a second
+BLOCK = 1 << 23  # ops of the steps of one block: most take some milliseconds, gammainc of a float64 20
+TOGETHER = 128  # lanes that at most run as one piece: `parallelize` gives more to threads, which stop between pieces
+DIVISORS = 1024  # numbers of blocks that are tried
 ROW = 512  # bytes of what is read or written at each step: longer rows are better walked one after the other
 NEAR = 1 << 17  # bytes in which data say where to read: farther, many elements wait for memory together only in rows
 CANDIDATES = 8  # loops that are tried
 FEW = 16  # elements that lanes have to take all at once
-WIDEST = 32  # lanes that a vector may have here; a multiple of them leaves no rest
 # Extents that LLVM keeps in whole registers though they are no powers of two, by the bytes of an element.
 WHOLE = {8: (3,), 4: (3, 5, 6, 7)}
 
@@ -105,6 +113,11 @@ class _Interchange:
         self.new = Fresh("e", function)
         self._function = function
 
+    @cached_property
+    def _readers(self) -> Counter[Buffer]:
+        """How many statements read each buffer."""
+        return _readers(self._function.body)
+
     def block(self, body: Sequence[Stmt], nested: bool) -> tuple[Stmt, ...]:
         """The statements with their loops of steps interchanged; `nested`: they run more than once."""
         result: list[Stmt] = []
@@ -135,7 +148,7 @@ class _Interchange:
             return None
         if any(isinstance(stmt, Store) for stmt in loop.body) or _work(loop.body, _Lanes(1)) > MAX_OPS * _most(inside):
             return None
-        kept = self._kept(loop)
+        own = _readers(loop.body)
         if any(isinstance(stmt, Run) for stmt in inside):
             loop = Loop(loop.var, loop.extent, loop.role, expand_kernels(loop.body, self.new.var), (), loop.attrs)
             if any(not _is_plain(stmt) for stmt in statements(loop.body)):
@@ -146,11 +159,13 @@ class _Interchange:
         (simple,) = simplified
         assert isinstance(simple, Loop)
         loop = simple
-        accesses = list(_accesses(loop.body, stored(loop.body), ()))
-        if any(not access.around for access in accesses):
+        written = stored(loop.body)
+        found = list(_accesses(loop.body, written, ()))
+        if any(not access.around for access in found):
             return None
-        for seed in _candidates(accesses):
-            lanes = _assign(accesses, seed)
+        kept = {buffer for buffer in written if buffer.space != "temporary" or self._readers[buffer] > own[buffer]}
+        for seed in _candidates(found):
+            lanes = _assign(found, seed)
             new = None if lanes is None else self.interchanged(loop, lanes, kept, nested)
             if new is not None:
                 return new
@@ -158,46 +173,60 @@ class _Interchange:
 
     def interchanged(self, loop: Loop, lanes: _Lanes, kept: set[Buffer], nested: bool) -> list[Stmt] | None:
         assert isinstance(loop.extent, Const)
-        lane = self.new.var(Var("lane", "i64"))
-        if (work := _work(loop.body, lanes)) > MAX_OPS or work * loop.extent.value > MAX_WORK:
+        work = _work(loop.body, lanes)
+        if work > MAX_OPS:
             return None
-        state = _State(self, lane, lanes, straight_code(_one_lane(loop.body, lanes, lane)))
-        if not state.fits(loop.var):
+        n = loop.extent.value
+        most = max(1, BLOCK // (max(1, work) * min(lanes.extent, TOGETHER)))
+        if n <= most:
+            return self.around(loop, lanes, None, const("i64", 0), n, kept, nested)
+        least = -(-n // most)
+        # Steps that are left repeat the code, so a divisor is better.
+        count = next((count for count in range(least, min(2 * least, least + DIVISORS)) if n % count == 0), least)
+        size, left = divmod(n, count)
+        block = self.new.var(Var("block", "i64"))
+        first = make("mul", (Read(block), const("i64", size)))
+        inside = self.around(loop, lanes, block, first, size, kept, True)
+        rest = self.around(loop, lanes, None, const("i64", n - left), left, kept, True) if left and inside else []
+        if inside is None or rest is None:
             return None
-        return state.loop(loop, kept, nested)
+        return [Loop(block, const("i64", count), "sequential", tuple(inside)), *rest]
 
-    def _kept(self, loop: Loop) -> set[Buffer]:
-        """Buffers whose values are wanted after `loop`."""
-        inside = set(map(id, statements(loop.body)))
-        others = [stmt for stmt in statements(self._function.body) if id(stmt) not in inside and stmt is not loop]
-        kept = {buffer for buffer in self._function.buffers if buffer.space != "temporary"}
-        return kept.union(*map(loads, others))
+    def around(
+        self, loop: Loop, lanes: _Lanes, block: Var | None, first: Expr, count: int, kept: set[Buffer], nested: bool
+    ) -> list[Stmt] | None:
+        """The loop over lanes around `count` steps of `loop` from `first`, which may depend on `block`.
+
+        None if lanes meet, or too much changes from step to step.
+        """
+        lane, step = self.new.var(Var("lane", "i64")), self.new.var(loop.var)
+        own = Substitute({loop.var: make("add", (first, Read(step)))}, self.new.var)
+        state = _State(self.new, lane, lanes, straight_code(own.block(_one_lane(loop.body, lanes, lane))))
+        steps = Loop(step, const("i64", count), "sequential", (), (), loop.attrs)
+        return state.loop(steps, kept, nested) if state.fits((step, block)) else None
 
 
 class _State:
     """The straight code of a step of one lane, with the elements that it changes in registers."""
 
-    def __init__(self, owner: _Interchange, lane: Var, lanes: _Lanes, straight: Sequence[Stmt]) -> None:
-        self._owner = owner
+    def __init__(self, new: Fresh, lane: Var, lanes: _Lanes, straight: Sequence[Stmt]) -> None:
+        self._new = new
         self._lane = lane
         self._lanes = lanes
         self._straight = straight
         self._places: dict[int, tuple[Buffer, int] | None] = {}  # of Loads and Stores, by identity; None: in memory
 
-    def fits(self, step: Var) -> bool:
-        """Whether all that is written belongs to the lane, and what changes is little."""
+    def fits(self, steps: tuple[Var | None, ...]) -> bool:
+        """Whether all that is written belongs to the lane, and what changes is little; `steps` number the steps."""
         written = stored(self._straight)
         in_memory: set[Buffer] = set()
         found: list[tuple[Load | Store, int, bool]] = []
         wide = 0  # bytes of the longest row that is read or written at each step
         for stmt in self._straight:
-            accesses: list[Load | Store] = [x for x in subexpressions(expressions(stmt)) if isinstance(x, Load)]
-            if isinstance(stmt, Store):
-                accesses.append(stmt)
-            for access in accesses:
+            for access in access_nodes(stmt):
                 factors, offset = _factors(access.index)
                 moves = factors is None or any(var is not self._lane for var in factors)
-                if factors is None and not _is_of(access.index, (self._lane, step)):
+                if factors is None and not _is_of(access.index, (self._lane, *steps)):
                     if access.buffer.size * ITEMSIZE[access.buffer.dtype] > NEAR:
                         return False
                 elif moves and (factors is None or self._lane in factors):
@@ -208,7 +237,7 @@ class _State:
                 period = weight * self._lanes.extent
                 if factors is None or not weight or factors.pop(self._lane, 0) != weight:
                     return False
-                if any(var is not step or factor % period for var, factor in factors.items()):
+                if any(var not in steps or factor % period for var, factor in factors.items()):
                     return False
                 if offset % period >= weight:
                     return False
@@ -232,7 +261,7 @@ class _State:
         now: dict[tuple[Buffer, int], Expr] = {}
         carried: dict[tuple[Buffer, int], Var] = {}  # read before they are written
         places = self._places
-        new = self._owner.new
+        new = self._new
 
         def current(root: Expr) -> Expr:
             # Each statement by itself: what a place holds changes from one to the next.
@@ -270,7 +299,8 @@ class _State:
         groups: list[Carried] = []
         copies: list[Stmt] = []
         after: list[Stmt] = []
-        again = self._lanes.extent >= FEW and self._lanes.extent % WIDEST != 0
+        extent = self._lanes.extent
+        again = extent >= FEW and extent & (extent - 1) != 0  # vectors have a power of two, and leave nothing of one
         if again and loaded(body) & stored(body):
             return None
         for place in dict.fromkeys((*carried, *last)):
@@ -293,7 +323,7 @@ class _State:
         inner = Loop(steps.var, steps.extent, "sequential", tuple(body), tuple(groups), steps.attrs)
         role: Role = "parallel"
         attrs: tuple[tuple[str, Any], ...] = ()
-        if (extent := self._lanes.extent) < FEW:
+        if extent < FEW:
             role, attrs = "vector", (("lanes", extent),)
         made: list[Stmt] = [Loop(self._lane, const("i64", extent), role, (inner, *after), (), attrs)]
         if copies:
@@ -303,10 +333,15 @@ class _State:
         return made
 
 
-def _is_of(index: Expr, variables: tuple[Var, ...]) -> bool:
+def _is_of(index: Expr, variables: tuple[Var | None, ...]) -> bool:
     """Whether nothing but these variables is in an index; what data say may be anywhere."""
     parts = subexpressions((index,))
     return not any(isinstance(x, Load) or (isinstance(x, Read) and x.var not in variables) for x in parts)
+
+
+def _readers(body: Sequence[Stmt]) -> Counter[Buffer]:
+    """How many statements of `body` read each buffer."""
+    return Counter(buffer for stmt in statements(body) for buffer in loads(stmt))
 
 
 def _is_read(expr: Expr, var: Var) -> bool:
@@ -346,11 +381,8 @@ def _factors(index: Expr) -> tuple[dict[Var, int] | None, int]:
 def _accesses(body: Sequence[Stmt], written: set[Buffer], around: tuple[Loop, ...]) -> Iterator[_Access]:
     """Accesses of the buffers that are written, with the loops around them."""
     for stmt in body:
-        found = [(x.buffer, x.index) for x in subexpressions(expressions(stmt)) if isinstance(x, Load)]
-        if isinstance(stmt, Store):
-            found.append((stmt.buffer, stmt.index))
         inside = (*around, stmt) if isinstance(stmt, Loop) else around
-        for buffer, index in found:
+        for buffer, index in accesses(stmt):
             if buffer in written:
                 yield _Access(buffer, _factors(index)[0] or {}, inside)
         if isinstance(stmt, Loop):
@@ -412,8 +444,7 @@ def _work(body: Sequence[Stmt], lanes: _Lanes) -> int:
     """Ops of a step of one lane, after all loops in it are unrolled."""
     total = 0
     for stmt in body:
-        ops = subexpressions(expressions(stmt)[1:] if isinstance(stmt, Loop) else _values(stmt))
-        total += sum(MATH if is_math(x.name) else 1 for x in ops if isinstance(x, Op) and x.dtype != "i64")
+        total += operations(computed(expressions(stmt)[1:] if isinstance(stmt, Loop) else _values(stmt)))
         if isinstance(stmt, Loop):
             assert isinstance(stmt.extent, Const)
             count = stmt.extent.value // (lanes.extent if stmt in lanes.inner else 1)

@@ -2,8 +2,9 @@
 depend on each other also parallel ones: the state of a loop (a vector of three, a matrix of nine) is then accessed at
 known places only, and the emitter keeps it in registers.
 
-Needs: simplified indices. Guarantees: the same operations in the same order. It comes before `vectorize`, which then
-sees one body whose every access has a stride, and before `expand_math`, so that a repeated body is still small.
+Needs: simplified indices. Guarantees: the same operations in the same order, but for sums of floats among steps, which
+are made pairwise. It comes before `vectorize`, which then sees one body whose every access has a stride, and before
+`expand_math`, so that a repeated body is still small.
 
     parallel i < 1000 {                                parallel i < 1000 {
       reduce r < 3 carry (a = 0) {               =>      let a1 = add(0, x[i*3])
@@ -34,7 +35,9 @@ def unroll(function: Function) -> Function:
 
 
 def straight_code(body: Sequence[Stmt]) -> list[Stmt]:
-    """Statements among steps, with loops of known extents and nothing else in them, without these loops."""
+    """Statements among steps, with loops of known extents and nothing else in them, without these loops; sums of floats
+    are made pairwise.
+    """
     unroller = _Unroll()
 
     def straight(body: Sequence[Stmt]) -> list[Stmt]:

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "even_sort.h"
 #include "merge.h"
 #include "packed_sort.h"
 #include "radix_sort.h"
@@ -156,13 +157,13 @@ void sort_row(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* sor
     }
 }
 
-// As packed_sort says; floats are too uneven.
+// As packed_sort says; floats are too uneven, and short numbers have few digits.
 template <class Kind>
 Packed try_packed(const typename Kind::Raw* keys, int64_t n, void* scratch) {
-    if constexpr (sizeof(typename Kind::Key) == 4 && !Kind::has_specials) {
+    if constexpr (sizeof(typename Kind::Raw) == 4 && !Kind::has_specials) {
         auto* words = static_cast<uint32_t*>(scratch);
         if (n > kQuick && n <= kPacked)
-            return packed_sort([keys](int64_t i) { return uint32_t(Kind::encode(keys[i])); }, n, words, words + n);
+            return packed_sort([keys](int64_t i) { return uint32_t(Kind::encode(keys[i])); }, n, words);
     }
     return {};
 }
@@ -198,6 +199,14 @@ void sort_pairs_row(const typename Kind::Raw* keys, const Payload* payloads, typ
     } else {
         E *const a = static_cast<E*>(scratch), *const b = a + n;
         auto source = [keys, payloads](int64_t i) { return E{Kind::encode(keys[i]), payloads[i]}; };
+        if constexpr (sizeof(typename Kind::Raw) == 4 && !Kind::has_specials) {
+            auto key_of = [keys](int64_t i) { return Kind::encode(keys[i]); };
+            auto put = [sorted_keys, sorted_payloads](int64_t place, const E& element) {
+                if (sorted_keys) sorted_keys[place] = Kind::decode(element.key);
+                sorted_payloads[place] = element.payload;
+            };
+            if (n > kPacked && even_sort<E>(key_of, source, put, a, b, n, chunks)) return;
+        }
         E* result;
         if constexpr (Kind::has_specials) {  // whose keys cost something
             chunks.run([&](int64_t, int64_t begin, int64_t end) {

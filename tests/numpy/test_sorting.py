@@ -21,6 +21,38 @@ def test_sort(same, x, axis):
     same(lambda m, x: m.argsort(x, axis=axis, stable=True), x)
 
 
+def _words(n, pattern):
+    """u32[n]: keys that are spread as sorts by buckets like it, and as they do not."""
+    words = RNG.randint(0, 2**32, n, np.uint64).astype(np.uint32)
+    return {
+        "even": words,
+        "with ties": words >> np.uint32(18) << np.uint32(18),
+        "few bits": words >> np.uint32(9),
+        "above a common prefix": words >> np.uint32(5) | np.uint32(0xA8000000),
+        "with a gap": np.where(words < 2**31, words >> np.uint32(3), words),  # of buckets that a word cannot tell apart
+        "crowded": np.where(words % 7 == 0, words, words % 999),
+        "equal": np.full(n, 7, np.uint32),
+        "in order": np.sort(words),
+    }[pattern]
+
+
+PATTERNS = ["even", "with ties", "few bits", "above a common prefix", "with a gap", "crowded", "equal", "in order"]
+
+
+@pytest.mark.parametrize("n", [2, 25, 513, 2048, 16_384, 16_385, 70_001])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_stable_orders_of_words(pattern, n):
+    sort = pullback.jit(lambda keys, x: pullback.lax.sort((keys, x), num_keys=1))
+    keys = np.stack([_words(n, pattern), _words(n, "even")])
+    with pullback.enable_x64(True):
+        for words, payload in ((keys, np.int32), (keys.view(np.int32), np.float64)):
+            order = np.argsort(words, axis=1, kind="stable")
+            places = np.broadcast_to(np.arange(n, dtype=payload), words.shape)
+            ordered, moved = sort(words, places)
+            np.testing.assert_array_equal(ordered, np.take_along_axis(words, order, 1))
+            np.testing.assert_array_equal(moved, order)
+
+
 def test_descending():
     assert jnp.sort(jnp.array([1, 3, 2]), descending=True).tolist() == [3, 2, 1]
     assert jnp.argsort(jnp.array([1, 1, 0]), descending=True).tolist() == [0, 1, 2]

@@ -362,24 +362,36 @@ def shuffle(impl: PRNGImpl, words: Any, x: Any, axis: int) -> Any:
     """Sort by random words; as equal words leave a trace of the old order, as often as it takes for that to be
     negligible: the exponent of the number of elements is 3 per 32 bits.
 
-    The orders of several rounds do not depend on each other: they are sorted together, one after the other applied.
+    The orders of several rounds do not depend on each other. Short ones are sorted side by side, each on a thread, and
+    applied one after the other; in longer ones all threads sort a round, which moves what the one before it gave.
     """
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     drawn = []
     for _ in range(rounds):
         words, key = two_keys(impl, words)
         drawn.append(random_bits(impl, key, 32, tuple(x.shape)))
-    if rounds == 1:
-        return lax.sort((drawn[0], x), dimension=axis, num_keys=1)[1]
-    if rounds == 0:
-        return x
+    if rounds <= 1 or x.shape[axis] > _SIDE_BY_SIDE:
+        direct = rounds <= 1 or x.dtype in _PAYLOADS
+        moved = x if direct else lax.broadcasted_iota(np.int32, x.shape, axis)
+        for keys in drawn:
+            moved = lax.sort((keys, moved), dimension=axis, num_keys=1)[1]
+        return moved if direct else _taken(x, moved, axis)
     places = lax.broadcasted_iota(np.int32, (rounds, *x.shape), axis + 1)
     bits = lax.concatenate([lax.expand_dims(words, (0,)) for words in drawn], 0)
     _, orders = lax.sort((bits, places), dimension=axis + 1, num_keys=1)
     for k in range(rounds):
-        order = lax.index_in_dim(orders, k, 0, keepdims=False)
-        x = jnp.take_along_axis(x, order, axis, mode="promise_in_bounds")
+        x = _taken(x, lax.index_in_dim(orders, k, 0, keepdims=False), axis)
     return x
+
+
+# Elements up to which a sort is no work for two threads (ext/packed_sort.h).
+_SIDE_BY_SIDE = 1 << 14
+# What a sort moves along with its keys.
+_PAYLOADS = tuple(map(np.dtype, ("int32", "uint32", "float32", "int64", "uint64", "float64")))
+
+
+def _taken(x: Any, order: Any, axis: int) -> Any:
+    return jnp.take_along_axis(x, order, axis, mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def choice(

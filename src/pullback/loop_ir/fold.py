@@ -152,7 +152,7 @@ def _fold_binary(name: str, x: Expr, y: Expr, dtype: str) -> Expr | None:
     if operand == "bool":
         return _fold_bool(name, x, y)
     if not is_int(operand):
-        return None
+        return x if name in ("mul", "div") and isinstance(y, Const) and y.value == 1 else None
     if isinstance(x, Const) and isinstance(y, Const):
         if name in _INT_FOLDS:
             return const(dtype, _INT_FOLDS[name](x.value, y.value, operand))

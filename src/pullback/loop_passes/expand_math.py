@@ -34,6 +34,10 @@ def _key(op: Op) -> _Key:
     return op.name, op.dtype, tuple([arg.dtype for arg in op.args]), op.attrs
 
 
+def _is_left_to_kernels(op: Op) -> bool:
+    return is_math(op.name) or (op.name in _ALSO and op.args[0].dtype in REAL_OF)
+
+
 def expand_math(function: Function) -> Function:
     """The function without math ops; NotImplementedError for one that no kernel is known for."""
     if not any(
@@ -58,8 +62,7 @@ class _Expand(Rewriter):
     def expr(self, expr: Expr) -> Expr:
         if not isinstance(expr, Op):
             return expr
-        needed = is_math(expr.name)
-        if not needed and not (expr.name in _ALSO and expr.args[0].dtype in REAL_OF):
+        if not _is_left_to_kernels(expr):
             return expr
         if self._often and _key(expr) in self._often:
             function = self.function(expr)
@@ -74,7 +77,7 @@ class _Expand(Rewriter):
             if is_math(expr.name):
                 raise NotImplementedError(f"{expr.name}: there is no kernel for {expr.args[0].dtype}")
             return expr
-        if any(isinstance(x, Op) and is_math(x.name) for x in subexpressions((found,))):
+        if any(isinstance(x, Op) and _is_left_to_kernels(x) for x in subexpressions((found,))):
             return self.rewrite(found)
         return found
 

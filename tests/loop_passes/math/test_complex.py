@@ -177,3 +177,13 @@ def test_sizes_of_complex64_over_all_exponents():
     finite = np.isfinite(want)
     assert (np.abs(got[finite] - exact[finite]) <= 1.5 * np.spacing(want[finite])).all()
     np.testing.assert_array_equal(got[~finite], want[~finite])
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+@pytest.mark.parametrize("y", [-3, -1, 2, 5])
+def test_whole_powers_are_expanded_to_the_end(dtype, y):
+    """Those below zero are quotients of complex numbers, which are expanded again."""
+    z = points(dtype)
+    got = kit.compiled("integer_pow", z, y=y)
+    want = z.astype(np.complex128) ** y
+    assert (np.abs(got - want) <= 8 * np.finfo(z.dtype).eps * np.abs(want)).all()

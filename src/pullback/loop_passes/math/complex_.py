@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...loop_ir.ir import Expr
+from ...loop_ir.ir import RARE, Const, Expr, Op
 from ._kit import F32, bits_of, clamp_high, fast_two_sum, format_of, polynomial, two_product, two_sum, with_sign_of
 from .exponential import EXP, power_of_two, reduce_by_ln2
 from .exponential import expm1 as real_expm1
@@ -44,8 +44,19 @@ def _is_nan(b: Builder, x: Expr) -> Expr:
     return b.ne(x, x)
 
 
-def _scaling(b: Builder, size: Expr) -> tuple[Expr, Expr]:
-    """(s, 1 / s): powers of two (even exponents) by which f64 numbers of `size` can be squared without harm."""
+def _of_f32(*parts: Expr) -> bool:
+    """Whether f64 numbers are f32 ones, or 0 and 1: squares of them do no harm, and products of two are exact."""
+
+    def is_f32(x: Expr) -> bool:
+        return isinstance(x, Op) and x.name == "convert" and x.args[0].dtype == "f32"
+
+    return all(is_f32(x) or (isinstance(x, Const) and x.value in (0, 1)) for x in parts)
+
+
+def _scaling(b: Builder, size: Expr, *parts: Expr) -> tuple[Expr, Expr]:
+    """(s, 1 / s): powers of two (even exponents) by which f64 `parts` of `size` can be squared without harm."""
+    if _of_f32(*parts):
+        return b.const("f64", 1.0), b.const("f64", 1.0)
     big, small = size > BIG, size < SMALL
     s = b.select(big, b.const("f64", 2.0**-600), b.select(small, b.const("f64", 2.0**600), 1.0))
     return s, b.select(big, b.const("f64", 2.0**600), b.select(small, b.const("f64", 2.0**-600), 1.0))
@@ -60,7 +71,7 @@ def _larger(b: Builder, x: Expr, y: Expr) -> tuple[Expr, Expr]:
 def hypot(b: Builder, x: Expr, y: Expr) -> Expr:
     """sqrt(x^2 + y^2) of f64 parts without overflow; inf if either is infinite, even if the other is NaN."""
     large, small = _larger(b, b.abs(x), b.abs(y))
-    s, inverse = _scaling(b, large)
+    s, inverse = _scaling(b, large, x, y)
     large, small = large * s, small * s
     size = b.sqrt(b.fma(large, large, small * small)) * inverse
     return b.select(_infinite(b, x) | _infinite(b, y), INF, size)
@@ -85,7 +96,7 @@ def _log_size(b: Builder, x: Expr, y: Expr, low: Expr | None = None) -> Expr:
     """log |x + low + i y| of f64 parts: half the logarithm of the sum of squares, kept as a sum of two doubles."""
     size_x, size_y = b.abs(x), b.abs(y)
     large, small = _larger(b, size_x, size_y)
-    s, _ = _scaling(b, large)
+    s, _ = _scaling(b, large, x, y)
     extra = b.select(large > BIG, b.const("f64", -1200.0), b.select(large < SMALL, b.const("f64", 1200.0), 0.0))
     square, square_low = two_product(b, large * s, large * s)
     other, other_low = two_product(b, small * s, small * s)
@@ -216,8 +227,10 @@ def sqrt(b: Builder, z: Pair) -> Pair:
     x, y = z
     size_x, size_y = b.abs(x), b.abs(y)
     large, _ = _larger(b, size_x, size_y)
-    s, _ = _scaling(b, large)
+    s, _ = _scaling(b, large, x, y)
     inverse = b.select(large > BIG, b.const("f64", 2.0**300), b.select(large < SMALL, b.const("f64", 2.0**-300), 1.0))
+    if _of_f32(x, y):
+        inverse = b.const("f64", 1.0)
     u, v = size_x * s, size_y * s
     root = b.sqrt((u + b.sqrt(b.fma(u, u, v * v))) * 0.5)
     other = b.select(b.eq(size_x + size_y, 0.0), 0.0, v / (root + root))
@@ -329,8 +342,8 @@ def divide(b: Builder, z: Pair, w: Pair) -> Pair:
     a, c = z
     x, y = w
     size_w, size_z = _larger(b, b.abs(x), b.abs(y))[0], _larger(b, b.abs(a), b.abs(c))[0]
-    s, _ = _scaling(b, size_w)
-    t, t_inverse = _scaling(b, size_z)
+    s, _ = _scaling(b, size_w, x, y)
+    t, t_inverse = _scaling(b, size_z, a, c)
     xs, ys, as_, cs = x * s, y * s, a * t, c * t
     under = b.fma(xs, xs, ys * ys)
     real, imag = _dot(b, as_, xs, cs, ys) / under, _dot(b, cs, xs, -as_, ys) / under
@@ -348,6 +361,19 @@ def divide(b: Builder, z: Pair, w: Pair) -> Pair:
     return b.select(zero, far * z[0], real), b.select(zero, far * z[1], imag)
 
 
+def quotient(b: Builder, z: Pair, w: Pair) -> Pair:
+    """z / w; parts that are f32 need neither scaling nor the products' errors, and are seldom special."""
+    if not _of_f32(*z, *w):
+        return divide(b, z, w)
+    (a, c), (x, y) = z, w
+    inverse = 1.0 / b.fma(x, x, y * y)
+    size = b.abs(x) + b.abs(y)
+    hard = b.op("not", (b.abs(a) + b.abs(c) + size < INF) & (size > 0.0))
+    real, imag = b.fma(a, x, c * y) * inverse, b.fma(c, x, -(a * y)) * inverse
+    hard_real, hard_imag = divide(b, z, w)
+    return b.op("select", hard, hard_real, real, attrs=(RARE,)), b.op("select", hard, hard_imag, imag, attrs=(RARE,))
+
+
 def _box(b: Builder, x: Expr) -> Expr:
     """+-1 for infinite x, else +-0."""
     return with_sign_of(b, b.select(_infinite(b, x), b.const(x.dtype, 1.0), 0.0), x)
@@ -362,7 +388,7 @@ def _dot(b: Builder, a: Expr, c: Expr, d: Expr, e: Expr) -> Expr:
 
 def reciprocal(b: Builder, z: Pair) -> Pair:
     """1 / z."""
-    return divide(b, (b.const("f64", 1.0), b.const("f64", 0.0)), z)
+    return quotient(b, (b.const("f64", 1.0), b.const("f64", 0.0)), z)
 
 
 def rsqrt(b: Builder, z: Pair) -> Pair:
@@ -404,7 +430,7 @@ def sign(b: Builder, z: Pair) -> Pair:
     x, y = z
     size = hypot(b, x, y)
     none = b.eq(size, 0.0)
-    s, _ = _scaling(b, _larger(b, b.abs(x), b.abs(y))[0])
+    s, _ = _scaling(b, _larger(b, b.abs(x), b.abs(y))[0], x, y)
     size = hypot(b, x * s, y * s)
     return b.select(none, x, x * s / size), b.select(none, y, y * s / size)
 
@@ -427,7 +453,7 @@ WIDE: dict[str, Callable[..., Pair]] = {
     "sqrt": sqrt,
     "rsqrt": rsqrt,
     "reciprocal": reciprocal,
-    "div": divide,
+    "div": quotient,
     "logistic": logistic,
     "pow": power,
     "sign": sign,

@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import mpmath as mp
+import numpy as np
 
 mp.mp.dps = 60
 TARGET = Path(__file__).resolve().parent.parent / "src/pullback/scipy/special/_tables.py"
@@ -150,6 +151,16 @@ def table(function: Callable[[Real], Real], edges: list[Fraction]) -> list[list[
     return [[c[k] if k < len(c) else 0.0 for c in columns] for k in range(rows)]
 
 
+def gauss(terms: int) -> list[tuple[float, float]]:
+    """Nodes and weights of Gauss's quadrature on [0, 1], which NumPy's have 40 roundings away at the ends."""
+    found = []
+    for near in np.polynomial.legendre.leggauss(terms)[0]:
+        x = mp.findroot(lambda x: mp.legendre(terms, x), mp.mpf(float(near)))
+        slope = terms * mp.legendre(terms - 1, x) / (1 - x * x)
+        found.append((float((x + 1) / 2), float(1 / ((1 - x * x) * slope**2))))
+    return found
+
+
 def _wrapped(text: str, indent: int) -> list[str]:
     return textwrap.wrap(text, 116, initial_indent=" " * indent, subsequent_indent=" " * (indent + 1))
 
@@ -171,6 +182,9 @@ def main() -> None:
         for row in rows:
             lines += _wrapped(f"[{', '.join(map(repr, row))}],", 8)
         lines += ["    ]),", ")  # fmt: skip"]
+    lines += ["", "# Gauss's quadrature on [0, 1]: (node, weight)", "GAUSS = ["]
+    lines += [f"    ({x!r}, {weight!r})," for x, weight in gauss(28)]
+    lines += ["]"]
     TARGET.write_text("\n".join(lines) + "\n")
 
 

@@ -15,6 +15,7 @@ from pullback.scipy.special._elementary import (
     xlogy,
 )
 from pullback.scipy.special._error import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from pullback.scipy.special._faddeeva import owens_t, wofz
 from pullback.scipy.special._gamma import (
     beta,
     betainc,
@@ -39,6 +40,6 @@ __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr", "erf",
     "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma", "gammainc",
     "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax", "loggamma",
-    "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "rel_entr", "sici", "softmax",
-    "spence", "xlog1py", "xlogy", "zeta",
+    "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici",
+    "softmax", "spence", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip

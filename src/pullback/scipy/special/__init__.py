@@ -1,7 +1,7 @@
 """Special functions, by SciPy's names."""
 
 from pullback.nn import log_softmax, logsumexp, softmax
-from pullback.scipy.special._bessel import i0, i0e, i1, i1e
+from pullback.scipy.special._bessel import bessel_jn, i0, i0e, i1, i1e
 from pullback.scipy.special._elementary import (
     bernoulli,
     boxcox,
@@ -34,12 +34,13 @@ from pullback.scipy.special._gamma import (
     polygamma,
     zeta,
 )
+from pullback.scipy.special._harmonics import sph_harm_y
 from pullback.scipy.special._integrals import dawsn, exp1, expi, expn, fresnel, sici, spence
 
 __all__ = [
-    "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr", "erf",
-    "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma", "gammainc",
+    "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",
+    "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma", "gammainc",
     "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax", "loggamma",
     "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici",
-    "softmax", "spence", "wofz", "xlog1py", "xlogy", "zeta",
+    "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip

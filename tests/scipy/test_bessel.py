@@ -1,0 +1,80 @@
+"""Bessel functions of the first kind and spherical harmonics against mpmath and SciPy, derivatives, ends."""
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.scipy import special
+from pullback.util import config
+
+mpmath.mp.dps = 40
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(params=[32, 64])
+def bits(request):
+    with config.enable_x64(request.param == 64):
+        yield request.param
+
+
+@pytest.mark.parametrize("v", [0, 1, 3, 40])
+def test_bessel_jn(v, bits):
+    z = np.concatenate([10 ** RNG.uniform(-6, 3.5, 15), RNG.uniform(0, 60, 15), [0, 1, 25, 40, 39.99]])
+    z = z.astype(f"f{bits // 8}")
+    z = np.concatenate([z, -z])
+    expected = np.array([[float(mpmath.besselj(n, mpmath.mpf(float(x)))) for x in z] for n in range(v + 1)])
+    eps, order = np.finfo(z.dtype).eps, np.arange(v + 1)[:, None]
+    # Oscillations have size sqrt(2 / (pi z)); for z < n the functions only grow, from what may underflow.
+    scale = np.where(abs(z) < order, 2 * abs(expected), 1 / np.sqrt(np.maximum(abs(z), 1)))
+    for f in (special.bessel_jn, jax.jit(special.bessel_jn, static_argnames="v")):
+        error = abs(np.asarray(f(z, v=v), float) - expected)
+        assert (error <= 7 * eps * scale + np.finfo(z.dtype).tiny).all()
+
+
+def test_bessel_jn_ends_and_derivatives():
+    found = special.bessel_jn(np.array([[0, np.inf, -np.inf, np.nan]], "f"), v=2)
+    assert found.shape == (3, 1, 4)
+    np.testing.assert_array_equal(found[:, 0], [[1, 0, 0, np.nan], [0, 0, 0, np.nan], [0, 0, 0, np.nan]])
+    with pytest.raises(ValueError, match="complex"):
+        special.bessel_jn(1j, v=1)
+    with pytest.raises(ValueError, match="negative"):
+        special.bessel_jn(1.0, v=-1)
+    with config.enable_x64(True):
+        for z in (0.0, 0.5, -3.0, 30.0):
+            slopes = jax.jacfwd(lambda z: special.bessel_jn(z, v=3))(z)
+            np.testing.assert_allclose(slopes, scipy.special.jvp(np.arange(4), z), rtol=1e-12, atol=1e-15)
+            second = jax.jacfwd(jax.jacrev(lambda z: special.bessel_jn(z, v=0)))(z)
+            np.testing.assert_allclose(second, scipy.special.jvp([0], z, 2), rtol=1e-12)
+
+
+def test_sph_harm_y(bits):
+    n, m = RNG.integers(0, 30, 300), RNG.integers(-31, 32, 300)
+    theta = RNG.uniform(0, np.pi, 300).astype(f"f{bits // 8}")
+    phi = RNG.uniform(0, 6.28, 300).astype(theta.dtype)
+    expected = scipy.special.sph_harm_y(n, m, theta.astype(float), phi.astype(float))
+    found = special.sph_harm_y(n, m, theta, phi)
+    assert found.dtype == f"c{bits // 4}"
+    # Most of it is the rounding of m phi.
+    np.testing.assert_allclose(found, expected, rtol=0, atol=60 * np.finfo(theta.dtype).eps)
+    traced = jax.jit(lambda n, m: special.sph_harm_y(n, m, theta, phi, n_max=29))(n, m)
+    np.testing.assert_allclose(traced, expected, rtol=0, atol=60 * np.finfo(theta.dtype).eps)
+    assert abs(found[abs(m) > n]).max() == 0
+
+
+def test_sph_harm_y_derivatives_and_errors():
+    with config.enable_x64(True):
+        slope = jax.grad(lambda t: special.sph_harm_y(3, 2, t, 0.5).real)
+        for theta in (0.0, 0.3, 2.0):
+            h = 1e-5
+            up, down = (scipy.special.sph_harm_y(3, 2, theta + d, 0.5).real for d in (h, -h))
+            np.testing.assert_allclose(slope(theta), (up - down) / (2 * h), rtol=1e-7, atol=1e-9)
+    with pytest.raises(TypeError, match="n_max"):
+        jax.jit(lambda n: special.sph_harm_y(n, 1, 0.3, 0.5))(2)
+    with pytest.raises(ValueError, match="integers"):
+        special.sph_harm_y(1.0, 1, 0.3, 0.5)
+    with pytest.raises(NotImplementedError, match="diff_n"):
+        special.sph_harm_y(1, 1, 0.3, 0.5, diff_n=1)
+    assert special.sph_harm_y(jnp.zeros((2, 1), int), jnp.zeros(3, int), 0.1, 0.2).shape == (2, 3)

@@ -15,6 +15,7 @@ from .code import Code
 from .guards import Guard, load_guards
 from .loads import is_regular, scalar_load, short_place, vector_load
 from .ops import emit_op
+from .rare import in_parts
 from .squares import Square
 from .types import alignment, element_type, memory_type, register_type
 from .values import Asm, Value, broadcast, constant, from_bits, to_bits
@@ -80,7 +81,7 @@ class Evaluator:
         self.square: Square | None = None  # copies of the body that are emitted side by side
         self.mask: str | None = None  # lanes that run, inside a branch that only some lanes take
         self._scalars: dict[int, Value] = {}
-        self._vectors: dict[int, Value] = {}
+        self.vectors: dict[int, Value] = {}
         self.guards: dict[int, Guard] = {}
         self._rare: dict[int, list[Op]] = {}  # selects whose condition seldom holds, by that condition
         self._short: set[int] = set()  # comparisons of indices that are made in 32 bits
@@ -89,7 +90,7 @@ class Evaluator:
     def begin(self, roots: Sequence[Expr]) -> None:
         """Starts a statement: values found before are looked at afresh (their instructions are still shared)."""
         self._scalars = {}
-        self._vectors = {}
+        self.vectors = {}
         self._made = []
         self._rare = {}
         self._short = set()
@@ -110,7 +111,7 @@ class Evaluator:
         """The value of `expr`, with lanes if it differs between them."""
         if self.vector is None or not self.vector.depends(expr):
             return self.scalar(expr)
-        memo, vector = self._vectors, self.vector
+        memo, vector = self.vectors, self.vector
         stack = [expr]
         while stack:
             node = stack[-1]
@@ -173,33 +174,34 @@ class Evaluator:
         code.line(f"  br i1 {taken}, label %rare.{number}, label %join.{number}")
         code.open_branch()
         code.label(f"rare.{number}")
-        saved = self._scalars, self._vectors
-        self._scalars, self._vectors = dict(saved[0]), dict(saved[1])
+        saved = self._scalars, self.vectors
+        self._scalars, self.vectors = dict(saved[0]), dict(saved[1])
         lanes = 1 if self.vector is None else self.vector.lanes
-        values = [self._known_or(each.args[1]) for each in now]
+        roots = [each.args[1] for each in now]
+        values = in_parts(self, roots) or [self._known_or(root) for root in roots]
         if any(value.lanes > 1 for value in values) or chosen.lanes > 1:
             values = [broadcast(code, value, lanes) for value in values]
         last = code.block
         code.line(f"  br label %join.{number}")
-        self._scalars, self._vectors = saved
+        self._scalars, self.vectors = saved
         code.close()
         code.label(f"join.{number}")
         for each, value in zip(now, values):
             refs = [code.here(f"phi {value.type} [ poison, %{before} ], [ {ref}, %{last} ]") for ref in value.parts]
             merged = Value(value.dtype, refs[0], value.lanes, refs[1] if len(refs) > 1 else None)
-            (self._vectors if merged.lanes > 1 else self._scalars)[id(each.args[1])] = merged
+            (self.vectors if merged.lanes > 1 else self._scalars)[id(each.args[1])] = merged
         return self._choose(node, chosen, self._known_or(node.args[1]), other)
 
     def _known_or(self, expr: Expr) -> Value:
         """The value of an operand, evaluated now if it has not been."""
-        return self._vectors.get(id(expr)) or self._scalars.get(id(expr)) or self.value(expr)
+        return self.vectors.get(id(expr)) or self._scalars.get(id(expr)) or self.value(expr)
 
     def _choose(self, node: Op, cond: Value, x: Value, y: Value) -> Value:
         return emit_op(self.code, node, [cond, x, y])
 
     def _known(self, expr: Expr) -> Value:
         """An operand whose value has been found."""
-        found = self._vectors.get(id(expr))
+        found = self.vectors.get(id(expr))
         return self.scalar(expr) if found is None else found
 
     def _vector_value(self, node: Expr) -> Value:

@@ -125,6 +125,22 @@ def _not(a: Asm, op: Op, x: Value) -> Refs:
     return a.op("xor", element, x.ref, a.imm(element, -1))
 
 
+@rule("or xor", "signed unsigned")
+def _mix(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    """In lanes, a result of which LLVM knows no bits.
+
+    At each op it looks for known bits among operands six ops deep, which for rounds of sums, rotations and xors took
+    more than half of code generation. A fence of floats, which is no instruction and changes no bit, ends that.
+    """
+    element = element_of(x.dtype)
+    ref = a.op(op.name, element, x.ref, y.ref)
+    number = {"i32": "float", "i64": "double"}.get(element)
+    if number is None or a.lanes * BITS[op.dtype] < 128 or x.ref[0] != "%" or y.ref[0] != "%":
+        return ref
+    fenced = a.call("llvm.arithmetic.fence", number, a.cast("bitcast", element, ref, number))
+    return a.cast("bitcast", number, fenced, element)
+
+
 @rule("square", "signed unsigned")
 def _square(a: Asm, op: Op, x: Value) -> Refs:
     return a.op("mul", element_of(x.dtype), x.ref, x.ref)

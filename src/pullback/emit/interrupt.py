@@ -40,7 +40,16 @@ def asks_every(stmt: Loop | While) -> int:
 # Nanoseconds for each element of what is sorted or selected from, at most.
 _SORTS = {"pb_sort": 12, "pb_sort_pairs": 25, "pb_select": 4, "pb_partition": 6, "pb_top_k": 6}
 # Nanoseconds for n^3 of routines on n x n matrices; the factorizations with iterations take the most.
-_ROUTINES = {"potrf": 0.03, "getrf": 0.05, "trsm": 0.05, "gemm": 0.1, "syrk": 0.05, "herk": 0.05, "geqrf": 0.15}
+_ROUTINES = {
+    "potrf": 0.03,
+    "getrf": 0.05,
+    "trsm": 0.05,
+    "gemm": 0.1,
+    "syrk": 0.05,
+    "herk": 0.05,
+    "geqrf": 0.15,
+    "laswp": 0.01,
+}
 _ROUTINE = 1.0
 _LONG_CALL = 10e6  # nanoseconds; starting the other thread takes 20,000 to 40,000
 

@@ -123,3 +123,59 @@ def test_errors():
         ours.eigh(A, A)
     with pytest.raises(ValueError, match="assume_a"):
         ours.solve(A, B, assume_a="foo")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("m, n", [(1, 1), (4, 3), (17, 16), (3, 0)])
+def test_solve_sylvester(m, n, dtype):
+    with config.enable_x64(True):
+        rng = np.random.default_rng(0)
+        a, b, c = (
+            (rng.normal(size=s) + (1j * rng.normal(size=s) if dtype[0] == "c" else 0)).astype(dtype)
+            for s in ((2, m, m), (n, n), (2, m, n))
+        )
+        f = ours.solve_sylvester
+        x = jax.jit(f)(a, b, c)
+        assert x.dtype == dtype and x.shape == (2, m, n)
+        size = np.linalg.norm(x) * (np.linalg.norm(a) + np.linalg.norm(b))
+        assert np.linalg.norm(a @ x + x @ b - c) <= 20 * np.finfo(dtype).eps * size
+        if dtype == "float64" and n:
+            h, k = rng.normal(size=a.shape), rng.normal(size=b.shape)
+            slope = jax.jvp(lambda a, b: f(a, b, c), (a, b), (h, k))[1]
+            d = 1e-6
+            difference = (f(a + d * h, b + d * k, c) - f(a - d * h, b - d * k, c)) / (2 * d)
+            np.testing.assert_allclose(slope, difference, rtol=1e-4, atol=1e-4 * abs(difference).max())
+            bars = jax.grad(lambda a, b: (f(a, b, c) * c).sum(), (0, 1))(a, b)
+            np.testing.assert_allclose((bars[0] * h).sum() + (bars[1] * k).sum(), (slope * c).sum(), rtol=1e-6)
+
+
+def test_solve_sylvester_refuses():
+    f, one = ours.solve_sylvester, np.ones((1, 1), np.float32)
+    assert np.isnan(f(one, -one, one)).all()
+    with pytest.raises(ValueError, match="do not fit"):
+        f(one, np.eye(2), one)
+    with pytest.raises(ValueError, match="method"):
+        f(one, one, one, method="x")
+    with pytest.raises(NotImplementedError, match="schur"):
+        f(one, one, one, method="eigen")
+
+
+@pytest.mark.parametrize("pivoting", [False, True])
+@pytest.mark.parametrize("conjugate", [False, True])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)])
+def test_qr_multiply(shape, conjugate, pivoting):
+    rng = np.random.default_rng(0)
+    a = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64)
+    k = min(shape)
+    for mode, sizes in (("left", ((k,), (k, 2))), ("right", ((shape[0],), (2, shape[0])))):
+        for size in sizes:
+            c = rng.normal(size=size).astype(np.float32)
+            product, *rest = ours.qr_multiply(a, c, mode, pivoting, conjugate)
+            q, *expected = ours.qr(a, mode="economic", pivoting=pivoting)
+            q = q.conj() if conjugate else q
+            np.testing.assert_allclose(product, q @ c if mode == "left" else c @ q, rtol=1e-4, atol=1e-5)
+            assert len(rest) == len(expected)
+        with pytest.raises(ValueError, match="differ"):
+            ours.qr_multiply(a, np.ones(7, np.float32), mode)
+    with pytest.raises(ValueError, match="mode"):
+        ours.qr_multiply(a, a, "middle")

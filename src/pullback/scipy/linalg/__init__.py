@@ -4,6 +4,7 @@ Leading dimensions are batches. `overwrite_*` and `check_finite` are accepted an
 immutable, and finiteness is not known while tracing.
 """
 
+from pullback.scipy.linalg._equations import qr_multiply, solve_sylvester
 from pullback.scipy.linalg._factor import (
     cho_factor,
     cho_solve,
@@ -43,8 +44,9 @@ from pullback.scipy.linalg._special_matrices import (
 )
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "det", "dft",
-    "eigh", "expm", "expm_frechet", "fiedler", "fiedler_companion", "funm", "hadamard", "hankel", "helmert",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "det",
+    "dft", "eigh", "expm", "expm_frechet", "fiedler", "fiedler_companion", "funm", "hadamard", "hankel", "helmert",
     "hessenberg", "hilbert", "inv", "invhilbert", "invpascal", "leslie", "lu", "lu_factor", "lu_solve", "pascal",
-    "polar", "qr", "rsf2csf", "schur", "solve", "solve_triangular", "sqrtm", "svd", "toeplitz",
+    "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_sylvester", "solve_triangular", "sqrtm",
+    "svd", "toeplitz",
 ]  # fmt: skip

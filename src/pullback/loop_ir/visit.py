@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_
+from typing import Any
 
 from .fold import make
 from .ir import (
@@ -51,27 +52,23 @@ def subexpressions(roots: Sequence[Expr]) -> tuple[Expr, ...]:
 
 @functools.lru_cache(maxsize=1024)  # each statement is walked many times: by every pass, and while it is emitted
 def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    done: set[int] = set()
-    order: list[Expr] = []
+    done: dict[Expr, None] = {}
     stack = list(reversed(roots))
     while stack:
-        expr = stack[-1]
-        if id(expr) not in done:
+        expr: Any = stack[-1]
+        if expr not in done:
             kind = type(expr)
             if kind is Op:
-                waiting = [x for x in expr.args if id(x) not in done]  # type: ignore[attr-defined]
-            elif kind is Load:
-                waiting = [expr.index] if id(expr.index) not in done else []  # type: ignore[attr-defined]
-            else:
-                waiting = []
-            if waiting:
-                waiting.reverse()
-                stack += waiting
+                before = len(stack)
+                stack += [x for x in expr.args[::-1] if x not in done]
+                if len(stack) > before:
+                    continue
+            elif kind is Load and expr.index not in done:
+                stack.append(expr.index)
                 continue
-            done.add(id(expr))
-            order.append(expr)
+            done[expr] = None
         stack.pop()
-    return tuple(order)
+    return tuple(done)
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
@@ -242,8 +239,7 @@ class Rewriter:
     """
 
     def __init__(self) -> None:
-        self._memo: dict[int, Expr] = {}
-        self._keep: list[Expr] = []  # ids in the memo stay valid only while their expressions live
+        self._memo: dict[Expr, Expr] = {}
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -257,18 +253,28 @@ class Rewriter:
     def rewrite(self, root: Expr) -> Expr:
         """The rewritten expression."""
         memo = self._memo
-        done = memo.get(id(root))
+        done = memo.get(root)
         if done is not None:
             return done
         for expr in subexpressions((root,)):
-            if id(expr) in memo:
+            if expr in memo:
                 continue
-            self._keep.append(expr)
-            if type(expr) is Op or type(expr) is Load:
-                memo[id(expr)] = self.expr(rebuilt(expr, tuple([memo[id(x)] for x in operands(expr)])))
-            else:
-                memo[id(expr)] = self.expr(expr)
-        return memo[id(root)]
+            node: Any = expr
+            kind = type(expr)
+            if kind is Op:
+                for x in node.args:
+                    if memo[x] is not x:
+                        node = make(node.name, tuple([memo[x] for x in node.args]), node.dtype, node.attrs)
+                        break
+            elif kind is Load and (index := memo[node.index]) is not node.index:
+                node = Load(node.buffer, index)
+            memo[expr] = self.expr(node)
+        return memo[root]
+
+    def _group(self, group: Carried, inits: tuple[Expr, ...], updates: tuple[Expr, ...]) -> Carried:
+        if _same(inits, group.inits) and _same(updates, group.updates):
+            return group
+        return Carried(group.vars, inits, updates, group.results, group.combine)
 
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """The rewritten statements."""
@@ -278,22 +284,25 @@ class Rewriter:
         return tuple(result)
 
     def inside(self, stmt: Stmt) -> Stmt:
-        """`stmt` with its expressions and inner statements rewritten."""
+        """`stmt` with its expressions and inner statements rewritten; itself if they are the same."""
         r = self.rewrite
         match stmt:
             case Let():
-                return Let(stmt.var, r(stmt.value))
+                value = r(stmt.value)
+                return stmt if value is stmt.value else Let(stmt.var, value)
             case Store():
-                return Store(stmt.buffer, r(stmt.index), r(stmt.value))
+                index, value = r(stmt.index), r(stmt.value)
+                return stmt if index is stmt.index and value is stmt.value else Store(stmt.buffer, index, value)
             case Loop():
                 extent = r(stmt.extent)
                 inits = [tuple(map(r, group.inits)) for group in stmt.carried]
                 self.enter(stmt.var, extent)
                 body = self.block(stmt.body)
                 carried = tuple(
-                    Carried(group.vars, init, tuple(map(r, group.updates)), group.results, group.combine)
-                    for group, init in zip(stmt.carried, inits)
+                    [self._group(group, init, tuple(map(r, group.updates))) for group, init in zip(stmt.carried, inits)]
                 )
+                if extent is stmt.extent and _same(body, stmt.body) and _same(carried, stmt.carried):
+                    return stmt
                 return Loop(stmt.var, extent, stmt.role, body, carried, stmt.attrs)
             case While():
                 body_cond = self.block(stmt.body_cond)
@@ -306,6 +315,11 @@ class Rewriter:
             case Run():
                 return Run(stmt.kernel, stmt.buffers, tuple(map(r, stmt.args)))
         return stmt
+
+
+def _same(new: Sequence[Any], old: Sequence[Any]) -> bool:
+    """Whether two sequences hold the same objects."""
+    return len(new) == len(old) and all(map(is_, new, old))
 
 
 def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
@@ -346,6 +360,8 @@ class Substitute(Rewriter):
         match stmt:
             case Let():
                 return Let(new(stmt.var), stmt.value)
+            case Store():  # copies may stand side by side, and are told apart by identity
+                return Store(stmt.buffer, stmt.index, stmt.value)
             case Loop():
                 carried = tuple(
                     replace(group, vars=tuple(map(new, group.vars)), results=tuple(map(new, group.results)))

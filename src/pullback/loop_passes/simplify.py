@@ -11,26 +11,39 @@ simple. LLVM would find some of this after the loops are emitted, too late for c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from ..loop_ir.affine import Interval, interval, terms
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Var, While
 from ..loop_ir.types import is_int
-from ..loop_ir.visit import Rewriter, blocks, expressions, statements, subexpressions
+from ..loop_ir.visit import Rewriter, blocks, expressions, free_vars, statements, subexpressions
 
 
-def simplify(function: Function) -> Function:
-    """The function with simpler expressions and without what has no effect."""
-    body = _Simplify().block(function.body)
+def simplify(function: Function, done: Set[Stmt] = frozenset()) -> Function:
+    """The function with simpler expressions and without what has no effect; `done` are statements that are simple, as
+    long as nothing more is known of the variables that they read."""
+    body = _Simplify(done).block(function.body)
     return Function(function.name, function.buffers, drop_dead(body))
 
 
 class _Simplify(Rewriter):
-    def __init__(self) -> None:
+    def __init__(self, done: Set[Stmt]) -> None:
         super().__init__()
+        self.done = done
         self.ranges: dict[Var, Interval] = {}
         self.values: dict[Var, Expr] = {}
+
+    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        if not self.done:
+            return super().block(body)
+        result: list[Stmt] = []
+        for stmt in body:
+            if stmt in self.done and self.values.keys().isdisjoint(free_vars((stmt,))):
+                result.append(stmt)
+            else:
+                result += self.stmt(self.inside(stmt))
+        return tuple(result)
 
     def enter(self, var: Var, extent: Expr) -> None:
         bounds = interval(extent, self.ranges)

@@ -14,6 +14,7 @@ a few elements that are computed differently disappears: `stack(..., axis=-1)`, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from ..loop_ir.affine import interval, terms
@@ -35,35 +36,41 @@ _COMPARES = ("lt", "le", "gt", "ge", "eq", "ne")
 
 def split(function: Function) -> Function:
     """The function with loops cut where their conditions change."""
+    settled: dict[Stmt, int] = {}
     for _ in range(3):  # one level of nested loops at a time: what is known outside decides what is left inside
-        splitter = _Split()
+        splitter = _Split(settled)
         body = splitter.block(function.body, 1)
-        if not splitter.changed:
+        if not splitter.cuts:
             return function
-        function = simplify(Function(function.name, function.buffers, body))
+        function = simplify(Function(function.name, function.buffers, body), settled.keys())
     return function
 
 
 class _Split:
-    def __init__(self) -> None:
-        self.changed = False
+    def __init__(self, settled: dict[Stmt, int]) -> None:
+        self.cuts = 0
         self.new = Fresh("p")
+        self.settled = settled  # loops in which there is nothing to cut, with how often they run: not looked at again
 
     def block(self, body: Sequence[Stmt], trips: int) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
         for stmt in body:
             match stmt:
                 case Loop():
-                    points = _points(stmt, trips)
-                    if points is None:
+                    if self.settled.get(stmt) == trips:
                         result.append(stmt)
                         continue
+                    points = _points(stmt, trips)
                     if points:
-                        self.changed = True
+                        self.cuts += 1
                         result += self.parts(stmt, points)
                         continue
-                    inner = self.block(stmt.body, trips * extent_of(stmt))
-                    stmt = Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs)
+                    before = self.cuts
+                    inner = () if points is None else self.block(stmt.body, trips * extent_of(stmt))
+                    if self.cuts == before:
+                        self.settled[stmt] = trips
+                    else:
+                        stmt = Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs)
                 case If():
                     stmt = If(stmt.cond, self.block(stmt.then, trips), self.block(stmt.orelse, trips))
                 case While():
@@ -102,10 +109,10 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
     if not isinstance(loop.extent, Const) or loop.role in ("vector", "threads"):
         return []
     n = loop.extent.value
-    roots = [expr for stmt in statements((loop,)) for expr in expressions(stmt)]
-    order = subexpressions(roots)
-    if not any(isinstance(expr, Op) and expr.name == "select" for expr in order):
+    inside = list(statements((loop,)))
+    if not any(map(_chooses, inside)):
         return None
+    order = subexpressions([expr for stmt in inside for expr in expressions(stmt)])
     conditions: dict[int, list[int]] = {}
     for expr in order:
         if isinstance(expr, Op) and expr.name in _COMPARES and expr.args[0].dtype == "i64":
@@ -115,9 +122,9 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
     points: set[int] = set()
     narrow = False
     saved = 0  # ops that a part is rid of
-    known = [stmt for stmt in statements((loop,)) if isinstance(stmt, Loop) and isinstance(stmt.extent, Const)]
-    ranges = {each.var: (0, extent_of(each) - 1) for each in known}
-    turns = n <= TURNS and not any(isinstance(stmt, Loop) for stmt in statements(loop.body))
+    loops = [stmt for stmt in inside if isinstance(stmt, Loop)]
+    ranges = {each.var: (0, extent_of(each) - 1) for each in loops if isinstance(each.extent, Const)}
+    turns = n <= TURNS and len(loops) == 1
     for expr in order:
         if isinstance(expr, Op) and expr.name == "select" and conditions.get(id(expr.args[0])):
             guarded = [x for x in subexpressions(expr.args[1:]) if isinstance(x, Load)]
@@ -130,14 +137,19 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
     if not points or len(points) >= MAX_PARTS:
         return []
     total = trips
-    for stmt in statements((loop,)):
-        if isinstance(stmt, Loop):
-            total *= extent_of(stmt)
+    for each in loops:
+        total *= extent_of(each)
     work = operations(order)
     many = narrow or total >= MANY
     if work * (len(points) + 1) - saved * len(points) > MAX_OPS or not many:
         return []
     return sorted(points)
+
+
+@functools.lru_cache(maxsize=1024)  # asked for each loop around it, in each round
+def _chooses(stmt: Stmt) -> bool:
+    """Whether an expression of a statement itself is a choice."""
+    return any(isinstance(expr, Op) and expr.name == "select" for expr in subexpressions(expressions(stmt)))
 
 
 def _apart(x: Expr, y: Expr) -> int:

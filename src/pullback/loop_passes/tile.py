@@ -168,7 +168,7 @@ def _certain_loads(body: Sequence[Stmt]) -> list[Load]:
 class _Replace(Rewriter):
     """Expressions, by identity, replaced by others."""
 
-    def __init__(self, values: dict[int, Expr]) -> None:
+    def __init__(self, values: dict[Expr, Expr]) -> None:
         super().__init__()
         self._memo.update(values)
 
@@ -198,12 +198,12 @@ def _tiled(
         blocks.append(Loop(block, const("i64", count), "parallel", ()))
         inner.append(Loop(within, extent, loop.role, (), (), loop.attrs))
     copies: list[Stmt] = []
-    local: dict[int, Expr] = {}
+    local: dict[Expr, Expr] = {}
     for load in crowded:
         lines = Buffer(f"{load.buffer.name}_lines{len(scratch)}", load.buffer.dtype, ALONG * width, "local")
         scratch.append(lines)
         place = make("add", (make("mul", (Read(inner[1].var), const("i64", width))), Read(inner[0].var)))
-        local[id(load)] = Load(lines, place)
+        local[load] = Load(lines, place)
         copies.append(_copied(load, lines, place, values, inner))
     body = Substitute(values).block(_Replace(local).block(vector.body))
     innermost = Loop(inner[1].var, inner[1].extent, inner[1].role, body, (), inner[1].attrs)

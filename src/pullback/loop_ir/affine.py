@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from .fold import const, make
 from .ir import Const, Expr, Op, Read, Var
@@ -38,21 +39,25 @@ def depends(expr: Expr, variables: set[Var], memo: dict[int, bool]) -> bool:
     """Whether `expr` reads any of `variables`; `memo` is kept by the caller while its expressions live."""
     known = memo.get(id(expr))
     if known is None:
-        stack = [expr]
+        stack: list[Any] = [expr]
         while stack:
             node = stack[-1]
             if id(node) in memo:
                 stack.pop()
                 continue
-            if isinstance(node, Read):
+            kind = type(node)
+            if kind is Read:
                 memo[id(node)] = node.var in variables
-                continue
-            args = operands(node)
-            waiting = [x for x in args if id(x) not in memo]
-            if waiting:
-                stack += waiting
-                continue
-            memo[id(node)] = True in [memo[id(x)] for x in args]
+            elif kind is Const:
+                memo[id(node)] = False
+            else:
+                args = operands(node)
+                waiting = [x for x in args if id(x) not in memo]
+                if waiting:
+                    stack += waiting
+                    continue
+                memo[id(node)] = True in [memo[id(x)] for x in args]
+            stack.pop()
         known = memo[id(expr)]
     return known
 
@@ -64,6 +69,8 @@ def stride(
 
     `varying`: variables that change with `var` (`var` included); `definitions`: values of those that are Lets.
     """
+    if isinstance(expr, Const):
+        return 0
     if isinstance(expr, Read):
         if expr.var is var:
             return 1
@@ -79,7 +86,7 @@ def stride(
                 return -parts[0]  # type: ignore[operator]
             return parts[0] + (parts[1] if expr.name == "add" else -parts[1])  # type: ignore[operator]
         if expr.name == "mul":
-            left, right = (stride(arg, var, varying, definitions, memo) for arg in expr.args)
+            left, right = [stride(arg, var, varying, definitions, memo) for arg in expr.args]
             if left == 0 and right == 0:
                 return 0
             if isinstance(expr.args[1], Const):

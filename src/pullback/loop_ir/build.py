@@ -196,7 +196,8 @@ class Builder:
 
     def const(self, dtype: str, value: Number) -> Expr:
         """A constant, wrapped or rounded to `dtype`."""
-        return self._share(const(dtype, value))
+        known = self._exprs.get((dtype, value)) if type(value) is int else None
+        return self._share(const(dtype, value)) if known is None else known
 
     def index(self, value: int | Expr) -> Expr:
         """An i64."""
@@ -214,11 +215,13 @@ class Builder:
 
         For `select` the numbers take the type of the other branch. TypeError if types do not fit.
         """
-        return self._share(make(name, self._coerced(name, args), dtype, attrs))
+        for arg in args:
+            if not isinstance(arg, Expr):
+                args = self._coerced(name, args)
+                break
+        return self._share(make(name, args, dtype, attrs))  # type: ignore[arg-type]
 
     def _coerced(self, name: str, args: tuple[Operand, ...]) -> tuple[Expr, ...]:
-        if all(isinstance(arg, Expr) for arg in args):
-            return args  # type: ignore[return-value]
         typed = args[1:] if name == "select" else args
         dtype = next((arg.dtype for arg in typed if isinstance(arg, Expr)), None)
         if dtype is None:
@@ -227,21 +230,17 @@ class Builder:
         return head + tuple(coerce(arg, dtype) for arg in typed)
 
     def _share(self, expr: Expr) -> Expr:
-        match expr:
-            case Op():
-                key: Any = (expr.name, expr.dtype, tuple(map(self._id, expr.args)), expr.attrs)
-            case Const():
-                key = const_key(expr)
-            case Read():
-                key = id(expr.var)
-            case _:
-                return expr
+        node: Any = expr
+        kind = type(expr)
+        if kind is Op:
+            key: Any = (node.name, node.dtype, tuple([_id(arg) for arg in node.args]), node.attrs)
+        elif kind is Const:
+            key = const_key(node)
+        elif kind is Read:
+            key = id(node.var)
+        else:
+            return expr
         return self._exprs.setdefault(key, expr)
-
-    def _id(self, expr: Expr) -> Any:
-        if isinstance(expr, Const):
-            return const_key(expr)
-        return id(expr.var) if isinstance(expr, Read) else id(expr)
 
     def convert(self, x: Expr, dtype: str) -> Expr:
         """Value conversion: to bool `x != 0`; float to int truncates and saturates, NaN to 0; complex to real drops."""
@@ -363,9 +362,16 @@ class Builder:
         self.emit(HostCall(index, tuple(buffers)))
 
 
+def _id(expr: Any) -> Any:
+    kind = type(expr)
+    if kind is Op or kind is Load:
+        return id(expr)
+    return const_key(expr) if kind is Const else id(expr.var)
+
+
 def _named(name: str, arity: int) -> Any:
     def method(self: Builder, *args: Operand, **attrs: Any) -> Expr:
-        return self.op(name, *args, attrs=tuple(attrs.items()))
+        return self.op(name, *args, attrs=tuple(attrs.items()) if attrs else ())
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Op {name!r} of {arity} argument(s); keywords become attrs."

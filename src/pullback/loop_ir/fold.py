@@ -109,9 +109,12 @@ _COMPARES: dict[str, Callable[[int, int], bool]] = {
 
 def make(name: str, args: tuple[Expr, ...], dtype: str | None = None, attrs: tuple = ()) -> Expr:
     """The op applied to `args`, folded where that is exact; TypeError if the types do not fit."""
-    dtype = result_dtype(name, tuple(arg.dtype for arg in args), dtype)
+    dtype = result_dtype(name, tuple([arg.dtype for arg in args]), dtype)
     if len(args) == 2:
-        folded = _fold_binary(name, args[0], args[1], dtype)
+        x, y = args
+        if type(x) is not Const and type(y) is not Const and x is not y:
+            return Op(name, dtype, args, attrs)  # most of what is made
+        folded = _fold_binary(name, x, y, dtype)
     elif name == "select":
         folded = _fold_select(*args)
     elif len(args) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..loop_ir.affine import stride
 from ..loop_ir.fold import is_math
@@ -118,19 +119,23 @@ def _expressions(roots: Sequence[Expr], vector: Vector | None) -> float:
     """Each op and load counted once; index arithmetic is left out, since most of it is hoisted."""
     share = 1.0 / vector.lanes if vector else 1.0
     total = 0.0
-    seen: set[int] = set()
-    stack = list(roots)
+    seen: set[Expr] = set()
+    stack: list[Any] = list(roots)
     while stack:
         expr = stack.pop()
-        if id(expr) in seen:
+        kind = type(expr)
+        if (kind is not Op and kind is not Load) or expr in seen:
             continue
-        seen.add(id(expr))
-        if isinstance(expr, Load):
+        seen.add(expr)
+        if kind is Load:
             total += vector.access(expr.index) if vector else 1.0
-        elif isinstance(expr, Op) and (function := function_of(expr)) is not None:
+        elif not expr.attrs:
+            total += _SLOW.get(expr.name, 1) * share
+            stack += expr.args
+        elif (function := function_of(expr)) is not None:
             total += CALL * share + _expressions((function.value,), None) * share
             stack += expr.args
-        elif isinstance(expr, Op):
+        else:
             total += _SLOW.get(expr.name, 1) * share
             rare = expr.name == "select" and RARE in expr.attrs
             stack += (expr.args[0], expr.args[2]) if rare else expr.args

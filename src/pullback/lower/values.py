@@ -230,7 +230,7 @@ class Region:
 
     def level_of(self, root: Expr) -> int:
         """The innermost level that an expression depends on."""
-        memo = self._level_of_expr
+        memo, depths = self._level_of_expr, self._depths
         done = memo.get(id(root))
         if done is not None:
             return done
@@ -241,17 +241,21 @@ class Region:
                 stack.pop()
                 continue
             parts = expr.args if isinstance(expr, Op) else (expr.index,) if isinstance(expr, Load) else ()
-            missing = [part for part in parts if id(part) not in memo]
+            level, depth = 0, -1
+            missing = False
+            for part in parts:
+                known = memo.get(id(part))
+                if known is None:
+                    stack.append(part)
+                    missing = True
+                elif not missing:
+                    level, depth = max(level, known), max(depth, depths[id(part)])
             if missing:
-                stack.extend(missing)
                 continue
             stack.pop()
             self._keep.append(expr)
-            if isinstance(expr, Read):
-                memo[id(expr)] = self._level_of_var.get(expr.var, 0)
-            else:
-                memo[id(expr)] = max((memo[id(part)] for part in parts), default=0)
-            self._depths[id(expr)] = 1 + max((self._depths[id(part)] for part in parts), default=-1)
+            memo[id(expr)] = self._level_of_var.get(expr.var, 0) if isinstance(expr, Read) else level
+            depths[id(expr)] = 1 + depth
         return memo[id(root)]
 
     def depth_of(self, expr: Expr) -> int:

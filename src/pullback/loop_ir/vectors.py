@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from .affine import depends, stride, terms
 from .fold import const_key
 from .ir import Buffer, Combine, Const, Expr, If, Let, Loop, Op, Read, Stmt, Store, Var
 from .ops import neutral
-from .visit import accessed, bound, expressions, loaded, statements, stored, subexpressions
+from .visit import accessed, bound, fact, loaded, nodes, reads, statements, stored
 
 
 def varying_vars(loop: Loop) -> set[Var]:
@@ -17,20 +16,19 @@ def varying_vars(loop: Loop) -> set[Var]:
     return set(_varying(loop))
 
 
-@functools.lru_cache(maxsize=256)
+@fact
 def _varying(loop: Loop) -> frozenset[Var]:
     varying = {loop.var, *(v for group in loop.carried for v in group.vars)}
-    memo: dict[int, bool] = {}  # stays valid while `varying` grows: nothing reads a variable before it is bound
     for stmt in statements(loop.body):
         if isinstance(stmt, Let):
-            if depends(stmt.value, varying, memo):
+            if not varying.isdisjoint(reads(stmt)):
                 varying.add(stmt.var)
         elif isinstance(stmt, Loop):
             varying.update(v for group in stmt.carried for v in (*group.vars, *group.results))
     return frozenset(varying)
 
 
-@functools.lru_cache(maxsize=256)
+@fact
 def vectorizable(loop: Loop) -> bool:
     """Whether all of the body has a meaning lane by lane: no calls, no While, loops of the same extent in all lanes."""
     for group in loop.carried:
@@ -46,19 +44,19 @@ def vectorizable(loop: Loop) -> bool:
     return _block_ok(loop.body, varying_vars(loop), False, {})
 
 
-@functools.lru_cache(maxsize=256)
+@fact
 def scannable(loop: Loop) -> bool:
     """Whether lanes can hold successive iterations of a scan: its running values are all that passes between them."""
     if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body) or loaded(loop.body) & stored(loop.body):
         return False
-    reads = [x.var for s in (*loop.body, loop) for x in subexpressions(expressions(s)) if isinstance(x, Read)]
+    read = [x.var for s in (*loop.body, loop) for x in nodes(s) if isinstance(x, Read)]
     lets = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
     for group in loop.carried:
         if not isinstance(group.combine, str) or neutral(group.combine, group.vars[0].dtype) is None:
             return False
         update = group.updates[0]
         value = lets.get(update.var) if isinstance(update, Read) else None
-        if not isinstance(value, Op) or value.name != group.combine or reads.count(group.vars[0]) != 1:
+        if not isinstance(value, Op) or value.name != group.combine or read.count(group.vars[0]) != 1:
             return False
         if not any(isinstance(arg, Read) and arg.var is group.vars[0] for arg in value.args):
             return False

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_
-from typing import Any
+from typing import Any, TypeVar
 
 from .fold import make
 from .ir import (
@@ -15,6 +15,7 @@ from .ir import (
     Buffer,
     Call,
     Carried,
+    Const,
     Expr,
     HostCall,
     If,
@@ -32,6 +33,27 @@ from .ir import (
     While,
 )
 
+T = TypeVar("T")
+U = TypeVar("U")
+MAX_FACTS = 1 << 15  # statements of which something is kept
+
+
+_facts: list[Any] = []
+
+
+def fact(function: Callable[[T], U]) -> Callable[[T], U]:
+    """Decorator of functions of one statement or kernel, which each pass asks anew: what they say is kept until
+    `forget_facts`."""
+    cached = functools.lru_cache(maxsize=MAX_FACTS)(function)
+    _facts.append(cached)
+    return cached
+
+
+def forget_facts() -> None:
+    """Let go of what is known of statements: a program has been compiled."""
+    for cached in _facts:
+        cached.cache_clear()
+
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
     """Direct subexpressions."""
@@ -47,10 +69,11 @@ def function_of(op: Op) -> Lambda | None:
 
 def subexpressions(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     """Every expression reachable from `roots`, once each, operands before users."""
+    if len(roots) == 1 and (type(roots[0]) is Const or type(roots[0]) is Read):
+        return (roots[0],)
     return _walk(tuple(roots))
 
 
-@functools.lru_cache(maxsize=1024)  # each statement is walked many times: by every pass, and while it is emitted
 def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
     done: dict[Expr, None] = {}
     stack = list(reversed(roots))
@@ -150,10 +173,22 @@ def bound(stmt: Stmt) -> tuple[Var, ...]:
     return ()
 
 
-@functools.lru_cache(maxsize=2048)
+@fact
+def nodes(stmt: Stmt) -> tuple[Expr, ...]:
+    """Every expression of a statement itself, once each, operands before users."""
+    return subexpressions(expressions(stmt))
+
+
+@fact
+def reads(stmt: Stmt) -> tuple[Var, ...]:
+    """The variables that the expressions of a statement itself read, once each, in the order of `nodes`."""
+    return tuple(dict.fromkeys([expr.var for expr in nodes(stmt) if type(expr) is Read]))  # type: ignore[attr-defined]
+
+
+@fact
 def loads(stmt: Stmt) -> Set[Buffer]:
     """Buffers that a statement reads directly, calls included."""
-    found = {expr.buffer for expr in subexpressions(expressions(stmt)) if isinstance(expr, Load)}
+    found = {expr.buffer for expr in nodes(stmt) if isinstance(expr, Load)}
     return found | _passed(stmt)
 
 
@@ -171,7 +206,7 @@ def accesses(stmt: Stmt) -> Iterator[tuple[Buffer, Expr]]:
 
 def access_nodes(stmt: Stmt) -> Iterator[Load | Store]:
     """What a statement itself loads, and the statement if it stores."""
-    for expr in subexpressions(expressions(stmt)):
+    for expr in nodes(stmt):
         if isinstance(expr, Load):
             yield expr
     if isinstance(stmt, Store):
@@ -225,9 +260,9 @@ def free_vars(body: Sequence[Stmt]) -> list[Var]:
     inside = {v for stmt in statements(body) for v in bound(stmt)}
     found: dict[Var, None] = {}
     for stmt in statements(body):
-        for expr in subexpressions(expressions(stmt)):
-            if isinstance(expr, Read) and expr.var not in inside:
-                found[expr.var] = None
+        for var in reads(stmt):
+            if var not in inside:
+                found[var] = None
     return list(found)
 
 

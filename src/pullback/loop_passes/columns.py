@@ -23,7 +23,7 @@ from math import prod
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Buffer, Carried, Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from ..loop_ir.types import ITEMSIZE
-from ..loop_ir.visit import Substitute, accessed, expressions, loaded, stored, subexpressions, with_nests
+from ..loop_ir.visit import Substitute, accessed, loaded, nodes, stored, with_nests
 from ._fresh import Fresh
 from ._partial import combining, neutrals
 from .cost import NANOSECONDS, Vector, bytes_touched, cost
@@ -214,7 +214,7 @@ class _Walk:
         self, scratch: list[Buffer], position: dict[Var, Expr], start: Expr, first: Expr, height: Expr
     ) -> list[Stmt]:
         """`height` rows from `first` on, combined with what is in `scratch`."""
-        work = sum(isinstance(x, Op) for s in (*self.reduce.body, self.reduce) for x in subexpressions(expressions(s)))
+        work = sum(isinstance(x, Op) for s in (*self.reduce.body, self.reduce) for x in nodes(s))
         step = max(1, min(ROWS, OPS // max(work, 1)))
         q = Var("q", "i64")
         rows = self._step(scratch, position, start, _times_plus(Read(q), step, first), step)

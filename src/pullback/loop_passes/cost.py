@@ -7,10 +7,10 @@ from typing import Any
 
 from ..loop_ir.affine import stride
 from ..loop_ir.fold import is_math
-from ..loop_ir.ir import RARE, Const, Expr, If, Let, Load, Loop, Op, Run, Stmt, Store, While
+from ..loop_ir.ir import RARE, Const, Expr, If, Kernel, Let, Load, Loop, Op, Run, Stmt, Store, While
 from ..loop_ir.types import ITEMSIZE
 from ..loop_ir.vectors import scannable, varying_vars
-from ..loop_ir.visit import expressions, function_of, statements, subexpressions
+from ..loop_ir.visit import expressions, fact, function_of, nodes, statements
 
 LANES = 8  # nominal: the choice between axes hardly depends on the machine's width
 UNKNOWN_EXTENT = 16
@@ -105,10 +105,15 @@ def cost(body: Sequence[Stmt], vector: Vector | None = None) -> float:
             case Let():
                 total += _expressions((stmt.value,), vector)
             case Run():
-                total += cost(stmt.kernel.body)
+                total += _of_kernel(stmt.kernel)
             case _:
                 total += 100.0
     return total
+
+
+@fact
+def _of_kernel(kernel: Kernel) -> float:
+    return cost(kernel.body)
 
 
 def _updates(loop: Loop) -> list[Expr]:
@@ -157,7 +162,7 @@ def bytes_touched(body: Sequence[Stmt]) -> int:
             total += bytes_touched(stmt.then) + bytes_touched(stmt.orelse)
         if isinstance(stmt, Store):
             total += ITEMSIZE[stmt.buffer.dtype]
-        for expr in subexpressions(expressions(stmt)):
+        for expr in nodes(stmt):
             if isinstance(expr, Load):
                 total += ITEMSIZE[expr.buffer.dtype]
     return total

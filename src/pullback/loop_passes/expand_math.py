@@ -15,7 +15,7 @@ from ..loop_ir.build import Builder
 from ..loop_ir.fold import is_math
 from ..loop_ir.ir import Expr, Function, Lambda, Loop, Op, Read, Stmt, Var, While
 from ..loop_ir.types import REAL_OF
-from ..loop_ir.visit import Rewriter, expressions, statements, subexpressions
+from ..loop_ir.visit import Rewriter, expressions, nodes, statements, subexpressions
 from .math import expand
 
 # Ops that the emitter knows for real numbers, but the math kernels may know better or for complex ones.
@@ -43,7 +43,7 @@ def expand_math(function: Function) -> Function:
     if not any(
         isinstance(expr, Op) and (is_math(expr.name) or expr.name in _ALSO)
         for stmt in statements(function.body)
-        for expr in subexpressions(expressions(stmt))
+        for expr in nodes(stmt)
     ):
         return function
     rewriter = _Expand()

@@ -58,6 +58,7 @@ from ..loop_ir.visit import (
     expressions,
     loaded,
     loads,
+    nodes,
     operands,
     rebuilt,
     statements,

@@ -17,7 +17,7 @@ from ..loop_ir.affine import Interval, interval, terms
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Var, While
 from ..loop_ir.types import is_int
-from ..loop_ir.visit import Rewriter, blocks, expressions, free_vars, statements, subexpressions
+from ..loop_ir.visit import Rewriter, blocks, free_vars, reads, statements
 
 
 def simplify(function: Function, done: Set[Stmt] = frozenset()) -> Function:
@@ -178,12 +178,7 @@ def make_sum(parts: Sequence[Expr], constant: int = 0) -> Expr:
 def drop_dead(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """`body` without Lets that nobody reads, and loops and branches in which nothing happens."""
     while True:
-        read = {
-            expr.var
-            for stmt in statements(body)
-            for expr in subexpressions(expressions(stmt))
-            if isinstance(expr, Read)
-        }
+        read = set[Var]().union(*map(reads, statements(body)))
         fresh, changed = _without(body, read)
         if not changed:
             return fresh

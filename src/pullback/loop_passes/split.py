@@ -14,14 +14,13 @@ a few elements that are computed differently disappears: `stack(..., axis=-1)`, 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 
 from ..loop_ir.affine import interval, terms
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Carried, Const, Expr, Function, If, Load, Loop, Op, Read, Stmt, Var, While
 from ..loop_ir.types import ITEMSIZE
-from ..loop_ir.visit import Substitute, expressions, statements, subexpressions
+from ..loop_ir.visit import Substitute, expressions, fact, nodes, statements, subexpressions
 from ._fresh import Fresh
 from .cost import extent_of, operations
 from .simplify import simplify
@@ -146,10 +145,10 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
     return sorted(points)
 
 
-@functools.lru_cache(maxsize=1024)  # asked for each loop around it, in each round
+@fact
 def _chooses(stmt: Stmt) -> bool:
     """Whether an expression of a statement itself is a choice."""
-    return any(isinstance(expr, Op) and expr.name == "select" for expr in subexpressions(expressions(stmt)))
+    return any(isinstance(expr, Op) and expr.name == "select" for expr in nodes(stmt))
 
 
 def _apart(x: Expr, y: Expr) -> int:

@@ -128,10 +128,15 @@ def _crossing(vector: Loop, other: Loop) -> int:
         return 0
     if vector.extent.value < FEW or other.extent.value < FEW:
         return 0
-    lanes, across = Vector(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
-    for buffer, index in accessed(vector.body):
-        step = lanes.step(index)
-        if step is not None and abs(step) >= FAR and across.step(index) in (1, -1):
+    lanes = Vector(vector)
+    far = [
+        (buffer, index)
+        for buffer, index in accessed(vector.body)
+        if (step := lanes.step(index)) is not None and abs(step) >= FAR
+    ]
+    across = Vector(Loop(other.var, other.extent, "parallel", vector.body)) if far else None
+    for buffer, index in far:
+        if across is not None and across.step(index) in (1, -1):
             return ITEMSIZE[buffer.dtype]
     return 0
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
-from ..loop_ir.visit import Substitute, expressions, subexpressions
+from ..loop_ir.visit import Substitute, expressions, nodes, subexpressions
 from ._fresh import Fresh
 
 MAX_ITERATIONS = 8
@@ -130,9 +130,7 @@ class _Unroll:
 
 def _terms(loop: Loop) -> list[Expr] | None:
     """What each carried group adds in an iteration, if all are plain sums; else None."""
-    reads = [
-        expr.var for stmt in (*loop.body, loop) for expr in subexpressions(expressions(stmt)) if isinstance(expr, Read)
-    ]
+    reads = [expr.var for stmt in (*loop.body, loop) for expr in nodes(stmt) if isinstance(expr, Read)]
     terms: list[Expr] = []
     for group in loop.carried:
         if group.combine != "add" or group.vars[0].dtype not in ("f32", "f64") or reads.count(group.vars[0]) != 1:

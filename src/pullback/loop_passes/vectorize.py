@@ -93,9 +93,9 @@ def _loop(loop: Loop) -> tuple[Loop, float]:
         # Of equals the innermost: its neighbours are nearest in memory, and threads take the outer ones.
         for k, candidate in reversed(list(enumerate(chain))):
             extent = extent_of(candidate)
-            vector = Vector(candidate)
             if extent < 2 or not vectorizable(candidate):
                 continue
+            vector = Vector(candidate)
             own = trips * cost(chain[-1].body, vector) + (updates / vector.lanes if loop.carried else 0)
             own += (trips / extent) * (_START + (_TREE if loop.carried else 0))
             if own < best_price:

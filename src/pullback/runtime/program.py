@@ -24,6 +24,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.emit import INTERRUPT, ModuleText, build_module, compile_function, has_long_calls, host_target, link
 from pullback.emit.module import HOST_SLOT, PARALLEL_FOR
 from pullback.loop_ir import Buffer, Function
+from pullback.loop_ir.visit import forget_facts
 from pullback.loop_passes.count import transcendentals
 from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
@@ -422,15 +423,18 @@ def _make_native(
         return final, *plan_arena(function, final)
 
     packed = None if key is None else pack(facts, function, closed.consts)
-    compiled = compile_function(
-        function,
-        optimize=optimize,
-        symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT}),
-        cache=object_cache(),
-        key=None if packed is None else key,
-        facts=packed or b"",
-        verify=bool(switches.check),
-    )
+    try:
+        compiled = compile_function(
+            function,
+            optimize=optimize,
+            symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT}),
+            cache=object_cache(),
+            key=None if packed is None else key,
+            facts=packed or b"",
+            verify=bool(switches.check),
+        )
+    finally:
+        forget_facts()
     clock.seconds.update(compiled.seconds)
     return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name)
 

@@ -51,6 +51,9 @@ class StagedTracer(Tracer):
         )
 
 
+_no_effects: frozenset[Any] = frozenset()
+
+
 class Recorder:
     """Equations under construction, with the constants that they mention."""
 
@@ -82,8 +85,9 @@ class Recorder:
 
     def record(self, primitive, invars: Sequence[Atom], out_avals: Sequence, params: dict, source=None) -> list[Var]:
         """Append an equation, and give its outvars."""
-        outvars = [self.variable(aval) for aval in out_avals]
-        effects = primitive.effects(params) if primitive.effects is not None else frozenset()
+        variable = self.variable
+        outvars = [variable(aval) for aval in out_avals]
+        effects = _no_effects if primitive.effects is None else primitive.effects(params)
         self.eqns.append(JaxprEqn(invars, outvars, primitive, params, effects, source or user_source()))
         return outvars
 
@@ -92,7 +96,7 @@ class Recorder:
         used = {a for eqn in self.eqns for a in eqn.invars if type(a) is not Literal}
         used.update(a for a in outvars if type(a) is not Literal)
         kept = [(value, var) for value, var, _ in self.consts.values() if var in used]
-        effects = frozenset().union(*(eqn.effects for eqn in self.eqns)) if self.eqns else frozenset()
+        effects = _no_effects.union(*[eqn.effects for eqn in self.eqns if eqn.effects])
         jaxpr = Jaxpr([var for _, var in kept], invars, outvars, self.eqns, effects, debug_info)
         return jaxpr, [value for value, _ in kept]
 
@@ -156,8 +160,13 @@ class RecordingInterpreter(Interpreter):
                 f"The trace of '{self.name}' is over, but an operation was recorded in it."
             )
         source = user_source()
-        outvars = self.recorder.record(primitive, [self.atom(a) for a in args], avals, params, source)
-        return [self.tracer_type(self, aval, var, source) for aval, var in zip(avals, outvars)]
+        own = self.tracer_type
+        atoms = [
+            a.jaxpr_var if type(a) is own and a.interpreter is self else self.atom(a)  # type: ignore[attr-defined]
+            for a in args
+        ]
+        outvars = self.recorder.record(primitive, atoms, avals, params, source)
+        return [own(self, var.aval, var, source) for var in outvars]
 
     def finish(self, invars: Sequence[Var], outs: Sequence[Any], debug_info=None):
         """(Jaxpr, consts) with the given results; the trace is over."""
@@ -197,17 +206,18 @@ class StagingInterpreter(RecordingInterpreter):
     """Records every primitive."""
 
     def process(self, primitive, args, params):
-        args = tuple(args)
-        in_avals = [typeof(a) for a in args]
+        in_avals = [a.aval if type(a) is StagedTracer else typeof(a) for a in args]
         if (
             extended.array_types
+            and any([not isinstance(a.dtype, np.dtype) for a in in_avals])
             and any([dtypes.is_extended(a.dtype) for a in in_avals])
             and extended.handles(primitive, params)
         ):
-            return extended.process(primitive, args, params)
+            return extended.process(primitive, tuple(args), params)
         avals = primitive.rule("abstract_eval")(*in_avals, **params)
-        outs = self.emit(primitive, args, params, list(avals) if primitive.multiple_results else [avals])
-        return outs if primitive.multiple_results else outs[0]
+        if primitive.multiple_results:
+            return self.emit(primitive, args, params, list(avals))
+        return self.emit(primitive, args, params, [avals])[0]
 
     def process_custom_jvp(self, custom, fun, jvp, args):
         return custom.stage_jvp(self, fun, jvp, args)

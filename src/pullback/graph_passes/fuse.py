@@ -35,6 +35,7 @@ from pullback.graph_passes.rows import form_rows, in_order
 from pullback.loop_ir import Builder, Read
 from pullback.util.switches import switches
 
+POINTWISE = (Elementwise, Pointwise)
 FREE_COST = 2  # additions that are cheaper to repeat than to store and load again
 REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
 MAX_STORES = 24  # streams that one loop nest writes
@@ -87,7 +88,7 @@ class _Fuser:
         for number in range(len(self.eqns) - 1, -1, -1):
             eqn = self.eqns[number]
             kind = eqn.primitive.lower
-            if isinstance(kind, Elementwise | Pointwise):
+            if isinstance(kind, POINTWISE):
                 self._visit_pointwise(number, eqn)
             elif isinstance(kind, Reduction):
                 self._visit_reduction(number, eqn)
@@ -136,7 +137,7 @@ class _Fuser:
             operands = [v for v in eqn.invars if not isinstance(v, Literal)]
             for var in operands:
                 self.users[var] = self.users.get(var, 0) + 1
-            if not isinstance(kind, Elementwise | Pointwise):
+            if not isinstance(kind, POINTWISE):
                 for var in eqn.outvars:
                     self._is_source(var)
                 for k, _ in operand_pairs(eqn):
@@ -147,8 +148,8 @@ class _Fuser:
             (out,) = eqn.outvars
             big = [v for v in operands if v.aval.size > 1]
             # What is repeated along other axes is in memory, in a register or cheap to begin with.
-            cost: float = sum(self.costs[v] for v in big if 4 * v.aval.size > out.aval.size)
-            sources = frozenset[Var]().union(*(self.sources[v] for v in big))
+            cost: float = sum([self.costs[v] for v in big if 4 * v.aval.size > out.aval.size])
+            sources = frozenset[Var]().union(*[self.sources[v] for v in big]) if len(big) != 1 else self.sources[big[0]]
             if isinstance(kind, Elementwise) or not kind.is_view:
                 cost += kind.cost
                 if len(big) > 1 and len([v for v in sources if 4 * v.aval.size > out.aval.size]) > 1:

@@ -37,8 +37,7 @@ class Repeats:
         key = described.key
         known = None if key is None else self._known.get(key)
         statements = region.levels[-1].statements
-        if known is not None and len(known.places) >= OFTEN:
-            self._share(known)
+        if known is not None and len(known.places) >= OFTEN and self._share(known):
             statements.append(known.run(described.buffers))
             arrive(region, group)
             return
@@ -50,33 +49,39 @@ class Repeats:
         if not isinstance(nest, Loop) or nest.role == "sequential" or nest.carried:
             return
         if known is None:
-            _, buffers, free = part_key((nest,))
-            given = set(described.buffers)
-            if any(b.space != "constant" and b not in given for b in buffers):
-                return
-            known = self._known[key] = _Nest(buffers, free, described.buffers)
-        known.places.append((statements, nest, described.buffers))
+            known = self._known[key] = _Nest(described.buffers)
+        if len(known.places) < OFTEN:
+            known.places.append((statements, nest, described.buffers))
 
-    def _share(self, known: _Nest) -> None:
-        """Makes the kernel of nests that are in their places still, and runs it there."""
-        if known.kernel is not None:
-            return
-        known.kernel = kernel_of(f"n{self._kernels}", known.places[0][1], known.used, known.free)
+    def _share(self, known: _Nest) -> bool:
+        """Makes the kernel of nests that are in their places still, and runs it there; False if they have buffers that
+        their description does not count."""
+        if known.kernel is not None or known.differs:
+            return not known.differs
+        first = known.places[0][1]
+        _, known.used, known.free = part_key((first,))
+        given = set(known.first)
+        if any(b.space != "constant" and b not in given for b in known.used):
+            known.differs = True
+            return False
+        known.kernel = kernel_of(f"n{self._kernels}", first, known.used, known.free)
         self._kernels += 1
         for statements, nest, buffers in known.places:
             place = next(k for k, stmt in enumerate(statements) if stmt is nest)
             statements[place] = known.run(buffers)
+        return True
 
 
 @dataclass(slots=True)
 class _Nest:
     """A nest and those equal to it."""
 
-    used: list[Buffer]  # of the first one, as its kernel takes them
-    free: list[Any]  # variables from outside
-    first: list[Buffer]  # its arrays, as a description counts them
+    first: list[Buffer]  # arrays of the first one, as a description counts them
+    used: list[Buffer] = field(default_factory=list)  # the same as its kernel takes them
+    free: list[Any] = field(default_factory=list)  # variables from outside
     places: list[tuple[list[Stmt], Loop, list[Buffer]]] = field(default_factory=list)
     kernel: Kernel | None = None
+    differs: bool = False  # in more than the arrays that a description counts
 
     def run(self, buffers: Sequence[Buffer]) -> Run:
         assert self.kernel is not None

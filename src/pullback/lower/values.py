@@ -104,6 +104,7 @@ class Region:
         self._level_of_expr: dict[int, int] = {}
         self._depths: dict[int, int] = {}
         self._keep: list[Expr] = []
+        self._canonical: dict[tuple[Any, ...], Index] = {}  # by index and shape: with 0 along axes of size 1
         self._zero = intern(b.index(0))
 
     # Loops.
@@ -137,9 +138,12 @@ class Region:
         """The value of an atom at an index."""
         if isinstance(atom, Literal):
             return self.literal(atom)
-        shape = atom.aval.shape
-        b, intern, zero = self.b, self.intern, self._zero
-        at = tuple(zero if n == 1 else intern(b.index(i)) for i, n in zip(index, shape))
+        where = (tuple(index), atom.aval.shape)
+        at = self._canonical.get(where)
+        if at is None:
+            b, intern, zero = self.b, self.intern, self._zero
+            at = tuple([zero if n == 1 else intern(b.index(i)) for i, n in zip(*where)])
+            self._canonical[where] = at
         key = (atom, at)
         for level in reversed(self.levels):
             found = level.memo.get(key)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from ..loop_ir.affine import depends
 from ..loop_ir.ir import INVERSE, Const, Expr, Function, Loop, Op, Stmt, Var
 from ..loop_ir.vectors import varying_vars
-from ..loop_ir.visit import Rewriter, bound, expressions, statements, subexpressions
+from ..loop_ir.visit import Rewriter, bound, expressions, nodes, statements, subexpressions
 
 LONG = 64  # ops of a body in which the divider is not what everything waits for
 FEW = 512  # elements for which finding the reciprocal takes as long as it saves
@@ -26,7 +26,7 @@ def divisions(function: Function) -> Function:
     if not any(
         isinstance(expr, Op) and expr.name == "div" and expr.dtype in ("f32", "f64")
         for stmt in statements(function.body)
-        for expr in subexpressions(expressions(stmt))
+        for expr in nodes(stmt)
     ):
         return function
     return Function(function.name, function.buffers, _Mark().block(function.body))
@@ -64,7 +64,6 @@ class _MarkLoop(Rewriter):
         if not isinstance(expr, Op) or expr.name != "div" or expr.dtype not in ("f32", "f64"):
             return expr
         x, y = expr.args
-        self._keep += expr.args
         if not depends(x, self._varying, self._known[0]) or depends(y, self._inside, self._known[1]):
             return expr
         return Op("div", expr.dtype, expr.args, (*expr.attrs, INVERSE))

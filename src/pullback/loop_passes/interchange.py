@@ -58,7 +58,6 @@ from ..loop_ir.visit import (
     expressions,
     loaded,
     loads,
-    nodes,
     operands,
     rebuilt,
     statements,

@@ -1,8 +1,10 @@
 """Mutable arrays: a reference to an array that is read and written in place.
 
 A reference belongs to the trace it is made in: outside of transformations, or inside the one function that is being
-transformed. There reads and writes are ordinary values, so nothing mutable is left in a program. References do not
-cross into a function that is traced: not as an argument, and not written from inside.
+transformed. There reads and writes are ordinary values, so nothing mutable is left in a program. The value is passed
+into jitted functions and checkpoints that take or close over the reference, and into bodies of loops and branches that
+close over it, and back again (core/references.py). References are no arguments of other transformed functions, and are
+not written from inside of vmap and derivatives.
 """
 
 from __future__ import annotations
@@ -13,55 +15,26 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback._jax_internals.state.types import AbstractRef
-from pullback.core import StagingInterpreter, current_interpreter
+from pullback.core.references import Cell
 
 
-class Ref:
+class Ref(Cell):
     """A mutable array, made by `new_ref`: `r[...]` reads, `r[...] = x` and `r[i] += x` write."""
 
-    __hash__ = object.__hash__
-
-    def __init__(self, value: Any) -> None:
-        self._value: Any = value
-        self._interpreter = current_interpreter()
-
-    shape = property(lambda self: self._shown().shape, doc="The shape of the array.")
-    dtype = property(lambda self: self._shown().dtype, doc="The dtype of the array.")
-    ndim = property(lambda self: self._shown().ndim, doc="The number of dimensions of the array.")
-    size = property(lambda self: self._shown().size, doc="The number of elements of the array.")
-
-    def _shown(self) -> Any:
-        if self._value is None:
-            raise ValueError("this Ref was freed by freeze() or free_ref(), and cannot be used any more")
-        return self._value
-
-    def _check(self, writing: bool) -> None:
-        """NotImplementedError where the trace in force is not the reference's own; reads may come from inside of vmap
-        and derivatives, for which the array is a constant.
-        """
-        inside = current_interpreter()
-        while inside is not None and inside is not self._interpreter:
-            if writing or isinstance(inside, StagingInterpreter):
-                kind = "written" if writing else "read"
-                raise NotImplementedError(
-                    f"a Ref is {kind} inside of a function that is traced (by jit, scan, cond, grad, vmap, ...), but "
-                    "was made outside of it, which is not supported: pass its value into the function, and write "
-                    "what the function returns"
-                )
-            inside = inside.parent
-        if inside is None:
-            raise ValueError("a Ref is used outside of the function in which it was made, which has ended")
+    shape = property(lambda self: self.shown().shape, doc="The shape of the array.")
+    dtype = property(lambda self: self.shown().dtype, doc="The dtype of the array.")
+    ndim = property(lambda self: self.shown().ndim, doc="The number of dimensions of the array.")
+    size = property(lambda self: self.shown().size, doc="The number of elements of the array.")
 
     def __getitem__(self, index: Any) -> Any:
-        value = self._shown()
-        self._check(writing=False)
+        value = self.value()
         return value if index is Ellipsis else value[index]
 
     def __setitem__(self, index: Any, new: Any) -> None:
         swap(self, index, new)
 
     def __repr__(self) -> str:
-        return "Ref(<freed>)" if self._value is None else f"Ref({self._value!r})"
+        return "Ref(<freed>)" if self.is_freed else f"Ref({self._value!r})"
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
@@ -83,9 +56,8 @@ def free_ref(ref: Ref) -> None:
 
 def freeze(ref: Ref) -> Any:
     """The array, which ends the reference; using it afterwards is a ValueError."""
-    value = ref._shown()
-    ref._check(writing=True)
-    ref._value = None
+    value = ref.shown()
+    ref.replace(None)
     return value
 
 
@@ -101,8 +73,7 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
 
 def swap(ref: Ref, idx: Any, value: Any) -> Any:
     """ref[idx] as it was, after it has become `value`. Raises ValueError if the shapes differ."""
-    held = ref._shown()
-    ref._check(writing=True)
+    held = ref.shown()
     where = ... if idx is None else idx
     before = held if where is Ellipsis else held[where]
     new = jnp.asarray(value, held.dtype) if isinstance(value, (bool, int, float, complex)) else jnp.asarray(value)
@@ -111,15 +82,13 @@ def swap(ref: Ref, idx: Any, value: Any) -> Any:
     if not np.can_cast(new.dtype, held.dtype, "same_kind"):
         raise ValueError(f"Invalid dtype for `swap`: the Ref has dtype {held.dtype}, the value {new.dtype}")
     new = jnp.broadcast_to(new.astype(held.dtype), before.shape)
-    ref._value = new if where is Ellipsis else held.at[where].set(new)
+    ref.replace(new if where is Ellipsis else held.at[where].set(new))
     return before
 
 
 def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     """ref[idx] += x, where what comes several times is added several times."""
-    held = ref._shown()
-    ref._check(writing=True)
-    ref._value = held.at[... if idx is None else idx].add(x)
+    ref.replace(ref.shown().at[... if idx is None else idx].add(x))
 
 
 __all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]

@@ -10,6 +10,7 @@ from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import DebugInfo, Primitive, hoist_tracers, trace, typeof
 from pullback.core.lowering import Elementwise
+from pullback.core.references import CrossingError, Passage
 from pullback.transforms.call import checkpoint_p
 from pullback.util.pytree import tree_flatten, tree_unflatten
 
@@ -36,6 +37,21 @@ def checkpoint(
     name = arguments.function_name(fun)
 
     def checkpointed(*args, **kwargs):
+        try:
+            return run(*args, **kwargs)
+        except CrossingError as crossing:
+            passage = Passage(crossing.cell)
+        through = checkpoint(
+            passage.through(fun),
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=tuple(n + 1 if n >= 0 else n for n in nums),
+        )
+        value, out = through(passage.enter(), *args, **kwargs)
+        passage.leave(value)
+        return out
+
+    def run(*args, **kwargs):
         if any(not -len(args) <= n < len(args) for n in nums):
             raise ValueError(
                 "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values from "

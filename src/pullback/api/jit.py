@@ -25,6 +25,7 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.references import Cell, CrossingError, Passage, lent
 from pullback.core.source import Origin
 from pullback.core.staging import raise_leak
 from pullback.core.tracer import Tracer
@@ -94,6 +95,8 @@ class _Jit:
         self.traces, self.programs = _shared_caches(
             fun, (self.static_nums, self.static_names, self.donate_nums, self.donate_names, keep_unused, inline)
         )
+        self.crossed: dict[Any, weakref.ref] = {}  # by key of `traces`: a reference that is closed over
+        self.referring: dict[Any, Any] = {}  # for arguments that are references
         function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names)
         function.lower = self.lower
         function.trace = self.trace
@@ -108,8 +111,14 @@ class _Jit:
         """The call in full: (result, what C shall remember for arguments of these types)."""
         if config.config.jax_disable_jit:
             return self.fun(*args, **kwargs), None
-        leaves, in_tree, avals, statics = self.flatten(args, kwargs)
-        closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
+        try:
+            leaves, in_tree, avals, statics = self.flatten(args, kwargs)
+        except _ReferenceArgumentError:
+            return self.with_references(args, kwargs), None
+        try:
+            closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
+        except CrossingError as crossing:
+            return self.around_reference(crossing.cell, args, kwargs), None
         traced = current_interpreter() is not eval_interpreter() or any(isinstance(x, Tracer) for x in leaves)
         if traced or consts:
             if self.inline and not closed.consts:
@@ -131,6 +140,55 @@ class _Jit:
         outs = program([arrays[i] for i in entry.kept] if entry.kept is not None else arrays)
         return tree_unflatten(out_tree, outs), entry
 
+    def around_reference(self, cell: Cell, args: tuple, kwargs: dict) -> Any:
+        """The result of a function that closes over a reference."""
+        if self not in cell.passages:
+            passage = Passage(cell)
+            cell.passages[self] = passage, self.like(passage.through(self.fun), 1)
+        passage, function = cell.passages[self]
+        value, out = function(passage.enter(), *args, **kwargs)
+        passage.leave(value)
+        return out
+
+    def with_references(self, args: tuple, kwargs: dict) -> Any:
+        """The result of a call some leaves of whose arguments are references; ValueError if one comes twice."""
+        leaves, tree = tree_flatten((args, kwargs))
+        cells = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, Cell)}
+        if len({id(cell) for cell in cells.values()}) < len(cells):
+            raise ValueError(f"{self.name}: one Ref is passed as two arguments, which would be written separately")
+        key = (tree, tuple(cells))
+        if key not in self.referring:
+            kinds = {i: type(cell) for i, cell in cells.items()}
+
+            def fun(*args, **kwargs):
+                leaves = tree_flatten((args, kwargs))[0]
+                inside = {i: kind(leaves[i]) for i, kind in kinds.items()}
+                full, names = tree_unflatten(tree, [inside.get(i, leaf) for i, leaf in enumerate(leaves)])
+                out = self.fun(*full, **names)
+                return [cell.value() for cell in inside.values()], out
+
+            self.referring[key] = self.like(_core.named_after(fun, self.fun), 0)
+        for i, cell in cells.items():
+            leaves[i] = cell.value()
+        args, kwargs = tree_unflatten(tree, leaves)
+        with lent(cells.values()):
+            values, out = self.referring[key](*args, **kwargs)
+        for cell, value in zip(cells.values(), values):
+            cell.replace(value)
+        return out
+
+    def like(self, fun: Callable, extra: int) -> Any:
+        """`fun`, which takes so many arguments before this function's, jitted in the same way."""
+        return jit(
+            fun,
+            static_argnums=tuple(n + extra if n >= 0 else n for n in self.static_nums),
+            static_argnames=self.static_names,
+            donate_argnums=tuple(n + extra if n >= 0 else n for n in self.donate_nums),
+            donate_argnames=self.donate_names,
+            keep_unused=self.keep_unused,
+            inline=self.inline,
+        )
+
     def flatten(self, args, kwargs):
         """(leaves, tree, avals, static values) of a call; errors name the argument."""
         statics: list[tuple[Any, Any]] = []  # (position or name, value)
@@ -148,6 +206,11 @@ class _Jit:
         for i, leaf in enumerate(leaves):
             aval = getattr(leaf, "aval", None)
             if aval is None:
+                if isinstance(leaf, Cell):
+                    raise _ReferenceArgumentError(
+                        f"{self.name}: an argument is a Ref, with which functions are called, but not traced or "
+                        "lowered ahead of time"
+                    )
                 try:
                     aval = typeof(leaf)
                 except TypeError:
@@ -176,6 +239,9 @@ class _Jit:
         found = self.traces.get(key)
         if found is not None:
             return found
+        cell = self.crossed[key]() if key in self.crossed else None
+        if cell is not None and not cell.is_freed:
+            raise CrossingError(cell, "used")
         fixed = dict(statics)
         n_args = len(args)
         out_tree: list[Any] = []
@@ -193,7 +259,12 @@ class _Jit:
             dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
             return arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
 
-        closed, consts = hoist_tracers(trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths)))
+        try:
+            closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
+        except CrossingError as crossing:
+            self.crossed[key] = weakref.ref(crossing.cell)
+            raise
+        closed, consts = hoist_tracers(closed)
         found = (closed, consts, out_tree[0])
         if not consts:  # closed-over tracers belong to one call
             self.traces[key] = found
@@ -265,7 +336,13 @@ class _Jit:
         """Forget all traces and programs."""
         self.traces.clear()
         self.programs.clear()
+        self.crossed.clear()
+        self.referring.clear()
         self.function.clear()
+
+
+class _ReferenceArgumentError(TypeError):
+    """An argument is a reference, which is passed by its value."""
 
 
 def _shared_caches(fun: Callable, options: tuple) -> tuple[dict, dict]:

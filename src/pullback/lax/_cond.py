@@ -23,6 +23,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.lowering import Nest
+from pullback.core.references import CrossingError, Passage
 from pullback.lax import _control as control
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.jvp import jvp_jaxpr
@@ -111,6 +112,17 @@ def _predicate_aval(name, pred):
 
 
 def _choose(name, index, branches, operands, labels):
+    try:
+        return _choose_one(name, index, branches, operands, labels)
+    except CrossingError as crossing:
+        passage = Passage(crossing.cell)
+    through = [passage.through(branch) for branch in branches]
+    value, out = _choose(name, index, through, (passage.enter(), *operands), labels)
+    passage.leave(value)
+    return out
+
+
+def _choose_one(name, index, branches, operands, labels):
     leaves, tree = tree_flatten(operands)
     leaves = control.as_arrays(name, "operands", leaves)
     avals = [typeof(v) for v in leaves]

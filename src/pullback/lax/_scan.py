@@ -26,6 +26,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.lowering import Nest
+from pullback.core.references import CrossingError, Passage
 from pullback.lax import _control as control
 from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.jvp import jvp_jaxpr
@@ -49,6 +50,25 @@ def scan(
     The loop is compiled as a loop, not unrolled, and can be differentiated and batched. TypeError if the carry changes
     its structure, shapes or dtypes; ValueError if the leading sizes of xs disagree or, without xs, `length` is missing.
     """
+    try:
+        return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+    except CrossingError as crossing:
+        passage = Passage(crossing.cell)
+    through = passage.through(f)
+
+    def body(carry, x):
+        value, out = through(carry[0], carry[1], x)
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            return out  # which is an error
+        return (value, out[0]), out[1]
+
+    body.__wrapped__ = f  # type: ignore[attr-defined]
+    (value, carry), ys = scan(body, (passage.enter(), init), xs, length, reverse, unroll, _split_transpose)
+    passage.leave(value)
+    return carry, ys
+
+
+def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     control.check_callable("scan", "f", f)
     init_leaves, init_tree = tree_flatten(init)
     init_leaves = control.as_arrays("scan", "init", init_leaves)

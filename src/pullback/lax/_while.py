@@ -23,6 +23,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.lowering import Nest
+from pullback.core.references import CrossingError, Passage
 from pullback.lax import _control as control
 from pullback.lax._scan import scan
 from pullback.transforms.batching import batch_jaxpr
@@ -39,6 +40,29 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
     cond_fun gives a boolean scalar. TypeError if the carry changes its structure, shapes or dtypes, or cond_fun gives
     anything else. Forward-mode differentiable and batchable; for reverse mode use `scan`.
     """
+    try:
+        return _while_loop(cond_fun, body_fun, init_val)
+    except CrossingError as crossing:
+        passage = Passage(crossing.cell)
+    through = passage.through(body_fun)
+    condition = passage.through(cond_fun)
+
+    def cond(carry):
+        value, out = condition(*carry)
+        if value is not carry[0]:
+            raise NotImplementedError("while_loop: cond_fun writes a Ref; write it in body_fun")
+        return out
+
+    def body(carry):
+        return through(*carry)
+
+    body.__wrapped__ = body_fun  # type: ignore[attr-defined]
+    value, result = while_loop(cond, body, (passage.enter(), init_val))
+    passage.leave(value)
+    return result
+
+
+def _while_loop(cond_fun, body_fun, init_val):
     control.check_callable("while_loop", "cond_fun", cond_fun)
     control.check_callable("while_loop", "body_fun", body_fun)
     if control.python_control_flow():

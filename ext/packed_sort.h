@@ -4,8 +4,8 @@
 // 32 bits holds the last bits of the bucket, the bits that follow and the place of the element; words that are next to
 // each other and out of order are exchanged, all at a time, until none are. Words are compared by the sign of their
 // difference, so that bits of the bucket that no word holds are not missed as long as neighbours are not far apart:
-// no 16 buckets in a row may be empty between others. 10,000 random words took 3.9 ns each in two passes by digits of 9
-// bits, and 2.5 so. Few elements tie in all bits that count, and these are put in order by their whole keys afterwards:
+// no 16 buckets in a row may be empty between others. 10,000 random words took 4.1 ns each in two passes by digits of 9
+// bits, and 3.1 so. Few elements tie in all bits that count, and these are put in order by their whole keys afterwards:
 // a stable order is unique, only the time depends on how even the keys are.
 #pragma once
 #include <algorithm>

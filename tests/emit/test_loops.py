@@ -479,6 +479,20 @@ def test_long_bodies_have_two_registers_a_value(chains, rounds, wider):
         same(got, want)
 
 
+@pytest.mark.parametrize("dtype, registers", [("u32", 2), ("u16", 4), ("u8", 4)])
+def test_long_bodies_have_at_most_four_registers_a_value(dtype, registers):
+    """Computed in 32 bits, however short what is stored."""
+    b = Builder()
+    out = b.output("y", dtype, 300)
+    with b.loop(300, "vector") as i:
+        b.store(out, i, b.convert(_hashed(b, b.convert(i, "u32"), 20), dtype))
+    function = b.function("f")
+    target = host_target()
+    assert lane_count(function.body[0], target) == target.vector_bytes // 4 * registers
+    for got, want in both(function, []):
+        same(got, want)
+
+
 @pytest.mark.parametrize("extent, wider", [(64, True), (66, True), (78, False), (4096 + 14, True)])
 def test_two_registers_a_value_leave_no_more_to_single_elements(extent, wider):
     """A sum over a long body, whose last iterations are not done twice."""

@@ -153,6 +153,13 @@ def test_complex_products_are_real_ones(m, k, n, dtype, transposed):
     np.testing.assert_allclose(np.delete(got[1:], 1, 1), exact, rtol=16 * eps, atol=16 * eps * np.sqrt(k))
 
 
+def test_large_complex_products_are_left_to_blas():
+    x = (normal(260, 270) + 1j * normal(260, 270, seed=1)).astype(np.complex64)
+    program = pullback.jit(lambda x: x @ x.T.conj()).lower(x).compile()
+    assert "cgemm" in program.as_text("loops")
+    np.testing.assert_allclose(np.asarray(program(x)), x @ x.T.conj(), rtol=1e-4, atol=1e-3)
+
+
 def test_complex_batches():
     x = (normal(30, 9, 20) + 1j * normal(30, 9, 20, seed=1)).astype(np.complex64)
     y = (normal(30, 20, 11, seed=2) - 1j * normal(30, 20, 11, seed=3)).astype(np.complex64)

@@ -31,6 +31,7 @@ LARGE = 1 << 25  # multiply-adds of a block worth cutting
 PIECE = 2048  # contracted elements of a piece, where a small result is the sum of several
 SMALL_RESULT = 1 << 15
 FAR = 1024  # bytes between neighbours along the contracted axis from which x is copied first
+COMPLEX = 1 << 20  # bytes of packed y, twice its own size, up to which complex products are as fast as BLAS's
 CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
 FEW_ROWS = 64  # rows of x below which y is read too seldom to be packed
 GROUP = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
@@ -43,7 +44,9 @@ def suits(out: Storage, x: Storage, y: Storage) -> bool:
     work = m * n * k
     if out.dtype not in KERNELS or min(m, n) < 4 or k < 4 or work < LEAST:
         return False
-    return out.dtype[0] in "iu" or k <= LONGEST // _parts(out) or m * n <= SMALL_RESULT
+    if out.dtype[0] in "iu" or m * n <= SMALL_RESULT:
+        return True
+    return k <= LONGEST if out.dtype not in REAL else 2 * k * n * ITEMSIZE[out.dtype] <= COMPLEX
 
 
 def _parts(s: Storage) -> int:

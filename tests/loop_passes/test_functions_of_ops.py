@@ -79,3 +79,23 @@ def test_long_programs_stay_small():
     for _ in range(60):
         want = np.tanh(want) + 0.5
     np.testing.assert_allclose(compiled(x), want, rtol=1e-5)
+
+
+def test_expansions_of_ops_over_functions_keep_these():
+    """A power of a complex number whose parts call functions is expanded twice; the calls are not."""
+    b = Builder()
+    n = 64
+    x, y = b.input("x", "f32", n), b.output("y", "c64", n)
+    with b.loop(n) as i:
+        value = b.load(x, i)
+        for _ in range(40):
+            value = b.op("tanh", value) + b.const("f32", 0.125)
+        b.store(y, i, b.op("integer_pow", b.complex(value, value), attrs=(("y", -2),)))
+    function = b.function("f")
+    assert len(functions(expand_math(function))) == 40
+    data = np.linspace(-2, 2, n, dtype=np.float32)
+    final = optimize_loops(function)
+    out = np.empty(n, np.complex64)
+    assert compile_function(final, *plan_buffers(final)[:1])([data], [out]) == 0
+    (want,) = interpret(function, [data])
+    np.testing.assert_allclose(out, want, rtol=1e-5)

@@ -15,7 +15,7 @@ from ..loop_ir.build import Builder
 from ..loop_ir.fold import is_math
 from ..loop_ir.ir import Expr, Function, Lambda, Loop, Op, Read, Stmt, Var, While
 from ..loop_ir.types import REAL_OF
-from ..loop_ir.visit import Rewriter, expressions, nodes, statements, subexpressions
+from ..loop_ir.visit import Rewriter, expressions, function_of, nodes, statements, subexpressions
 from .math import expand
 
 # Ops that the emitter knows for real numbers, but the math kernels may know better or for complex ones.
@@ -35,6 +35,8 @@ def _key(op: Op) -> _Key:
 
 
 def _is_left_to_kernels(op: Op) -> bool:
+    if function_of(op) is not None:
+        return False
     return is_math(op.name) or (op.name in _ALSO and op.args[0].dtype in REAL_OF)
 
 

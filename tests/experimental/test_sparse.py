@@ -141,7 +141,7 @@ def test_bools_stay_bools():
     x, v = array(3, 4) != 0, array(4) != 0
     m = sparse.BCOO.fromdense(x, nse=11)
     twice = sparse.bcoo_concatenate([m, m], dimension=0)
-    twice = sparse.BCOO((twice.data, twice.indices % 3), shape=(3, 4))
+    twice = sparse.BCOO((twice.data, twice.indices % np.array([3, 4])), shape=(3, 4))
     results = [
         (twice.sum_duplicates(), x),
         (m @ v, x @ v),

@@ -30,7 +30,8 @@ def _ulps(x, y, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_quotients_err_by_one_unit_at_most(dtype):
+def test_quotients_are_rounded_as_divisions(dtype):
+    """But for dividends and quotients around the smallest normal numbers, which may give one unit off."""
     rng = np.random.default_rng(0)
     range_ = np.log2(float(np.finfo(dtype).max)) + 20
     any_size = np.exp2(rng.uniform(-range_, range_, 3000).clip(-1074, 1023.9))
@@ -38,13 +39,14 @@ def test_quotients_err_by_one_unit_at_most(dtype):
         x = np.concatenate([_special(dtype), -_special(dtype), any_size.astype(dtype), rng.standard_normal(3000)])
         x = x.astype(dtype)
         divide = pullback.jit(lambda x, y: x / y)
-        same = 0
+        info = np.finfo(dtype)
+        least = info.tiny / info.eps**1.5  # what is left of a smaller number has no room
         divisors = np.concatenate([_special(dtype), -_special(dtype), any_size[:60], rng.standard_normal(60)])
         for y in divisors.astype(dtype):
             quotient = np.asarray(divide(x, y))
             assert _ulps(quotient, x / y, dtype) <= 1, y
-            same += np.mean((quotient == x / y) | np.isnan(quotient))
-        assert same / len(divisors) > 0.99
+            normal = ~((np.abs(x) < least) | (np.abs(x / y) < least))
+            np.testing.assert_array_equal(quotient[normal], (x / y)[normal])
 
 
 @pytest.mark.parametrize("n", SIZES)

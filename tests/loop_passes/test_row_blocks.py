@@ -146,3 +146,12 @@ def test_the_interpreter_agrees():
     with switches.set(interpret=True):
         for a, b in zip(pullback.jit(step)(*args), want):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_that_are_too_long_for_scratch_space():
+    """A result of so few and so long rows has no blocks that stay in the cache."""
+    rng = np.random.default_rng(0)
+    for k, n, m in ((4, 16_000, 200), (8, 8_000, 100)):
+        x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
+        f = pullback.jit(lambda x, w: jnp.tanh(x @ w).sum(1))
+        np.testing.assert_allclose(f(x, w), np.tanh(x @ w).sum(1), rtol=1e-3, atol=1e-2)

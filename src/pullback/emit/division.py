@@ -1,8 +1,8 @@
 """Lanes of floats divided by one number: by its reciprocal, which is found once, where the pass `divisions` says so.
 
 The quotient is corrected by what it leaves, which a fused multiply-add gives exactly, so it is rounded as a division is
-(Markstein, IBM Journal of Research and Development 34, 1990) but for quotients near the smallest normal numbers, which
-may be one unit off.
+(Markstein, IBM Journal of Research and Development 34, 1990) but for dividends and quotients near the smallest normal
+numbers, which may give one unit off.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def suits(op: Op) -> bool:
 
 
 def by_one(code: Code, op: Op, x: Value, y: Value) -> str:
-    """x / y for x of several lanes and y of one; errs by at most one unit in the last place."""
+    """x / y for x of several lanes and y of one; rounded as a division is."""
     a, one, element = Asm(code, x.lanes), Asm(code, 1), element_of(op.dtype)
     dividend, divisor = x.ref, y.ref
 
@@ -45,9 +45,10 @@ def by_one(code: Code, op: Op, x: Value, y: Value) -> str:
         dividend = a.op("fmul", element, dividend, lanes(scale))
     inverse = lanes(one.op("fdiv", element, one.imm(element, 1.0), divisor))
     negative = lanes(one.op("fmul", element, divisor, one.imm(element, -1.0)))
-    quotient = a.op("fmul", element, dividend, inverse)
-    left = a.call("llvm.fma", element, quotient, negative, dividend)
-    better = a.call("llvm.fma", element, left, inverse, quotient)
+    quotient = better = a.op("fmul", element, dividend, inverse)
+    for _ in range(2):  # the first brings it within a unit of the last place, from where the second rounds rightly
+        left = a.call("llvm.fma", element, better, negative, dividend)
+        better = a.call("llvm.fma", element, left, inverse, better)
     # What infinities leave is no number, and what zeros leave has lost their sign.
     good = a.cmp("one", element, better, a.imm(element, 0.0))
     return a.select(good, element, better, quotient)

@@ -1,7 +1,7 @@
 """Divisions: marks those of vector loops by one number that are better done by its reciprocal (emit/division.py).
 
 Needs: vector loops chosen; comes last. Guarantees: only attrs of ops change. A division keeps the divider busy for five
-to ten cycles, the six instructions that take its place keep two units busy for three. So it pays where a body is short
+to ten cycles, the eight instructions that take its place keep two units busy for four. So it pays where a body is short
 and waits for the divider: an update by Adam of 10,000 elements took 6.4 us, now 4.5. It does not in a long body, whose
 other instructions take as long (an iteration of PLN, 150 instructions: 76 cycles a vector instead of 62), nor where
 each row has a divisor of its own (rows of 64 divided by their deviations took 1.5 times as long, of 1000 1.1 times).

@@ -75,6 +75,7 @@ SUMS = "sums"
 
 BYTES = 1 << 20  # of a product's result: less stays in the cache, however its readers go through it
 BLOCK = 1 << 15  # bytes of the rows of a result that are computed at once: half of what the first or second cache has
+LARGEST = 1 << 17  # bytes beyond which not even the fewest rows stay in the second cache
 FEWEST, MOST = 24, 192  # rows of a block: multiples of the rows that kernels of products take at once
 BLOCKS = 16  # that keep any machine we know busy
 SHARED = 1 << 18  # bytes of the product's other operand that each block reads again
@@ -185,7 +186,7 @@ class _RowBlocks:
             skipped.append(stmt)
         if not any(result in member.reads for member in members[1:]):
             return None
-        if (cut := _Cut.of(members, rows, result)) is None:
+        if (cut := _Cut.of(members, rows)) is None:
             return None
         return _Blocks(self.new, members, cut, self._uses).made(), before, taken
 
@@ -304,15 +305,18 @@ class _Cut:
     blocks: int
 
     @staticmethod
-    def of(members: Sequence[_Member], rows: int, result: Buffer) -> _Cut | None:
-        """Blocks for the readers of a result; None if there are too few rows, or no blocks that all can take."""
-        width = members[0].strides[result]
-        assert width is not None
+    def of(members: Sequence[_Member], rows: int) -> _Cut | None:
+        """Blocks for the readers of products; None if there are too few rows, or they are too long, or no
+        blocks are such that all can take them."""
+        written = [(m, _result(m, rows)) for m in members]
+        row = max((m.strides[b] or 0) * ITEMSIZE[b.dtype] for m, b in written if b is not None)
         size = MOST
         sums = members[-1] if members[-1].kind == "sums" else None
         piece = MOST if sums is None else dict(sums.loop.attrs)[SUMS]
-        while size > FEWEST and (size * width * ITEMSIZE[result.dtype] > BLOCK or rows < BLOCKS * size or piece % size):
+        while size > FEWEST and (size * row > BLOCK or rows < BLOCKS * size or piece % size):
             size //= 2
+        if size * row > LARGEST:
+            return None
         least = max([dict(m.loop.attrs)[LEAST] for m in members if m.kind == "product"])
         blocks = -(-rows // size)
         rest = rows - (blocks - 1) * size

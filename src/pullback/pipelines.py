@@ -29,7 +29,6 @@ from pullback.loop_ir.kernels import map_kernels
 from pullback.loop_passes import (
     columns,
     counters,
-    divisions,
     expand_math,
     interchange,
     outline,
@@ -96,7 +95,6 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
     Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),
     Pass("parallelize", "knows what runs in lanes, so how long it takes", parallelize),
-    Pass("divisions", "last: marks divisions whose divisor all lanes share", divisions),
 )
 
 

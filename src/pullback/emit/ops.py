@@ -13,7 +13,6 @@ from typing import Union
 
 from ..loop_ir.ir import Const, Expr, Op
 from ..loop_ir.types import BITS, REAL_OF, is_int, type_class
-from . import division
 from .code import Code
 from .types import int_type
 from .values import Asm, Value, broadcast, element_of, from_bits, narrow_to_odd, round_16, to_bits
@@ -43,8 +42,6 @@ def emit_op(code: Code, op: Op, args: list[Value]) -> Value:
     if lanes > 1 and op.name in ("div", "rem") and args[1].lanes == 1 and _is_narrow(op.dtype):
         if _constant_int(args[1]) is None:
             return Value(op.dtype, _div_uniform(code, op, args[0], args[1].ref), lanes)
-    if lanes > 1 and args[-1].lanes == 1 and division.suits(op):
-        return Value(op.dtype, division.by_one(code, op, *args), lanes)
     if lanes > 1:
         args = [broadcast(code, arg, lanes) for arg in args]
     first = args[1 if op.name == "select" else 0].dtype

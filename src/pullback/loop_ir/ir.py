@@ -105,7 +105,6 @@ class Op(Expr):
     attrs: tuple[tuple[str, Any], ...] = ()  # ("y", 3) of integer_pow, ("exact", True): never contract into fma
 
 
-INVERSE = ("inverse", True)  # attr of a division of lanes by one number: its reciprocal is quicker
 RARE = ("rare", True)  # attr of a select: its first branch is evaluated only where some lane takes it
 
 

@@ -6,7 +6,6 @@ from ..loop_ir.ir import Function
 from .buffers import plan_buffers
 from .columns import columns
 from .counters import counters
-from .divisions import divisions
 from .expand_math import expand_math
 from .interchange import interchange
 from .outline import outline
@@ -31,7 +30,6 @@ CPU_PASSES: list[Pass] = [
     vectorize,
     tile,  # knows along which axis lanes run
     parallelize,  # knows what runs in lanes, so how long it takes
-    divisions,  # last: marks divisions whose divisor all lanes share
 ]
 
 __all__ = [
@@ -39,7 +37,6 @@ __all__ = [
     "Pass",
     "columns",
     "counters",
-    "divisions",
     "expand_math",
     "interchange",
     "outline",

@@ -401,11 +401,13 @@ def _packed_calls(
                 at = b.let(ctx.load(table, (k,)) + column + b.index(start.offset))
                 with b.loop(columns, "vector", "j", (("lanes", columns),)) as j:
                     ctx.store(packed, (panel, k, j), b.load(start.buffer, at + j))
-        here: Any = min(each * columns, width)
+        most = min(each * columns, width)
+        given = {}
         if width % columns and groups > 1:
-            here = b.select(b.eq(group, groups - 1), b.index(width - (count - each) * columns), b.index(here))
-        part = tile.slice((0, first * columns), (m, min(each * columns, width)))
-        call_panels(ctx, part, x, packed, rows, here)
+            last = b.index(width - (count - each) * columns)
+            given["columns"] = b.select(b.eq(group, groups - 1), last, b.index(most))
+        part = tile.slice((0, first * columns), (m, most))
+        call_panels(ctx, part, x, packed, rows, given)
 
 
 def _fill_part(p: _Problem, parts: Sequence[_Taps]) -> None:

@@ -17,7 +17,9 @@ from benchmarks.sides import JaxLike, Side, leaves_of
 
 BATCH_SECONDS = 0.02
 MOST_CALLS = 20_000
-PAUSE = 0.03  # seconds before a batch: threads of OpenBLAS's and OpenMP's spin for so long after work, on others' cores
+LOOK = 0.01  # seconds over which threads are watched before a batch
+RESTING = 0.2  # of a core's time, at most, that a process takes whose threads rest
+PATIENCE = 0.5  # seconds after which a batch begins all the same
 
 
 @dataclass
@@ -149,7 +151,7 @@ def _largest(x: np.ndarray) -> float:
 
 def _timed(call: Callable[[], Any], count: int) -> float:
     gc.collect(0)
-    time.sleep(PAUSE)
+    _let_threads_rest()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -160,6 +162,16 @@ def _timed(call: Callable[[], Any], count: int) -> float:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _let_threads_rest() -> None:
+    """Wait until no other side's threads run: OpenBLAS's spin for 0.11 s after work, on cores that others need."""
+    end = time.perf_counter() + PATIENCE
+    while time.perf_counter() < end:
+        start, used = time.perf_counter(), time.process_time()
+        time.sleep(LOOK)
+        if time.process_time() - used < RESTING * (time.perf_counter() - start):
+            return
 
 
 def _analyse(program: Program, inputs: tuple, sides: Sequence[Side], figures: Figures) -> None:

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     everything: list[Figures] = []
     for group, programs in groups().items():
-        chosen = [p for p in programs if options.only in group or options.only in p.name]
+        chosen = [p for p in programs if options.only in group or options.only in report.title(p)]
         if options.sample and chosen:
             count = min(options.sample, len(chosen))
             chosen = [chosen[k * len(chosen) // count] for k in range(count)]
@@ -71,7 +71,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--peers", type=Path, metavar="VENV", help="an environment that has JAX, PyTorch and autograd")
-    parser.add_argument("--only", default="", metavar="NAME", help="groups or programs whose name contains this")
+    parser.add_argument(
+        "--only", default="", metavar="NAME", help="groups or programs whose name contains this; '#': threads"
+    )
     parser.add_argument(
         "--sides", default="pullback,jax,torch,numpy,autograd", help=f"of {', '.join(MAKERS)} (default: %(default)s)"
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.limits import Limits
+from benchmarks.program import Program
 from benchmarks.timing import Figures
 
 NAME_WIDTH = 46
@@ -29,6 +30,11 @@ def header(sides: Sequence[str]) -> str:
     return f"{'program':<{NAME_WIDTH}}{columns}{'x jax':>8}{'x best peer':>18}{'limit':>7}{'kernels':>9}{'moved':>7}"
 
 
+def title(program: Program | Figures) -> str:
+    """The name of a program, with the number of the thread of jax-ml/jax that it comes from."""
+    return program.name + (f" (#{program.thread})" if program.thread else "")
+
+
 def line(figures: Figures, sides: Sequence[str]) -> str:
     """One program: times, ratios (above 1: pullback is faster), share of the machine's limit, bytes moved per least."""
     columns = "".join(
@@ -38,7 +44,7 @@ def line(figures: Figures, sides: Sequence[str]) -> str:
     peer = figures.best_peer
     best = figures.ratio(peer) if peer else None
     moved = figures.bytes_moved / figures.bytes_least if figures.bytes_moved and figures.bytes_least else None
-    name = figures.name + (f" (#{figures.thread})" if figures.thread else "")
+    name = title(figures)
     late = "  over its limit of " + readable(figures.limit) if is_late(figures) else ""
     return (
         f"{name[: NAME_WIDTH - 1]:<{NAME_WIDTH}}{columns}{times(figures.ratio('jax')):>8}"

@@ -399,21 +399,23 @@ def _from_disk(
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
-    """The cyclic garbage collector rests: a compilation makes many objects and few cycles, for which it would search
-    all of the process's memory again and again (4 to 19 % of the time).
+def _compiling() -> Iterator[None]:
+    """The cyclic garbage collector rests, and what is known of a program's statements is let go of at the end.
+
+    A compilation makes many objects and few cycles, for which it would search all of the process's memory again and
+    again (4 to 19 % of the time).
     """
-    if not gc.isenabled():
-        yield
-        return
+    collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        forget_facts()
+        if collects:
+            gc.enable()
 
 
-@_without_collections()
+@_compiling()
 def _make_native(
     closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, key: str | None, clock: _Clock
 ) -> _Native:
@@ -441,18 +443,15 @@ def _make_native(
         return final, *plan_arena(function, final)
 
     packed = None if key is None else pack(facts, function, closed.consts)
-    try:
-        compiled = compile_function(
-            function,
-            optimize=optimize,
-            symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT}),
-            cache=object_cache(),
-            key=None if packed is None else key,
-            facts=packed or b"",
-            verify=bool(switches.check),
-        )
-    finally:
-        forget_facts()
+    compiled = compile_function(
+        function,
+        optimize=optimize,
+        symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT}),
+        cache=object_cache(),
+        key=None if packed is None else key,
+        facts=packed or b"",
+        verify=bool(switches.check),
+    )
     clock.seconds.update(compiled.seconds)
     return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name)
 

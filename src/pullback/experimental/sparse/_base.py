@@ -60,7 +60,7 @@ class JAXSparse:
 
     def to_bcoo(self) -> Any:
         """The array in coordinate format."""
-        raise NotImplementedError(f"{type(self).__name__}.to_bcoo")
+        raise NotImplementedError(f"{type(self).__name__} has no coordinate form: its class defines no to_bcoo()")
 
     def todense(self) -> Any:
         """The array with all its elements."""

@@ -104,7 +104,7 @@ class BCSR(JAXSparse):
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCSR:
         """The sparse matrix of SciPy as BCSR. Raises NotImplementedError for batch or dense dimensions."""
         if n_dense or n_batch:
-            raise NotImplementedError("BCSR.from_scipy_sparse with n_dense or n_batch")
+            raise NotImplementedError("BCSR.from_scipy_sparse: n_dense and n_batch are not supported, only 0")
         mat = mat.tocsr()
         places = (part.astype(index_dtype or np.int32) for part in (mat.indices, mat.indptr))
         return cls((mat.data, *places), shape=mat.shape)
@@ -127,7 +127,7 @@ class BCSR(JAXSparse):
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
     def sum(self, axis: Any = None) -> Any:
-        """NotImplementedError."""
+        """Not there yet: raises NotImplementedError, as all arithmetic but @ does."""
         self._not_there()
 
     def _not_there(self, other: Any = None) -> Any:

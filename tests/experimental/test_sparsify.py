@@ -109,3 +109,12 @@ def test_errors():
         sparse.sparsify(jnp.sin, use_tracer=True)
     with pytest.raises(TypeError):
         sparse.sparsify(3)
+
+
+def test_quotients_of_integers_are_rounded():
+    """As lax.div does; entries of one place are summed before."""
+    m = sparse.BCOO((jnp.array([3, 4, -7]), jnp.array([[1], [1], [2]])), shape=(4,))
+    by = jnp.array([2, 2, 2, 0])
+    found = sparse.sparsify(jax.lax.div)(m, by)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found.todense(), [0, 3, -3, 0])

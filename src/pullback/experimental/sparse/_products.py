@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -195,20 +195,20 @@ def multiply(mat: BCOO, other: Any) -> BCOO:
     return _of_data(mat, bcoo_multiply_dense(mat, other))
 
 
-def divide(mat: BCOO, other: Any) -> BCOO:
-    """mat / other, a scalar or an array; elements that are not stored stay zero, also over zero.
+def divide(mat: BCOO, other: Any, quotient: Callable[[Any, Any], Any] = jnp.true_divide) -> BCOO:
+    """mat / other, a scalar or an array, by `quotient`; elements that are not stored stay zero, also over zero.
 
     Raises NotImplementedError for a sparse divisor.
     """
     if isinstance(other, JAXSparse):
         raise NotImplementedError("division by a sparse array has a dense result: use todense() first")
     if jnp.ndim(other) == 0:
-        return mat.with_data(mat.data / other)
+        return mat.with_data(quotient(mat.data, other))
     divisors = _values_of("division of a sparse array", mat, other)
     valid = structure.inside(mat.indices, structure.sparse_shape(mat))
     one = jnp.ones((), divisors.dtype)
     # Padding over zero would be nan, and so the gradient.
-    return _of_data(mat, mat.data / structure.values_where(valid, divisors, one))
+    return _of_data(mat, quotient(mat.data, structure.values_where(valid, divisors, one)))
 
 
 def _of_data(mat: BCOO, data: Any) -> BCOO:

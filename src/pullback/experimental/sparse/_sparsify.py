@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import pullback.numpy as jnp
 from pullback import api, lax, tree_util
 from pullback.api import _arguments as arguments
 from pullback.core import JaxprEqn, Literal
@@ -31,7 +32,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """
     arguments.check_callable("sparsify", f)
     if use_tracer:
-        raise NotImplementedError("sparsify: argument 'use_tracer'")
+        raise NotImplementedError("sparsify: use_tracer=True is not supported; functions are traced to a jaxpr")
 
     @functools.wraps(f, updated=())
     def sparsified(*args: Any, **kwargs: Any) -> Any:
@@ -96,7 +97,9 @@ def _mul(x: Any, y: Any) -> BCOO:
 def _div(x: Any, y: Any) -> BCOO:
     if isinstance(y, BCOO):
         raise NotImplementedError("sparsify: division by a sparse array has a dense result")
-    return products.divide(x, y)
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        x = x.distinct()  # quotients of integers are rounded, so sums come before
+    return products.divide(x, y, lambda data, by: lax.div(*jnp.broadcast_arrays(data, by)))
 
 
 def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, preferred_element_type: Any, **options: Any) -> Any:

@@ -26,20 +26,18 @@ from pullback.graph_passes.motion import move_invariants
 from pullback.graph_passes.structure import write_out_products
 from pullback.loop_ir import Function
 from pullback.loop_ir.kernels import map_kernels
-from pullback.loop_passes import (
-    columns,
-    counters,
-    expand_math,
-    interchange,
-    outline,
-    parallelize,
-    row_blocks,
-    split,
-    tile,
-    unroll,
-    vectorize,
-)
-from pullback.loop_passes import simplify as simplify_loops
+from pullback.loop_passes.columns import columns
+from pullback.loop_passes.counters import counters
+from pullback.loop_passes.expand_math import expand_math
+from pullback.loop_passes.interchange import interchange
+from pullback.loop_passes.outline import outline
+from pullback.loop_passes.parallelize import parallelize
+from pullback.loop_passes.row_blocks import row_blocks
+from pullback.loop_passes.simplify import simplify as simplify_loops
+from pullback.loop_passes.split import split
+from pullback.loop_passes.tile import tile
+from pullback.loop_passes.unroll import unroll
+from pullback.loop_passes.vectorize import vectorize
 from pullback.util.switches import switches
 
 

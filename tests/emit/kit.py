@@ -10,7 +10,7 @@ from pullback.emit import compile_function
 from pullback.loop_ir import NP_DTYPE, Function
 from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
-from pullback.loop_passes import plan_buffers
+from pullback.lower.arena import plan_arena
 
 SIZES = (0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 1000)
 
@@ -18,7 +18,7 @@ SIZES = (0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 1000)
 def compiled(function: Function, inputs: Sequence[np.ndarray], **options) -> list[np.ndarray]:
     """The outputs of the machine code of `function`, surrounded by bytes that it must not touch."""
     check(function)
-    plan, _ = plan_buffers(function)
+    plan, _ = plan_arena(function)
     code = compile_function(function, plan, verify=True, **options)
     outputs = []
     for buffer in function.buffers:

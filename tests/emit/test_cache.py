@@ -8,7 +8,8 @@ import pytest
 from pullback.emit import ObjectCache, compile_function
 from pullback.emit.cache import Entry
 from pullback.loop_ir import Builder
-from pullback.loop_passes import CPU_PASSES, plan_buffers
+from pullback.lower.arena import plan_arena
+from pullback.pipelines import optimize_loops
 
 
 def scale(factor, n=100, name="x"):
@@ -101,9 +102,8 @@ def test_programs_found_need_no_passes(tmp_path):
 
     def optimize(function):
         runs.append(function.name)
-        for each in CPU_PASSES:
-            function = each(function)
-        return function, *plan_buffers(function)
+        function = optimize_loops(function)
+        return function, *plan_arena(function)
 
     def program(name):
         b = Builder()

@@ -5,7 +5,8 @@ import pytest
 
 from pullback.emit import compile_function
 from pullback.loop_ir import NP_DTYPE, Builder
-from pullback.loop_passes import CPU_PASSES, plan_buffers
+from pullback.lower.arena import plan_arena
+from pullback.pipelines import optimize_loops
 
 N = 4096
 
@@ -20,9 +21,8 @@ def compiled(dtype):
         b.store(quotient, i, b.op("div", value, divisor))
         b.store(rest, i, b.op("rem", value, divisor))
     function = b.function("divide")
-    for each in CPU_PASSES:
-        function = each(function)
-    return compile_function(function, plan_buffers(function)[0], verify=True)
+    function = optimize_loops(function)
+    return compile_function(function, plan_arena(function)[0], verify=True)
 
 
 def expected(x, y, dtype):

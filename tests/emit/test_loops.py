@@ -11,7 +11,7 @@ from pullback.emit.lanes import depth, lane_count
 from pullback.loop_ir import Builder, Combine
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.types import DTYPES
-from pullback.loop_passes import outline
+from pullback.loop_passes.outline import outline
 
 from .kit import SIZES, both, compiled, same, sample
 

@@ -6,7 +6,7 @@ import pytest
 
 from pullback.emit import compile_function, host_target
 from pullback.loop_ir import Builder
-from pullback.loop_passes import CPU_PASSES
+from pullback.pipelines import optimize_loops
 
 from .kit import both, same, sample
 
@@ -15,9 +15,7 @@ DTYPES = ["bool", "u8", "i16", "f16", "bf16", "i32", "f32", "i64", "f64", "c64",
 
 def optimized(function):
     """The function after the loop passes."""
-    for each in CPU_PASSES:
-        function = each(function)
-    return function
+    return optimize_loops(function)
 
 
 def transpose(dtype, rows, columns, flipped=False):

@@ -8,7 +8,7 @@ import pytest
 from pullback.emit import Target, build_module, emit_object, host_target
 from pullback.emit.jit import _machine
 from pullback.loop_ir import Builder
-from pullback.loop_passes import CPU_PASSES
+from pullback.pipelines import optimize_loops
 
 from .kit import both, compiled, same, sample
 
@@ -59,8 +59,7 @@ def test_passes_and_widths(width):
     with b.loop(40) as i, b.loop(50) as j:
         b.store(y, i * 50 + j, b.sin(b.exp(b.load(x, j * 40 + i))))
     function = b.function("f")
-    for each in CPU_PASSES:
-        function = each(function)
+    function = optimize_loops(function)
     data = np.linspace(-3, 3, 2000, dtype=np.float32)
     (got,) = compiled(function, [data], target=dataclasses.replace(host_target(), vector_bytes=width))
     assert np.allclose(got, np.sin(np.exp(data.reshape(50, 40).T)).reshape(-1), rtol=1e-4, atol=1e-5)

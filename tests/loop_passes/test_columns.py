@@ -9,7 +9,7 @@ from pullback.loop_ir import NP_DTYPE, Builder, Loop
 from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.visit import statements
-from pullback.loop_passes import columns
+from pullback.loop_passes.columns import columns
 
 from .test_parallelize import run, through_passes
 

@@ -10,7 +10,7 @@ from pullback.loop_ir import NP_DTYPE, Builder
 from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.visit import loaded, stored
-from pullback.loop_passes import counters
+from pullback.loop_passes.counters import counters
 
 
 def counting(dtype="i32", start=5, by=3, steps=10, later=False, known=True, space="temporary"):

@@ -1,14 +1,15 @@
 """What passes do not do again: statements that do not change stay the same objects, and facts of them are kept."""
 
-import importlib
-
 import numpy as np
 import pytest
 
 import pullback as pb
 from pullback.loop_ir import Builder, Kernel, Loop, Run
 from pullback.loop_ir.visit import Substitute, forget_facts, loads, nodes, reads, statements
-from pullback.loop_passes import cost, simplify, split
+from pullback.loop_passes import cost
+from pullback.loop_passes import split as split_pass
+from pullback.loop_passes.simplify import simplify
+from pullback.loop_passes.split import split
 from pullback.util.switches import switches
 
 
@@ -38,9 +39,8 @@ def test_split_leaves_loops_without_choices_as_they_are(joined):
 
 def test_split_looks_at_settled_loops_once(joined, monkeypatch):
     seen = []
-    module = importlib.import_module("pullback.loop_passes.split")
-    original = module._points
-    monkeypatch.setattr(module, "_points", lambda loop, trips: (seen.append(loop), original(loop, trips))[1])
+    original = split_pass._points
+    monkeypatch.setattr(split_pass, "_points", lambda loop, trips: (seen.append(loop), original(loop, trips))[1])
     split(simplify(joined))
     assert len(seen) == len(set(seen)) == 4  # two nests, then the two parts of the first
 

@@ -12,7 +12,8 @@ from pullback.loop_ir import Builder, Op
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.print import to_text
 from pullback.loop_ir.visit import expressions, function_of, statements, subexpressions
-from pullback.loop_passes import expand_math, plan_buffers
+from pullback.loop_passes.expand_math import expand_math
+from pullback.lower.arena import plan_arena
 from pullback.pipelines import optimize_loops
 
 
@@ -36,7 +37,7 @@ def functions(function):
 def run(function, x):
     final = optimize_loops(function)
     out = [np.empty_like(x)]
-    assert compile_function(final, *plan_buffers(final)[:1])([x], out) == 0
+    assert compile_function(final, *plan_arena(final)[:1])([x], out) == 0
     return out[0]
 
 
@@ -96,6 +97,6 @@ def test_expansions_of_ops_over_functions_keep_these():
     data = np.linspace(-2, 2, n, dtype=np.float32)
     final = optimize_loops(function)
     out = np.empty(n, np.complex64)
-    assert compile_function(final, *plan_buffers(final)[:1])([data], [out]) == 0
+    assert compile_function(final, *plan_arena(final)[:1])([data], [out]) == 0
     (want,) = interpret(function, [data])
     np.testing.assert_allclose(out, want, rtol=1e-5)

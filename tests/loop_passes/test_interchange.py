@@ -1,6 +1,5 @@
 """Loops of steps whose elements never meet: which become loops over elements, and that they mean the same."""
 
-import importlib
 from functools import partial
 
 import numpy as np
@@ -13,11 +12,11 @@ from pullback.loop_ir import NP_DTYPE, Builder, Loop, While
 from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.visit import statements
-from pullback.loop_passes import interchange, outline
+from pullback.loop_passes import interchange as pass_module
+from pullback.loop_passes.interchange import interchange
+from pullback.loop_passes.outline import outline
 
 from .test_parallelize import run, through_passes
-
-pass_module = importlib.import_module("pullback.loop_passes.interchange")  # the package has the function by this name
 
 
 def loops(function):

@@ -11,7 +11,8 @@ from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.parse import parse
 from pullback.loop_ir.print import to_text
 from pullback.loop_ir.visit import kernels, statements
-from pullback.loop_passes import outline, plan_buffers
+from pullback.loop_passes.outline import outline
+from pullback.lower.arena import plan_arena
 from pullback.pipelines import optimize_loops
 
 
@@ -50,7 +51,7 @@ def test_repeated_nests_are_kernels_with_values_in_and_out():
     final = optimize_loops(after)
     check(final)
     out = [np.empty_like(w) for w in want]
-    assert compile_function(final, *plan_buffers(final)[:1])(x, out) == 0
+    assert compile_function(final, *plan_arena(final)[:1])(x, out) == 0
     for got, expected in zip(out, want):
         assert np.array_equal(got, expected)
 
@@ -82,7 +83,7 @@ def test_kernels_inside_loops_and_with_threads():
     assert any(buffer.space == "temporary" for buffer in final.buffers)
     values = np.linspace(0, 1, n).astype(np.float32)
     out = [np.empty(8, np.float32)]
-    assert compile_function(final, *plan_buffers(final)[:1])([values], out) == 0
+    assert compile_function(final, *plan_arena(final)[:1])([values], out) == 0
     np.testing.assert_allclose(out[0], np.sum(values.astype(np.float64) ** 2), rtol=1e-6)
     assert len(set(out[0].tolist())) == 1
 

@@ -11,7 +11,8 @@ from pullback.loop_ir import Builder, Loop
 from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.visit import statements
-from pullback.loop_passes import CPU_PASSES, plan_buffers
+from pullback.lower.arena import plan_arena
+from pullback.pipelines import LOOP_PASSES, PROGRAM_PASSES
 
 PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -32,14 +33,14 @@ def pool(parts, backwards):
 
 
 def through_passes(function):
-    for each in CPU_PASSES:
-        function = each(function)
-        check(function, each.__name__)
+    for step in (*PROGRAM_PASSES, *LOOP_PASSES):
+        function = step.run(function)
+        check(function, step.name)
     return function
 
 
 def run(function, inputs, outputs, parts, backwards=False):
-    plan, _ = plan_buffers(function)
+    plan, _ = plan_arena(function)
     parallel_for = pool(parts, backwards)
     address = ctypes.cast(parallel_for, ctypes.c_void_p).value
     code = compile_function(function, plan, symbols={"pb_parallel_for": address}, verify=True)

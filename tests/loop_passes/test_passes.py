@@ -1,7 +1,5 @@
 """What each pass does to small examples; their meaning is in test_random_nests.py."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,12 @@ from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.print import to_text
 from pullback.loop_ir.visit import statements
-from pullback.loop_passes import CPU_PASSES, plan_buffers, simplify, split, tile, unroll, vectorize
+from pullback.loop_passes.simplify import simplify
+from pullback.loop_passes.split import split
+from pullback.loop_passes.tile import tile
+from pullback.loop_passes.unroll import unroll
+from pullback.loop_passes.vectorize import vectorize
+from pullback.pipelines import LOOP_PASSES, PROGRAM_PASSES
 
 
 def loops(function):
@@ -265,21 +268,6 @@ def test_tile_leaves_other_nests_alone():
     assert to_text(tile(before)) == to_text(before)
 
 
-def test_plan_shares_memory_between_temporaries_that_do_not_meet():
-    b = Builder()
-    x, y = b.input("x", "f32", 100), b.output("y", "f32", 100)
-    temporaries = [b.temporary(f"t{k}", "f32", 100) for k in range(4)]
-    chain = [x, *temporaries, y]
-    for source, target in itertools.pairwise(chain):
-        with b.loop(100) as i:
-            b.store(target, i, b.load(source, i) + 1.0)
-    plan, size = plan_buffers(b.function("f"))
-    assert set(plan) == set(temporaries)
-    assert size == 2 * 448 and all(offset % 64 == 0 for offset in plan.values())
-    for a, c in itertools.pairwise(temporaries):
-        assert plan[a] != plan[c]
-
-
 def test_passes_do_not_change_what_they_are_given():
     b = Builder()
     x, y = b.input("x", "f32", 600), b.output("y", "f32", 600)
@@ -287,8 +275,8 @@ def test_passes_do_not_change_what_they_are_given():
         b.store(y, j * 20 + i, b.exp(b.load(x, j * 20 + i)))
     function = b.function("f")
     text = to_text(function)
-    for each in CPU_PASSES:
-        each(function)
+    for step in (*PROGRAM_PASSES, *LOOP_PASSES):
+        step.run(function)
         assert to_text(function) == text
 
 

@@ -9,7 +9,9 @@ from pullback.loop_ir.check import check
 from pullback.loop_ir.interpret import interpret
 from pullback.loop_ir.parse import parse
 from pullback.loop_ir.print import canonical, to_text
-from pullback.loop_passes import CPU_PASSES, plan_buffers, simplify
+from pullback.loop_passes.simplify import simplify
+from pullback.lower.arena import plan_arena
+from pullback.pipelines import LOOP_PASSES, PROGRAM_PASSES
 
 from .nests import RandomNest
 
@@ -36,13 +38,13 @@ def test_random(seed):
     inputs = nest.inputs()
     want = interpret(function, inputs)
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(interpret(again, inputs), want))
-    for each in CPU_PASSES:
-        function = each(function)
-        check(function, each.__name__)
+    for step in (*PROGRAM_PASSES, *LOOP_PASSES):
+        function = step.run(function)
+        check(function, step.name)
         got = interpret(function, inputs)
-        assert all(close(a, b) for a, b in zip(got, want)), f"{each.__name__} changed the meaning of\n{text}"
+        assert all(close(a, b) for a, b in zip(got, want)), f"{step.name} changed the meaning of\n{text}"
     assert canonical(simplify(function)) == canonical(simplify(simplify(function)))
-    plan, _ = plan_buffers(function)
+    plan, _ = plan_arena(function)
     code = compile_function(function, plan, verify=True)
     outputs = [np.zeros(b.size, NP_DTYPE[b.dtype]) for b in function.buffers if b.space == "output"]
     code(inputs, outputs)

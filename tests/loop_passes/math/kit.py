@@ -14,8 +14,9 @@ from pullback.loop_ir import Builder
 from pullback.loop_ir.ir import Buffer, Const, Expr, Function, Op, Read, Var
 from pullback.loop_ir.numpy_ops import evaluate as evaluate_op
 from pullback.loop_ir.types import NAME_OF_NP_DTYPE, NP_DTYPE
-from pullback.loop_passes import CPU_PASSES, plan_buffers
 from pullback.loop_passes.math import expand
+from pullback.lower.arena import plan_arena
+from pullback.pipelines import optimize_loops
 
 Points = np.ndarray
 
@@ -121,15 +122,14 @@ def program(name: str, args: Sequence[Points], attrs: dict[str, object]) -> tupl
         value = b.op(name, *operands, attrs=tuple(attrs.items()))
         b.store(b.output("y", value.dtype, n), i, value)
     function = b.function(name)
-    for each in CPU_PASSES:
-        function = each(function)
+    function = optimize_loops(function)
     return function, value.dtype
 
 
 def compiled(name: str, *args: Points, **attrs: object) -> Points:
     """Op `name` on arrays, through its expansion, the passes and machine code."""
     function, dtype = program(name, args, attrs)
-    plan, _ = plan_buffers(function)
+    plan, _ = plan_arena(function)
     code = compile_function(function, plan)
     result = np.empty(args[0].size, NP_DTYPE[dtype])
     assert code([np.ascontiguousarray(a) for a in args if a.ndim], [result]) == 0

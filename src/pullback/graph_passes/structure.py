@@ -4,6 +4,7 @@
     read in dot(x, eye)                  x, its contracted axis moved: forward derivatives push an identity through
     the program dot(c * x, y)                c * dot(x, y), if that is less to multiply
     dot(x, y) over few elements  written out as a sum, which fuses with what follows
+    dot(x, y) without free axes  reduce_sum(x * y): a sum, which is scheduled and fused like any other
     dot(x, a) + dot(x, b)        dot(x, a + b) where a and b are smaller than the products: one pass over x instead of
     two
 
@@ -22,11 +23,14 @@ from pullback.core.lowering import Pointwise
 from pullback.core.primitive import NoRule, Primitive, registry
 from pullback.graph_passes.rewrite import Rewriter, Rule, size_of
 from pullback.graph_passes.terms import contract, total
+from pullback.util.dtypes import issubdtype
 
 
 def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with small products written out; after the rules that look for products."""
-    return Rewriter(closed, {"dot_general": (_few,)}, "write_out").run(write_out_products)
+    """The program with the products written out that are no matter of matrices; after the rules that look for
+    products.
+    """
+    return Rewriter(closed, {"dot_general": (_few, _elementwise)}, "write_out").run(write_out_products)
 
 
 FEW = 8  # contracted elements up to which a product is written out
@@ -85,6 +89,34 @@ def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
     if x.aval.dtype != out.dtype or y.aval.dtype != out.dtype:
         return None
     return r.emit(inner_product_p, x, y, **eqn.params)
+
+
+def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product in which each element of x meets one of y is a sum of an elementwise product."""
+    dimensions = eqn.params["dimension_numbers"]
+    operands = []
+    out = eqn.outvars[0].aval
+    wide = np.dtype(np.float32) if issubdtype(out.dtype, np.floating) and out.dtype.itemsize < 4 else out.dtype
+    for operand, contract, batch in zip(eqn.invars, *dimensions):
+        ndim = operand.aval.ndim
+        if _free(ndim, contract, batch) or isinstance(operand, Literal):
+            return None
+        order = (*batch, *contract)
+        if order != tuple(range(ndim)):
+            operand = r.emit("transpose", operand, permutation=order)
+        operands.append(_converted(r, operand, wide))
+    axes = tuple(range(len(dimensions[1][0]), len(operands[0].aval.shape)))
+    if not axes:
+        return None
+    if wide == np.bool_:
+        return r.emit("reduce_or", r.emit("and", *operands), axes=axes)
+    return _converted(r, r.emit("reduce_sum", r.emit("mul", *operands), axes=axes), out.dtype)
+
+
+def _converted(r: Rewriter, atom: Any, dtype: Any) -> Any:
+    if atom.aval.dtype == dtype:
+        return atom
+    return r.emit("convert_element_type", atom, new_dtype=dtype, weak_type=False)
 
 
 def _free(ndim: int, contract: Any, batch: Any) -> list[int]:

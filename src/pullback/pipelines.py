@@ -35,6 +35,7 @@ from pullback.loop_passes.parallelize import parallelize
 from pullback.loop_passes.row_blocks import row_blocks
 from pullback.loop_passes.simplify import simplify as simplify_loops
 from pullback.loop_passes.split import split
+from pullback.loop_passes.strips import strips
 from pullback.loop_passes.tile import tile
 from pullback.loop_passes.unroll import unroll
 from pullback.loop_passes.vectorize import vectorize
@@ -89,6 +90,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
+    Pass("strips", "nests that go down columns several times do so by strips that stay in the cache", strips),
     Pass("columns", "reductions down columns read row by row; it writes vector loops of its own", columns),
     Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
     Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),

@@ -61,7 +61,7 @@ MIN_ROWS = 16  # fewer rows than this are not joined if they are longer than
 LONG_ROW = 100_000  # elements, which no cache holds: nothing is gained, and threads have less to share out
 MIN_COLUMNS = 32  # rows along an axis other than the last: neighbours in memory, walked by lanes side by side
 SHORT_COLUMN = 256  # elements of theirs, each in a line of its own, that the first cache holds for several arrays
-LONG_COLUMN = 4096  # and the second: slower than walking whole arrays in order, unless those come from memory
+LONG_COLUMN = 2048  # and the second: slower than walking whole arrays in order, unless those come from memory
 FROM_MEMORY = 1 << 22  # elements
 WAY = 1 << 16  # bytes after which the second cache puts lines into the same place, of which it has some eight
 SMALL = 8  # a value so many times smaller than what it is for is computed row by row, as the reductions it comes from
@@ -96,18 +96,34 @@ def _is_statistic(group: Group, row: Row, feeds) -> bool:
 def _joined_extents(group: Group, row: Row, eqns) -> Shape:
     """Extents of the loops to share, or (); for rows along another axis than the last, one side walks as the other."""
     plain = _shared_extents(group, row, eqns)
+    if _goes_down(group, row, plain) and not _is_short(group, row, plain):
+        plain = ()
     mover, walk = _other_walk(group, row, eqns)
     if mover is None or walk == mover.order:
         return plain
     before, mover.walk = mover.walk, walk
     extents = _shared_extents(group, row, eqns)
-    if len(extents) > len(plain) and extents[-1] >= MIN_COLUMNS:
-        size = max(g.size for g in (group, *row.groups))
-        places = 8 * WAY // math.gcd(4 * extents[-1], WAY)
-        if size <= min(SHORT_COLUMN if size < FROM_MEMORY else LONG_COLUMN, places) * math.prod(extents):
-            return extents
+    if len(extents) > len(plain) and extents[-1] >= MIN_COLUMNS and _is_short(group, row, extents):
+        return extents
     mover.walk = before
     return plain
+
+
+def _goes_down(group: Group, row: Row, extents: Shape) -> bool:
+    """Whether what is inside of the shared loops goes down columns: along an axis outside of one that is shared."""
+    for each in (group, *row.groups):
+        shared, rest = each.order[: len(extents)], each.order[len(extents) :]
+        inmost = max((a for a in shared if each.space[a] != 1), default=-1)
+        if any(a < inmost and each.space[a] != 1 for a in rest):
+            return True
+    return False
+
+
+def _is_short(group: Group, row: Row, extents: Shape) -> bool:
+    """Whether columns are so short that some of them, side by side, stay in the cache from one group to the next."""
+    size = max(g.size for g in (group, *row.groups))
+    places = 8 * WAY // math.gcd(4 * extents[-1], WAY)
+    return size <= min(SHORT_COLUMN if size < FROM_MEMORY else LONG_COLUMN, places) * math.prod(extents)
 
 
 def _other_walk(group: Group, row: Row, eqns) -> tuple[Group | None, tuple[int, ...]]:

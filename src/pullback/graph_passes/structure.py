@@ -97,11 +97,11 @@ def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
     operands = []
     out = eqn.outvars[0].aval
     wide = np.dtype(np.float32) if issubdtype(out.dtype, np.floating) and out.dtype.itemsize < 4 else out.dtype
-    for operand, contract, batch in zip(eqn.invars, *dimensions):
+    for operand, summed, batch in zip(eqn.invars, *dimensions):
         ndim = operand.aval.ndim
-        if _free(ndim, contract, batch) or isinstance(operand, Literal):
+        if _free(ndim, summed, batch) or isinstance(operand, Literal):
             return None
-        order = (*batch, *contract)
+        order = (*batch, *summed)
         if order != tuple(range(ndim)):
             operand = r.emit("transpose", operand, permutation=order)
         operands.append(_converted(r, operand, wide))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Carried, Combine, Expr, Read, Var
 from ..loop_ir.ops import neutral
@@ -27,11 +29,13 @@ def neutrals(group: Carried) -> list[Expr] | None:
 def combining(group: Carried, values: list[Expr]) -> Carried:
     """The group of a loop over partial results: vars = combine(vars, values), with the inits and results of `group`."""
     fresh = tuple(Var(f"{v.name}_all", v.dtype) for v in group.vars)
+    return Carried(fresh, group.inits, merged(group, [Read(v) for v in fresh], values), group.results, group.combine)
+
+
+def merged(group: Carried, left: Sequence[Expr], right: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Two partial results of a group as one."""
     if isinstance(group.combine, str):
-        updates: tuple[Expr, ...] = (make(group.combine, (Read(fresh[0]), values[0])),)
-    else:
-        assert isinstance(group.combine, Combine)
-        sides = dict(zip((*group.combine.left, *group.combine.right), (*map(Read, fresh), *values)))
-        sub = Substitute(sides)
-        updates = tuple(map(sub.rewrite, group.combine.exprs))
-    return Carried(fresh, group.inits, updates, group.results, group.combine)
+        return (make(group.combine, (left[0], right[0])),)
+    assert isinstance(group.combine, Combine)
+    sub = Substitute(dict(zip((*group.combine.left, *group.combine.right), (*left, *right))))
+    return tuple(map(sub.rewrite, group.combine.exprs))

@@ -120,3 +120,17 @@ def test_invariant_work_leaves_the_loop():
 
 def test_products_over_few_elements_are_written_out():
     assert optimized(lambda x: [lax.add(lax.dot(lax.transpose(x, (1, 0)), x), F(1))], X)[0] == ["inner_product", "add"]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8", "i4", "bool", "bfloat16"])
+def test_products_without_free_axes_are_sums(dtype):
+    r = np.random.default_rng(0)
+    x, y = (pullback.numpy.asarray(r.integers(0, 2, s), dtype) for s in ((10, 3, 9), (9, 10, 3)))
+
+    def fun(x, y):
+        batched = lax.dot_general(x, y, (((0, 2), (1, 0)), ((1,), (2,))))
+        return [batched, lax.dot_general(x[:, 0, 0], y[0, :, 0], (((0,), (0,)), ((), ())))]
+
+    names, after = optimized(fun, x, y)
+    assert "dot_general" not in names and names.count("reduce_or" if dtype == "bool" else "reduce_sum") == 2
+    assert [str(v.aval.dtype) for v in after.jaxpr.outvars] == [str(x.dtype)] * 2

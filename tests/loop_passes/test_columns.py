@@ -65,12 +65,13 @@ def _loops(function):
     return [s for s in statements(function.body) if isinstance(s, Loop) and hasattr(s.extent, "value")]
 
 
-def test_what_is_beside_the_sum_is_kept():
-    function = column_reduction(300, 130, stacked=3, stores=True, pair=True)
+@pytest.mark.parametrize("rows, width", [(300, 130), (20, 2501)])  # one strip, two of different widths
+def test_what_is_beside_the_sum_is_kept(rows, width):
+    function = column_reduction(rows, width, stacked=3, stores=True, pair=True)
     walked = columns(function)
     check(walked)
     assert walked is not function
-    x = np.random.default_rng(1).normal(size=(3, 300, 130)).astype("f4")
+    x = np.random.default_rng(1).normal(size=(3, rows, width)).astype("f4")
     y = 2 * (6 + x.sum(1) + (x * x).sum(1))
     z = x + x[:1, :1]
     got = run(through_passes(function), [x.ravel()], [y.ravel(), z.ravel()], 2)

@@ -35,44 +35,44 @@ LEVELS = {
     "flatten_util": 9,
 }
 TOP = 10
+PEERS = 9  # from here on, packages of one level may use each other
 BESIDE = {("lower", "graph_passes")}  # lowering reads the groups that fusion makes
 
 
-def package_of(module: str) -> str | None:
-    parts = module.split(".")
-    return parts[1] if parts[0] == "pullback" and len(parts) > 1 else None
+def place_of(module: str) -> str:
+    """The longest name in LEVELS that a module of this package lies under; its first name where there is none."""
+    parts = module.split(".")[1:]
+    names = [".".join(parts[:k]) for k in range(len(parts), 0, -1)]
+    return next((name for name in names if name in LEVELS), names[-1])
 
 
 def imported(path: Path):
-    """(line, package) of each import of this package in a file, at whatever depth."""
+    """(line, module) of each import of this package in a file, at whatever depth."""
     here = path.relative_to(ROOT.parent).with_suffix("").parts
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, package_of(alias.name)
+            found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            if node.level:
-                yield node.lineno, package_of(".".join((*here[: len(here) - node.level], node.module or "")))
-            elif node.module == "pullback":
-                for alias in node.names:
-                    yield node.lineno, alias.name
-            else:
-                yield node.lineno, package_of(node.module or "")
+            base = [*here[: len(here) - node.level]] if node.level else []
+            found = [".".join([*base, *([node.module] if node.module else []), alias.name]) for alias in node.names]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in found if name.startswith(f"{ROOT.name}."))
 
 
 def test_imports_go_downward():
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
         relative = path.relative_to(ROOT)
-        own = relative.parts[0].removesuffix(".py")
-        level = LEVELS.get(own, TOP)
-        if own in ("__init__", "__main__"):
+        if relative.name in ("__init__.py", "__main__.py") and len(relative.parts) == 1:
             continue
-        for line, package in imported(path):
-            if package is None or package == own:
-                continue
+        own = place_of(".".join((ROOT.name, *relative.with_suffix("").parts)))
+        level = LEVELS.get(own, TOP)
+        for line, module in imported(path):
+            package = place_of(module)
             other = LEVELS.get(package, TOP)
-            if other > level or (other == level < 9 and (own, package) not in BESIDE and level not in (0,)):
+            beside = package.partition(".")[0] == own.partition(".")[0] or level >= PEERS or level == 0
+            if other > level or (other == level and not beside and (own, package) not in BESIDE):
                 wrong.append(f"{relative}:{line} (level {level}) imports {package} (level {other})")
     assert not wrong, "\n".join(wrong)
 

@@ -197,6 +197,23 @@ def test_unroll_tiny_reductions():
     assert "x[i*3 + 2]" in to_text(after)
 
 
+@pytest.mark.parametrize("count", [5, 16, 60])
+def test_unroll_choices_among_the_parts_of_a_stack(count):
+    b = Builder()
+    x, y = b.input("x", "f32", count * 10), b.output("y", "f32", 10)
+    with b.loop(10) as i:
+        with b.carried_loop(count, [((b.const("f32", 0),), "add")], "reduce") as r:
+            part = b.load(x, (count - 1) * 10 + i)
+            for k in range(count - 2, -1, -1):
+                part = b.select(b.lt(r.i, k + 1), b.load(x, k * 10 + i), part)
+            r.update(r.var + part)
+        b.store(y, i, r.result)
+    function = b.function("stacked")
+    after = unroll(function)
+    assert loops(after) == [("parallel", "i")] and "select" not in to_text(after)
+    same_meaning(function, after)
+
+
 @pytest.mark.parametrize("n", [192, 200])
 def test_tile_cuts_transposes_into_blocks(n):
     b = Builder()

@@ -21,9 +21,11 @@ from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
 from ..loop_ir.visit import Substitute, expressions, nodes, subexpressions
 from ._fresh import Fresh
+from .cost import computed, operations
 
 MAX_ITERATIONS = 8
 MAX_OPS = 96  # after unrolling
+MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes
 MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors do better
 
 
@@ -71,6 +73,9 @@ class _Unroll:
                     stmt = Loop(stmt.var, stmt.extent, stmt.role, block, stmt.carried, stmt.attrs)
                     if _is_tiny(stmt) or (steps and _is_state(stmt)):
                         result += self.straight(stmt, steps)
+                        continue
+                    if _chooses(stmt) and operations(computed(_roots(chosen := self.straight(stmt, True)))) <= MAX_OPS:
+                        result += chosen
                         continue
                 case If():
                     stmt = If(stmt.cond, self.block(stmt.then, steps), self.block(stmt.orelse, steps))
@@ -162,10 +167,32 @@ def _is_tiny(loop: Loop) -> bool:
     return 1 <= loop.extent.value <= MAX_ITERATIONS and _is_little(loop)
 
 
+def _chooses(loop: Loop) -> bool:
+    """Whether each iteration of a reduction takes one of several sides, by its number: the parts of a stack."""
+    if loop.role != "reduce" or not isinstance(loop.extent, Const) or not 1 < loop.extent.value <= MAX_CHOICES:
+        return False
+    if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
+        return False
+    return any(
+        isinstance(x, Op) and x.name == "select" and isinstance(c := x.args[0], Op) and _is_of(c, loop.var)
+        for stmt in (*loop.body, loop)
+        for x in nodes(stmt)
+    )
+
+
+def _is_of(condition: Op, var: Var) -> bool:
+    """Whether a condition compares `var` with a number."""
+    kinds = {type(arg) for arg in condition.args}
+    return kinds == {Read, Const} and any(isinstance(arg, Read) and arg.var is var for arg in condition.args)
+
+
 def _is_little(loop: Loop) -> bool:
     """Whether straight code of a loop is short enough."""
     if not isinstance(loop.extent, Const) or not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
         return False
-    roots = [expr for stmt in (*loop.body, loop) for expr in expressions(stmt)]
-    work = sum(isinstance(expr, Op) for expr in subexpressions(roots))
+    work = sum(isinstance(expr, Op) for expr in subexpressions(_roots((*loop.body, loop))))
     return work * loop.extent.value <= MAX_OPS
+
+
+def _roots(body: Sequence[Stmt]) -> list[Expr]:
+    return [expr for stmt in body for expr in expressions(stmt)]

@@ -17,7 +17,7 @@ from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Buffer, Carried, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from ..loop_ir.visit import Substitute, nodes
 from ._fresh import Fresh
-from ._partial import neutrals
+from ._partial import neutrals, pairwise, plain_terms
 
 ROWS = 8  # added to a scratch row at a time
 OPS = 24  # of all those rows
@@ -116,7 +116,9 @@ class Descent:
             pinned = self.new.var(var)
             body.append(Let(pinned, Load(buffer, Read(j))))
             values.append(Read(pinned))
-        updates = [update for group in self.reduce.carried for update in group.updates]
+        terms = plain_terms(self.reduce)
+        updates = terms or [update for group in self.reduce.carried for update in group.updates]
+        added: list[list[Expr]] = [[value] for value in values]
         for k in range(count):
             now = {**shared.values, self.reduce.var: make("add", (row, i64(k))), **dict(zip(self.vars, values))}
             copy = Substitute(now, self.new.var)
@@ -126,7 +128,12 @@ class Descent:
                 pinned = self.new.var(var)
                 body.append(Let(pinned, copy.rewrite(update)))
                 following.append(Read(pinned))
-            values = list(following)
+            if terms is None:
+                values = list(following)
+            for several, value in zip(added, following):
+                several.append(value)
+        if terms is not None:  # the rows in pairs, so that chains of additions are short
+            values = [make("add", (several[0], pairwise(several[1:]))) for several in added]
         body += [Store(buffer, Read(j), value) for buffer, value in zip(scratch, values)]
         return self._across(j, body)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..loop_ir.fold import const, make
-from ..loop_ir.ir import Carried, Combine, Expr, Read, Var
+from ..loop_ir.ir import Carried, Combine, Expr, Loop, Op, Read, Var
 from ..loop_ir.ops import neutral
 from ..loop_ir.types import REAL_OF
-from ..loop_ir.visit import Substitute
+from ..loop_ir.visit import Substitute, nodes
 
 
 def neutrals(group: Carried) -> list[Expr] | None:
@@ -39,3 +39,28 @@ def merged(group: Carried, left: Sequence[Expr], right: Sequence[Expr]) -> tuple
     assert isinstance(group.combine, Combine)
     sub = Substitute(dict(zip((*group.combine.left, *group.combine.right), (*left, *right))))
     return tuple(map(sub.rewrite, group.combine.exprs))
+
+
+def plain_terms(loop: Loop) -> list[Expr] | None:
+    """What each carried group adds in an iteration, if all are plain sums of floats; else None."""
+    reads = [expr.var for stmt in (*loop.body, loop) for expr in nodes(stmt) if isinstance(expr, Read)]
+    terms: list[Expr] = []
+    for group in loop.carried:
+        if group.combine != "add" or group.vars[0].dtype not in ("f32", "f64") or reads.count(group.vars[0]) != 1:
+            return None
+        update = group.updates[0]
+        if not isinstance(update, Op) or update.name != "add":
+            return None
+        mine = [isinstance(arg, Read) and arg.var is group.vars[0] for arg in update.args]
+        if mine.count(True) != 1:
+            return None
+        terms.append(update.args[mine.index(False)])
+    return terms
+
+
+def pairwise(terms: Sequence[Expr]) -> Expr:
+    """The sum of terms, as a tree."""
+    while len(terms) > 1:
+        pairs = [make("add", (terms[k], terms[k + 1])) for k in range(0, len(terms) - 1, 2)]
+        terms = [*pairs, *terms[len(pairs) * 2 :]]
+    return terms[0]

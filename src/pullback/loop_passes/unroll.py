@@ -21,6 +21,7 @@ from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
 from ..loop_ir.visit import Substitute, expressions, nodes, subexpressions
 from ._fresh import Fresh
+from ._partial import pairwise, plain_terms
 from .cost import computed, operations
 
 MAX_ITERATIONS = 8
@@ -89,9 +90,9 @@ class _Unroll:
         pairwise, so that they wait less.
         """
         assert isinstance(loop.extent, Const)
-        terms = _terms(loop) if steps and loop.role == "reduce" and loop.extent.value > 2 else None
+        terms = plain_terms(loop) if steps and loop.role == "reduce" and loop.extent.value > 2 else None
         if terms is not None:
-            return self.pairwise(loop, terms)
+            return self.in_pairs(loop, terms)
         carried = [var for group in loop.carried for var in group.vars]
         inits = [init for group in loop.carried for init in group.inits]
         updates = [update for group in loop.carried for update in group.updates]
@@ -107,7 +108,7 @@ class _Unroll:
         statements += [Let(var, value) for var, value in zip(results, values)]
         return statements
 
-    def pairwise(self, loop: Loop, terms: list[Expr]) -> list[Stmt]:
+    def in_pairs(self, loop: Loop, terms: list[Expr]) -> list[Stmt]:
         """A reduce loop of plain sums as trees over their terms."""
         assert isinstance(loop.extent, Const)
         statements: list[Stmt] = []
@@ -118,10 +119,7 @@ class _Unroll:
             for group, column, term in zip(loop.carried, columns, terms):
                 column.append(self._pinned(statements, group.vars[0], copy.rewrite(term)))
         for group, column in zip(loop.carried, columns):
-            while len(column) > 1:
-                pairs = [make("add", tuple(column[k : k + 2])) for k in range(0, len(column) - 1, 2)]
-                column = pairs + column[len(pairs) * 2 :]
-            statements.append(Let(group.results[0], make("add", (group.inits[0], column[0]))))
+            statements.append(Let(group.results[0], make("add", (group.inits[0], pairwise(column)))))
         return statements
 
     def _pinned(self, statements: list[Stmt], var: Var, value: Expr) -> Expr:
@@ -131,23 +129,6 @@ class _Unroll:
         fresh = self.new.var(var)
         statements.append(Let(fresh, value))
         return Read(fresh)
-
-
-def _terms(loop: Loop) -> list[Expr] | None:
-    """What each carried group adds in an iteration, if all are plain sums; else None."""
-    reads = [expr.var for stmt in (*loop.body, loop) for expr in nodes(stmt) if isinstance(expr, Read)]
-    terms: list[Expr] = []
-    for group in loop.carried:
-        if group.combine != "add" or group.vars[0].dtype not in ("f32", "f64") or reads.count(group.vars[0]) != 1:
-            return None
-        update = group.updates[0]
-        if not isinstance(update, Op) or update.name != "add":
-            return None
-        mine = [isinstance(arg, Read) and arg.var is group.vars[0] for arg in update.args]
-        if mine.count(True) != 1:
-            return None
-        terms.append(update.args[mine.index(False)])
-    return terms
 
 
 def _is_short(loop: Loop) -> bool:

@@ -15,7 +15,7 @@ from pullback.core.avals import (
 )
 from pullback.core.avals import typeof as get_aval
 from pullback.core.check import JaxprTypeError, check_jaxpr
-from pullback.core.evaluate import eval_jaxpr
+from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.hooks import hooks, install_methods, install_operators
 from pullback.core.interpreter import (
     Interpreter,

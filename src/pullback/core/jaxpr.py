@@ -7,69 +7,14 @@ Every variable is bound once, before its uses; an equation applies one primitive
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from pullback.core.avals import ShapedArray, typeof
-from pullback.core.hooks import hooks
-from pullback.core.source import SourceInfo
-
-
-class Var:
-    """A variable; identity is its name."""
-
-    __slots__ = ("aval", "count")
-    _counter = itertools.count()
-
-    def __init__(self, aval, *_unused):
-        self.aval = aval
-        self.count = next(Var._counter)
-
-    def __repr__(self):
-        return f"v{self.count}:{self.aval.str_short()}"
-
-
-class DropVar(Var):
-    """Takes a result that nobody reads; prints as _."""
-
-    __slots__ = ()
-
-    def __repr__(self):
-        return "_"
-
-
-class Literal:
-    """A constant scalar inside an equation."""
-
-    __slots__ = ("val", "aval", "_operand")
-
-    def __init__(self, val, aval=None):
-        self.val = val
-        self.aval = typeof(val) if aval is None else aval
-        self._operand = None
-
-    @property
-    def operand(self):
-        """The value as an operand of a primitive: its type is exactly `aval`, also where that is weak."""
-        if not self.aval.weak_type:
-            return self.val
-        if self._operand is None:
-            self._operand = hooks.asarray(self.val, dtype=self.aval.dtype, weak_type=True)
-        return self._operand
-
-    @property
-    def hash(self):
-        """Hash of value and type, for common-subexpression elimination."""
-        return hash((np.asarray(self.val).tobytes(), self.aval))
-
-    def __repr__(self):
-        return f"{_literal_text(self.val)}:{self.aval.str_short()}"
-
-
-Atom = Var | Literal
+from pullback.core.atoms import Atom, Literal, Program, Var, subjaxprs
+from pullback.core.atoms import DropVar as DropVar
+from pullback.core.avals import ShapedArray
+from pullback.core.print import eqn_text, jaxpr_text
+from pullback.core.source import SourceInfo, names_inside
 
 
 class JaxprEqn:
@@ -103,8 +48,6 @@ class JaxprEqn:
         return new
 
     def __repr__(self):
-        from pullback.core.print import eqn_text
-
         return eqn_text(self)
 
 
@@ -127,7 +70,7 @@ class DebugInfo(NamedTuple):
         return self.func_name
 
 
-class Jaxpr:
+class Jaxpr(Program):
     """An open program: constvars stand for arrays held elsewhere."""
 
     __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "__weakref__")
@@ -166,18 +109,14 @@ class Jaxpr:
         )
 
     def __repr__(self):
-        from pullback.core.print import jaxpr_text
-
         return jaxpr_text(self)
 
     def pretty_print(self, *, source_info: bool = False, name_stack: bool = False, **_kw) -> str:
         """The text of the jaxpr, with each equation's line or scope after it."""
-        from pullback.core.print import jaxpr_text
-
         return jaxpr_text(self, source_info=source_info, name_stack=name_stack)
 
 
-class ClosedJaxpr:
+class ClosedJaxpr(Program):
     """A jaxpr with the values of its constvars."""
 
     __slots__ = ("jaxpr", "consts", "derived", "__weakref__")
@@ -230,8 +169,6 @@ class ClosedJaxpr:
         return found
 
     def __call__(self, *args):
-        from pullback.core.evaluate import eval_jaxpr
-
         return eval_jaxpr(self.jaxpr, self.consts, *args)
 
     def __repr__(self):
@@ -244,16 +181,6 @@ class ClosedJaxpr:
         return self.jaxpr.pretty_print(**options)
 
 
-def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The jaxprs inside an equation's params, in order."""
-    for value in params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(item, ClosedJaxpr):
-                yield item.jaxpr
-            elif isinstance(item, Jaxpr):
-                yield item
-
-
 def jaxprs_in_params(params: dict[str, Any]) -> list[Jaxpr]:
     """As `subjaxprs`, a list (JAX's name)."""
     return list(subjaxprs(params))
@@ -264,8 +191,44 @@ def jaxpr_as_fun(closed: ClosedJaxpr):
     return closed
 
 
-def _literal_text(val) -> str:
-    if isinstance(val, (bool, np.bool_)):
-        return str(bool(val))
-    array = np.asarray(val)
-    return str(array.item()) if array.ndim == 0 else f"array{array.shape}"
+def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
+    """For each equation's number, the variables that nobody needs after it."""
+    last: dict[Any, int] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        for atom in eqn.invars:
+            if type(atom) is not Literal:
+                last[atom] = i
+    for atom in jaxpr.outvars:
+        if type(atom) is not Literal:
+            last.pop(atom, None)
+    uses: dict[int, list[Var]] = {}
+    for var, i in last.items():
+        uses.setdefault(i, []).append(var)
+    return uses
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:
+    """Evaluate under the current interpreter; values are dropped after their last use.
+
+    Raises TypeError when the number of arguments is not that of the jaxpr.
+    """
+    if len(args) != len(jaxpr.invars):
+        raise TypeError(f"eval_jaxpr: the jaxpr takes {len(jaxpr.invars)} arguments, got {len(args)}")
+    env: dict[Any, object] = dict(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, args))
+    uses = last_uses(jaxpr)
+    for i, eqn in enumerate(jaxpr.eqns):
+        values = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]
+        source = eqn.source_info
+        if source is not None and source.name_stack:
+            with names_inside(*source.name_stack):
+                outs = eqn.primitive.bind(*values, **eqn.params)
+        else:
+            outs = eqn.primitive.bind(*values, **eqn.params)
+        if eqn.primitive.multiple_results:
+            env.update(zip(eqn.outvars, outs))
+        else:
+            env[eqn.outvars[0]] = outs
+        for var in uses.get(i, ()):
+            env.pop(var, None)
+    return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]

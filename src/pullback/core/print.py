@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from pullback.core.atoms import DropVar, Literal, Program, Var, subjaxprs
 
 WIDTH = 80
 LONG = 10  # jaxprs with more equations are printed in front
@@ -151,7 +151,7 @@ class _Printer:
 
     # documents
 
-    def program(self, jaxpr: Jaxpr):
+    def program(self, jaxpr: Any):
         """The jaxpr, after those that are printed in front."""
         parts: list[Any] = []
         in_front = _printed_in_front(jaxpr)
@@ -160,7 +160,7 @@ class _Printer:
             parts += [f"let {name} = ", self.jaxpr(inner), " in", _Break(" ")]
         return _Nest(0, (*parts, self.jaxpr(jaxpr)))
 
-    def jaxpr(self, jaxpr: Jaxpr):
+    def jaxpr(self, jaxpr: Any):
         used = {a for eqn in jaxpr.eqns for a in eqn.invars if type(a) is not Literal}
         used.update(a for a in jaxpr.outvars if type(a) is not Literal)
         self.unused.update(v for eqn in jaxpr.eqns for v in eqn.outvars if v not in used)
@@ -176,7 +176,7 @@ class _Printer:
         end = ",) }" if len(outs) == 1 else ") }"
         return _Group((_Nest(4, (*head, *body)), _Nest(2, (_Break(" "), "in (", _Nest(2, tuple(outs)), end))))
 
-    def eqn(self, eqn: JaxprEqn):
+    def eqn(self, eqn: Any):
         if eqn.primitive.name == "jit":
             self.carry_names(eqn)
             params = self.params(eqn)
@@ -238,11 +238,10 @@ class _Printer:
         return _Group(tuple(parts))
 
     def value(self, primitive: str, key: str, value: Any):
-        if isinstance(value, ClosedJaxpr):
-            value = value.jaxpr
-        if isinstance(value, Jaxpr):
+        if isinstance(value, Program):
+            value = getattr(value, "jaxpr", value)
             return self.shared.get(id(value)) or self.jaxpr(value)
-        if isinstance(value, tuple) and value and all(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
+        if isinstance(value, tuple) and value and all(isinstance(v, Program) for v in value):
             inner = tuple(
                 part
                 for number, v in enumerate(value)
@@ -259,7 +258,7 @@ class _Printer:
         return str(value)
 
 
-def _shown_params(eqn: JaxprEqn) -> list[tuple[str, Any]]:
+def _shown_params(eqn: Any) -> list[tuple[str, Any]]:
     """Names and values of the parameters in the order in which they are shown: the name first, then by name."""
     name = eqn.primitive.name
     params = dict(eqn.params)
@@ -274,12 +273,12 @@ def _shown_params(eqn: JaxprEqn) -> list[tuple[str, Any]]:
     return sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
 
 
-def _printed_in_front(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
+def _printed_in_front(jaxpr: Any) -> list[tuple[Any, str]]:
     """The jaxprs anywhere inside that are long, or the body of several jit equations; with names that differ."""
     counts: dict[int, int] = {}
-    order: list[tuple[Jaxpr, str]] = []
+    order: list[tuple[Any, str]] = []
 
-    def visit(inside: Jaxpr):
+    def visit(inside: Any):
         for eqn in inside.eqns:
             name = str(eqn.params.get("name", "jaxpr")) if eqn.primitive.name == "jit" else "jaxpr"
             for inner in subjaxprs(eqn.params):
@@ -300,11 +299,11 @@ def _printed_in_front(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
     return named
 
 
-def jaxpr_text(jaxpr: Jaxpr, *, source_info: bool = False, name_stack: bool = False) -> str:
+def jaxpr_text(jaxpr: Any, *, source_info: bool = False, name_stack: bool = False) -> str:
     """The whole jaxpr as text; with remarks that say from which line, or from which scope, each equation came."""
     return _render(_Printer(source_info, name_stack).program(jaxpr))
 
 
-def eqn_text(eqn: JaxprEqn) -> str:
+def eqn_text(eqn: Any) -> str:
     """One equation as text."""
     return _render(_Printer().eqn(eqn)).rstrip()

@@ -304,23 +304,22 @@ def _gather_transpose(
 ):
     if is_zero(out_bar):
         return [tangent_zero(operand), None]
-    from pullback.lax._scatter import ScatterDimensionNumbers, bind_scatter
-
     n = dimension_numbers
-    numbers = ScatterDimensionNumbers(
+    numbers = lax.ScatterDimensionNumbers(
         n.offset_dims, n.collapsed_slice_dims, n.start_index_map, n.operand_batching_dims, n.start_indices_batching_dims
     )
     zeros = lax.full(operand.aval.shape, constant(out_bar, 0))
     return [
-        bind_scatter(
-            "scatter-add",
+        lax.scatter_add_p.bind(
             zeros,
             indices,
             out_bar,
-            numbers,
-            indices_are_sorted,
-            unique_indices,
-            GatherScatterMode.from_any(mode),
+            update_jaxpr=None,
+            update_consts=(),
+            dimension_numbers=numbers,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=GatherScatterMode.from_any(mode),
         ),
         None,
     ]

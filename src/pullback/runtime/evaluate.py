@@ -204,7 +204,7 @@ def reference_eval(closed: ClosedJaxpr, args: Any) -> list[np.ndarray]:
 
     Loops, branches and calls are run by evaluating their jaxprs under the same rule.
     """
-    from pullback.core.evaluate import eval_jaxpr
+    from pullback.core.jaxpr import eval_jaxpr
     from pullback.core.interpreter import Interpreter, using
 
     class ByReference(Interpreter):

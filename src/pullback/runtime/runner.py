@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.evaluate import eval_jaxpr
+from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.interpreter import eval_interpreter, using
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.runtime import checks

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pullback.util.pytree import (
+from pullback.util._pytree_levels import (
     KeyPath,
     flatten_one_level,
     flatten_one_level_with_keys,
@@ -84,6 +83,8 @@ def find_prefix_errors(
         )
         return
     if not _same(data, full_data):
+        import difflib  # only here: its import takes a while
+
         diff = "\n    ".join(line.rstrip("\n") for line in difflib.ndiff([str(data)], [str(full_data)]))
         yield _error(
             "different pytree metadata",

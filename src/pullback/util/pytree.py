@@ -3,7 +3,8 @@
 A *pytree* is a leaf or a container of pytrees: None, tuple, list, dict, named tuple, OrderedDict, defaultdict, or an
 object of a registered class. Its *structure* is a `PyTreeDef`. Dicts are taken in the order of their sorted keys; None
 has no leaves.
-Messages about trees that do not match are in `util/_pytree_errors.py`.
+Keys and single levels are in `util/_pytree_levels.py`, messages about trees that do not match in
+`util/_pytree_errors.py`.
 """
 
 from __future__ import annotations
@@ -14,22 +15,18 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from pullback._ext import _core
+from pullback.util._pytree_errors import explain_mismatch, find_equality_errors, find_prefix_errors, flatten_axes_error
+from pullback.util._pytree_levels import DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey, GetAttrKey as GetAttrKey, KeyEntry as KeyEntry, SequenceKey as SequenceKey, flatten_one_level as flatten_one_level, flatten_one_level_with_keys as flatten_one_level_with_keys, is_tree_node as is_tree_node, keystr as keystr
+from pullback.util._pytree_levels import KeyLeafPair, KeyPath
 
 _native = _core.pytree
 
 PyTreeDef = _native.PyTreeDef
-DictKey = _native.DictKey
-SequenceKey = _native.SequenceKey
-GetAttrKey = _native.GetAttrKey
-FlattenedIndexKey = _native.FlattenedIndexKey
 
 Leaf = Any
 T = TypeVar("T")
 Typ = TypeVar("Typ", bound=type[Any])
 H = TypeVar("H", bound=Hashable)
-KeyEntry = TypeVar("KeyEntry", bound=Hashable)
-KeyPath = tuple[KeyEntry, ...]
-KeyLeafPair = tuple[KeyEntry, Any]
 
 
 class Unspecified:
@@ -208,24 +205,10 @@ def tree_map_with_path(
         try:
             columns.append(treedef.flatten_up_to(other))
         except ValueError as error:
-            from pullback.util._pytree_errors import explain_mismatch
-
             predicate = None if is_leaf_takes_path else is_leaf
             raise explain_mismatch("tree_map_with_path tree", tree, other, predicate) or error from None
     paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
     return treedef.unflatten([f(*arguments) for arguments in zip(paths, leaves, *columns)])
-
-
-def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A key path as text, `[0]['a'].b`; `simple` prints bare keys, to be joined by a `separator`: `0/a/b`."""
-    return separator.join([_simple_key(key) if simple else str(key) for key in keys])
-
-
-def _simple_key(key: Any) -> str:
-    match key:
-        case DictKey(value) | SequenceKey(value) | GetAttrKey(value) | FlattenedIndexKey(value):
-            return str(value)
-    return str(key)
 
 
 # ---- prefixes
@@ -240,8 +223,6 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
     result = _native.broadcast(leaves, treedef, _native.structure(full_tree, None))
     if result is not None:
         return result
-    from pullback.util._pytree_errors import explain_mismatch
-
     error = explain_mismatch("broadcast_prefix prefix_tree", prefix_tree, full_tree, is_leaf)
     raise error or ValueError(f"broadcast_prefix: {treedef} is not a prefix of {tree_structure(full_tree)}")
 
@@ -263,8 +244,6 @@ def flatten_axes(
     result = _native.broadcast(leaves, axis_treedef, treedef)
     if result is not None:
         return result
-    from pullback.util._pytree_errors import flatten_axes_error
-
     raise flatten_axes_error(name, treedef, axis_tree, tupled_args)
 
 
@@ -272,8 +251,6 @@ def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
     """Where and why `prefix_tree` is no prefix of `full_tree`: functions from the name of the prefix to the error."""
-    from pullback.util._pytree_errors import find_prefix_errors
-
     return list(find_prefix_errors((), prefix_tree, full_tree, is_leaf))
 
 
@@ -281,41 +258,13 @@ def equality_errors(
     tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Iterable[tuple[KeyPath, str, str, str]]:
     """The places where two structures differ: (key path, what the first has, what the second has, why they differ)."""
-    from pullback.util._pytree_errors import find_equality_errors
-
     return find_equality_errors((), tree1, tree2, is_leaf)
 
 
 def _explain_tree_map(tree: Any, other: Any, is_leaf: Callable[[Any], bool] | None) -> None:
-    from pullback.util._pytree_errors import explain_mismatch
-
     error = explain_mismatch("tree_map tree", tree, other, is_leaf)
     if error is not None:
         raise error
-
-
-# ---- one level
-
-
-def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
-    """The children of a node and its metadata; ValueError for a leaf."""
-    level = _native.one_level(tree, False)
-    if level is None:
-        raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    return level
-
-
-def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[KeyLeafPair], Hashable]:
-    """The (key, child) pairs of a node and its metadata; ValueError for a leaf."""
-    level = _native.one_level(tree, True)
-    if level is None:
-        raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    return level
-
-
-def is_tree_node(typ: type) -> bool:
-    """Whether objects of exactly this type are nodes rather than leaves."""
-    return _native.is_node(typ)
 
 
 # ---- registration

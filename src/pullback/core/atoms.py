@@ -1,0 +1,88 @@
+"""What jaxprs consist of, below the equations: variables and literals; and how programs lie inside of each other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pullback.core.avals import typeof
+from pullback.core.hooks import hooks
+
+
+class Var:
+    """A variable; identity is its name."""
+
+    __slots__ = ("aval", "count")
+    _counter = itertools.count()
+
+    def __init__(self, aval, *_unused):
+        self.aval = aval
+        self.count = next(Var._counter)
+
+    def __repr__(self):
+        return f"v{self.count}:{self.aval.str_short()}"
+
+
+class DropVar(Var):
+    """Takes a result that nobody reads; prints as _."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "_"
+
+
+class Literal:
+    """A constant scalar inside an equation."""
+
+    __slots__ = ("val", "aval", "_operand")
+
+    def __init__(self, val, aval=None):
+        self.val = val
+        self.aval = typeof(val) if aval is None else aval
+        self._operand = None
+
+    @property
+    def operand(self):
+        """The value as an operand of a primitive: its type is exactly `aval`, also where that is weak."""
+        if not self.aval.weak_type:
+            return self.val
+        if self._operand is None:
+            self._operand = hooks.asarray(self.val, dtype=self.aval.dtype, weak_type=True)
+        return self._operand
+
+    @property
+    def hash(self):
+        """Hash of value and type, for common-subexpression elimination."""
+        return hash((np.asarray(self.val).tobytes(), self.aval))
+
+    def __repr__(self):
+        return f"{_literal_text(self.val)}:{self.aval.str_short()}"
+
+
+Atom = Var | Literal
+
+
+class Program:
+    """What equations may have among their parameters: a Jaxpr, or a ClosedJaxpr, which has one."""
+
+    __slots__ = ()
+
+
+def subjaxprs(params: dict[str, Any]) -> Iterator[Any]:
+    """The jaxprs inside an equation's params, in order."""
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, Program):
+                yield getattr(item, "jaxpr", item)
+
+
+
+def _literal_text(val) -> str:
+    if isinstance(val, (bool, np.bool_)):
+        return str(bool(val))
+    array = np.asarray(val)
+    return str(array.item()) if array.ndim == 0 else f"array{array.shape}"

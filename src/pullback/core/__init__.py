@@ -15,7 +15,6 @@ from pullback.core.avals import (
 )
 from pullback.core.avals import typeof as get_aval
 from pullback.core.check import JaxprTypeError, check_jaxpr
-from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.hooks import hooks, install_methods, install_operators
 from pullback.core.interpreter import (
     Interpreter,
@@ -37,6 +36,7 @@ from pullback.core.jaxpr import (
     JaxprEqn,
     Literal,
     Var,
+    eval_jaxpr,
     jaxpr_as_fun,
     jaxprs_in_params,
     new_jaxpr_eqn,

@@ -80,7 +80,6 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Any]:
                 yield getattr(item, "jaxpr", item)
 
 
-
 def _literal_text(val) -> str:
     if isinstance(val, (bool, np.bool_)):
         return str(bool(val))

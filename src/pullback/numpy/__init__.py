@@ -39,7 +39,6 @@ from pullback.numpy._comparison import (
     right_shift,
 )
 from pullback.numpy._creation import (
-    arange,
     array,
     asarray,
     copy,
@@ -52,21 +51,16 @@ from pullback.numpy._creation import (
     from_dlpack,
     frombuffer,
     fromfile,
-    fromfunction,
     fromiter,
     fromstring,
     full,
     full_like,
-    geomspace,
     identity,
-    linspace,
-    logspace,
     ones,
     ones_like,
     tri,
     tril,
     triu,
-    vander,
     zeros,
     zeros_like,
 )
@@ -249,6 +243,7 @@ from pullback.numpy._quantiles import (
     percentile,
     quantile,
 )
+from pullback.numpy._ranges import arange, fromfunction, geomspace, linspace, logspace, vander
 from pullback.numpy._reducers import (
     all,
     amax,

@@ -94,6 +94,12 @@ def make_array(x: Any, dtype: Any = None, weak: bool = False) -> Any:
     return hooks.asarray(x, dtype, weak)
 
 
+def const(x: Any, value: Any) -> Any:
+    """Scalar of x's dtype and weak type, to be broadcast by lax."""
+    aval = x.aval
+    return make_array(value, aval.dtype, aval.weak_type)
+
+
 def arrays(name: str, *args: Any) -> list[Any]:
     """The arguments, checked and converted."""
     check_arraylike(name, *args)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.numpy._arguments import arrays, broadcast_arrays, convert, promote, promote_numeric, refuse_out
+from pullback.numpy._arguments import arrays, broadcast_arrays, const, convert, promote, promote_numeric, refuse_out
 from pullback.numpy._ufunc_tables import SAME, TO_NUMERIC, as_ufunc, binary, unary
-from pullback.numpy._ufuncs import _BOOL, const, has_kind, imag, magnitude
+from pullback.numpy._ufuncs import _BOOL, has_kind, imag, magnitude
 
 # ---- maxima
 

@@ -15,6 +15,7 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    const,
     convert,
     promote_dtypes,
     promote_dtypes_inexact,
@@ -22,7 +23,7 @@ from pullback.numpy._arguments import (
 from pullback.numpy._comparison import not_equal
 from pullback.numpy._join import concatenate
 from pullback.numpy._select import select_where
-from pullback.numpy._ufuncs import const, multiply, remainder, subtract
+from pullback.numpy._ufuncs import multiply, remainder, subtract
 from pullback.util import dtypes
 
 

@@ -217,7 +217,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     )
     if dtypes.issubdtype(x.dtype, np.complexfloating) and not dtypes.issubdtype(target, np.complexfloating):
         if target == np.bool_:
-            from pullback.numpy._ufuncs import const
+            from pullback.numpy._arguments import const
 
             return place(lax.ne(x, const(x, 0)), device)
         warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=2)

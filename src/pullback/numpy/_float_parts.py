@@ -12,6 +12,7 @@ from pullback.numpy._arguments import (
     arrays,
     broadcast_arrays,
     canonical_axis,
+    const,
     convert,
     dtype_of,
     promote,
@@ -20,7 +21,6 @@ from pullback.numpy._arguments import (
     refuse_out,
 )
 from pullback.numpy._comparison import isfinite, isnan
-from pullback.numpy._ufuncs import const
 from pullback.numpy._ufuncs import where as _where
 from pullback.util import dtypes
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from pullback import lax
 from pullback.numpy._arguments import arrays, canonical_shape, concrete_or_error, promote_dtypes
-from pullback.numpy._creation import arange, array, linspace
+from pullback.numpy._creation import array
 from pullback.numpy._join import concatenate, stack
+from pullback.numpy._ranges import arange, linspace
 from pullback.util import dtypes
 
 

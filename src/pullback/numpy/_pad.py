@@ -13,13 +13,13 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
-from pullback.numpy._arguments import Array, arrays, broadcast_to, check_arraylike, concrete_or_error, convert
+from pullback.numpy._arguments import Array, arrays, broadcast_to, check_arraylike, concrete_or_error, const, convert
 from pullback.numpy._creation import asarray
 from pullback.numpy._quantiles import median as _median
 from pullback.numpy._reducers import max as _max
 from pullback.numpy._reducers import mean as _mean
 from pullback.numpy._reducers import min as _min
-from pullback.numpy._ufuncs import const, round
+from pullback.numpy._ufuncs import round
 from pullback.util import dtypes
 
 _OPTIONS: dict[str, set[str]] = {

@@ -16,6 +16,7 @@ from pullback.numpy._arguments import (
     broadcast_to,
     check_arraylike,
     concrete_or_error,
+    const,
     convert,
     make_array,
     promote_dtypes,
@@ -23,11 +24,12 @@ from pullback.numpy._arguments import (
     static_int,
     to_complex_dtype,
 )
-from pullback.numpy._creation import diag, vander
+from pullback.numpy._creation import diag
 from pullback.numpy._products import dot
+from pullback.numpy._ranges import vander
 from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._shape import atleast_1d, trim_zeros
-from pullback.numpy._ufuncs import conj, const
+from pullback.numpy._ufuncs import conj
 from pullback.util import dtypes
 
 # ---- convolution

@@ -14,6 +14,7 @@ from pullback.numpy._arguments import (
     arrays,
     canonical_axes,
     check_arraylike,
+    const,
     convert,
     promote_dtypes,
     promote_dtypes_inexact,
@@ -26,7 +27,7 @@ from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._select import select_where
 from pullback.numpy._shape import moveaxis
 from pullback.numpy._take import take_along_axis
-from pullback.numpy._ufuncs import const, true_divide
+from pullback.numpy._ufuncs import true_divide
 from pullback.util import dtypes
 
 _QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.numpy._arguments import arrays, broadcast_to, canonical_axes, convert
+from pullback.numpy._arguments import arrays, broadcast_to, canonical_axes, const, convert
 from pullback.numpy._comparison import (
     bitwise_and,
     bitwise_or,
@@ -22,7 +22,7 @@ from pullback.numpy._comparison import (
 )
 from pullback.numpy._reducers import _ALL, _ANY, _BOOL, _cumulate, _reduce, _Reduction, kept, max, min, prod, sum
 from pullback.numpy._ufuncs import add as add_ufunc
-from pullback.numpy._ufuncs import const, logaddexp, logaddexp2, multiply, where
+from pullback.numpy._ufuncs import logaddexp, logaddexp2, multiply, where
 from pullback.util import dtypes
 
 

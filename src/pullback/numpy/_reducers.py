@@ -23,6 +23,7 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    const,
     convert,
     is_integer,
     make_array,
@@ -32,7 +33,7 @@ from pullback.numpy._arguments import (
 )
 from pullback.numpy._comparison import isnan
 from pullback.numpy._ufunc_tables import COMPLEXES
-from pullback.numpy._ufuncs import const, imag, real, where
+from pullback.numpy._ufuncs import imag, real, where
 from pullback.util import dtypes
 
 _BOOL = np.dtype(bool)

@@ -20,6 +20,7 @@ from pullback.numpy._arguments import (
     canonical_axis,
     check_arraylike,
     concrete_or_error,
+    const,
     convert,
     dtype_of,
     make_array,
@@ -33,7 +34,6 @@ from pullback.numpy._comparison import isinf, isnan, maximum, minimum
 from pullback.numpy._indexing import Mode, index_get
 from pullback.numpy._reducers import all as _all
 from pullback.numpy._reducers import count_nonzero
-from pullback.numpy._ufuncs import const
 from pullback.util import dtypes
 
 _INT32 = np.dtype(np.int32)

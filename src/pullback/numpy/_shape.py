@@ -22,6 +22,7 @@ from pullback.numpy._arguments import (
     canonical_shape,
     check_arraylike,
     concrete_or_error,
+    const,
     convert,
     is_integer,
     static_int,
@@ -29,7 +30,7 @@ from pullback.numpy._arguments import (
 from pullback.numpy._arguments import broadcast_arrays as _broadcast_arrays
 from pullback.numpy._arguments import broadcast_to as _broadcast_to
 from pullback.numpy._indexing import rewriting_take
-from pullback.numpy._ufuncs import const, remainder
+from pullback.numpy._ufuncs import remainder
 from pullback.util.errors import ConcretizationTypeError
 
 # ---- reshape

@@ -17,6 +17,7 @@ from pullback.numpy._arguments import (
     canonical_axis,
     check_arraylike,
     concrete_or_error,
+    const,
     convert,
     is_integer,
     make_array,
@@ -25,12 +26,13 @@ from pullback.numpy._arguments import (
     refuse_out,
     static_int,
 )
-from pullback.numpy._creation import array, asarray, diagonal_mask, linspace
+from pullback.numpy._creation import array, asarray, diagonal_mask
 from pullback.numpy._creation import diagonal as _diagonal
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._join import concatenate
 from pullback.numpy._products import dot
+from pullback.numpy._ranges import linspace
 from pullback.numpy._reducers import max as _max
 from pullback.numpy._reducers import mean
 from pullback.numpy._reducers import min as _min
@@ -38,7 +40,7 @@ from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._select import select_where
 from pullback.numpy._shape import moveaxis
 from pullback.numpy._sorting import argsort, searchsorted
-from pullback.numpy._ufuncs import conj, const, real, remainder
+from pullback.numpy._ufuncs import conj, real, remainder
 from pullback.util import dtypes
 
 

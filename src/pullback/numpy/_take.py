@@ -18,6 +18,7 @@ from pullback.numpy._arguments import (
     canonical_axis,
     check_arraylike,
     concrete_or_error,
+    const,
     convert,
     make_array,
     promote,
@@ -28,7 +29,7 @@ from pullback.numpy._arguments import (
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import Mode, index_get, normalize, rewriting_take
 from pullback.numpy._select import _INT32, clip, index_dtype, nonzero, unravel
-from pullback.numpy._ufuncs import const, remainder
+from pullback.numpy._ufuncs import remainder
 from pullback.util import dtypes
 
 # ---- by index

@@ -21,6 +21,7 @@ from pullback.numpy._arguments import (
     as_array,
     broadcast_arrays,
     check_arraylike,
+    const,
     convert,
     dtype_of,
     is_weak,
@@ -39,12 +40,6 @@ _BOOL = np.dtype(bool)
 def has_kind(x: Any, kind: Any) -> bool:
     """Whether x's dtype is of a kind, as np.inexact."""
     return dtypes.issubdtype(x.dtype, kind)
-
-
-def const(x: Any, value: Any) -> Any:
-    """Scalar of x's dtype and weak type, to be broadcast by lax."""
-    aval = x.aval
-    return make_array(value, aval.dtype, aval.weak_type)
 
 
 def where(condition: Any, on_true: Any, on_false: Any) -> Any:

@@ -16,13 +16,14 @@ from pullback.numpy._arguments import (
     canonical_axis,
     check_arraylike,
     concrete_or_error,
+    const,
     convert,
     make_array,
     promote_dtypes_inexact,
 )
 from pullback.numpy._creation import place
 from pullback.numpy._shape import moveaxis, roll
-from pullback.numpy._ufuncs import conj, const
+from pullback.numpy._ufuncs import conj
 from pullback.util import dtypes
 
 __all__ = [

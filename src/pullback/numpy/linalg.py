@@ -20,6 +20,7 @@ from pullback.numpy._arguments import (
     canonical_axis,
     check_arraylike,
     concrete_or_error,
+    const,
     convert,
     to_real_dtype,
 )
@@ -35,7 +36,7 @@ from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._select import select_where
 from pullback.numpy._shape import expand_dims, matrix_transpose, moveaxis
 from pullback.numpy._statistics import trace as _trace
-from pullback.numpy._ufuncs import conj, const, multiply, real, sign
+from pullback.numpy._ufuncs import conj, multiply, real, sign
 from pullback.util import dtypes
 
 __all__ = [

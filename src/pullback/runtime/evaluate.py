@@ -204,8 +204,8 @@ def reference_eval(closed: ClosedJaxpr, args: Any) -> list[np.ndarray]:
 
     Loops, branches and calls are run by evaluating their jaxprs under the same rule.
     """
-    from pullback.core.jaxpr import eval_jaxpr
     from pullback.core.interpreter import Interpreter, using
+    from pullback.core.jaxpr import eval_jaxpr
 
     class ByReference(Interpreter):
         def process(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:

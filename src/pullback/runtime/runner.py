@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.interpreter import eval_interpreter, using
-from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.runtime import checks
 from pullback.runtime.compiler import compile_jaxpr
 from pullback.runtime.plan import make_plan, uses_before_compilation

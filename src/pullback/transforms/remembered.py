@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Primitive, Var, hooks, typeof
-from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.interpreter import current_interpreter
+from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.primitive import registry
 from pullback.core.staging import Recorder
 from pullback.util import config

@@ -16,8 +16,16 @@ from typing import Any, TypeVar
 
 from pullback._ext import _core
 from pullback.util._pytree_errors import explain_mismatch, find_equality_errors, find_prefix_errors, flatten_axes_error
-from pullback.util._pytree_levels import DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey, GetAttrKey as GetAttrKey, KeyEntry as KeyEntry, SequenceKey as SequenceKey, flatten_one_level as flatten_one_level, flatten_one_level_with_keys as flatten_one_level_with_keys, is_tree_node as is_tree_node, keystr as keystr
+from pullback.util._pytree_levels import DictKey as DictKey
+from pullback.util._pytree_levels import FlattenedIndexKey as FlattenedIndexKey
+from pullback.util._pytree_levels import GetAttrKey as GetAttrKey
+from pullback.util._pytree_levels import KeyEntry as KeyEntry
 from pullback.util._pytree_levels import KeyLeafPair, KeyPath
+from pullback.util._pytree_levels import SequenceKey as SequenceKey
+from pullback.util._pytree_levels import flatten_one_level as flatten_one_level
+from pullback.util._pytree_levels import flatten_one_level_with_keys as flatten_one_level_with_keys
+from pullback.util._pytree_levels import is_tree_node as is_tree_node
+from pullback.util._pytree_levels import keystr as keystr
 
 _native = _core.pytree
 

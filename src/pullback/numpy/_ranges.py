@@ -1,0 +1,203 @@
+"""Numbers along a line (`arange`, `linspace`, ...), their powers, and functions of indices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback.numpy._arguments import (
+    arrays,
+    broadcast_arrays,
+    canonical_axis,
+    canonical_shape,
+    check_arraylike,
+    concrete_or_error,
+    const,
+    convert,
+    make_array,
+    static_int,
+)
+from pullback.numpy._creation import place
+from pullback.numpy._ufuncs import power
+from pullback.util import dtypes
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """Values start, start + step, ... below stop (above it for a negative step); from 0 if only one bound is given.
+
+    The bounds must be concrete, since they give the shape: ConcretizationTypeError otherwise. ValueError unless they
+    are real scalars, ZeroDivisionError for step 0.
+    """
+    if dtype is not None:
+        dtype = dtypes.check_user_dtype_supported(dtype, "arange")
+    given = {"start": start, "stop": stop, "step": step}
+    if stop is None and step is None:
+        given = {"stop": start}
+    for which, value in given.items():
+        if value is None:
+            if which == "stop" and stop is None and step is None:
+                raise TypeError("arange: argument 'stop' must be a real number, not None")
+            continue
+        concrete = concrete_or_error(value, f"It arose in the jnp.arange argument '{which}'")
+        if np.ndim(concrete) != 0:
+            raise ValueError(f"arange: arguments must be scalars; got {which}={value}")
+        if np.iscomplexobj(np.asarray(concrete)):
+            raise ValueError(f"arange: arguments must be real; got {which}={value}")
+        given[which] = concrete
+    if dtype is None:
+        dtype = dtypes.result_type(*(v for v in given.values() if v is not None))
+    dtype = np.dtype(dtype)
+    if dtype == np.bool_:
+        raise TypeError(
+            "arange does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, complexfloating."
+        )
+    number = {k: _number(v) for k, v in given.items() if v is not None}
+    if "start" not in number:
+        if "stop" in number and len(number) == 1:
+            length = max(0, math.ceil(number["stop"]))
+            return place(lax.iota(dtype, length), device)
+        number["start"] = 0
+    if "stop" not in number:  # arange(start, None, step)
+        number["start"], number["stop"] = 0, number["start"]
+    by = number.get("step", 1)
+    length = max(0, math.ceil((number["stop"] - number["start"]) / by))
+    result = lax.iota(dtype, length)
+    if by != 1:
+        result = lax.mul(make_array(np.asarray(by).astype(dtype), dtype), result)
+    if number["start"] != 0 or dtype.kind not in "iu":
+        if number["start"] != 0:
+            result = lax.add(make_array(np.asarray(number["start"]).astype(dtype), dtype), result)
+    return place(result, device)
+
+
+def _number(x: Any) -> Any:
+    return x if isinstance(x, (int, float)) else np.asarray(x).item()
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` values from start to stop at equal distances, along a new axis; with `retstep` the distance, too.
+
+    Start and stop may be arrays. Integer dtypes round down. Raises ValueError for a negative num.
+    """
+    num = static_int(num, "'num' argument of jnp.linspace")
+    axis = static_int(axis, "'axis' argument of jnp.linspace")
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    check_arraylike("linspace", start, stop)
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "linspace"))
+    work = np.dtype(dtypes.to_inexact_dtype(dtype))
+    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, work))
+    start, stop = broadcast_arrays("linspace", convert(start, compute), convert(stop, compute))
+    shape = start.shape
+    axis = canonical_axis("linspace", axis, start.ndim + 1)
+    intervals = num - 1 if endpoint else num
+    delta = lax.sub(stop, start)
+    distance = lax.div(delta, const(delta, intervals)) if intervals > 0 else lax.full(shape, math.nan, compute)
+    if num == 0:
+        result = lax.full((0, *shape), 0, compute)
+    elif intervals <= 0:  # one value, with endpoint
+        result = lax.expand_dims(start, (0,))
+    else:
+        real = np.zeros((), compute).real.dtype if np.dtype(compute).kind == "c" else compute
+        count = intervals if endpoint else num
+        t = lax.div(lax.iota(real, count), make_array(intervals, real))
+        t = convert(lax.reshape(t, (count,) + (1,) * len(shape)), compute)
+        first, last = lax.expand_dims(start, (0,)), lax.expand_dims(stop, (0,))
+        result = lax.add(lax.mul(first, lax.sub(const(t, 1), t)), lax.mul(last, t))
+        if endpoint:
+            result = lax.concatenate([result, last], 0)
+    if axis != 0:
+        order = list(range(1, result.ndim))
+        order.insert(axis, 0)
+        result = lax.transpose(result, tuple(order))
+    if dtypes.issubdtype(dtype, np.integer) and not dtypes.issubdtype(compute, np.integer):
+        result = lax.floor(result)
+    result = place(convert(result, dtype), device)
+    return (result, distance) if retstep else result
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    """`num` values from base**start to base**stop, of equal ratios."""
+    num = static_int(num, "'num' argument of jnp.logspace")
+    check_arraylike("logspace", start, stop, base)
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "logspace"))
+    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, dtype))
+    exponents = linspace(convert(start, compute), convert(stop, compute), num, endpoint=endpoint, dtype=None, axis=axis)
+    return convert(power(convert(base, compute), exponents), dtype)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """`num` values from start to stop, of equal ratios; both must be nonzero and, if real, of one sign."""
+    num = static_int(num, "'num' argument of jnp.geomspace")
+    check_arraylike("geomspace", start, stop)
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "geomspace"))
+    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, dtype))
+    start, stop = broadcast_arrays("geomspace", convert(start, compute), convert(stop, compute))
+    axis = canonical_axis("geomspace", axis, start.ndim + 1)
+    # Ratios to start are positive for real numbers; their logarithms grow linearly.
+    ratio = lax.div(stop, start)
+    exponents = linspace(lax.full_like(ratio, 0), lax.log(ratio), num, endpoint=endpoint, axis=axis)
+    result = lax.mul(lax.exp(exponents), lax.expand_dims(start, (axis,)))
+    if num > 1 and endpoint:
+        last = lax.slice_in_dim(result, 0, num - 1, axis=axis)
+        result = lax.concatenate([last, lax.expand_dims(stop, (axis,))], axis)
+    if dtypes.issubdtype(dtype, np.integer):
+        # exp(log(8)) may fall short of 8 by one rounding, which truncation would turn into 7.
+        result = lax.floor(
+            lax.add(result, lax.mul(const(result, 4 * float(dtypes.finfo(compute).eps)), lax.abs(result)))
+        )
+    return convert(result, dtype)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """Matrix of the powers x**(N-1), ..., x, 1 of a vector as columns, or in increasing order; ValueError unless 1D."""
+    (x,) = arrays("vander", x)
+    if x.ndim != 1:
+        raise ValueError(f"x must be a one-dimensional array, got shape {x.shape}")
+    n = x.shape[0] if N is None else static_int(N, "'N' argument of jnp.vander()")
+    if n < 0:
+        raise ValueError(f"N must be nonnegative, got {n}")
+    exponents = lax.iota(x.dtype if dtypes.issubdtype(x.dtype, np.number) else np.dtype(np.int32), n)
+    if not increasing:
+        exponents = lax.rev(exponents, (0,))
+    return power(lax.expand_dims(x, (1,)), lax.expand_dims(exponents, (0,)))
+
+
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """The array of function(i, j, ...) over all indices of the shape; the function is mapped, not called on arrays."""
+    from pullback.api import vmap
+
+    shape = canonical_shape(shape, "shape argument of jnp.fromfunction()")
+    for axis in reversed(range(len(shape))):
+        in_axes = [0 if axis == other else None for other in range(len(shape))]
+        function = vmap(function, in_axes=tuple(in_axes))
+    # Keyword arguments are closed over, so that they are not mapped.
+    inner = function
+    return (lambda *ids: _call_with(inner, ids, kwargs))(*(arange(n, dtype=dtype) for n in shape))
+
+
+def _call_with(function: Any, ids: Any, kwargs: dict[str, Any]) -> Any:
+    return function(*ids, **kwargs)

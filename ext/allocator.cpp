@@ -86,6 +86,8 @@ struct State {
     }
 };
 
+[[maybe_unused]] State& at_load = State::get();  // before there are threads that could fork meanwhile
+
 void* system_allocate(size_t bytes) {
     void* block = nullptr;
     if (posix_memalign(&block, bytes >= kHugePage ? kHugePage : kAlignment, bytes)) return nullptr;

@@ -13,6 +13,7 @@
 #include "device_team.h"
 #include "donation.h"
 #include "executable.h"
+#include "fork_gate.h"
 #include "gil.h"
 #include "ref.h"
 #include "thread_pool.h"
@@ -174,6 +175,7 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
         current_frame = outer;
         return codes[d] == 0;
     };
+    LibraryCall call(p.libraries);
     PyThreadState* state = PyEval_SaveThread();
     bool started = team.run(work, [] { return pb_interrupt_pending() != 0; });
     restore_thread(state);

@@ -80,21 +80,19 @@ struct Worker {
 };
 
 std::mutex idle_mutex;
-std::vector<Worker*>& idle_workers() {
-    static auto* workers = new std::vector<Worker*>;
-    return *workers;
-}
+auto* idle_workers = new std::vector<Worker*>;  // never destroyed
+
+// The child of a fork has none of the threads. (Nor can it have a team that runs, as the forking thread would be in it.)
+// The list may be in the middle of a change, so it is not looked at.
+[[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] {
+    new (&idle_mutex) std::mutex;
+    idle_workers = new std::vector<Worker*>;
+});
 
 Worker* get_worker() {
-    static std::once_flag once;
-    // The child has none of the threads. (Nor can it have a team that runs, as the forking thread would be in it.)
-    std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] {
-        new (&idle_mutex) std::mutex;
-        idle_workers().clear();
-    }); });
     {
         std::lock_guard lock(idle_mutex);
-        auto& idle = idle_workers();
+        auto& idle = *idle_workers;
         if (!idle.empty()) {
             Worker* worker = idle.back();
             idle.pop_back();
@@ -119,7 +117,7 @@ Worker* get_worker() {
 
 void give_back(Worker* worker) {
     std::lock_guard lock(idle_mutex);
-    idle_workers().push_back(worker);
+    idle_workers->push_back(worker);
 }
 
 // The cores that this thread may use, and a worker's start on another one than this: woken threads may be put on the core of

@@ -172,16 +172,16 @@ int executable_traverse(PyObject* self, visitproc visit, void* arg) {
 PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"address",     "in_avals",      "out_avals",       "arena_bytes", "keepalive",
                                   "constants",   "host_calls",    "forward",         "alias",       "donate",
-                                  "release_gil", "interruptible", "apart",           "name",        "plan",
-                                  "blocks",      nullptr};
+                                  "release_gil", "interruptible", "apart",           "libraries",   "name",
+                                  "plan",        "blocks",        nullptr};
     PyObject *address, *in_avals, *out_avals, *keepalive = Py_None, *constants = nullptr, *host_calls = nullptr;
     PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr, *plan = nullptr,
              *blocks = nullptr;
     Py_ssize_t arena_bytes = 0;
-    int release_gil = 0, interruptible = 0, apart = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOpppUOO:Executable", const_cast<char**>(names), &address,
+    int release_gil = 0, interruptible = 0, apart = 0, libraries = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppppUOO:Executable", const_cast<char**>(names), &address,
                                      &in_avals, &out_avals, &arena_bytes, &keepalive, &constants, &host_calls, &forward,
-                                     &alias, &donate, &release_gil, &interruptible, &apart, &name, &plan, &blocks))
+                                     &alias, &donate, &release_gil, &interruptible, &apart, &libraries, &name, &plan, &blocks))
         return nullptr;
     void* function = PyLong_AsVoidPtr(address);
     if (!function && (PyErr_Occurred() || !plan)) {
@@ -200,6 +200,7 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     p->arena_bytes = size_t(arena_bytes);
     p->interruptible = interruptible;
     p->apart = apart;
+    p->libraries = libraries || plan;
     e->keepalive = Py_NewRef(keepalive);
     e->name = name ? Py_NewRef(name) : PyUnicode_FromString("");
     e->in_avals = PySequence_Tuple(in_avals);

@@ -13,6 +13,7 @@
 //    threads). Inputs stay alive, even when another thread deletes them meanwhile.
 //  * With `apart` calls from the main thread run on a thread of their own (apart.h), so that Ctrl-C is heard at once even
 //    in library calls, which cannot be stopped.
+//  * With `libraries` the program calls libraries, which forks wait for (fork_gate.h); so may plans.
 //  * With `plan` there is no machine code: the steps of a plan (plan.h) run instead.
 //  * With `blocks` the machine code is a kernel for blocks of elementwise operands of any size (blocks.h).
 //  * A nonzero return code raises what the host call raised, KeyboardInterrupt (2) or RuntimeError.
@@ -40,7 +41,7 @@ struct Program {
     size_t arena_bytes = 0;
     // Of the memory of arguments that are not Arrays: what NumPy's have; none of our code asks for more.
     static constexpr size_t kInputAlignment = 16;
-    bool release_gil = false, interruptible = false, apart = false;
+    bool release_gil = false, interruptible = false, apart = false, libraries = false;
 };
 
 struct Executable {

@@ -7,6 +7,7 @@
 #include "call_arguments.h"
 #include "donation.h"
 #include "executable.h"
+#include "fork_gate.h"
 #include "gil.h"
 #include "ref.h"
 #include "small_vector.h"
@@ -131,6 +132,7 @@ struct RunApart final : Task {
     SmallVector<PyObject*, 48> outputs;
     Frame frame;
     Run run;
+    LibraryCall call;
     int code = 0;
     bool abandoned = false;
 
@@ -138,7 +140,8 @@ struct RunApart final : Task {
         : arguments(given),
           outputs(executable->program->out.size()),
           frame(&executable->program->host_calls),
-          run(executable, *executable->program, arguments, outputs.data()) {}
+          run(executable, *executable->program, arguments, outputs.data()),
+          call(executable->program->libraries) {}
     ~RunApart() override {
         if (abandoned) abandoned_runs.fetch_sub(1);
     }
@@ -151,13 +154,15 @@ struct RunApart final : Task {
         abandoned = true;
         frame.interrupted.store(true);
         abandoned_runs.fetch_add(1);
+        call.hand_over();
         run.delete_donated();
     }
 };
 
 template <class Compute>
-auto without_gil(bool release, Compute&& compute) {
-    if (!release) return compute();
+auto without_gil(const Program& p, Compute&& compute) {
+    if (!p.release_gil) return compute();
+    LibraryCall call(p.libraries);
     PyThreadState* state = PyEval_SaveThread();
     auto result = compute();
     restore_thread(state);
@@ -167,9 +172,9 @@ auto without_gil(bool release, Compute&& compute) {
 bool execute(Executable* executable, const Program& p, const Arguments& arguments, PyObject** outputs) {
     Run run(executable, p, arguments, outputs);
     if (!run.prepare()) return false;
-    if (p.plan) return without_gil(p.release_gil, [&] { return run.compute_plan(); }) && run.succeed();
+    if (p.plan) return without_gil(p, [&] { return run.compute_plan(); }) && run.succeed();
     Frame frame(&p.host_calls, p.interruptible);
-    int code = without_gil(p.release_gil, [&] { return run.compute(); });
+    int code = without_gil(p, [&] { return run.compute(); });
     return run.finish(code, frame);
 }
 

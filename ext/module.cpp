@@ -11,6 +11,7 @@
 #include "device_team.h"
 #include "dlpack.h"
 #include "executable.h"
+#include "fork_gate.h"
 #include "host_call.h"
 #include "selection.h"
 #include "sorting.h"
@@ -94,6 +95,7 @@ NB_MODULE(_core, m) {
     check(pb::add_static_form(m.ptr()));
     check(pb::add_transformed(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
+    check(pb::add_fork_gate(m.ptr()));
     check(pb::add_executable_type(m.ptr()));
     check(pb::add_device_program_type(m.ptr()));
     check(pb::add_call_cache_types(m.ptr()));

@@ -141,17 +141,15 @@ struct Pool {
 
 std::atomic<Pool*> pool{nullptr};
 
+// The child of a fork has none of the workers, and the state of theirs could be anything. It starts afresh.
+[[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] {
+    pool.store(nullptr, std::memory_order_release);
+    inside_loop = false;
+});
+
 Pool& get_pool() {
     Pool* p = pool.load(std::memory_order_acquire);
     if (p) return *p;
-    static std::once_flag once;
-    std::call_once(once, [] {
-        // The child has none of the workers, and the state of theirs could be anything. It starts afresh.
-        pthread_atfork(nullptr, nullptr, [] {
-            pool.store(nullptr, std::memory_order_release);
-            inside_loop = false;
-        });
-    });
     auto* fresh = new Pool;
     if (pool.compare_exchange_strong(p, fresh, std::memory_order_acq_rel)) return *fresh;
     delete fresh;

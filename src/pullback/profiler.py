@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pullback.util.locks import Lock
+
 __all__ = [
     "ProfileOptions", "StepTraceAnnotation", "TraceAnnotation", "annotate_function", "device_memory_profile",
     "save_device_memory_profile", "start_server", "start_trace", "stop_server", "stop_trace", "trace",
@@ -67,7 +69,7 @@ class _Trace:
         return path
 
 
-_lock = threading.Lock()
+_lock = Lock()
 _current: _Trace | None = None
 
 

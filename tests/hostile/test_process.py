@@ -293,3 +293,27 @@ def test_threads_that_call_python_sleep_once_the_interpreter_ends():
         time.sleep(0.3)
         """)
     assert out == ["asleep"]
+
+
+def test_eager_functions_leave_the_warnings_of_other_threads_alone():
+    """Functions are traced so that what warns is not remembered; the filters of `warnings` belong to all threads."""
+    out = run("""
+        import warnings
+        warnings.simplefilter("ignore")
+        ends, raised = [], []
+        def warns():
+            while not ends:
+                try:
+                    warnings.warn("of the user's")
+                except UserWarning as error:
+                    raised.append(error)
+        thread = threading.Thread(target=warns)
+        thread.start()
+        for k in range(1, 40):
+            for _ in range(3):
+                jnp.linspace(0.0, 1.0, k + 1), jnp.tile(jnp.ones(k), 2), jnp.median(jnp.ones((k, 3)))
+        ends.append(1)
+        thread.join()
+        print(len(raised), len(warnings.filters) < 20)
+        """)
+    assert out == ["0", "True"]

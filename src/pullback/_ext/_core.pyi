@@ -131,6 +131,16 @@ def set_num_threads(n: int) -> None:
     """How many threads a parallel loop uses, the caller included. ValueError if n < 1."""
 
 def num_threads() -> int: ...
+def enter_library() -> None:
+    """Forks wait from now on, until `leave_library()` of the same thread."""
+
+def leave_library() -> None: ...
+def hold_libraries(seconds: float, /) -> None:
+    """Waits until no other thread is in a library, at most so long, and keeps them out until `release_libraries()`."""
+
+def release_libraries() -> None: ...
+def release_libraries_in_child() -> None:
+    """The same in the child of a fork."""
 def standalone_archive() -> bytes: ...  # the static library that exported programs are linked with
 def symbol_addresses() -> dict[str, int]:
     """C functions for generated code:
@@ -166,6 +176,7 @@ class Executable:
         release_gil: bool = False,
         interruptible: bool = False,  # the program asks pb_interrupt_pending
         apart: bool = False,  # has long calls that cannot be interrupted: from the main thread they run on another one
+        libraries: bool = False,  # calls libraries, which forks wait for
         name: str = "",
         plan: Sequence[tuple] | None = None,  # steps that run in place of machine code (ext/plan.h); address is 0
         blocks: tuple[int, int, int, int, Sequence[int]] | None = None,  # (length, elements of an operand, blocks worth

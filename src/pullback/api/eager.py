@@ -7,8 +7,6 @@ values, has side effects or warns, it stays as it is. Under a transformation the
 
 from __future__ import annotations
 
-import threading
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +28,7 @@ from pullback.util import config
 from pullback.util.errors import UNTRACEABLE
 from pullback.util.pytree import tree_flatten, tree_structure, tree_unflatten
 from pullback.util.switches import switches
+from pullback.util.warning import strict
 
 WARMUP = 1  # calls of each kind that run the function before it is traced
 NEVER = 1 << 40
@@ -148,8 +147,7 @@ class Memory:
             tree[:] = [out_tree]
             return outs
 
-        with _warning_filters, warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with strict():
             closed = trace(flat, avals, DebugInfo("eager", getattr(self.fun, "__name__", "eager")))
         if any(isinstance(c, Tracer) for c in closed.consts):
             raise TypeError("values of an enclosing transformation")
@@ -159,9 +157,6 @@ class Memory:
 def remember(fun: Callable[..., Any]) -> Memory:
     """What `eager` puts behind a function that has arrays as arguments only."""
     return Memory(fun, (), (), ())
-
-
-_warning_filters = threading.Lock()  # catch_warnings changes the process
 
 
 def eager(

@@ -7,12 +7,12 @@ hash them by identity.
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any
 
 import numpy as np
 
 from pullback.util import dtypes
+from pullback.util.locks import Lock
 
 
 class AbstractValue:
@@ -115,7 +115,7 @@ class ShapedArray(AbstractValue):
 
 
 _interned: dict[tuple, ShapedArray] = {}
-_lock = threading.Lock()
+_lock = Lock()
 
 
 class AbstractToken(AbstractValue):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import numpy as np
 from ..loop_ir.ir import Buffer, Function
 from ..loop_ir.print import canonical
 from ..loop_ir.types import ITEMSIZE
+from ..util.locks import Lock, held_at_fork
 from .cache import Entry, ObjectCache, cache_key
 from .cpu.target import Target, host_target
 from .interrupt import INTERRUPT
@@ -24,7 +24,9 @@ HostCallback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.POINTER(cty
 
 _never = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)  # stands in where there is no runtime to ask
 _symbols: dict[str, int] = {}
-_lock = threading.RLock()
+_lock = held_at_fork(Lock())
+# Modules and code are given up under this lock of llvmlite's, and LLVM must not be copied in the middle of that either.
+held_at_fork(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None) or Lock())
 
 
 def add_symbols(symbols: Mapping[str, int]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from pullback.core import Tracer, hooks
@@ -10,6 +9,7 @@ from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax._arithmetic import op
 from pullback.lax._families import *
 from pullback.lax._rules import batch_unary
+from pullback.util.warning import warn
 
 __all__ = [
     "and_p",
@@ -263,7 +263,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         )
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) not in "cb":
-        warnings.warn(
+        warn(
             "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=2
         )
     return convert(operand, new_dtype)

@@ -13,7 +13,6 @@ The rest are the checks shared by reducers and shape functions: axes, `out=`, st
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from pullback.core import Tracer, hooks, typeof
 from pullback.util import dtypes
 from pullback.util.config import config
 from pullback.util.errors import ConcretizationTypeError
+from pullback.util.warning import warn
 
 Array = _core.Array
 PYTHON_SCALARS = (bool, int, float, complex)
@@ -257,7 +257,7 @@ def _check_rank_promotion(name: str, shapes: list[tuple[int, ...]]) -> None:
             f"Operands could not be broadcast together for {name} on shapes {text} and with the config option "
             "jax_numpy_rank_promotion='raise'. For more information, see the documentation of rank promotion."
         )
-    warnings.warn(
+    warn(
         f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the jax_numpy_rank_promotion "
         "config option to 'allow' to disable this warning.",
         stacklevel=4,

@@ -11,6 +11,7 @@ from pullback.core import Array as AnyArray
 from pullback.core import Tracer
 from pullback.numpy._arguments import Array, check_arraylike
 from pullback.util import dtypes
+from pullback.util.warning import warn
 
 TypePromotionError = getattr(dtypes, "TypePromotionError", TypeError)
 
@@ -202,8 +203,6 @@ def iterable(y: Any) -> bool:
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
     """x converted to a dtype; complex to real drops the imaginary part with a warning; None means the default float."""
-    import warnings
-
     from pullback import lax
     from pullback.numpy._arguments import arrays
     from pullback.numpy._creation import place
@@ -220,7 +219,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
             from pullback.numpy._arguments import const
 
             return place(lax.ne(x, const(x, 0)), device)
-        warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=2)
+        warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=2)
         x = lax.real(x)
     return place(lax.convert_element_type(x, target), device)
 

@@ -6,7 +6,6 @@ out, unless `mode` says otherwise.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +27,7 @@ from pullback.numpy._indexing import (
     normalize,
 )
 from pullback.util import dtypes
+from pullback.util.warning import warn
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "add": lax.add,
@@ -88,7 +88,7 @@ def index_update(
 
 def _back_to(x: Any, dtype: Any, weak: bool) -> Any:
     if dtypes.issubdtype(x.dtype, np.complexfloating) and not dtypes.issubdtype(dtype, np.complexfloating):
-        warnings.warn(
+        warn(
             "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=4
         )
         x = lax.real(x)
@@ -100,7 +100,7 @@ def _common_dtype(x: Any, y: Any, op: str) -> tuple[Any, Any]:
     if type(y) in (bool, int, float, complex) or not isinstance(y, AnyArray) or y.aval is not x.aval:  # type: ignore[attr-defined]
         common = dtypes.lattice_result_type(x, y)[0]
         if common != x.dtype:
-            warnings.warn(
+            warn(
                 "scatter inputs have incompatible types: cannot safely cast value "
                 f"from dtype={dtypes.dtype_of(y)} to dtype={x.dtype} with jax_numpy_dtype_promotion=standard. "
                 "In future JAX releases this will result in an error.",

@@ -7,7 +7,6 @@ same words. Functions take both; their first step is `open_key`, which gives the
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from pullback.core.lowering import Pointwise
 from pullback.random import _rbg
 from pullback.random._threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
 from pullback.util import config, dtypes
+from pullback.util.warning import warn
 
 # --------------------------------------------------------------------------------------------------------- generators
 
@@ -358,7 +358,7 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
             )
             if policy == "error":
                 raise ValueError(text)
-            warnings.warn(text, UserWarning, stacklevel=3)
+            warn(text, UserWarning, stacklevel=3)
     if single and words.ndim != 1:
         shape = tuple(key.shape)
         raise ValueError(

@@ -5,6 +5,7 @@ from pullback.core import hooks
 from pullback.lax import _bodies
 from pullback.runtime import compiler as _compiler
 from pullback.runtime import devices as _devices
+from pullback.runtime import forks as _forks
 from pullback.runtime import native_hooks as _native_hooks
 from pullback.runtime.arrays import asarray, device_put
 from pullback.runtime.compiler import compile_jaxpr

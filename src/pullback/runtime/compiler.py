@@ -10,16 +10,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.util.locks import Lock, held_at_fork
 
 if TYPE_CHECKING:
     from pullback.runtime.program import Program
+
+_importing = held_at_fork(Lock())  # the child would wait for ever for what another thread imports at the fork
 
 
 def compile_jaxpr(
     closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | None = None, keep_unused: bool = True
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
-    from pullback.runtime.program import compile_jaxpr as found
+    with _importing:
+        from pullback.runtime.program import compile_jaxpr as found
 
     return found(closed, donated, name, keep_unused)
 
@@ -28,7 +32,8 @@ def compile_for_devices(
     closed: ClosedJaxpr, axis_name: Any, size: int, donated: Sequence[int] = (), name: str | None = None
 ) -> Program:
     """The program that each of `size` devices runs, with exchanges for the collectives over `axis_name`."""
-    from pullback.graph_passes.collectives import exchange_collectives
+    with _importing:
+        from pullback.graph_passes.collectives import exchange_collectives
 
     return compile_jaxpr(exchange_collectives(closed, axis_name, size), donated, name, False)
 

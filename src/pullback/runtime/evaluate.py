@@ -146,7 +146,11 @@ def _run_reference(primitive: Primitive, args: tuple, record: _Record, params: d
         primitive.rule("reference")
     operands = [_view(x) if type(x) is _core.Array else _operand(x, aval) for x, aval in zip(args, record.avals)]
     with np.errstate(all="ignore"):
-        values = record.reference(*operands, **params)
+        _core.enter_library()
+        try:
+            values = record.reference(*operands, **params)
+        finally:
+            _core.leave_library()
     if record.single:
         return _boxed(primitive, values, record.outs[0])
     return [_boxed(primitive, value, aval) for value, aval in zip(values, record.outs)]

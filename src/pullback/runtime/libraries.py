@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback._ext import _core
+from pullback.emit.module import HOST_SLOT
 from pullback.loop_ir import Call, Function, HostCall, Loop
 from pullback.loop_ir.visit import statements
 from pullback.runtime.kernels import kernel_address
@@ -85,6 +86,11 @@ def called_symbols(function: Function) -> set[str]:
         elif isinstance(stmt, HostCall):
             found.add("pb_host_call_index")
     return found
+
+
+def is_library(slot: str) -> bool:
+    """Whether a slot of a program is for a function of BLAS or LAPACK."""
+    return ":" not in slot and not slot.startswith("pb_") and slot != HOST_SLOT
 
 
 def addresses(names: set[str]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import sys
 import threading
 import time
@@ -36,10 +37,11 @@ from pullback.runtime.canonical import jaxpr_key
 from pullback.runtime.fingerprint import fingerprint
 from pullback.runtime.host_call import native_callback
 from pullback.runtime.kernels import object_cache
-from pullback.runtime.libraries import PythonCalls, addresses, called_symbols
+from pullback.runtime.libraries import PythonCalls, addresses, called_symbols, is_library
 from pullback.runtime.stored import Facts, key_of, pack, unpack
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
+from pullback.util.locks import Lock
 from pullback.util.memory import make_room
 from pullback.util.switches import switches
 
@@ -80,7 +82,7 @@ class Program:
         self._keep_unused = keep_unused
         self._donated = donated
         self._finished: _Native | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @property
     def native(self) -> _Native:
@@ -153,6 +155,7 @@ class Program:
             release_gil=native.facts.is_long or INTERRUPT in native.compiled.slots,
             interruptible=INTERRUPT in native.compiled.slots,
             apart=native.facts.has_long_calls,
+            libraries=native.calls_libraries,
             name=self.name,
         )
 
@@ -277,6 +280,13 @@ class _Native:
     arena_bytes: int
     compiled: Any
     seconds: dict[str, float]
+
+    @property
+    def calls_libraries(self) -> bool:
+        """Whether BLAS or LAPACK run, by themselves or inside of NumPy's functions."""
+        return any(is_library(name) for name in self.compiled.slots) or any(
+            not host.is_users for host in self.facts.host_calls
+        )
 
 
 MAX_NATIVES = 2048
@@ -405,7 +415,9 @@ def _compiling() -> Iterator[None]:
     A compilation makes many objects and few cycles, for which it would search all of the process's memory again and
     again (4 to 19 % of the time).
     """
-    collects = gc.isenabled()
+    collects, thread = gc.isenabled(), threading.get_ident()
+    if collects:
+        _without_collector.add(thread)
     gc.disable()
     try:
         yield
@@ -413,6 +425,19 @@ def _compiling() -> Iterator[None]:
         forget_facts()
         if collects:
             gc.enable()
+            _without_collector.discard(thread)
+
+
+_without_collector: set[int] = set()  # threads that have disabled it
+
+
+def _after_fork() -> None:
+    if _without_collector - {threading.get_ident()}:  # which are not in the child, and will not enable it
+        gc.enable()
+        _without_collector.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @_compiling()

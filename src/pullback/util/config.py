@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .locks import Lock
 from .switches import switches
 
 # --------------------------------------------------------------------------------------------------------- validation
@@ -115,7 +116,7 @@ class _ThreadState(threading.local):
         self.epoch = Epoch(())
 
 
-_lock = threading.RLock()
+_lock = Lock()
 _flags: dict[str, Flag] = {}
 _global: dict[str, Any] = {}
 _traced: list[str] = []  # names of the flags whose value changes what a trace means

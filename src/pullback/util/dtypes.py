@@ -10,7 +10,6 @@ NumPy's dtypes stand for ordinary types; `ExtendedDType` is the base of types th
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from . import config as _config
+from .warning import warn
 
 # ----------------------------------------------------------------------------------------------- the types themselves
 
@@ -592,7 +592,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         if mode == "error":
             raise ValueError(text)
         if mode == "warn":
-            warnings.warn(text, UserWarning, stacklevel=3)
+            warn(text, UserWarning, stacklevel=3)
     return canonical
 
 

@@ -1,0 +1,87 @@
+"""Locks that outlive fork().
+
+The child of a fork has one thread, and locks as other threads held them, for ever. So every lock of the package is one
+of these two:
+
+    _lock = Lock()               # the child has it new; what it guards is whole whenever a thread may lose the GIL
+    _lock = held_at_fork(Lock()) # a fork waits for it: what it guards must not be copied half done
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, TypeVar
+
+_generation = 0  # how many forks this process is away from the first
+_renewal = threading.Lock()
+
+
+class Lock:
+    """A lock for `with` statements; a thread may take it again while it holds it."""
+
+    __slots__ = ("_generation", "_lock")
+
+    def __init__(self) -> None:
+        self._generation = _generation
+        self._lock: Any = threading.RLock()
+
+    def acquire(self) -> None:
+        """Wait until no other thread holds it."""
+        if self._generation != _generation:
+            with _renewal:
+                if self._generation != _generation:
+                    if not self._lock._is_owned():  # by a thread that is here; others stayed in the parent
+                        self._lock = threading.RLock()
+                    self._generation = _generation
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Let others have it."""
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+_Held = TypeVar("_Held")  # has acquire() and release()
+_held: list[Any] = []
+_taken = 0  # how many of them the thread that forks has; written by this thread only
+
+
+def held_at_fork(lock: _Held) -> _Held:
+    """The lock, which `os.fork` takes first; so a holder of it must not wait for a thread that may fork.
+
+    Such locks are taken in the order in which they were made known, by forks and by everybody else.
+    """
+    _held.append(lock)
+    return lock
+
+
+def _before_fork() -> None:
+    global _taken
+    count = 0
+    while count < len(_held):  # it may grow meanwhile: a thread imports the module of a lock that is waited for
+        _held[count].acquire()
+        count += 1
+    _taken = count
+
+
+def _release() -> None:
+    for lock in reversed(_held[:_taken]):
+        lock.release()
+
+
+def _after_fork() -> None:
+    global _generation, _renewal
+    _release()
+    _generation += 1
+    _renewal = threading.Lock()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_after_fork)
+
+__all__ = ["Lock", "held_at_fork"]

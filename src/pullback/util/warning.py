@@ -1,0 +1,39 @@
+"""Warnings of our own functions, which each call must give, also where its like has been remembered."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+
+class _Mode(threading.local):
+    strict = False
+
+
+_mode = _Mode()
+
+
+def warn(text: str, category: type[Warning] = UserWarning, stacklevel: int = 1) -> None:
+    """As warnings.warn; raises the warning inside of `strict`."""
+    if _mode.strict:
+        raise category(text)
+    warnings.warn(text, category, stacklevel + 1)
+
+
+@contextmanager
+def strict() -> Iterator[None]:
+    """What would warn raises, in this thread only: the filters of `warnings` are those of the whole process."""
+    before, _mode.strict = _mode.strict, True
+    loud = {kind: "raise" for kind, how in np.geterr().items() if how == "warn"}
+    try:
+        with np.errstate(**loud):  # type: ignore[arg-type]
+            yield
+    finally:
+        _mode.strict = before
+
+
+__all__ = ["strict", "warn"]

@@ -60,6 +60,7 @@ def main(argv: list[str] | None = None) -> int:
             if options.json:
                 report.write_json(options.json, everything, limits)
     print("\n" + "\n".join(report.summary(everything)))
+    print("\n" + "\n".join(report.spellings(everything)))
     if options.picture:
         report.draw(options.picture, everything)
     if before is not None:

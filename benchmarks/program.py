@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+SPELLING = ": "  # in the name of a program, after what it computes: how that is written
+
 
 @dataclass(frozen=True)
 class Program:

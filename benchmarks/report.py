@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.limits import Limits
-from benchmarks.program import Program
+from benchmarks.program import SPELLING, Program
 from benchmarks.timing import Figures
 
 NAME_WIDTH = 46
@@ -74,6 +74,27 @@ def summary(all_figures: Sequence[Figures]) -> list[str]:
             f"{times(mean(best)):>14}{times(min(best, default=None)):>10}"
         )
     return lines
+
+
+def spellings(all_figures: Sequence[Figures]) -> list[str]:
+    """For each computation that is written in several ways, how far the ways lie apart, and the least speed-up."""
+    families: dict[str, list[Figures]] = {}
+    for f in all_figures:
+        family, found, _ = f.name.partition(SPELLING)
+        if found and "pullback" in f.seconds:
+            families.setdefault(family, []).append(f)
+    lines = [f"{'computation':<{NAME_WIDTH}}{'fastest':>12}{'slowest':>12}{'apart':>8}{'x jax':>8}  slowest spelling"]
+    apart = []
+    for family, figures in families.items():
+        first, last = (choose(figures, key=lambda f: f.seconds["pullback"]) for choose in (min, max))
+        apart.append(last.seconds["pullback"] / first.seconds["pullback"])
+        least = min((r for f in figures if (r := f.ratio("jax"))), default=None)
+        lines.append(
+            f"{family[: NAME_WIDTH - 1]:<{NAME_WIDTH}}{readable(first.seconds['pullback']):>12}"
+            f"{readable(last.seconds['pullback']):>12}{times(apart[-1]):>8}{times(least):>8}"
+            f"  {last.name.partition(SPELLING)[2]}"
+        )
+    return [*lines, f"{sum(r > 1.5 for r in apart)} of {len(apart)} lie more than 1.5 apart"] if families else []
 
 
 def mean(ratios: Iterable[float]) -> float | None:

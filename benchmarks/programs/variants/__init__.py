@@ -1,0 +1,8 @@
+"""The same computations in several spellings: a family's programs should take the same time, and none more than JAX.
+
+`python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
+"""
+
+from . import rows, statistics, steps, training
+
+PROGRAMS = [*rows.PROGRAMS, *training.PROGRAMS, *statistics.PROGRAMS, *steps.PROGRAMS]

@@ -6,6 +6,7 @@
 #include "hooks.h"
 #include "operators.h"
 #include "ref.h"
+#include "trace_state.h"
 
 namespace pb {
 
@@ -121,7 +122,7 @@ Array* new_array_part(AvalInfo* info, Array* source, void* data) {
     return a;
 }
 
-bool is_spread(const Array* a) { return a->device && PyObject_HasAttrString(a->device, "device_set"); }
+bool is_device(PyObject* place) { return reinterpret_cast<PyObject*>(Py_TYPE(place)) == hooks.device; }
 
 Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share) {
     if (PyArray_NDIM(source) != info->ndim || !PyArray_CompareLists(PyArray_DIMS(source), info->dims, info->ndim)) {
@@ -252,6 +253,26 @@ PyObject* with_aval(PyObject*, PyObject* args, PyObject* kwargs) {
     return reinterpret_cast<PyObject*>(a);
 }
 
+// The places of arguments, None for those that are not committed; None if none is and no mesh is in force.
+PyObject* places_of(PyObject*, PyObject* args) {
+    if (!PyTuple_CheckExact(args)) {
+        PyErr_Format(PyExc_TypeError, "places_of: expected a tuple, got %s", Py_TYPE(args)->tp_name);
+        return nullptr;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    auto place = [&](Py_ssize_t i) {
+        PyObject* x = PyTuple_GET_ITEM(args, i);
+        return is_array(x) ? as_array(x)->device : nullptr;
+    };
+    bool any = trace_state.has_mesh;
+    for (Py_ssize_t i = 0; i < n && !any; ++i) any = place(i);
+    if (!any) Py_RETURN_NONE;
+    PyObject* places = PyTuple_New(n);
+    for (Py_ssize_t i = 0; places && i < n; ++i)
+        PyTuple_SET_ITEM(places, i, Py_NewRef(place(i) ? place(i) : Py_None));
+    return places;
+}
+
 PyObject* set_array_attribute(PyObject*, PyObject* args) {
     PyObject *name, *value;
     if (!PyArg_ParseTuple(args, "UO:set_array_attribute", &name, &value)) return nullptr;
@@ -276,6 +297,9 @@ PyMethodDef functions[] = {
      "with_aval(x, aval, device=None)\n--\n\nAn Array over the same memory with another aval of as many bytes "
      "(reshape, bitcast, "
      "weak type), committed to `device`."},
+    {"places_of", places_of, METH_O,
+     "places_of(args)\n--\n\nThe Device or Sharding that each of a tuple of arguments is committed to, or None; None "
+     "if none is and no mesh is in force."},
     {"set_array_attribute", set_array_attribute, METH_VARARGS,
      "set_array_attribute(name, value)\n--\n\nPuts a function, property or other descriptor on the type Array."},
     {"set_operators", reinterpret_cast<PyCFunction>(set_operators), METH_O,

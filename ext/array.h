@@ -43,8 +43,10 @@ Array* new_array_part(AvalInfo* info, Array* source, void* data);
 // use of `info`. The memory is shared if `share` says so and its layout allows it, else copied.
 Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share);
 
+// Whether a place is a single device, not a sharding.
+bool is_device(PyObject* place);
 // Whether the array says that it is spread over devices (its `device` is a sharding).
-bool is_spread(const Array* a);
+inline bool is_spread(const Array* a) { return a->device && !is_device(a->device); }
 
 // Whether the memory is the array's alone, so that a program may overwrite it when the array is donated.
 inline bool is_exclusive(const Array* a) { return !a->owner && !a->pins && !a->deleted; }

@@ -150,6 +150,7 @@ void executable_dealloc(PyObject* self) {
     Py_XDECREF(e->constants);
     Py_XDECREF(e->keepalive);
     Py_XDECREF(e->name);
+    Py_XDECREF(e->placing);
     PyTypeObject* type = Py_TYPE(self);
     type->tp_free(self);
     Py_DECREF(type);
@@ -161,6 +162,7 @@ int executable_traverse(PyObject* self, visitproc visit, void* arg) {
     Executable* e = as_executable(self);
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(e->keepalive);
+    Py_VISIT(e->placing);
     if (e->program) {
         for (HostRecord* record : e->program->host_calls) Py_VISIT(record->function);
         if (e->program->plan)
@@ -173,15 +175,16 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"address",     "in_avals",      "out_avals",       "arena_bytes", "keepalive",
                                   "constants",   "host_calls",    "forward",         "alias",       "donate",
                                   "release_gil", "interruptible", "apart",           "libraries",   "name",
-                                  "plan",        "blocks",        nullptr};
+                                  "plan",        "blocks",        "placing",         "places",    nullptr};
     PyObject *address, *in_avals, *out_avals, *keepalive = Py_None, *constants = nullptr, *host_calls = nullptr;
     PyObject *forward = Py_None, *alias = Py_None, *donate = nullptr, *name = nullptr, *plan = nullptr,
-             *blocks = nullptr;
+             *blocks = nullptr, *placing = nullptr;
     Py_ssize_t arena_bytes = 0;
-    int release_gil = 0, interruptible = 0, apart = 0, libraries = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppppUOO:Executable", const_cast<char**>(names), &address,
+    int release_gil = 0, interruptible = 0, apart = 0, libraries = 0, places = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOO$OOOOppppUOOOp:Executable", const_cast<char**>(names), &address,
                                      &in_avals, &out_avals, &arena_bytes, &keepalive, &constants, &host_calls, &forward,
-                                     &alias, &donate, &release_gil, &interruptible, &apart, &libraries, &name, &plan, &blocks))
+                                     &alias, &donate, &release_gil, &interruptible, &apart, &libraries, &name, &plan, &blocks,
+                                     &placing, &places))
         return nullptr;
     void* function = PyLong_AsVoidPtr(address);
     if (!function && (PyErr_Occurred() || !plan)) {
@@ -202,6 +205,8 @@ PyObject* executable_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     p->apart = apart;
     p->libraries = libraries || plan;
     e->keepalive = Py_NewRef(keepalive);
+    e->placing = Py_XNewRef(placing);
+    e->places = places;
     e->name = name ? Py_NewRef(name) : PyUnicode_FromString("");
     e->in_avals = PySequence_Tuple(in_avals);
     e->out_avals = e->in_avals ? PySequence_Tuple(out_avals) : nullptr;

@@ -47,6 +47,8 @@ struct Program {
 struct Executable {
     PyObject_HEAD Program* program;
     PyObject *in_avals, *out_avals, *constants, *keepalive, *name;  // strong
+    PyObject* placing;  // strong or null: what the hook `placement` goes by (placement.h)
+    bool places;        // the program itself says where some value shall lie
     PyObject* weakrefs;
 };
 

@@ -9,6 +9,7 @@
 #include "executable.h"
 #include "fork_gate.h"
 #include "gil.h"
+#include "placement.h"
 #include "ref.h"
 #include "small_vector.h"
 #include "thread_pool.h"
@@ -58,6 +59,7 @@ class Run {
     void delete_donated() { pb::delete_donated(p_, arguments_.arrays.data()); }
     // Leaves the results to the caller.
     bool succeed() {
+        placement_.apply(outputs_, p_.out.size());
         made_ = 0;
         return true;
     }
@@ -74,6 +76,7 @@ class Run {
     void** out() { return in() + p_.in.size() + p_.constants.size(); }
 
     Executable* executable_;
+    Placement placement_;
     Ref keep_;
     const Program& p_;
     const Arguments& arguments_;
@@ -90,6 +93,7 @@ bool Run::prepare() {
     if (n_in) memcpy(in(), arguments_.data.data(), n_in * sizeof(void*));
     for (size_t i = 0; i < n_in; ++i)
         if (arrays[i] && !check_not_deleted(arrays[i])) return false;
+    if (!placement_.find(executable_, arguments_, n_out)) return false;
     for (size_t k = 0; k < p_.constants.size(); ++k) {
         if (!check_not_deleted(p_.constants[k])) return false;
         in()[n_in + k] = p_.constants[k]->data;

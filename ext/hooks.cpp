@@ -18,6 +18,7 @@ const Slot slots[] = {
     {"reconstruct", &hooks.reconstruct}, {"default_device", &hooks.default_device},
     {"sharding", &hooks.sharding},       {"leaf", &hooks.leaf},
     {"asarray", &hooks.asarray},         {"tracer", &hooks.tracer},
+    {"device", &hooks.device},           {"placement", &hooks.placement},
 };
 }  // namespace
 

@@ -16,6 +16,8 @@ struct Hooks {
     PyObject* leaf = nullptr;            // (object) -> (key, Array) or None; see call_cache.h
     PyObject* asarray = nullptr;         // (object) -> Array, for leaves that C does not convert itself
     PyObject* tracer = nullptr;          // the class of tracers
+    PyObject* device = nullptr;          // the class of devices
+    PyObject* placement = nullptr;       // (placing, devices, name, out_avals) -> places of results; see placement.h
 };
 
 extern Hooks hooks;

@@ -6,6 +6,7 @@
 #include "allocator.h"
 #include "plan_loops.h"
 #include "ref.h"
+#include "trace_state.h"
 
 namespace pb {
 namespace {
@@ -211,7 +212,8 @@ PyObject* take_by_array(Array* a, const void* indices, int type, int ndim, const
 PyObject* get_item(Array* a, PyObject* index) {
     if (!check_not_deleted(a)) return nullptr;
     const AvalInfo* info = a->info;
-    if (!copy_loop(PyDataType_ELSIZE(info->descr))) return nullptr;
+    if (is_spread(a) || trace_state.has_mesh || !copy_loop(PyDataType_ELSIZE(info->descr))) return nullptr;
+    if (is_array(index) && as_array(index)->device) return nullptr;
     if (is_array(index) && as_array(index)->info->ndim) {
         Array* i = as_array(index);
         if (!check_not_deleted(i)) return nullptr;
@@ -247,7 +249,7 @@ PyObject* get_item(Array* a, PyObject* index) {
 PyObject* reversed(Array* a) {
     if (!check_not_deleted(a)) return nullptr;
     const AvalInfo* info = a->info;
-    if (info->nbytes > kPlainBytes || !copy_loop(PyDataType_ELSIZE(info->descr))) return nullptr;
+    if (is_spread(a) || info->nbytes > kPlainBytes || !copy_loop(PyDataType_ELSIZE(info->descr))) return nullptr;
     if (info->ndim < 2) return Py_NewRef(reinterpret_cast<PyObject*>(a));
     Part part(a->data);
     part.ndim = info->ndim;

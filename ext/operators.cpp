@@ -119,7 +119,7 @@ PyObject* iterate(PyObject* a) {
         PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
         return nullptr;
     }
-    if (trace_state.tracing) return call1(ITER, a);
+    if (trace_state.tracing || is_spread(as_array(a))) return call1(ITER, a);
     Ref list = Ref::steal(rows(as_array(a)));
     return list ? PyObject_GetIter(list.get()) : nullptr;
 }

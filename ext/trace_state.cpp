@@ -23,6 +23,13 @@ PyObject* set_tracing(PyObject*, PyObject* value) {
 
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(trace_state.tracing); }
 
+PyObject* set_has_mesh(PyObject*, PyObject* value) {
+    int has = PyObject_IsTrue(value);
+    if (has < 0) return nullptr;
+    trace_state.has_mesh = has;
+    Py_RETURN_NONE;
+}
+
 PyObject* asked_work(PyObject*, PyObject*) { return PyFloat_FromDouble(trace_state.asked_work); }
 
 PyObject* set_process(PyObject*, PyObject* token) {
@@ -52,6 +59,9 @@ PyMethodDef functions[] = {
      "through Python. 2: and that the interpreter in force is given eager functions as jaxprs "
      "(transformed.h)."},
     {"is_tracing", is_tracing, METH_NOARGS, "is_tracing()\n--\n\nWhat the calling thread said last by `set_tracing`."},
+    {"set_has_mesh", set_has_mesh, METH_O,
+     "set_has_mesh(active)\n--\n\nSays whether a mesh of devices is in force in the calling thread, on which results "
+     "lie (placement.h)."},
     {"asked_work", asked_work, METH_NOARGS,
      "asked_work()\n--\n\nInside of a miss(): elements that calls like this one, of any size, have handled since the "
      "last one."},

@@ -11,6 +11,7 @@ namespace pb {
 struct TraceState {
     bool tracing = false;              // an interpreter other than plain evaluation is current
     bool remembers = false;            // that transforms concrete values, by remembered functions where there are any
+    bool has_mesh = false;             // a mesh of devices is in force, on which results lie
     double asked_work = 0;             // elements that calls like the one whose miss() runs have handled
     PyObject* thread_token = nullptr;  // interned (never freed) or null
 };
@@ -23,7 +24,7 @@ extern PyObject* process_token;  // interned or null
 // interpreter guards them from no other.
 bool check_main_interpreter();
 
-// check_main_interpreter(), set_tracing(bool or 2), set_trace_context_token(token), set_thread_context_token(token or None)
+// check_main_interpreter(), set_tracing(bool or 2), set_has_mesh(bool), set_trace_context_token(token), set_thread_context_token(token or None)
 bool add_trace_state(PyObject* module);
 
 }  // namespace pb

@@ -91,6 +91,7 @@ def test_derivatives_inside():
 
     with pytest.raises(NotImplementedError, match="check_vma=False"):
         jax.shard_map(shared, mesh=MESH, in_specs=(P(), P("i")), out_specs=P())(1.0, X)
+
     def by(derivative):
         return lambda w, x: derivative(lambda w: (w * x).sum())(w)[None]
 

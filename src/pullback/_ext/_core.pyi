@@ -71,6 +71,10 @@ def set_operators(table: dict[str, Callable[..., Any] | None]) -> dict[str, Any]
     contains. 'radd' is called as radd(array, other) for other + array. NotImplemented may be returned. Returns what
     was set before."""
 
+def places_of(args: tuple[Any, ...], /) -> tuple[Any, ...] | None:
+    """The Device or Sharding that each of some arguments is committed to, or None; None if none is and no mesh is in
+    force."""
+
 def set_array_attribute(name: str, value: Any) -> None:
     """Puts a function (as method), property or other descriptor on the type Array."""
 
@@ -84,13 +88,16 @@ def set_hooks(
     leaf: Callable[[Any], tuple[Hashable, Array] | None] | None = ...,
     asarray: Callable[[Any], Array] | None = ...,
     tracer: type | None = ...,
+    device: type | None = ...,
+    placement: Callable[[Any, tuple[Any, ...], str, Sequence[Aval]], tuple[Any, ...]] | None = ...,
 ) -> dict[str, Any]:
     """Hands Python functions to the extension; returns those that they replace.
 
     `leaf(x)` is asked about arguments of jitted functions that C does not know: it returns (key, Array) for what is an
     array in disguise (a PRNG key array: key = its dtype), or None to go through `miss`. `asarray(x)` converts a NumPy
     or Python value that C cannot convert exactly as the program wants it. Instances of `tracer` always go through
-    `miss`."""
+    `miss`. `placement(placing, places of the arguments, name, avals of the results)` gives the place of each result
+    where arguments lie on a mesh or apart, or a program says where values lie (ext/placement.h)."""
 
 # ---- what calls depend on beside their arguments (ext/trace_state.h) -------------------------------------------------
 
@@ -102,6 +109,9 @@ def set_tracing(active: int) -> None:
 
 def set_interpreter_variable(variable: Any, /) -> None:
     """Says which ContextVar has the interpreter in force."""
+
+def set_has_mesh(active: bool) -> None:
+    """Whether a mesh of devices is in force in the calling thread, on which results lie."""
 
 def asked_work() -> float:
     """Inside of a miss() of an eager function: elements that calls like this one, of any size, have handled since the
@@ -181,6 +191,8 @@ class Executable:
         plan: Sequence[tuple] | None = None,  # steps that run in place of machine code (ext/plan.h); address is 0
         blocks: tuple[int, int, int, int, Sequence[int]] | None = None,  # (length, elements of an operand, blocks worth
         # a thread, the kernel's scratch, bytes of an element by input and output or 0): ext/blocks.h
+        placing: Any = None,  # what the hook `placement` goes by
+        places: bool = False,  # the program itself says where some value lies
     ) -> None:
         """An aliased output gets the address of its input if that memory is not shared with anyone, else memory of its
         own: the program must be right either way. Forwarded outputs have a null address in `outputs`."""

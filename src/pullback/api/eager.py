@@ -23,6 +23,7 @@ from pullback.core import (
 )
 from pullback.runtime import blocks, checks, compile_jaxpr
 from pullback.runtime.plan import Planned, make_plan, uses_before_compilation
+from pullback.transforms.partial_eval import used_inputs
 from pullback.transforms.remembered import found
 from pullback.util import config
 from pullback.util.errors import UNTRACEABLE
@@ -86,6 +87,8 @@ class Memory:
             program = compile_jaxpr(closed)
             return _core.CacheEntry(program.executable, out_tree, program.kept)
         closed, out_tree = self.traced(len(args), statics, in_tree, avals)
+        if any(getattr(x, "_device", None) is not None for x in leaves) and not all(used_inputs(closed.jaxpr)):
+            return None  # the result may lie where such an argument does, of which the program knows nothing
         whole = blocks.executable(closed, name)
         if whole is not None:
             return _core.CacheEntry(whole, out_tree)

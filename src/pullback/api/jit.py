@@ -14,7 +14,8 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.api.stages import Lowered, Traced
+from pullback.api._places import Wanted, check_arguments, constrained, held_to, places_of_leaves
+from pullback.api.stages import Lowered, Traced, check_options
 from pullback.core import (
     ClosedJaxpr,
     DebugInfo,
@@ -27,7 +28,7 @@ from pullback.core import (
 )
 from pullback.core.references import Cell, CrossingError, Passage, lent
 from pullback.core.source import Origin
-from pullback.core.staging import raise_leak
+from pullback.core.staging import StagingInterpreter, raise_leak
 from pullback.core.tracer import Tracer
 from pullback.transforms.call import jit_p
 from pullback.util import config
@@ -48,15 +49,17 @@ def jit(
     device=None,
     backend=None,
     inline: bool = False,
-    abstracted_axes=None,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
     """Compile `fun` with one trace for each new combination of argument structure, shapes, dtypes and static values.
 
     static_argnums / static_argnames: arguments that are compile-time constants (hashable; ValueError otherwise).
-    donate_*: arguments whose memory the results may take over; they can't be used afterwards. Without `fun`, a
-    decorator. The function must be pure: Python side effects happen while it is traced only. TypeError for arguments
-    that are neither arrays nor trees of arrays.
+    donate_*: arguments whose memory the results may take over; they can't be used afterwards.
+    in_shardings, out_shardings: Shardings, or PartitionSpecs over the mesh in force, or tree prefixes of them, for the
+    positional arguments that are not static and the result; None: as they come. device, backend: where all is to lie.
+    compiler_options: those of XLA change nothing; others are a JaxRuntimeError.
+    Without `fun`, a decorator. The function must be pure: Python side effects happen while it is traced only. TypeError
+    for arguments that are neither arrays nor trees of arrays; ValueError for arguments on incompatible devices.
     """
     options = {
         "static_argnums": static_argnums,
@@ -66,19 +69,32 @@ def jit(
         "keep_unused": keep_unused,
         "inline": inline,
     }
-    if abstracted_axes is not None:
-        raise NotImplementedError("jit: abstracted_axes is not supported; shapes are static")
+    places = {"in_shardings": in_shardings, "out_shardings": out_shardings, "device": device, "backend": backend}
+    wanted = Wanted(**places)
     if fun is None:
-        return functools.partial(jit, **options)
+        return functools.partial(jit, **options, **places, compiler_options=compiler_options)
     arguments.check_callable("jit", fun)
-    return _Jit(fun, **options).function
+    return _Jit(fun, **options, wanted=wanted, compiler_options=compiler_options).function
 
 
 class _Jit:
     """One jitted function: its options, its traces, and the C object that users call."""
 
-    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline):
+    def __init__(
+        self,
+        fun,
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        donate_argnames,
+        keep_unused,
+        inline,
+        wanted,
+        compiler_options,
+    ):
         self.fun = fun
+        self.wanted = wanted
+        self.compiler_options = compiler_options
         self.name = arguments.function_name(fun)
         self.static_nums, self.static_names = arguments.resolve_argnums(
             "jit", fun, "static", static_argnums, static_argnames
@@ -93,7 +109,7 @@ class _Jit:
         self.keep_unused = keep_unused
         self.inline = inline
         self.traces, self.programs = _shared_caches(
-            fun, (self.static_nums, self.static_names, self.donate_nums, self.donate_names, keep_unused, inline)
+            fun, (self.static_nums, self.static_names, self.donate_nums, self.donate_names, keep_unused, inline, wanted)
         )
         self.crossed: dict[Any, weakref.ref] = {}  # by key of `traces`: a reference that is closed over
         self.referring: dict[Any, Any] = {}  # for arguments that are references
@@ -120,6 +136,8 @@ class _Jit:
         except CrossingError as crossing:
             return self.around_reference(crossing.cell, args, kwargs), None
         traced = current_interpreter() is not eval_interpreter() or any(isinstance(x, Tracer) for x in leaves)
+        if self.compiler_options is not None:
+            self.check_options()
         if traced or consts:
             if self.inline and not closed.consts:
                 outs = closed(*consts, *leaves)
@@ -135,7 +153,10 @@ class _Jit:
                 )
             return tree_unflatten(out_tree, outs), None
         donated = self.donated(args, kwargs)
-        entry, program = self.program(closed, donated, out_tree)
+        wanted = None if self.wanted.is_open else self.places_of_arguments(args, kwargs, statics)
+        if wanted is not None:
+            check_arguments(leaves, wanted)
+        entry, program = self.program(closed, donated, out_tree, wanted)
         arrays = [hooks.asarray(leaf) for leaf in leaves]
         outs = program([arrays[i] for i in entry.kept] if entry.kept is not None else arrays)
         return tree_unflatten(out_tree, outs), entry
@@ -187,6 +208,28 @@ class _Jit:
             donate_argnames=self.donate_names,
             keep_unused=self.keep_unused,
             inline=self.inline,
+            compiler_options=self.compiler_options,
+            **self.wanted.behind(extra),
+        )
+
+    def check_options(self) -> None:
+        """JaxRuntimeError for unknown compiler options; ValueError for any inside of another jitted function."""
+        if isinstance(current_interpreter(), StagingInterpreter):
+            raise ValueError(
+                "`compiler_options` can only be passed to top-level `jax.jit`. Got "
+                f"compiler_options={self.compiler_options} specified on a nested jit with name: {self.name}"
+            )
+        check_options(self.compiler_options)
+
+    def places_of_arguments(self, args, kwargs, statics) -> list[Any]:
+        """A sharding or None for each leaf, as in_shardings, device or backend say."""
+        fixed = [w for w, _ in statics]
+        dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
+        numbers = [w for w in fixed if isinstance(w, int)]
+        return self.wanted.arguments(
+            tuple(a for i, a in enumerate(args) if i not in numbers),
+            dynamic,
+            lambda: arguments.leaf_paths(self.fun, args, dynamic, numbers),
         )
 
     def flatten(self, args, kwargs):
@@ -245,14 +288,19 @@ class _Jit:
         fixed = dict(statics)
         n_args = len(args)
         out_tree: list[Any] = []
+        wanted = None if self.wanted.is_open else self.places_of_arguments(args, kwargs, statics)
 
         def flat(*leaves):
+            if wanted is not None:
+                leaves = tuple(constrained(leaves, wanted))
             dynamic_args, dynamic_kwargs = tree_unflatten(in_tree, leaves)
             values = iter(dynamic_args)
             full = [fixed[i] if i in fixed else next(values) for i in range(n_args)]
             names = {k: v for k, v in fixed.items() if isinstance(k, str)}
             out_leaves, tree = arguments.flatten_result(self.fun(*full, **dynamic_kwargs, **names), self.fun, "jit")
             out_tree[:] = [tree]
+            if wanted is not None:
+                out_leaves = constrained(out_leaves, self.wanted.results(out_leaves, tree))
             return out_leaves
 
         def paths():
@@ -296,7 +344,7 @@ class _Jit:
         numbers = self.donated(args, kwargs)
         return (False,) * n_consts + tuple(i in numbers for i in range(n_leaves)) if numbers else ()
 
-    def program(self, closed: ClosedJaxpr, donated: tuple[int, ...], out_tree):
+    def program(self, closed: ClosedJaxpr, donated: tuple[int, ...], out_tree, wanted: list[Any] | None = None):
         """(cache entry, callable on the kept arrays) of a traced function."""
         found = self.programs.get((closed, donated, out_tree))
         if found is None:
@@ -304,6 +352,8 @@ class _Jit:
                 if isinstance(const, Tracer):
                     raise_leak(const)
             run, kept = hooks.compile(closed, donated=donated, keep_unused=self.keep_unused)
+            if wanted is not None:
+                run = held_to(run, wanted, kept)
             entry = _core.CacheEntry(run, out_tree, kept)
             found = self.programs[closed, donated, out_tree] = (entry, run)
         return found
@@ -312,7 +362,7 @@ class _Jit:
 
     def trace(self, *args, **kwargs) -> Traced:
         """The function traced for arguments of these types (arrays or ShapeDtypeStructs)."""
-        _, in_tree, avals, statics = self.flatten(args, kwargs)
+        leaves, in_tree, avals, statics = self.flatten(args, kwargs)
         closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
         if consts:
             raise TypeError(
@@ -322,7 +372,12 @@ class _Jit:
         dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
         names = arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
         donated = self.donated(args, kwargs)
-        return Traced(closed, in_tree, out_tree, self.name, donated, self.keep_unused, fixed, names)
+        said = self.places_of_arguments(args, kwargs, statics)
+        check_arguments(leaves, said)
+        places = list(zip(places_of_leaves(leaves), said))
+        return Traced(
+            closed, in_tree, out_tree, self.name, donated, self.keep_unused, fixed, names, places, self.compiler_options
+        )
 
     def lower(self, *args, **kwargs) -> Lowered:
         """The function traced and optimized for arguments of these types, ready to be compiled."""
@@ -362,6 +417,8 @@ def _tell_context() -> None:
     process_wide, own = config.context_tokens()
     _core.set_trace_context_token(process_wide)
     _core.set_thread_context_token(own)
+    mesh = config.mesh_in_force.value
+    _core.set_has_mesh(mesh is not None and hasattr(mesh, "devices") and not mesh.empty)
 
 
 config.add_listener(_tell_context)

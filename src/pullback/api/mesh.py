@@ -9,24 +9,31 @@ from typing import Any
 import numpy as np
 
 from pullback.runtime.devices import devices as all_devices
-from pullback.sharding import Mesh
+from pullback.sharding import AxisType, Mesh
 
 
 def make_mesh(
     axis_shapes: Sequence[int],
-    axis_names: Sequence[Any],
+    axis_names: Any,
     axis_types: Any = None,
     *,
     devices: Sequence[Any] | None = None,
 ) -> Mesh:
-    """A mesh of this shape over the first devices, or over `devices`.
+    """A mesh of this shape over the first devices, or over `devices`; its axes are Explicit unless `axis_types` says
+    otherwise.
 
-    Raises ValueError if there are not as many devices, or shapes and names differ in number.
+    Raises ValueError if there are not as many devices, a size is not positive, a name repeats, or shapes and names
+    differ in number; TypeError for sizes that are no integers.
     """
-    shape = tuple(int(n) for n in axis_shapes)
-    if len(shape) != len(axis_names):
-        raise ValueError(f"make_mesh: axis_shapes {shape} and axis_names {tuple(axis_names)} must have the same length")
+    shape = tuple(axis_shapes)
+    for n in shape:
+        if not hasattr(n, "__index__"):
+            raise TypeError(f"make_mesh: argument 'axis_shapes' must be integers, got {shape}")
+        if n < 1:
+            raise ValueError(f"make_mesh: argument 'axis_shapes' must be positive, got {shape}")
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     found, wanted = list(all_devices() if devices is None else devices), math.prod(shape)
     if len(found) < wanted:
         raise ValueError(f"Number of devices {len(found)} must be >= the product of mesh_shape {shape}")
-    return Mesh(np.array(found[:wanted], dtype=object).reshape(shape), tuple(axis_names), axis_types)
+    types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
+    return Mesh(np.array(found[:wanted], dtype=object).reshape(shape), names, types)

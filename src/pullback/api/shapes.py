@@ -9,6 +9,8 @@ from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, trace, typeof
 from pullback.core.source import Origin
+from pullback.sharding import PartitionSpec, Sharding
+from pullback.sharding._layout import Format
 from pullback.util import dtypes
 from pullback.util.pytree import tree_flatten, tree_unflatten
 
@@ -27,6 +29,14 @@ class ShapeDtypeStruct:
         self.shape = (int(shape),) if isinstance(shape, int) else tuple(shape)
         self.dtype = dtype if dtypes.is_extended(dtype) else dtypes.as_dtype(dtype)
         self.weak_type = weak_type
+        if sharding is not None and not isinstance(sharding, (Sharding, PartitionSpec, Format)):
+            raise ValueError(
+                "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
+                f"`jax.experimental.layout.Format`. Got {sharding} of type {type(sharding)}."
+            )
+        sharding = sharding.sharding if isinstance(sharding, Format) else sharding
+        if isinstance(sharding, Sharding):
+            sharding.check(self.shape, "ShapeDtypeStruct arguments")
         self.sharding = sharding
 
     @property
@@ -68,7 +78,8 @@ class ShapeDtypeStruct:
     def __repr__(self):
         name = getattr(self.dtype, "name", str(self.dtype))
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak})"
+        where = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak}{where})"
 
 
 def eval_shape(fun: Callable, *args, **kwargs):

@@ -17,6 +17,7 @@ from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import extend_axis_env, hooks
 from pullback.lax._collectives import CheckedAxis
+from pullback.lax._sharding import is_concrete, put
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh, use_abstract_mesh
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
@@ -70,6 +71,8 @@ def _run(
     axes = [axis for axis in mesh.axis_names if not chosen or axis in chosen]
     leaves, tree = arguments.checked_leaves("shard_map", "argument ", args)
     specs = _specs(f"shard_map of {name}: in_specs", in_specs, args, axes)
+    if is_concrete(None):
+        leaves = [_freed(leaf, mesh, name, i) for i, leaf in enumerate(leaves)]
     values = [_cut(leaf, spec, sizes, axes, name, i) for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True))]
     result: list[Any] = []
 
@@ -97,7 +100,7 @@ def _run(
     outs = over(axes, values)
     joined = [_join(y, spec, axes) for y, spec in zip(outs, result[1], strict=True)]
     if isinstance(mesh, Mesh):
-        joined = [_placed(y, NamedSharding(mesh, spec)) for y, spec in zip(joined, result[1], strict=True)]
+        joined = [put(y, NamedSharding(mesh, spec)) for y, spec in zip(joined, result[1], strict=True)]
     return tree_unflatten(result[0], joined)
 
 
@@ -185,5 +188,16 @@ def _join(y: Any, spec: PartitionSpec, axes: Sequence[Any]) -> Any:
     return lax.reshape(lax.transpose(y, order), shape)
 
 
-def _placed(y: Any, sharding: NamedSharding) -> Any:
-    return _core.with_aval(y, y.aval, sharding) if isinstance(y, _core.Array) else y
+def _freed(x: Any, mesh: Any, name: str, number: int) -> Any:
+    """An argument that is committed to no device, so that what is computed with it is not, either."""
+    place = getattr(x, "_device", None)
+    if place is None or not isinstance(mesh, Mesh):
+        return x
+    if set(x.sharding.device_set) != set(mesh.devices.flat):
+        here, there = (sorted(d.id for d in devices) for devices in (x.sharding.device_set, mesh.devices.flat))
+        raise ValueError(
+            f"Received incompatible devices for jitted computation. Got argument {number} of {name} with shape "
+            f"{x.aval.str_short()} and with device ids {here} on platform CPU and shard_map's mesh with device ids "
+            f"{there} on platform CPU"
+        )
+    return _core.with_aval(x, x.aval)

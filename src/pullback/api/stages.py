@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from pullback._ext import _core
+from pullback.api._places import held_to, input_shardings, output_shardings, said_of_results
 from pullback.api.shapes import ShapeDtypeStruct
 from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
 from pullback.runtime.devices import default_device
-from pullback.sharding import SingleDeviceSharding
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
 
@@ -27,18 +28,16 @@ def _check_dialect(what: str, dialect: str) -> None:
     raise ValueError(f"{what}: unknown dialect: {dialect}{why}; expected one of {names}")
 
 
-def _check_options(options: CompilerOptions | None) -> None:
-    """Options of XLA's ask for what XLA does, and are ignored; others are mistakes."""
+def check_options(options: CompilerOptions | None) -> None:
+    """Options of XLA's ask for what XLA does, and are ignored; others are mistakes (JaxRuntimeError)."""
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"compiler_options must be a dict from names to values, got {options!r}")
     for name in options or ():
         if not name.startswith("xla_"):
             raise JaxRuntimeError(
                 f"INVALID_ARGUMENT: No such compile option: '{name}'; pullback has none of its own, and ignores those "
                 "whose names begin with xla_"
             )
-
-
-def _structs(tree, avals):
-    return tree_unflatten(tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals])
 
 
 class Wrapped(Protocol):
@@ -85,6 +84,8 @@ class Traced:
         keep_unused: bool,
         fixed=(),
         arg_names: Sequence[str] = (),
+        places: Sequence[tuple[Any, Any]] = (),
+        compiler_options: CompilerOptions | None = None,
     ):
         self.jaxpr = closed
         self.in_tree, self.out_tree = in_tree, out_tree
@@ -92,11 +93,19 @@ class Traced:
         self.arg_names = tuple(arg_names)
         self.static_args = frozenset(fixed)  # positions and names of arguments that the program does not have
         self._donated, self._keep_unused = donated, keep_unused
+        self._places = list(places) or [(None, None)] * in_tree.num_leaves  # (the argument's, what in_shardings says)
+        self._options = compiler_options
 
     @property
     def out_info(self):
         """The types of the result, as a tree of ShapeDtypeStruct."""
-        return _structs(self.out_tree, self.jaxpr.out_avals)
+        return tree_unflatten(
+            self.out_tree,
+            [
+                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=sharding)
+                for a, sharding in zip(self.jaxpr.out_avals, said_of_results(self.jaxpr))
+            ],
+        )
 
     @property
     def in_avals(self):
@@ -205,8 +214,16 @@ class Lowered(_Stage):
         return self._compiled().cost_analysis()
 
     def compile(self, compiler_options: CompilerOptions | None = None, *, device_assignment=None) -> Compiled:
-        """Native code, as a callable; JaxRuntimeError for unknown options."""
-        _check_options(compiler_options)
+        """Native code, as a callable; JaxRuntimeError for unknown options, NotImplementedError for devices other than
+        those of the arguments.
+        """
+        if device_assignment is not None:
+            raise NotImplementedError(
+                f"compile: device_assignment={device_assignment!r} is not supported; commit the arguments, or give jit "
+                "in_shardings"
+            )
+        check_options(self._traced._options)
+        check_options(compiler_options)
         program = self._compiled()
         program.executable  # noqa: B018  made now, not at the first call
         return Compiled(self._traced, program)
@@ -243,13 +260,34 @@ class Compiled(_Stage):
 
     @property
     def input_shardings(self):
-        """Where the arguments are: all on one device, as (args, kwargs)."""
-        return tree_unflatten(self.in_tree, [SingleDeviceSharding(default_device())] * self.in_tree.num_leaves)
+        """Where the arguments are taken to be, as (args, kwargs)."""
+        return tree_unflatten(self.in_tree, self._inputs)
+
+    @functools.cached_property
+    def _inputs(self) -> list[Any]:
+        committed, said = zip(*self._traced._places) if self._traced._places else ((), ())
+        return input_shardings(committed, default_device(), said)
 
     @property
     def output_shardings(self):
         """Where the results are."""
-        return tree_unflatten(self.out_tree, [SingleDeviceSharding(default_device())] * self.out_tree.num_leaves)
+        places = [a or b for a, b in self._traced._places]
+        found = output_shardings(self._traced.jaxpr, places, self._traced.fun_name, default_device())
+        return tree_unflatten(self.out_tree, found)
+
+    def _check_shardings(self, leaves) -> None:
+        names = self._traced.arg_names
+        lines = [
+            f"Argument {names[i] if i < len(names) else i} with shape {typeof(x).str_short()}:\n"
+            f"  Passed sharding: {x.sharding}\n  Required sharding: {wanted}"
+            for i, (x, wanted) in enumerate(zip(leaves, self._inputs))
+            if getattr(x, "_device", None) is not None and not x.sharding.is_equivalent_to(wanted, x.ndim)
+        ]
+        if lines:
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the shardings of arguments passed to "
+                f"it. Here are the {len(lines)} mismatches:\n" + "\n".join(lines)
+            )
 
     def call(self, *args, **kwargs):
         """The same as calling the object."""
@@ -273,9 +311,14 @@ class Compiled(_Stage):
         avals = self._traced.jaxpr.in_avals
         if any(have.shape != aval.shape or have.dtype != aval.dtype for have, aval in zip(map(typeof, leaves), avals)):
             raise TypeError(self._type_mismatch(leaves))
+        self._check_shardings(leaves)
         if self._entry is None:
-            self._entry = _core.CacheEntry(self._program.executable, self.out_tree, self._program.kept)
-        return tree_unflatten(self.out_tree, self._program.call([hooks.asarray(leaf) for leaf in leaves])), self._entry
+            wanted = [committed or said for committed, said in self._traced._places]
+            run = held_to(self._program.executable, wanted, self._program.kept)
+            self._entry = _core.CacheEntry(run, self.out_tree, self._program.kept)
+        kept, arrays = self._program.kept, [hooks.asarray(leaf) for leaf in leaves]
+        outs = self._entry.run(arrays if kept is None else [arrays[k] for k in kept])
+        return tree_unflatten(self.out_tree, outs), self._entry
 
     def _tree_mismatch(self, tree) -> str:
         compiled_for, given = (tree_unflatten(t, [0] * t.num_leaves) for t in (self.in_tree, tree))

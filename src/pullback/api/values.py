@@ -14,26 +14,79 @@ from pullback.core import current_interpreter, hooks, using
 from pullback.core.source import names_inside
 from pullback.core.staging import ConcreteFirstInterpreter
 from pullback.core.tracer import Tracer
+from pullback.lax._sharding import is_concrete, put
+from pullback.runtime.devices import Device
+from pullback.sharding import PartitionSpec, Sharding
+from pullback.sharding._current import on_current_mesh
+from pullback.sharding._layout import Format
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None):
-    """The tree with every leaf an array on `device` (a Device or Sharding, or a tree prefix of them; None: where it is,
-    or the default device). Traced values stay as they are. TypeError for leaves that are no arrays.
+    """The tree with every leaf an array committed to `device`: a Device or Sharding, a PartitionSpec over the mesh in
+    force, a Format with a sharding, or a tree prefix of these. None: where it is, or on the default device.
+
+    All devices share memory, so that nothing is moved; `may_alias=False` makes copies. `donate` (a bool, or a tree
+    prefix of them) allows to take the arrays' memory, which is shared anyway: nothing is deleted. `src` is where traced
+    values come from: their cotangents go back there.
+
+    Raises TypeError for leaves that are no arrays; ValueError for a `device` that is none of these, or does not fit.
     """
-    for place in tree_flatten(device)[0]:
-        if isinstance(place, (str, int, float)):
-            raise ValueError(
-                "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device` or a pytree of these "
-                f"values. Received invalid value: {place!r}"
-            )
     leaves, tree = arguments.checked_leaves("device_put", "argument ", x)
-    if device is None or not isinstance(device, (tuple, list, dict)):
-        devices = [device] * len(leaves)
-    else:
-        devices = flatten_axes("device_put device", tree, device)
-    placed = [leaf if isinstance(leaf, Tracer) else hooks.device_put(leaf, d) for leaf, d in zip(leaves, devices)]
-    return tree_unflatten(tree, placed)
+    places = _per_leaf("device_put device", tree, device, (Device, Sharding, PartitionSpec, Format))
+    donated, aliased = (
+        _per_leaf(f"device_put {name}", tree, value, (bool, int, np.bool_))
+        for name, value in (("donate", donate), ("may_alias", may_alias))
+    )
+    sources = _per_leaf("device_put src", tree, src, (Device, Sharding, PartitionSpec, Format))
+    out = []
+    for leaf, place, source, gives, alias in zip(leaves, places, sources, donated, aliased, strict=True):
+        if gives and alias:
+            raise ValueError("may_alias and donate cannot be True at the same time.")
+        place = _place(place, leaf)
+        if not is_concrete(leaf):
+            out.append(leaf if place is None else put(leaf, place, None if source is None else _place(source, leaf)))
+            continue
+        if alias is False:
+            leaf = hooks.copied(leaf)
+        out.append(hooks.device_put(leaf, place))
+    return tree_unflatten(tree, out)
+
+
+def _per_leaf(name: str, tree: Any, given: Any, kinds: tuple[type, ...]) -> list[Any]:
+    """One value for each leaf of the tree; ValueError for what is of none of the kinds, nor None."""
+    found = [given] * tree.num_leaves if given is None or isinstance(given, kinds) else flatten_axes(name, tree, given)
+    for value in found:
+        if value is None or isinstance(value, kinds):
+            continue
+        if bool in kinds:
+            raise ValueError(f"{name} must be a bool or a tree of bools; got {value!r}")
+        raise ValueError(
+            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
+            "`jax.memory.Space` or a pytree of these values. "
+            f"Received invalid value: {value}"
+        )
+    return list(found)
+
+
+def _place(given: Any, x: Any) -> Any:
+    """The Device or Sharding that is meant, which fits x; None: none."""
+    if isinstance(given, Format):
+        if given.sharding is None:
+            raise ValueError(
+                f"Sharding has to be concrete when layout is of type {type(given.layout)}. Please pass a "
+                "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the sharding argument. Got "
+                "sharding None"
+            )
+        given = given.sharding
+    if isinstance(given, PartitionSpec):
+        given = on_current_mesh(
+            given, ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
+        )
+    if isinstance(given, Sharding):
+        given.device_set  # noqa: B018  ValueError for a mesh without devices
+        given.check(x.shape, "device_put args")
+    return given
 
 
 def device_get(x: Any):

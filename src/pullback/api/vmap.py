@@ -62,7 +62,7 @@ def vmap(
             outs, out_tree = flatten_result(fun(*new_args, **new_kwargs), fun, "vmap")
             return outs
 
-        outs, found = run_batched(flat, AxisData(axis_name, size), leaves, dims)
+        outs, found = run_batched(flat, AxisData(axis_name, size, spmd_axis_name), leaves, dims)
         wanted = _axes_of_leaves("vmap out_axes", out_tree, out_axes)
         results = []
         for out, dim, axis in zip(outs, found, wanted):

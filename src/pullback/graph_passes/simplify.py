@@ -413,6 +413,8 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "stop_gradient": (_identity,),
     "name": (_identity,),
     "copy_p": (_identity,),
+    "sharding_constraint": (_identity,),
+    "device_put": (_identity,),
     "broadcast_in_dim": (_broadcast,),
     "reshape": (_reshape,),
     "squeeze": (_squeeze,),

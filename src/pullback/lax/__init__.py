@@ -36,6 +36,7 @@ from pullback.lax._scan import scan, scan_p
 from pullback.lax._scatter import *
 from pullback.lax._selection import *
 from pullback.lax._shape import *
+from pullback.lax._sharding import *
 from pullback.lax._solve import *
 from pullback.lax._sort import *
 from pullback.lax._special import *

@@ -1,6 +1,4 @@
-"""Names that JAX's lax has for its compiler's sake: tokens, composites, choices by platform, accuracy, sharding
-hints.
-"""
+"""Names that JAX's lax has for its compiler's sake: tokens, composites, choices by platform, accuracy."""
 
 from __future__ import annotations
 
@@ -13,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.core.lowering import Elementwise
-from pullback.lax._families import Case, Primitive, Samples, dtypes
-from pullback.lax._operands import as_array
-from pullback.lax._rules import batch_unary, is_zero, tangent_zero
+from pullback.lax._families import dtypes
 
 __all__ = [
     "AccuracyMode",
@@ -27,8 +22,6 @@ __all__ = [
     "create_token",
     "dtype",
     "platform_dependent",
-    "sharding_constraint_p",
-    "with_sharding_constraint",
 ]
 
 
@@ -99,31 +92,3 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
             f"platform_dependent: there is no branch for platform 'cpu' and no default; got {sorted(per_platform)}"
         )
     return function(*args)
-
-
-def _constraint_jvp(primals, tangents, **params):
-    out = sharding_constraint_p.bind(*primals, **params)
-    return out, tangent_zero(out) if is_zero(tangents[0]) else sharding_constraint_p.bind(*tangents, **params)
-
-
-sharding_constraint_p = Primitive(
-    "sharding_constraint",
-    doc="x, said to be laid out over devices in some way.",
-    abstract_eval=lambda aval, **params: aval,
-    reference=lambda x, **params: x,
-    jvp=_constraint_jvp,
-    transpose=lambda bar, x, **params: [bar],
-    lower=Elementwise(lambda b, x, **params: x),
-    traits={"elementwise", "linear", "identity"},
-    samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {"sharding": None})]),
-)
-sharding_constraint_p.batch = batch_unary(sharding_constraint_p.bind)
-
-
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """The pytree x, to be laid out over devices as told; one device holds all of every array here."""
-    from pullback.util import pytree
-
-    return pytree.tree_map(
-        lambda leaf: sharding_constraint_p.bind(as_array(leaf, "with_sharding_constraint"), sharding=None), x
-    )

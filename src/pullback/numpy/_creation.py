@@ -11,6 +11,7 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import ShapedArray, Tracer
+from pullback.lax._sharding import out_placed
 from pullback.numpy._arguments import (
     PYTHON_SCALARS,
     Array,
@@ -36,10 +37,14 @@ def _int() -> np.dtype:
     return np.dtype(dtypes.canonicalize_dtype(np.int64))
 
 
-def place(x: Any, device: Any) -> Any:
-    """x on the device, if one is given."""
+def place(x: Any, device: Any, out_sharding: Any = None, name: str = "") -> Any:
+    """x on the device, or laid out by out_sharding, if one of them is given; ValueError if both are."""
     if device is None:
-        return x
+        return x if out_sharding is None else out_placed(f"jnp.{name}", x, out_sharding)
+    if out_sharding is not None:
+        raise ValueError(
+            f"Only one of `device` or `out_sharding` can be set. Got device={device} and out_sharding={out_sharding}"
+        )
     from pullback.api import device_put
 
     return device_put(x, device)
@@ -51,10 +56,10 @@ def place(x: Any, device: Any) -> Any:
 def array(
     object: Any,
     dtype: Any = None,
-    *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
+    *,
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
@@ -64,7 +69,6 @@ def array(
     None and for nested sequences of unequal lengths, OverflowError for integers that do not fit, NotImplementedError
     for another `order` than 'K'.
     """
-    del args, out_sharding
     if order is not None and order != "K":
         raise NotImplementedError(f"array: only order='K' is implemented, got order={order!r}")
     if object is None:
@@ -90,7 +94,7 @@ def array(
         result = lax.broadcast_in_dim(
             result, (1,) * (ndmin - result.ndim) + result.shape, tuple(range(ndmin - result.ndim, ndmin))
         )
-    return place(result, device)
+    return place(result, device, out_sharding, "array")
 
 
 def _fitting(value: Any, dtype: Any) -> Any:
@@ -220,13 +224,12 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of a shape, filled with a value or with an array broadcast to the shape; dtype of the value by default."""
-    del out_sharding
     check_arraylike("full", fill_value)
     target = None if dtype is None else dtypes.check_user_dtype_supported(dtype, "full")
     shape = canonical_shape(shape)
     if np.ndim(fill_value) == 0:
-        return place(_fill(shape, fill_value, target), device)
-    return place(broadcast_to(asarray(fill_value, dtype=target), shape), device)
+        return place(_fill(shape, fill_value, target), device, out_sharding, "full")
+    return place(broadcast_to(asarray(fill_value, dtype=target), shape), device, out_sharding, "full")
 
 
 def _fill(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
@@ -236,29 +239,28 @@ def _fill(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
     return scalar if not shape else lax.broadcast_in_dim(scalar, shape, ())
 
 
-def _filled(name: str, value: Any, shape: Any, dtype: Any, device: Any) -> Any:
+def _filled(name: str, value: Any, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
     shape = canonical_shape(shape)
-    return place(
-        _fill(shape, value, _float() if dtype is None else dtypes.check_user_dtype_supported(dtype, name)), device
-    )
+    target = _float() if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
+    return place(_fill(shape, value, target), device, out_sharding, name)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of zeros; the default float by default."""
-    return _filled("zeros", 0, shape, dtype, device)
+    return _filled("zeros", 0, shape, dtype, device, out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of ones; the default float by default."""
-    return _filled("ones", 1, shape, dtype, device)
+    return _filled("ones", 1, shape, dtype, device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of zeros: memory without a defined value does not exist in a functional language."""
-    return _filled("empty", 0, shape, dtype, device)
+    return _filled("empty", 0, shape, dtype, device, out_sharding)
 
 
-def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
+def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any, out_sharding: Any = None) -> Any:
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
         check_arraylike(name, a)
         a = as_array(a)
@@ -266,18 +268,22 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
     target = dtypes.canonicalize_dtype(a.dtype) if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
     shape = a.shape if shape is None else canonical_shape(shape)
     if np.ndim(value) != 0:
-        return place(broadcast_to(asarray(value, dtype=target), shape), device)
-    return place(_fill(tuple(shape), convert(value, target, weak), None), device)
+        filled = broadcast_to(asarray(value, dtype=target), shape)
+    else:
+        filled = _fill(tuple(shape), convert(value, target, weak), None)
+    if device is None and out_sharding is None and type(a) is Array and shape == a.shape:
+        device = None if a._device is None else a.sharding
+    return place(filled, device, out_sharding, name)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Zeros of the shape and dtype of a, unless others are given."""
-    return _filled_like("zeros_like", a, 0, dtype, shape, device)
+    return _filled_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Ones of the shape and dtype of a, unless others are given."""
-    return _filled_like("ones_like", a, 1, dtype, shape, device)
+    return _filled_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
@@ -290,7 +296,7 @@ def full_like(
 ) -> Any:
     """The fill value in the shape and dtype of a, unless others are given."""
     check_arraylike("full_like", 0, fill_value)
-    return _filled_like("full_like", a, fill_value, dtype, shape, device)
+    return _filled_like("full_like", a, fill_value, dtype, shape, device, out_sharding)
 
 
 # ---- matrices of a pattern

@@ -59,10 +59,8 @@ def is_inside(index: int, length: int, wrap: bool) -> bool:
 
 
 def concrete_index(index: Any) -> np.ndarray | None:
-    """The NumPy value of an index that is known now, else None."""
-    if isinstance(index, (int, np.ndarray)):
-        return np.asarray(index)
-    if isinstance(index, Array):
+    """The NumPy value of an index that is known now, and not committed to a device, else None."""
+    if isinstance(index, (int, np.ndarray)) or (type(index) is Array and index._device is None):
         return np.asarray(index)
     return None
 
@@ -145,7 +143,12 @@ def rewriting_take(x: Any, index: Any) -> Any:
         n = x.shape[0]
         if kind is int and n:
             return lax.index_in_dim(x, nearest_inside(index, n, True), 0, keepdims=False)
-        if (kind is Array or kind is np.ndarray) and n and index.ndim and index.dtype.kind in "iu":
+        if (
+            (kind is np.ndarray or (kind is Array and index._device is None))
+            and n
+            and index.ndim
+            and index.dtype.kind in "iu"
+        ):
             return _take_rows(x, index)
     return index_get(x, index)
 

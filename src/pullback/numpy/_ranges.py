@@ -60,7 +60,7 @@ def arange(
     if "start" not in number:
         if "stop" in number and len(number) == 1:
             length = max(0, math.ceil(number["stop"]))
-            return place(lax.iota(dtype, length), device)
+            return place(lax.iota(dtype, length), device, out_sharding, "arange")
         number["start"] = 0
     if "stop" not in number:  # arange(start, None, step)
         number["start"], number["stop"] = 0, number["start"]
@@ -72,7 +72,7 @@ def arange(
     if number["start"] != 0 or dtype.kind not in "iu":
         if number["start"] != 0:
             result = lax.add(make_array(np.asarray(number["start"]).astype(dtype), dtype), result)
-    return place(result, device)
+    return place(result, device, out_sharding, "arange")
 
 
 def _number(x: Any) -> Any:

@@ -7,11 +7,12 @@ from pullback.runtime import compiler as _compiler
 from pullback.runtime import devices as _devices
 from pullback.runtime import forks as _forks
 from pullback.runtime import native_hooks as _native_hooks
-from pullback.runtime.arrays import asarray, device_put
+from pullback.runtime.arrays import asarray
 from pullback.runtime.compiler import compile_jaxpr
 from pullback.runtime.dispatch import compile, run
 from pullback.runtime.dispatch import program as _program
 from pullback.runtime.evaluate import evaluate, reference_eval, remember
+from pullback.runtime.placement import copied, device_put
 from pullback.runtime.runner import run_eagerly
 from pullback.transforms import remembered as _remembered
 
@@ -32,6 +33,7 @@ hooks.fill(
     asarray=asarray,
     compile=compile,
     program=_program,
+    copied=copied,
     device_put=device_put,
     clear_caches=clear_caches,
 )

@@ -46,20 +46,6 @@ def _from_numpy(x: np.ndarray, aval: ShapedArray, device: Any) -> Any:
     return _core.from_numpy(x, aval, device, True)
 
 
-def device_put(x: Any, device: Any = None) -> Any:
-    """`x` as an Array committed to a Device, or to the first device of a Sharding; where it is if `device` is None."""
-    if device is None:
-        return asarray(x)
-    members = getattr(device, "device_set", None)
-    if members is not None:
-        device = min(members, key=_number)
-    return asarray(x, device=device)
-
-
-def _number(device: Any) -> int:
-    return device.id
-
-
 def words_of(x: Any) -> Any:
     """The words of a key array, anything else as it is."""
     return getattr(x, "_base_array", x)

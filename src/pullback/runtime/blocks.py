@@ -19,6 +19,7 @@ from pullback.graph_passes.inline import inline
 from pullback.runtime import checks
 from pullback.runtime.canonical import jaxpr_key
 from pullback.runtime.compiler import compile_jaxpr
+from pullback.runtime.placement import Placing, says_where
 from pullback.util import config
 from pullback.util.switches import switches
 
@@ -74,6 +75,8 @@ def _executable(closed: ClosedJaxpr, kernel: ClosedJaxpr, size: int, name: str) 
             *(BLOCK, size, max(1, PART // (BLOCK * cost)), native.arena_bytes),
             [a.dtype.itemsize if a.size == size else 0 for a in avals],
         ),
+        placing=Placing(closed.jaxpr),
+        places=says_where(closed),
     )
 
 

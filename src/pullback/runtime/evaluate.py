@@ -18,6 +18,7 @@ from pullback.core.primitive import NoRule, Primitive
 from pullback.runtime import blocks, checks
 from pullback.runtime.blocks import LARGE
 from pullback.runtime.compiler import compile_jaxpr
+from pullback.runtime.placement import SAYS, Placing, place_results
 from pullback.runtime.plan import make_plan, uses_before_compilation
 from pullback.util.pytree import tree_structure
 from pullback.util.switches import switches
@@ -34,7 +35,19 @@ class _Record:
     """
 
     __slots__ = (
-        *("avals", "outs", "askers", "closed", "is_elementwise", "planned", "program", "reference", "single", "size"),
+        *(
+            "avals",
+            "outs",
+            "askers",
+            "closed",
+            "is_elementwise",
+            "placing",
+            "planned",
+            "program",
+            "reference",
+            "single",
+            "size",
+        ),
         "work",
     )
 
@@ -47,6 +60,7 @@ class _Record:
         self.closed: Any = None
         self.is_elementwise = isinstance(primitive.lower, Elementwise)
         self.program: Any = None
+        self.placing: Any = None
         self.planned: Any = None
         self.askers: set[str] = set()  # the call caches that have the plan
         self.size = CALL + max((a.size for a in (*avals, *self.outs)), default=0)
@@ -97,7 +111,10 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         if record.work >= PAYS and key is not None and (not switches.interpret or isinstance(record.reference, NoRule)):
             program = record.program = _compile(primitive, record, params).executable
         else:
+            places = _core.places_of(args)
             result = _run_reference(primitive, args, record, params)
+            if places is not None or primitive.name in SAYS:
+                result = _placed(primitive, args, record, params, result)
             if checks.is_active():
                 checks.check([result] if record.single else result, primitive.name)
             return result
@@ -108,6 +125,14 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
 
 
 MAX_RECORDS = 20_000
+
+
+def _placed(primitive: Primitive, args: tuple, record: _Record, params: dict[str, Any], result: Any) -> Any:
+    """The reference's results, where they belong by the places of the operands."""
+    if record.placing is None:
+        record.placing = Placing(record.jaxpr(primitive, params).jaxpr)
+    placed = place_results(record.placing, args, [result] if record.single else result, primitive.name)
+    return placed[0] if record.single else placed
 
 
 def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: str) -> Any:

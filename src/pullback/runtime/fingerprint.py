@@ -24,6 +24,8 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from pullback.core.lowering import Inline, InlineFunction
 from pullback.core.primitive import Primitive, registry
 from pullback.runtime.arrays import physical, words_of
+from pullback.runtime.devices import Device
+from pullback.sharding import Sharding
 
 MAX_CONSTANTS = 1 << 28  # bytes; hashing more takes longer than compiling
 
@@ -107,6 +109,8 @@ class _Writer:
             return self.array(value)
         if kind in extended.array_types:
             return f"{value.dtype} {self.array(words_of(value))}"
+        if isinstance(value, (Sharding, Device)):  # no code depends on it
+            return repr(value)
         if isinstance(value, enum.Enum):
             return f"{_name(kind)}.{value.name}"
         if isinstance(value, Primitive):

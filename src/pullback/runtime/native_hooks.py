@@ -10,6 +10,8 @@ from pullback._ext import _core
 from pullback.core.avals import ShapedArray, typeof
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays import asarray
+from pullback.runtime.devices import Device
+from pullback.runtime.placement import placement_of
 from pullback.sharding import Sharding, SingleDeviceSharding
 
 
@@ -76,5 +78,12 @@ _core.set_array_attribute("addressable_shards", property(shards_of))
 _core.set_array_attribute("global_shards", property(shards_of))
 
 _core.set_hooks(
-    leaf=leaf, asarray=asarray, reconstruct=reconstruct, make_aval=ShapedArray, sharding=sharding_of, tracer=Tracer
+    leaf=leaf,
+    asarray=asarray,
+    reconstruct=reconstruct,
+    make_aval=ShapedArray,
+    sharding=sharding_of,
+    tracer=Tracer,
+    device=Device,
+    placement=placement_of,
 )

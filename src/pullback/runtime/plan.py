@@ -21,6 +21,7 @@ from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.primitive import NoRule
 from pullback.graph_passes.inline import inline
+from pullback.runtime.placement import Placing, says_where
 from pullback.runtime.plan_rules import RULES
 from pullback.runtime.plan_values import (
     Temporary,
@@ -300,6 +301,8 @@ class _Builder:
             release_gil=self.elements > RELEASE_ELEMENTS,
             name=name,
             plan=steps,
+            placing=Placing(jaxpr),
+            places=says_where(self.closed),
         )
         return Planned(executable, self.nanoseconds)
 

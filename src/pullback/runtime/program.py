@@ -38,6 +38,7 @@ from pullback.runtime.fingerprint import fingerprint
 from pullback.runtime.host_call import native_callback
 from pullback.runtime.kernels import object_cache
 from pullback.runtime.libraries import PythonCalls, addresses, called_symbols, is_library
+from pullback.runtime.placement import Placing, place_results, says_where
 from pullback.runtime.stored import Facts, key_of, pack, unpack
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
@@ -157,6 +158,8 @@ class Program:
             apart=native.facts.has_long_calls,
             libraries=native.calls_libraries,
             name=self.name,
+            placing=Placing(self.closed.jaxpr, self.kept),
+            places=says_where(self.closed),
         )
 
     def on_devices(
@@ -194,7 +197,7 @@ class Program:
                 if source >= 0
                 else _core.from_numpy(array.reshape(aval.shape), aval)
             )
-        return results
+        return place_results(Placing(self.closed.jaxpr, self.kept), tuple(inputs), results, self.name)
 
     # Looking at it.
 

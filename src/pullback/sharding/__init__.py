@@ -2,9 +2,18 @@
 
 from pullback.sharding._current import get_abstract_mesh, get_mesh, set_mesh, use_abstract_mesh
 from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh
-from pullback.sharding._shardings import NamedSharding, PartitionSpec, PmapSharding, Sharding, SingleDeviceSharding
+from pullback.sharding._shardings import (
+    DuplicateSpecError,
+    IndivisibleError,
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    make_single_device_sharding,
+)
+from pullback.sharding._specs import PartitionSpec
 
 __all__ = [
-    "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "PmapSharding", "Sharding",
-    "SingleDeviceSharding", "get_abstract_mesh", "get_mesh", "set_mesh", "use_abstract_mesh",
+    "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
+    "DuplicateSpecError", "IndivisibleError", "get_abstract_mesh", "get_mesh", "make_single_device_sharding",
+    "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip

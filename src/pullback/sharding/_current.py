@@ -11,6 +11,8 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.sharding._mesh import AbstractMesh, Mesh
+from pullback.sharding._shardings import NamedSharding
+from pullback.sharding._specs import PartitionSpec
 from pullback.util import config
 
 
@@ -57,6 +59,16 @@ class use_abstract_mesh:
 def current_mesh() -> Mesh | AbstractMesh | None:
     """The mesh in force, or None."""
     return config.mesh_in_force.value
+
+
+def on_current_mesh(spec: PartitionSpec, error: Exception, entered: bool = False) -> NamedSharding:
+    """The spec over the mesh in force (`entered`: or the one whose `with` statement we are in), or `error`."""
+    mesh = current_mesh()
+    if mesh is None and entered:
+        mesh = config.entered_mesh.value
+    if mesh is None or mesh.empty:
+        raise error
+    return NamedSharding(mesh, spec)
 
 
 def get_mesh() -> Mesh:

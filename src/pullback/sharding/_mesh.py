@@ -21,12 +21,28 @@ class AxisType(enum.Enum):
         return self.name
 
 
-def _axis_types(names: tuple[Any, ...], types: Any) -> tuple[AxisType, ...]:
+def _axis_names(cls: str, names: Any) -> tuple[Any, ...]:
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if any(name is None for name in names):
+        raise ValueError(f"{cls} axis names cannot be None. Got: {names}")
+    if len(set(names)) != len(names):
+        raise ValueError(f"{cls}: axis names must differ, got {names}")
+    return names
+
+
+def _axis_types(cls: str, names: tuple[Any, ...], types: Any) -> tuple[AxisType, ...]:
     if types is None:
         return (AxisType.Auto,) * len(names)
-    types = (types,) if isinstance(types, AxisType) else tuple(types)
+    types = tuple(types) if isinstance(types, (tuple, list)) else (types,)
+    if not all(isinstance(t, AxisType) for t in types):
+        raise TypeError(
+            f"axis_types passed to {cls} must be of type `jax.sharding.AxisType`. "
+            f"Got {types} of type {tuple(map(type, types))}"
+        )
     if len(types) != len(names):
-        raise ValueError(f"Number of axis names should match the number of axis_types. Got {names} and {types}")
+        raise ValueError(
+            f"Number of axis names should match the number of axis_types. Got axis_names={names} and axis_types={types}"
+        )
     return types
 
 
@@ -40,10 +56,11 @@ class _Axes:
     @property
     def shape(self) -> OrderedDict[Any, int]:
         """Name -> size."""
-        return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
+        return OrderedDict(self.shape_tuple)
 
     @property
     def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        """(name, size) of each axis."""
         return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
 
     @property
@@ -53,22 +70,54 @@ class _Axes:
 
     @property
     def empty(self) -> bool:
+        """Whether there is no axis, or no device."""
         return self.size == 0 or not self.axis_names
 
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple)
+    def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
+        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
+
+    auto_axes = property(lambda self: self._of_type(AxisType.Auto))
+    explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
+    manual_axes = property(lambda self: self._of_type(AxisType.Manual))
+    are_all_axes_auto = property(lambda self: len(self.auto_axes) == len(self.axis_names))
+    are_all_axes_explicit = property(lambda self: len(self.explicit_axes) == len(self.axis_names))
+    are_all_axes_manual = property(lambda self: len(self.manual_axes) == len(self.axis_names))
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple) or "()"
         return f"{type(self).__name__}({sizes}, axis_types={self.axis_types})"
+
+    __repr__ = __str__
 
 
 class AbstractMesh(_Axes):
-    """A mesh without devices: sizes and names of axes."""
+    """A mesh without devices: sizes and names of axes.
+
+    Raises ValueError if there are not as many names, or axis_types, as sizes, or if a name repeats; TypeError for sizes
+    that are no integers.
+    """
 
     def __init__(self, axis_sizes: Sequence[int], axis_names: Sequence[Any], axis_types: Any = None) -> None:
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        self.axis_names = _axis_names("AbstractMesh", axis_names)
         self.axis_sizes = tuple(axis_sizes)
+        if not all(hasattr(n, "__index__") for n in self.axis_sizes):
+            raise TypeError(f"AbstractMesh: axis_sizes must be integers, got {self.axis_sizes}")
         if len(self.axis_names) != len(self.axis_sizes):
             raise ValueError(f"AbstractMesh: {len(self.axis_sizes)} sizes but {len(self.axis_names)} names of axes")
-        self.axis_types = _axis_types(self.axis_names, axis_types)
+        self.axis_types = _axis_types("AbstractMesh", self.axis_names, axis_types)
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The mesh itself."""
+        return self
+
+    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
+        """The mesh with some fields replaced."""
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
 
     def _key(self) -> Any:
         return self.axis_sizes, self.axis_names, self.axis_types
@@ -81,41 +130,84 @@ class AbstractMesh(_Axes):
 
 
 class Mesh(_Axes):
-    """An array of devices with a name for each dimension.
+    """An array of devices with a name for each dimension; as a context manager, the mesh that specs given to
+    `with_sharding_constraint` inside speak of.
 
-    Raises ValueError if the number of names is not that of the dimensions, or a name repeats.
+    Raises ValueError if the number of names is not that of the dimensions, or a name or device repeats; TypeError for
+    what are no devices.
     """
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
         self.devices = np.array(devices, dtype=object)
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        self.axis_names = _axis_names("Mesh", axis_names)
         if self.devices.ndim != len(self.axis_names):
             raise ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument "
-                f"(`axis_names`), but got devices.ndim == {self.devices.ndim} and axis_names == {self.axis_names}."
+                f"(`axis_names`), but got devices.ndim == {self.devices.ndim} and len(axis_names) == "
+                f"{len(self.axis_names)}."
             )
-        if len(set(self.axis_names)) != len(self.axis_names):
-            raise ValueError(f"Mesh: axis names must differ, got {self.axis_names}")
+        for device in self.devices.flat if self.axis_names else ():
+            if not hasattr(device, "platform"):
+                raise TypeError(f"Mesh: argument 'devices' must be an array of devices, got {device!r} in it")
+        if len(set(self.devices.flat)) < self.devices.size:
+            raise ValueError(f"Mesh: a device comes twice in {list(self.devices.flat)}")
+        self.devices.flags.writeable = False
         self.axis_sizes = tuple(self.devices.shape)
-        self.axis_types = _axis_types(self.axis_names, axis_types)
+        self.axis_types = _axis_types("Mesh", self.axis_names, axis_types)
+        self._hash = hash(self._key())
 
     @property
     def device_ids(self) -> np.ndarray:
+        """The numbers of the devices, in the shape of the mesh."""
         return np.vectorize(lambda d: d.id, otypes=[int])(self.devices)
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
+        """The mesh without its devices."""
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
 
     @property
     def local_devices(self) -> list[Any]:
+        """The devices of this process: all."""
         return list(self.devices.flat)
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The part of the mesh in this process: all."""
+        return self
+
+    is_multi_process = False
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """The mesh with some fields replaced."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __enter__(self) -> Mesh:
+        from pullback.util import config
+
+        self._entered = [*getattr(self, "_entered", ()), config.entered_mesh(self)]
+        self._entered[-1].__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self._entered.pop().__exit__(*exc)
+
+    def __repr__(self) -> str:
+        types = f", axis_types={self.axis_types}" if self.axis_names else ""
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
+
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
 
     def _key(self) -> Any:
         return tuple(self.devices.flat), self.axis_sizes, self.axis_names, self.axis_types
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mesh) and self._key() == other._key()
+        return self is other or (isinstance(other, Mesh) and self._hash == other._hash and self._key() == other._key())
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return self._hash

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,27 +10,27 @@ from typing import Any
 import numpy as np
 
 from pullback.sharding._mesh import AbstractMesh, Mesh
-
-
-class PartitionSpec(tuple):
-    """For each dimension of an array the mesh axis, or axes, it is cut along; None where it is not."""
-
-    UNCONSTRAINED = "<unconstrained>"
-
-    def __new__(cls, *partitions: Any) -> PartitionSpec:
-        return super().__new__(cls, [tuple(p) if isinstance(p, list) else p for p in partitions])
-
-    def __repr__(self) -> str:
-        return f"PartitionSpec{tuple.__repr__(self)}"
-
-    def __reduce__(self) -> Any:
-        return PartitionSpec, tuple(self)
-
-    def __add__(self, other: Any) -> PartitionSpec:
-        return PartitionSpec(*tuple(self), *tuple(other))
-
+from pullback.sharding._specs import PartitionSpec, names_of
 
 Index = tuple[slice, ...]
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+class DuplicateSpecError(Exception):
+    """A spec names a mesh axis twice."""
+
+
+class IndivisibleError(ValueError):
+    """A dimension cannot be cut into as many equal parts as its sharding says."""
+
+
+def _memory_kind(kind: str | None) -> str:
+    if kind is not None and kind not in MEMORY_KINDS:
+        raise ValueError(
+            "Could not find memory addressable by device cpu. Device cpu can address the following memory kinds: "
+            f"{', '.join(MEMORY_KINDS)}. Got memory kind: {kind}"
+        )
+    return kind or "device"
 
 
 class Sharding:
@@ -44,42 +45,64 @@ class Sharding:
 
     @property
     def num_devices(self) -> int:
+        """How many devices hold a part."""
         return len(self.device_set)
 
     @property
     def addressable_devices(self) -> set[Any]:
+        """The devices of this process that hold a part: all."""
         return self.device_set
+
+    has_addressable_devices = True
 
     @property
     def is_fully_addressable(self) -> bool:
+        """Whether this process has all parts: always."""
         return True
 
     @property
     def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
         raise NotImplementedError(f"{type(self).__name__} has no is_fully_replicated")
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         """Device -> index of its part in an array of this shape."""
         raise NotImplementedError(f"{type(self).__name__} has no devices_indices_map")
 
-    addressable_devices_indices_map = devices_indices_map
+    def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
+        """As devices_indices_map, for the devices of this process: all."""
+        return self.devices_indices_map(global_shape)
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of each device's part."""
+        """The shape of each device's part; IndivisibleError if the parts are not equal."""
         index = next(iter(self.devices_indices_map(global_shape).values()))
         return tuple(len(range(*s.indices(n))) for s, n in zip(index, global_shape, strict=True))
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether both place arrays of `ndim` dimensions alike."""
-        return self == other
+        if self == other:
+            return True
+        if not isinstance(other, Sharding) or self.memory_kind != other.memory_kind:
+            return False
+        return self._places(ndim) == other._places(ndim)
+
+    def _places(self, ndim: int) -> Any:
+        """Equal for shardings that place arrays of `ndim` dimensions alike."""
+        (device,) = self.device_set
+        return {device: (0,) * ndim}, (1,) * ndim
+
+    def check(self, shape: Sequence[int], what: str) -> None:
+        """ValueError unless arrays of this shape can lie so; `what` names the array in the message."""
 
 
 class SingleDeviceSharding(Sharding):
-    """All on one device."""
+    """All on one device. Raises TypeError for what is no device, ValueError for an unknown memory_kind."""
 
-    def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
+    def __init__(self, device: Any, memory_kind: str | None = None) -> None:
+        if not hasattr(device, "platform"):
+            raise TypeError(f"SingleDeviceSharding: argument 'device' must be a device, got {device!r}")
         self._device = device
-        self.memory_kind = memory_kind
+        self.memory_kind = _memory_kind(memory_kind)
 
     @property
     def device_set(self) -> set[Any]:
@@ -92,100 +115,156 @@ class SingleDeviceSharding(Sharding):
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         return {self._device: (slice(None),) * len(global_shape)}
 
-    addressable_devices_indices_map = devices_indices_map
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """The sharding with another kind of memory."""
+        return SingleDeviceSharding(self._device, kind)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self._device is other._device
+        return (
+            isinstance(other, SingleDeviceSharding)
+            and self._device is other._device
+            and self.memory_kind == other.memory_kind
+        )
 
     def __hash__(self) -> int:
-        return hash((SingleDeviceSharding, self._device))
+        return hash((SingleDeviceSharding, self._device, self.memory_kind))
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind or 'device'})"
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
 
 class NamedSharding(Sharding):
     """A mesh, and the mesh axes that each dimension is cut along.
 
-    Raises ValueError if the spec names an axis that the mesh has not, or one twice.
+    Raises ValueError if the spec names an axis that the mesh has not, or for an unknown memory_kind; DuplicateSpecError
+    if it names one twice; TypeError for what is no mesh, or no PartitionSpec.
     """
 
-    def __init__(self, mesh: Mesh | AbstractMesh, spec: Any, *, memory_kind: str | None = None) -> None:
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None) -> None:
+        if not isinstance(mesh, (Mesh, AbstractMesh)):
+            raise TypeError(f"NamedSharding: argument 'mesh' must be a Mesh or AbstractMesh, got {mesh!r}")
         if not isinstance(spec, PartitionSpec):
-            spec = PartitionSpec(*spec)
-        self.mesh, self.spec, self.memory_kind = mesh, spec, memory_kind
-        used: list[Any] = []
-        for part in spec:
-            used.extend(() if part is None or part == PartitionSpec.UNCONSTRAINED else _names(part))
+            raise TypeError(f"NamedSharding: argument 'spec' must be a PartitionSpec, got {spec!r}")
+        self.mesh, self.spec = mesh, spec
+        self.memory_kind = _memory_kind(memory_kind) if memory_kind or isinstance(mesh, Mesh) else None
+        used = [name for part in spec for name in names_of(part)]
         for name in used:
             if name not in mesh.axis_names:
                 raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {tuple(mesh.axis_names)}.")
             if used.count(name) > 1:
-                raise ValueError(f"NamedSharding: {spec} uses mesh axis {name} more than once")
+                raise DuplicateSpecError(
+                    "A single NamedSharding spec specification can map every mesh axis to at most one positional "
+                    f"dimension, but {spec} has duplicate entries for `{name}`"
+                )
+        self._hash = hash((mesh, spec, self.memory_kind))
+
+    def _concrete(self, attribute: str) -> Mesh:
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError(f"{attribute} is not implemented for `jax.sharding.AbstractMesh`.")
+        return self.mesh
+
+    @functools.cached_property
+    def _devices(self) -> frozenset[Any]:
+        return frozenset(self._concrete("device_set").devices.flat)
 
     @property
     def device_set(self) -> set[Any]:
-        if isinstance(self.mesh, AbstractMesh):
-            raise ValueError("A NamedSharding over an AbstractMesh has no devices")
-        return set(self.mesh.devices.flat)
+        return set(self._devices)
+
+    @property
+    def num_devices(self) -> int:
+        return self.mesh.size
 
     @property
     def is_fully_replicated(self) -> bool:
-        return all(math.prod(self.mesh.shape[n] for n in _names(p)) == 1 for p in self.spec if p is not None)
+        return all(self._count(part) == 1 for part in self.spec)
+
+    @property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The mesh axes that no dimension is cut along."""
+        return frozenset(self.mesh.axis_names) - {name for part in self.spec for name in names_of(part)}
+
+    def _count(self, part: Any) -> int:
+        sizes = self.mesh.shape
+        return math.prod(sizes[name] for name in names_of(part))
+
+    def check(self, shape: Sequence[int], what: str) -> None:
+        if len(self.spec) > len(shape):
+            raise ValueError(
+                f"One of {what} is incompatible with its sharding annotation {self}: Sharding {self} is only valid for "
+                f"values of rank at least {len(self.spec)}, but was applied to a value of rank {len(shape)}"
+            )
+        for axis, (part, extent) in enumerate(zip(self.spec, shape, strict=False)):
+            if extent % self._count(part):
+                counts = [self._count(p) for p in self.spec] + [1] * (len(shape) - len(self.spec))
+                raise IndivisibleError(
+                    f"Sharding {self} implies that array axis {axis} is partitioned {counts[axis]} times, but the "
+                    f"dimension size is {extent} (full shape: {tuple(shape)}, per-dimension tiling factors: {counts} "
+                    "should evenly divide the shape)"
+                )
+
+    def _numbers(self, ndim: int) -> list[tuple[Any, tuple[int, ...]]]:
+        """(device, number of its part along each dimension)."""
+        mesh = self._concrete("devices_indices_map")
+        sizes = mesh.shape
+        parts = [*map(names_of, self.spec), *[()] * (ndim - len(self.spec))]
+        found = []
+        for place in np.ndindex(*mesh.devices.shape):
+            at = dict(zip(mesh.axis_names, place, strict=True))
+            numbers = []
+            for names in parts:
+                number = 0
+                for name in names:
+                    number = number * sizes[name] + at[name]
+                numbers.append(number)
+            found.append((mesh.devices[place], tuple(numbers)))
+        return found
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
-        if isinstance(self.mesh, AbstractMesh):
-            raise ValueError("A NamedSharding over an AbstractMesh has no devices")
-        parts = [*self.spec, *[None] * (len(global_shape) - len(self.spec))]
-        out = {}
-        for place in np.ndindex(*self.mesh.devices.shape):
-            at = dict(zip(self.mesh.axis_names, place, strict=True))
-            index = []
-            for part, extent in zip(parts, global_shape, strict=True):
-                count, number = 1, 0
-                for name in () if part is None else _names(part):
-                    number = number * self.mesh.shape[name] + at[name]
-                    count *= self.mesh.shape[name]
-                if extent % count:
-                    raise ValueError(f"{self}: a dimension of size {extent} cannot be cut into {count} equal parts")
-                step = extent // count
-                index.append(slice(None) if count == 1 else slice(number * step, (number + 1) * step))
-            out[self.mesh.devices[place]] = tuple(index)
-        return out
+        self.check(global_shape, "devices_indices_map arguments")
+        counts = [self._count(p) for p in self.spec] + [1] * (len(global_shape) - len(self.spec))
+        steps = [extent // count for extent, count in zip(global_shape, counts, strict=True)]
+        return {
+            device: tuple(
+                slice(None) if count == 1 else slice(number * step, (number + 1) * step)
+                for number, count, step in zip(numbers, counts, steps, strict=True)
+            )
+            for device, numbers in self._numbers(len(global_shape))
+        }
 
-    addressable_devices_indices_map = devices_indices_map
+    def _places(self, ndim: int) -> Any:
+        return dict(self._numbers(ndim)), tuple([self._count(p) for p in self.spec] + [1] * (ndim - len(self.spec)))
+
+    def update(self, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
+        """The sharding with some fields replaced."""
+        return NamedSharding(
+            self.mesh if mesh is None else mesh,
+            self.spec if spec is None else spec,
+            self.memory_kind if memory_kind is None else memory_kind,
+        )
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        """The sharding with another kind of memory."""
+        return NamedSharding(self.mesh, self.spec, kind)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedSharding) and (self.mesh, self.spec) == (other.mesh, other.spec)
+        return self is other or (
+            isinstance(other, NamedSharding)
+            and self._hash == other._hash
+            and (self.mesh, self.spec, self.memory_kind) == (other.mesh, other.spec, other.memory_kind)
+        )
 
     def __hash__(self) -> int:
-        return hash((self.mesh, self.spec))
+        return self._hash
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{n!r}: {s}" for n, s in self.mesh.shape_tuple)
-        return f"NamedSharding(mesh={type(self.mesh).__name__}({sizes}), spec={self.spec})"
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
+
+    def __reduce__(self) -> Any:
+        return NamedSharding, (self.mesh, self.spec, self.memory_kind)
 
 
-def _names(part: Any) -> tuple[Any, ...]:
-    return tuple(part) if isinstance(part, tuple) else (part,)
-
-
-class PmapSharding(Sharding):
-    """The leading axis cut into one element for each device."""
-
-    def __init__(self, devices: Any) -> None:
-        self.devices = np.asarray(devices, dtype=object)
-
-    @property
-    def device_set(self) -> set[Any]:
-        return set(self.devices.flat)
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        return False
-
-    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
-        rest = (slice(None),) * (len(global_shape) - 1)
-        return {d: (slice(i, i + 1), *rest) for i, d in enumerate(self.devices.flat)}
-
-    addressable_devices_indices_map = devices_indices_map
+def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """The sharding of arrays that are on one device; raises as SingleDeviceSharding."""
+    return SingleDeviceSharding(device, memory_kind)

@@ -28,10 +28,11 @@ from pullback.util import config
 
 
 class AxisData(NamedTuple):
-    """The mapped axis: its name (None if it has none) and size."""
+    """The mapped axis: its name (None if it has none), size, and the mesh axes that it is cut along."""
 
     name: Any
     size: int
+    spmd: Any = None
 
 
 class BatchTracer(Tracer):

@@ -377,6 +377,9 @@ threefry_partitionable = _bool_flag(
 mesh_in_force = _define(
     Flag("jax_mesh_in_force", None, "The mesh that `set_mesh` says.", check=_mesh, traced=True, parse=_mesh)
 )
+entered_mesh = _define(
+    Flag("jax_entered_mesh", None, "The mesh whose `with` statement we are in.", check=_mesh, traced=True, parse=_mesh)
+)
 enable_custom_prng = _bool_flag("jax_enable_custom_prng", False, "Have `PRNGKey` return typed key arrays.", traced=True)
 legacy_prng_key = _enum_flag(
     "jax_legacy_prng_key", "allow", ("allow", "warn", "error"), "What to do when a raw uint32 key is used.", traced=True

@@ -1,0 +1,195 @@
+"""Where the arguments and results of a jitted function shall lie: what in_shardings, out_shardings, device and backend
+mean, and calls of its program that hold arguments to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core import ClosedJaxpr, hooks
+from pullback.core.jaxpr import Var
+from pullback.lax import sharding_constraint_p
+from pullback.runtime.devices import Device, devices
+from pullback.runtime.placement import Placing, place_of, placement_of
+from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.sharding._current import current_mesh, on_current_mesh
+from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves
+
+
+class Wanted:
+    """What a jitted function was told of places; equal for the same arguments.
+
+    TypeError for leaves that are neither shardings, specs nor None; ValueError for arguments that exclude each other.
+    """
+
+    __slots__ = ("backend", "device", "ins", "key", "outs")
+
+    def __init__(self, in_shardings: Any, out_shardings: Any, device: Any, backend: Any) -> None:
+        for argument, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+            for leaf in tree_leaves(tree):
+                if not isinstance(leaf, (Sharding, PartitionSpec)):
+                    raise TypeError(
+                        f"{argument} leaf specifications are expected to be PartitionSpec instances or None, but got "
+                        f"{leaf}"
+                    )
+            if tree is not None and (device is not None or backend is not None):
+                raise ValueError(f"If backend or device is specified on jit, then {argument} should not be specified.")
+        if device is not None and backend is not None:
+            raise ValueError(
+                f"can't specify both a device and a backend for jit, got device={device} and backend={backend!r}"
+            )
+        if device is not None and not isinstance(device, Device):
+            raise TypeError(f"jit: argument 'device' must be a Device or None, got {device!r}")
+        if backend is not None and not isinstance(backend, str):
+            raise TypeError(f"jit: argument 'backend' must be a string or None, got {backend!r}")
+        self.ins = tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
+        self.outs, self.device, self.backend = out_shardings, device, backend
+        trees = [tree_flatten(t) for t in (self.ins, self.outs)]
+        self.key = (*[(tuple(leaves), tree) for leaves, tree in trees], device, backend)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Wanted) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def behind(self, extra: int) -> dict[str, Any]:
+        """The arguments of jit for a function with so many arguments before this one's."""
+        ins = self.ins
+        if extra and ins is not None:
+            if not isinstance(ins, tuple):
+                raise NotImplementedError(
+                    "jit: a function that uses references takes in_shardings as a tuple with one entry an argument"
+                )
+            ins = (*[None] * extra, *ins)
+        return {"in_shardings": ins, "out_shardings": self.outs, "device": self.device, "backend": self.backend}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing was said."""
+        return self.ins is None and self.outs is None and self.device is None and self.backend is None
+
+    def _single(self) -> Any:
+        """The sharding that `device` or `backend` means; RuntimeError for a backend that is not there."""
+        if self.device is None and self.backend is None:
+            return None
+        return SingleDeviceSharding(devices(self.backend)[0] if self.device is None else self.device)
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: Callable[[], Sequence[str]]) -> list[Any]:
+        """A sharding or None for each leaf of arguments that are not static; ValueError for one that does not fit."""
+        leaves = tree_leaves((args, kwargs))
+        single = self._single()
+        if single is not None or self.ins is None:
+            return [single] * len(leaves)
+        if kwargs:
+            raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+        given = flatten_axes("pjit in_shardings", tree_flatten(args)[1], self.ins, tupled_args=True)
+
+        def what(k: int) -> Callable[[], str]:
+            return lambda: f"pjit arguments with pytree key path {names()[k]}"
+
+        return [_meant(s, "in_shardings", leaf, what(k)) for k, (s, leaf) in enumerate(zip(given, leaves, strict=True))]
+
+    def results(self, outs: Sequence[Any], tree: Any) -> list[Any]:
+        """A sharding or None for each leaf of the results; ValueError for one that does not fit."""
+        single = self._single()
+        if single is not None or self.outs is None:
+            return [single] * len(outs)
+        given = flatten_axes("pjit out_shardings", tree, self.outs)
+        return [_meant(s, "out_shardings", x, lambda: "pjit outputs") for s, x in zip(given, outs, strict=True)]
+
+
+def _meant(given: Any, argument: str, x: Any, what: Callable[[], str]) -> Any:
+    if given is None:
+        return None
+    if isinstance(given, PartitionSpec):
+        given = on_current_mesh(
+            given,
+            RuntimeError(
+                f"jit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}. You can "
+                "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
+                f"{argument} and then the mesh context manager is not required."
+            ),
+        )
+    shape = getattr(x, "shape", ())
+    try:
+        given.check(shape, "them")
+    except ValueError:
+        given.check(shape, what())
+    return given
+
+
+def constrained(values: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
+    """Traced values, laid out as wanted."""
+    return [
+        x if s is None else sharding_constraint_p.bind(x if hasattr(x, "aval") else hooks.asarray(x), sharding=s)
+        for x, s in zip(values, wanted, strict=True)
+    ]
+
+
+def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
+    """ValueError for an argument that is committed to other places than in_shardings says; single devices are left."""
+    for x, s in zip(leaves, wanted, strict=True):
+        place = getattr(x, "_device", None)
+        if s is None or place is None or (isinstance(place, Device) and s.num_devices == 1):
+            continue
+        if not x.sharding.is_equivalent_to(s, x.ndim):
+            raise ValueError(
+                f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\n"
+                f"arg sharding: {x.sharding} for arg type: {x.aval.str_short()}"
+            )
+
+
+def held_to(run: Any, wanted: Sequence[Any], kept: Sequence[int] | None) -> Any:
+    """A program whose arguments are taken to lie as wanted."""
+    places = [None if s is None else place_of(s) for s in wanted]
+    if kept is not None:
+        places = [places[k] for k in kept]
+    if not any(p is not None for p in places):
+        return run
+
+    def call(arrays: Sequence[Any]) -> Any:
+        return run([x if p is None else hooks.device_put(x, p) for x, p in zip(arrays, places, strict=True)])
+
+    return call
+
+
+# ---- what stages say of a traced function
+
+
+def places_of_leaves(leaves: Sequence[Any]) -> list[Any]:
+    """The shardings that arguments, or types in their place, are committed to; None: not committed."""
+    found = []
+    for x in leaves:
+        sharding = getattr(x, "sharding", None) if getattr(x, "_device", x) is not None else None
+        if isinstance(sharding, PartitionSpec):
+            sharding = on_current_mesh(
+                sharding,
+                ValueError(f"a PartitionSpec is given as sharding, {sharding}, but no mesh was set by set_mesh"),
+            )
+        found.append(sharding if isinstance(sharding, Sharding) else None)
+    return found
+
+
+def input_shardings(places: Sequence[Any], default: Any, shardings_said: Sequence[Any]) -> list[Any]:
+    """Where a program takes arguments to lie."""
+    mesh = current_mesh()
+    found = next((s for s in (*shardings_said, *places) if isinstance(s, NamedSharding)), None)
+    if found is not None:
+        mesh = found.mesh
+    elsewhere = NamedSharding(mesh, PartitionSpec()) if isinstance(mesh, Mesh) else SingleDeviceSharding(default)
+    return [p or s or elsewhere for p, s in zip(places, shardings_said, strict=True)]
+
+
+def output_shardings(closed: ClosedJaxpr, places: Sequence[Any], name: str, default: Any) -> list[Any]:
+    """Where a program's results lie."""
+    carried = tuple(None if p is None else place_of(p) for p in places)
+    found = placement_of(Placing(closed.jaxpr), carried, name, closed.out_avals)
+    return [p if isinstance(p, Sharding) else SingleDeviceSharding(default if p is None else p) for p in found]
+
+
+def said_of_results(closed: ClosedJaxpr) -> list[Any]:
+    """The shardings of results for which the program has a constraint; None for others."""
+    made = {e.outvars[0]: e.params["sharding"] for e in closed.eqns if e.primitive is sharding_constraint_p}
+    return [made.get(v) if isinstance(v, Var) else None for v in closed.jaxpr.outvars]

@@ -1,0 +1,353 @@
+"""Where arrays say that they lie, on four devices (conftest.py); what is expected is what JAX 0.10.2 says."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.sharding import (
+    AbstractMesh,
+    AxisType,
+    DuplicateSpecError,
+    IndivisibleError,
+    Mesh,
+    NamedSharding,
+    SingleDeviceSharding,
+)
+from pullback.sharding import PartitionSpec as P
+
+D = jax.devices()
+MESH = Mesh(D, "X")
+GRID = Mesh(np.array(D).reshape(2, 2), ("X", "Y"))
+CUT, WHOLE = NamedSharding(MESH, P("X")), NamedSharding(MESH, P())
+X = jnp.arange(8.0)
+Y = jnp.arange(16.0).reshape(4, 4)
+XS, YS = jax.device_put(X, CUT), jax.device_put(Y, CUT)
+ON1, ON2 = jax.device_put(X, D[1]), jax.device_put(X, D[2])
+INCOMPATIBLE = "Received incompatible devices for jitted computation"
+
+
+def on(*spec, mesh=MESH):
+    return NamedSharding(mesh, P(*spec))
+
+
+def test_arrays_carry_their_sharding():
+    assert XS.sharding == CUT == XS.device and XS.committed and XS.devices() == set(D)
+    assert XS.is_fully_addressable and not XS.is_fully_replicated and jax.device_put(X, WHOLE).is_fully_replicated
+    shards = XS.addressable_shards
+    assert [(s.device, s.index, s.replica_id, s.data.tolist()) for s in shards] == [
+        (D[k], (slice(2 * k, 2 * k + 2),), 0, [2.0 * k, 2.0 * k + 1]) for k in range(4)
+    ]
+    assert [s.data.sharding for s in shards] == [SingleDeviceSharding(d) for d in D] and shards[0].data.committed
+    rows = jax.device_put(Y, on("X", mesh=GRID)).global_shards
+    assert [(s.index[0].start, s.replica_id) for s in rows] == [(0, 0), (0, 1), (2, 0), (2, 1)]
+    assert XS.addressable_data(3).tolist() == [6, 7] and XS.tolist() == X.tolist()
+    with pytest.raises(IndexError):
+        XS.addressable_data(7)
+    assert not X.committed and X.sharding == SingleDeviceSharding(D[0]) and len(X.addressable_shards) == 1
+    copied = pickle.loads(pickle.dumps(XS))
+    assert not copied.committed and copied.tolist() == X.tolist()
+    key = jax.device_put(jax.random.key(0), D[1])
+    assert key.devices() == {D[1]} == jax.random.uniform(key, (3,)).devices()
+    assert jax.device_put(jax.device_put(XS, D[2])).devices() == {D[2]}
+
+
+def test_device_put():
+    a, b = jax.device_put([X, Y], [D[1], CUT])
+    assert a.devices() == {D[1]} and b.sharding == CUT
+    a, b = jax.device_put([X, Y], [None, D[1]])
+    assert not a.committed and b.devices() == {D[1]}
+    assert all(v.sharding == CUT for v in jax.device_put({"a": X, "b": (Y,)}, CUT)["b"])
+    for wrong in ("cpu", 0, 1.5, MESH, jnp.float32):
+        with pytest.raises(ValueError, match="only accepts"):
+            jax.device_put(X, wrong)
+    with pytest.raises(ValueError, match="tree prefix"):
+        jax.device_put([X, Y], [D[1]])
+    with pytest.raises(ValueError, match="rank at least 2"):
+        jax.device_put(X, on(None, "X"))
+    with pytest.raises(ValueError, match="rank at least 1"):
+        jax.device_put(1.0, CUT)
+    with pytest.raises(IndivisibleError, match=r"array axis 0 is partitioned 4 times, but the dimension size is 7"):
+        jax.device_put(jnp.arange(7.0), CUT)
+    with pytest.raises(ValueError, match="set a mesh"):
+        jax.device_put(X, P("X"))
+    with pytest.raises(ValueError, match=r"not implemented for `jax.sharding.AbstractMesh`"):
+        jax.device_put(X, NamedSharding(MESH.abstract_mesh, P("X")))
+    with jax.set_mesh(MESH):
+        assert jax.device_put([X, Y], P("X"))[1].sharding == CUT
+        with pytest.raises(ValueError, match="not found in mesh"):
+            jax.device_put(X, P("Z"))
+    there = jax.device_put(X, D[0])
+    assert there.unsafe_buffer_pointer() == X.unsafe_buffer_pointer()
+    copy = jax.device_put(X, D[0], may_alias=False)
+    assert copy.unsafe_buffer_pointer() != X.unsafe_buffer_pointer() and copy.tolist() == X.tolist()
+    with pytest.raises(ValueError, match="may_alias and donate"):
+        jax.device_put(X, D[0], may_alias=True, donate=True)
+    with pytest.raises(ValueError, match="must be a bool"):
+        jax.device_put(X, D[0], donate="x")
+    jax.device_put(X, D[1], donate=True)
+    assert not X.is_deleted()
+
+
+def test_device_put_of_traced_values():
+    assert jax.jit(lambda a: jax.device_put(a, CUT) * 2)(X).sharding == CUT
+    assert jax.vmap(lambda a: jax.device_put(a, D[1]))(Y).devices() == {D[1]}
+    loss = jax.grad(lambda a: (jax.device_put(a, D[1]) ** 2).sum())
+    assert loss(jax.device_put(X, D[2])).devices() == {D[2]} and loss(X).tolist() == (2 * X).tolist()
+
+
+SPREAD = {
+    "elementwise": (lambda: jnp.sin(XS) * 2, ("X",)),
+    "with one that is whole": (lambda: jax.device_put(X, WHOLE) + XS, ("X",)),
+    "with one that is not committed": (lambda: X + XS, ("X",)),
+    "of one that is whole": (lambda: jnp.sin(jax.device_put(X, WHOLE)), ()),
+    "comparison": (lambda: XS > 3, ("X",)),
+    "copy": (lambda: XS.copy(), ("X",)),
+    "like": (lambda: jnp.ones_like(XS), ("X",)),
+    "split": (lambda: XS.reshape(2, 4), ()),
+    "transpose": (lambda: YS.T, (None, "X")),
+    "sum": (lambda: XS.sum(), ()),
+    "sum over the axis": (lambda: YS.sum(0), ()),
+    "sum over another": (lambda: YS.sum(1), ("X",)),
+    "product": (lambda: YS @ Y, ("X",)),
+    "product over the axis": (lambda: Y @ YS, ()),
+    "element": (lambda: XS[0], ()),
+    "part": (lambda: XS[:4], ()),
+    "sort": (lambda: jnp.sort(XS), ()),
+    "cumsum": (lambda: jnp.cumsum(XS), ("X",)),
+    "broadcast": (lambda: XS[:, None] + jnp.ones(3), ("X",)),
+    "broadcast behind": (lambda: XS[None] + jnp.ones((3, 1)), (None, "X")),
+    "conflict": (lambda: YS + jax.device_put(Y, on(None, "X")), ("X",)),
+    "grad": (lambda: jax.grad(lambda a: (a**2).sum())(XS), ("X",)),
+    "vmap": (lambda: jax.vmap(jnp.sin)(YS), ("X",)),
+    "jit": (lambda: jax.jit(lambda a: a)(XS), ("X",)),
+    "made there": (lambda: jnp.zeros(8, device=CUT), ("X",)),
+    "counted there": (lambda: jnp.arange(8, device=CUT), ("X",)),
+    "rows": (lambda: next(iter(YS)), ()),
+}
+
+
+@pytest.mark.parametrize("case", SPREAD, ids=str)
+def test_results_over_a_mesh(case):
+    f, spec = SPREAD[case]
+    for _ in range(4):  # by the reference, by a plan, ...
+        out = f()
+        assert out.committed and out.sharding == on(*spec)
+
+
+def test_results_over_a_grid():
+    a, b = jax.device_put(Y, on("X", mesh=GRID)), jax.device_put(Y, on(None, "Y", mesh=GRID))
+    assert (a + b).sharding == on("X", "Y", mesh=GRID)
+    outs = jax.jit(lambda x: (x, x * 2, x.sum(), 3.0))(XS)
+    assert [o.sharding for o in outs] == [CUT, CUT, WHOLE, WHOLE]
+    assert not jax.jit(lambda x: jnp.ones(8))(XS).committed
+
+
+def test_results_on_one_device():
+    index = jax.device_put(jnp.array([1, -1]), D[1])
+    mixed = lambda: (
+        *(
+            ON1 + X,
+            X - ON1,
+            ON1 == X,
+            ON1[2],
+            ON1[1:3],
+            ON1[index],
+            X[index],
+            ON1.T,
+            ON1.astype(int),
+            jnp.asarray(ON1),
+        ),
+        *(
+            ON1.sum(),
+            jnp.sort(ON1),
+            jnp.where(ON1 > 1, X, 0),
+            ON1.at[0].set(1.0),
+            jnp.zeros_like(ON1),
+            lax.sin(ON1),
+        ),
+        *(
+            jnp.concatenate([ON1, X]),
+            ON1 + np.ones(8),
+            jax.jit(lambda a, b: a + b)(X, ON1),
+            ON1[ON1 > 2],
+            ON1.copy(),
+        ),
+    )
+    for _ in range(4):
+        assert all(y.committed and y.devices() == {D[1]} for y in mixed())
+    assert [y.devices() for y in jax.jit(lambda a: (a, a * 2, 3.0))(ON1)] == [{D[1]}] * 3
+    assert not jax.jit(lambda a, b: a + 1)(X, ON2).committed  # an argument that is not used
+    assert jax.jit(lambda a, b: a + 1)(ON1, ON2).devices() == {D[1]}
+    assert not jax.jit(lambda a: a + ON2)(X).committed  # a constant
+    assert not jax.jit(lambda a: (a, ON2))(X)[1].committed
+
+
+def test_incompatible_devices():
+    index = jax.device_put(jnp.array([1]), D[2])
+    add = jax.jit(lambda a, b: a + b)
+    for f in (
+        lambda: ON1 + ON2,
+        lambda: add(ON1, ON2),
+        lambda: ON1 * XS,
+        lambda: jnp.concatenate([ON1, ON2]),
+        lambda: jnp.stack([ON1, ON2]),
+        lambda: jnp.where(ON1 > 1, ON1, ON2),
+        lambda: ON1[index],
+        lambda: lax.add(ON1, ON2),
+        lambda: jax.grad(lambda a: (a * ON2).sum())(ON1),
+        lambda: jax.jit(lambda a: lax.with_sharding_constraint(a, CUT))(ON1),
+        lambda: lax.with_sharding_constraint(ON1, CUT),
+        lambda: jax.jit(lambda a: jax.jit(lambda b: b + 1, in_shardings=CUT)(a))(ON1),
+        lambda: jax.jit(lambda a: a, out_shardings=SingleDeviceSharding(D[1]))(ON2),
+        lambda: jax.jit(lambda a: (a, a), out_shardings=(CUT, SingleDeviceSharding(D[1])))(X),
+        lambda: jax.shard_map(lambda a: a, mesh=MESH, in_specs=P("X"), out_specs=P("X"))(ON1),
+    ):
+        for _ in range(4):
+            with pytest.raises(ValueError, match=INCOMPATIBLE):
+                f()
+    z = jnp.ones(300) + 1
+    with pytest.raises(ValueError, match=r"argument 0 of .* f32\[300\] .* device ids \[0\] .* device ids \[2\]"):
+        jax.jit(lambda a, b: a + b.sum(), donate_argnums=0)(jax.device_put(z, D[0]), ON2)
+    assert not z.is_deleted()
+
+
+def test_under_a_mesh():
+    with jax.set_mesh(MESH):
+        for _ in range(4):
+            assert [y.sharding for y in (jnp.zeros(8), X + 1, jax.jit(lambda a: a)(X), X[0])] == [WHOLE] * 4
+        assert not jax.device_put(np.ones(8)).committed
+        with pytest.raises(ValueError, match=INCOMPATIBLE):
+            ON1 + 1
+    assert not (X + 1).committed
+
+
+def test_jit_with_shardings():
+    f = lambda a: a + 1
+    for g in (jax.jit(f, out_shardings=CUT), jax.jit(f, in_shardings=CUT), jax.jit(in_shardings=[CUT])(f)):
+        for x in (X, X, np.arange(8.0), XS):
+            assert g(x).sharding == CUT and g(x).tolist() == (X + 1).tolist()
+    assert [y.sharding for y in jax.jit(lambda a: (a, [a + 1]), out_shardings=(CUT, WHOLE))(X)[1]] == [WHOLE]
+    assert jax.jit(lambda a, b: a + b, in_shardings=(CUT, None))(X, X).sharding == CUT
+    assert jax.jit(lambda a, n: a + n, in_shardings=(CUT,), static_argnums=1)(X, 3).sharding == CUT
+    assert not jax.jit(f, in_shardings=None, out_shardings=None)(a=X).committed
+    assert jax.jit(lambda a: jax.jit(f, out_shardings=CUT)(a) * 2)(X).sharding == CUT
+    assert jax.grad(jax.jit(lambda a: a.sum(), in_shardings=CUT))(X).sharding == CUT
+    single = SingleDeviceSharding(D[1])
+    moved = [jax.jit(f, in_shardings=single), jax.jit(f, device=D[1])]
+    assert all(g(x).devices() == {D[1]} for g in moved for x in (X, ON2, ON1, ON2))
+    assert jax.jit(f, backend="cpu")(X).committed and jax.jit(lambda: jnp.ones(2), device=D[3])().devices() == {D[3]}
+    with jax.set_mesh(MESH):
+        assert jax.jit(f, out_shardings=P("X"))(X).sharding == CUT == jax.jit(f, in_shardings=P("X"))(X).sharding
+
+
+MISTAKES = [
+    (lambda: jax.jit(jnp.sin, out_shardings="nonsense"), TypeError, "out_shardings leaf specifications"),
+    (lambda: jax.jit(jnp.sin, in_shardings=3), TypeError, "in_shardings leaf specifications"),
+    (lambda: jax.jit(jnp.sin, out_shardings=D[1]), TypeError, "out_shardings leaf specifications"),
+    (lambda: jax.jit(jnp.sin, out_shardings=on(None, "X"))(X), ValueError, "rank at least 2"),
+    (lambda: jax.jit(jnp.sin, out_shardings=CUT)(jnp.arange(7.0)), IndivisibleError, "size is 7"),
+    (lambda: jax.jit(jnp.sin, in_shardings=CUT)(jnp.arange(7.0)), IndivisibleError, "size is 7"),
+    (lambda: jax.jit(lambda a: (a, a), out_shardings=(CUT,))(X), ValueError, "out_shardings"),
+    (lambda: jax.jit(lambda a, b: a, in_shardings=(CUT,))(X, X), ValueError, "in_shardings"),
+    (lambda: jax.jit(jnp.sin, out_shardings=P("X"))(X), RuntimeError, "requires a non-empty mesh"),
+    (lambda: jax.jit(lambda a: a, in_shardings=CUT)(a=X), ValueError, "does not support kwargs"),
+    (lambda: jax.jit(jnp.sin, in_shardings=WHOLE)(XS), ValueError, "does not match the sharding on the respective arg"),
+    (lambda: jax.jit(jnp.sin, in_shardings=CUT)(ON1), ValueError, "does not match the sharding on the respective arg"),
+    (lambda: jax.jit(jnp.sin, device="no"), TypeError, "'device' must be a Device"),
+    (lambda: jax.jit(jnp.sin, device=D[0], backend="cpu"), ValueError, "both a device and a backend"),
+    (lambda: jax.jit(jnp.sin, device=D[0], in_shardings=CUT), ValueError, "should not be specified"),
+    (lambda: jax.jit(jnp.sin, backend="tpu")(X), RuntimeError, "backend: 'tpu'"),
+    (lambda: jax.jit(jnp.sin, compiler_options={"no_such": 1})(X), jax.errors.JaxRuntimeError, "no_such"),
+    (lambda: jax.jit(jnp.sin, compiler_options="x")(X), TypeError, "must be a dict"),
+    (lambda: jax.jit(lambda a: jax.jit(jnp.sin, compiler_options={"a": 1})(a))(X), ValueError, "top-level"),
+    (lambda: lax.with_sharding_constraint(X, "X"), TypeError, "leaf specifications"),
+    (lambda: lax.with_sharding_constraint(X, D[1]), TypeError, "leaf specifications"),
+    (lambda: lax.with_sharding_constraint(X, None), ValueError, "got sharding None"),
+    (lambda: lax.with_sharding_constraint(X, P("X")), RuntimeError, "requires a non-empty mesh"),
+    (lambda: lax.with_sharding_constraint(X, on(None, "X")), ValueError, "rank at least 2"),
+    (lambda: lax.with_sharding_constraint([X, Y], [CUT]), ValueError, "tree prefix"),
+    (lambda: lax.with_sharding_constraint(jnp.arange(7.0), CUT), IndivisibleError, "size is 7"),
+    (lambda: jax.ShapeDtypeStruct((8,), float, sharding="x"), ValueError, "sharding should be an instance"),
+    (lambda: jax.make_mesh((8,), ("a",)), ValueError, "Number of devices 4 must be >="),
+    (lambda: jax.make_mesh((2, 2), "ab"), ValueError, "requires the ndim"),
+    (lambda: jax.make_mesh((2, 2), ("a", "a")), ValueError, "must differ"),
+    (lambda: jax.make_mesh(4, ("a",)), TypeError, "not iterable"),
+    (lambda: jax.make_mesh((-1,), ("a",)), ValueError, "must be positive"),
+    (lambda: jax.make_mesh((4,), (None,)), ValueError, "cannot be None"),
+    (lambda: jax.make_mesh((4,), ("a",), axis_types="Auto"), TypeError, "must be of type"),
+    (lambda: jax.make_mesh((4,), ("a",), axis_types=(AxisType.Auto,) * 2), ValueError, "should match the number"),
+    (lambda: Mesh(np.arange(4), "a"), TypeError, "must be an array of devices"),
+    (lambda: Mesh([D[0], D[0]], "a"), ValueError, "comes twice"),
+    (lambda: AbstractMesh((2,), ("a", "b")), ValueError, "1 sizes but 2 names"),
+    (lambda: NamedSharding(MESH, P("X", "X")), DuplicateSpecError, "duplicate entries"),
+    (lambda: NamedSharding(MESH, ("X",)), TypeError, "must be a PartitionSpec"),
+    (lambda: NamedSharding(3, P("X")), TypeError, "must be a Mesh"),
+    (lambda: NamedSharding(MESH, P("X"), memory_kind="nope"), ValueError, "memory addressable by device cpu"),
+    (lambda: SingleDeviceSharding("cpu"), TypeError, "must be a device"),
+    (lambda: P("X", unreduced={"Y"}), NotImplementedError, "unreduced"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(MISTAKES)))
+def test_mistakes(number):
+    call, error, text = MISTAKES[number]
+    with pytest.raises(error, match=text) as raised:
+        call()
+    assert raised.type is error
+
+
+def test_constraints():
+    assert lax.with_sharding_constraint(X, CUT).sharding == CUT
+    a, b = lax.with_sharding_constraint([X, Y], [CUT, WHOLE])
+    assert (a.sharding, b.sharding) == (CUT, WHOLE)
+    assert jax.jit(lambda x: lax.with_sharding_constraint(x, CUT) + 1)(X).sharding == CUT
+    assert jax.vmap(lambda x: lax.with_sharding_constraint(x, CUT))(jnp.ones((3, 8))).sharding == on(None, "X")
+    rows = jax.vmap(lambda x: lax.with_sharding_constraint(x, on("Y", mesh=GRID)), spmd_axis_name="X")
+    assert rows(jnp.ones((2, 8))).sharding == on("X", "Y", mesh=GRID)
+    with pytest.raises(ValueError, match=r"spmd_axis_name \('Y',\) cannot appear"):
+        jax.vmap(lambda x: lax.with_sharding_constraint(x, on("Y", mesh=GRID)), spmd_axis_name="Y")(jnp.ones((2, 8)))
+    with MESH:
+        assert lax.with_sharding_constraint(X, P("X")).sharding == CUT and not (X + 1).committed
+    open_ = NamedSharding(GRID, P(P.UNCONSTRAINED, "Y"))
+    start = jax.device_put(Y, on("X", mesh=GRID))
+    assert jax.jit(lambda a: lax.with_sharding_constraint(a, open_))(start).sharding == on("X", "Y", mesh=GRID)
+
+
+def test_stages():
+    f = lambda a: a + 1
+    made = jax.jit(f, in_shardings=CUT, out_shardings=CUT).lower(X).compile()
+    assert made.input_shardings == ((CUT,), {}) and made.output_shardings == CUT and made(X).sharding == CUT
+    plain = jax.jit(f).lower(X).compile()
+    assert plain.input_shardings == ((SingleDeviceSharding(D[0]),), {}) and not plain(X).committed
+    spread = jax.jit(f).lower(jax.ShapeDtypeStruct((8,), jnp.float32, sharding=CUT)).compile()
+    assert spread.input_shardings == ((CUT,), {}) and spread(np.arange(8.0, dtype="float32")).sharding == CUT
+    for compiled in (spread, plain):
+        for _ in range(2):
+            with pytest.raises(ValueError, match="disagree with the shardings of arguments"):
+                compiled(ON1)
+    assert jax.eval_shape(f, XS).sharding is None
+    with pytest.raises(NotImplementedError, match="device_assignment"):
+        jax.jit(f).lower(X).compile(device_assignment=D)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no_such"):
+        jax.jit(f, compiler_options={"no_such": 1}).lower(X).compile()
+
+
+def test_meshes_and_shardings_as_data():
+    mesh = jax.make_mesh((2,), "batch")
+    assert mesh.axis_names == ("batch",) and mesh.axis_types == (AxisType.Explicit,) and mesh.size == 2
+    assert list(jax.make_mesh((2,), ("a",), devices=D[2:]).devices) == D[2:]
+    assert repr(P("X", ["a", "b"], None, P.UNCONSTRAINED)) == "P('X', ('a', 'b'), None, UNCONSTRAINED)"
+    assert P(("X",)) == P("X") != P("X", None) and P("X") != ("X",) and P("X") + ("Y",) == P("X", "Y")
+    assert not isinstance(P("X"), tuple) and hash(P("X")) == hash(P("X")) and list(P("X", None)) == ["X", None]
+    assert repr(CUT) == "NamedSharding(mesh=Mesh('X': 4, axis_types=(Auto,)), spec=P('X',), memory_kind=device)"
+    assert repr(MESH) == "Mesh(axis_sizes=(4,), axis_names=('X',), axis_types=(Auto,))"
+    for thing in (MESH, CUT, P("X", None), SingleDeviceSharding(D[1])):
+        assert pickle.loads(pickle.dumps(thing)) == thing
+    assert CUT.is_equivalent_to(on("X", None), 2) and not WHOLE.is_equivalent_to(SingleDeviceSharding(D[0]), 1)
+    assert NamedSharding(Mesh(D[:1], "X"), P("X")).is_equivalent_to(SingleDeviceSharding(D[0]), 1)
+    assert on("X", mesh=GRID).replicated_axes == {"Y"} and CUT.shard_shape((8, 3)) == (2, 3)
+    assert CUT.with_memory_kind("pinned_host").memory_kind == "pinned_host" and CUT.update(spec=P()) == WHOLE

@@ -1,4 +1,6 @@
-"""Imports go downward: a module may import from its own layer's package and from lower layers only."""
+"""Imports go downward: a module may import from its own layer's package and from lower layers only, and never in a
+circle.
+"""
 
 from __future__ import annotations
 
@@ -75,6 +77,26 @@ def test_imports_go_downward():
             if other > level or (other == level and not beside and (own, package) not in BESIDE):
                 wrong.append(f"{relative}:{line} (level {level}) imports {package} (level {other})")
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_circles():
+    """Neither at the top of modules, nor in functions or for types alone. Packages import their modules, so they do not
+    count."""
+    modules = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in ROOT.rglob("*.py")}
+    modules = {name: path for name, path in modules.items() if path.name != "__init__.py"}
+    ahead = {}
+    for name, path in modules.items():
+        found = {part for _, whole in imported(path) for part in (whole, whole.rpartition(".")[0])}
+        ahead[name] = found & modules.keys() - {name}
+
+    def peel(outer):
+        while done := outer():
+            for name in done:
+                del ahead[name]
+
+    peel(lambda: [name for name, needed in ahead.items() if not needed & ahead.keys()])
+    peel(lambda: ahead.keys() - {name for needed in ahead.values() for name in needed})
+    assert not ahead, f"these are in circles, or between two: {sorted(ahead)}"
 
 
 def test_no_peer_is_imported():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from ..loop_ir.ir import (
     SQUARE,
@@ -13,6 +13,7 @@ from ..loop_ir.ir import (
     Const,
     HostCall,
     If,
+    Lambda,
     Let,
     Load,
     Loop,
@@ -25,15 +26,13 @@ from ..loop_ir.ir import (
 from ..loop_ir.types import REAL_OF
 from ..loop_ir.visit import expressions, stored, subexpressions
 from .code import Code
+from .cpu.target import Target
 from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
 from .shuffles import INTERLEAVED
 from .stores import emit_store, interleaved_store
 from .types import register_type
 from .values import Asm, Value, broadcast
-
-if TYPE_CHECKING:
-    from .module import Module
 
 
 def interleaved(body: Sequence[Stmt], k: int) -> list[Store]:
@@ -55,10 +54,22 @@ def loads_of(store: Store) -> set[Buffer]:
     return {x.buffer for x in subexpressions((store.index, store.value)) if isinstance(x, Load)}
 
 
+class Surroundings(Protocol):
+    """What a function asks of the module that it is in (module.py)."""
+
+    target: Target
+
+    def op_function(self, body: Lambda, lanes: int) -> str: ...
+    def symbol(self, emitter: Any, name: str) -> str: ...
+    def threads(self, emitter: Any, loop: Loop) -> bool: ...
+    def run(self, emitter: Any, stmt: Run) -> None: ...
+    def host_call(self, emitter: Any, stmt: HostCall) -> None: ...
+
+
 class FunctionEmitter:
     """Writes the statements of one LLVM function."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Surroundings) -> None:
         self.module = module
         self.code = Code()
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes)

@@ -6,21 +6,16 @@ another constant, one access per lane from a common address, or a choice from co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..loop_ir.affine import terms
 from ..loop_ir.fold import const, make
 from ..loop_ir.ir import Buffer, Expr, Load, Op
 from ..loop_ir.types import REAL_OF
+from .access import Access
 from .guards import Guard
 from .shuffles import INTERLEAVED, deinterleave
-from .squares import square_load
+from .square_access import square_load
 from .types import alignment, memory_type, splat, suffix
 from .values import Asm, Value, broadcast, constant
-
-if TYPE_CHECKING:
-    from .evaluate import Evaluator
-
 
 HARDWARE_GATHERS = 64  # bytes of a register from which processors gather faster than by a load for each lane
 
@@ -30,7 +25,7 @@ def is_regular(step: int | None) -> bool:
     return step is not None and abs(step) <= 1 << 20
 
 
-def scalar_load(ev: Evaluator, node: Load) -> Value:
+def scalar_load(ev: Access, node: Load) -> Value:
     """The value of a load as a scalar; inside a vector loop, that of lane 0."""
     buffer, dtype = node.buffer, node.dtype
     guard = ev.guards.get(id(node))
@@ -43,7 +38,7 @@ def scalar_load(ev: Evaluator, node: Load) -> Value:
     return _scalar_at(ev, buffer, pointer)
 
 
-def _scalar_at(ev: Evaluator, buffer: Buffer, pointer: str) -> Value:
+def _scalar_at(ev: Access, buffer: Buffer, pointer: str) -> Value:
     dtype = buffer.dtype
     kind = memory_type(dtype)
     if dtype in REAL_OF:
@@ -52,7 +47,7 @@ def _scalar_at(ev: Evaluator, buffer: Buffer, pointer: str) -> Value:
     return Value(dtype, ev.from_memory(dtype, ev.read(kind, pointer, buffer), 1))
 
 
-def _guarded_address(ev: Evaluator, node: Load, guard: Guard) -> str:
+def _guarded_address(ev: Access, node: Load, guard: Guard) -> str:
     """The address, or that of element 0 if the load is not needed."""
     a, buffer = Asm(ev.code, 1), node.buffer
     index = ev.scalar(node.index).ref
@@ -65,7 +60,7 @@ def _guarded_address(ev: Evaluator, node: Load, guard: Guard) -> str:
     return ev.offset(buffer, ev.pointers[buffer], index)
 
 
-def _condition(ev: Evaluator, guard: Guard, lanes: int) -> str:
+def _condition(ev: Access, guard: Guard, lanes: int) -> str:
     """The mask of the lanes in which a guard holds; for one lane, whether it holds in any."""
     whole: str | None = None
     widest = 1
@@ -87,7 +82,7 @@ def _condition(ev: Evaluator, guard: Guard, lanes: int) -> str:
     return whole
 
 
-def _lane_mask(ev: Evaluator, node: Load) -> str | None:
+def _lane_mask(ev: Access, node: Load) -> str | None:
     """Lanes in which a vector load may be performed; None if in all."""
     vector = ev.vector
     assert vector is not None
@@ -99,7 +94,7 @@ def _lane_mask(ev: Evaluator, node: Load) -> str | None:
     return mask
 
 
-def vector_load(ev: Evaluator, node: Load) -> Value:
+def vector_load(ev: Access, node: Load) -> Value:
     """The values of a load in all lanes, by the cheapest accesses that its index allows."""
     vector, buffer, dtype = ev.vector, node.buffer, node.dtype
     assert vector is not None
@@ -139,7 +134,7 @@ def vector_load(ev: Evaluator, node: Load) -> Value:
     return Value(dtype, packed[0], lanes, packed[1] if len(packed) > 1 else None)
 
 
-def _paired_lanes(ev: Evaluator, buffer: Buffer, pointer: str, step: int) -> Value:
+def _paired_lanes(ev: Access, buffer: Buffer, pointer: str, step: int) -> Value:
     """Elements of two 4-byte parts, `step` apart: each is loaded whole."""
     vector = ev.vector
     assert vector is not None
@@ -149,7 +144,7 @@ def _paired_lanes(ev: Evaluator, buffer: Buffer, pointer: str, step: int) -> Val
     return ev.parts_of(buffer.dtype, whole, lanes)
 
 
-def _interleaved_load(ev: Evaluator, node: Load, step: int) -> Value | None:
+def _interleaved_load(ev: Access, node: Load, step: int) -> Value | None:
     """Every `step`-th element, chosen from contiguous loads; None if those might leave the buffer."""
     vector, buffer = ev.vector, node.buffer
     assert vector is not None
@@ -166,7 +161,7 @@ def _interleaved_load(ev: Evaluator, node: Load, step: int) -> Value | None:
     return Value(node.dtype, ev.from_memory(buffer.dtype, refs[number], lanes), lanes)
 
 
-def _contiguous(ev: Evaluator, buffer: Buffer, pointer: str, mask: str | None) -> Value:
+def _contiguous(ev: Access, buffer: Buffer, pointer: str, mask: str | None) -> Value:
     vector, dtype = ev.vector, buffer.dtype
     assert vector is not None
     lanes = vector.lanes
@@ -185,7 +180,7 @@ def _contiguous(ev: Evaluator, buffer: Buffer, pointer: str, mask: str | None) -
     return Value(dtype, ev.from_memory(dtype, ref, lanes), lanes)
 
 
-def _masked_read(ev: Evaluator, kind: str, wide: int, pointer: str, buffer: Buffer, mask: str) -> str:
+def _masked_read(ev: Access, kind: str, wide: int, pointer: str, buffer: Buffer, mask: str) -> str:
     align = alignment(buffer.dtype)
     name = f"llvm.masked.load.{suffix(kind)}.p0"
     ev.code.declare(f"declare {kind} @{name}(ptr, i32, <{wide} x i1>, {kind})")
@@ -193,7 +188,7 @@ def _masked_read(ev: Evaluator, kind: str, wide: int, pointer: str, buffer: Buff
     return ev.code.load(text, f"{text} @{buffer.name} {ev.epoch.get(buffer, 0)}", buffer, pointer, mask)
 
 
-def _gather(ev: Evaluator, node: Load, clamp: bool, mask: str | None) -> Value:
+def _gather(ev: Access, node: Load, clamp: bool, mask: str | None) -> Value:
     vector, buffer, dtype = ev.vector, node.buffer, node.dtype
     assert vector is not None
     lanes = vector.lanes
@@ -221,7 +216,7 @@ def _gather(ev: Evaluator, node: Load, clamp: bool, mask: str | None) -> Value:
     return Value(dtype, parts[0], lanes, parts[1] if len(parts) > 1 else None)
 
 
-def short_place(ev: Evaluator, node: Load) -> Expr | None:
+def short_place(ev: Access, node: Load) -> Expr | None:
     """The part of a gather's index that differs between lanes, in 32 bits, if each lane is better loaded by itself."""
     if ev.register_bytes >= HARDWARE_GATHERS or ev.mask is not None or id(node) in ev.guards:
         return None
@@ -233,7 +228,7 @@ def short_place(ev: Evaluator, node: Load) -> Expr | None:
     return None
 
 
-def _one_by_one(ev: Evaluator, node: Load, place: Expr) -> Value:
+def _one_by_one(ev: Access, node: Load, place: Expr) -> Value:
     """A gather from places of 32 bits, which the loads' addresses widen: LLVM would make 64-bit addresses in lanes."""
     vector, buffer, dtype = ev.vector, node.buffer, node.dtype
     assert vector is not None

@@ -35,8 +35,8 @@ from ..loop_ir.ir import (
 from ..loop_ir.print import EMBEDDED_BYTES
 from ..loop_ir.types import ITEMSIZE, REAL_OF
 from ..loop_ir.visit import accesses, blocks, free_vars, loaded, stored
+from .access import VectorIndex
 from .cpu.target import Target
-from .evaluate import VectorIndex
 from .functions import FunctionEmitter
 from .interrupt import INTERRUPT, INTERRUPTED
 from .types import memory_type, register_type
@@ -421,6 +421,8 @@ class ThreadBodyEmitter(VectorFunctionEmitter):
 
 class ProgramEmitter(VectorFunctionEmitter):
     """Emits the program function, which alone may end early."""
+
+    module: Module
 
     def ask_interrupt(self, count: str, every: int) -> None:
         self.module.ask_interrupt(self, count, every)

@@ -8,20 +8,17 @@ time does not count.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..loop_ir.ir import Expr, Op, Read
 from ..loop_ir.types import REAL_OF
+from .access import Access
 from .types import register_bytes, register_type
 from .values import Value, broadcast
-
-if TYPE_CHECKING:
-    from .evaluate import Evaluator
 
 LEAST_OPS = 24  # fewer are as soon written out as their operands are put on the stack and read again
 
 
-def in_parts(ev: Evaluator, roots: Sequence[Expr]) -> list[Value] | None:
+def in_parts(ev: Access, roots: Sequence[Expr]) -> list[Value] | None:
     """The values of `roots`, found by a loop over parts of the vector; None if that is no gain, and nothing is done."""
     found = None if ev.vector is None else _parted(ev, roots)
     if ev.vector is None or found is None:
@@ -66,14 +63,14 @@ def in_parts(ev: Evaluator, roots: Sequence[Expr]) -> list[Value] | None:
     return [read(root.dtype, place, lanes) for root, place in zip(roots, results)]
 
 
-def _place(ev: Evaluator, dtype: str, lanes: int) -> str:
+def _place(ev: Access, dtype: str, lanes: int) -> str:
     """Room on the stack for a vector."""
     name = ev.code.fresh("part")
     ev.code.entry.append(f"  {name} = alloca {register_type(dtype, lanes)}, align 64")
     return name
 
 
-def _parted(ev: Evaluator, roots: Sequence[Expr]) -> tuple[dict[int, Value], int] | None:
+def _parted(ev: Access, roots: Sequence[Expr]) -> tuple[dict[int, Value], int] | None:
     """(vectors known by now that `roots` are computed from, by expression; lanes of a part), where parts are a gain.
 
     There may be nothing but ops between them: a load's address, or a lane's number, is known for whole vectors only.

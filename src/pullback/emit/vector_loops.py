@@ -16,11 +16,12 @@ from ..loop_ir.ir import Carried, Combine, Const, Let, Loop, Op, Read, Store
 from ..loop_ir.ops import neutral
 from ..loop_ir.vectors import repeatable, scannable, varying_vars, vectorizable
 from ..loop_ir.visit import expressions
-from .evaluate import VectorIndex
+from .access import VectorIndex
 from .functions import FunctionEmitter
 from .lanes import accumulators, lane_count, operations
 from .ops import emit_op
-from .squares import Square, square_store
+from .square_access import square_store
+from .squares import Square
 from .types import literal
 from .values import Asm, Value, broadcast, constant, element_of
 

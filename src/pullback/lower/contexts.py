@@ -1,24 +1,33 @@
-"""What the `emit` rule of a Nest sees: its operands and results in memory, and the means to write statements over
-them.
+"""Operands and results in memory, and the means to write statements over them.
+
+What the `emit` rule of a Nest sees is more, a RuleContext (rule_context.py): products and control flow are written with
+what is here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Set
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence, Set
+from typing import Any, Protocol
 
 import numpy as np
 
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.graph_passes.access import ir_dtype
-from pullback.loop_ir import Address, Builder, Expr
-from pullback.lower import control, convolutions, products
+from pullback.loop_ir import Address, Buffer, Builder, Expr
+from pullback.lower import moves
 from pullback.lower.storage import Storage, contiguous, offset_of
 
-if TYPE_CHECKING:
-    from pullback.lower.program import Lowering
+
+class Lowering(Protocol):
+    """What a nest asks of the program that it becomes a part of (program.py has it)."""
+
+    b: Builder
+
+    def constant(self, array: np.ndarray, name: str) -> Buffer: ...
+    def scalar_constant(self, value: np.ndarray) -> Buffer: ...
+    def host_call(self, function: Any, operands: Sequence[Storage], results: Sequence[Storage], name: str) -> None: ...
+    def subprogram(self, closed: ClosedJaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> Any: ...
 
 
 class NestContext:
@@ -42,7 +51,6 @@ class NestContext:
         self.out_avals = [v.aval for v in eqn.outvars]
         self.out_aval = self.out_avals[0] if self.out_avals else None
         self._operands, self._results, self._unread = operands, results, unread
-        self._alone = False
 
     def operand(self, k: int) -> Storage:
         """The k-th operand in memory; row-major unless the record's kind says `strided`."""
@@ -115,11 +123,11 @@ class NestContext:
 
     def loops(self, shape: Sequence[int], role: str = "parallel"):
         """Context manager of nested loops over a shape; gives the index as a list."""
-        return control.loops(self.b, shape, role)
+        return moves.loops(self.b, shape, role)
 
     def copy(self, dst: Storage, src: Storage) -> None:
         """dst[...] = src; the shapes agree, and the two do not overlap unless they are the same memory."""
-        control.copy(self.b, dst, src)
+        moves.copy(self.b, dst, src)
 
     def fill(self, dst: Storage, value: Any) -> None:
         """dst[...] = value, a number or an expression."""
@@ -138,26 +146,6 @@ class NestContext:
         """Call a C function of the runtime or a library."""
         return self.b.call(symbol, *args, result=result)
 
-    def call_fortran(self, symbol: str, *args: Any, result: str | None = None) -> Expr | None:
-        """Call a BLAS or LAPACK routine such as 'dgemm': every argument goes by reference.
-
-        An argument is a Storage or Address (an array), an Expr or number (a scalar: ints become i32 and floats need
-        an Expr), or a one-letter string. It runs on the calling thread alone; inside a loop with role 'threads' that
-        needs `blas_alone` around the loop.
-        """
-        if self._alone:
-            return products.call_fortran(self, symbol, args, result)
-        with products.one_thread(self):
-            return products.call_fortran(self, symbol, args, result)
-
-    @contextmanager
-    def blas_alone(self) -> Iterator[None]:
-        """Calls of Fortran routines inside run on the thread that calls them alone; said once for all of them."""
-        with products.one_thread(self):
-            self._alone = True
-            yield
-            self._alone = False
-
     def host_call(self, function: Any, operands: Sequence[Storage], results: Sequence[Storage]) -> None:
         """Run `function(*arrays) -> array or list` in Python, with the GIL held."""
         self.lowering.host_call(function, operands, results, self.eqn.primitive.name)
@@ -167,29 +155,3 @@ class NestContext:
     def subprogram(self, closed: ClosedJaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> None:
         """Lower a jaxpr here. A result may have the memory of an argument: it is as if all were written at the end."""
         self.lowering.subprogram(closed, inputs, outputs)
-
-    def carry_loop(self, closed, length, reverse, consts, init, xs, carry, ys) -> None:
-        """carry, ys = scan(closed); the carry lives in the memory of its results."""
-        control.carry_loop(self, closed, length, reverse, consts, init, xs, carry, ys)
-
-    def while_loop(self, cond, body, cond_consts, body_consts, init, results) -> None:
-        """results = while_loop; the state lives in the memory of the results."""
-        control.while_loop(self, cond, body, cond_consts, body_consts, init, results)
-
-    def choose(self, branches, index: Storage, operands, results) -> None:
-        """results = branches[clamp(index)](*operands)."""
-        control.choose(self, branches, index, operands, results)
-
-    # Products.
-
-    def matmul(self, out: Storage, x: Storage, y: Storage, alpha: float = 1.0, beta: float = 0.0) -> None:
-        """out[m, n] = alpha * x[m, k] @ y[k, n] + beta * out, for any strides of x and y; see products.py."""
-        products.matmul(self, out, x, y, alpha, beta)
-
-    def dot_general(self, out: Storage, x: Storage, y: Storage, contracting, batch=((), ())) -> None:
-        """out = dot_general(x, y), all axes of any strides; see products.py."""
-        products.dot_general(self, out, x, y, contracting, batch)
-
-    def convolve(self, out: Storage, x: Storage, w: Storage, params: dict[str, Any]) -> bool:
-        """out = x * w, all in the order (batch, feature, space); False if there is no kernel of their type."""
-        return convolutions.convolve(self, out, x, w, params)

@@ -26,11 +26,11 @@ from pullback.graph_passes.access import Interner, ir_dtype
 from pullback.graph_passes.fuse import fuse
 from pullback.graph_passes.groups import Group, Row
 from pullback.loop_ir import ITEMSIZE, Buffer, Builder, Function
-from pullback.lower.contexts import NestContext
-from pullback.lower.control import copy, swap_in
+from pullback.lower.moves import copy, swap_in
 from pullback.lower.nests import emit_row
 from pullback.lower.placing import place
 from pullback.lower.repeats import Repeats
+from pullback.lower.rule_context import RuleContext
 from pullback.lower.storage import Storage, contiguous
 from pullback.lower.values import Region
 
@@ -252,7 +252,7 @@ class Lowering:
             if kind.in_place is not None and not in_place:
                 copy(self.b, results[0], operands[kind.in_place])
             unread = {k for k, v in enumerate(eqn.outvars) if v not in region.fusion.users and v not in wanted}
-            kind.emit(NestContext(self, eqn, operands, results, unread))
+            kind.emit(RuleContext(self, eqn, operands, results, unread))
         elif isinstance(kind, (HostCallKind, NoRule)):
             if not eqn.primitive.has_rule("reference"):
                 reason = kind.reason if isinstance(kind, NoRule) else "it has no reference"

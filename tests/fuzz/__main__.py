@@ -7,7 +7,9 @@ import sys
 import time
 import traceback
 
-from fuzz.program import run, shortest
+from fuzz.passes import counted
+from fuzz.program import run
+from fuzz.transformed import run_derivatives, run_mapped
 
 
 def main() -> int:
@@ -17,14 +19,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="this program alone")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--moves", type=int, help="as many moves; default: 2 to 25, by the seed")
+    parser.add_argument("--passes", type=int, help="print in how many of so many programs each pass changes something")
     options = parser.parse_args()
+    if options.passes:
+        for name, number in counted(range(options.first, options.first + options.passes)).most_common():
+            print(f"{name:14} {number}")
+        return 0
     started, seed, failures = time.monotonic(), options.first if options.seed is None else options.seed, 0
     while True:
         count = options.moves or 2 + seed % 24
         problem = attempt(seed, count)
         if problem:
             failures += 1
-            fewest = shortest(seed, count)
+            fewest = next(n for n in range(1, count + 1) if attempt(seed, n))
             print(f"seed {seed}, {fewest} moves (of {count}): {attempt(seed, fewest)}", flush=True)
         seed += 1
         if options.seed is not None or time.monotonic() - started > options.seconds:
@@ -38,7 +45,9 @@ def main() -> int:
 def attempt(seed: int, count: int) -> str:
     """What is wrong with a program: its results, or the exception that it raised."""
     try:
-        return run(seed, count)
+        if problem := run(seed, count):
+            return problem
+        return run_derivatives(seed, count) if seed % 3 == 0 else run_mapped(seed, count) if seed % 3 == 1 else ""
     except Exception as error:
         return f"{type(error).__name__}: {error}\n{''.join(traceback.format_tb(error.__traceback__)[-3:])}"
 

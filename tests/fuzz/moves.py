@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-import pullback
-from pullback import lax
-from pullback import numpy as jnp
+from fuzz.library import jnp, lax, nn
 
 DIMENSIONS = (0, 1, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100, 257)
-MOST_ELEMENTS = 20_000
+MOST_ELEMENTS, MOST_LARGE = 20_000, 600_000
 LARGEST_EXACT = 2.0**20
 
 
@@ -59,20 +57,21 @@ def need(condition: bool) -> None:
 class Generator:
     """The choices and the pool of one program."""
 
-    def __init__(self, rng: np.random.Generator, pool: list[Value], depth: int = 0) -> None:
-        self.rng, self.pool, self.depth = rng, pool, depth
+    def __init__(self, rng: np.random.Generator, pool: list[Value], depth: int = 0, most: int = MOST_ELEMENTS) -> None:
+        self.rng, self.pool, self.depth, self.most = rng, pool, depth, most  # elements in an array
 
     def choose(self, options):
         return options[int(self.rng.integers(len(options)))]
 
-    def value(
-        self, kinds: str = "f", exact: bool | None = None, least_rank: int = 0, most: int = MOST_ELEMENTS
-    ) -> Value:
+    def value(self, kinds: str = "f", exact: bool | None = None, least_rank: int = 0, most: int | None = None) -> Value:
         """A value of the pool, late ones preferred."""
         fits = [
             v
             for v in self.pool
-            if v.kind in kinds and (exact is None or v.exact is exact) and v.ndim >= least_rank and v.size <= most
+            if v.kind in kinds
+            and (exact is None or v.exact is exact)
+            and v.ndim >= least_rank
+            and v.size <= (self.most if most is None else most)
         ]
         need(bool(fits))
         late = fits[-4:]
@@ -108,10 +107,11 @@ def float_of(v: Value) -> Any:
 
 
 UNARY_SMOOTH = (
-    jnp.tanh, jnp.sin, jnp.cos, jnp.exp, jnp.expm1, jnp.arctan, lax.erf, lax.logistic, jnp.sinh, jnp.cosh, jnp.arcsinh,
-    lambda x: jnp.log1p(x * x), lambda x: jnp.sqrt(x * x + 1), lambda x: lax.rsqrt(x * x + 1), lambda x: x**3,
-    lambda x: lax.lgamma(x * x + 0.5), pullback.nn.gelu, pullback.nn.softplus, lambda x: 1 / (2 + x * x),
-    lambda x: x * x,
+    lambda x: jnp.tanh(x), lambda x: jnp.sin(x), lambda x: jnp.cos(x), lambda x: jnp.exp(x), lambda x: jnp.expm1(x),
+    lambda x: jnp.arctan(x), lambda x: lax.erf(x), lambda x: lax.logistic(x), lambda x: jnp.sinh(x),
+    lambda x: jnp.cosh(x), lambda x: jnp.arcsinh(x), lambda x: jnp.log1p(x * x), lambda x: jnp.sqrt(x * x + 1),
+    lambda x: lax.rsqrt(x * x + 1), lambda x: x**3, lambda x: lax.lgamma(x * x + 0.5), lambda x: nn.gelu(x),
+    lambda x: nn.softplus(x), lambda x: 1 / (2 + x * x), lambda x: x * x,
 )  # fmt: skip
 
 
@@ -220,7 +220,7 @@ def reduction(g: Generator) -> Value:
     need(count > 0)
     x = tame(v)
     op = g.choose([
-        jnp.sum, jnp.mean, jnp.var, jnp.max, jnp.min, pullback.nn.logsumexp,
+        jnp.sum, jnp.mean, jnp.var, jnp.max, jnp.min, nn.logsumexp,
         lambda x, a, keepdims: jnp.sum(x * x, a, keepdims=keepdims),
         lambda x, a, keepdims: jnp.sqrt(jnp.sum(x * x, a, keepdims=keepdims) + 1),
     ])  # fmt: skip
@@ -269,20 +269,20 @@ def movement(g: Generator) -> Value:
         widths = [(int(g.rng.integers(-1, 3)), int(g.rng.integers(-1, 3)), int(g.rng.integers(0, 2))) for _ in v.shape]
         sizes = [max(0, s + max(0, s - 1) * i + lo + hi) for s, (lo, hi, i) in zip(v.shape, widths)]
         need(all(s + max(0, s - 1) * i + lo + hi >= 0 for s, (lo, hi, i) in zip(v.shape, widths)))
-        need(int(np.prod(sizes)) <= MOST_ELEMENTS)
+        need(int(np.prod(sizes)) <= g.most)
         return lax.pad(x, jnp.zeros((), x.dtype), widths)
 
     def reshaped():
         return x.reshape(g.choose([(-1,), (v.size, 1), (1, *v.shape), v.shape[::-1]])) if v.size else x.reshape(-1)
 
     def tiled():
-        need(2 * v.size <= MOST_ELEMENTS)
+        need(2 * v.size <= g.most)
         return jnp.tile(x, tuple(2 if k == axis else 1 for k in range(v.ndim)))
 
     op = g.choose([
         lambda: jnp.transpose(x, tuple(int(k) for k in g.rng.permutation(v.ndim))), lambda: jnp.flip(x, axis), sliced,
         padded, reshaped, tiled, lambda: jnp.roll(x, int(g.rng.integers(-3, 4)), axis), lambda: x[None],
-        lambda: jnp.squeeze(x), lambda: jnp.repeat(x, 2, axis) if 2 * v.size <= MOST_ELEMENTS else x,
+        lambda: jnp.squeeze(x), lambda: jnp.repeat(x, 2, axis) if 2 * v.size <= g.most else x,
         lambda: jnp.moveaxis(x, axis, 0)[..., None],
     ])  # fmt: skip
     return Value(op(), v.exact, v.bound)
@@ -291,7 +291,7 @@ def movement(g: Generator) -> Value:
 def joining(g: Generator) -> Value:
     v = g.value("fi", least_rank=1)
     w = g.fitting(v, v.kind)
-    need(2 * v.size <= MOST_ELEMENTS)
+    need(2 * v.size <= g.most)
     b = jnp.broadcast_to(w.array, v.shape).astype(v.array.dtype)
     op = g.choose([jnp.concatenate, jnp.stack])
     parts = [v.array, b, v.array][: 2 if v.size > 5000 else 3]
@@ -301,7 +301,7 @@ def joining(g: Generator) -> Value:
 def spreading(g: Generator) -> Value:
     v = g.value("fi", most=300)
     n = g.choose(DIMENSIONS)
-    need(n * v.size <= MOST_ELEMENTS and v.ndim < 4)
+    need(n * v.size <= g.most and v.ndim < 4)
     return Value(jnp.broadcast_to(v.array, (n, *v.shape)), v.exact, v.bound)
 
 
@@ -311,7 +311,7 @@ def indexing(g: Generator) -> Value:
     n = v.shape[axis]
     need(n > 0)
     index = g.value("i", exact=True, most=300)
-    need(index.size * (v.size // n) <= MOST_ELEMENTS and v.ndim - 1 + index.ndim <= 4)
+    need(index.size * (v.size // n) <= g.most and v.ndim - 1 + index.ndim <= 4)
     i = jnp.abs(index.array) % n
     first = i.reshape(-1)[0] if index.size else jnp.int32(0)
     width = int(g.rng.integers(1, n + 1))
@@ -333,7 +333,7 @@ def scattering(g: Generator) -> Value:
     v = g.value("f", least_rank=1)
     index = g.value("i", exact=True, most=200)
     n = v.shape[0]
-    need(n > 0 and index.ndim == 1 and index.size * (v.size // n) <= MOST_ELEMENTS)
+    need(n > 0 and index.ndim == 1 and index.size * (v.size // n) <= g.most)
     i = jnp.abs(index.array) % (n + 1)  # the last one lies outside and is dropped
     rows = jnp.take(v.array, i % n, 0)
     if v.exact:
@@ -350,7 +350,7 @@ def ordering(g: Generator) -> Value:
     op = g.choose([
         lambda: jnp.sort(v.array, axis), lambda: jnp.argsort(v.array, axis, stable=True).astype(jnp.int32),
         lambda: -jnp.sort(-v.array, axis),
-        lambda: jnp.searchsorted(jnp.sort(v.array.reshape(-1)), v.array).astype(jnp.int32),
+        lambda: jnp.searchsorted(jnp.sort(v.array.reshape(-1), 0), v.array).astype(jnp.int32),
         lambda: lax.top_k(jnp.moveaxis(v.array, axis, -1), min(n, 3))[0],
         lambda: lax.sort((v.array, jnp.flip(v.array, axis)), dimension=axis, num_keys=1)[1],
     ])  # fmt: skip
@@ -367,7 +367,7 @@ def products(g: Generator) -> Value:
     exact = v.exact and w.exact
 
     def gram():
-        need(v.size // max(depth, 1) * v.shape[-2 if v.ndim > 1 else -1] <= MOST_ELEMENTS)
+        need(v.size // max(depth, 1) * v.shape[-2 if v.ndim > 1 else -1] <= g.most)
         return x @ jnp.swapaxes(x, -1, -2) if v.ndim > 1 else jnp.outer(x, x), v.bound * v.bound * depth, v.exact
 
     def product():
@@ -379,7 +379,7 @@ def products(g: Generator) -> Value:
         return jnp.einsum("...i,...i->...", x, jnp.flip(x, -1)), v.bound**2 * depth, v.exact
 
     out, bound, exact = g.choose([gram, product, vectors])()
-    need(out.size <= MOST_ELEMENTS and (not exact or bound <= LARGEST_EXACT))
+    need(out.size <= g.most and (not exact or bound <= LARGEST_EXACT))
     return Value(out, exact, bound if exact else 4.0 * depth)
 
 
@@ -397,7 +397,7 @@ def windows(g: Generator) -> Value:
         return lax.conv_general_dilated(x, kernel, stride, padding, rhs_dilation=dilation), v.bound * 12
 
     def pool():
-        return lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, 3, 2), (1, 1, *stride), padding), v.bound
+        return lax.reduce_window(x, -np.inf, lax.max, (1, 1, 3, 2), (1, 1, *stride), padding), v.bound
 
     def add():
         return lax.reduce_window(x, 0.0, lax.add, (1, 1, 2, 3), (1, 1, *stride), padding), v.bound * 6
@@ -413,7 +413,7 @@ def row_wise(g: Generator) -> Value:
     need(v.shape[axis] > 0)
     x = tame(v)
     op = g.choose([
-        lambda: pullback.nn.softmax(x, axis), lambda: pullback.nn.log_softmax(x, axis),
+        lambda: nn.softmax(x, axis), lambda: nn.log_softmax(x, axis),
         lambda: (x - jnp.mean(x, axis, keepdims=True)) / jnp.sqrt(jnp.var(x, axis, keepdims=True) + 1),
         lambda: x / (1 + jnp.max(jnp.abs(x), axis, keepdims=True)),
     ])  # fmt: skip

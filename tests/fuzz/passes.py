@@ -1,0 +1,62 @@
+"""Which passes change something in which programs: each pass of pipelines.py with a comparison before and after."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+from collections.abc import Iterator
+
+import pullback
+from fuzz.library import using
+from fuzz.program import FuzzProgram
+from pullback import pipelines
+from pullback.lower import lower_program
+
+LISTS = tuple(name for name in vars(pipelines) if name.endswith("_PASSES"))
+
+
+def names() -> set[str]:
+    """All passes that pipelines.py lists."""
+    return {step.name for found in LISTS for step in getattr(pipelines, found)}
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[set[str]]:
+    """The names of the passes that have changed a program meanwhile."""
+    changed: set[str] = set()
+    before = {name: getattr(pipelines, name) for name in LISTS}
+
+    def noting(step: pipelines.Pass) -> pipelines.Pass:
+        def run(program):
+            after = step.run(program)
+            if after is not program and pipelines.text_of(after) != pipelines.text_of(program):
+                changed.add(step.name)
+            return after
+
+        return step._replace(run=run)
+
+    for name, steps in before.items():
+        setattr(pipelines, name, tuple(map(noting, steps)))
+    try:
+        yield changed
+    finally:
+        for name, steps in before.items():
+            setattr(pipelines, name, steps)
+
+
+def reached(seed: int, count: int) -> set[str]:
+    """The passes that change something in a program."""
+    found = FuzzProgram(seed, count)
+    inputs = found.inputs()
+    with using(pullback):
+        closed = pullback.make_jaxpr(found.function)(*inputs)
+    with watched() as changed:
+        lowered = lower_program(pipelines.optimize_jaxpr(closed), "program", set(), {})
+        pipelines.optimize_loops(pipelines.order_loops(lowered.function))
+    return changed
+
+
+def counted(seeds: range) -> collections.Counter[str]:
+    """For each pass, in how many programs it changes something."""
+    return collections.Counter(dict.fromkeys(names(), 0) | collections.Counter(
+        name for seed in seeds for name in reached(seed, 2 + seed % 24)))  # fmt: skip

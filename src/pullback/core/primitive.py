@@ -12,6 +12,8 @@ what a user reads who needs the rule, and what the coverage table prints. Rule s
     transpose(x_bar, *args, **params) -> [arg_bar or None]      linear args: UndefinedPrimal(aval); x_bar may be `Zero`
     batch(args, dims, **params) -> (out, out_dim)               dims: int or not_mapped (None)
     lower                                                       a kind from core/lowering.py
+    traits                                                      what passes ask by name: "commutative", "movement", ...;
+        "inside" says that a Pointwise rule reads operands at places inside of them only, whatever its selects choose
 
 Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, custom rules) fill:
 

@@ -14,8 +14,6 @@ import numpy as np
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.graph_passes.inner import map_inner
 
-COMMUTATIVE = frozenset({"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne", "add_any"})
-
 
 def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with each value computed once, also inside of loops and branches."""
@@ -46,7 +44,7 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
 def equation_key(eqn: JaxprEqn) -> Hashable | None:
     """Equal for equations that compute the same; None for one whose parameters cannot be compared."""
     operands = [atom_key(a) if type(a) is Literal else a for a in eqn.invars]
-    if eqn.primitive.name in COMMUTATIVE:
+    if "commutative" in eqn.primitive.traits:
         operands.sort(key=_position)
     params = params_key(eqn)
     return None if params is None else (eqn.primitive, tuple(operands), params)

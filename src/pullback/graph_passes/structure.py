@@ -71,6 +71,7 @@ inner_product_p = Primitive(
     abstract_eval=_dot_rule("abstract_eval"),
     reference=_dot_rule("reference"),
     lower=Pointwise(_inner_at, cost=2 * FEW, operations=lambda eqn: registry["dot_general"].lower.operations(eqn)),
+    traits={"inside"},
     jvp=_BY_COMPILER,
     transpose=_BY_COMPILER,
     batch=_BY_COMPILER,

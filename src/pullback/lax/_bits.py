@@ -263,9 +263,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         )
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) not in "cb":
-        warn(
-            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=2
-        )
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=2)
     return convert(operand, new_dtype)
 
 

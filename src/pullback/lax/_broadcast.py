@@ -101,6 +101,7 @@ def _broadcast_at(ctx, index):
 
 broadcast_in_dim_p = movement(
     "broadcast_in_dim",
+    traits=("inside",),
     doc="Repeat along new dimensions and dimensions of size 1.",
     shape=_broadcast_shape,
     reference=_broadcast_reference,

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def _comparison(name, doc, accepts, reference):
+def _comparison(name, doc, accepts, reference, traits=()):
     return nary(
         name,
         2,
@@ -45,12 +45,13 @@ def _comparison(name, doc, accepts, reference):
         lower=op(name),
         result=bool_result,
         weak=False,
+        traits=traits,
         samples=Samples(edges=FLOAT_EDGES, ulp=0),
     )
 
 
-eq_p = _comparison("eq", "x == y, elementwise.", ANY, np.equal)
-ne_p = _comparison("ne", "x != y, elementwise.", ANY, np.not_equal)
+eq_p = _comparison("eq", "x == y, elementwise.", ANY, np.equal, ("commutative",))
+ne_p = _comparison("ne", "x != y, elementwise.", ANY, np.not_equal, ("commutative",))
 lt_p = _comparison("lt", "x < y, elementwise.", REAL + BOOL, np.less)
 le_p = _comparison("le", "x <= y, elementwise.", REAL + BOOL, np.less_equal)
 gt_p = _comparison("gt", "x > y, elementwise.", REAL + BOOL, np.greater)
@@ -180,7 +181,7 @@ select_n_p = Primitive(
     jvp=_select_jvp,
     transpose=_select_transpose,
     lower=Elementwise(_select_lower),
-    traits={"elementwise", "selection"},
+    traits={"elementwise", "selection", "inside"},
     samples=Samples(cases=_select_cases),
 )
 select_n_p.batch = batch_nary(select_n_p.bind)

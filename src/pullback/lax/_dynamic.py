@@ -149,7 +149,7 @@ dynamic_slice_p = Primitive(
     transpose=_slice_transpose,
     batch=_slice_batch,
     lower=Pointwise(_slice_at, is_view=True),
-    traits={"movement"},
+    traits={"movement", "inside"},
     samples=Samples(
         cases=lambda rng: [
             Case((rng.normal(size=(4, 5)).astype(np.float32), *_starts(*s)), {"slice_sizes": m})

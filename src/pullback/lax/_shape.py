@@ -134,6 +134,7 @@ def _reshape_at(ctx, index):
 
 reshape_p = movement(
     "reshape",
+    traits=("inside",),
     doc="The same elements in row-major order in another shape.",
     shape=_reshape_shape,
     reference=_reshape_reference,
@@ -217,6 +218,7 @@ def _transpose_at(ctx, index):
 
 transpose_p = movement(
     "transpose",
+    traits=("inside",),
     doc="Dimensions reordered.",
     shape=_transpose_shape,
     reference=lambda x, permutation: np.transpose(x, permutation),
@@ -271,6 +273,7 @@ def _squeeze_at(ctx, index):
 
 squeeze_p = movement(
     "squeeze",
+    traits=("inside",),
     doc="Dimensions of size 1 dropped.",
     shape=_squeeze_shape,
     reference=lambda x, dimensions: np.squeeze(x, dimensions),
@@ -367,6 +370,7 @@ def _slice_at(ctx, index):
 
 slice_p = movement(
     "slice",
+    traits=("inside",),
     doc="Every strides-th element from start to limit, per dimension.",
     shape=_slice_shape,
     reference=_slice_reference,
@@ -457,6 +461,7 @@ def _rev_at(ctx, index):
 
 rev_p = movement(
     "rev",
+    traits=("inside",),
     doc="The order of elements reversed along some dimensions.",
     shape=_rev_shape,
     reference=lambda x, dimensions: np.flip(x, dimensions),
@@ -533,6 +538,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
 
 copy_p = movement(
     "copy",
+    traits=("inside",),
     doc="The same values, in memory of their own.",
     shape=lambda aval: aval.shape,
     reference=np.copy,

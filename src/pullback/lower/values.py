@@ -61,33 +61,9 @@ class PointContext:
         return value
 
 
-# Operations whose `at` rule reads every operand at an index that lies inside it, whatever its selects choose.
-_ALWAYS_INSIDE = frozenset(
-    {
-        "reshape",
-        "transpose",
-        "broadcast_in_dim",
-        "squeeze",
-        "expand_dims",
-        "rev",
-        "slice",
-        "dynamic_slice",
-        "iota",
-        "select_n",
-        "copy",
-        "random_wrap",
-        "random_unwrap",
-        "threefry_bits",
-        "threefry_split",
-        "threefry_fold_in",
-        "inner_product",
-    }
-)
-
-
 def may_be_lazy(eqn: JaxprEqn) -> bool:
     """Whether operands may be read at indices that lie outside, under a select."""
-    return eqn.primitive.name not in _ALWAYS_INSIDE
+    return "inside" not in eqn.primitive.traits
 
 
 class Region:

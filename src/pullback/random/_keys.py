@@ -280,7 +280,7 @@ random_unwrap_p = Primitive(
     abstract_eval=lambda key: ShapedArray(key.shape + key.dtype.base_shape, key.dtype.base),
     batch=_same_dim(lambda: random_unwrap_p),
     lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
-    traits={"extended"},
+    traits={"extended", "inside"},
     doc="The words of keys: key<...>[*K] -> u32[*K, n].",
 )
 
@@ -298,7 +298,7 @@ random_wrap_p = Primitive(
     transpose=_NO_COTANGENT,
     batch=_same_dim(lambda: random_wrap_p),
     lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
-    traits={"extended"},
+    traits={"extended", "inside"},
     doc="Words as keys: u32[*K, n] -> key<...>[*K].",
 )
 

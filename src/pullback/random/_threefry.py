@@ -256,6 +256,7 @@ threefry_bits_p = Primitive(
     transpose=_NOT_LINEAR,
     batch=_batch_leading(lambda: threefry_bits_p),
     lower=Pointwise(_bits_at, cost=_COST),
+    traits={"inside"},
     doc="Random words: u32[*K, 2] -> u8/u16/u32/u64[*K, *shape], each key's by itself.",
 )
 
@@ -267,6 +268,7 @@ threefry_split_p = Primitive(
     transpose=_NOT_LINEAR,
     batch=_batch_leading(lambda: threefry_split_p),
     lower=Pointwise(_split_at, cost=_COST),
+    traits={"inside"},
     doc="New keys from each key: u32[*K, 2] -> u32[*K, *shape, 2].",
 )
 
@@ -278,5 +280,6 @@ threefry_fold_in_p = Primitive(
     transpose=_NOT_LINEAR,
     batch=_fold_in_batch,
     lower=Pointwise(_fold_in_at, cost=_COST),
+    traits={"inside"},
     doc="A new key from each key and a word: u32[*K, 2], u32[*K] -> u32[*K, 2].",
 )

@@ -11,7 +11,6 @@
 namespace pb {
 namespace {
 
-constexpr npy_intp kSharedBytes = 1 << 12;
 constexpr npy_intp kPlainBytes = 1 << 16;  // transposes of more need tiles, which compiled code has
 
 // A part of an array while it is found.

@@ -7,6 +7,8 @@
 
 namespace pb {
 
+constexpr npy_intp kSharedBytes = 1 << 12;  // larger results that are parts or other shapes of an array share its memory
+
 // A new reference; null with an error set; or null without one if the index is not one of these, or the array has no
 // elements along an indexed axis, so that Python must see to it.
 PyObject* get_item(Array* a, PyObject* index);

@@ -6,13 +6,16 @@
 
 #include "allocator.h"
 #include "array.h"
+#include "blocks.h"
 #include "call_cache.h"
+#include "call_table.h"
 #include "device_program.h"
 #include "device_team.h"
 #include "dlpack.h"
 #include "executable.h"
 #include "fork_gate.h"
 #include "host_call.h"
+#include "indexing.h"
 #include "selection.h"
 #include "sorting.h"
 #include "source.h"
@@ -101,6 +104,13 @@ NB_MODULE(_core, m) {
     check(pb::add_call_cache_types(m.ptr()));
 
     bind_pytree(m);
+
+    // What Python's side of the same work goes by, too.
+    m.attr("ALIGNMENT") = pb::kAlignment;
+    m.attr("SHARED_BYTES") = pb::kSharedBytes;
+    m.attr("LARGE") = pb::AnySize::kLarge;
+    m.attr("PAYS") = int64_t(pb::AnySize::kPays);
+    m.attr("BLOCK_ARENA") = pb::Blocks::kMaxArena;
 
     m.def("memory_stats", memory_stats,
           "Bytes in use and cached by the allocator of array data, its limit, and how many blocks it gave out and "

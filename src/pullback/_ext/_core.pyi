@@ -134,6 +134,12 @@ def static_form(value: Any, /) -> Any:
 
 # ---- memory and threads (ext/allocator.h, thread_pool.h) -------------------------------------------------------------
 
+ALIGNMENT: int  # bytes, of arrays' memory and of what lies in scratch memory
+SHARED_BYTES: int  # larger results that are parts or other shapes of an array share its memory
+LARGE: int  # elements from which on eager elementwise work is done by kernels for blocks
+PAYS: int  # elements that NumPy handles in about the time that one compilation takes
+BLOCK_ARENA: int  # bytes of scratch memory that a kernel for blocks may need
+
 def memory_stats() -> dict[str, int]: ...
 def trim_memory(keep: int = 0) -> None: ...
 def set_memory_cache_limit(bytes: int) -> None: ...

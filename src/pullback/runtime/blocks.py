@@ -24,10 +24,9 @@ from pullback.util import config
 from pullback.util.switches import switches
 
 BLOCK = 4096
-LARGE = 1 << 15  # elements from which on kernels of blocks are used
-PAYS = 4_000_000  # elements that NumPy handles in about the time that one compilation takes
+LARGE = _core.LARGE  # elements from which on kernels of blocks are used
+PAYS = _core.PAYS
 PART = 1 << 15  # additions that are worth another thread
-MAX_ARENA = 1 << 15
 MAX_KERNELS = 4096  # whose work is counted; with more the count begins anew
 
 _work: dict[Any, float] = {}  # elements that each kernel could have handled before it is compiled
@@ -56,7 +55,7 @@ def executable(closed: ClosedJaxpr, name: str, ready: bool = False) -> Any:
 
 def _executable(closed: ClosedJaxpr, kernel: ClosedJaxpr, size: int, name: str) -> Any:
     native = compile_jaxpr(kernel, name=name).native
-    if native.compiled is None or native.facts.host_calls or native.arena_bytes > MAX_ARENA:
+    if native.compiled is None or native.facts.host_calls or native.arena_bytes > _core.BLOCK_ARENA:
         return None
     if any([source >= 0 for source in native.facts.forwards]):
         return None  # a result that is an operand (x ** 1) is not written by the kernel

@@ -23,7 +23,7 @@ from pullback.runtime.plan import make_plan, uses_before_compilation
 from pullback.util.pytree import tree_structure
 from pullback.util.switches import switches
 
-PAYS = 4_000_000  # elements that NumPy handles in about the time that one compilation takes
+PAYS = _core.PAYS  # elements that NumPy handles in about the time that one compilation takes
 CALL = 1_000  # elements that NumPy handles in the time that a call of it takes by itself
 
 _records: dict[Any, _Record] = {}

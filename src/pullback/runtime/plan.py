@@ -36,7 +36,6 @@ from pullback.runtime.plan_values import (
 
 MAX_RANK = 16
 FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
-SHARED_BYTES = 1 << 12  # results that are an operand in another shape share memory from here on; less is copied
 RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile
 
 
@@ -259,7 +258,7 @@ class _Builder:
             return -1
         size = math.prod(value.shape) * value.dtype.itemsize
         is_input = isinstance(value.base, tuple) and value.base[0] == "in"
-        if is_input and value.offset == 0 and value.is_contiguous and size > SHARED_BYTES:
+        if is_input and value.offset == 0 and value.is_contiguous and size > _core.SHARED_BYTES:
             whole = self.closed.jaxpr.invars[value.base[1]].aval
             if whole.size == math.prod(value.shape) and _dtype(whole) == value.dtype:
                 return int(value.base[1])

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback._ext import _core
+
 
 class Temporary:
     """Memory of an intermediate result, `nbytes` long; identity is its name."""
@@ -109,9 +111,6 @@ def _private(ufunc: Any) -> Any:
     return ufunc
 
 
-ALIGNMENT = 64
-
-
 def place(uses: Sequence[Sequence[Any]]) -> tuple[dict[Temporary, int], int]:
     """(offset of each Temporary, bytes of all) for steps that use these bases; memory is reused after a last use."""
     last = {base: i for i, bases in enumerate(uses) for base in bases if isinstance(base, Temporary)}
@@ -122,7 +121,7 @@ def place(uses: Sequence[Sequence[Any]]) -> tuple[dict[Temporary, int], int]:
         for base in bases:
             if not isinstance(base, Temporary) or base in offsets:
                 continue
-            size = -(-max(base.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+            size = -(-max(base.nbytes, 1) // _core.ALIGNMENT) * _core.ALIGNMENT
             fitting = min((block for block in free if block[0] >= size), default=None)
             if fitting is None:
                 offsets[base] = end
@@ -133,5 +132,5 @@ def place(uses: Sequence[Sequence[Any]]) -> tuple[dict[Temporary, int], int]:
                 if fitting[0] > size:
                     free.append((fitting[0] - size, fitting[1] + size))
         for base in {b for b in bases if isinstance(b, Temporary) and last[b] == i}:
-            free.append((-(-max(base.nbytes, 1) // ALIGNMENT) * ALIGNMENT, offsets[base]))
+            free.append((-(-max(base.nbytes, 1) // _core.ALIGNMENT) * _core.ALIGNMENT, offsets[base]))
     return offsets, end

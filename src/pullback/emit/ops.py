@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Union
 
-from ..loop_ir.ir import Const, Expr, Op
+from ..loop_ir.ir import TERM, Const, Expr, Op
 from ..loop_ir.types import BITS, REAL_OF, is_int, type_class
 from .code import Code
 from .types import int_type
@@ -60,8 +60,9 @@ def _keeps(op: Op) -> bool:
     return op.name == "convert" and (op.args[0].dtype in ("bool", "i8", "u8") and op.dtype == "f16")
 
 
-def _flag(op: Op) -> str:
-    return "" if ("exact", True) in op.attrs else " contract"
+def _product(op: Op) -> str:
+    """Only terms of contractions are rounded together with the sum that they go into; LLVM asks both for the flag."""
+    return "fmul contract" if TERM in op.attrs else "fmul"
 
 
 def _int(opcode: str) -> Rule:
@@ -69,7 +70,7 @@ def _int(opcode: str) -> Rule:
 
 
 def _float(opcode: str) -> Rule:
-    return lambda a, op, x, y: a.op(opcode + _flag(op), element_of(x.dtype), x.ref, y.ref)
+    return lambda a, op, x, y: a.op(opcode, element_of(x.dtype), x.ref, y.ref)
 
 
 def _float_call(name: str) -> Rule:
@@ -79,7 +80,9 @@ def _float_call(name: str) -> Rule:
 TABLE.update({
     **{(name, kind): _int(name) for name in ("add", "sub", "mul") for kind in ("signed", "unsigned")},
     **{(name, kind): _int(name) for name in ("and", "or", "xor") for kind in ("signed", "unsigned", "bool")},
-    **{(name, "float"): _float(f"f{name}") for name in ("add", "sub", "mul", "div", "rem")},
+    **{(name, "float"): _float(f"f{name} contract") for name in ("add", "sub")},
+    **{(name, "float"): _float(f"f{name}") for name in ("div", "rem")},
+    ("mul", "float"): lambda a, op, x, y: a.op(_product(op), element_of(x.dtype), x.ref, y.ref),
     ("min", "signed"): lambda a, op, x, y: a.call("llvm.smin", element_of(x.dtype), x.ref, y.ref),
     ("max", "signed"): lambda a, op, x, y: a.call("llvm.smax", element_of(x.dtype), x.ref, y.ref),
     ("min", "unsigned"): lambda a, op, x, y: a.call("llvm.umin", element_of(x.dtype), x.ref, y.ref),
@@ -96,7 +99,7 @@ TABLE.update({
     ("fma", "float"): _float_call("llvm.fma"),
     ("abs", "unsigned"): lambda a, op, x: x.ref,
     ("neg", "float"): lambda a, op, x: a.code.inst(f"fneg {x.type} {x.ref}", x.ref),
-    ("square", "float"): lambda a, op, x: a.op("fmul" + _flag(op), element_of(x.dtype), x.ref, x.ref),
+    ("square", "float"): lambda a, op, x: a.op(_product(op), element_of(x.dtype), x.ref, x.ref),
     ("not", "bool"): lambda a, op, x: a.not_(x.ref),
     ("real", "float"): lambda a, op, x: x.ref,
     ("conj", "float"): lambda a, op, x: x.ref,
@@ -514,16 +517,16 @@ def _saturate(a: Asm, x: Value, target: str) -> str:
 
 @rule("add sub", "complex")
 def _add_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
-    opcode, element = f"f{op.name}{_flag(op)}", element_of(x.dtype)
+    opcode, element = f"f{op.name}", element_of(x.dtype)
     return a.op(opcode, element, x.ref, y.ref), a.op(opcode, element, x.parts[1], y.parts[1])
 
 
 @rule("mul", "complex")
 def _mul_complex(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    """Four rounded products: of z and its conjugate, the imaginary part is zero."""
     element, (p, q), (r, s) = element_of(x.dtype), x.parts, y.parts
-    mul, add, sub = (f"f{name}{_flag(op)}" for name in ("mul", "add", "sub"))
-    re = a.op(sub, element, a.op(mul, element, p, r), a.op(mul, element, q, s))
-    return re, a.op(add, element, a.op(mul, element, p, s), a.op(mul, element, q, r))
+    re = a.op("fsub", element, a.op("fmul", element, p, r), a.op("fmul", element, q, s))
+    return re, a.op("fadd", element, a.op("fmul", element, p, s), a.op("fmul", element, q, r))
 
 
 @rule("square", "complex")

@@ -47,7 +47,7 @@ def _inner_at(ctx: Any, index: Any) -> Any:
     for place in np.ndindex(*(ctx.in_avals[0].shape[a] for a in cx)):
         here_x = at_x | {a: b.index(int(i)) for a, i in zip(cx, place)}
         here_y = at_y | {a: b.index(int(i)) for a, i in zip(cy, place)}
-        term = b.mul(
+        term = b.term(
             ctx.operand(0, [here_x[a] for a in range(ctx.in_avals[0].ndim)]),
             ctx.operand(1, [here_y[a] for a in range(ctx.in_avals[1].ndim)]),
         )

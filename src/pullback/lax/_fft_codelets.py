@@ -128,7 +128,7 @@ class Codelets:
         if factor == 1.0:
             return z
         k = self.b.const(self.dtype, factor)
-        return self.b.mul(z[0], k), None if z[1] is None else self.b.mul(z[1], k)
+        return self.b.term(z[0], k), None if z[1] is None else self.b.term(z[1], k)
 
     def times_i(self, z: Number, sign: int) -> Number:
         """z times sign i."""
@@ -142,8 +142,8 @@ class Codelets:
         c = c if isinstance(c, Expr) else b.const(self.dtype, c)
         s = s if isinstance(s, Expr) else b.const(self.dtype, s)
         if im is None:
-            return b.mul(re, c), b.mul(re, s)
-        return b.sub(b.mul(re, c), b.mul(im, s)), b.add(b.mul(re, s), b.mul(im, c))
+            return b.term(re, c), b.term(re, s)
+        return b.sub(b.term(re, c), b.term(im, s)), b.add(b.term(re, s), b.term(im, c))
 
     def turned(self, z: Number, k: int, n: int) -> Number:
         """z times exp(sign 2 pi i k / n)."""
@@ -158,7 +158,7 @@ class Codelets:
             both, apart = self.b.add(re, im), self.b.sub(re, im)
             x, y = (apart, both) if (c > 0) == (s > 0) else (both, self.b.neg(apart))
             factor = self.b.const(self.dtype, c)
-            return self.b.mul(x, factor), self.b.mul(y, factor)
+            return self.b.term(x, factor), self.b.term(y, factor)
         return self.times(z, c, s)
 
     def dft(self, x: Sequence[Number]) -> list[Number]:

@@ -191,7 +191,7 @@ def lu(b: Any, a: Lanes, pivots: Lanes, order: Lanes, m: int, n: int) -> None:
             a[i, k] = factor
 
             def element(j: Index) -> None:
-                a[i, j] = b.sub(a[i, j], b.mul(factor, a[k, j]))
+                a[i, j] = b.sub(a[i, j], b.term(factor, a[k, j]))
 
             repeat(b, below, n, element)
 
@@ -213,7 +213,7 @@ def cholesky(b: Any, a: Lanes, bad: Lanes, n: int) -> None:
 
     def column(j: Index) -> None:
         def minus(i: Index) -> Any:
-            return fold(b, 0, j, [a[i, j]], lambda k, s: [b.sub(s, b.mul(a[i, k], a[j, k]))])[0]
+            return fold(b, 0, j, [a[i, j]], lambda k, s: [b.sub(s, b.term(a[i, k], a[j, k]))])[0]
 
         square = b.let(minus(j))
         bad[0, 0] = b.select(b.op("gt", square, zero), bad[0, 0], b.const("i32", 1))
@@ -260,7 +260,7 @@ def substitute(
         pivot = None if unit else of(i, i)
 
         def column(c: Index) -> None:
-            (rest,) = fold(b, low, high, [x[entry(i, c)]], lambda k, s: [b.sub(s, b.mul(of(i, k), x[entry(k, c)]))])
+            (rest,) = fold(b, low, high, [x[entry(i, c)]], lambda k, s: [b.sub(s, b.term(of(i, k), x[entry(k, c)]))])
             x[entry(i, c)] = rest if pivot is None else b.op("div", rest, pivot)
 
         repeat(b, 0, columns, column)
@@ -278,12 +278,12 @@ def qr(b: Any, a: Lanes, q: Lanes | None, taus: Lanes, m: int, n: int, columns: 
     def reflect(x: Lanes, k: Index, j: Index, tau: Any) -> None:
         """Column j of x, by the reflection whose vector is column k of a below the diagonal, with 1 on it."""
         below = after(b, k)
-        (inner,) = fold(b, below, m, [x[k, j]], lambda i, s: [b.add(s, b.mul(a[i, k], x[i, j]))])
+        (inner,) = fold(b, below, m, [x[k, j]], lambda i, s: [b.add(s, b.term(a[i, k], x[i, j]))])
         w = b.let(b.mul(tau, inner))
         x[k, j] = b.sub(x[k, j], w)
 
         def row(i: Index) -> None:
-            x[i, j] = b.sub(x[i, j], b.mul(w, a[i, k]))
+            x[i, j] = b.sub(x[i, j], b.term(w, a[i, k]))
 
         repeat(b, below, m, row)
 
@@ -298,7 +298,7 @@ def qr(b: Any, a: Lanes, q: Lanes | None, taus: Lanes, m: int, n: int, columns: 
 
         def square(x: Any) -> Any:
             part = b.let(b.op("div", x, scale))
-            return b.mul(part, part)
+            return b.term(part, part)
 
         (total,) = fold(b, below, m, [square(alpha)], lambda i, s: [b.add(s, square(a[i, k]))])
         length = b.mul(scale, b.op("sqrt", total))

@@ -20,6 +20,7 @@ import numpy as np
 
 from .fold import coerce, const, const_key, make
 from .ir import (
+    TERM,
     Address,
     Buffer,
     Call,
@@ -249,6 +250,10 @@ class Builder:
     def bitcast(self, x: Expr, dtype: str) -> Expr:
         """The same bits as another type of the same width."""
         return self.op("bitcast", x, dtype=dtype)
+
+    def term(self, x: Operand, y: Operand) -> Expr:
+        """x * y as a term of a contraction: the sum that it goes into need not wait for it to be rounded."""
+        return self.op("mul", x, y, attrs=(TERM,))
 
     def select(self, cond: Operand, x: Operand, y: Operand) -> Expr:
         """x where cond, else y; loads only under the other branch are not performed."""

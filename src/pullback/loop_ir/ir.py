@@ -102,9 +102,12 @@ class Op(Expr):
     name: str  # a key of ops.OPS
     dtype: str
     args: tuple[Expr, ...]
-    attrs: tuple[tuple[str, Any], ...] = ()  # ("y", 3) of integer_pow, ("exact", True): never contract into fma
+    attrs: tuple[tuple[str, Any], ...] = ()  # ("y", 3) of integer_pow
 
 
+# Attr of a product of floats: a sum takes it in unrounded. Products without it are rounded, as NumPy's are, so that
+# equal values have a difference of zero however they were computed.
+TERM = ("term", True)
 RARE = ("rare", True)  # attr of a select: its first branch is evaluated only where some lane takes it
 
 

@@ -570,7 +570,7 @@ def _sum_in_place(p: _Problem, at: tuple[Any, Any], q: Sequence[Expr], feature: 
                 inside = test if inside is None else b.op("and", inside, test)
         x = ctx.load(p.x, (*at, *place))
         x = x if inside is None else b.select(inside, x, b.const(p.dtype, 0))
-        product = b.mul(x, b.convert(ctx.load(p.w, (feature, 0, *(k for k, _, _ in taps))), p.dtype))
+        product = b.term(x, b.convert(ctx.load(p.w, (feature, 0, *(k for k, _, _ in taps))), p.dtype))
         total = product if total is None else b.add(total, product)
     return b.const(p.dtype, 0) if total is None else total
 
@@ -584,7 +584,7 @@ def _sum_of_taps(p: _Problem, copy: _Copy, base: Expr, feature: Any, chosen: Seq
         for taps in chosen:
             x = b.load(copy.storage.buffer, start + c * copy.channel + copy.offset(0, taps))
             w = ctx.load(p.w, (feature, c, *(k for k, _, _ in taps)))
-            product = b.mul(x, b.convert(w, p.dtype))
+            product = b.term(x, b.convert(w, p.dtype))
             total = product if total is None else b.add(total, product)
         return b.const(p.dtype, 0) if total is None else total
 

@@ -121,7 +121,7 @@ def panel_kernel(
                 x_at, y_at = at * field["x_inner"], at * field["y_inner"]
             right = [b.load(y, first + y_at + part * width + j) for part in range(parts)]
             left = [b.load(x, (row + r) * field["x_row"] + x_at) for r in range(rows)]
-            products = [b.mul(value, other) for value in left for other in right]
+            products = [b.term(value, other) for value in left for other in right]
             k.update(*[b.add(var, value) for var, value in zip(k.vars, products)])
         return k.results
 
@@ -184,7 +184,7 @@ def gram_kernel(dtype: str, rows: int, columns: int, sizes: tuple[int, int] = (A
                         at = b.let((start + k.i) * x_inner, "at")
                         right = b.load(x, at + column + j)
                         left = [b.load(x, at + row + r) for r in range(rows)]
-                        k.update(*[b.add(var, b.mul(value, right)) for var, value in zip(k.vars, left)])
+                        k.update(*[b.add(var, b.term(value, right)) for var, value in zip(k.vars, left)])
                     for r in range(rows):
                         place = tile + r * columns + j
                         b.store(tiles, place, b.add(b.load(tiles, place), k.results[r]))

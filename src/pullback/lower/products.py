@@ -295,7 +295,7 @@ def _loops(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float,
         with b.reduce(k, b.const(wide, 0), "or" if wide == "bool" else "add") as r:
             left, right = b.convert(ctx.load(x, (i, r.i)), wide), b.convert(ctx.load(y, (r.i, j)), wide)
             r.update(
-                b.op("or", r.var, b.op("and", left, right)) if wide == "bool" else b.add(r.var, b.mul(left, right))
+                b.op("or", r.var, b.op("and", left, right)) if wide == "bool" else b.add(r.var, b.term(left, right))
             )
         value = r.result
         if alpha != 1.0:

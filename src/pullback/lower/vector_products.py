@@ -49,7 +49,7 @@ def _by_rows(ctx: NestContext, out: Storage, matrix: Storage, vector: Storage) -
         zero = b.const(out.dtype, 0)
         with b.carried_loop(k, [((zero,), "add")] * ROWS, "reduce", "k") as r:
             x = ctx.load(vector, (r.i,))
-            r.update(*[b.add(var, b.mul(ctx.load(matrix, (first + i, r.i)), x)) for i, var in enumerate(r.vars)])
+            r.update(*[b.add(var, b.term(ctx.load(matrix, (first + i, r.i)), x)) for i, var in enumerate(r.vars)])
         for i, result in enumerate(r.results):
             ctx.store(out, (first + i,), result)
 
@@ -83,14 +83,14 @@ def _by_columns(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storag
             xs = [[b.let(ctx.load(vectors, (q, row + r))) for r in range(STEP)] for q in range(m)]
             with b.loop(width, "vector") as v:
                 values = [b.let(ctx.load(matrix, (row + r, left + v))) for r in range(STEP)]
-                sums = [_tree(ctx, [b.mul(x, value) for x, value in zip(those, values)]) for those in xs]
+                sums = [_tree(ctx, [b.term(x, value) for x, value in zip(those, values)]) for those in xs]
                 for q, total in enumerate(sums):
                     ctx.store(block, (q, v), b.add(ctx.load(block, (q, v)), total))
         with b.loop(m, "sequential") as own, b.loop(width, "vector") as v:
             ctx.store(partial, (i, own, left + v), ctx.load(block, (own, v)))
     with ctx.loops((m, n)) as (own, v):
         terms = [ctx.load(partial, (p, own, v)) for p in range(down)]
-        terms += [b.mul(ctx.load(vectors, (own, r)), ctx.load(matrix, (r, v))) for r in range(steps * STEP, k)]
+        terms += [b.term(ctx.load(vectors, (own, r)), ctx.load(matrix, (r, v))) for r in range(steps * STEP, k)]
         ctx.store(out, (own, v), _tree(ctx, terms))
 
 

@@ -48,6 +48,27 @@ def test_only_what_is_used_often_is_a_function():
     assert len(set(functions(expand_math(chain(["tanh", "sin"], 40, 64))))) == 2
 
 
+def test_straight_code_calls_functions_as_nests_do():
+    """Scalar programs have no nest: at the top, among the steps of a loop, and in branches."""
+    b = Builder()
+    x, y = b.input("x", "f32", 3), b.output("y", "f32", 3)
+
+    def steps(place, count):
+        value = b.load(x, place)
+        for _ in range(count):
+            value = b.let(b.op("sin", value))
+        b.store(y, place, value)
+
+    steps(0, 40)
+    with b.loop(5, "sequential"):
+        steps(1, 10)
+        steps(1, 10)
+    with b.loop(5, "sequential"):
+        steps(2, 10)
+    found = functions(expand_math(b.function("f")))
+    assert len(found) == 60 and len(set(found)) == 1
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16"])
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 1000])
 def test_results_are_those_of_code_in_place(dtype, n, monkeypatch):

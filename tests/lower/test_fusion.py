@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from lowering_checks import check, lax, normal, spread, total
 
+from pullback import jit
+
 F = np.float32
 
 
@@ -300,3 +302,15 @@ def test_group_is_not_lifted_above_what_it_needs():
         return lax.add(lax.exp(x), product), scale
 
     check(fun, normal(70, 30), normal(30, 30, seed=1), atol=1e-4)
+
+
+def test_no_recursion_ends_a_chain():
+    """10,400 operations in a row, which took more frames than a program may have."""
+    x, y = np.full(3, 0.3, F), np.full(3, 0.75, F)
+
+    def chain(x, y):
+        for _ in range(5200):
+            x = lax.add(lax.mul(x, y), y)
+        return x
+
+    np.testing.assert_array_equal(jit(chain)(x, y), chain(x, y))

@@ -10,20 +10,23 @@ stand in front of the statement that uses it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from ..loop_ir.build import Builder
 from ..loop_ir.fold import is_math
-from ..loop_ir.ir import Expr, Function, Lambda, Loop, Op, Read, Stmt, Var, While
+from ..loop_ir.ir import Expr, Function, Lambda, Let, Loop, Op, Read, Stmt, Store, Var, While
 from ..loop_ir.types import REAL_OF
 from ..loop_ir.visit import Rewriter, expressions, function_of, nodes, statements, subexpressions
 from .math import expand
+from .math._contract import Contract, contracted
 
 # Ops that the emitter knows for real numbers, but the math kernels may know better or for complex ones.
 _ALSO = frozenset({"sqrt", "sign", "abs", "div", "rem"})
 
 
-# A nest that uses one math function more often than this is a long unrolled program: calls take a few nanoseconds, but
-# LLVM takes 0.5 ms for each of 400 tanh written out in a row, and its register allocator ever more.
+# A nest, or straight code outside of nests, that uses one math function more often than this is a long unrolled
+# program: calls take a few nanoseconds, but LLVM takes 0.5 ms for each of 400 tanh written out in a row, and its
+# register allocator ever more.
 OFTEN = 16
 LARGE = 12  # ops of a function worth calling
 
@@ -58,7 +61,7 @@ class _Expand(Rewriter):
         super().__init__()
         self.b = Builder()
         self._nest: Loop | None = None
-        self._often: set[_Key] = set()  # math ops that the current nest uses often
+        self._often: set[_Key] = set()  # math ops that the current nest, or straight code among steps, uses often
         self._functions: dict[_Key, Lambda | None] = {}
 
     def expr(self, expr: Expr) -> Expr:
@@ -74,7 +77,12 @@ class _Expand(Rewriter):
 
     def expanded(self, expr: Op) -> Expr:
         """The op as basic ones; itself if the emitter knows it best."""
-        found = expand(expr, self.b)
+        with self.b.block() as written:
+            found = expand(expr, self.b)
+        if found is not None:
+            (found,) = contracted(self.b, (found,), expr.args)
+        for stmt in Contract(self.b, expr.args).block(tuple(written)):
+            self.b.emit(stmt)
         if found is None:
             if is_math(expr.name):
                 raise NotImplementedError(f"{expr.name}: there is no kernel for {expr.args[0].dtype}")
@@ -98,17 +106,23 @@ class _Expand(Rewriter):
     def inside(self, stmt: Stmt) -> Stmt:
         if self._nest is not None or not isinstance(stmt, Loop) or stmt.role == "sequential":
             return super().inside(stmt)
-        uses: Counter[_Key] = Counter()
-        for expr in subexpressions([expr for each in statements((stmt,)) for expr in expressions(each)]):
-            if isinstance(expr, Op) and is_math(expr.name):
-                uses[_key(expr)] += 1
-        self._nest, self._often = stmt, {key for key, count in uses.items() if count > OFTEN}
+        before, self._nest, self._often = self._often, stmt, _used_often(tuple(statements((stmt,))))
         try:
             return super().inside(stmt)
         finally:
-            self._nest, self._often = None, set()
+            self._nest, self._often = None, before
 
     def block(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:  # type: ignore[override]
+        if self._nest is not None:
+            return self._written(body)
+        before = self._often
+        self._often = _used_often([stmt for stmt in body if isinstance(stmt, (Let, Store))])
+        try:
+            return self._written(body)
+        finally:
+            self._often = before
+
+    def _written(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
         for stmt in body:
             with self.b.block() as ahead:
@@ -117,3 +131,12 @@ class _Expand(Rewriter):
                 raise NotImplementedError("a math kernel that writes statements, in the head of a loop")
             result += [*ahead, inside]
         return tuple(result)
+
+
+def _used_often(body: Sequence[Stmt]) -> set[_Key]:
+    """The math ops that statements use often."""
+    uses: Counter[_Key] = Counter()
+    for expr in subexpressions([expr for stmt in body for expr in expressions(stmt)]):
+        if isinstance(expr, Op) and is_math(expr.name):
+            uses[_key(expr)] += 1
+    return {key for key, count in uses.items() if count > OFTEN}

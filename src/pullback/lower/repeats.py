@@ -22,6 +22,8 @@ from pullback.lower.nests import arrive, emit_group, loops_of
 from pullback.lower.storage import Storage
 from pullback.lower.values import Level, Region
 
+MOST_VALUES = 1000  # in a group that is compared with others; larger ones are a program by themselves
+
 
 class Repeats:
     """The groups of a program that have been lowered, by what they compute."""
@@ -152,6 +154,8 @@ class _Description:
         if atom in self._seen:
             parts.append(self._seen[atom])
             return
+        if len(self._seen) == MOST_VALUES:
+            raise _Unlike
         self._seen[atom] = len(self._seen)
         parts.append((atom.aval, region.fusion.users.get(atom, 0) > 1))
         known = self._outside.get(atom)

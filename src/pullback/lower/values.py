@@ -23,6 +23,7 @@ from pullback.loop_ir.ir import Role
 from pullback.lower.storage import Storage, offset_of
 
 MAX_DEPTH = 24  # operations in one expression
+DEEP = 100  # operations followed by recursion, until those of a long chain are found first and computed in order
 
 
 class Level:
@@ -82,6 +83,7 @@ class Region:
         self._keep: list[Expr] = []
         self._canonical: dict[tuple[Any, ...], Index] = {}  # by index and shape: with 0 along axes of size 1
         self._zero = intern(b.index(0))
+        self._depth = 0  # elementwise operations on the way to the value that is asked for now
 
     # Loops.
 
@@ -197,14 +199,45 @@ class Region:
         eqn = self.eqns[number]
         kind = eqn.primitive.lower
         if isinstance(kind, Elementwise):
+            self._depth += 1
+            if self._depth > DEEP:
+                self._compute_chain(eqn, at, lazy)
             operands = []
             for atom in eqn.invars:
                 operands.append(self.value(atom, at if atom.aval.shape else (), lazy))
+            self._depth -= 1
             self.b.out_dtype = ir_dtype(var.aval.dtype)
             return kind.scalar(self.b, *operands, **eqn.params)
         if isinstance(kind, Pointwise):
             return kind.at(PointContext(self, eqn, lazy), at)
         raise AssertionError(f"lower: the result {var} of {eqn.primitive.name} is wanted before it is in memory")
+
+    def _compute_chain(self, eqn: JaxprEqn, at: Index, lazy: bool) -> None:
+        """Compute what the operands of an elementwise operation consist of, as far as that is elementwise, in the
+        order in which recursion would.
+        """
+        stack: list[tuple[Any, Index, bool]] = [(x, at if x.aval.shape else (), False) for x in reversed(eqn.invars)]
+        seen: set[tuple[Any, Index]] = set()
+        depth, self._depth = self._depth, 0
+        while stack:
+            atom, index, visited = stack.pop()
+            if isinstance(atom, Literal):
+                continue
+            if visited:
+                self.value(atom, index, lazy)
+                continue
+            number = self.fusion.producer.get(atom)
+            if (atom, index) in seen or atom in self.ready or number is None:
+                continue
+            seen.add((atom, index))
+            if isinstance(self.eqns[number].primitive.lower, Elementwise) and not self._is_known(atom, index):
+                stack.append((atom, index, True))
+                stack += [(x, index if x.aval.shape else (), False) for x in reversed(self.eqns[number].invars)]
+        self._depth = depth
+
+    def _is_known(self, atom: Any, index: Index) -> bool:
+        at = tuple([self._zero if n == 1 else i for i, n in zip(index, atom.aval.shape)])
+        return any((atom, at) in level.memo or (atom, at) in level.lazy for level in self.levels)
 
     # How deep an expression is, and which loops it depends on.
 

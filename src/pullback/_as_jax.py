@@ -41,7 +41,7 @@ class _Loader(importlib.abc.Loader):
     def __init__(self, target: str) -> None:
         self.target = target
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+    def create_module(self, _spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         module = importlib.import_module(self.target)
         self.saved = module.__spec__, getattr(module, "__loader__", None)
         return module
@@ -54,7 +54,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Answers for `jax`, `jaxlib` and what lies under them; raises ModuleNotFoundError for what pullback has not."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+        self, fullname: str, _path: Sequence[str] | None = None, _module: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         mapped = _target(fullname)
         if mapped is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,12 @@ def _segments(
     )
 
 
+def _check_buckets(name: str, bucket_size: int | None) -> None:
+    """Sums are made pairwise, whatever size of buckets JAX would make them in; it must be one."""
+    if bucket_size is not None and operator.index(bucket_size) < 1:
+        raise ValueError(f"{name}: argument 'bucket_size' must be positive, got {bucket_size}")
+
+
 def _zero(dtype):
     return np.zeros((), dtype)[()]
 
@@ -70,6 +77,7 @@ def segment_sum(
 
     Ids outside of the range are dropped. Without num_segments it is the largest id + 1, which must not be traced.
     """
+    _check_buckets("segment_sum", bucket_size)
     return _segments(
         "segment_sum", "add", _zero, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
     )
@@ -85,6 +93,7 @@ def segment_prod(
     mode: Any = None,
 ):
     """As `segment_sum` for products; 1 for empty segments."""
+    _check_buckets("segment_prod", bucket_size)
     return _segments(
         "segment_prod", "multiply", _one, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
     )
@@ -100,6 +109,7 @@ def segment_max(
     mode: Any = None,
 ):
     """As `segment_sum` for maxima; the lowest value of the dtype for empty segments."""
+    _check_buckets("segment_max", bucket_size)
     return _segments(
         "segment_max", "max", _lowest, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
     )
@@ -115,6 +125,7 @@ def segment_min(
     mode: Any = None,
 ):
     """As `segment_sum` for minima; the highest value of the dtype for empty segments."""
+    _check_buckets("segment_min", bucket_size)
     return _segments(
         "segment_min", "min", _highest, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
     )

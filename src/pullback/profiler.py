@@ -81,9 +81,13 @@ def start_trace(
 ) -> None:
     """Record from now on; `stop_trace` writes below `log_dir`. RuntimeError while another trace is recorded.
 
-    NotImplementedError for `create_perfetto_link`, which would serve the trace on a port.
+    NotImplementedError for `create_perfetto_link`, which would serve the trace on a port. The file is one for Perfetto
+    also without `create_perfetto_trace`. TypeError for other options than ProfileOptions, whose tracers of devices and
+    of the host's libraries are not there.
     """
     global _current
+    if profiler_options is not None and not isinstance(profiler_options, ProfileOptions):
+        raise TypeError(f"start_trace: profiler_options must be ProfileOptions, got {profiler_options!r}")
     if create_perfetto_link:
         raise NotImplementedError(
             "start_trace: create_perfetto_link=True is not possible; open the file that stop_trace writes in "
@@ -182,4 +186,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
 def save_device_memory_profile(filename: str, backend: str | None = None) -> None:
     """NotImplementedError, as `device_memory_profile`."""
-    device_memory_profile(backend)
+    raise NotImplementedError(
+        f"save_device_memory_profile({filename!r}, {backend!r}): arrays lie in the process's memory; use "
+        "jit(f).lower(...).compile().memory_analysis() for a program, or a profiler for processes such as memray"
+    )

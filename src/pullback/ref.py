@@ -37,8 +37,16 @@ class Ref(Cell):
         return "Ref(<freed>)" if self.is_freed else f"Ref({self._value!r})"
 
 
+def _refuse_space(name: str, memory_space: Any) -> None:
+    if memory_space is not None:
+        raise NotImplementedError(f"{name}: there is one memory space; memory_space must be None, got {memory_space!r}")
+
+
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """A reference to a mutable array that starts as `init_val`. Raises TypeError for what is no array."""
+    _refuse_space("new_ref", memory_space)
+    if kind is not None:
+        raise NotImplementedError(f"new_ref: argument 'kind' must be None, got {kind!r}")
     if isinstance(init_val, Ref):
         raise TypeError("new_ref: argument 'init_val' is a Ref itself; use its value, ref[...]")
     return Ref(jnp.asarray(init_val))
@@ -46,6 +54,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A reference to an array of this shape and dtype, which starts as zeros."""
+    _refuse_space("empty_ref", memory_space)
     return Ref(jnp.zeros(ty.shape, ty.dtype))
 
 

@@ -157,6 +157,7 @@ def hold_libraries(seconds: float, /) -> None:
 def release_libraries() -> None: ...
 def release_libraries_in_child() -> None:
     """The same in the child of a fork."""
+
 def standalone_archive() -> bytes: ...  # the static library that exported programs are linked with
 def symbol_addresses() -> dict[str, int]:
     """C functions for generated code:

@@ -129,12 +129,12 @@ class checkpoint_policies:
     """Policies for `checkpoint`: which intermediate values are kept for the backward pass."""
 
     @staticmethod
-    def everything_saveable(primitive, *_, **__) -> bool:
+    def everything_saveable(*_, **__) -> bool:
         """Keep everything: as without checkpoint."""
         return True
 
     @staticmethod
-    def nothing_saveable(primitive, *_, **__) -> bool:
+    def nothing_saveable(*_, **__) -> bool:
         """Keep nothing: the default."""
         return False
 
@@ -179,7 +179,14 @@ class checkpoint_policies:
     def save_and_offload_only_these_names(
         *, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst
     ) -> Callable:
-        """Keep the values with these names only; there is one memory, so nothing moves."""
+        """Keep the values with these names; there is one memory, so nothing moves. ValueError for names in both."""
+        both = set(names_which_can_be_saved) & set(names_which_can_be_offloaded)
+        if both:
+            raise ValueError(
+                "The names should be exclusive and should not intersect in `names_which_can_be_saved` and "
+                f"`names_which_can_be_offloaded`. Got names_which_can_be_saved={set(names_which_can_be_saved)}, "
+                f"names_which_can_be_offloaded={set(names_which_can_be_offloaded)} and the intersection={both}"
+            )
         return checkpoint_policies.save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
 
     @staticmethod

@@ -83,7 +83,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     fun = custom_vmap(f)
 
     @fun.def_vmap
-    def rule(axis_size: int, in_batched: Any, *args: Any) -> Any:
+    def rule(_axis_size: int, in_batched: Any, *args: Any) -> Any:
         leaves, tree = tree_flatten(args)
         mapped = [bool(b) for b in tree_flatten(in_batched)[0]]
 

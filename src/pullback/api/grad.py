@@ -197,6 +197,8 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     that are not floating point or integer linear maps, or cotangents of the wrong type.
     """
     check_callable("linear_transpose", fun)
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes argument to transpose is deprecated")
     leaves, tree = tree_flatten(primals)
     avals = [_aval_of_spec("linear_transpose", leaf) for leaf in leaves]
     check_derivatives_in(leaves)

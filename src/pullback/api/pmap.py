@@ -24,6 +24,7 @@ from pullback.core.interpreter import extend_axis_env
 from pullback.core.tracer import Tracer
 from pullback.runtime import checks
 from pullback.runtime.compiler import compile_for_devices
+from pullback.runtime.devices import Device
 from pullback.runtime.devices import devices as all_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.util import config
@@ -42,27 +43,46 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Iterable[int] = (),
-    global_arg_shapes: Any = None,
 ) -> Callable[..., Any]:
     """`fun` mapped over the devices: axis `in_axes` of each argument (None: the same for all) has one element for each.
 
     Collectives (`lax.psum`, ...) in `fun` act over `axis_name`. Static arguments are passed as they are, and must be
     hashable. Raises ValueError when there are more elements than devices, or sizes differ; TypeError if `fun` is not
-    callable; RuntimeError if devices wait for each other in vain.
+    callable, or for devices that are none; RuntimeError for a backend that is not there, and if devices wait for each
+    other in vain.
     """
     arguments.check_callable("pmap", fun)
-    if global_arg_shapes is not None:
-        raise NotImplementedError("pmap: global_arg_shapes is not supported")
+    if devices is not None:
+        devices = _checked_devices(devices)
+    static, donated = arguments.as_tuple(static_broadcasted_argnums), arguments.as_tuple(donate_argnums)
+    for name, numbers in (("static_broadcasted_argnums", static), ("donate_argnums", donated)):
+        if not all(hasattr(n, "__index__") for n in numbers):
+            raise TypeError(f"pmap: {name} must be an integer or integers, got {numbers}")
+    if set(static) & set(donated):
+        raise ValueError(f"`static_argnums` {list(static)} and `donate_argnums` {list(donated)} cannot intersect.")
     return _Pmap(
         fun,
         _UNNAMED if axis_name is None else axis_name,
         tuple(in_axes) if isinstance(in_axes, list) else in_axes,
         out_axes,
-        arguments.as_tuple(static_broadcasted_argnums),
-        arguments.as_tuple(donate_argnums),
+        static,
+        donated,
         devices,
+        backend,
         axis_size,
     ).function
+
+
+def _checked_devices(devices: Any) -> list[Any]:
+    found = list(devices)
+    if not found:
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
+    for device in found:
+        if not isinstance(device, Device):
+            raise TypeError(f"pmap: argument 'devices' must be devices, got {device!r} among them")
+    if len(set(found)) < len(found):
+        raise ValueError(f"pmap: a device comes twice in devices={found}")
+    return found
 
 
 _UNNAMED = "_internal_pmap_axis_name"
@@ -71,10 +91,10 @@ _UNNAMED = "_internal_pmap_axis_name"
 class _Pmap:
     """One mapped function: its options, and the C object that users call."""
 
-    def __init__(self, fun, name, in_axes, out_axes, static_nums, donate_nums, devices, axis_size):
+    def __init__(self, fun, name, in_axes, out_axes, static_nums, donate_nums, devices, backend, axis_size):
         self.fun, self.name, self.in_axes, self.out_axes = fun, name, in_axes, out_axes
         self.static_nums, self.donate_nums = tuple(sorted(static_nums)), donate_nums
-        self.devices, self.axis_size = devices, axis_size
+        self.devices, self.backend, self.axis_size = devices, backend, axis_size
         self.label = arguments.function_name(fun)
         self.vectorized = jit(
             _core.named_after(lambda *args, **kwargs: self.as_vmap(*args, **kwargs), fun),
@@ -90,7 +110,7 @@ class _Pmap:
         """The call in full: (result, what C shall remember for arguments of these types)."""
         fixed = self.fixed(args)
         size = self.size(args, kwargs, fixed)
-        devices = list(self.devices) if self.devices is not None else all_devices()
+        devices = list(self.devices) if self.devices is not None else all_devices(self.backend)
         if size > len(devices):
             raise ValueError(
                 f"compiling computation that requires {size} logical devices, but only {len(devices)} XLA devices are "
@@ -115,7 +135,14 @@ class _Pmap:
         self.vectorized.clear_cache()
 
     def fixed(self, args: tuple) -> dict[int, Any]:
-        """Static arguments by position."""
+        """Static arguments by position; ValueError for positions that the call does not have."""
+        for n in self.static_nums:
+            if not -len(args) <= n < len(args):
+                raise ValueError(
+                    f"pmapped function has static_broadcasted_argnums={self.static_nums} but was called with only "
+                    f"{len(args)} positional argument{'s' if len(args) != 1 else ''}. All static broadcasted arguments "
+                    "must be passed positionally."
+                )
         return {n % len(args): args[n] for n in self.static_nums if -len(args) <= n < len(args)}
 
     def is_concrete(self, leaves: list[Any]) -> bool:

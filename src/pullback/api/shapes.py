@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, trace, typeof
+from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, trace, typeof
 from pullback.core.source import Origin
 from pullback.sharding import PartitionSpec, Sharding
 from pullback.sharding._layout import Format
@@ -95,17 +97,22 @@ def eval_shape(fun: Callable, *args, **kwargs):
 
 
 def make_jaxpr(
-    fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, abstracted_axes=None
+    fun: Callable, static_argnums=(), axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False
 ) -> Callable:
     """A function that gives the jaxpr of `fun` for arguments of the types it is called with.
 
-    With `return_shape`, (jaxpr, tree of ShapeDtypeStruct).
+    axis_env: (name, size) of mapped axes that collectives of `fun` act over. With `return_shape`, (jaxpr, tree of
+    ShapeDtypeStruct).
     """
+    axes = [(name, operator.index(size)) for name, size in axis_env or ()]
     arguments.check_callable("make_jaxpr", fun)
     nums, _ = arguments.resolve_argnums("make_jaxpr", fun, "static", arguments.as_tuple(static_argnums), ())
 
     def make_jaxpr_f(*args, **kwargs):
-        closed, out_tree = trace_with_tree(fun, args, kwargs, nums)
+        with contextlib.ExitStack() as mapped:
+            for name, size in axes:
+                mapped.enter_context(extend_axis_env(name, size))
+            closed, out_tree = trace_with_tree(fun, args, kwargs, nums)
         if return_shape:
             return closed, tree_unflatten(
                 out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]

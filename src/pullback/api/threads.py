@@ -83,7 +83,7 @@ def _register(threadpoolctl: Any) -> None:
 class _WhenImported(importlib.abc.MetaPathFinder):
     """Registers our pool when threadpoolctl is imported, which this package does not need."""
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+    def find_spec(self, name: str, _path: Any, _target: Any = None) -> Any:
         if name != "threadpoolctl":
             return None
         sys.meta_path.remove(self)

@@ -219,7 +219,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
     uses = last_uses(jaxpr)
     for i, eqn in enumerate(jaxpr.eqns):
         values = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]
-        source = eqn.source_info
+        source = eqn.source_info if propagate_source_info else None
         if source is not None and source.name_stack:
             with names_inside(*source.name_stack):
                 outs = eqn.primitive.bind(*values, **eqn.params)

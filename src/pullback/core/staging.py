@@ -297,10 +297,10 @@ class EvalInterpreter(Interpreter):
             return primitive.evaluate(*args, **params)
         return primitive.run(*args, **params)
 
-    def process_custom_jvp(self, custom, fun, jvp, args):
+    def process_custom_jvp(self, _custom, fun, _jvp, args):
         return fun(*args)
 
-    def process_custom_vjp(self, custom, fun, fwd, bwd, args):
+    def process_custom_vjp(self, _custom, fun, _fwd, _bwd, args):
         return fun(*args)
 
 

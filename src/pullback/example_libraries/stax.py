@@ -62,10 +62,10 @@ Layer = tuple[Callable[..., Any], Callable[..., Any]]
 def _without_params(output_shape: Callable[[Any], Any], apply: Callable[[Any], Any]) -> Layer:
     """The layer of a function of the inputs."""
 
-    def init_fun(rng: Any, input_shape: Any) -> tuple[Any, tuple[()]]:
+    def init_fun(_rng: Any, input_shape: Any) -> tuple[Any, tuple[()]]:
         return output_shape(input_shape), ()
 
-    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+    def apply_fun(_params: Any, inputs: Any, **_: Any) -> Any:
         return apply(inputs)
 
     return init_fun, apply_fun
@@ -276,10 +276,10 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     apply_fun takes a key as `rng`; it raises ValueError without one.
     """
 
-    def init_fun(rng: Any, input_shape: Shape) -> tuple[Shape, tuple[()]]:
+    def init_fun(_rng: Any, input_shape: Shape) -> tuple[Shape, tuple[()]]:
         return input_shape, ()
 
-    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+    def apply_fun(_params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")
         if rng is None:
             raise ValueError(

@@ -80,4 +80,4 @@ def cpu_for(name: str) -> Cpu:
 
 def _target(triple: str, features: tuple[str, ...], tune: str = "") -> Target:
     text = ",".join(f"+{feature}" for feature in features)
-    return Target(triple, "x86-64", text, vector_bytes(triple, dict.fromkeys(features, True)), tune)
+    return Target(triple, "x86-64", text, vector_bytes(dict.fromkeys(features, True)), tune)

@@ -139,7 +139,7 @@ class Rewriter:
 
     # New equations.
 
-    def emit(self, name: str | Primitive, *operands: Any, aval: Any = None, **params: Any) -> Any:
+    def emit(self, name: str | Primitive, *operands: Any, **params: Any) -> Any:
         """The result of a new equation (a list if it has several), itself rewritten."""
         primitive = registry[name] if isinstance(name, str) else name
         avals = primitive.abstract_eval(*[a.aval for a in operands], **params)

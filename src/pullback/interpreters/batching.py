@@ -26,7 +26,7 @@ def _from_axis(_: Primitive, rule: Any) -> Any:
 
 
 def _to_axis(_: Primitive, rule: Any) -> Any:
-    def axis_rule(axis_size: int, axis_name: Any, trace_type: Any, args: Any, dims: Any, **params: Any) -> Any:
+    def axis_rule(axis_size: int, axis_name: Any, _trace_type: Any, args: Any, dims: Any, **params: Any) -> Any:
         return rule(AxisData(axis_name, axis_size), args, dims, **params)
 
     return axis_rule

@@ -156,7 +156,7 @@ def _convert_shape(aval, *, new_dtype, weak_type=False, sharding=None):
     return ShapedArray(aval.shape, new_dtype, bool(weak_type))
 
 
-def convert_reference(x: np.ndarray, new_dtype: np.dtype, weak_type: bool = False, sharding: Any = None) -> np.ndarray:
+def convert_reference(x: np.ndarray, new_dtype: np.dtype, **_type: Any) -> np.ndarray:
     """Value conversion: floats become integers towards zero, within limits, NaN 0; to bool: x != 0; complex drops its
     imaginary part.
     """

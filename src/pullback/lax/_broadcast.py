@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.lax._families import *
+from pullback.lax._sharding import out_placed
 
 __all__ = [
     "broadcast",
@@ -134,9 +135,13 @@ def broadcast_in_dim(
     shape = canonical_shape(shape, "broadcast_in_dim")
     if operand.shape == shape and len(broadcast_dimensions) == len(shape):
         _broadcast_shape(operand.aval, shape=shape, broadcast_dimensions=tuple(broadcast_dimensions))
-        return operand
-    return broadcast_in_dim_p.bind(
-        operand, shape=shape, broadcast_dimensions=tuple([operator.index(d) for d in broadcast_dimensions])
+        return out_placed("broadcast_in_dim", operand, out_sharding)
+    return out_placed(
+        "broadcast_in_dim",
+        broadcast_in_dim_p.bind(
+            operand, shape=shape, broadcast_dimensions=tuple([operator.index(d) for d in broadcast_dimensions])
+        ),
+        out_sharding,
     )
 
 
@@ -145,8 +150,12 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     operand = as_array(operand, "broadcast")
     sizes = canonical_shape(sizes, "broadcast")
     if not sizes:
-        return operand
-    return broadcast_in_dim(operand, sizes + operand.shape, tuple(range(len(sizes), len(sizes) + operand.ndim)))
+        return out_placed("broadcast", operand, out_sharding)
+    return out_placed(
+        "broadcast",
+        broadcast_in_dim(operand, sizes + operand.shape, tuple(range(len(sizes), len(sizes) + operand.ndim))),
+        out_sharding,
+    )
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from pullback.core import Primitive, ShapedArray, hooks, typeof
 from pullback.core.lowering import HostCall
 from pullback.core.primitive import NoRule
 from pullback.lax._loops import map as lax_map
+from pullback.sharding import SingleDeviceSharding
 from pullback.util import dtypes
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import tree_flatten, tree_unflatten
@@ -34,6 +35,12 @@ class Effect:
 
 
 DEBUG, IO, ORDERED_IO, ORDERED_DEBUG = Effect("Debug"), Effect("IO"), Effect("OrderedIO"), Effect("OrderedDebug")
+
+
+def _check_sharding(name: str, sharding: Any) -> None:
+    """Programs call back from one process, whatever device the sharding names."""
+    if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
+        raise NotImplementedError(f"{name} only supports SingleDeviceSharding, but got {type(sharding)}")
 
 
 def pure_callback(
@@ -55,6 +62,7 @@ def pure_callback(
         raise ValueError(
             f"pure_callback: vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))}, got {vmap_method!r}"
         )
+    _check_sharding("pure_callback", sharding)
     avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
     outs = pure_callback_p.bind(
@@ -79,6 +87,7 @@ def io_callback(
     ordered: keep the order among ordered callbacks. It can't be differentiated; ordered ones can't be batched
     (ValueError).
     """
+    _check_sharding("io_callback", sharding)
     avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
     outs = io_callback_p.bind(

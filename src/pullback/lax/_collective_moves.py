@@ -187,6 +187,13 @@ def all_gather(
     """The values of the pytree x across a named axis, along a new axis or (tiled) one after the other. NameError for an
     unknown axis.
     """
+    if to not in ("varying", "invarying", "reduced"):
+        raise ValueError(
+            "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'varying', 'invarying', "
+            f"'reduced'}}; got {to!r}"
+        )
+    if to == "reduced":
+        raise NotImplementedError("all_gather: to='reduced' is not supported")
     groups = as_groups(axis_index_groups)
     size = axis_size(axis_name) if groups is None else len(groups[0])
 
@@ -282,9 +289,10 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """x, said to vary or not along a named axis; only shard_map tells the difference."""
+    """x, said to vary or not along a named axis; only shard_map tells the difference. NameError for an unknown axis."""
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError(f"pcast: argument 'to' must be 'varying', 'reduced' or 'unreduced', got {to!r}")
+    axis_size(axis_name)
     return x
 
 

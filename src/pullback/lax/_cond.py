@@ -36,7 +36,7 @@ from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, t
 _MISSING = object()
 
 
-def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any = _MISSING, linear=None):
+def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any = _MISSING):
     """`true_fun(*operands)` if `pred` else `false_fun(*operands)`; only the chosen branch runs.
 
     pred is a scalar. TypeError if the branches' results differ in structure, shapes or dtypes, or pred is no scalar.

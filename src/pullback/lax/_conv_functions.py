@@ -12,6 +12,7 @@ from pullback.lax._conv import _restored, dilated, window_count
 from pullback.lax._dot import canonical_precision
 from pullback.lax._families import *
 from pullback.lax._shape import inverse_permutation
+from pullback.lax._sharding import out_placed
 
 __all__ = [
     "conv",
@@ -71,18 +72,22 @@ def conv_general_dilated(
         if preferred_element_type is None
         else np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "conv_general_dilated"))
     )
-    return conv_general_dilated_p.bind(
-        lhs,
-        rhs,
-        window_strides=window_strides,
-        padding=tuple([_ints(p) for p in padding]),
-        lhs_dilation=lhs_dilation,
-        rhs_dilation=rhs_dilation,
-        dimension_numbers=spec,
-        feature_group_count=operator.index(feature_group_count),
-        batch_group_count=operator.index(batch_group_count),
-        precision=canonical_precision(precision),
-        preferred_element_type=preferred,
+    return out_placed(
+        "conv_general_dilated",
+        conv_general_dilated_p.bind(
+            lhs,
+            rhs,
+            window_strides=window_strides,
+            padding=tuple([_ints(p) for p in padding]),
+            lhs_dilation=lhs_dilation,
+            rhs_dilation=rhs_dilation,
+            dimension_numbers=spec,
+            feature_group_count=operator.index(feature_group_count),
+            batch_group_count=operator.index(batch_group_count),
+            precision=canonical_precision(precision),
+            preferred_element_type=preferred,
+        ),
+        out_sharding,
     )
 
 

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback._ext import _core
 from pullback.core import hooks
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax._bits import convert
@@ -13,6 +14,7 @@ from pullback.lax._broadcast import canonical_shape
 from pullback.lax._families import *
 from pullback.lax._operands import check_kind
 from pullback.lax._rules import batch_unary
+from pullback.lax._sharding import laid_out, out_placed
 
 __all__ = [
     "broadcasted_iota",
@@ -86,8 +88,10 @@ def iota(dtype: Any, size: int) -> Array:
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Array:
     """An array of `shape` whose elements are their index along `dimension`."""
     dtype = dtypes.canonicalize_dtype(dtype)
-    return iota_p.bind(
-        dtype=dtype, shape=canonical_shape(shape, "broadcasted_iota"), dimension=operator.index(dimension)
+    return out_placed(
+        "broadcasted_iota",
+        iota_p.bind(dtype=dtype, shape=canonical_shape(shape, "broadcasted_iota"), dimension=operator.index(dimension)),
+        out_sharding,
     )
 
 
@@ -106,7 +110,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     if dtype is not None:
         dtype = dtypes.check_user_dtype_supported(dtype, "full")
         fill_value = convert(fill_value, dtype) if isinstance(dtype, np.dtype) else fill_value
-    return lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=()) if shape else fill_value
+    filled = lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=()) if shape else fill_value
+    return laid_out("full", filled, sharding)
 
 
 def full_like(
@@ -117,16 +122,19 @@ def full_like(
     weak = dtype is None and dtypes.is_weak(x)
     dtype = dtypes.dtype_of(x) if dtype is None else dtypes.check_user_dtype_supported(dtype, "full_like")
     if not isinstance(dtype, np.dtype):
-        return full(x_shape, fill_value)
+        return full(x_shape, fill_value, sharding=sharding)
     fill_value = as_array(fill_value, "full_like", 1)
     if fill_value.shape:
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")
     fill_value = convert(fill_value, dtype, weak)
-    return (
+    filled = (
         lax.broadcast_in_dim_p.bind(fill_value, shape=tuple(x_shape), broadcast_dimensions=())
         if x_shape
         else fill_value
     )
+    if sharding is None and not weak and isinstance(x, _core.Array) and x._device is not None and x_shape == x.shape:
+        sharding = x.sharding
+    return laid_out("full_like", filled, sharding)
 
 
 empty_p = Primitive(
@@ -144,7 +152,11 @@ empty_p = Primitive(
 
 def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:
     """An array whose values do not matter; they are zeros."""
-    return empty_p.bind(shape=canonical_shape(shape, "empty"), dtype=dtypes.check_user_dtype_supported(dtype, "empty"))
+    return out_placed(
+        "empty",
+        empty_p.bind(shape=canonical_shape(shape, "empty"), dtype=dtypes.check_user_dtype_supported(dtype, "empty")),
+        out_sharding,
+    )
 
 
 def shape_as_value(shape: Sequence[int]) -> Array:

@@ -32,7 +32,7 @@ def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: 
     same by lax functions.
     """
 
-    def abstract_eval(aval, *, axis, reverse):
+    def abstract_eval(aval, *, axis, **_direction):
         check_kind(name, aval.dtype, accepts)
         if axis < 0:
             raise ValueError(f"{name}: axis {axis} must not be negative")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pullback.core.lowering import Nest
 from pullback.lax._bits import convert
 from pullback.lax._families import *
+from pullback.lax._sharding import out_placed
 
 __all__ = [
     "DotAlgorithm",
@@ -412,12 +413,16 @@ def dot_general(
     numbers = ((_ints(cx), _ints(cy)), (_ints(bx), _ints(by)))
     if preferred_element_type is not None:
         preferred_element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "dot_general"))
-    return dot_general_p.bind(
-        lhs,
-        rhs,
-        dimension_numbers=numbers,
-        precision=canonical_precision(precision),
-        preferred_element_type=preferred_element_type,
+    return out_placed(
+        "dot_general",
+        dot_general_p.bind(
+            lhs,
+            rhs,
+            dimension_numbers=numbers,
+            precision=canonical_precision(precision),
+            preferred_element_type=preferred_element_type,
+        ),
+        out_sharding,
     )
 
 
@@ -446,7 +451,7 @@ def dot(
                 f"matrix-vector, or vector-vector products; got lhs_shape={lhs.shape} rhs_shape={rhs.shape}"
             )
         dimension_numbers = (((lhs.ndim - 1,), (0,)), ((), ()))
-    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
@@ -531,14 +536,18 @@ def ragged_dot(
 
     Raises TypeError for ranks other than 2, 3 and 1.
     """
-    return ragged_dot_general(
-        lhs,
-        rhs,
-        group_sizes,
-        RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)),
-        precision,
-        preferred_element_type,
-        group_offset,
+    return out_placed(
+        "ragged_dot",
+        ragged_dot_general(
+            lhs,
+            rhs,
+            group_sizes,
+            RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)),
+            precision,
+            preferred_element_type,
+            group_offset,
+        ),
+        out_sharding,
     )
 
 
@@ -580,4 +589,4 @@ def ragged_dot_general(
         numbers = ((cx, tuple(d - (d > group) for d in cy)), (bx, tuple(d - (d > group) for d in by)))
         product = dot_general(part, matrix, numbers, precision, preferred_element_type)
         total = product if total is None else lax.add(total, product)
-    return total
+    return out_placed("ragged_dot_general", total, out_sharding)

@@ -119,7 +119,7 @@ def _row(x: Any, index: Any, axis: int = 0) -> Any:
 
 
 def _reducing(reduce: Callable[[], Any]) -> Callable:
-    def rule(devices, *operands, axes):
+    def rule(devices, *operands, **_axes):
         return [reduce()(x, (0,)) for x in devices.gather(*operands)]
 
     return rule

@@ -11,6 +11,7 @@ Files of primitives begin with `from pullback.lax._families import *`: what reco
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -166,7 +167,7 @@ def _same_dtype(dtype: Any, **params: Any) -> Any:
     return dtype
 
 
-def bool_result(dtype: Any, **params: Any) -> Any:
+def bool_result(_dtype: Any, **params: Any) -> Any:
     """The `result` of comparisons: bool, whatever the operands are."""
     return np.dtype(bool)
 
@@ -323,6 +324,34 @@ def nary(
     return p
 
 
+class AccuracyMode(enum.Enum):
+    """How accurate elementary functions shall be; ours are within 2 units in the last place in either mode."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Allowed errors of an elementary function; at least one must be given (ValueError), none negative."""
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self):
+        if self.atol == 0 and self.rtol == 0 and self.ulps == 0:
+            raise ValueError("At least one of atol, rtol, or ulps must be set.")
+        if self.atol < 0 or self.rtol < 0 or self.ulps < 0:
+            raise ValueError("Tolerances must be non-negative.")
+
+
+def check_accuracy(accuracy: Any) -> None:
+    """NotImplementedError for what is neither an AccuracyMode nor a Tolerance."""
+    if not isinstance(accuracy, (AccuracyMode, Tolerance)):
+        raise NotImplementedError(f"Accuracy {accuracy} not supported")
+
+
 def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False, name: str | None = None) -> Callable:
     """The public function of a unary primitive. `accuracy` is JAX's argument; ours are as accurate as any
     setting asks.
@@ -330,6 +359,8 @@ def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False,
     name, bind = name or p.name, p.bind
 
     def with_accuracy(x, *, accuracy=None):
+        if accuracy is not None:
+            check_accuracy(accuracy)
         return bind(x if hasattr(x, "aval") else as_array(x, name))
 
     def plain(x):
@@ -389,7 +420,7 @@ def _named(function: Callable, name: str, doc: str) -> Callable:
 # ---------------------------------------------------------------------------------------------------------- reductions
 
 
-def check_axes(name: str, aval: Any, axes: Sequence[int]) -> None:
+def check_axes(aval: Any, axes: Sequence[int]) -> None:
     """ValueError for duplicate axes and axes that the operand does not have."""
     if len(axes) != len(set(axes)):
         raise ValueError(f"duplicate value in 'axes' of reduction: {tuple(axes)}")
@@ -440,7 +471,7 @@ def reduction(
             if accepts == BITS:
                 raise TypeError(f"logical reduction requires operand dtype bool or int, got {dtype_name(aval.dtype)}.")
             check_kind(name, aval.dtype, accepts)
-        check_axes(name, aval, axes)
+        check_axes(aval, axes)
         if check is not None:
             check(aval, axes)
         return ShapedArray(shape_without(aval.shape, axes), aval.dtype, aval.weak_type)

@@ -24,8 +24,8 @@ from pullback.loop_ir.types import COMPLEX_OF, REAL_OF
 LARGEST = 1 << 22
 
 
-def generates(shape: tuple[int, ...], lengths: tuple[int, ...], real: bool) -> bool:
-    """Whether the loops do transforms of these lengths over the last axes of an array of `shape`."""
+def generates(lengths: tuple[int, ...], real: bool) -> bool:
+    """Whether the loops do transforms of these lengths over the last axes of an array."""
     for k, n in enumerate(reversed(lengths)):
         if k == 0 and real and n % 2 == 0:
             n //= 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.lax._families import dtypes
+from pullback.lax._families import AccuracyMode, Tolerance, dtypes
 
 __all__ = [
     "AccuracyMode",
@@ -23,28 +22,6 @@ __all__ = [
     "dtype",
     "platform_dependent",
 ]
-
-
-class AccuracyMode(enum.Enum):
-    """How accurate elementary functions shall be; ours are within 2 units in the last place in either mode."""
-
-    HIGHEST = 1
-    DEFAULT = 2
-
-
-@dataclasses.dataclass(frozen=True)
-class Tolerance:
-    """Allowed errors of an elementary function; at least one must be given (ValueError), none negative."""
-
-    atol: float = 0.0
-    rtol: float = 0.0
-    ulps: int = 0
-
-    def __post_init__(self):
-        if self.atol == 0 and self.rtol == 0 and self.ulps == 0:
-            raise ValueError("At least one of atol, rtol, or ulps must be set.")
-        if self.atol < 0 or self.rtol < 0 or self.ulps < 0:
-            raise ValueError("Tolerances must be non-negative.")
 
 
 class RandomAlgorithm(enum.IntEnum):
@@ -72,6 +49,8 @@ def after_all(*operands: Any) -> Any:
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     """The function itself, under a name that a compiler may know."""
+    if not isinstance(version, int):
+        raise TypeError(f"composite: argument 'version' must be an integer, got {version!r}")
     if not isinstance(name, str) or not name:
         raise ValueError(f"composite: argument 'name' must be a non-empty string, got {name!r}")
 

@@ -13,6 +13,7 @@ from pullback.core.lowering import Nest, Reduction
 from pullback.lax._families import *
 from pullback.lax._families import batch_reduction, check_axes, shape_without
 from pullback.lax._nests import loops
+from pullback.lax._sharding import out_placed
 
 __all__ = [
     "argmax",
@@ -208,7 +209,7 @@ reduce_xor_p = _logical(
 
 
 def _arg_shape(aval, *, axes, index_dtype):
-    check_axes("argmax", aval, axes)
+    check_axes(aval, axes)
     if len(axes) != 1:
         raise ValueError(f"argmin and argmax take one axis, got {tuple(axes)}")
     if dtypes.kind_of(index_dtype) not in "iu":
@@ -354,7 +355,11 @@ def _public(p):
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The sum over axes, in the operand's dtype. Raises ValueError for axes that are not there or given twice."""
-    return reduce_sum_p.bind(as_array(operand, "reduce_sum"), axes=tuple([operator.index(a) for a in axes]))
+    return out_placed(
+        "reduce_sum",
+        reduce_sum_p.bind(as_array(operand, "reduce_sum"), axes=tuple([operator.index(a) for a in axes])),
+        out_sharding,
+    )
 
 
 reduce_prod = _public(reduce_prod_p)
@@ -389,9 +394,7 @@ def monoid_of(closed: Any) -> str | None:
     return eqn.primitive.name if eqn.primitive.name in _MONOIDS else None
 
 
-def trace_computation(
-    computation: Callable, operands: Sequence[Any], init_values: Sequence[Any], treedef: Any, name: str
-) -> Any:
+def trace_computation(computation: Callable, operands: Sequence[Any], treedef: Any, name: str) -> Any:
     """The closed jaxpr of a binary function on scalars (or pytrees of them); TypeError unless it keeps the types."""
     from pullback.core import trace
     from pullback.util import pytree
@@ -449,7 +452,7 @@ def _reduce_shape(*avals, computation, jaxpr, dimensions):
     operands = avals[:n]
     if any(a.shape != operands[0].shape for a in operands):
         raise TypeError(f"reduce: operands must have one shape, got {', '.join(a.str_short() for a in operands)}")
-    check_axes("reduce", operands[0], dimensions)
+    check_axes(operands[0], dimensions)
     return [ShapedArray(shape_without(a.shape, dimensions), a.dtype) for a in operands]
 
 
@@ -583,14 +586,15 @@ def reduce(
         if init.dtype != x.dtype:
             raise TypeError(f"reduce: init_values must have the dtypes of the operands, got {init.dtype} for {x.dtype}")
     dimensions = tuple(operator.index(d) for d in dimensions)
-    closed = trace_computation(computation, flat, inits, treedef, "reduce")
+    closed = trace_computation(computation, flat, treedef, "reduce")
     monoid = monoid_of(closed)
     if monoid is not None and dtypes.kind_of(flat[0].dtype) != "c":
         combine, primitive, _ = _MONOIDS[monoid]
         folded = getattr(lax, primitive).bind(flat[0], axes=dimensions)
-        return pytree.tree_unflatten(treedef, [_with_init(monoid, combine, folded, inits[0])])
-    outs = reduce_p.bind(*flat, *inits, computation=computation, jaxpr=closed, dimensions=dimensions)
-    return pytree.tree_unflatten(treedef, outs)
+        outs = [_with_init(monoid, combine, folded, inits[0])]
+    else:
+        outs = reduce_p.bind(*flat, *inits, computation=computation, jaxpr=closed, dimensions=dimensions)
+    return pytree.tree_unflatten(treedef, [out_placed("reduce", out, out_sharding) for out in outs])
 
 
 def _with_init(monoid, combine, folded, init):

@@ -154,9 +154,8 @@ def _scatter_reference_of(name, ufunc):
         dimension_numbers,
         update_jaxpr=None,
         update_consts=(),
-        indices_are_sorted=False,
-        unique_indices=False,
         mode=None,
+        **_promises,
     ):
         n = dimension_numbers
         out = np.array(operand)

@@ -14,6 +14,7 @@ from typing import Any
 
 from pullback.lax._broadcast import canonical_shape, expand_dims
 from pullback.lax._families import *
+from pullback.lax._sharding import out_placed
 
 __all__ = [
     "collapse",
@@ -171,8 +172,8 @@ def reshape(
         _reshape_shape(operand.aval, new_sizes=new_sizes, dimensions=dimensions)
         operand = transpose(operand, dimensions)
     if operand.shape == new_sizes:
-        return operand
-    return reshape_p.bind(operand, new_sizes=new_sizes, dimensions=None)
+        return out_placed("reshape", operand, out_sharding)
+    return out_placed("reshape", reshape_p.bind(operand, new_sizes=new_sizes, dimensions=None), out_sharding)
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:

@@ -16,7 +16,7 @@ from pullback.lax._families import Case, Primitive, Samples
 from pullback.lax._operands import as_array
 from pullback.lax._rules import is_zero, tangent_zero
 from pullback.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
-from pullback.sharding._current import current_mesh, on_current_mesh
+from pullback.sharding._current import current_mesh, on_current_mesh, operations
 from pullback.sharding._specs import names_of
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
 
@@ -218,6 +218,19 @@ def out_placed(name: str, out: Any, out_sharding: Any) -> Any:
     return put(out, named)
 
 
+def laid_out(name: str, out: Any, sharding: Any) -> Any:
+    """A result of function `name` at the place that its argument `sharding` says; None: as it is.
+
+    Raises TypeError for what is no Sharding, ValueError for one that does not fit.
+    """
+    if sharding is None:
+        return out
+    if not isinstance(sharding, Sharding):
+        raise TypeError(f"{name}: argument 'sharding' must be a Sharding or None, got {sharding!r}")
+    sharding.check(out.shape, f"{name} results")
+    return put(out, sharding)
+
+
 def reshard(xs: Any, out_shardings: Any) -> Any:
     """The tree xs laid out as told: a NamedSharding with explicit axes, a PartitionSpec over the mesh in force, or a
     tree prefix of them. Raises as the argument `out_sharding` of other functions.
@@ -229,3 +242,6 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     return tree_unflatten(
         tree, [out_placed("reshard", as_array(x, "reshard"), s) for x, s in zip(leaves, wanted, strict=True)]
     )
+
+
+operations.reshard = reshard

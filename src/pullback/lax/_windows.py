@@ -572,7 +572,7 @@ def reduce_window(
         "base_dilation": base,
         "window_dilation": dilation,
     }
-    closed = trace_computation(computation, flat, inits, treedef, "reduce_window")
+    closed = trace_computation(computation, flat, treedef, "reduce_window")
     monoid = monoid_of(closed)
     known = {
         "add": (reduce_window_sum_p, _zero),

@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax, random
+from pullback.lax._sharding import out_placed
 from pullback.util import dtypes
 
 
@@ -26,19 +27,19 @@ def _dtype(dtype: Any, default: Any = None) -> Any:
 
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Zeros; `key` is not used."""
-    return jnp.zeros(shape, _dtype(dtype))
+    return out_placed("zeros", jnp.zeros(shape, _dtype(dtype)), out_sharding)
 
 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Ones; `key` is not used."""
-    return jnp.ones(shape, _dtype(dtype))
+    return out_placed("ones", jnp.ones(shape, _dtype(dtype)), out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
     """Makes an initializer that fills with `value`, broadcast."""
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
-        return jnp.full(shape, value, dtype=_dtype(dtype))
+        return out_placed("init", jnp.full(shape, value, dtype=_dtype(dtype)), out_sharding)
 
     return init
 
@@ -48,7 +49,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype)
-        return random.uniform(key, shape, kind) * jnp.asarray(scale, kind)
+        return out_placed("init", random.uniform(key, shape, kind) * jnp.asarray(scale, kind), out_sharding)
 
     return init
 
@@ -58,7 +59,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype)
-        return random.normal(key, shape, kind) * jnp.asarray(stddev, kind)
+        return out_placed("init", random.normal(key, shape, kind) * jnp.asarray(stddev, kind), out_sharding)
 
     return init
 
@@ -68,7 +69,9 @@ def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, u
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype)
-        return random.truncated_normal(key, lower, upper, shape, kind) * jnp.asarray(stddev, kind)
+        return out_placed(
+            "init", random.truncated_normal(key, lower, upper, shape, kind) * jnp.asarray(stddev, kind), out_sharding
+        )
 
     return init
 
@@ -143,17 +146,17 @@ def variance_scaling(
         is_complex = dtypes.issubdtype(kind, np.complexfloating)
         variance = jnp.asarray(scale / max(fans[mode], 1e-300 if fans[mode] else math.inf), kind)
         if distribution == "normal":
-            return random.normal(key, shape, kind) * jnp.sqrt(variance)
+            return out_placed("init", random.normal(key, shape, kind) * jnp.sqrt(variance), out_sharding)
         if distribution == "uniform":
             if is_complex:
-                return _complex_uniform(key, shape, kind) * jnp.sqrt(variance)
-            return random.uniform(key, shape, kind, -1) * jnp.sqrt(3 * variance)
+                return out_placed("init", _complex_uniform(key, shape, kind) * jnp.sqrt(variance), out_sharding)
+            return out_placed("init", random.uniform(key, shape, kind, -1) * jnp.sqrt(3 * variance), out_sharding)
         if distribution == "truncated_normal":
             if is_complex:
                 deviation = jnp.sqrt(variance) / jnp.asarray(_CUT_COMPLEX, kind)
-                return _complex_truncated_normal(key, 2, shape, kind) * deviation
+                return out_placed("init", _complex_truncated_normal(key, 2, shape, kind) * deviation, out_sharding)
             deviation = jnp.sqrt(variance) / jnp.asarray(_CUT_REAL, kind)
-            return random.truncated_normal(key, -2, 2, shape, kind) * deviation
+            return out_placed("init", random.truncated_normal(key, -2, 2, shape, kind) * deviation, out_sharding)
         raise ValueError(
             f"invalid distribution for variance scaling initializer: {distribution}; "
             "expected normal, truncated_normal or uniform"
@@ -201,7 +204,11 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         kind = _dtype(dtype)
         q = random.orthogonal(key, rows, (), kind, columns)
         rest = tuple(np.delete(shape, column_axis).tolist())
-        return jnp.asarray(scale, kind) * jnp.moveaxis(lax.reshape(q, (*rest, columns)), -1, column_axis)
+        return out_placed(
+            "init",
+            jnp.asarray(scale, kind) * jnp.moveaxis(lax.reshape(q, (*rest, columns)), -1, column_axis),
+            out_sharding,
+        )
 
     return init
 
@@ -221,6 +228,6 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         kind = _dtype(dtype)
         centre = tuple((k - 1) // 2 for k in shape[:-2])
         matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
-        return jnp.zeros(shape, kind).at[centre].set(matrix)
+        return out_placed("init", jnp.zeros(shape, kind).at[centre].set(matrix), out_sharding)
 
     return init

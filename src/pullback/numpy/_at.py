@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pullback.lax._sharding import out_placed
 from pullback.numpy._index_update import index_apply, index_update
 from pullback.numpy._indexing import index_get
 from pullback.numpy._ufuncs import divide, power
@@ -39,16 +40,19 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        del out_sharding
-        return index_update(
-            self.array,
-            self.index,
-            values,
-            op,
-            mode=mode,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            wrap_negative_indices=wrap_negative_indices,
+        return out_placed(
+            ".at",
+            index_update(
+                self.array,
+                self.index,
+                values,
+                op,
+                mode=mode,
+                indices_are_sorted=indices_are_sorted,
+                unique_indices=unique_indices,
+                wrap_negative_indices=wrap_negative_indices,
+            ),
+            out_sharding,
         )
 
     update.__name__ = op
@@ -88,15 +92,18 @@ class IndexUpdateRef:
         The fill value is by default NaN for inexact, the smallest for signed, the largest for unsigned types, True for
         bool.
         """
-        del out_sharding
-        return index_get(
-            self.array,
-            self.index,
-            mode=mode,
-            fill_value=fill_value,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            wrap_negative_indices=wrap_negative_indices,
+        return out_placed(
+            ".get",
+            index_get(
+                self.array,
+                self.index,
+                mode=mode,
+                fill_value=fill_value,
+                indices_are_sorted=indices_are_sorted,
+                unique_indices=unique_indices,
+                wrap_negative_indices=wrap_negative_indices,
+            ),
+            out_sharding,
         )
 
     set = _method("set", "x with x[index] replaced by the values.")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.lax._sharding import out_placed
 from pullback.numpy._arguments import (
     as_array,
     check_arraylike,
@@ -186,7 +187,6 @@ def einsum(
     Raises ValueError if the subscripts do not fit the operands; `optimize` chooses the order of contraction.
     """
     refuse_out("einsum", out)
-    del out_sharding
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
     check_arraylike("einsum", *operands)
@@ -215,7 +215,7 @@ def einsum(
         values = [x for k, x in enumerate(values) if k not in step.positions]
         values.append(result)
     (result,) = values
-    return result if element_type is None else convert(result, element_type)
+    return out_placed("jnp.einsum", result if element_type is None else convert(result, element_type), out_sharding)
 
 
 def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

@@ -138,7 +138,7 @@ def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) 
     """The array with the same elements in another shape; see `numpy.reshape`."""
     if not args:
         raise TypeError("reshape() missing shape argument")
-    return _shape.reshape(self, _shape_arguments(args), order)
+    return _shape.reshape(self, _shape_arguments(args), order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
@@ -148,7 +148,7 @@ def _transpose(self: Any, *args: Any) -> Any:
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """All elements along one axis; see `numpy.ravel`."""
-    return _shape.ravel(self, order)
+    return _shape.ravel(self, order, out_sharding=out_sharding)
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.lax._sharding import out_placed
 from pullback.numpy._arguments import (
     arrays,
     broadcast_shapes_of,
@@ -52,13 +53,16 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
     Raises TypeError if the lengths of these axes differ.
     """
-    del out_sharding
     a, b = _promoted("dot", a, b)
     element_type = _element_type("dot", preferred_element_type)
     if a.ndim == 0 or b.ndim == 0:
         result = multiply_(a, b)
-        return result if element_type is None else lax.convert_element_type(result, element_type)
-    return _contract("dot", a, b, a.ndim - 1, max(b.ndim - 2, 0), precision, element_type)
+        return out_placed(
+            "jnp.dot", result if element_type is None else lax.convert_element_type(result, element_type), out_sharding
+        )
+    return out_placed(
+        "jnp.dot", _contract("dot", a, b, a.ndim - 1, max(b.ndim - 2, 0), precision, element_type), out_sharding
+    )
 
 
 def matmul(
@@ -69,7 +73,6 @@ def matmul(
 
     Raises ValueError for scalars and for axes that do not broadcast, TypeError if the lengths to be summed over differ.
     """
-    del out_sharding
     a, b = _promoted("matmul", a, b)
     for number, x in enumerate((a, b)):
         if x.ndim == 0:
@@ -77,10 +80,12 @@ def matmul(
     element_type = _element_type("matmul", preferred_element_type)
     contract_a, contract_b = a.ndim - 1, max(b.ndim - 2, 0)
     if a.ndim <= 2 and b.ndim <= 2:
-        return _contract("matmul", a, b, contract_a, contract_b, precision, element_type)
+        return out_placed(
+            "jnp.matmul", _contract("matmul", a, b, contract_a, contract_b, precision, element_type), out_sharding
+        )
     if a.shape[contract_a] != b.shape[contract_b]:
         _contract("matmul", a, b, contract_a, contract_b)
-    return _batched(a, b, precision, element_type)
+    return out_placed("jnp.matmul", _batched(a, b, precision, element_type), out_sharding)
 
 
 def _batched(a: Any, b: Any, precision: Any, element_type: Any) -> Any:
@@ -206,7 +211,6 @@ def tensordot(
 
     Raises TypeError if there are too few axes, or if lists or lengths differ.
     """
-    del out_sharding
     a, b = _promoted("tensordot", a, b)
     element_type = _element_type("tensordot", preferred_element_type)
     if isinstance(axes, (int, np.integer)) or (hasattr(axes, "__index__") and np.ndim(axes) == 0):
@@ -237,7 +241,9 @@ def tensordot(
             f"dot_general requires contracting dimensions to have the same shape, got {a_shape} and {b_shape}. "
             "(tensordot)"
         )
-    return _dot_general(a, b, ((of_a, of_b), ((), ())), precision, element_type)
+    return out_placed(
+        "jnp.tensordot", _dot_general(a, b, ((of_a, of_b), ((), ())), precision, element_type), out_sharding
+    )
 
 
 def kron(a: Any, b: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from pullback import lax
 from pullback.core import Tracer
 from pullback.lax._selection import order_statistics
+from pullback.lax._sharding import out_placed
 from pullback.numpy._arguments import (
     arrays,
     canonical_axes,
@@ -287,8 +288,11 @@ def percentile(
     out_sharding: Any = None,
 ) -> Any:
     """As `quantile`, with q in percent."""
-    del out_sharding
-    return _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, False, True)
+    return out_placed(
+        "jnp.percentile",
+        _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, False, True),
+        out_sharding,
+    )
 
 
 def nanpercentile(

@@ -166,11 +166,11 @@ def _reduce(
         result = op.combine(convert(initial, work), result)
     if work != result_dtype:
         result = convert(result, result_dtype)
-    return kept(result, a.shape, axes) if keepdims else result
+    return kept(result, axes) if keepdims else result
 
 
-def kept(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """x, the result of reducing an array of this shape, with the reduced axes at length 1."""
+def kept(x: Any, axes: tuple[int, ...]) -> Any:
+    """x, the result of reducing an array, with the reduced axes at length 1."""
     return lax.expand_dims(x, tuple(sorted(axes))) if axes else x
 
 

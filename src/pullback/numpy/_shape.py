@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
+from pullback.lax._sharding import out_placed
 from pullback.numpy._arguments import (
     Array,
     arrays,
@@ -42,9 +43,9 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     Elements are read and written in C order (the last axis fastest) or Fortran order. Raises TypeError if the numbers
     of elements differ, ValueError for an unknown order, NotImplementedError for order 'A'.
     """
-    del copy, out_sharding
+    del copy
     (a,) = arrays("reshape", a)
-    return _reshape(a, shape, order)
+    return out_placed("jnp.reshape", _reshape(a, shape, order), out_sharding)
 
 
 def _reshape(a: Any, shape: Any, order: str) -> Any:
@@ -85,11 +86,10 @@ def complete_shape(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """All elements along one axis, in C or Fortran order; NotImplementedError for other orders."""
-    del out_sharding
     (a,) = arrays("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
-    return _reshape(a, (a.size,), order)
+    return out_placed("jnp.ravel", _reshape(a, (a.size,), order), out_sharding)
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
@@ -212,9 +212,8 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """The array broadcast to a shape; ValueError if it cannot be."""
-    del out_sharding
     (array,) = arrays("broadcast_to", array)
-    return _broadcast_to(array, canonical_shape(shape))
+    return out_placed("jnp.broadcast_to", _broadcast_to(array, canonical_shape(shape)), out_sharding)
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
@@ -331,7 +330,6 @@ def repeat(
 
     Traced numbers need `total_repeat_length`, to which the result is cut or filled with the last element.
     """
-    del out_sharding
     check_arraylike("repeat", a)
     if not is_integer(repeats):
         check_arraylike("repeat", a, repeats)
@@ -347,8 +345,12 @@ def repeat(
             raise TypeError(f"repeat: argument 'repeats' is {count}; expected at least 0")
         spread_shape = (*a.shape[: axis + 1], count, *a.shape[axis + 1 :])
         kept = tuple(k for k in range(len(spread_shape)) if k != axis + 1)
-        return lax.reshape(
-            lax.broadcast_in_dim(a, spread_shape, kept), (*a.shape[:axis], n * count, *a.shape[axis + 1 :])
+        return out_placed(
+            "jnp.repeat",
+            lax.reshape(
+                lax.broadcast_in_dim(a, spread_shape, kept), (*a.shape[:axis], n * count, *a.shape[axis + 1 :])
+            ),
+            out_sharding,
         )
     if traced and total_repeat_length is None:
         raise ConcretizationTypeError(
@@ -372,7 +374,7 @@ def repeat(
             total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
             filler = source[-1] if not n else n - 1
             source = np.concatenate([source, np.full(max(0, total - source.size), filler)])[:total]
-        return _take_static(a, source, axis)
+        return out_placed("jnp.repeat", _take_static(a, source, axis), out_sharding)
     total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
     counts = _broadcast_to(lax.reshape(repeats, (repeats.size,)), (n,))
     ends = lax.cumsum(counts, axis=0)
@@ -385,7 +387,7 @@ def repeat(
     )
     source_traced = lax.reduce_sum(convert(before, positions.dtype), (1,))
     source_traced = lax.min(source_traced, lax.full_like(source_traced, max(n - 1, 0)))
-    return rewriting_take(a, (slice(None),) * axis + (source_traced,))
+    return out_placed("jnp.repeat", rewriting_take(a, (slice(None),) * axis + (source_traced,)), out_sharding)
 
 
 def _take_static(a: Any, source: np.ndarray, axis: int) -> Any:

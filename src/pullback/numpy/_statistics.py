@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
+from pullback.lax._sharding import out_placed
 from pullback.numpy._arguments import (
     arrays,
     broadcast_to,
@@ -195,7 +196,6 @@ def bincount(
 
     The length is one more than the largest number unless given, for which x must be concrete.
     """
-    del out_sharding
     (x,) = arrays("bincount", x)
     if x.dtype == np.bool_:
         x = convert(x, np.dtype(np.int32))
@@ -224,8 +224,8 @@ def bincount(
     counts = lax.full((length,), 0, values.dtype)
     place = lax.max(x, lax.full_like(x, 0))
     if values.dtype == np.bool_:
-        return index_update(counts, place, values, "max", mode="drop")
-    return index_update(counts, place, values, "add", mode="drop")
+        return out_placed("jnp.bincount", index_update(counts, place, values, "max", mode="drop"), out_sharding)
+    return out_placed("jnp.bincount", index_update(counts, place, values, "add", mode="drop"), out_sharding)
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:

@@ -57,7 +57,7 @@ def unary(name: str, lax_fn: Callable[[Any], Any], rule: Callable[..., list[Any]
 
 
 def binary(
-    name: str, lax_fn: Callable[[Any, Any], Any], rule: Callable[..., list[Any]], doc: str, operands: str = "x1 x2"
+    name: str, lax_fn: Callable[[Any, Any], Any], rule: Callable[..., list[Any]], doc: str
 ) -> Callable[[Any, Any], Any]:
     """Function of two arrays by a lax function, after promotion by the rule and aligning of ranks."""
     unchanged = _UNCHANGED[rule]

@@ -606,7 +606,9 @@ def tensordot(
     out_sharding: Any = None,
 ) -> Any:
     """Sum of products over several axes; see `numpy.tensordot`."""
-    return _products.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+    return _products.tensordot(
+        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
+    )
 
 
 def outer(x1: Any, x2: Any, /) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.lax._sharding import out_placed
 from pullback.random._arguments import above, as_dtype, batch_shape, float_dtype, shape_of, smallest_normal
 from pullback.random._jit import jitted
 from pullback.random._keys import PRNGImpl, open_key
@@ -33,7 +34,9 @@ def _shape_only(doc: str, sample: Callable[[PRNGImpl, Any, Shape, np.dtype], Any
 
     def public(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
         impl, words, _ = open_key(name, key)
-        return compiled(words, impl=impl, shape=shape_of(name, shape), dtype=float_dtype(name, dtype))
+        return out_placed(
+            name, compiled(words, impl=impl, shape=shape_of(name, shape), dtype=float_dtype(name, dtype)), out_sharding
+        )
 
     public.__name__ = public.__qualname__ = name
     public.__module__ = "pullback.random"
@@ -88,12 +91,16 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     Raises ValueError if `dtype` is not a float dtype, or for a mode other than None, 'low' and 'high'.
     """
     impl, words, _ = open_key("gumbel", key)
-    return _gumbel(
-        words,
-        impl=impl,
-        shape=shape_of("gumbel", shape),
-        dtype=float_dtype("gumbel", dtype),
-        mode=gumbel_mode("gumbel", mode),
+    return out_placed(
+        "gumbel",
+        _gumbel(
+            words,
+            impl=impl,
+            shape=shape_of("gumbel", shape),
+            dtype=float_dtype("gumbel", dtype),
+            mode=gumbel_mode("gumbel", mode),
+        ),
+        out_sharding,
     )
 
 
@@ -264,8 +271,10 @@ def lognormal(
     dtype."""
     impl, words, _ = open_key("lognormal", key)
     dtype = float_dtype("lognormal", dtype)
-    return _lognormal(
-        words, sigma, impl=impl, shape=batch_shape("lognormal", shape, sigma=np.shape(sigma)), dtype=dtype
+    return out_placed(
+        "lognormal",
+        _lognormal(words, sigma, impl=impl, shape=batch_shape("lognormal", shape, sigma=np.shape(sigma)), dtype=dtype),
+        out_sharding,
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer
+from pullback.lax._sharding import out_placed
 from pullback.random._arguments import batch_shape, float_dtype, int_dtype, shape_of
 from pullback.random._continuous import Shape, gumbel_mode, gumbel_of
 from pullback.random._jit import jitted
@@ -31,7 +32,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
         raise NotImplementedError(f"`poisson` is only implemented for the threefry2x32 RNG, not {impl.name}")
     dtype = int_dtype("poisson", dtype)
     shape = batch_shape("poisson", shape, lam=np.shape(lam))
-    return _poisson(words, lam, impl=impl, shape=shape, dtype=dtype)
+    return out_placed("poisson", _poisson(words, lam, impl=impl, shape=shape, dtype=dtype), out_sharding)
 
 
 @jitted("impl", "shape", "dtype")
@@ -251,7 +252,11 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     """
     impl, words, _ = open_key("geometric", key)
     dtype = int_dtype("geometric", dtype)
-    return _geometric(words, p, impl=impl, shape=batch_shape("geometric", shape, p=np.shape(p)), dtype=dtype)
+    return out_placed(
+        "geometric",
+        _geometric(words, p, impl=impl, shape=batch_shape("geometric", shape, p=np.shape(p)), dtype=dtype),
+        out_sharding,
+    )
 
 
 @jitted("impl", "shape", "dtype")
@@ -298,7 +303,11 @@ def categorical(
             f"Number of samples without replacement ({math.prod(prefix)}) cannot exceed number of categories "
             f"({logits_shape[axis]})."
         )
-    return _categorical(words, logits, impl=impl, axis=axis, shape=shape, replace=bool(replace), mode=mode)
+    return out_placed(
+        "categorical",
+        _categorical(words, logits, impl=impl, axis=axis, shape=shape, replace=bool(replace), mode=mode),
+        out_sharding,
+    )
 
 
 @jitted("impl", "axis", "shape", "replace", "mode")
@@ -330,8 +339,14 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     if ndim == 0:
         if not dtypes.issubdtype(dtypes.dtype_of(x), np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        return _shuffled_range(words, impl=impl, n=max(int(x), 0), dtype=dtypes.canonicalize_dtype(np.int64))
-    return _permutation(words, x, impl=impl, axis=axis, independent=bool(independent))
+        return out_placed(
+            "permutation",
+            _shuffled_range(words, impl=impl, n=max(int(x), 0), dtype=dtypes.canonicalize_dtype(np.int64)),
+            out_sharding,
+        )
+    return out_placed(
+        "permutation", _permutation(words, x, impl=impl, axis=axis, independent=bool(independent)), out_sharding
+    )
 
 
 def _axis(name: str, axis: int, ndim: int) -> int:

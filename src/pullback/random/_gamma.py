@@ -19,6 +19,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
+from pullback.lax._sharding import out_placed
 from pullback.random._arguments import as_dtype, batch_shape, float_dtype, shape_of, smallest_normal
 from pullback.random._continuous import Shape, exponential_of, with_parameters
 from pullback.random._jit import jitted
@@ -129,19 +130,19 @@ def gamma_of(impl: PRNGImpl, words: Any, shape: Shape, a: Any, log_space: bool =
 
 
 @with_parameters("a", doc="Gamma: density x^(a-1) exp(-x) / Gamma(a), x > 0. Differentiable by a.")
-def gamma(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, a: Any) -> Any:
+def gamma(impl: PRNGImpl, words: Any, shape: Shape, _dtype: np.dtype, a: Any) -> Any:
     return gamma_of(impl, words, shape, a)
 
 
 @with_parameters(
     "a", doc="The logarithm of a gamma variable, accurate where the variable itself would underflow (small a)."
 )
-def loggamma(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, a: Any) -> Any:
+def loggamma(impl: PRNGImpl, words: Any, shape: Shape, _dtype: np.dtype, a: Any) -> Any:
     return gamma_of(impl, words, shape, a, log_space=True)
 
 
 @with_parameters("a", "b", doc="Beta: density x^(a-1) (1-x)^(b-1) / B(a, b), 0 < x < 1.")
-def beta(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, a: Any, b: Any) -> Any:
+def beta(impl: PRNGImpl, words: Any, shape: Shape, _dtype: np.dtype, a: Any, b: Any) -> Any:
     """g_a / (g_a + g_b), from logarithms, so that both may be tiny"""
     first, second = two_keys(impl, words)
     log_a, log_b = gamma_of(impl, first, shape, a, True), gamma_of(impl, second, shape, b, True)
@@ -157,12 +158,12 @@ def chisquare_of(impl: PRNGImpl, words: Any, shape: Shape, df: Any) -> Any:
 
 
 @with_parameters("df", doc="Chi-squared with df degrees of freedom: twice a gamma variable of df/2.")
-def chisquare(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, df: Any) -> Any:
+def chisquare(impl: PRNGImpl, words: Any, shape: Shape, _dtype: np.dtype, df: Any) -> Any:
     return chisquare_of(impl, words, shape, df)
 
 
 @with_parameters("dfnum", "dfden", doc="F: the ratio of two chi-squared variables, each over its degrees of freedom.")
-def f(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, dfnum: Any, dfden: Any) -> Any:
+def f(impl: PRNGImpl, words: Any, shape: Shape, _dtype: np.dtype, dfnum: Any, dfden: Any) -> Any:
     of_den, of_num = two_keys(impl, words)
     num = lax.div(chisquare_of(impl, of_num, shape, dfnum), jnp.broadcast_to(dfnum, shape))
     den = lax.div(chisquare_of(impl, of_den, shape, dfden), jnp.broadcast_to(dfden, shape))
@@ -191,7 +192,11 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     """Generalized normal: density p exp(-|x|^p) / (2 Gamma(1/p)). ValueError if `dtype` is not a float dtype."""
     impl, words, _ = open_key("generalized_normal", key)
     dtype = float_dtype("generalized_normal", dtype)
-    return _generalized_normal(words, p, impl=impl, shape=shape_of("generalized_normal", shape), dtype=dtype)
+    return out_placed(
+        "generalized_normal",
+        _generalized_normal(words, p, impl=impl, shape=shape_of("generalized_normal", shape), dtype=dtype),
+        out_sharding,
+    )
 
 
 @jitted("impl", "shape", "dtype")
@@ -206,7 +211,9 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, ou
     """
     impl, words, _ = open_key("ball", key)
     dtype, shape = float_dtype("ball", dtype), shape_of("ball", shape)
-    return _ball(words, p, impl=impl, d=shape_of("ball", d)[0], shape=shape, dtype=dtype)
+    return out_placed(
+        "ball", _ball(words, p, impl=impl, d=shape_of("ball", d)[0], shape=shape, dtype=dtype), out_sharding
+    )
 
 
 @jitted("impl", "d", "shape", "dtype")
@@ -231,7 +238,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     if np.ndim(alpha) < 1:
         raise ValueError("dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0")
     shape = batch_shape("dirichlet", shape, **{"alpha.shape[:-1]": np.shape(alpha)[:-1]})
-    return _dirichlet(words, alpha, impl=impl, shape=shape, dtype=dtype)
+    return out_placed("dirichlet", _dirichlet(words, alpha, impl=impl, shape=shape, dtype=dtype), out_sharding)
 
 
 @jitted("impl", "shape", "dtype")

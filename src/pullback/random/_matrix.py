@@ -8,6 +8,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.lax._sharding import out_placed
 from pullback.random._arguments import batch_shape, float_dtype, inexact_dtype, shape_of
 from pullback.random._continuous import Shape
 from pullback.random._jit import jitted
@@ -52,7 +53,11 @@ def multivariate_normal(
     shape = batch_shape(
         "multivariate_normal", shape, **{"mean.shape[:-1]": mean_shape[:-1], "cov.shape[:-2]": cov_shape[:-2]}
     )
-    return _multivariate_normal(words, mean, cov, impl=impl, shape=shape, dtype=dtype, method=method)
+    return out_placed(
+        "multivariate_normal",
+        _multivariate_normal(words, mean, cov, impl=impl, shape=shape, dtype=dtype, method=method),
+        out_sharding,
+    )
 
 
 @jitted("impl", "shape", "dtype", "method")
@@ -86,7 +91,9 @@ def orthogonal(
     rows, columns = int(n), int(n if m is None else m)
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got n={n} and m={m}")
-    return _orthogonal(words, impl=impl, n=rows, m=columns, shape=shape, dtype=dtype)
+    return out_placed(
+        "orthogonal", _orthogonal(words, impl=impl, n=rows, m=columns, shape=shape, dtype=dtype), out_sharding
+    )
 
 
 @jitted("impl", "n", "m", "shape", "dtype")

@@ -8,6 +8,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.lax._sharding import out_placed
 from pullback.random._arguments import above, as_dtype, batch_shape, float_dtype, inexact_dtype, shape_of
 from pullback.random._jit import jitted
 from pullback.random._keys import PRNGImpl, open_key, random_bits
@@ -30,7 +31,9 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     )
     if not dtypes.issubdtype(dtype, np.unsignedinteger) or dtypes.itemsize_bits(dtype) < 8:
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
-    return random_bits(impl, words, dtypes.itemsize_bits(dtype), shape_of("bits", shape))
+    return out_placed(
+        "bits", random_bits(impl, words, dtypes.itemsize_bits(dtype), shape_of("bits", shape)), out_sharding
+    )
 
 
 def uniform(
@@ -43,7 +46,7 @@ def uniform(
     impl, words, _ = open_key("uniform", key)
     dtype, shape = float_dtype("uniform", dtype), shape_of("uniform", shape)
     batch_shape("uniform", shape, minval=np.shape(minval), maxval=np.shape(maxval))
-    return _uniform(words, minval, maxval, impl=impl, shape=shape, dtype=dtype)
+    return out_placed("uniform", _uniform(words, minval, maxval, impl=impl, shape=shape, dtype=dtype), out_sharding)
 
 
 def unit_interval(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -87,7 +90,11 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     Raises ValueError if `dtype` is not a float or complex dtype.
     """
     impl, words, _ = open_key("normal", key)
-    return _normal(words, impl=impl, shape=shape_of("normal", shape), dtype=inexact_dtype("normal", dtype))
+    return out_placed(
+        "normal",
+        _normal(words, impl=impl, shape=shape_of("normal", shape), dtype=inexact_dtype("normal", dtype)),
+        out_sharding,
+    )
 
 
 def normal_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -134,7 +141,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     for name, value in (("minval", minval), ("maxval", maxval)):
         if type(value) is int and not int(default.min) <= value <= int(default.max):
             raise OverflowError(f"randint: argument '{name}' is {value}, which does not fit into {default.dtype}")
-    return _randint(words, minval, maxval, impl=impl, shape=shape, dtype=dtype)
+    return out_placed("randint", _randint(words, minval, maxval, impl=impl, shape=shape, dtype=dtype), out_sharding)
 
 
 def randint_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: np.dtype) -> Any:
@@ -197,7 +204,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     if not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype}.")
     shape = batch_shape("bernoulli", shape, p=np.shape(p))
-    return _bernoulli(words, p, impl=impl, shape=shape, mode=mode)
+    return out_placed("bernoulli", _bernoulli(words, p, impl=impl, shape=shape, mode=mode), out_sharding)
 
 
 def bernoulli_of(impl: PRNGImpl, words: Any, p: Any, shape: tuple[int, ...], mode: str) -> Any:
@@ -222,7 +229,9 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     """-1 or 1 with equal probability, of an integer or float `dtype` (default: the default integer)."""
     impl, words, _ = open_key("rademacher", key)
     dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, "rademacher")
-    return _rademacher(words, impl=impl, shape=shape_of("rademacher", shape), dtype=dtype)
+    return out_placed(
+        "rademacher", _rademacher(words, impl=impl, shape=shape_of("rademacher", shape), dtype=dtype), out_sharding
+    )
 
 
 def rademacher_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:

@@ -145,13 +145,13 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes take part."""
-    return 1
+    """How many processes take part; RuntimeError for a platform that is not there."""
+    return len(process_indices(backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process."""
-    return 0
+    """The number of this process; RuntimeError for a platform that is not there."""
+    return process_indices(backend)[0]
 
 
 def host_count(backend: str | None = None) -> int:
@@ -165,8 +165,8 @@ def host_id(backend: str | None = None) -> int:
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of all processes."""
-    return [0]
+    """The numbers of all processes; RuntimeError for a platform that is not there."""
+    return sorted({device.process_index for device in devices(backend)})
 
 
 host_ids = process_indices

@@ -5,6 +5,7 @@ It is a flag of the configuration, so that programs traced under another mesh ar
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,19 @@ from pullback.sharding._mesh import AbstractMesh, Mesh
 from pullback.sharding._shardings import NamedSharding
 from pullback.sharding._specs import PartitionSpec
 from pullback.util import config
+
+# What a higher layer does for functions of this package, and hands over when it is imported.
+operations: Any = types.SimpleNamespace()
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """The tree xs laid out as told: a NamedSharding with explicit axes, a PartitionSpec over the mesh in force, or a
+    tree prefix of them.
+
+    Raises TypeError for what is neither, ValueError for a spec without a mesh, axes that are not explicit, or what does
+    not fit the arrays.
+    """
+    return operations.reshard(xs, out_shardings)
 
 
 class set_mesh:

@@ -30,7 +30,7 @@ class Target:
         return f'nounwind "no-trapping-math"="true" {wide}{tune}'
 
 
-def vector_bytes(triple: str, features: dict[str, bool]) -> int:
+def vector_bytes(features: dict[str, bool]) -> int:
     """64 with AVX-512 (with its byte and double-word parts), 32 with AVX2, else 16 (SSE2, NEON)."""
     if all(features.get(name) for name in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
         return 64
@@ -43,7 +43,7 @@ def host_target() -> Target:
     features = dict(llvm.get_host_cpu_features())
     triple = llvm.get_process_triple()
     text = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
-    return Target(triple, llvm.get_host_cpu_name(), text, vector_bytes(triple, features))
+    return Target(triple, llvm.get_host_cpu_name(), text, vector_bytes(features))
 
 
 _chosen: ContextVar[Target | None] = ContextVar("pullback_target", default=None)

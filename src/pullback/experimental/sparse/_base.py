@@ -21,6 +21,12 @@ class SparseEfficiencyWarning(UserWarning):
     """A layout that stores much more than before."""
 
 
+def refuse_sharding(name: str, argument: str, sharding: Any) -> None:
+    """NotImplementedError if the argument of a function that makes sparse arrays is given."""
+    if sharding is not None:
+        raise NotImplementedError(f"{name}: argument '{argument}' is not supported for sparse arrays, got {sharding}")
+
+
 class JAXSparse:
     """An array of which only some entries are stored, as the arrays that `parts` names."""
 

@@ -16,7 +16,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback.api import vmap
 from pullback.experimental.sparse import _structure as structure
-from pullback.experimental.sparse._base import JAXSparse, operations
+from pullback.experimental.sparse._base import JAXSparse, operations, refuse_sharding
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._products import bcoo_dot_general
 from pullback.tree_util import register_pytree_node_class
@@ -128,7 +128,7 @@ class BCSR(JAXSparse):
 
     def sum(self, axis: Any = None) -> Any:
         """Not there yet: raises NotImplementedError, as all arithmetic but @ does."""
-        self._not_there()
+        self._not_there(axis)
 
     def _not_there(self, other: Any = None) -> Any:
         raise NotImplementedError("arithmetic with BCSR arrays, but for @; use to_bcoo() first")
@@ -191,6 +191,7 @@ def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCSR:
     """The matrix with dimensions of size 1 repeated; see `bcoo_broadcast_in_dim`."""
+    refuse_sharding("bcsr_broadcast_in_dim", "sharding", sharding)
     entries = mat.to_bcoo()
     return BCSR.from_bcoo(
         structure.bcoo_broadcast_in_dim(entries, shape=shape, broadcast_dimensions=broadcast_dimensions)

@@ -11,7 +11,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import vmap
 from pullback.experimental.sparse import _structure as structure
-from pullback.experimental.sparse._base import JAXSparse
+from pullback.experimental.sparse._base import JAXSparse, refuse_sharding
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.util import dtypes
 
@@ -30,6 +30,7 @@ def bcoo_dot_general(
     Raises TypeError where contracted or batch dimensions differ in size, NotImplementedError for dense dimensions of
     a sparse operand, and for two sparse operands with batch dimensions.
     """
+    refuse_sharding("bcoo_dot_general", "out_sharding", out_sharding)
     (lc, rc), (lb, rb) = (tuple(map(tuple, part)) for part in dimension_numbers)
     for name, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
         sizes = tuple(lhs.shape[d] for d in left), tuple(rhs.shape[d] for d in right)

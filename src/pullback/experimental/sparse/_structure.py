@@ -13,7 +13,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback.api import vmap
 from pullback.core import Tracer
-from pullback.experimental.sparse._base import JAXSparse
+from pullback.experimental.sparse._base import JAXSparse, refuse_sharding
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.util import config
 
@@ -231,6 +231,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None,
     Raises ValueError for a shape of another size and for an array whose elements 32 bits cannot count without
     jax_enable_x64, NotImplementedError for batch and dense dimensions.
     """
+    refuse_sharding("bcoo_reshape", "sharding", sharding)
     if dimensions is not None and list(dimensions) != list(range(mat.ndim)):
         raise NotImplementedError("bcoo_reshape: argument 'dimensions' is not supported")
     if mat.n_batch or mat.n_dense:
@@ -268,6 +269,7 @@ def bcoo_broadcast_in_dim(
 
     Raises ValueError where they do not fit, NotImplementedError for batch and dense dimensions.
     """
+    refuse_sharding("bcoo_broadcast_in_dim", "sharding", sharding)
     if mat.n_batch or mat.n_dense:
         raise NotImplementedError("bcoo_broadcast_in_dim of arrays with batch or dense dimensions is not supported")
     sizes, places = tuple(shape), tuple(broadcast_dimensions)

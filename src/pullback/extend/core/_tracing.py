@@ -38,7 +38,12 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray:
-    """The type with a new axis of `size` elements at position `axis`; None: the type itself."""
+    """The type with a new axis of `size` elements at position `axis`; None: the type itself.
+
+    NotImplementedError for an explicit_mesh_axis: types do not say how values lie.
+    """
+    if explicit_mesh_axis is not None:
+        raise NotImplementedError(f"unmapped_aval: explicit_mesh_axis={explicit_mesh_axis!r} is not supported")
     if axis is None:
         return aval
     at = axis % (len(aval.shape) + 1)

@@ -157,7 +157,7 @@ def square(b: Builder, x: Expr) -> Expr:
     return b.mul(x, x)
 
 
-def reciprocal(b: Builder, x: Expr) -> Expr:
+def reciprocal(_b: Builder, x: Expr) -> Expr:
     """1 / x, correctly rounded."""
     return 1.0 / x
 

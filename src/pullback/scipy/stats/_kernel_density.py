@@ -65,7 +65,7 @@ class gaussian_kde:
         return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
 
     @classmethod
-    def tree_unflatten(cls, aux_data: None, children: Any) -> gaussian_kde:
+    def tree_unflatten(cls, _aux_data: None, children: Any) -> gaussian_kde:
         """The estimate from what tree_flatten gave."""
         new = object.__new__(cls)
         new.neff, new.dataset, new.weights, new.covariance, new.inv_cov = children

@@ -230,6 +230,9 @@ class Flag:
     call_default: Any = _REQUIRED  # the value of `flag()`; booleans: True
     guard: Callable[[Any], None] | None = field(default=None)  # asked before a change; refuses by raising
     parse: Callable[[str], Any] = str
+    kind: type = str  # of values on a command line
+    choices: tuple[str, ...] = ()
+    internal: bool = False  # set by functions, not by users
 
     @property
     def value(self) -> Any:
@@ -283,15 +286,15 @@ def _bool_flag(name: str, default: bool, doc: str, traced: bool = False) -> Flag
     def parse(text: str) -> bool:
         return _parse_bool(text, f"environment variable {name.upper()}")
 
-    return _define(Flag(name, default, doc, _bool(name), traced, call_default=True, parse=parse))
+    return _define(Flag(name, default, doc, _bool(name), traced, call_default=True, parse=parse, kind=bool))
 
 
 def _enum_flag(name: str, default: str | None, values: tuple[str, ...], doc: str, traced: bool = False) -> Flag:
-    return _define(Flag(name, default, doc, _enum(name, values, default is None), traced))
+    return _define(Flag(name, default, doc, _enum(name, values, default is None), traced, choices=values))
 
 
-def _typed_flag(name: str, type_: type, default: Any, doc: str, optional: bool = False) -> Flag:
-    return _define(Flag(name, default, doc, _typed(name, type_, optional), parse=type_))
+def _typed_flag(name: str, type_: type, default: Any, doc: str, optional: bool = False, traced: bool = False) -> Flag:
+    return _define(Flag(name, default, doc, _typed(name, type_, optional), traced, parse=type_, kind=type_))
 
 
 # ------------------------------------------------------------------------------------------------- the options of JAX
@@ -374,12 +377,14 @@ threefry_partitionable = _bool_flag(
     "older way); the two give different numbers.",
     traced=True,
 )
-mesh_in_force = _define(
-    Flag("jax_mesh_in_force", None, "The mesh that `set_mesh` says.", check=_mesh, traced=True, parse=_mesh)
-)
-entered_mesh = _define(
-    Flag("jax_entered_mesh", None, "The mesh whose `with` statement we are in.", check=_mesh, traced=True, parse=_mesh)
-)
+
+
+def _mesh_flag(name: str, doc: str) -> Flag:
+    return _define(Flag(name, None, doc, check=_mesh, traced=True, parse=_mesh, internal=True))
+
+
+mesh_in_force = _mesh_flag("jax_mesh_in_force", "The mesh that `set_mesh` says.")
+entered_mesh = _mesh_flag("jax_entered_mesh", "The mesh whose `with` statement we are in.")
 enable_custom_prng = _bool_flag("jax_enable_custom_prng", False, "Have `PRNGKey` return typed key arrays.", traced=True)
 legacy_prng_key = _enum_flag(
     "jax_legacy_prng_key", "allow", ("allow", "warn", "error"), "What to do when a raw uint32 key is used.", traced=True
@@ -387,16 +392,7 @@ legacy_prng_key = _enum_flag(
 high_dynamic_range_gumbel = _bool_flag(
     "jax_high_dynamic_range_gumbel", False, "Draw Gumbel variables with more bits in the upper tail.", traced=True
 )
-random_seed_offset = _define(
-    Flag(
-        "jax_random_seed_offset",
-        0,
-        "Added to each integer seed.",
-        _typed("jax_random_seed_offset", int, False),
-        traced=True,
-        parse=int,
-    )
-)
+random_seed_offset = _typed_flag("jax_random_seed_offset", int, 0, "Added to each integer seed.", traced=True)
 softmax_custom_jvp = _bool_flag(
     "jax_softmax_custom_jvp", False, "Give `nn.softmax` its own derivative rule.", traced=True
 )
@@ -581,26 +577,35 @@ class Config:
         return [*super().__dir__(), *_flags]
 
     def config_with_absl(self) -> None:
-        """Define one absl command-line flag per option, so that `--jax_enable_x64` and its like work."""
-        from absl import flags
+        """Define one absl command-line flag per option, so that `--jax_enable_x64` and its like work; those that are
+        given are taken over when `absl.app.run` has parsed the command line. ModuleNotFoundError without absl.
+        """
+        from absl import app, flags
 
         for flag in _flags.values():
-            if flag.name not in flags.FLAGS:
-                kind = (
-                    flags.DEFINE_bool
-                    if isinstance(flag.default, bool)
-                    else (flags.DEFINE_integer if isinstance(flag.default, int) else flags.DEFINE_string)
-                )
-                kind(flag.name, _global[flag.name], flag.doc)
+            if flag.name in flags.FLAGS or flag.internal:
+                continue
+            value = _global[flag.name]
+            if flag.choices:
+                flags.DEFINE_enum(flag.name, value, flag.choices, flag.doc)
+            else:
+                define: dict[type, Any] = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
+                define.get(flag.kind, flags.DEFINE_string)(flag.name, value, flag.doc)
+        app.call_after_init(lambda: self.complete_absl_config(flags))
 
     def parse_flags_with_absl(self) -> None:
-        """Define the command-line flags, parse `sys.argv`, and take the options from it."""
+        """Define the command-line flags, and take the options that `sys.argv` has (before a `--`) now; other flags are
+        left to whoever parses them. ModuleNotFoundError without absl.
+        """
+        import itertools
         import sys
 
         from absl import flags
 
         self.config_with_absl()
-        flags.FLAGS(sys.argv, known_only=True)
+        given = itertools.takewhile(lambda argument: argument != "--", sys.argv[1:])
+        own = [a for a in given if a.startswith(("--jax", "-jax", "--nojax", "-nojax"))]
+        flags.FLAGS([sys.argv[0] if sys.argv else "", *own], known_only=True)
         self.complete_absl_config(flags)
 
     def complete_absl_config(self, absl_flags: Any) -> None:

@@ -126,7 +126,7 @@ def test_column_sums_inside_a_vector_loop(rows, columns):
             r.update(r.var + b.load(x, r.i * columns + j))
         b.store(y, j, r.result * 2.0)
     ((got, want),) = both(b.function("f"), [sample("f32", rows * columns, edges=False)])
-    same(got, want)
+    assert np.allclose(got, want, rtol=1e-5, atol=1e-4)  # sums of more than 16 are made of parts
 
 
 @pytest.mark.parametrize("n", SIZES)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from ..loop_ir.ir import Carried, Combine, Const, Let, Loop, Op, Read, Store
 from ..loop_ir.ops import neutral
@@ -18,25 +17,20 @@ from ..loop_ir.vectors import repeatable, scannable, varying_vars, vectorizable
 from ..loop_ir.visit import expressions
 from .access import VectorIndex
 from .functions import FunctionEmitter
+from .interrupt import asks_every
 from .lanes import accumulators, lane_count, operations
 from .ops import emit_op
 from .square_access import square_store
 from .squares import Square
-from .types import literal
+from .sums import Sums, float_sums, plus, settled, two_sum, zero
 from .values import Asm, Value, broadcast, constant, element_of
 
 # Iterations of a float sum's main loop between two compensated additions.
 BLOCK = 16
+FEW = 16  # partial sums: with fewer of them, chains of twice BLOCK additions would lose more than pairwise sums do
 REST_OPS = 96  # of all shorter vectors that end a loop, where there are several
-STEPS = 128  # elements of a float sum that runs one at a time between two compensated additions
-
-
-@dataclass(slots=True)
-class _Sums:
-    """Compensated sums: the values are totals + errors."""
-
-    totals: list[Value] = field(default_factory=list)
-    errors: list[Value] = field(default_factory=list)
+CHAIN = 16  # elements of a float sum that are added one by one, where it runs one at a time
+STEPS = 128  # elements of such a sum between two compensated additions
 
 
 class VectorFunctionEmitter(FunctionEmitter):
@@ -165,8 +159,9 @@ class VectorFunctionEmitter(FunctionEmitter):
         neutrals = self._neutrals(loop)
         start = [broadcast(self.code, value, lanes) for value in neutrals]
         writes = self.writes(loop)
-        done, sums = "0", _Sums()
-        if self._compensated(loop, n, lanes * count):
+        done, sums = "0", Sums()
+        step = lanes * count
+        if any(float_sums(loop)) and (n[0] == "%" or int(n) >= BLOCK * step * (1 if step < FEW else 2)):
             done, sums = self._blocks(loop, n, lanes, count, start)
         partial = start
         if count > 1:
@@ -177,28 +172,40 @@ class VectorFunctionEmitter(FunctionEmitter):
             done = end
         end = self._floor(n, lanes)
         partial = self.counted(done, end, lanes, partial, writes, self._body(loop, lanes, 1))
-        if sums.totals:
-            sums = self._add_across(self._add(sums, partial), lanes)
-        else:
-            partial = self._across(loop, partial, lanes)
-        # The rest on its own: added one by one to a large total, its elements would lose more.
-        known = end[0] != "%" and end == n
-        parts: list[list[Value]] = []
+        # The rest comes to the partial results of the first lanes: added to their sum, it would lose more.
+        parts: list[tuple[int, list[Value]]] = [(lanes, partial)]
         for first, few in self._rest(loop, int(end), int(n)) if n[0] != "%" else []:
-            sides = self._body(loop, few, 1)(str(first), [broadcast(self.code, value, few) for value in neutrals])
-            parts.append(self._across(loop, sides, few))
+            sides = [broadcast(self.code, value, few) for value in neutrals]
+            parts.append((few, self._body(loop, few, 1)(str(first), sides)))
             end = str(first + few)
-        self.scalar_loop(loop, end, n, neutrals)
         results = [v for group in loop.carried for v in group.results]
-        rest = [ev.env[var] for var in results]
-        for part in reversed(parts):
-            rest = self._merge(loop, part, rest, 1)
+        if end != n:
+            self.scalar_loop(loop, end, n, neutrals)
+            parts.append((1, [ev.env[var] for var in results]))
+        size, partial = parts.pop()
+        for wider, values in reversed(parts):
+            padded = [self._padded(value, start, size, wider) for value, start in zip(partial, neutrals)]
+            size, partial = wider, self._merge(loop, values, padded, wider)
         if sums.totals:
-            sums = self._add(self._add(sums, rest), inits)
-            values = [self._plus(s, self._finite(e)) for s, e in zip(sums.totals, sums.errors)]
+            sums = self._add_across(loop, self._add(loop, sums, partial, lanes), lanes)
+            values = settled(self.code, self._add(loop, sums, inits, 1), float_sums(loop))
         else:
-            values = self._merge(loop, inits, partial if known else self._merge(loop, partial, rest, 1), 1)
+            values = self._merge(loop, inits, self._across(loop, partial, lanes), 1)
         ev.env.update(zip(results, values))
+
+    def _padded(self, value: Value, nothing: Value, size: int, lanes: int) -> Value:
+        """The `size` lanes of `value`, and as many of `nothing` as make it `lanes`."""
+        code, element = self.code, element_of(value.dtype)
+        fill = broadcast(code, nothing, lanes if size == 1 else size)
+        refs = []
+        for ref, other in zip(value.parts, fill.parts):
+            if size == 1:
+                refs.append(code.inst(f"insertelement {fill.type} {other}, {element} {ref}, i64 0", other, ref))
+                continue
+            chosen = ", ".join(f"i32 {min(k, size)}" for k in range(lanes))
+            kind = f"{fill.type} {ref}, {fill.type} {other}"
+            refs.append(code.inst(f"shufflevector {kind}, <{lanes} x i32> <{chosen}>", ref, other))
+        return Value(value.dtype, refs[0], lanes, refs[1] if len(refs) > 1 else None)
 
     def _floor(self, n: str, step: int) -> str:
         """The largest multiple of `step` (a power of two) up to n."""
@@ -308,37 +315,108 @@ class VectorFunctionEmitter(FunctionEmitter):
     def _scan(self, loop: Loop, n: str, lanes: int) -> None:
         """Running values: prefixes within each vector, added to what came before it, which all lanes hold."""
         ev = self.eval
-        groups = {group.updates[0].var: group for group in loop.carried if isinstance(group.updates[0], Read)}
         starts = [broadcast(self.code, ev.value(group.inits[0]), lanes) for group in loop.carried]
         neutrals = [broadcast(self.code, value, lanes) for value in self._neutrals(loop)]
         end = self._floor(n, lanes)
 
-        def body(i: str, values: list[Value]) -> list[Value]:
+        def element(i: str) -> None:
             self._instance(loop, i, lanes)
-            vector = ev.vector
-            assert vector is not None
-            so_far = dict(zip(loop.carried, zip(values, neutrals)))
-            following: dict[Carried, Value] = {}
-            for stmt in loop.body:
-                group = groups.get(stmt.var) if isinstance(stmt, Let) else None
-                if group is None:
-                    self.stmt(stmt)
-                    continue
-                assert isinstance(stmt, Let) and isinstance(stmt.value, Op)
-                before, nothing = so_far[group]
-                x, y = stmt.value.args
-                element = y if isinstance(x, Read) and x.var is group.vars[0] else x
-                ev.begin((element,))
-                prefix = self._prefix(group, broadcast(self.code, ev.value(element), lanes), nothing)
-                vector.varying.add(stmt.var)
-                (vector.values[stmt.var],) = self._combine(group, [before], [prefix], lanes)
-                # Added to the running value at once, without waiting for the lanes above.
-                (following[group],) = self._combine(group, [before], [ev.shuffle(prefix, [lanes - 1] * lanes)], lanes)
-            ev.vector = None
-            return [following[group] for group in loop.carried]
 
-        totals = self.counted("0", end, lanes, starts, self.writes(loop), body)
+        def prefix(group: Carried, value: Value) -> tuple[Value, Value]:
+            value = self._prefix(group, value, neutrals[loop.carried.index(group)])
+            return value, ev.shuffle(value, [lanes - 1] * lanes)
+
+        totals = self._scanned(loop, end, lanes, starts, element, prefix)
+        ev.vector = None
         self.scalar_loop(loop, end, n, [self._single(ev.shuffle(total, [0])) for total in totals])
+
+    def _scanned(
+        self,
+        loop: Loop,
+        end: str,
+        step: int,
+        starts: list[Value],
+        begin: Callable[[str], None],
+        prefix: Callable[[Carried, Value], tuple[Value, Value]],
+    ) -> list[Value]:
+        """A scan in steps of `step` iterations, which `begin` starts; what is carried in the end.
+
+        `prefix` gives the running values within a step, and the last of them. Float sums run from 0 in each block of
+        CHAIN steps; what came before, and what rounding lost of it, is added where they are wanted.
+        """
+        ev, code, writes, lanes = self.eval, self.code, self.writes(loop), starts[0].lanes
+        groups = {group.updates[0].var: group for group in loop.carried if isinstance(group.updates[0], Read)}
+        flags, k = float_sums(loop), len(starts)
+        outer = ev.vector
+
+        def steps(first: str, last: str, starts: list[Value], bases: list[Value] | None) -> list[Value]:
+            def body(i: str, values: list[Value]) -> list[Value]:
+                begin(i)
+                before = dict(zip(loop.carried, zip(values, bases or values, flags)))
+                following: dict[Carried, Value] = {}
+                for stmt in loop.body:
+                    group = groups.get(stmt.var) if isinstance(stmt, Let) else None
+                    if group is None:
+                        self.stmt(stmt)
+                        continue
+                    assert isinstance(stmt, Let) and isinstance(stmt.value, Op)
+                    so_far, base, flag = before[group]
+                    x, y = stmt.value.args
+                    own = y if isinstance(x, Read) and x.var is group.vars[0] else x
+                    ev.begin((own,))
+                    here, last_one = prefix(group, broadcast(code, ev.value(own), lanes))
+                    (value,) = self._combine_apart(group, so_far, here, lanes)
+                    if ev.vector is not None:
+                        ev.vector.varying.add(stmt.var)
+                    self._bind([stmt.var], [plus(code, base, value) if flag and bases else value])
+                    # Added to the running value at once, without waiting for the lanes above.
+                    same = here is last_one
+                    (following[group],) = (value,) if same else self._combine_apart(group, so_far, last_one, lanes)
+                ev.vector = outer
+                return [following[group] for group in loop.carried]
+
+            return self.counted(first, last, step, starts, writes, body, some=bases is not None)
+
+        if not any(flags) or (end[0] != "%" and int(end) <= 2 * CHAIN * step):
+            return steps("0", end, starts, None)
+
+        def block(i: str, values: list[Value]) -> list[Value]:
+            sums, stop = Sums.of(values, k), self._least(self._later(i, CHAIN * step), end)
+            bases = settled(code, sums, flags)
+            runs = [zero(code, v.dtype, v.lanes, -0.0) if flag else v for v, flag in zip(sums.totals, flags)]
+            return self._kept(sums, steps(i, stop, runs, bases), flags)
+
+        none = [zero(code, v.dtype, v.lanes) for v, flag in zip(starts, flags) if flag]
+        values = self.counted("0", end, CHAIN * step, starts + none, writes, block)
+        return settled(code, Sums.of(values, k), flags)
+
+    def _scanned_singly(self, loop: Loop, end: str, inits: list[Value]) -> list[Value]:
+        """A scan one iteration at a time, perhaps in the lanes of a loop around it."""
+
+        def begin(i: str) -> None:
+            self.eval.env[loop.var] = Value("i64", i)
+            if self.eval.vector is None and asks_every(loop):
+                self.ask_interrupt(i, asks_every(loop))
+
+        return self._scanned(loop, end, 1, inits, begin, lambda group, value: (value, value))
+
+    def _kept(self, sums: Sums, values: list[Value], flags: list[bool]) -> list[Value]:
+        """Totals and errors of float sums with `values` added; other values in place of the totals."""
+        totals, errors = [], []
+        lost = iter(sums.errors)
+        for total, value, flag in zip(sums.totals, values, flags):
+            if flag:
+                value, loss = two_sum(self.code, total, value)
+                errors.append(plus(self.code, next(lost), loss))
+            totals.append(value)
+        return totals + errors
+
+    def _combine_apart(self, group: Carried, x: Value, y: Value, lanes: int) -> list[Value]:
+        """combine(x, y), in the middle of a body."""
+        saved, self.eval.vector = self.eval.vector, None
+        result = self._combine(group, [x], [y], lanes)
+        self.eval.vector = saved
+        return result
 
     def _prefix(self, group: Carried, value: Value, nothing: Value) -> Value:
         """Each lane combined with all lanes below it, in log2(lanes) rounds."""
@@ -350,92 +428,96 @@ class VectorFunctionEmitter(FunctionEmitter):
                 for x, n in zip(value.parts, nothing.parts)
             ]
             shifted = Value(value.dtype, refs[0], lanes, refs[1] if len(refs) > 1 else None)
-            saved, self.eval.vector = self.eval.vector, None
-            (value,) = self._combine(group, [shifted], [value], lanes)
-            self.eval.vector = saved
+            (value,) = self._combine_apart(group, shifted, value, lanes)
             step *= 2
         return value
 
     # Long sums.
 
-    def _compensated(self, loop: Loop, n: str, step: int) -> bool:
-        """Whether the loop is a long plain sum of floats."""
-        if n[0] != "%" and int(n) < 2 * BLOCK * step:
-            return False
-        for group in loop.carried:
-            if group.combine != "add" or group.vars[0].dtype not in ("f32", "f64"):
-                return False
-            update = group.updates[0]
-            if not isinstance(update, Op) or update.name != "add":
-                return False
-            reads = [isinstance(arg, Read) and arg.var is group.vars[0] for arg in update.args]
-            if reads.count(True) != 1:
-                return False
-        return True
-
-    def _blocks(self, loop: Loop, n: str, lanes: int, count: int, start: list[Value]) -> tuple[str, _Sums]:
+    def _blocks(self, loop: Loop, n: str, lanes: int, count: int, start: list[Value]) -> tuple[str, Sums]:
         """The index where whole blocks end, and their sums."""
         size = BLOCK * lanes * count
         end = self._floor(n, size)
-        zeros = [broadcast(self.code, Value(value.dtype, literal(value.dtype, 0.0)), lanes) for value in start]
+        flags, k = float_sums(loop), len(start)
+        errors = [zero(self.code, value.dtype, lanes) for value, flag in zip(start, flags) if flag]
         writes = self.writes(loop)
 
         def body(i: str, values: list[Value]) -> list[Value]:
-            stop = self.code.inst(f"add nuw nsw i64 {i}, {size}", i) if i[0] == "%" else str(int(i) + size)
+            stop = self._later(i, size)
             inner = self.counted(
                 i, stop, lanes * count, self._copies(start, count), writes, self._body(loop, lanes, count), some=True
             )
-            so_far = _Sums(values[: len(start)], values[len(start) :])
-            sums = self._add(so_far, self._tree(loop, inner, count, lanes))
+            sums = self._add(loop, Sums.of(values, k), self._tree(loop, inner, count, lanes), lanes)
             return sums.totals + sums.errors
 
-        values = self.counted("0", end, size, start + zeros, writes, body)
-        return end, _Sums(values[: len(start)], values[len(start) :])
+        return end, Sums.of(self.counted("0", end, size, start + errors, writes, body), k)
 
     def accumulate(
         self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
     ) -> list[Value]:
-        """Like counted; a long float sum one element at a time, as those over columns are, is made of blocks."""
-        if loop.role != "reduce" or start != "0" or end[0] == "%" or not self._compensated(loop, end, STEPS // BLOCK):
+        """Like counted; float sums of single elements, as those down columns are, are made of chains in blocks."""
+        known, flags = end[0] != "%", float_sums(loop)
+        most = int(end) if known else self.eval.ranges.get(loop.var, (0, STEPS))[1] + 1
+        if loop.role not in ("reduce", "scan") or start != "0" or most <= CHAIN or not any(flags):
             return super().accumulate(loop, start, end, inits, body)
-        writes, whole = self.writes(loop), int(end) - int(end) % STEPS
-        zeros = [broadcast(self.code, Value(value.dtype, literal(value.dtype, 0.0)), value.lanes) for value in inits]
+        if loop.role == "scan":
+            return (
+                self._scanned_singly(loop, end, inits)
+                if scannable(loop)
+                else super().accumulate(loop, start, end, inits, body)
+            )
+        code, writes, k = self.code, self.writes(loop), len(inits)
+
+        def fresh(values: list[Value]) -> list[Value]:
+            return [zero(code, v.dtype, v.lanes, -0.0) if flag else v for v, flag in zip(values, flags)]
+
+        def until(i: str, size: int, stop: str) -> str:
+            later = self._later(i, size)
+            if known and int(end) % size == 0:
+                return later
+            return self._least(later, stop)
+
+        def chain(i: str, values: list[Value], stop: str) -> list[Value]:
+            inner = self.counted(i, until(i, CHAIN, stop), 1, fresh(values), writes, body, some=True)
+            return [plus(code, v, x) if flag else x for v, x, flag in zip(values, inner, flags)]
+
+        if most <= STEPS:
+            return self.counted("0", end, CHAIN, inits, writes, lambda i, values: chain(i, values, end))
 
         def block(i: str, values: list[Value]) -> list[Value]:
-            stop = self.code.inst(f"add nuw nsw i64 {i}, {STEPS}", i) if i[0] == "%" else str(int(i) + STEPS)
-            inner = self.counted(i, stop, 1, zeros, writes, body, some=True)
-            sums = self._add(_Sums(values[: len(zeros)], values[len(zeros) :]), inner)
-            return sums.totals + sums.errors
+            sums, stop = Sums.of(values, k), until(i, STEPS, end)
+            inner = self.counted(
+                i, stop, CHAIN, fresh(sums.totals), writes, lambda i, values: chain(i, values, stop), some=True
+            )
+            return self._kept(sums, inner, flags)
 
-        values = self.counted("0", str(whole), STEPS, inits + zeros, writes, block)
-        rest = self.counted(str(whole), end, 1, zeros, writes, body)
-        sums = self._add(_Sums(values[: len(zeros)], values[len(zeros) :]), rest)
-        return [self._plus(s, self._finite(e)) for s, e in zip(sums.totals, sums.errors)]
+        none = [zero(code, v.dtype, v.lanes) for v, flag in zip(inits, flags) if flag]
+        return settled(code, Sums.of(self.counted("0", end, STEPS, inits + none, writes, block), k), flags)
 
-    def _plus(self, x: Value, y: Value) -> Value:
-        ref = Asm(self.code, x.lanes).op("fadd", element_of(x.dtype), x.ref, y.ref)
-        return Value(x.dtype, ref, x.lanes)
+    def _later(self, i: str, size: int) -> str:
+        return self.code.inst(f"add nuw nsw i64 {i}, {size}", i) if i[0] == "%" else str(int(i) + size)
 
-    def _finite(self, error: Value) -> Value:
-        """A compensation, or 0 where the sum overflowed and the compensation is NaN."""
-        a, element = Asm(self.code, error.lanes), element_of(error.dtype)
-        bad = a.cmp("uno", element, error.ref, error.ref)
-        return Value(error.dtype, a.select(bad, element, a.imm(element, 0.0), error.ref), error.lanes)
+    def _least(self, x: str, y: str) -> str:
+        if x[0] != "%" and y[0] != "%":
+            return str(min(int(x), int(y)))
+        return Asm(self.code, 1).call("llvm.smin", "i64", x, y)
 
-    def _add(self, sums: _Sums, values: list[Value]) -> _Sums:
-        """sums + values; what rounding loses goes to the errors (two-sum; Knuth, The Art of Computer Programming 2)."""
-        result = _Sums()
-        for s, error, t in zip(sums.totals, sums.errors, values):
-            a, element = Asm(self.code, s.lanes), element_of(s.dtype)
-            total = a.op("fadd", element, s.ref, t.ref)
-            virtual = a.op("fsub", element, total, s.ref)
-            left = a.op("fsub", element, s.ref, a.op("fsub", element, total, virtual))
-            lost = a.op("fadd", element, left, a.op("fsub", element, t.ref, virtual))
-            result.totals.append(Value(s.dtype, total, s.lanes))
-            result.errors.append(self._plus(error, Value(s.dtype, lost, s.lanes)))
+    def _add(self, loop: Loop, sums: Sums, values: list[Value], lanes: int) -> Sums:
+        """sums + values; what else the loop carries is combined."""
+        result, errors, k = Sums(), iter(sums.errors), 0
+        for group in loop.carried:
+            size = len(group.vars)
+            left, right = sums.totals[k : k + size], values[k : k + size]
+            if float_sums(loop)[k]:
+                total, lost = two_sum(self.code, left[0], right[0])
+                result.totals.append(total)
+                result.errors.append(plus(self.code, next(errors), lost))
+            else:
+                result.totals += self._combine(group, left, right, lanes)
+            k += size
         return result
 
-    def _add_across(self, sums: _Sums, lanes: int) -> _Sums:
+    def _add_across(self, loop: Loop, sums: Sums, lanes: int) -> Sums:
         """The sums of all lanes."""
         while lanes > 1:
             lanes //= 2
@@ -444,8 +526,8 @@ class VectorFunctionEmitter(FunctionEmitter):
                 totals, errors = ([self.eval.shuffle(v, lower) for v in side] for side in (sums.totals, sums.errors))
                 if lanes == 1:
                     totals, errors = ([self._single(v) for v in side] for side in (totals, errors))
-                sides.append(_Sums(totals, errors))
+                sides.append(Sums(totals, errors))
             low, high = sides
-            merged = self._add(low, high.totals)
-            sums = _Sums(merged.totals, [self._plus(e, f) for e, f in zip(merged.errors, high.errors)])
+            merged = self._add(loop, low, high.totals, lanes)
+            sums = Sums(merged.totals, [plus(self.code, e, f) for e, f in zip(merged.errors, high.errors)])
         return sums

@@ -18,6 +18,7 @@ from pullback.lax._dot import _merged
 from pullback.lax._families import *
 from pullback.lax._nests import loops
 from pullback.lax._shape import inverse_permutation
+from pullback.lax._sums import product
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -266,7 +267,7 @@ def _conv_reference(
     batch = view.shape[1]
     patches = np.moveaxis(view, 2, 2 + n).reshape(groups, batch * math.prod(counts), w.shape[1] * size)
     kernel = w.reshape(groups, w.shape[0] // groups, w.shape[1] * size)
-    out = np.matmul(patches, np.swapaxes(kernel, 1, 2)).reshape(groups, batch, *counts, w.shape[0] // groups)
+    out = product(patches, np.swapaxes(kernel, 1, 2)).reshape(groups, batch, *counts, w.shape[0] // groups)
     out = np.moveaxis(np.moveaxis(out, -1, 2), 0, 1).reshape(batch, w.shape[0], *counts)
     return np.transpose(out, inverse_permutation(spec.out_spec)).astype(dtype)
 

@@ -10,6 +10,7 @@ from pullback.lax._families import *
 from pullback.lax._nests import loops
 from pullback.lax._operands import check_kind
 from pullback.lax._reductions import highest, lowest
+from pullback.lax._sums import running_sum
 
 __all__ = [
     "cumlogsumexp",
@@ -27,9 +28,10 @@ __all__ = [
 Array = Any
 
 
-def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: Any, identity: Any) -> Primitive:
-    """`ufunc.accumulate` is the meaning, `step` a loop IR operation or one step `step(b, acc, x)`, `combine(x, y)` the
-    same by lax functions.
+def _running(name: str, doc: str, accepts: str, accumulate: Any, step: Any, combine: Any, identity: Any) -> Primitive:
+    """`accumulate(x, axis)` is the meaning, in the dtype of x (narrow floats are made wider before), `step` a loop IR
+    operation or one step `step(b, *state, x)`, which gives a value and the next state, of three scalars that start as
+    (identity, 0, 0); `combine(x, y)` is the same by lax functions.
     """
 
     def abstract_eval(aval, *, axis, **_direction):
@@ -43,13 +45,9 @@ def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: 
     def reference(x, axis, reverse):
         if reverse:
             return np.flip(reference(np.flip(x, axis), axis, False), axis)
-        if x.dtype.itemsize == 2 and dtypes.kind_of(x.dtype) == "f":
-            return ufunc.accumulate(x.astype(np.float32), axis).astype(x.dtype)
-        return (
-            ufunc.accumulate(x, axis)
-            if ufunc is np.maximum or ufunc is np.minimum
-            else ufunc.accumulate(x, axis, dtype=x.dtype)
-        )
+        if x.dtype.itemsize <= 2 and dtypes.kind_of(x.dtype) == "f":
+            return accumulate(x.astype(np.float32), axis).astype(x.dtype)
+        return accumulate(x, axis)
 
     def emit(ctx):
         b, axis, reverse = ctx.b, ctx.params["axis"], ctx.params["reverse"]
@@ -59,21 +57,26 @@ def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: 
             return
         kept = dtypes.short_name(aval.dtype)
         dtype = "f32" if kept in ("f16", "bf16") else kept  # as the reference does
-        start = b.const(dtype, identity(aval.dtype).item())
+        first = b.const(dtype, identity(aval.dtype).item())
         # A combination that is one operation may be done in another order, so in lanes.
-        groups, role = (
-            [((start,), step if isinstance(step, str) else None)],
-            "scan" if isinstance(step, str) else "sequential",
-        )
+        groups: list[Any]
+        if isinstance(step, str):
+            groups, role = [((first,), step)], "scan"
+        else:
+            groups, role = [((start,), None) for start in (first, *[b.const(dtype, 0)] * 2)], "sequential"
 
         def row(outer):
             with b.carried_loop(n, groups, role) as scan:
                 i = b.op("sub", b.const("i64", n - 1), scan.i) if reverse else scan.i
                 index = (*outer[:axis], i, *outer[axis:])
                 element = b.convert(ctx.load(source, index), dtype)
-                value = b.let(b.op(step, scan.var, element) if isinstance(step, str) else step(b, scan.var, element))
+                if isinstance(step, str):
+                    value = b.let(b.op(step, scan.var, element))
+                    state = [value]
+                else:
+                    value, *state = step(b, *scan.vars, element)
                 ctx.store(target, index, b.convert(value, kept))
-                scan.update(value)
+                scan.update(*state)
 
         loops(b, shape[:axis] + shape[axis + 1 :], row)
 
@@ -112,11 +115,21 @@ def _running(name: str, doc: str, accepts: str, ufunc: Any, step: Any, combine: 
     return p
 
 
-def _log_add_exp_step(b, acc, x):
-    larger = b.op("max", acc, x)
-    gap = b.op("neg", b.op("abs", b.op("sub", acc, x)))
+def _log_add_exp_step(b, top, total, lost, x):
+    """log(exp(top) (total + lost) + exp(x)) and the next (top, total, lost); `lost` is what rounding took."""
+    larger, grows = b.let(b.op("max", top, x)), b.op("gt", x, top)
+    gap = b.op("neg", b.op("abs", b.op("sub", top, x)))
     # Equal infinities have a gap of NaN.
-    return b.select(b.op("is_finite", larger), b.op("add", larger, b.op("log1p", b.op("exp", gap))), larger)
+    smaller = b.let(b.select(b.op("eq", top, x), b.const(x.dtype, 1), b.op("exp", gap)))
+    scale = b.let(b.select(grows, smaller, b.const(x.dtype, 1)))
+    term = b.let(b.select(grows, b.const(x.dtype, 1), smaller))
+    scaled = b.let(b.op("mul", total, scale))
+    added = b.let(b.op("add", scaled, term))
+    taken = b.let(b.op("sub", added, scaled))
+    rest = b.op("add", b.op("sub", scaled, b.op("sub", added, taken)), b.op("sub", term, taken))
+    rest = b.let(b.op("add", b.op("mul", lost, scale), rest))
+    value = b.op("add", larger, b.op("log", b.op("add", added, rest)))
+    return b.let(b.select(b.op("is_finite", larger), value, larger)), larger, added, rest
 
 
 def _log_add_exp(x, y):
@@ -129,7 +142,7 @@ cumsum_p = _running(
     "cumsum",
     "Running sums along an axis.",
     NUMERIC,
-    np.add,
+    running_sum,
     "add",
     lambda x, y: lax.add(x, y),
     lambda dtype: np.zeros((), dtype),
@@ -138,19 +151,37 @@ cumprod_p = _running(
     "cumprod",
     "Running products along an axis.",
     NUMERIC,
-    np.multiply,
+    lambda x, axis: np.multiply.accumulate(x, axis, dtype=x.dtype),
     "mul",
     lambda x, y: lax.mul(x, y),
     lambda dtype: np.ones((), dtype),
 )
 cummax_p = _running(
-    "cummax", "Running maxima along an axis.", REAL, np.maximum, "max", lambda x, y: lax.max(x, y), lowest
+    "cummax",
+    "Running maxima along an axis.",
+    NUMERIC,
+    np.maximum.accumulate,
+    "max",
+    lambda x, y: lax.max(x, y),
+    lowest,
 )
 cummin_p = _running(
-    "cummin", "Running minima along an axis.", REAL, np.minimum, "min", lambda x, y: lax.min(x, y), highest
+    "cummin",
+    "Running minima along an axis.",
+    NUMERIC,
+    np.minimum.accumulate,
+    "min",
+    lambda x, y: lax.min(x, y),
+    highest,
 )
 cumlogsumexp_p = _running(
-    "cumlogsumexp", "Running log-sum-exps along an axis.", FLOAT, np.logaddexp, _log_add_exp_step, _log_add_exp, lowest
+    "cumlogsumexp",
+    "Running log-sum-exps along an axis.",
+    FLOAT,
+    lambda x, axis: np.logaddexp.accumulate(x, axis, dtype=np.float64).astype(x.dtype),
+    _log_add_exp_step,
+    _log_add_exp,
+    lowest,
 )
 
 

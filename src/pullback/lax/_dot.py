@@ -16,6 +16,7 @@ from pullback.core.lowering import Nest
 from pullback.lax._bits import convert
 from pullback.lax._families import *
 from pullback.lax._sharding import out_placed
+from pullback.lax._sums import product
 
 __all__ = [
     "DotAlgorithm",
@@ -223,8 +224,11 @@ def _dot_reference(x, y, dimension_numbers, precision=None, preferred_element_ty
     wide = np.dtype(np.float32) if dtypes.kind_of(dtype) == "f" and dtype.itemsize < 4 else dtype
     x, y = x.astype(wide, copy=False), y.astype(wide, copy=False)
     if not bx and x.ndim <= 2 and y.ndim <= 2 and len(cx) == 1:  # the plain products, without a detour
-        out = np.dot(x.T if x.ndim == 2 and cx[0] == 0 else x, y.T if y.ndim == 2 and cy[0] == 1 else y)
-        return np.asarray(out, dtype)
+        x, y = x.T if x.ndim == 2 and cx[0] == 0 else x, y.T if y.ndim == 2 and cy[0] == 1 else y
+        if x.ndim == y.ndim == 2 and x.shape[0] != 1 and y.shape[1] != 1:
+            return np.asarray(np.dot(x, y), dtype)
+        out = product(x.reshape(-1, x.shape[-1]), y.reshape(y.shape[0], -1))
+        return np.asarray(out.reshape((*x.shape[:-1], *y.shape[1:])), dtype)
     roles = _roles(x.shape, y.shape, dimension_numbers)
     left = np.transpose(x, (*bx, *roles.free_x, *cx)).reshape(
         *roles.batch, math.prod(roles.rows), math.prod(roles.inner)
@@ -232,7 +236,7 @@ def _dot_reference(x, y, dimension_numbers, precision=None, preferred_element_ty
     right = np.transpose(y, (*by, *cy, *roles.free_y)).reshape(
         *roles.batch, math.prod(roles.inner), math.prod(roles.columns)
     )
-    return np.matmul(left, right).reshape((*roles.batch, *roles.rows, *roles.columns)).astype(dtype, copy=False)
+    return product(left, right).reshape((*roles.batch, *roles.rows, *roles.columns)).astype(dtype, copy=False)
 
 
 def _dot_jvp(primals, tangents, **params):

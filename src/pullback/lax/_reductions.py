@@ -14,6 +14,7 @@ from pullback.lax._families import *
 from pullback.lax._families import batch_reduction, check_axes, shape_without
 from pullback.lax._nests import loops
 from pullback.lax._sharding import out_placed
+from pullback.lax._sums import sum_over
 
 __all__ = [
     "argmax",
@@ -45,9 +46,9 @@ def _narrow_safe(function):
     """A NumPy reduction that keeps the dtype; 16-bit floats are accumulated in f32."""
 
     def reference(x, axes, **params):
-        if x.dtype.itemsize == 2 and dtypes.kind_of(x.dtype) == "f":
-            return function(x.astype(np.float32), axis=tuple(axes)).astype(x.dtype)
-        return function(x, axis=tuple(axes), dtype=x.dtype)
+        if x.dtype.itemsize <= 2 and dtypes.kind_of(x.dtype) == "f":
+            return np.asarray(function(x.astype(np.float32), axes)).astype(x.dtype)
+        return function(x, axes)
 
     return reference
 
@@ -69,7 +70,7 @@ def _limit(dtype, sign):
     if kind in "iu":
         limits = dtypes.iinfo(dtype)
         return np.asarray(limits.max if sign > 0 else limits.min, dtype)[()]
-    return np.asarray(sign * np.inf + (sign * np.inf * 1j if kind == "c" else 0), dtype)[()]
+    return np.asarray(complex(sign * np.inf, sign * np.inf) if kind == "c" else sign * np.inf, dtype)[()]
 
 
 def spread(y: Any, axes: Sequence[int], shape: tuple[int, ...]) -> Any:
@@ -115,7 +116,7 @@ reduce_sum_p = reduction(
     "reduce_sum",
     doc="The sum over axes.",
     accepts=NUMERIC,
-    reference=_narrow_safe(np.sum),
+    reference=_narrow_safe(sum_over),
     jvp=LINEAR,
     transpose=lambda y_bar, aval, axes, **params: spread(y_bar, axes, aval.shape),
     lower=Reduction("add", _zero),
@@ -143,7 +144,7 @@ reduce_prod_p = reduction(
     "reduce_prod",
     doc="The product over axes.",
     accepts=NUMERIC,
-    reference=_narrow_safe(np.prod),
+    reference=_narrow_safe(lambda x, axes: np.prod(x, axis=tuple(axes), dtype=x.dtype)),
     jvp=_prod_jvp,
     lower=Reduction("mul", _one),
     samples=Samples(cases=_axis_cases(_normal)),

@@ -39,7 +39,7 @@ def times_plus(x: Expr, factor: int, y: Expr) -> Expr:
 
 def is_float_sum(group: Carried) -> bool:
     """Whether additions of the group round, so that their order counts."""
-    return group.combine == "add" and group.vars[0].dtype in ("f32", "f64")
+    return group.combine == "add" and group.vars[0].dtype in ("f32", "f64", "c64", "c128")
 
 
 def two_sum(new: Fresh, x: Expr, y: Expr) -> tuple[list[Stmt], Expr, Expr]:
@@ -62,7 +62,7 @@ class Descent:
     def __init__(self, new: Fresh, reduce: Loop, place: Place, count: Expr, capacity: int) -> None:
         self.new, self.reduce, self.place, self.count = new, reduce, place, count
         self.capacity = capacity
-        self.sums = all(map(is_float_sum, reduce.carried))
+        self.sums = [is_float_sum(group) for group in reduce.carried for _ in group.vars]
 
     @property
     def vars(self) -> list[Var]:
@@ -72,9 +72,8 @@ class Descent:
     def down(self, first: Expr, height: Expr, most: int) -> tuple[list[Stmt], list[Buffer]]:
         """`height` rows, at most `most`, from `first` on: statements, and scratch rows where the results are then."""
         scratch = self._scratch("acc")
-        if self.sums and most > BLOCK:
-            totals, errors = self._scratch("total"), self._scratch("error")
-            return self._in_blocks(scratch, totals, errors, first, height), totals
+        if any(self.sums) and most > BLOCK:
+            return self._in_blocks(scratch, first, height), scratch
         return [self._cleared(scratch), *self._added(scratch, first, height)], scratch
 
     def _scratch(self, name: str) -> list[Buffer]:
@@ -83,10 +82,12 @@ class Descent:
     def _across(self, j: Var, body: Sequence[Stmt]) -> Loop:
         return Loop(j, self.count, "vector", tuple(body))
 
-    def _cleared(self, scratch: list[Buffer]) -> Loop:
+    def _cleared(self, scratch: list[Buffer], chosen: Sequence[bool] | None = None) -> Loop:
+        """What leaves all it is combined with as it is, in the scratch rows or the chosen ones."""
         j = Var("j", "i64")
         values = [value for group in self.reduce.carried for value in neutrals(group) or ()]
-        return self._across(j, [Store(b, Read(j), value) for b, value in zip(scratch, values)])
+        flags = chosen or [True] * len(scratch)
+        return self._across(j, [Store(b, Read(j), value) for b, value, flag in zip(scratch, values, flags) if flag])
 
     def _added(self, scratch: list[Buffer], first: Expr, height: Expr) -> list[Stmt]:
         """`height` rows from `first` on, combined with what is in `scratch`."""
@@ -137,10 +138,8 @@ class Descent:
         body += [Store(buffer, Read(j), value) for buffer, value in zip(scratch, values)]
         return self._across(j, body)
 
-    def _in_blocks(
-        self, scratch: list[Buffer], totals: list[Buffer], errors: list[Buffer], first: Expr, height: Expr
-    ) -> list[Stmt]:
-        """Sums of blocks of rows, added to `totals`; then what rounding lost is added to those."""
+    def _in_blocks(self, scratch: list[Buffer], first: Expr, height: Expr) -> list[Stmt]:
+        """Float sums of blocks of rows are added up, then what rounding lost; other reductions go on through blocks."""
         number = Var("block", "i64")
         offset = make("mul", (Read(number), i64(BLOCK)))
         here = make("add", (first, offset))
@@ -149,13 +148,17 @@ class Descent:
             size = make("min", (size, make("sub", (height, offset))))
         count = make("floordiv", (make("add", (height, i64(BLOCK - 1))), i64(BLOCK)))
         j = Var("j", "i64")
+        start: list[Stmt] = []
         added: list[Stmt] = []
-        for total, error, part in zip(totals, errors, scratch):
+        finish: list[Stmt] = []
+        for part in [part for part, flag in zip(scratch, self.sums) if flag]:
+            total, error = (self.new.buffer(name, part.dtype, self.capacity, "local") for name in ("total", "error"))
+            start += [Store(b, Read(j), const(b.dtype, v)) for b, v in ((total, -0.0), (error, 0.0))]
             lets, s, lost = two_sum(self.new, Load(total, Read(j)), Load(part, Read(j)))
             added += [*lets, Store(error, Read(j), make("add", (Load(error, Read(j)), lost))), Store(total, Read(j), s)]
-        start = self._across(
-            j, [Store(b, Read(j), const(b.dtype, v)) for bs, v in ((totals, -0.0), (errors, 0.0)) for b in bs]
-        )
-        block = (self._cleared(scratch), *self._added(scratch, here, size), self._across(j, added))
-        finish = [Store(t, Read(j), corrected(Load(t, Read(j)), Load(e, Read(j)))) for t, e in zip(totals, errors)]
-        return [start, Loop(number, count, "sequential", block), self._across(j, finish)]
+            finish.append(Store(part, Read(j), corrected(Load(total, Read(j)), Load(error, Read(j)))))
+        block = (self._cleared(scratch, self.sums), *self._added(scratch, here, size), self._across(j, added))
+        others = [not flag for flag in self.sums]
+        first_of_all = [self._cleared(scratch, others)] if any(others) else []
+        blocks = Loop(number, count, "sequential", block)
+        return [*first_of_all, self._across(j, start), blocks, self._across(j, finish)]

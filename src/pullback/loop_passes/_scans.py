@@ -18,6 +18,7 @@ from ..loop_ir.ops import neutral
 from ..loop_ir.types import REAL_OF
 from ..loop_ir.vectors import scannable
 from ..loop_ir.visit import Substitute, bound
+from ._descent import corrected, is_float_sum, two_sum
 from ._fresh import Fresh
 
 CHUNKS = 16  # of a block
@@ -67,13 +68,23 @@ def split_scan(loop: Loop, new: Fresh) -> tuple[Stmt, ...] | None:
     kept = tuple(Store(b, Read(chunk), Read(g.results[0])) for b, g in zip(totals, loop.carried))
     before = [new.var(group.vars[0]) for group in loop.carried]
     after = [new.var(group.results[0]) for group in loop.carried]
-    prefixes = _prefixes(loop, totals, starts, before, after, new)
+    # Of a float sum, what rounding takes from the running value is carried along.
+    dtypes = [group.vars[0].dtype for group in loop.carried]
+    lost = [
+        (new.var(Var("lost", d)), new.var(Var("lost", d))) if is_float_sum(g) else None
+        for d, g in zip(dtypes, loop.carried)
+    ]
+    prefixes = _prefixes(loop, totals, starts, list(zip(before, after)), lost, new)
     scans = tuple(
         Carried(g.vars, (Load(b, Read(chunk)),), g.updates, g.results, g.combine) for b, g in zip(starts, loop.carried)
     )
     body = (part("vector", lets, sums, kept), prefixes, part("scan", loop.body, scans, ()))
-    carried = tuple(Carried((v,), g.inits, (Read(a),), g.results) for v, a, g in zip(before, after, loop.carried))
-    return (Loop(block, const("i64", blocks), "sequential", body, carried),)
+    carried = [Carried((v,), g.inits, (Read(a),), g.results) for v, a, g in zip(before, after, loop.carried)]
+    for pair in lost:
+        if pair is not None:
+            unread = new.var(pair[0])
+            carried.append(Carried((pair[0],), (const(pair[0].dtype, 0.0),), (Read(pair[1]),), (unread,)))
+    return (Loop(block, const("i64", blocks), "sequential", body, tuple(carried)),)
 
 
 def _elements(loop: Loop) -> list[Expr] | None:
@@ -113,16 +124,24 @@ def _prefixes(
     loop: Loop,
     totals: list[Buffer],
     starts: list[Buffer],
-    before: list[Var],
-    after: list[Var],
+    ends: list[tuple[Var, Var]],
+    lost: list[tuple[Var, Var] | None],
     new: Fresh,
 ) -> Loop:
-    """Where each chunk begins, one after the other."""
+    """Where each chunk begins, one after the other; `ends` and `lost` name what is carried before and after them."""
     chunk = new.var(Var("chunk", "i64"))
-    now = [new.var(group.vars[0]) for group in loop.carried]
-    body = tuple(Store(buffer, Read(chunk), Read(var)) for buffer, var in zip(starts, now))
-    carried = tuple(
-        Carried((var,), (Read(v),), (make(str(g.combine), (Read(var), Load(total, Read(chunk)))),), (a,))
-        for var, v, g, total, a in zip(now, before, loop.carried, totals, after)
-    )
-    return Loop(chunk, const("i64", CHUNKS), "sequential", body, carried)
+    body: list[Stmt] = []
+    carried: list[Carried] = []
+    for group, total, start, (before, after), errors in zip(loop.carried, totals, starts, ends, lost):
+        now, part = new.var(group.vars[0]), Load(total, Read(chunk))
+        if errors is None:
+            body.append(Store(start, Read(chunk), Read(now)))
+            carried.append(Carried((now,), (Read(before),), (make(str(group.combine), (Read(now), part)),), (after,)))
+            continue
+        error = new.var(errors[0])
+        body.append(Store(start, Read(chunk), corrected(Read(now), Read(error))))
+        lets, s, loss = two_sum(new, Read(now), part)
+        body += lets
+        carried.append(Carried((now,), (Read(before),), (s,), (after,)))
+        carried.append(Carried((error,), (Read(errors[0]),), (make("add", (Read(error), loss)),), (errors[1],)))
+    return Loop(chunk, const("i64", CHUNKS), "sequential", tuple(body), tuple(carried))

@@ -18,6 +18,7 @@ with the rounding errors kept, as in long sums along rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from ..loop_ir.fold import const, make
@@ -125,7 +126,6 @@ class _Walk:
         self.piece = -(-self.height // (pieces * unit)) * unit
         self.pieces = -(-self.height // self.piece)
         self.threads = time > THRESHOLD and tasks * self.pieces > 1
-        self.sums = all(map(is_float_sum, reduce.carried))
         count = self.pieces * self.outer * self.width
         self.partials = [new.buffer("partial", v.dtype, count) for v in self.vars]
 
@@ -196,27 +196,25 @@ class _Walk:
             index = make("add", (make("mul", (index, each.extent)), Read(each.var)))
         piece = Var("piece", "i64")
         at = times_plus(Read(piece), self.outer * self.width, index)
-        groups = self.reduce.carried
+        partials = iter(self.partials)
         body: list[Stmt] = []
-        if self.sums:
-            carried, finish = [], []
-            for group, partial in zip(groups, self.partials):
-                dtype = group.vars[0].dtype
-                names = total, error = tuple(self.new.var(Var(name, dtype)) for name in ("total", "error"))
-                results = tuple(map(self.new.var, names))
-                added, s, lost = two_sum(self.new, Read(total), Load(partial, at))
-                body += added
-                updates = (s, make("add", (Read(error), lost)))
-                inits = (const(dtype, -0.0), const(dtype, 0.0))
-                carried.append(Carried(names, inits, updates, results))
-                total_ = corrected(*map(Read, results))
-                finish.append(Let(group.results[0], make("add", (group.inits[0], total_))))
-            loop: Stmt = Loop(piece, i64(self.pieces), "sequential", tuple(body), tuple(carried))
-            body = [loop, *finish]
-        else:
-            loads = iter([Load(buffer, at) for buffer in self.partials])
-            merged = tuple(combining(group, [next(loads) for _ in group.vars]) for group in groups)
-            body = [Loop(piece, i64(self.pieces), "reduce", (), merged)]
+        carried: list[Carried] = []
+        finish: list[Stmt] = []
+        for group in self.reduce.carried:
+            parts: list[Expr] = [Load(next(partials), at) for _ in group.vars]
+            if not is_float_sum(group):
+                carried.append(replace(combining(group, parts), combine=None))
+                continue
+            dtype = group.vars[0].dtype
+            names = total, error = tuple(self.new.var(Var(name, dtype)) for name in ("total", "error"))
+            results = tuple(map(self.new.var, names))
+            added, s, lost = two_sum(self.new, Read(total), parts[0])
+            body += added
+            updates = (s, make("add", (Read(error), lost)))
+            carried.append(Carried(names, (const(dtype, -0.0), const(dtype, 0.0)), updates, results))
+            value = corrected(*map(Read, results))
+            finish.append(Let(group.results[0], make("add", (group.inits[0], value))))
+        body = [Loop(piece, i64(self.pieces), "sequential", tuple(body), tuple(carried)), *finish]
         inner: tuple[Stmt, ...] = (*self.lets, *body, *rest)
         for each in reversed(self.chain):
             inner = (Loop(each.var, each.extent, each.role, inner, each.carried, each.attrs),)

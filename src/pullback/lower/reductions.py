@@ -56,6 +56,8 @@ def emit_reductions(region: Region, group: Group, index: dict[int, Expr], runs: 
     for fold, accumulators in zip(folds, results):
         rule = fold.rule
         values = accumulators if rule.finish is None else tuple(rule.finish(fold.ctx, accumulators))
+        if rule.combine is not None:
+            values = (region.b.convert(values[0], ir_dtype(fold.ctx.out_aval.dtype)),)
         for var, value in zip(fold.eqn.outvars, values):
             at = tuple(
                 region.intern(i) if n != 1 else region.intern(region.b.index(0)) for i, n in zip(kept, var.aval.shape)
@@ -72,7 +74,10 @@ def _fold(region: Region, eqn: JaxprEqn) -> _Fold:
     b.out_dtype = ir_dtype(ctx.out_aval.dtype)
     if rule.combine is not None:
         identity = np.asarray(rule.identity(ctx.out_aval.dtype)).astype(ctx.out_aval.dtype)
-        return _Fold(eqn, ctx, (b.const(ir_dtype(ctx.out_aval.dtype), identity.item()),), rule.combine)
+        kind = b.out_dtype
+        if kind in ("f16", "bf16") and rule.combine in ("add", "mul"):
+            kind = "f32"  # rounded once, at the end
+        return _Fold(eqn, ctx, (b.const(kind, identity.item()),), rule.combine)
     inits = tuple(_required(rule.init)(ctx))
     left = tuple(b.var("left", x.dtype) for x in inits)
     right = tuple(b.var("right", x.dtype) for x in inits)
@@ -129,7 +134,7 @@ def _body(
             operands = [region.here(x) for x in operands]  # before the stores below change what they are loaded from
         b.out_dtype = ir_dtype(fold.ctx.out_aval.dtype)
         if rule.combine is not None:
-            updates.append((b.op(rule.combine, values[0], operands[0]),))
+            updates.append((b.op(rule.combine, values[0], b.convert(operands[0], values[0].dtype)),))
             continue
         element = tuple(_required(rule.element)(fold.ctx, operands, full))
         step = rule.step or _required(rule.merge)

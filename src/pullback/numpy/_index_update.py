@@ -88,9 +88,7 @@ def index_update(
 
 def _back_to(x: Any, dtype: Any, weak: bool) -> Any:
     if dtypes.issubdtype(x.dtype, np.complexfloating) and not dtypes.issubdtype(dtype, np.complexfloating):
-        warn(
-            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=4
-        )
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=4)
         x = lax.real(x)
     return convert(x, dtype, weak)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.primitive import NoRule
 from pullback.graph_passes.inline import inline
+from pullback.lax._sums import CHAIN, folded, pieces
 from pullback.runtime.placement import Placing, says_where
 from pullback.runtime.plan_rules import RULES
 from pullback.runtime.plan_values import (
@@ -160,17 +161,63 @@ class _Builder:
         """out = ufunc.reduce(x, axes)."""
         loop = ufunc_loop(ufunc, (x.dtype,) * 2 + (out.dtype,))
         self.copy(broadcast(self.constant(np.asarray(identity, out.dtype)), out.shape), out)
-        if math.prod(x.shape):
-            kept = iter(out.strides)
-            running = [0 if d in axes else next(kept) for d in range(len(x.shape))]
-            dims, strides = coalesce(x.shape, [running, x.strides, running])
-            self._loop(loop, dims, strides, [out, x, out], 0.5 * math.prod(x.shape))
+        if not math.prod(x.shape):
+            return out
+        kept = iter(out.strides)
+        dims, (steps, own) = coalesce(
+            x.shape, [[0 if d in axes else next(kept) for d in range(len(x.shape))], x.strides]
+        )
+        x = replace(x, shape=tuple(dims), strides=tuple(own))
+        if ufunc is np.add and x.dtype.kind in "fc" and dims:
+            x, steps = self._summed(loop, x, steps)
+        self._loop(loop, list(x.shape), [steps, list(x.strides), steps], [out, x, out], 0.5 * math.prod(x.shape))
         return out
+
+    def _summed(self, loop: Any, x: Value, steps: list[int]) -> tuple[Value, list[int]]:
+        """(values with the same sums of which NumPy's loop, which adds pairwise along the last axis only, may add the
+        others one by one; the steps in the result along their axes, 0 where it sums).
+        """
+        while steps:
+            axes = [d for d, step in enumerate(steps) if step == 0]
+            outer = [d for d in axes if d < len(steps) - 1]
+            found = folded([x.shape[d] for d in outer])
+            if found is None:
+                break
+            if len(outer) < len(axes):
+                shape = x.shape[:-1]
+                total = self.temporary(shape, x.dtype)
+                self.accumulate(np.add, x, (len(shape),), 0, total)
+                x, steps = total, steps[:-1]
+                continue
+            k, parts, rows = found
+            axis = outer[k]
+            total = self.temporary((*x.shape[:axis], rows, *x.shape[axis + 1 :]), x.dtype)
+            first, *others = [_part(x, axis, piece) for piece in pieces(x.shape[axis], parts, rows)]
+            for number, part in enumerate(others):
+                target = _part(total, axis, slice(0, part.shape[axis]))
+                self.elementwise(loop, [first if number == 0 else target, part], target)
+            x = total
+        return x, steps
 
     def product(self, x: Value, y: Value, out: Value) -> None:
         """out[b, i, j] = sum over k of x[b, i, k] y[b, k, j], all with as many batch dimensions."""
+        (*lead, m, k), n = x.shape, y.shape[-1]
+        chain = CHAIN if x.dtype.kind == "c" else 4 * CHAIN  # as in lax._sums.product
+        if x.dtype.kind in "fc" and k > 2 * chain and min(m, n) == 1:
+            blocks, rank = k // chain, len(lead)
+            parts = self.temporary((*lead, blocks + 1, m, n), out.dtype)
+            (*of_x, row, step), (*of_y, down, column) = x.strides, y.strides
+            left = replace(x, shape=(*lead, blocks, m, chain), strides=(*of_x, step * chain, row, step))
+            right = replace(y, shape=(*lead, blocks, chain, n), strides=(*of_y, down * chain, down, column))
+            self.product(left, right, _part(parts, rank, slice(0, blocks)))
+            left, right = _part(x, rank + 1, slice(blocks * chain, k)), _part(y, rank, slice(blocks * chain, k))
+            last = _part(parts, rank, slice(blocks, blocks + 1))
+            self.product(
+                left, right, replace(last, shape=out.shape, strides=last.strides[:rank] + last.strides[rank + 1 :])
+            )
+            self.accumulate(np.add, parts, (rank,), 0, out)
+            return
         loop = ufunc_loop(np.matmul, (x.dtype, y.dtype, out.dtype))
-        (m, k), n = x.shape[-2:], y.shape[-1]
         if not math.prod(out.shape):
             return
         dims, strides = coalesce(out.shape[:-2], [v.strides[:-2] for v in (x, y, out)])
@@ -320,6 +367,11 @@ def _only(function: Callable[..., Any]) -> Callable[..., Any]:
         return value
 
     return call
+
+
+def _part(x: Value, axis: int, piece: slice) -> Value:
+    shape = (*x.shape[:axis], piece.stop - piece.start, *x.shape[axis + 1 :])
+    return replace(x, shape=shape, offset=x.offset + piece.start * x.strides[axis])
 
 
 def _known_array(array: np.ndarray, x: Value) -> np.ndarray:

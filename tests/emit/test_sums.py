@@ -7,7 +7,7 @@ import pytest
 
 from pullback.emit import compile_function, host_target
 from pullback.loop_ir import NP_DTYPE, Builder
-from pullback.loop_passes import plan_buffers
+from pullback.lower.arena import plan_arena
 
 SAMPLES = 96
 SIZES = (15, 31, 127, 255, 1000, 1023, 2047, 5000)
@@ -70,7 +70,7 @@ def test_every_width_is_as_accurate_as_pairwise(make, dtype, role, width):
     for n in SIZES:
         function = make(dtype, n, role)
         code = compile_function(
-            function, plan_buffers(function)[0], target=dataclasses.replace(host_target(), vector_bytes=width)
+            function, plan_arena(function)[0], target=dataclasses.replace(host_target(), vector_bytes=width)
         )
         rng = np.random.default_rng(n)
         data = rng.random((SAMPLES, n)).astype(kind)

@@ -91,12 +91,17 @@ bool fill(AvalInfo* info, PyObject* aval) {
     return true;
 }
 
+AvalInfo* last_info = nullptr;  // the one that was asked for last; valid while it has not been swept
+
 }  // namespace
 
+void sweep_avals() {
+    last_info = nullptr;
+    sweep();
+}
+
 AvalInfo* aval_info(PyObject* aval) {
-    static PyObject* last_aval = nullptr;  // the one that was asked for last; valid while its info has not been swept
-    static AvalInfo* last_info = nullptr;
-    if (aval == last_aval) return retain_info(last_info);
+    if (last_info && last_info->aval == aval) return retain_info(last_info);
     auto found = table().find(aval);
     AvalInfo* info;
     if (found != table().end()) {
@@ -107,17 +112,13 @@ AvalInfo* aval_info(PyObject* aval) {
             delete info;
             return nullptr;
         }
-        if (table().size() >= sweep_at) {
-            last_aval = nullptr;
-            sweep();
-        }
+        if (table().size() >= sweep_at) sweep_avals();
         auto [place, inserted] = table().emplace(aval, info);
         if (!inserted) {  // the attribute reads above let another thread in
             destroy(info);
             info = place->second;
         }
     }
-    last_aval = aval;
     last_info = info;
     return retain_info(info);
 }

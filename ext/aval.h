@@ -28,6 +28,8 @@ AvalInfo* aval_info(PyObject* aval);
 // The info, with one more user, of the aval of this element type and shape; known ones are found without Python. Null
 // with an error set.
 AvalInfo* info_of_shape(PyArray_Descr* descr, bool weak, int ndim, const npy_intp* dims);
+// Forgets avals that nobody uses; they are kept, up to a number, as they are likely to come back. Runs Python code.
+void sweep_avals();
 inline AvalInfo* retain_info(AvalInfo* info) {
     ++info->users;
     return info;

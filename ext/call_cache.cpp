@@ -3,6 +3,8 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <unordered_set>
+#include <vector>
 
 #include "call_table.h"
 #include "executable.h"
@@ -28,6 +30,12 @@ struct Jit {
     size_t warmup;
     StaticArguments* statics;
 };
+
+// All there are; guarded by the GIL.
+std::unordered_set<PyObject*>& all_functions() {
+    static auto* all = new std::unordered_set<PyObject*>;
+    return *all;
+}
 
 Jit* as_jit(PyObject* object) { return reinterpret_cast<Jit*>(object); }
 
@@ -194,7 +202,18 @@ PyObject* named_after(PyObject*, PyObject* const* args, Py_ssize_t count) {
     return for_identity(args[1], put) ? Py_NewRef(args[0]) : nullptr;
 }
 
+PyObject* clear_call_caches(PyObject*, PyObject*) {
+    std::vector<Ref> functions;
+    for (PyObject* function : all_functions())
+        if (Py_REFCNT(function) > 0) functions.push_back(Ref::borrow(function));
+    for (const Ref& function : functions)
+        if (Table* table = as_jit(function.get())->table) table->clear();
+    Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"clear_call_caches", clear_call_caches, METH_NOARGS,
+     "clear_call_caches()\n--\n\nHas all JitFunctions forget their programs."},
     {"named_after", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(named_after)), METH_FASTCALL,
      "named_after(wrapper, fun)\n--\n\nThe function `wrapper` with the name, module, docstring and annotations of "
      "`fun`, and __wrapped__."},
@@ -219,6 +238,7 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (maxsize < 1) return PyErr_Format(PyExc_ValueError, "JitFunction: maxsize is %zd; expected at least 1", maxsize);
     Ref object = Ref::steal(type->tp_alloc(type, 0));
     if (!object) return nullptr;
+    all_functions().insert(object.get());
     Jit* self = as_jit(object.get());
     self->vectorcall = jit_vectorcall;
     self->fun = Py_NewRef(fun);
@@ -306,6 +326,7 @@ int jit_clear(PyObject* object) {
 void jit_dealloc(PyObject* object) {
     PyObject_GC_UnTrack(object);
     Jit* self = as_jit(object);
+    all_functions().erase(object);
     if (self->weakrefs) PyObject_ClearWeakRefs(object);
     jit_clear(object);
     delete self->table;

@@ -6,6 +6,7 @@
 
 #include "allocator.h"
 #include "array.h"
+#include "aval.h"
 #include "blocks.h"
 #include "call_cache.h"
 #include "call_table.h"
@@ -16,6 +17,7 @@
 #include "fork_gate.h"
 #include "host_call.h"
 #include "indexing.h"
+#include "loader.h"
 #include "selection.h"
 #include "sorting.h"
 #include "source.h"
@@ -99,6 +101,7 @@ NB_MODULE(_core, m) {
     check(pb::add_transformed(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
     check(pb::add_fork_gate(m.ptr()));
+    check(pb::add_loader(m.ptr()));
     check(pb::add_executable_type(m.ptr()));
     check(pb::add_device_program_type(m.ptr()));
     check(pb::add_call_cache_types(m.ptr()));
@@ -127,6 +130,7 @@ NB_MODULE(_core, m) {
           "Sets how many threads a parallel loop uses; ValueError if n < 1.");
     m.def("symbol_addresses", symbol_addresses,
           "The addresses of the C functions that generated code may call, by name.");
+    m.def("sweep_avals", pb::sweep_avals, "Forgets avals that nobody uses.");
     m.def("standalone_archive", standalone_archive,
           "The static library that exported programs are linked with; empty where there is none.");
 }

@@ -147,6 +147,16 @@ def set_num_threads(n: int) -> None:
     """How many threads a parallel loop uses, the caller included. ValueError if n < 1."""
 
 def num_threads() -> int: ...
+
+load_object: Callable[[bytes, tuple[str, ...]], tuple[list[int], Any]] | None
+"""(object file, symbols) -> (their addresses in memory, what keeps the code there); None where programs are not ELF."""
+
+def clear_call_caches() -> None:
+    """Has all JitFunctions forget their programs."""
+
+def sweep_avals() -> None:
+    """Forgets avals that nobody uses."""
+
 def enter_library() -> None:
     """Forks wait from now on, until `leave_library()` of the same thread."""
 

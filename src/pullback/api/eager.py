@@ -27,6 +27,7 @@ from pullback.transforms.partial_eval import used_inputs
 from pullback.transforms.remembered import found
 from pullback.util import config
 from pullback.util.errors import UNTRACEABLE
+from pullback.util.memory import forgetful
 from pullback.util.pytree import tree_flatten, tree_structure, tree_unflatten
 from pullback.util.switches import switches
 from pullback.util.warning import strict
@@ -54,6 +55,13 @@ class Memory:
         self.plans: dict[Any, tuple[ClosedJaxpr, Any, Planned]] = {}  # those that may be compiled once
         self.refused: dict[Any, int] = {}  # how often there was no plan
         self.jaxprs: dict[Any, Any] = {}  # under transformations, by key: what `jaxpr` gives
+        self.function: Any = None  # what C remembers
+
+    def clear_cache(self) -> None:
+        """Forget all plans and jaxprs."""
+        for memory in (self.plans, self.refused, self.jaxprs):
+            memory.clear()
+        self.function.clear()
 
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The call in full: (result, what C shall remember for arguments of these types, or None)."""
@@ -174,7 +182,7 @@ def eager(
     Those at `literal_argnums` are static where they are Python ints or bools.
     """
     made = Memory(fun, static_argnums, static_argnames, literal_argnums)
-    return _core.JitFunction(
+    made.function = _core.JitFunction(
         fun,
         made.miss,
         static_argnums,
@@ -184,3 +192,5 @@ def eager(
         known=made.jaxprs,
         find=made.jaxpr,
     )
+    forgetful(made)
+    return made.function

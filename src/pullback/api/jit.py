@@ -32,7 +32,9 @@ from pullback.core.staging import StagingInterpreter, raise_leak
 from pullback.core.tracer import Tracer
 from pullback.transforms.call import jit_p
 from pullback.util import config
+from pullback.util.memory import forgetful, make_room
 from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.switches import switches
 
 
 def jit(
@@ -113,13 +115,15 @@ class _Jit:
         )
         self.crossed: dict[Any, weakref.ref] = {}  # by key of `traces`: a reference that is closed over
         self.referring: dict[Any, Any] = {}  # for arguments that are references
-        function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names)
+        most = max(1, switches.cache_calls)
+        function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names, most)
         function.lower = self.lower
         function.trace = self.trace
         function.eval_shape = self.eval_shape
         function.clear_cache = self.clear_cache
         function._cache_size = lambda: len(self.traces)
         self.function = function
+        forgetful(self)
 
     # calls
 
@@ -315,6 +319,7 @@ class _Jit:
         closed, consts = hoist_tracers(closed)
         found = (closed, consts, out_tree[0])
         if not consts:  # closed-over tracers belong to one call
+            make_room(self.traces, max(1, switches.cache_calls))
             self.traces[key] = found
         return found
 
@@ -355,6 +360,7 @@ class _Jit:
             if wanted is not None:
                 run = held_to(run, wanted, kept)
             entry = _core.CacheEntry(run, out_tree, kept)
+            make_room(self.programs, max(1, switches.cache_calls))
             found = self.programs[closed, donated, out_tree] = (entry, run)
         return found
 

@@ -28,6 +28,7 @@ from pullback.runtime.devices import Device
 from pullback.runtime.devices import devices as all_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.util import config
+from pullback.util.memory import forgetful
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.switches import switches
 
@@ -105,6 +106,7 @@ class _Pmap:
         function.lower, function.trace = self.vectorized.lower, self.vectorized.trace
         function.eval_shape, function.clear_cache = self.vectorized.eval_shape, self.clear_cache
         self.function = function
+        forgetful(self)
 
     def miss(self, args: tuple, kwargs: dict) -> tuple[Any, _core.CacheEntry | None]:
         """The call in full: (result, what C shall remember for arguments of these types)."""

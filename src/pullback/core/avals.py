@@ -7,10 +7,12 @@ hash them by identity.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 
+from pullback._ext import _core
 from pullback.util import dtypes
 from pullback.util.locks import Lock
 
@@ -48,6 +50,8 @@ class ShapedArray(AbstractValue):
         shape = tuple(int(d) for d in shape)
         weak_type = bool(weak_type)
         key = (shape, dtype, weak_type)
+        if len(_interned) > _sweep_at:
+            sweep_avals()
         with _lock:
             found = _interned.get(key)
             if found is None:
@@ -116,6 +120,20 @@ class ShapedArray(AbstractValue):
 
 _interned: dict[tuple, ShapedArray] = {}
 _lock = Lock()
+_sweep_at = 1 << 16  # avals
+
+
+def sweep_avals() -> None:
+    """Forget the avals that nobody has any more."""
+    global _sweep_at
+    _core.sweep_avals()
+    with _lock:
+        for key in list(_interned):
+            # Taken out first: nobody can get it meanwhile, as what is missing is looked for under the lock.
+            aval = _interned.pop(key)
+            if sys.getrefcount(aval) > 2:
+                _interned[key] = aval
+        _sweep_at = max(1 << 16, 2 * len(_interned))
 
 
 class AbstractToken(AbstractValue):

@@ -3,7 +3,7 @@
 from .cache import ObjectCache
 from .cpu.target import Target, current_target, host_target, target_scope
 from .interrupt import INTERRUPT, has_long_calls
-from .jit import CompiledFunction, HostCallback, add_symbols, compile_function, emit_object, link
+from .jit import CompiledFunction, HostCallback, add_symbols, assembly, compile_function, emit_object, link
 from .module import Linkage, ModuleText, build_module
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "ObjectCache",
     "Target",
     "add_symbols",
+    "assembly",
     "build_module",
     "compile_function",
     "current_target",

@@ -11,6 +11,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from .._ext import _core
 from ..loop_ir.ir import Buffer, Function
 from ..loop_ir.print import canonical
 from ..loop_ir.types import ITEMSIZE
@@ -53,8 +54,8 @@ class CompiledFunction:
     cached: bool
     _table: Any
     _keep: list[Any] = field(default_factory=list)
-    _object: bytes = b""
-    _module: Callable[[], ModuleText] | None = None
+    code_bytes: int = 0  # of the object file
+    module: Callable[[], ModuleText] | None = None
 
     @property
     def llvm(self) -> str:
@@ -64,21 +65,16 @@ class CompiledFunction:
     @property
     def asm(self) -> str:
         """The assembly text."""
-        emitted, machine = self._emitted(), _machine(host_target())
-        with _lock:
-            module = llvm.parse_assembly(emitted.text)
-            if emitted.promote:  # as `emit_object` does
-                _promote_stack(module, machine)
-            return machine.emit_assembly(module)
+        return assembly(self._emitted())
 
     def _emitted(self) -> ModuleText:
-        assert self._module is not None
-        return self._module()
+        assert self.module is not None
+        return self.module()
 
     @property
-    def object_code(self) -> bytes:
-        """The relocatable object file."""
-        return self._object
+    def keeps_constants(self) -> bool:
+        """Whether arrays of the traced function's are part of it."""
+        return any(name.startswith("constant:") for name in self.slots)
 
     def set_host_call(self, address: int) -> None:
         """Sets the callback of the program's host calls; ignored if it has none."""
@@ -161,6 +157,16 @@ def emit_object(
         return code
 
 
+def assembly(emitted: ModuleText) -> str:
+    """The assembly text of a module for this machine."""
+    machine = _machine(host_target())
+    with _lock:
+        module = llvm.parse_assembly(emitted.text)
+        if emitted.promote:  # as `emit_object` does
+            _promote_stack(module, machine)
+        return machine.emit_assembly(module)
+
+
 def _promote_stack(module: llvm.ModuleRef, machine: llvm.TargetMachine, entry: str = ENTRY) -> None:
     """The state of the program function from the stack to registers."""
     with llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)) as builder:
@@ -180,16 +186,25 @@ def _excerpt(text: str, error: str) -> str:
 
 def load_object(code: bytes, slots: tuple[str, ...]) -> tuple[int, Any, Any]:
     """Links an object file into the process: (address of its entry, its slot table or None, what keeps it alive)."""
+    names = (ENTRY, SLOTS) if slots else (ENTRY,)
+    if _core.load_object is not None:
+        addresses, owner = _core.load_object(code, names)
+    else:
+        addresses, owner = _link(code, names)
+    table = (ctypes.c_void_p * len(slots)).from_address(addresses[1]) if slots else None
+    return addresses[0], table, owner
+
+
+def _link(code: bytes, names: tuple[str, ...]) -> tuple[list[int], Any]:
+    """The same by LLVM's linker, on machines for which we have none."""
     global _count
     with _lock:
         _count += 1
-        name = f"pb{_count}"
-        library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(ENTRY)
-        if slots:
-            library = library.export_symbol(SLOTS)
-        tracker = library.add_current_process().link(_jit(), name)
-        table = (ctypes.c_void_p * len(slots)).from_address(tracker[SLOTS]) if slots else None
-        return tracker[ENTRY], table, tracker
+        library = llvm.JITLibraryBuilder().add_object_img(code)
+        for name in names:
+            library = library.export_symbol(name)
+        tracker = library.add_current_process().link(_jit(), f"pb{_count}")
+        return [tracker[name] for name in names], tracker
 
 
 Optimize = Callable[[Function], tuple[Function, Mapping[Buffer, int], int]]
@@ -263,7 +278,7 @@ def link(
     entry: Entry,
     constants: Mapping[int, np.ndarray],
     symbols: Mapping[str, int] | None,
-    module: Callable[[], ModuleText],
+    module: Callable[[], ModuleText] | None,
     seconds: dict[str, float],
     cached: bool = True,
 ) -> CompiledFunction:
@@ -285,7 +300,8 @@ def link(
         elif name != HOST_SLOT:
             table[k] = _address_of(name, symbols)
     clock("load")
-    return CompiledFunction(address, entry.arena_bytes, entry.slots, seconds, cached, table, keep, entry.code, module)
+    size = len(entry.code)
+    return CompiledFunction(address, entry.arena_bytes, entry.slots, seconds, cached, table, keep, size, module)
 
 
 class _Clock:
@@ -307,4 +323,7 @@ def _address_of(name: str, symbols: Mapping[str, int] | None) -> int:
     return int(address)
 
 
-__all__ = ["CompiledFunction", "HostCallback", "ModuleText", "add_symbols", "compile_function", "emit_object", "link"]
+__all__ = [
+    "CompiledFunction", "HostCallback", "ModuleText", "add_symbols", "assembly", "compile_function", "emit_object",
+    "link",
+]  # fmt: skip

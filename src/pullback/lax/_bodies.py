@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,10 @@ _FIXED = (
 _VALUES = (int, float, complex, bool, str, bytes)
 _LIBRARIES = frozenset({"pullback", "jax", "numpy", "math", "functools", "operator", "builtins"})
 
-_bodies: dict[Any, tuple[list[Any], Any]] = {}
+_NOT_HELD = (_core.Array, _core.JitFunction)  # may have much behind them, and are not to outlive the user's references
+
+# By key: what is held, what is only referred to, and the result.
+_bodies: dict[Any, tuple[list[Any], list[weakref.ref[Any]], Any]] = {}
 
 
 def surroundings(fun: Any) -> list[Any] | None:
@@ -96,9 +100,10 @@ def _keep(value: Any, found: list[Any], depth: int) -> bool:
             return _collect(value, found, depth - 1)
         found.append(value)
         return True
-    found.append(value)
     if type(value) is tuple:
+        found.append(len(value))
         return all([_keep(x, found, depth) for x in value])
+    found.append(value)
     if isinstance(value, types.ModuleType):
         return value.__name__.partition(".")[0] in _LIBRARIES
     if isinstance(value, type):
@@ -121,11 +126,15 @@ def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: C
     key = (*key, config.epoch(), *axis_env().items(), *map(_identity, around))
     known = _bodies.get(key)
     if known is not None:
-        return known[1]
+        if all([ref() is not None for ref in known[1]]):  # what is there keeps its identity
+            return known[2]
+        del known
+        _bodies.pop(key, None)
     result = make()
     if lasts(result):
         make_room(_bodies, MAX_BODIES)
-        _bodies[key] = around, result  # what is there keeps its identity
+        held = [x for x in around if not isinstance(x, _NOT_HELD)]
+        _bodies[key] = held, [weakref.ref(x) for x in around if isinstance(x, _NOT_HELD)], result
     return result
 
 

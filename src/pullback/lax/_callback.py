@@ -110,19 +110,35 @@ def debug_callback(
     if not callable(callback):
         raise TypeError(f"debug.callback: first argument 'callback' must be callable, but got {callback!r}")
     leaves, in_tree = tree_flatten((args, kwargs))
-    positions = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, str)]
-    fixed = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, str)}
+    flat = _Ignored(callback, in_tree, leaves)
+    debug_callback_p.bind(*[_as_array(leaves[i]) for i in flat.positions], callback=flat, ordered=bool(ordered))
 
-    def flat(*arrays):
-        values = dict(zip(positions, arrays)) | fixed
-        call_args, call_kwargs = tree_unflatten(in_tree, [values[i] for i in range(len(leaves))])
-        callback(*call_args, **call_kwargs)
 
-    debug_callback_p.bind(*[_as_array(leaves[i]) for i in positions], callback=flat, ordered=bool(ordered))
+class _Ignored:
+    """A user's callback on flat lists of arrays, whose results are ignored; without a hash, as _Flat is."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, function: Callable[..., Any], in_tree: Any, leaves: Sequence[Any]):
+        self.function, self.in_tree = function, in_tree
+        self.positions = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, str)]
+        self.texts = [leaf if isinstance(leaf, str) else None for leaf in leaves]
+
+    def __call__(self, *arrays: Any) -> None:
+        values: list[Any] = list(self.texts)
+        for i, array in zip(self.positions, arrays):
+            values[i] = array
+        args, kwargs = tree_unflatten(self.in_tree, values)
+        self.function(*args, **kwargs)
 
 
 class _Flat:
-    """A user's callback on flat lists of arrays, whose results are checked against what was promised."""
+    """A user's callback on flat lists of arrays, whose results are checked against what was promised.
+
+    It has no hash, so that nothing remembers it as part of a key: it may hold anything of the user's.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(
         self, function: Callable[..., Any], in_tree: Any, out_tree: Any, avals: Sequence[ShapedArray], name: str
@@ -162,6 +178,8 @@ class _Flat:
 
 class _Batched:
     """A callback that is called with a batch axis in front."""
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, flat: Any, size: int):
         self.flat, self.size = flat, size

@@ -1,7 +1,11 @@
 """Running programs: compilation of jaxprs, eager evaluation, devices. Fills the hooks that core declares for it."""
 
+import gc
+
 import pullback.runtime.evaluate as _evaluate
+from pullback._ext import _core
 from pullback.core import hooks
+from pullback.core.avals import sweep_avals
 from pullback.lax import _bodies
 from pullback.runtime import compiler as _compiler
 from pullback.runtime import devices as _devices
@@ -15,14 +19,20 @@ from pullback.runtime.evaluate import evaluate, reference_eval, remember
 from pullback.runtime.placement import copied, device_put
 from pullback.runtime.runner import run_eagerly
 from pullback.transforms import remembered as _remembered
+from pullback.util.memory import forget_all
 
 
 def clear_caches() -> None:
-    """Forget all compiled programs that nobody holds."""
+    """Forget all programs, plans and traces, those of functions in use too, and give their memory back."""
+    forget_all()
+    _core.clear_call_caches()
     _evaluate.clear_caches()
     _compiler.clear_caches()
     _remembered.clear()
     _bodies.clear()
+    gc.collect()  # programs and what they were traced from refer to each other
+    sweep_avals()
+    _core.trim_memory()
 
 
 hooks.fill(

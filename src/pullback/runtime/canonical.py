@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from pullback.core.primitive import Primitive
 
 
 def jaxpr_key(closed: ClosedJaxpr) -> Hashable:
@@ -48,6 +51,28 @@ def _open_key(jaxpr: Jaxpr) -> Hashable:
         )
     arguments = tuple(v.aval for v in (*jaxpr.constvars, *jaxpr.invars))
     return arguments, tuple(eqns), tuple(map(atom, jaxpr.outvars))
+
+
+def holds_functions(closed: ClosedJaxpr) -> bool:
+    """Whether a parameter is, or has, a function that is not just one of our modules' by name."""
+    return closed.cached("holds functions", lambda: (_holds_functions(closed.jaxpr),))[0]
+
+
+def _holds_functions(value: Any) -> bool:
+    if isinstance(value, ClosedJaxpr):
+        return holds_functions(value)
+    if isinstance(value, Jaxpr):
+        return any([_holds_functions(v) for eqn in value.eqns for v in eqn.params.values()])
+    if isinstance(value, (tuple, list, frozenset)):
+        return any(map(_holds_functions, value))
+    if isinstance(value, dict):
+        return any(map(_holds_functions, value.values()))
+    if not callable(value) or isinstance(value, (type, Primitive, np.ufunc)):
+        return dataclasses.is_dataclass(value) and any(
+            [_holds_functions(getattr(value, field.name)) for field in dataclasses.fields(value)]
+        )
+    module = sys.modules.get(getattr(value, "__module__", ""))
+    return getattr(module, getattr(value, "__qualname__", ""), None) is not value
 
 
 def _param_key(value: Any) -> Hashable:

@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,16 @@ import numpy as np
 from pullback import pipelines
 from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr, Literal
-from pullback.emit import INTERRUPT, ModuleText, build_module, compile_function, has_long_calls, host_target, link
+from pullback.emit import (
+    INTERRUPT,
+    ModuleText,
+    assembly,
+    build_module,
+    compile_function,
+    has_long_calls,
+    host_target,
+    link,
+)
 from pullback.emit.module import HOST_SLOT, PARALLEL_FOR
 from pullback.loop_ir import Buffer, Function
 from pullback.loop_ir.visit import forget_facts
@@ -33,7 +43,7 @@ from pullback.lower import HostFunction, Lowered, lower_program
 from pullback.lower.arena import plan_arena
 from pullback.runtime import checks
 from pullback.runtime.arrays import physical, words_of
-from pullback.runtime.canonical import jaxpr_key
+from pullback.runtime.canonical import holds_functions, jaxpr_key
 from pullback.runtime.fingerprint import fingerprint
 from pullback.runtime.host_call import native_callback
 from pullback.runtime.kernels import object_cache
@@ -43,7 +53,7 @@ from pullback.runtime.stored import Facts, key_of, pack, unpack
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
 from pullback.util.locks import Lock
-from pullback.util.memory import make_room
+from pullback.util.memory import Recent
 from pullback.util.switches import switches
 
 RELEASE_BYTES = 1 << 16  # programs that move more than this let other Python threads run meanwhile
@@ -215,7 +225,8 @@ class Program:
             native = self.native
             if native.compiled is None:
                 return f"; {self.name} is interpreted (PULLBACK_INTERPRET): there is no machine code\n"
-            return native.compiled.llvm if stage == "llvm" else native.compiled.asm
+            module = _module(self.closed, self._keep_unused, self._donated, self.name)
+            return module.text if stage == "llvm" else assembly(module)
         raise ValueError(
             f"as_text: unknown stage {stage!r}; expected 'jaxpr', 'fused', 'loops', 'nests', 'llvm' or 'asm'"
         )
@@ -240,7 +251,7 @@ class Program:
         arguments, results = (
             sum(a.size * a.dtype.itemsize for a in map(physical, avals)) for avals in (self.in_avals, self.out_avals)
         )
-        code = len(native.compiled.object_code) if native.compiled is not None else 0
+        code = native.compiled.code_bytes if native.compiled is not None else 0
         shared = sum(
             a.size * a.dtype.itemsize
             for a, source in zip(map(physical, self.out_avals), native.facts.aliases)
@@ -277,12 +288,13 @@ def _kept_inputs(flat: ClosedJaxpr) -> tuple[int, ...] | None:
     return None if all(used) else tuple(k for k, u in enumerate(used) if u)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class _Native:
     facts: Facts
     arena_bytes: int
     compiled: Any
     seconds: dict[str, float]
+    named_by: ClosedJaxpr | None = None  # whose parts are in the key under which the code is found
 
     @property
     def calls_libraries(self) -> bool:
@@ -292,8 +304,9 @@ class _Native:
         )
 
 
-MAX_NATIVES = 2048
-_natives: dict[Any, tuple[_Native, ClosedJaxpr | None]] = {}
+MAX_CODE = 1 << 26  # bytes of code that are kept for functions that are gone
+_natives: weakref.WeakValueDictionary[Any, _Native] = weakref.WeakValueDictionary()  # those in use
+_recent: Recent[_Native] = Recent(switches.cache_programs, MAX_CODE)
 
 
 def optimized(closed: ClosedJaxpr, keep_unused: bool, name: str) -> tuple[ClosedJaxpr, tuple[int, ...] | None]:
@@ -370,7 +383,9 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
     known = jaxpr_key(closed) if print_ is None else print_
     x64 = bool(config.config.jax_enable_x64)
     key = (known, keep_unused, x64, donated, *_variant())
-    found = _natives.get(key)
+    # A key that may hold the user's objects is in no table: these could hold the program in turn, and never go.
+    lasts = print_ is not None or not holds_functions(closed)
+    found = (_recent.get(key) or _natives.get(key)) if lasts else None
     if found is None:
         clock("fingerprint")
         on_disk = None
@@ -379,15 +394,19 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
         native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, donated, name, clock)
         if native is None:
             native = _make_native(closed, keep_unused, donated, name, on_disk, clock)
-        make_room(_natives, MAX_NATIVES)  # programs keep what they use
-        found = _natives[key] = native, closed if print_ is None else None
+        found = native
+        if lasts:
+            native.named_by = closed if print_ is None else None
+            _natives[key] = native
+            if native.compiled is not None and not native.compiled.keeps_constants:
+                _recent.put(key, native, native.compiled.code_bytes + 4096)
         if switches.log_compiles or config.config.jax_log_compiles:
             print(
                 f"pullback: compiled {name} in {sum(seconds.values()) * 1e3:.1f} ms "
                 f"({', '.join(f'{k} {v * 1e3:.1f}' for k, v in seconds.items())})",
                 file=sys.stderr,
             )
-    return found[0]
+    return found
 
 
 def _from_disk(
@@ -400,15 +419,17 @@ def _from_disk(
         return None
     facts, constants = unpacked
     symbols = addresses({name for name in entry.slots if ":" not in name and name != HOST_SLOT})
+    compiled = link(entry, constants, symbols, None, clock.seconds)
+    native = _Native(facts, compiled.arena_bytes, compiled, clock.seconds)
+    return _ready(native, name, lambda: _module(closed, keep_unused, donated, name))
 
-    def module() -> ModuleText:
-        flat, kept = optimized(closed, keep_unused, name)
-        function = pipelines.order_loops(_lowered(flat, name, _among(donated, kept))[0].function)
-        final = pipelines.optimize_loops(function)
-        return build_module(final, plan_arena(function, final)[0], host_target())
 
-    compiled = link(entry, constants, symbols, module, clock.seconds)
-    return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name)
+def _module(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str) -> ModuleText:
+    """The LLVM text, made anew for somebody who wants to see it."""
+    flat, kept = optimized(closed, keep_unused, name)
+    function = pipelines.order_loops(_lowered(flat, name, _among(donated, kept))[0].function)
+    final = pipelines.optimize_loops(function)
+    return build_module(final, plan_arena(function, final)[0], host_target())
 
 
 @contextmanager
@@ -481,14 +502,16 @@ def _make_native(
         verify=bool(switches.check),
     )
     clock.seconds.update(compiled.seconds)
-    return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name)
+    emitted, compiled.module = compiled.module, None  # it holds the loop nests
+    assert emitted is not None
+    return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name, emitted)
 
 
-def _ready(native: _Native, name: str) -> _Native:
+def _ready(native: _Native, name: str, module: Callable[[], ModuleText]) -> _Native:
     if native.facts.host_calls:
         native.compiled.set_host_call(_core.symbol_addresses()["pb_host_call_index"])
-    pipelines.dump("llvm", name, lambda: native.compiled.llvm)
-    pipelines.dump("asm", name, lambda: native.compiled.asm)
+    pipelines.dump("llvm", name, lambda: module().text)
+    pipelines.dump("asm", name, lambda: assembly(module()))
     return native
 
 
@@ -537,26 +560,27 @@ def _constants(closed: ClosedJaxpr) -> Iterator[Any]:
                     yield from _constants(item)
 
 
-_programs: dict[Any, tuple[Program, ClosedJaxpr]] = {}
-MAX_PROGRAMS = 512
+_programs: Recent[Program] = Recent(min(512, switches.cache_programs), 512)  # each holds its jaxpr, and so its key
 
 
 def _program(
     closed: ClosedJaxpr, name: str | None, donated: tuple[int, ...], keep_unused: bool, how: tuple[Any, ...]
 ) -> Program:
     """A program for an equal jaxpr, which an eager loop traces anew each time, or a new one."""
-    if any(np.size(c) > 16 for c in _constants(closed)):  # not to be kept alive
+    # Large constants and the user's objects are not to be kept alive.
+    if any(np.size(c) > 16 for c in _constants(closed)) or holds_functions(closed):
         return Program(closed, donated, name, keep_unused)
     key = (jaxpr_key(closed), how, config.config.jax_enable_x64)
     found = _programs.get(key)
     if found is None:
-        make_room(_programs, MAX_PROGRAMS)
-        found = _programs[key] = (Program(closed, donated, name, keep_unused), closed)
-    return found[0]
+        found = Program(closed, donated, name, keep_unused)
+        _programs.put(key, found, 1)
+    return found
 
 
 def clear_caches() -> None:
     """Forget compiled code; programs that are in use keep theirs, and what is on disk stays there."""
     _natives.clear()
+    _recent.clear()
     _programs.clear()
     object_cache.cache_clear()

@@ -1,8 +1,11 @@
-"""Dicts that remember results, up to a number of them."""
+"""What remembers results: up to how much, and how all of it is forgotten."""
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import weakref
+from collections import OrderedDict
+from typing import Any, Generic, TypeVar
 
 
 def make_room(memory: dict[Any, Any], most: int) -> None:
@@ -10,3 +13,61 @@ def make_room(memory: dict[Any, Any], most: int) -> None:
     while len(memory) >= most:
         for key in list(memory)[:1]:  # one step under the GIL; an iterator raises if a thread adds between its two
             memory.pop(key, None)
+
+
+_Value = TypeVar("_Value")
+
+
+class Recent(Generic[_Value]):
+    """The values used last by key: at most `most`, of which all but the last weigh at most `weight` together."""
+
+    def __init__(self, most: int, weight: int) -> None:
+        self.most, self.weight = most, weight
+        self._values: OrderedDict[Any, tuple[_Value, int]] = OrderedDict()
+        self._total = 0
+
+    def get(self, key: Any) -> _Value | None:
+        """The value, which counts as used now; None if there is none."""
+        found = self._values.get(key)
+        if found is None:
+            return None
+        with contextlib.suppress(KeyError):  # another thread has removed it
+            self._values.move_to_end(key)
+        return found[0]
+
+    def put(self, key: Any, value: _Value, weight: int) -> None:
+        """Remember a value, and forget those used longest ago until the rest fits."""
+        before = self._values.pop(key, None)
+        self._values[key] = value, weight
+        self._total += weight - (before[1] if before else 0)
+        while len(self._values) > max(self.most, 0) or (self._total > self.weight and len(self._values) > 1):
+            try:
+                _, (_, gone) = self._values.popitem(last=False)
+            except KeyError:
+                break
+            self._total -= gone
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._values.clear()
+        self._total = 0
+
+
+_forgetful: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def forgetful(memory: Any) -> None:
+    """Have `memory.clear_cache()` called by `forget_all`, as long as it lives."""
+    _forgetful.add(memory)
+
+
+def forget_all() -> None:
+    """Clear what is `forgetful`."""
+    for memory in list(_forgetful):
+        memory.clear_cache()
+
+
+__all__ = ["Recent", "forget_all", "forgetful", "make_room"]

@@ -38,6 +38,12 @@ def _threads(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise ValueError("expected a whole number")
+    return int(text)
+
+
 STAGES = ("jaxpr", "fused", "loops", "llvm", "asm")
 
 
@@ -102,6 +108,8 @@ TABLE = (
         "Leave out passes, by name, with commas between (of fusion: producers, siblings, rows): what each buys.",
     ),
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
+    Switch("cache_calls", 4096, _count, "Kinds of arguments whose program one jitted function keeps, at least 1."),
+    Switch("cache_programs", 1024, _count, "Compiled programs kept after their functions are gone."),
 )
 
 
@@ -118,6 +126,8 @@ class Switches:
     log_compiles: bool
     skip: frozenset[str]
     cache_dir: str
+    cache_calls: int
+    cache_programs: int
 
     def __init__(self, environment: dict[str, str] | None = None) -> None:
         environment = dict(os.environ) if environment is None else environment

@@ -589,7 +589,11 @@ class Config:
             if flag.choices:
                 flags.DEFINE_enum(flag.name, value, flag.choices, flag.doc)
             else:
-                define: dict[type, Any] = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
+                define: dict[type, Any] = {
+                    bool: flags.DEFINE_bool,
+                    int: flags.DEFINE_integer,
+                    float: flags.DEFINE_float,
+                }
                 define.get(flag.kind, flags.DEFINE_string)(flag.name, value, flag.doc)
         app.call_after_init(lambda: self.complete_absl_config(flags))
 

@@ -74,5 +74,5 @@ def test_what_is_honoured():
     assert jax.pmap(inc, backend="cpu")(X).tolist() == [1, 2, 3, 4]
     assert list(jax.pmap(inc, devices=D[2:])(X[:2]).sharding.mesh.devices) == D[2:]
     assert lax.sin(X, accuracy=lax.AccuracyMode.HIGHEST).tolist() == lax.sin(X, accuracy=lax.Tolerance(ulps=1)).tolist()
-    assert jnp.array(X, None, False) is X
+    assert jnp.array(X, None, False) is X and jnp.array(X, None, True, "K", 2).shape == (1, 4)
     assert jax.ops.segment_sum(X, IDS, 2, bucket_size=3).tolist() == [6, 0]

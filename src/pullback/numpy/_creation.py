@@ -56,10 +56,10 @@ def place(x: Any, device: Any, out_sharding: Any = None, name: str = "") -> Any:
 def array(
     object: Any,
     dtype: Any = None,
+    *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    *,
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
@@ -69,6 +69,10 @@ def array(
     None and for nested sequences of unequal lengths, OverflowError for integers that do not fit, NotImplementedError
     for another `order` than 'K'.
     """
+    if args:  # the older way to give them, by position
+        if len(args) > 3:
+            raise TypeError(f"array: takes at most 5 arguments by position, got {len(args) + 2}")
+        copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
     if order is not None and order != "K":
         raise NotImplementedError(f"array: only order='K' is implemented, got order={order!r}")
     if object is None:

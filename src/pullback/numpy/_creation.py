@@ -72,7 +72,8 @@ def array(
     if args:  # the older way to give them, by position
         if len(args) > 3:
             raise TypeError(f"array: takes at most 5 arguments by position, got {len(args) + 2}")
-        copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
+        named: tuple[Any, ...] = (copy, order, ndmin)
+        copy, order, ndmin = args + named[len(args) :]
     if order is not None and order != "K":
         raise NotImplementedError(f"array: only order='K' is implemented, got order={order!r}")
     if object is None:

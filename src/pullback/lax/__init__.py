@@ -26,6 +26,7 @@ from pullback.lax._cumulative import *
 from pullback.lax._dot import *
 from pullback.lax._dynamic import *
 from pullback.lax._fft import *
+from pullback.lax._fma import *
 from pullback.lax._gather import *
 from pullback.lax._joining import *
 from pullback.lax._loops import associative_scan, map

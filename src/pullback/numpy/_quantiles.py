@@ -17,7 +17,6 @@ from pullback.numpy._arguments import (
     check_arraylike,
     const,
     convert,
-    promote_dtypes,
     promote_dtypes_inexact,
 )
 from pullback.numpy._comparison import isnan
@@ -61,8 +60,8 @@ def _quantile(
         q = lax.div(q, const(q, 100))
     # Integers become floats by themselves, so that a weakly typed q does not widen them.
     (a,), (fraction,) = promote_dtypes_inexact(a), promote_dtypes_inexact(q)
-    a, q = promote_dtypes(a, fraction)
-    a, q = convert(a, a.dtype), convert(q, q.dtype)
+    a = convert(a, a.dtype)
+    q = convert(fraction, a.dtype) if dtypes.issubdtype(a.dtype, np.floating) else fraction
     if q.dtype.itemsize == 2:  # too short to count elements with
         q = convert(fraction, np.dtype(np.float32))
     if dtypes.issubdtype(a.dtype, np.complexfloating):

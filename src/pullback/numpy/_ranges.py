@@ -11,6 +11,7 @@ from pullback import lax
 from pullback.numpy._arguments import (
     arrays,
     broadcast_arrays,
+    broadcast_to,
     canonical_axis,
     canonical_shape,
     check_arraylike,
@@ -21,7 +22,7 @@ from pullback.numpy._arguments import (
     static_int,
 )
 from pullback.numpy._creation import place
-from pullback.numpy._ufuncs import power
+from pullback.numpy._ufuncs import log10, power
 from pullback.util import dtypes
 
 
@@ -117,12 +118,10 @@ def linspace(
     else:
         real = np.zeros((), compute).real.dtype if np.dtype(compute).kind == "c" else compute
         count = intervals if endpoint else num
-        t = lax.div(lax.iota(real, count), make_array(intervals, real))
-        t = convert(lax.reshape(t, (count,) + (1,) * len(shape)), compute)
-        first, last = lax.expand_dims(start, (0,)), lax.expand_dims(stop, (0,))
-        result = lax.add(lax.mul(first, lax.sub(const(t, 1), t)), lax.mul(last, t))
+        steps = lax.reshape(lax.iota(real, count), (count,) + (1,) * len(shape))
+        result = _between(start, stop, steps, np.dtype(compute), axis == start.ndim)
         if endpoint:
-            result = lax.concatenate([result, last], 0)
+            result = lax.concatenate([result, lax.expand_dims(stop, (0,))], 0)
     if axis != 0:
         order = list(range(1, result.ndim))
         order.insert(axis, 0)
@@ -131,6 +130,39 @@ def linspace(
         result = lax.floor(result)
     result = place(convert(result, dtype), device)
     return (result, distance) if retstep else result
+
+
+UNROLLED = 33  # steps of a loop that XLA writes out
+
+
+def _between(start: Any, stop: Any, steps: Any, dtype: np.dtype, is_last: bool) -> Any:
+    """start (1 - k / n) + stop k / n for each k of `steps`, rounded where XLA's CPU backend rounds it: bins begin where
+    they begin in JAX, and linspace(0, n, n + 1) is arange(n + 1) for most n. `is_last`: the steps are along the last axis.
+    """
+    n = steps.shape[0]
+    shape = (n, *start.shape)
+    first, last = (broadcast_to(lax.expand_dims(x, (0,)), shape) for x in (start, stop))
+    whole = broadcast_to(steps, shape)
+    if dtype == dtypes.bfloat16:
+        t = lax.div(whole, const(whole, n))
+        return lax.add(lax.mul(first, lax.sub(const(t, 1), t)), lax.mul(last, t))
+    one_step = np.ones((), whole.dtype) / np.asarray(n, whole.dtype)
+    t = lax.mul(whole, make_array(one_step, whole.dtype))
+    rest = lax.sub(const(t, 1), t)
+    if dtype.kind == "c":
+        return lax.add(lax.mul(first, convert(rest, dtype)), lax.mul(last, convert(t, dtype)))
+    part = broadcast_to(lax.expand_dims(lax.mul(stop, make_array(one_step, dtype)), (0,)), shape)
+    if dtype == np.float16:
+        return lax.add(lax.mul(first, rest), lax.mul(whole, part))
+    if start.size != 1:
+        if is_last:
+            return lax.fma_p.bind(last, t, lax.mul(first, rest))
+        return lax.fma_p.bind(first, rest, lax.mul(last, t))
+    result = lax.fma_p.bind(whole, part, lax.mul(first, rest))
+    if n > UNROLLED:
+        return result
+    # Written out, 1 * part is no product, and the other one becomes part of the addition.
+    return lax.select(lax.eq(whole, const(whole, 1)), lax.fma_p.bind(first, rest, part), result)
 
 
 def logspace(
@@ -157,13 +189,10 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, dtype))
     start, stop = broadcast_arrays("geomspace", convert(start, compute), convert(stop, compute))
     axis = canonical_axis("geomspace", axis, start.ndim + 1)
-    # Ratios to start are positive for real numbers; their logarithms grow linearly.
-    ratio = lax.div(stop, start)
-    exponents = linspace(lax.full_like(ratio, 0), lax.log(ratio), num, endpoint=endpoint, axis=axis)
-    result = lax.mul(lax.exp(exponents), lax.expand_dims(start, (axis,)))
-    if num > 1 and endpoint:
-        last = lax.slice_in_dim(result, 0, num - 1, axis=axis)
-        result = lax.concatenate([last, lax.expand_dims(stop, (axis,))], axis)
+    # Of the absolute value of start on; real numbers of one sign are positive then.
+    turn = lax.div(start, convert(lax.abs(start), compute))
+    first, last = log10(lax.div(start, turn)), log10(lax.div(stop, turn))
+    result = lax.mul(logspace(first, last, num, endpoint=endpoint, axis=axis), lax.expand_dims(turn, (axis,)))
     if dtypes.issubdtype(dtype, np.integer):
         # exp(log(8)) may fall short of 8 by one rounding, which truncation would turn into 7.
         result = lax.floor(

@@ -1,9 +1,9 @@
 """A cache of object code on disk: keyed by the program's canonical text, the CPU and the version.
 
-A file is magic, SHA-256 of the rest, slot names and sizes, facts, object code. It is written beside and renamed into
-place, so readers see a whole file or none; one that is damaged or cut off fails the check and is written anew. When the
-folder outgrows its limit the files used longest ago go first. No failure of the disk is an error: the program is
-compiled then.
+A file is magic, SHA-256 of its name and the rest, slot names and sizes, facts, object code. It is written beside and
+renamed into place, so readers see a whole file or none; one that is damaged or cut off fails the check and is written
+anew. When the folder outgrows its limit the files used longest ago go first. No failure of the disk is an error: the
+program is compiled then.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ import json
 import os
 import tempfile
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
 
+from ..util.switches import switches
 from .cpu.target import Target
+from .folder import read, usable
 
-_MAGIC = b"pullback-object-2\n"
+_MAGIC = b"pullback-object-3\n"
 DEFAULT_LIMIT = 1 << 28
 RECENT = 128  # entries kept in memory
 
@@ -39,21 +42,34 @@ class Entry(NamedTuple):
 
 @functools.cache
 def code_version() -> str:
-    """Changes whenever a file of the compiler does: an installed package is upgraded, a checkout edited."""
-    root = Path(__file__).parent.parent
-    parts = []
-    for folder in ("loop_ir", "loop_passes", "emit"):
-        for path in sorted((root / folder).rglob("*.py")):
-            stat = path.stat()
-            parts.append(f"{path.relative_to(root)}:{stat.st_size}:{stat.st_mtime_ns}")
+    """Changes whenever a file of the package does: it is upgraded, or a checkout edited."""
+    return version_of(Path(__file__).parent.parent)
+
+
+def version_of(root: Path) -> str:
+    """A digest of names, sizes and times of all sources and libraries below a folder; some 3 ms for the package.
+
+    All of them: any may have a part in what code is made, a rule of lowering as well as a table of switches.
+    """
+    parts = [f"{os.path.relpath(path, root)}:{size}:{time}" for path, size, time in sorted(_sources(str(root)))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _sources(folder: str) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".py", ".so", ".pyd")):
+                stat = entry.stat()
+                yield entry.path, stat.st_size, stat.st_mtime_ns
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _sources(entry.path)
 
 
 def cache_key(text: str, offsets: str, target: Target) -> str:
     """The name under which code is stored: a hash of all that determines it."""
     whole = "\0".join((
         text, offsets, target.triple, target.cpu, target.features, str(target.vector_bytes),
-        code_version(), llvmlite.__version__, str(llvm.llvm_version_info),
+        target.tune, code_version(), llvmlite.__version__, str(llvm.llvm_version_info),
     ))  # fmt: skip
     return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -64,6 +80,11 @@ def default_folder() -> Path:
     if chosen:
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pullback"
+
+
+def _digest(key: str, body: bytes) -> bytes:
+    """A file that has got another's name is none."""
+    return hashlib.sha256(key.encode() + body).digest()
 
 
 class ObjectCache:
@@ -91,13 +112,12 @@ class ObjectCache:
         if known is not None:
             return self._remember(key, known)
         path = self._path(key)
-        try:
-            raw = path.read_bytes()
-        except OSError:
+        raw = read(path, self.limit) if usable(self.folder) else None
+        if raw is None:
             return None
         head = len(_MAGIC)
         body = raw[head + 32 :]
-        if raw[:head] != _MAGIC or hashlib.sha256(body).digest() != raw[head : head + 32]:
+        if raw[:head] != _MAGIC or _digest(key, body) != raw[head : head + 32]:
             return None
         size = int.from_bytes(body[:4], "little")
         slots, arena_bytes, facts = json.loads(body[4 : 4 + size])
@@ -112,12 +132,15 @@ class ObjectCache:
         names = json.dumps([entry.slots, entry.arena_bytes, len(entry.facts)]).encode()
         body = len(names).to_bytes(4, "little") + names + entry.facts + entry.code
         path = self._path(key)
+        if not usable(self.folder, make=True) or not usable(path.parent, make=True):
+            return
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+                    file.write(_MAGIC + _digest(key, body) + body)
+                if switches.cache_shared:
+                    os.chmod(temporary, 0o644)
                 os.replace(temporary, path)
             except OSError:
                 os.unlink(temporary)

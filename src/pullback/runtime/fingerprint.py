@@ -10,12 +10,10 @@ import dataclasses
 import enum
 import functools
 import hashlib
-import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from pullback._ext import _core
@@ -23,6 +21,7 @@ from pullback.core import extended
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from pullback.core.lowering import Inline, InlineFunction
 from pullback.core.primitive import Primitive, registry
+from pullback.emit.cache import code_version
 from pullback.runtime.arrays import physical, words_of
 from pullback.runtime.devices import Device
 from pullback.sharding import Sharding
@@ -190,22 +189,11 @@ def _aval(aval: Any) -> str:
 
 @functools.cache
 def versions() -> str:
-    """Changes whenever the compiler does: a package is upgraded, a checkout edited."""
-    import llvmlite
+    """Changes whenever the compiler, or a library that its programs use, does."""
     import scipy
 
-    parts = [f"{module.__name__} {module.__version__}" for module in (np, scipy, llvmlite)]
-    parts += [f"{name}:{size}:{time}" for name, size, time in sorted(_sources(Path(__file__).parents[1]))]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _sources(folder: Path) -> Iterator[tuple[str, int, int]]:
-    for entry in os.scandir(folder):
-        if entry.name.endswith((".py", ".so", ".pyd")):
-            stat = entry.stat()
-            yield entry.path, stat.st_size, stat.st_mtime_ns
-        elif entry.name != "__pycache__" and entry.is_dir():
-            yield from _sources(Path(entry.path))
+    parts = [f"{module.__name__} {module.__version__}" for module in (np, scipy, ml_dtypes)]
+    return hashlib.sha256("\n".join([code_version(), *parts]).encode()).hexdigest()
 
 
 __all__ = ["fingerprint", "versions"]

@@ -1,11 +1,10 @@
 """What a program on disk is beside its machine code, so that it runs without having been lowered.
 
-The files are as trusted as the machine code beside them: whoever can write one can run anything as this user.
+The facts are plain data (runtime/plain.py); whose files are read at all, emit/folder.py says.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from pullback.loop_ir import ITEMSIZE, Function
 from pullback.loop_ir.print import EMBEDDED_BYTES
 from pullback.lower import HostFunction
 from pullback.runtime.fingerprint import versions
+from pullback.runtime.plain import decode, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +54,21 @@ def pack(facts: Facts, function: Function, consts: Sequence[Any]) -> bytes | Non
             data = buffer.data
             constants[position] = addresses.get((data.ctypes.data, data.dtype.str, data.size), data)
     try:
-        return pickle.dumps((facts, constants), protocol=5)
-    except (pickle.PicklingError, TypeError, AttributeError):
+        return encode((facts, constants))
+    except TypeError:
         return None
 
 
 def unpack(raw: bytes, consts: Sequence[Any]) -> tuple[Facts, Mapping[int, np.ndarray]] | None:
     """(facts, large constants by the position of their buffers); None if the bytes are not of this kind."""
     try:
-        facts, constants = pickle.loads(raw)
-    except Exception:  # whatever pickle makes of bytes that it did not write
+        facts, constants = decode(raw)
+        return facts, {
+            position: np.asarray(consts[value]).reshape(-1) if isinstance(value, int) else value
+            for position, value in constants.items()
+        }
+    except (ValueError, IndexError, TypeError, AttributeError):
         return None
-    return facts, {
-        position: np.asarray(consts[value]).reshape(-1) if isinstance(value, int) else value
-        for position, value in constants.items()
-    }
 
 
 __all__ = ["Facts", "key_of", "pack", "unpack"]

@@ -108,6 +108,7 @@ TABLE = (
         "Leave out passes, by name, with commas between (of fusion: producers, siblings, rows): what each buys.",
     ),
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
+    Switch("cache_shared", False, _boolean, "Trust a folder of compiled programs that other users may write."),
     Switch("cache_calls", 4096, _count, "Kinds of arguments whose program one jitted function keeps, at least 1."),
     Switch("cache_programs", 1024, _count, "Compiled programs kept after their functions are gone."),
 )
@@ -126,6 +127,7 @@ class Switches:
     log_compiles: bool
     skip: frozenset[str]
     cache_dir: str
+    cache_shared: bool
     cache_calls: int
     cache_programs: int
 

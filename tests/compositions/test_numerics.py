@@ -26,11 +26,13 @@ def data(*shape, seed=0, dtype=np.float32):
 @pytest.mark.parametrize("n", [1_000, 65_537, 1_000_003])
 @pytest.mark.parametrize("offset", [0.0, 1.0, 1000.0])
 def test_sums_are_at_least_as_accurate_as_pairwise_ones(n, offset):
-    x = data(n) + np.float32(offset)
-    exact = np.sum(x.astype(np.float64))
-    unit = np.finfo(np.float32).eps * np.abs(exact)
-    ours = abs(float(pullback.jit(jnp.sum)(x)) - exact)
-    pairwise = abs(float(np.sum(x)) - exact)
+    """On average: one sum may be exact by luck, in whatever order."""
+    total, found = pullback.jit(jnp.sum), []
+    for seed in range(max(1, min(30, 3_000_000 // n))):
+        x = data(n, seed=seed) + np.float32(offset)
+        exact = np.sum(x.astype(np.float64))
+        found.append((float(total(x)) - exact, float(np.sum(x)) - exact, np.finfo(np.float32).eps * exact))
+    ours, pairwise, unit = np.sqrt(np.mean(np.square(found), axis=0))
     assert ours <= pairwise + unit
 
 

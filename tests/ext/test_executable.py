@@ -275,10 +275,11 @@ def test_host_calls_from_the_threads_of_a_loop(program):
 
 
 def test_gil_is_released(program, aval, array):
-    # The program waits until another Python thread has written to its input.
+    # The program says that it runs, and waits until another Python thread has written to its input.
     body = (
-        program.pointers(1, 1)
+        program.pointers(2, 1)
         + """
+        store atomic i32 1, ptr %in1 release, align 4
         br label %wait
     wait:
         %x = load atomic i32, ptr %in0 acquire, align 4
@@ -289,18 +290,19 @@ def test_gil_is_released(program, aval, array):
         ret i32 0"""
     )
     kind = aval((), "int32")
-    e = program(body, (kind,), (kind,), release_gil=True)
-    x, memory = _core.writable(kind)
-    memory[...] = 0
+    e = program(body, (kind, kind), (kind,), release_gil=True)
+    (x, memory), (flag, runs) = _core.writable(kind), _core.writable(kind)
+    memory[...] = runs[...] = 0
 
     def write():
-        time.sleep(0.02)
+        while not runs[()]:
+            time.sleep(0.001)
         x.delete()  # the program must be able to go on reading
         memory[...] = 5
 
     writer = threading.Thread(target=write)
     writer.start()
-    (y,) = e.call([x])
+    (y,) = e.call([x, flag])
     writer.join()
     assert int(y) == 5 and x.is_deleted()
 

@@ -104,6 +104,7 @@ def test_switches():
         ("DUMP", "loop", "unknown stage 'loop'"),
         ("INTERPRET", "perhaps", "expected one of"),
         ("NUM_THREADS", "-1", "whole number"),
+        ("CPU", "x86-64-v5", "expected one of host, x86-64, x86-64-v2"),
     ]:
         with pytest.raises(ValueError, match=f"PULLBACK_{name}='{text}': .*{message}"):
             Switches({f"PULLBACK_{name}": text})

@@ -14,7 +14,7 @@ from .code import Code
 from .guards import Guard
 from .squares import Square
 from .types import alignment, element_type, memory_type, register_type
-from .values import Asm, Value, from_bits, to_bits
+from .values import Asm, Value, from_bits, from_half, to_bits, to_half
 
 
 class VectorIndex:
@@ -142,7 +142,7 @@ class Access:
         if dtype == "bf16":
             return from_bits(self.code, dtype, ref, lanes)
         if dtype == "f16":
-            return Asm(self.code, lanes).cast("fpext", "half", ref, "float")
+            return from_half(Asm(self.code, lanes), ref)
         return ref
 
     def to_memory(self, value: Value) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class Access:
         if value.dtype == "bf16":
             return (to_bits(self.code, value)[1],)
         if value.dtype == "f16":
-            return (a.cast("fptrunc", "float", value.ref, "half"),)
+            return (to_half(a, value.ref),)
         return value.parts
 
     # Lanes.

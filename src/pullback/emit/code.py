@@ -31,7 +31,8 @@ class Scope:
 class Code:
     """Writes one function; references are LLVM value names or constants as text."""
 
-    def __init__(self) -> None:
+    def __init__(self, converts_halves: bool = True) -> None:
+        self.converts_halves = converts_halves  # the CPU has instructions for it
         lines: list[Line] = []
         self.entry: list[Line] = []  # allocas
         self.scopes = [Scope(lines, lines, True, True, frozenset())]

@@ -71,7 +71,7 @@ class FunctionEmitter:
 
     def __init__(self, module: Surroundings) -> None:
         self.module = module
-        self.code = Code()
+        self.code = Code(module.target.converts_halves)
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes)
         self._writes: dict[int, Set[Buffer]] = {}
 

@@ -116,7 +116,7 @@ def round_16(code: Code, dtype: str, ref: str, lanes: int) -> str:
         return ref
     a = Asm(code, lanes)
     if dtype == "f16":
-        return a.cast("fpext", "half", a.cast("fptrunc", "float", ref, "half"), "float")
+        return from_half(a, to_half(a, ref))
     bits = a.cast("bitcast", "float", ref, "i32")
     last = a.op("and", "i32", a.op("lshr", "i32", bits, a.imm("i32", 16)), a.imm("i32", 1))
     up = a.op("add", "i32", a.op("add", "i32", bits, a.imm("i32", 0x7FFF)), last)
@@ -139,11 +139,49 @@ def narrow_to_odd(code: Code, ref: str, lanes: int) -> str:
     return a.cast("bitcast", "i32", a.select(inexact, "i32", moved, bits), "float")
 
 
+def to_half(a: Asm, ref: str) -> str:
+    """An f32 register rounded to the nearest half (ties to even).
+
+    For a CPU without an instruction LLVM would call a function of the compiler's library for each lane, which is not
+    in every process. By hand: below the least normal half, adding 0.5 leaves the bits of the half at the end.
+    """
+    if a.code.converts_halves:
+        return a.cast("fptrunc", "float", ref, "half")
+    imm = lambda value: a.imm("i32", value)
+    bits = a.cast("bitcast", "float", ref, "i32")
+    size = a.op("and", "i32", bits, imm(0x7FFFFFFF))
+    odd = a.op("and", "i32", a.op("lshr", "i32", size, imm(13)), imm(1))
+    up = a.op("add", "i32", a.op("add", "i32", size, imm(0xFFF - (112 << 23))), odd)
+    normal = a.op("lshr", "i32", up, imm(13))
+    shifted = a.op("fadd", "float", a.cast("bitcast", "i32", size, "float"), a.imm("float", 0.5))
+    small = a.op("sub", "i32", a.cast("bitcast", "float", shifted, "i32"), imm(126 << 23))
+    large = a.select(a.cmp("ugt", "i32", size, imm(0x7F800000)), "i32", imm(0x7E00), imm(0x7C00))
+    found = a.select(a.cmp("ult", "i32", size, imm(113 << 23)), "i32", small, normal)
+    found = a.select(a.cmp("uge", "i32", size, imm(143 << 23)), "i32", large, found)
+    sign = a.op("and", "i32", a.op("lshr", "i32", bits, imm(16)), imm(0x8000))
+    return a.cast("bitcast", "i16", a.cast("trunc", "i32", a.op("or", "i32", found, sign), "i16"), "half")
+
+
+def from_half(a: Asm, ref: str) -> str:
+    """A half as an f32 register; by hand as `to_half`: shifted to an f32's place, its exponent is 112 too small."""
+    if a.code.converts_halves:
+        return a.cast("fpext", "half", ref, "float")
+    imm = lambda value: a.imm("i32", value)
+    bits = a.cast("zext", "i16", a.cast("bitcast", "half", ref, "i16"), "i32")
+    size = a.op("shl", "i32", a.op("and", "i32", bits, imm(0x7FFF)), imm(13))
+    scaled = a.op("fmul", "float", a.cast("bitcast", "i32", size, "float"), a.imm("float", 2.0**112))
+    endless = a.op("or", "i32", size, imm(0x7F800000))
+    found = a.cast("bitcast", "float", scaled, "i32")
+    found = a.select(a.cmp("uge", "i32", size, imm(31 << 23)), "i32", endless, found)
+    sign = a.op("shl", "i32", a.op("and", "i32", bits, imm(0x8000)), imm(16))
+    return a.cast("bitcast", "i32", a.op("or", "i32", found, sign), "float")
+
+
 def to_bits(code: Code, value: Value) -> tuple[str, str]:
     """(element type, reference) of the integer with the bits of a real value, as wide as its loop IR type."""
     a, dtype = Asm(code, value.lanes), value.dtype
     if dtype == "f16":
-        return "i16", a.cast("bitcast", "half", a.cast("fptrunc", "float", value.ref, "half"), "i16")
+        return "i16", a.cast("bitcast", "half", to_half(a, value.ref), "i16")
     if dtype == "bf16":
         wide = a.cast("bitcast", "float", value.ref, "i32")
         return "i16", a.cast("trunc", "i32", a.op("lshr", "i32", wide, a.imm("i32", 16)), "i16")
@@ -157,7 +195,7 @@ def from_bits(code: Code, dtype: str, ref: str, lanes: int) -> str:
     """The register of a real value of `dtype` from the integer with its bits."""
     a = Asm(code, lanes)
     if dtype == "f16":
-        return a.cast("fpext", "half", a.cast("bitcast", "i16", ref, "half"), "float")
+        return from_half(a, a.cast("bitcast", "i16", ref, "half"))
     if dtype == "bf16":
         wide = a.op("shl", "i32", a.cast("zext", "i16", ref, "i32"), a.imm("i32", 16))
         return a.cast("bitcast", "i32", wide, "float")
@@ -167,5 +205,6 @@ def from_bits(code: Code, dtype: str, ref: str, lanes: int) -> str:
 
 
 __all__ = [
-    "BITS", "Asm", "Value", "broadcast", "constant", "element_of", "from_bits", "narrow_to_odd", "round_16", "to_bits"
+    "BITS", "Asm", "Value", "broadcast", "constant", "element_of", "from_bits", "from_half", "narrow_to_odd",
+    "round_16", "to_bits", "to_half"
 ]  # fmt: skip

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from pullback.emit import Target, host_target
-from pullback.emit.cpu.target import vector_bytes
+from pullback.emit.cpu.target import target_of_features
+from pullback.util.cpu_levels import LEVELS
+from pullback.util.switches import switches
 
 # Feature -> (leaf, register, bit) of cpuid; from Intel's and AMD's architecture manuals.
 _CPUID = {
@@ -36,11 +38,6 @@ _CPUID = {
 }
 _OSXSAVE = (1, "c", 27)  # the system has said which registers it saves
 
-_V2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt")
-_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
-_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-LEVELS: dict[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
-
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
@@ -63,21 +60,21 @@ class Cpu:
 
 
 def cpu_for(name: str) -> Cpu:
-    """The CPU called `name`: 'host' or a level of x86-64; ValueError for others, and for levels on other machines."""
-    triple = host_target().triple
-    x86 = triple.startswith("x86_64")
+    """The CPU called `name`: 'host' or a level of x86-64; ValueError for others, and for levels on other machines.
+
+    'host' is the CPU that this process makes code for itself: a level of it if PULLBACK_CPU says so.
+    """
+    target = host_target()
+    x86 = target.triple.startswith("x86_64")
+    if name == "host":
+        name = switches.cpu
     if name == "host":
         if not x86:
-            return Cpu(host_target(), host_target().cpu, ())
+            return Cpu(target, target.cpu, ())
         has = llvm.get_host_cpu_features()
         features = tuple(feature for feature in _CPUID if has.get(feature))
-        return Cpu(_target(triple, features, llvm.get_host_cpu_name()), "that of this machine", features)
+        return Cpu(target_of_features(features, target.cpu), "that of this machine", features)
     if x86 and name in LEVELS:
-        return Cpu(_target(triple, LEVELS[name]), name, LEVELS[name])
+        return Cpu(target_of_features(LEVELS[name]), name, LEVELS[name])
     names = ["host", *LEVELS] if x86 else ["host"]
     raise ValueError(f"to_c: argument 'cpu' is {name!r}; expected one of {', '.join(map(repr, names))}")
-
-
-def _target(triple: str, features: tuple[str, ...], tune: str = "") -> Target:
-    text = ",".join(f"+{feature}" for feature in features)
-    return Target(triple, "x86-64", text, vector_bytes(dict.fromkeys(features, True)), tune)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from pullback.emit import CompiledFunction, ObjectCache, compile_function
+from pullback.emit import CompiledFunction, ObjectCache, Target, compile_function, host_target
 from pullback.lower.kernels import NAME, kernel_of
 from pullback.util.switches import switches
 
@@ -17,10 +17,11 @@ def object_cache() -> ObjectCache:
 
 
 @functools.cache
-def _compiled(name: str) -> CompiledFunction:
-    return compile_function(kernel_of(name), subroutine=True, cache=object_cache(), verify=bool(switches.check))
+def _compiled(name: str, target: Target) -> CompiledFunction:
+    verify = bool(switches.check)
+    return compile_function(kernel_of(name), None, target, subroutine=True, cache=object_cache(), verify=verify)
 
 
 def kernel_address(name: str) -> int | None:
     """The address of a kernel of lower/kernels.py, compiled when first asked for; None for other names."""
-    return _compiled(name).address if name.startswith(NAME) else None
+    return _compiled(name, host_target()).address if name.startswith(NAME) else None

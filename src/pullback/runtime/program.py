@@ -382,7 +382,8 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
     # A program without a name that lasts is found by the identity of its parts, which its jaxpr keeps alive.
     known = jaxpr_key(closed) if print_ is None else print_
     x64 = bool(config.config.jax_enable_x64)
-    key = (known, keep_unused, x64, donated, *_variant())
+    target = host_target()
+    key = (known, keep_unused, x64, donated, target, *_variant())
     # A key that may hold the user's objects is in no table: these could hold the program in turn, and never go.
     lasts = print_ is not None or not holds_functions(closed)
     found = (_recent.get(key) or _natives.get(key)) if lasts else None
@@ -390,7 +391,7 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
         clock("fingerprint")
         on_disk = None
         if print_ is not None and not any(_variant()):
-            on_disk = key_of(print_, keep_unused, x64, donated, host_target())
+            on_disk = key_of(print_, keep_unused, x64, donated, target)
         native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, donated, name, clock)
         if native is None:
             native = _make_native(closed, keep_unused, donated, name, on_disk, clock)
@@ -546,7 +547,7 @@ def compile_jaxpr(
     # Checks look for the operation that made a NaN by running it again, on arguments that must still be there.
     checked = checks.is_active()
     donated = () if checked else tuple(donated)
-    how = ("program", donated, keep_unused, *_variant(), checked)
+    how = ("program", donated, keep_unused, switches.cpu, *_variant(), checked)
     return closed.derived.get(how) or closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
 
 

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from .cpu_levels import LEVELS
+
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "")
 
@@ -42,6 +44,12 @@ def _count(text: str) -> int:
     if not text.isdigit():
         raise ValueError("expected a whole number")
     return int(text)
+
+
+def _cpu(text: str) -> str:
+    if text not in ("host", *LEVELS):
+        raise ValueError(f"expected one of host, {', '.join(LEVELS)}")
+    return text
 
 
 STAGES = ("jaxpr", "fused", "loops", "llvm", "asm")
@@ -100,6 +108,12 @@ TABLE = (
     Switch("disable_jit", False, _boolean, "Run jitted functions as plain Python (the same as JAX_DISABLE_JIT)."),
     Switch("interpret", False, _boolean, "Run loop nests in the NumPy interpreter and compile nothing."),
     Switch("num_threads", 0, _threads, "Threads of the pool; 0: OMP_NUM_THREADS, else one per core."),
+    Switch(
+        "cpu",
+        "host",
+        _cpu,
+        "Make code for no more than this level of x86-64 (x86-64-v3: AVX2), which the machine must have; host: all it has.",
+    ),
     Switch("log_compiles", False, _boolean, "Log each compilation and which argument differed from the cached ones."),
     Switch(
         "skip",
@@ -124,6 +138,7 @@ class Switches:
     disable_jit: bool
     interpret: bool
     num_threads: int
+    cpu: str
     log_compiles: bool
     skip: frozenset[str]
     cache_dir: str

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
+from pullback.util.cpu_levels import LEVELS
+from pullback.util.switches import switches
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -20,6 +23,12 @@ class Target:
     features: str  # LLVM's "+avx2,-avx512f,..."
     vector_bytes: int  # of the widest registers worth using
     tune: str = ""  # LLVM's name of the CPU on which the code should be fastest, if another than `cpu`
+
+    @property
+    def converts_halves(self) -> bool:
+        """Whether it has instructions from half precision to single and back."""
+        listed = self.features.split(",")
+        return "-f16c" not in listed and (self.cpu != "x86-64" or "+f16c" in listed)
 
     @property
     def attributes(self) -> str:
@@ -37,11 +46,34 @@ def vector_bytes(features: dict[str, bool]) -> int:
     return 32 if features.get("avx2") else 16
 
 
-@functools.cache
+def target_of_features(features: tuple[str, ...], tune: str = "") -> Target:
+    """An x86-64 CPU with these features and no others, for machines of this one's system."""
+    text = ",".join(f"+{feature}" for feature in features)
+    width = vector_bytes(dict.fromkeys(features, True))
+    return Target(llvm.get_process_triple(), "x86-64", text, width, tune)
+
+
 def host_target() -> Target:
-    """The CPU this process runs on."""
+    """The CPU that this process makes code for: the one it runs on, or the lesser level that PULLBACK_CPU names.
+
+    Raises ValueError where this CPU is less than that level.
+    """
+    return _target_of(switches.cpu)
+
+
+@functools.cache
+def _target_of(name: str) -> Target:
     features = dict(llvm.get_host_cpu_features())
     triple = llvm.get_process_triple()
+    if name != "host":
+        if not triple.startswith("x86_64"):
+            raise ValueError(f"PULLBACK_CPU={name!r}: a level of x86-64, and this machine is {triple}; expected 'host'")
+        if missing := [feature for feature in LEVELS[name] if not features.get(feature)]:
+            raise ValueError(
+                f"PULLBACK_CPU={name!r}: this CPU ({llvm.get_host_cpu_name()}) could not run the code, for want of "
+                f"{', '.join(missing)}; expected 'host' or a level that it has"
+            )
+        return target_of_features(LEVELS[name])
     text = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
     return Target(triple, llvm.get_host_cpu_name(), text, vector_bytes(features))
 
@@ -50,7 +82,7 @@ _chosen: ContextVar[Target | None] = ContextVar("pullback_target", default=None)
 
 
 def current_target() -> Target:
-    """The CPU that programs are lowered for: this one, unless `target_scope` says otherwise."""
+    """The CPU that programs are lowered for: that of this process, unless `target_scope` says otherwise."""
     return _chosen.get() or host_target()
 
 

@@ -112,7 +112,7 @@ TABLE = (
         "cpu",
         "host",
         _cpu,
-        "Make code for no more than this level of x86-64 (x86-64-v3: AVX2), which the machine must have; host: all it has.",
+        "Make code for no more than this level of x86-64 (x86-64-v3: AVX2), which the machine must have; host: all.",
     ),
     Switch("log_compiles", False, _boolean, "Log each compilation and which argument differed from the cached ones."),
     Switch(

@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 from explained_differences import CLASSES, explain  # noqa: E402
 from fuzz.calls import Call, make_call, with_other_values, with_values  # noqa: E402
 from fuzz.compare import Difference, Evidence, compare, shaken, verdict, widened, worded  # noqa: E402
+from fuzz.stored import write_stored  # noqa: E402
 from fuzz.worker import Outcome, Raised, Task, receive, send  # noqa: E402
 
 BATCH = 24
@@ -114,6 +115,8 @@ class Run:
         self.classes: collections.Counter[str] = collections.Counter()
         self.findings: list[Finding] = []
         self.seen: set[tuple[str, str]] = set()  # one finding for each program
+        self.texts: set[str] = set()
+        self.stored: list[tuple[Call, bool, Outcome]] = []
         self.started, self.done, self.lock = time.monotonic(), 0, threading.Lock()
 
     def stream(self, x64: bool) -> None:
@@ -171,6 +174,8 @@ class Run:
             return
         difference = compare(got, want)
         if difference is None:
+            if self.options.store and how == "eager":
+                self.keep(c, x64, want)
             return
         if how == "jit" and difference.what in ("weak_type", "exception", "dtype"):
             want = self.workers["jax", x64].ask([Task(c.text, c.arguments, True)])[0]
@@ -196,6 +201,16 @@ class Run:
         with self.lock:
             self.findings.append(small)
             self.report(small)
+
+    def keep(self, c: Call, x64: bool, want: Outcome) -> None:
+        """Note a small result of JAX that ours agrees with, one for each text."""
+        size = sum(len(a.data) for a in c.arguments) + (
+            0 if isinstance(want, Raised) else sum(len(x.data) for x in want)
+        )
+        with self.lock:
+            if size <= 512 and c.text not in self.texts and len(self.stored) < self.options.stored:
+                self.texts.add(c.text)
+                self.stored.append((c, x64, want))
 
     def rounding(self, c: Call, x64: bool, how: str, got, want, rng: np.random.Generator) -> str:
         """What wide and slightly moved arguments say about a difference of values."""
@@ -289,10 +304,12 @@ def page(run: Run) -> str:
         "Random programs on pullback and on JAX side by side, as `tools/against_jax.py` made and compared them: dtype,",
         "weak type, shape, values, and the types of exceptions. A program is a call of a public function with random",
         "arguments, legal or not, most often alone, else under a transformation or with steps around it",
-        "(`tests/fuzz/catalog.py`), or one of the composed programs of `tests/fuzz`.", "",
-        f"The last run: **{run.done} programs** (seed {run.options.seed}, {minutes:.0f} minutes, {run.options.values} sets",
-        f"of arguments for each text), of which {run.runs['both raise']} raise in JAX. {run.runs['jit']} of them were also",
-        f"jitted, {run.runs['peer jit']} also by JAX; {run.runs['timed out']} took either side more than 30 s, and say",
+        "(`tests/fuzz/catalog.py`).",
+        "",
+        f"The last run: **{run.done} programs** (seed {run.options.seed}, {minutes:.0f} minutes,",
+        f"{run.options.values} sets of arguments for each text), of which {run.runs['both raise']} raise in JAX.",
+        f"{run.runs['jit']} were also jitted, {run.runs['peer jit']} also by JAX. {run.runs['timed out']} took either",
+        "side more than 30 s, and say",
         "nothing.", "",
         "| programs | number |", "| --- | ---: |",
         *(f"| {group} | {count} |" for group, count in sorted(run.groups.items())), "",
@@ -315,6 +332,8 @@ def main() -> int:
     parser.add_argument(
         "--values", type=int, default=3, help="how many sets of arguments each program gets (default 3)"
     )
+    parser.add_argument("--store", help="write results of JAX that ours agree with to this file, which tests read")
+    parser.add_argument("--stored", type=int, default=700, help="how many of them (default 700)")
     parser.add_argument("--only", default="", help="programs whose text contains this")
     parser.add_argument("--page", help="write the counts and what is unexplained to this file")
     parser.add_argument("--log", help="append what is unexplained to this file as it is found")
@@ -333,6 +352,8 @@ def main() -> int:
     print()
     for f in run.findings[:20]:
         print(described(f))
+    if options.store:
+        write_stored(Path(options.store), run.stored)
     if options.page:
         Path(options.page).write_text(page(run))
     for w in run.workers.values():

@@ -249,5 +249,5 @@ jax.vjp(lambda x, y: x * y + jnp.sin(x), {num@T:3}, {num@T:3})[1]({num@T:3})
 jax.linearize(lambda x: jnp.<tanh|square|cumsum>(x), {num@T:3})[1]({num@T:3})
 jax.custom_jvp(lambda x: x * 2)({any:3})
 jax.eval_shape(lambda x: x * <2|1.5|x>, {any:3})
-jax.nn.initializers.<zeros|ones|lecun_normal()|glorot_uniform()|orthogonal>(jax.random.key(0), (3, 4)<|, jnp.float32|, jnp.bfloat16>)
+jax.nn.initializers.<zeros|ones|lecun_normal()|glorot_uniform()>(jax.random.key(0), (3, 4)<|, jnp.float32|, jnp.bfloat16>)
 """

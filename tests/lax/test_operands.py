@@ -19,7 +19,7 @@ X, I = np.ones(3, np.float32), np.arange(3, dtype=np.int32)
         (lambda: lax.add(1, 2), "i32[]", True),
         (lambda: lax.sin(1.0), "f32[]", True),
         (lambda: lax.add(X, np.ones(1, np.float32)), "f32[3]", False),
-        (lambda: lax.lt(1.0, 2.0), "bool[]", False),
+        (lambda: lax.lt(1.0, 2.0), "bool[]", True),
         (lambda: lax.abs(1j), "f32[]", True),
         (lambda: lax.full((2,), 1), "i32[2]", True),
         (lambda: lax.full((2,), 1.0, np.int32), "i32[2]", False),
@@ -96,7 +96,8 @@ def test_types(out, short, weak):
         ),
         (lambda: lax.split(X, (1, 1)), ValueError, "Sum of sizes 2 must be equal to dimension 0"),
         (lambda: lax.top_k(X, 4), ValueError, "no larger than size along axis"),
-        (lambda: lax.bitcast_convert_type(X, np.complex64), ValueError, "of size 32 bits to complex64 of size 64"),
+        (lambda: lax.bitcast_convert_type(X, np.complex64), TypeError, "does not support bool or complex values"),
+        (lambda: lax.bitcast_convert_type(np.ones(3, np.int8), np.int32), ValueError, "of size 8 bits to int32 of size 32"),
     ],
 )
 def test_errors(call, error, message):

@@ -272,7 +272,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 def _bitcast_shape(aval, *, new_dtype):
     old, new = aval.dtype.itemsize, new_dtype.itemsize
-    if (aval.dtype != new_dtype) and ("b" in (dtypes.kind_of(aval.dtype), dtypes.kind_of(new_dtype))):
+    if aval.dtype != new_dtype and {"b", "c"} & {dtypes.kind_of(aval.dtype), dtypes.kind_of(new_dtype)}:
         raise TypeError(
             f"lax.bitcast_convert_type does not support bool or complex values unless the operand and destination "
             f"types "
@@ -357,7 +357,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     """The same bits as another element type.
 
     A narrower type adds a last dimension, a wider one consumes the last dimension, which must then have the right size
-    (ValueError). Raises TypeError between bool and other types.
+    (ValueError). Raises TypeError between bool or complex numbers and other types.
     """
     operand = as_array(operand, "bitcast_convert_type")
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "bitcast_convert_type")

@@ -44,7 +44,6 @@ def _comparison(name, doc, accepts, reference, traits=()):
         jvp=ZERO,
         lower=op(name),
         result=bool_result,
-        weak=False,
         traits=traits,
         samples=Samples(edges=FLOAT_EDGES, ulp=0),
     )
@@ -80,7 +79,6 @@ def _total(name, doc, compare):
         reference=reference,
         jvp=ZERO,
         result=bool_result,
-        weak=False,
         lower=op({"eq_to": "eq_total", "lt_to": "lt_total", "le_to": "le_total"}[name]),
         samples=Samples(edges=FLOAT_EDGES, ulp=0, dtypes=("float32", "float64", "int32")),
     )
@@ -98,7 +96,6 @@ is_finite_p = unary(
     jvp=ZERO,
     lower=op("is_finite"),
     result=bool_result,
-    weak=False,
     samples=Samples(edges=FLOAT_EDGES, ulp=0),
 )
 

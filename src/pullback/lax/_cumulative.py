@@ -202,7 +202,9 @@ cumsum_p.traits |= {"linear"}
 
 def _public(p):
     def function(operand, axis=0, reverse=False):
-        return p.bind(as_array(operand, p.name), axis=operator.index(axis), reverse=bool(reverse))
+        operand = as_array(operand, p.name)
+        canonical_axis(axis, operand.ndim, p.name)  # before its dtype, as JAX does
+        return p.bind(operand, axis=operator.index(axis), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = p.name
     function.__doc__ = (

@@ -267,6 +267,22 @@ dynamic_update_slice_p = Primitive(
 # ---------------------------------------------------------------------------------------------------- public functions
 
 
+def _check_one_type(name: str, start_indices: Any) -> None:
+    """Raise TypeError for indices of several types, of which a Python integer has the default one."""
+    if hasattr(start_indices, "ndim") or not isinstance(start_indices, (tuple, list)):
+        return
+    kinds = [typeof(s).dtype for s in start_indices if hasattr(s, "dtype") or isinstance(s, (int, float, complex))]
+    if len(set(kinds)) > 1:
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got: {', '.join(k.name for k in kinds)}"
+        )
+
+
+def _zeros_like(index: Any, count: int) -> list[Any]:
+    """Zeros of the type of an index, to stand beside it."""
+    return [typeof(index).dtype.type(0) if hasattr(index, "dtype") else 0] * count
+
+
 def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -> list[Any]:
     """Start indices as scalars of one integer dtype; negative ones count from the end where that is allowed."""
     if hasattr(start_indices, "ndim") and not isinstance(start_indices, (tuple, list)):
@@ -319,6 +335,7 @@ def dynamic_slice(
     """
     operand = as_array(operand, "dynamic_slice")
     slice_sizes = canonical_shape(slice_sizes, "dynamic_slice")
+    _check_one_type("dynamic_slice", start_indices)
     starts = _start_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=slice_sizes)
 
@@ -330,6 +347,7 @@ def dynamic_update_slice(
     `dynamic_slice`.
     """
     operand, update = as_arrays("dynamic_update_slice", operand, update)
+    _check_one_type("dynamic_update_slice", start_indices)
     starts = _start_indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
@@ -340,7 +358,7 @@ def dynamic_slice_in_dim(
     """`dynamic_slice` along one axis."""
     operand = as_array(operand, "dynamic_slice_in_dim")
     axis = canonical_axis(axis, operand.ndim, "dynamic_slice_in_dim")
-    starts: list[Any] = [0] * operand.ndim
+    starts = _zeros_like(start_index, operand.ndim)
     sizes = list(operand.shape)
     starts[axis], sizes[axis] = start_index, operator.index(slice_size)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
@@ -360,7 +378,7 @@ def dynamic_update_slice_in_dim(
     """`dynamic_update_slice` along one axis."""
     operand = as_array(operand, "dynamic_update_slice_in_dim")
     axis = canonical_axis(axis, operand.ndim, "dynamic_update_slice_in_dim")
-    starts: list[Any] = [0] * operand.ndim
+    starts = _zeros_like(start_index, operand.ndim)
     starts[axis] = start_index
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 

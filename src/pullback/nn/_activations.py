@@ -65,7 +65,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 @jit
 def softplus(x: Any) -> Any:
     """log(1 + exp(x))."""
-    return jnp.logaddexp(x, 0.0)
+    return jnp.logaddexp(x, 0)
 
 
 @jit

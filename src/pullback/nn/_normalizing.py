@@ -11,6 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import jit
+from pullback.numpy._arguments import promote_dtypes_inexact
 from pullback.util import dtypes
 
 
@@ -63,10 +64,10 @@ def logsumexp(
 
     With `return_sign`, (log |sum|, its sign); without, the result of a negative real sum is nan. Errors as softmax.
     """
-    a = _inexact(a)
-    if b is not None:
-        dtype = dtypes.result_type(a, b)
-        a, b = jnp.broadcast_arrays(a.astype(dtype), jnp.asarray(b).astype(dtype))
+    if b is None:
+        a = _inexact(a)
+    else:
+        a, b = jnp.broadcast_arrays(*promote_dtypes_inexact(a, b))
         a = jnp.where(b != 0, a, -np.inf)
     axes = _axes("logsumexp", axis, a.ndim)
     is_complex = dtypes.issubdtype(a.dtype, np.complexfloating)

@@ -170,6 +170,11 @@ def promote_dtypes_numeric(*args: Any) -> list[Any]:
     return [convert(x, dtype, weak) for x in args]
 
 
+def of_operands(x: Any, *operands: Any) -> Any:
+    """x, weakly typed only if all operands are; the lattice makes an integer array and a Python float weak."""
+    return x if all(type(o) is bool or is_weak(o) for o in operands) else convert(x, x.dtype, False)
+
+
 def to_complex_dtype(dtype: Any) -> np.dtype:
     """complex64 for floats up to 32 bit, complex128 for float64; a complex dtype itself."""
     if dtypes.issubdtype(dtype, np.complexfloating):

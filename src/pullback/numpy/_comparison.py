@@ -77,11 +77,13 @@ def _logical_not(x: Any) -> Any:
 
 
 logical_and_ = binary(
-    "logical_and", _logical(lax.bitwise_and), SAME, "Whether both arguments are nonzero, elementwise."
+    "logical_and", _logical(lax.bitwise_and), SAME, "Whether both arguments are nonzero, elementwise.", apart=True
 )
-logical_or_ = binary("logical_or", _logical(lax.bitwise_or), SAME, "Whether an argument is nonzero, elementwise.")
+logical_or_ = binary(
+    "logical_or", _logical(lax.bitwise_or), SAME, "Whether an argument is nonzero, elementwise.", apart=True
+)
 logical_xor_ = binary(
-    "logical_xor", _logical(lax.bitwise_xor), SAME, "Whether one argument alone is nonzero, elementwise."
+    "logical_xor", _logical(lax.bitwise_xor), SAME, "Whether one argument alone is nonzero, elementwise.", apart=True
 )
 logical_not = unary("logical_not", _logical_not, SAME, "Whether x is zero, elementwise.")
 bitwise_and_ = binary("bitwise_and", lax.bitwise_and, SAME, "Conjunction of the bits of integers or booleans.")

@@ -15,6 +15,8 @@ from pullback.numpy._arguments import (
     const,
     convert,
     dtype_of,
+    is_weak,
+    of_operands,
     promote,
     promote_dtypes,
     promote_inexact,
@@ -150,10 +152,11 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN, elementwise; TypeError for complex numbers."""
     _refuse_complex("heaviside", *arrays("heaviside", x1, x2))
+    given = (x1, x2)
     x1, x2 = broadcast_arrays("heaviside", *promote_inexact("heaviside", x1, x2))
     zero = lax.full_like(x1, 0)
     step = lax.select(lax.gt(x1, zero), lax.full_like(x1, 1), zero)
-    return lax.select(isnan(x1), x1, lax.select(lax.eq(x1, zero), x2, step))
+    return of_operands(lax.select(isnan(x1), x1, lax.select(lax.eq(x1, zero), x2, step)), given[0])
 
 
 @custom_jvp
@@ -190,8 +193,9 @@ def _integers(name: str, x1: Any, x2: Any) -> list[Any]:
 
 def gcd(x1: Any, x2: Any) -> Any:
     """Greatest common divisor of integers, elementwise, by Euclid's algorithm; ValueError for other types."""
+    given = (x1, x2)
     x1, x2 = _integers("gcd", x1, x2)
-    weak = x1.aval.weak_type
+    weak = all(type(x) is bool or is_weak(x) for x in given)
     a, b = (_magnitude(convert(x, x.dtype)) for x in (x1, x2))
 
     def unfinished(state: Any) -> Any:
@@ -213,12 +217,14 @@ def _magnitude(x: Any) -> Any:
 
 def lcm(x1: Any, x2: Any) -> Any:
     """Least common multiple of integers, elementwise; 0 where one is 0; ValueError for other types."""
+    given = (x1, x2)
     x1, x2 = _integers("lcm", x1, x2)
     divisor = gcd(x1, x2)
     zero = const(divisor, 0)
     nothing = lax.eq(divisor, zero)
     a, b = _magnitude(x1), _magnitude(x2)
-    return _where(nothing, zero, lax.mul(a, lax.div(b, _where(nothing, const(divisor, 1), divisor))))
+    multiple = _where(nothing, zero, lax.mul(a, lax.div(b, _where(nothing, const(divisor, 1), divisor))))
+    return of_operands(multiple, *given)
 
 
 # ---- bits in bytes

@@ -66,7 +66,7 @@ def _concatenate(name: str, parts: list[Any], axis: Any, dtype: Any) -> Any:
         parts = [convert(as_array(p), target) for p in parts]
     if axis is None:
         return lax.concatenate([lax.reshape(p, (p.size,)) for p in parts], 0)
-    if any(p.ndim == 0 for p in parts):
+    if parts[0].ndim == 0:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     ranks = {p.ndim for p in parts}
     shapes = ", ".join(str(p.shape) for p in parts)

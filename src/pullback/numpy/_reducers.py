@@ -239,12 +239,12 @@ def amin(
 
 def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether all elements over axes are nonzero."""
-    return _reduce(_ALL, a, axis, None, out, keepdims, None, where)
+    return convert(_reduce(_ALL, a, axis, None, out, keepdims, None, where), np.dtype(np.bool_))
 
 
 def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether an element over axes is nonzero."""
-    return _reduce(_ANY, a, axis, None, out, keepdims, None, where)
+    return convert(_reduce(_ANY, a, axis, None, out, keepdims, None, where), np.dtype(np.bool_))
 
 
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
@@ -347,7 +347,11 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims
         count = sum(broadcast_to(convert(mask, np.bool_), a.shape), axes, real_dtype, None, keepdims)
     divisor = lax.sub(count, convert(ddof, real_dtype))
     total = sum(squared, axes, real_dtype, None, keepdims, None, mask)
-    result = convert(lax.div(total, divisor), result_dtype)
+    # Where integers are asked for, a mean of squares is still a float: the default one, weakly typed.
+    integers = name == "var" and result_dtype.kind in "iu"
+    result = convert(
+        lax.div(total, divisor), np.dtype(dtypes.result_type(float)) if integers else result_dtype, integers
+    )
     positive = broadcast_to(lax.gt(divisor, const(divisor, 0)), result.shape)
     return lax.select(positive, result, lax.full_like(result, math.nan))
 
@@ -356,6 +360,8 @@ def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dty
     """(dtype to compute in, dtype of the result) of a variance; ValueError if complex numbers are asked for as real."""
     if requested is not None:
         requested = np.dtype(dtypes.check_user_dtype_supported(requested, name))
+        if requested == np.bool_:
+            raise TypeError(f"{name} cannot be computed in booleans: got dtype={requested}")
         if dtypes.issubdtype(dtype, np.complexfloating) and not dtypes.issubdtype(requested, np.complexfloating):
             raise ValueError(
                 f"{name} does not support real dtype parameters when computing the variance of an array of complex "

@@ -15,6 +15,7 @@ from pullback.numpy._arguments import (
     Array,
     Tracer,
     make_array,
+    of_operands,
     promote,
     promote_inexact,
     promote_numeric,
@@ -57,9 +58,16 @@ def unary(name: str, lax_fn: Callable[[Any], Any], rule: Callable[..., list[Any]
 
 
 def binary(
-    name: str, lax_fn: Callable[[Any, Any], Any], rule: Callable[..., list[Any]], doc: str
+    name: str,
+    lax_fn: Callable[[Any, Any], Any],
+    rule: Callable[..., list[Any]],
+    doc: str,
+    apart: bool = False,
 ) -> Callable[[Any, Any], Any]:
-    """Function of two arrays by a lax function, after promotion by the rule and aligning of ranks."""
+    """Function of two arrays by a lax function, after promotion by the rule and aligning of ranks.
+
+    The result is weakly typed where promotion gives a weak type, or, of operands that count `apart`, if all are.
+    """
     unchanged = _UNCHANGED[rule]
 
     def fn(x1: Any, x2: Any, /) -> Any:
@@ -70,7 +78,8 @@ def binary(
                     return lax_fn(x1, x2)
             elif not aval.weak_type and aval.dtype in unchanged and scalar_fits(aval.dtype, x2):
                 return lax_fn(x1, make_array(x2, aval.dtype))
-        return lax_fn(*rule(name, x1, x2))
+        result = lax_fn(*rule(name, x1, x2))
+        return of_operands(result, x1, x2) if apart else result
 
     return named(fn, name, doc)
 

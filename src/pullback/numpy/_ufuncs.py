@@ -26,6 +26,7 @@ from pullback.numpy._arguments import (
     dtype_of,
     is_weak,
     make_array,
+    of_operands,
     promote_dtypes_numeric,
     promote_inexact,
     promote_numeric,
@@ -224,8 +225,13 @@ def _general_power(x1: Any, x2: Any) -> Any:
         a, b = as_array(x1), as_array(x2)
         if b.ndim == 0:
             return lax.pow(a, b)
+        # Weakly typed only if the exponent is, too, although promoted together they would be.
+        base, exponent = promote_numeric("power", a, b)
+        return of_operands(lax.pow(base, exponent), a, b)
     x1, x2 = promote_numeric("power", x1, x2)
-    return _integer_power(x1, x2) if has_kind(x1, np.integer) else lax.pow(x1, x2)
+    if has_kind(x1, np.integer):
+        return convert(_integer_power(x1, x2), x1.dtype)
+    return lax.pow(x1, x2)
 
 
 def _integer_power(base: Any, exponent: Any) -> Any:
@@ -267,6 +273,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
     Raises ValueError for complex numbers.
     """
+    given = (x1, x2)
     x1, x2 = promote_inexact("hypot", x1, x2)
     if has_kind(x1, np.complexfloating):
         raise ValueError(
@@ -280,14 +287,14 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     at_zero = lax.eq(large, const(large, 0))
     ratio = lax.div(small, where(at_zero, const(large, 1), large))
     length = lax.mul(large, lax.sqrt(lax.add(const(ratio, 1), lax.square(ratio))))
-    return where(infinite, inf, where(at_zero, large, length))
+    return of_operands(where(infinite, inf, where(at_zero, large, length)), *given)
 
 
 # ---- exponentials and logarithms
 
 
 def _log2(x: Any) -> Any:
-    return lax.div(lax.log(x), lax.log(const(x, 2)))
+    return lax.div(lax.log(x), lax.log(convert(2, x.dtype)))  # never weakly typed
 
 
 def _log10(x: Any) -> Any:
@@ -365,7 +372,9 @@ def _logaddexp_call(x1: Any, x2: Any) -> Any:
 
 
 logaddexp_ = binary("logaddexp", _logaddexp_call, TO_INEXACT, "log(exp(x1) + exp(x2)), elementwise, without overflow.")
-logaddexp2_ = binary("logaddexp2", _logaddexp2, TO_INEXACT, "log2(2**x1 + 2**x2), elementwise, without overflow.")
+logaddexp2_ = binary(
+    "logaddexp2", _logaddexp2, TO_INEXACT, "log2(2**x1 + 2**x2), elementwise, without overflow.", apart=True
+)
 
 
 # ---- trigonometry
@@ -459,7 +468,7 @@ def rint(x: Any, /) -> Any:
     check_arraylike("rint", x)
     x = as_array(x)
     if not has_kind(x, np.inexact):
-        return convert(x, dtypes.to_inexact_dtype(x.dtype))
+        return convert(x, np.dtype(dtypes.canonicalize_dtype(np.float64)))
     return _rint(x)
 
 

@@ -481,9 +481,16 @@ def _vector_order(ord: Any) -> Any:
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Norm over axes (all by default) taken as one vector: (sum |x|**ord)**(1/ord), the largest or smallest |x| for
-    infinities, the number of nonzero elements for 0.
+    infinities, the number of nonzero elements for 0. Norms 1 and infinity of integers are integers.
     """
-    (x,) = _inexact("vector_norm", x)
+    (x,) = arrays("vector_norm", x)
+    if not dtypes.issubdtype(x.dtype, np.inexact):
+        if not hasattr(ord, "aval") and ord in (1, math.inf, -math.inf):
+            size = lax.abs(x) if dtypes.issubdtype(x.dtype, np.signedinteger) else x
+            reduce = _sum if ord == 1 else _max if ord > 0 else _min
+            return reduce(size, axis=canonical_axes("vector_norm", axis, x.ndim), keepdims=keepdims)
+        # The squares of narrow integers are summed in the default integer, whose root is the default float.
+        x = convert(x, np.dtype(dtypes.canonicalize_dtype(np.float64 if ord in (None, 2) else np.float32)))
     _vector_order(ord)
     axes = canonical_axes("vector_norm", axis, x.ndim)
     if ord is None or (not hasattr(ord, "aval") and ord == 2):

@@ -176,7 +176,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     kind = "symmetric" if kind is None else kind
     if kind not in ("symmetric", "lower", "upper"):
         raise ValueError(f"Expected kind to be on of ['symmetric', 'lower', 'upper'], got {kind!r}")
-    return jnp.asarray(scipy.linalg.pascal(n, kind).astype(np.float64))
+    return jnp.asarray(scipy.linalg.pascal(n, kind).astype(np.float32))
 
 
 def invpascal(n: int, kind: str | None = None) -> Any:

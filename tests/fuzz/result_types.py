@@ -21,21 +21,27 @@ TYPES = (
     "bool", "int8", "uint8", "int16", "int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
     "complex64", "complex128",
 )  # fmt: skip
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
 CODES = {(t, weak): chr((65 if weak else 97) + k) for k, t in enumerate(TYPES) for weak in (False, True)}
-BINARY = (
+BINARY = _names(
     "add subtract multiply divide floor_divide remainder fmod power maximum minimum fmax fmin hypot arctan2 logaddexp2 "
     "copysign nextafter heaviside float_power gcd lcm ldexp equal not_equal less less_equal greater_equal logical_and "
     "logical_or logical_xor isclose bitwise_and left_shift right_shift matmul outer vdot"
-).split()
-SPECIAL = "xlogy xlog1py betaln gammainc zeta boxcox".split()
-UNARY = (
+)
+SPECIAL = _names("xlogy xlog1py betaln gammainc zeta boxcox")
+UNARY = _names(
     "abs negative sign conj real square signbit isfinite isinf isnan logical_not angle iscomplex sin exp2 log log1p "
     "log2 log10 sqrt cbrt sinc reciprocal deg2rad nan_to_num rint floor trunc round sum prod mean max any all std var "
     "median ptp count_nonzero nansum nanprod nanmean nanmax nanvar cumsum cumprod sort argsort diag tril atleast_2d "
     "trace average zeros_like ones_like linalg.norm"
-).split()
-NN = "relu sigmoid silu softplus log_sigmoid hard_tanh celu elu selu gelu mish squareplus".split()
-SPECIAL_UNARY = "gammaln digamma erf erfc erfinv expit logit i0 i0e i1 exp1 expi".split()
+)
+NN = _names("relu sigmoid silu softplus log_sigmoid hard_tanh celu elu selu gelu mish squareplus")
+SPECIAL_UNARY = _names("gammaln digamma erf erfc erfinv expit logit i0 i0e i1 exp1 expi")
 
 
 def table(name: str, x64: bool) -> dict[str, str]:

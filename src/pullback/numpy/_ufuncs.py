@@ -228,9 +228,10 @@ def _general_power(x1: Any, x2: Any) -> Any:
         # Weakly typed only if the exponent is, too, although promoted together they would be.
         base, exponent = promote_numeric("power", a, b)
         return of_operands(lax.pow(base, exponent), a, b)
+    weak = type(x2) is bool and is_weak(x1)
     x1, x2 = promote_numeric("power", x1, x2)
     if has_kind(x1, np.integer):
-        return convert(_integer_power(x1, x2), x1.dtype)
+        return convert(_integer_power(x1, x2), x1.dtype, weak)
     return lax.pow(x1, x2)
 
 
@@ -298,7 +299,7 @@ def _log2(x: Any) -> Any:
 
 
 def _log10(x: Any) -> Any:
-    return lax.mul(lax.log(x), const(x, 1 / math.log(10)))
+    return lax.mul(lax.log(x), convert(1 / math.log(10), x.dtype))
 
 
 exp = unary("exp", lax.exp, TO_INEXACT, "e to the power x, elementwise.")

@@ -41,6 +41,12 @@ ONE, HALF = jnp.asarray(1), jnp.asarray(0.5)  # weakly typed
         (lambda: jnp.linalg.vector_norm(U32, ord=2), "float32", False),
         (lambda: jnp.var(jnp.ones(3), dtype=np.int8), "float32", True),
         (lambda: nn.logsumexp(I16, b=U32), "float32", False),
+        (lambda: lax.dot(I16 + 0.5, U16), "float32", False),
+        (lambda: lax.dot(I16 + 0.5, U16 + 0.5), "float32", True),
+        (lambda: (I16 + 0.5) @ U16, "float32", True),
+        (lambda: jnp.quantile(jnp.ones(5, jnp.float16), jnp.array([0.1, 0.9])), "float16", False),
+        (lambda: jnp.percentile(jnp.ones(5, jnp.bfloat16), jnp.float32(5), method="nearest"), "bfloat16", False),
+        (lambda: jnp.quantile(jnp.ones(5, jnp.int8), jnp.float32(0.5), method="lower"), "float32", False),
     ],
 )
 def test_types(call, dtype, weak):

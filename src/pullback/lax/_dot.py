@@ -170,11 +170,8 @@ def _dot_shape(x, y, *, dimension_numbers, precision=None, preferred_element_typ
     if not isinstance(x.dtype, np.dtype) or not isinstance(y.dtype, np.dtype):
         raise TypeError(f"dot_general does not accept dtypes {x.dtype}, {y.dtype}")
     if preferred_element_type is None:
-        dtype, weak = (
-            (x.dtype, x.weak_type and y.weak_type)
-            if x.dtype == y.dtype
-            else dtypes.result_type(x, y, return_weak_type_flag=True)
-        )
+        dtype = x.dtype if x.dtype == y.dtype else dtypes.result_type(x, y)
+        weak = x.weak_type and y.weak_type
     else:
         dtype, weak = preferred_element_type, False
         computed = dtypes.result_type(x.dtype, y.dtype)

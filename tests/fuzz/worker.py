@@ -43,6 +43,8 @@ class Leaf(NamedTuple):
     data: bytes
 
     def value(self) -> np.ndarray:
+        if self.dtype == "void":  # float0, which has no bytes
+            return np.zeros(self.shape, bool)
         return np.frombuffer(self.data, numpy_dtype(self.dtype)).reshape(self.shape)
 
 

@@ -127,8 +127,19 @@ PyArray_Descr* dtype_from_dlpack(DLDataType type) {
     return nullptr;
 }
 
+// Puts an error that is set aside for as long as it lives.
+class PendingError {
+  public:
+    PendingError() { PyErr_Fetch(&type_, &value_, &traceback_); }
+    ~PendingError() { PyErr_Restore(type_, value_, traceback_); }
+
+  private:
+    PyObject *type_, *value_, *traceback_;
+};
+
 template <typename Managed>
 void capsule_destructor(PyObject* capsule) {
+    PendingError kept;
     constexpr const char* name = sizeof(Managed) == sizeof(DLManagedTensor) ? "dltensor" : "dltensor_versioned";
     if (!PyCapsule_IsValid(capsule, name)) return;  // consumed: the consumer calls the deleter
     auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
@@ -160,7 +171,7 @@ PyObject* export_array(Array* a, bool copied) {
     e->owner = Py_NewRef(a->owner);
     const char* name = "dltensor";
     if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
-        e->managed.version = {1, 0};
+        e->managed.version = {1, 1};
         e->managed.flags = copied ? kIsCopied : kReadOnly;
         name = "dltensor_versioned";
     }
@@ -191,9 +202,9 @@ PyObject* array_to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
                 PyErr_SetString(PyExc_TypeError, "__dlpack__: argument 'dl_device' must be (type, id)");
             return nullptr;
         }
-        if (type != kCPU) {
-            PyErr_Format(PyExc_BufferError, "__dlpack__: device type %d was asked for, but the array is in host memory",
-                         type);
+        if (type != kCPU || id != 0) {
+            PyErr_Format(PyExc_BufferError,
+                         "__dlpack__: device (%d, %d) was asked for, but the array is in host memory, (1, 0)", type, id);
             return nullptr;
         }
     }
@@ -224,10 +235,12 @@ PyObject* array_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)
 
 PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"capsule", "copy", nullptr};
-    PyObject* capsule;
-    int copy = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:from_dlpack", const_cast<char**>(names), &capsule, &copy))
+    PyObject *capsule, *wanted = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:from_dlpack", const_cast<char**>(names), &capsule, &wanted))
         return nullptr;
+    int copy = wanted == Py_None ? 0 : PyObject_IsTrue(wanted);
+    if (copy < 0) return nullptr;
+    bool may_copy = wanted == Py_None || copy;
     DLTensor* tensor;
     DLManagedTensor* plain = nullptr;
     DLManagedTensorVersioned* versioned = nullptr;
@@ -279,6 +292,7 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     // From here on the tensor is ours: an owner calls its deleter, be it as owner of the new array or at the end of a
     // copy.
     static const auto finish = [](PyObject* owner) {
+        PendingError kept;  // a deleter may be Python
         void* managed = PyCapsule_GetPointer(owner, "pullback_dlpack");
         if (PyCapsule_GetContext(owner)) {
             auto* v = static_cast<DLManagedTensorVersioned*>(managed);
@@ -307,15 +321,23 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     }
     PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(view.get()),
                         NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
-    return reinterpret_cast<PyObject*>(
-        new_array_from_numpy(info, reinterpret_cast<PyArrayObject*>(view.get()), !copy && info->nbytes));
+    bool empty = !info->nbytes;
+    Array* array = new_array_from_numpy(info, reinterpret_cast<PyArrayObject*>(view.get()), !copy && !empty);
+    if (array && !may_copy && !empty && array->data != data) {
+        Py_DECREF(array);
+        PyErr_SetString(PyExc_ValueError,
+                        "from_dlpack: copy is False, but the tensor must be copied: it is not contiguous, row by row, at a "
+                        "multiple of 64 bytes");
+        return nullptr;
+    }
+    return reinterpret_cast<PyObject*>(array);
 }
 
 bool add_dlpack(PyObject* module) {
     static PyMethodDef functions[] = {
         {"from_dlpack", reinterpret_cast<PyCFunction>(from_dlpack), METH_VARARGS | METH_KEYWORDS,
-         "from_dlpack(capsule, copy=False)\n--\n\nAn Array from a DLPack capsule, without a copy where its layout "
-         "allows it."},
+         "from_dlpack(capsule, copy=None)\n--\n\nAn Array from a DLPack capsule, without a copy where its layout "
+         "allows it; ValueError where it does not and `copy` is False."},
         {nullptr},
     };
     return PyModule_AddFunctions(module, functions) == 0;

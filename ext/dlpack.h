@@ -1,5 +1,5 @@
 // Exchange of arrays with other libraries by DLPack, without copies. Layouts follow the public DLPack specification
-// (1.0).
+// (1.1).
 //
 // An exported capsule keeps the memory of the array alive until its consumer is done, from whatever thread it says so.
 // An imported tensor is shared if it lies in host memory, C-contiguous and aligned to 64 bytes, and is copied
@@ -13,7 +13,7 @@ namespace pb {
 PyObject* array_to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs);
 // Array.__dlpack_device__(): (1, 0), the host.
 PyObject* array_dlpack_device(PyObject* self, PyObject*);
-// from_dlpack(capsule, copy=False): an Array from a capsule; its aval is made by the hook `make_aval`. Raises
+// from_dlpack(capsule, copy=None): an Array from a capsule; its aval is made by the hook `make_aval`. Raises
 // BufferError for tensors that cannot be had (other devices, dtypes without a counterpart), TypeError for what is not
 // an unused capsule.
 PyObject* from_dlpack(PyObject* module, PyObject* args, PyObject* kwargs);

@@ -64,7 +64,7 @@ def writable(aval: Aval, device: Any = None) -> tuple[Array, np.ndarray]:
 def with_aval(x: Array, aval: Aval, device: Any = None) -> Array:
     """The same memory under another aval of as many bytes (reshape, bitcast, weak type), on `device` or none."""
 
-def from_dlpack(capsule: Any, copy: bool = False) -> Array: ...
+def from_dlpack(capsule: Any, copy: bool | None = None) -> Array: ...
 def set_operators(table: dict[str, Callable[..., Any] | None]) -> dict[str, Any]:
     """Names: add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul
     rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift lt le eq ne gt ge neg pos abs invert getitem iter

@@ -452,7 +452,11 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """Array sharing the memory of an object that exports DLPack, where possible; TypeError for other objects."""
+    """Array sharing the memory of an object that exports DLPack, where its layout allows; 64 bits become 32 as always.
+
+    Raises TypeError for other objects, BufferError for what is on another device or has a type without a counterpart,
+    ValueError where `copy` is False and sharing is not possible.
+    """
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(
             "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, but got "
@@ -460,4 +464,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         )
     if isinstance(x, AnyArray):
         return place(array(x, copy=bool(copy)), device)
-    return place(array(np.from_dlpack(x), copy=bool(copy)), device)
+    try:
+        capsule = x.__dlpack__(max_version=(1, 1))
+    except TypeError:  # from before there were versions
+        capsule = x.__dlpack__()
+    found = _core.from_dlpack(capsule, copy)
+    dtype = dtypes.canonicalize_dtype(found.dtype)
+    if dtype != found.dtype:
+        if copy is False:
+            raise ValueError(
+                f"from_dlpack: copy is False, but {found.dtype} becomes {dtype} while jax_enable_x64 is False"
+            )
+        found = lax.convert_element_type(found, dtype)
+    return place(found, device)

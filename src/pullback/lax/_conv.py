@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pullback.core import hooks
 from pullback.core.lowering import Nest
 from pullback.lax._dot import _merged
 from pullback.lax._families import *
@@ -397,12 +398,16 @@ def _conv_batch(args, dims, **params):
     (x, w), (dx, dw) = args, dims
     spec, g, bg = params["dimension_numbers"], params["feature_group_count"], params["batch_group_count"]
     size = batch_size(args, dims)
+    if not size:
+        shapes = [a.shape if d is None else (*a.shape[:d], *a.shape[d + 1 :]) for a, d in zip(args, dims)]
+        out = _conv_shape(*[ShapedArray(shape, a.dtype) for shape, a in zip(shapes, args)], **params)
+        return hooks.zeros(ShapedArray((0, *out.shape), out.dtype)), 0
 
     def leading(a, d, axes):
         a = move_batch_axis(a, d, 0)
         return lax.transpose(a, (0, *[i + 1 for i in axes]))
 
-    if dw is None and size:  # ((b, n), ...) -> (b, batch, n)
+    if dw is None:  # ((b, n), ...) -> (b, batch, n)
         x = leading(x, dx, spec.lhs_spec)
         _, n, c, *space = x.shape
         x = lax.reshape(
@@ -411,7 +416,7 @@ def _conv_batch(args, dims, **params):
         )
         out = _canonical_conv(x, _ordered(w, spec.rhs_spec), params)
         out = lax.reshape(out, (size, n // bg, *out.shape[1:]))
-    elif dx is None and size:  # ((g, o), ...) -> (g, batch, o)
+    elif dx is None:  # ((g, o), ...) -> (g, batch, o)
         w = leading(w, dw, spec.rhs_spec)
         groups = g * bg
         _, o, i, *space = w.shape

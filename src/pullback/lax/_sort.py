@@ -27,7 +27,7 @@ def take_along(x: Any, indices: Any, axis: int) -> Any:
         x,
         starts,
         dimension_numbers=numbers,
-        slice_sizes=(1,) * x.ndim,
+        slice_sizes=tuple([min(n, 1) for n in x.shape]),
         unique_indices=True,
         indices_are_sorted=False,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,

@@ -141,7 +141,7 @@ def _take_along(arr: Any, indices: Any, axis: int, how: Any, fill_value: Any, wr
         arr,
         lax.expand_dims(component, (rank,)),
         numbers,
-        (1,) * rank,
+        tuple([min(n, 1) for n in arr.shape]),
         mode=Mode.PROMISE_IN_BOUNDS if inside else how,
         fill_value=fill_value,
     )

@@ -127,8 +127,8 @@ class LinearizeInterpreter(JVPInterpreter):
         if known is None:
             return super().call(closed, args)
         outs = partial.parent.call(known, primals)
-        if rest is None:
-            return outs
+        if rest is None:  # behind the results come residuals, for tangents that nothing wants
+            return outs[: len(closed.jaxpr.outvars)]
         operands = [primals[~r] if r < 0 else outs[r] for r in residuals]
         source = user_source()
         for k, var in zip(moves, partial.recorder.call(rest, operands, atoms)):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pullback._ext import _core
 from pullback.core.source import item_assignment, user_source
 from pullback.util import errors
@@ -16,7 +18,19 @@ _CAST = (
     "The problem arose with the `{0}` function. If trying to convert the data type of a value, try using "
     "`x.astype({0})` or `jnp.array(x, {0})` instead."
 )
+_MEMORY = "This occurred for {} of jax.Array: a traced value has no memory and lies on no device."
 _METHOD = "This occurred in the {}() method of jax.Array; return the array from the function, and ask it outside."
+
+
+def _without_memory(name: str):
+    def ask(self, *args, **options):
+        raise errors.ConcretizationTypeError(self, _MEMORY.format(name))
+
+    return ask
+
+
+def _is_integral(dtype) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "iu"
 
 
 class Tracer:
@@ -107,14 +121,6 @@ class Tracer:
     def sharding(self):
         raise AttributeError(f"{type(self).__name__} has no sharding while it is traced")
 
-    @property
-    def committed(self):
-        return False
-
-    @property
-    def is_fully_addressable(self):
-        return True
-
     def __len__(self):
         if not self.aval.shape:
             raise TypeError("len() of unsized object")
@@ -126,6 +132,8 @@ class Tracer:
         return iter([self[i] for i in range(self.aval.shape[0])])  # type: ignore[index]
 
     def __reversed__(self):
+        if not self.aval.shape:
+            raise IndexError("reversed() of a 0-d array")
         return iter([self[i] for i in reversed(range(len(self)))])  # type: ignore[index]
 
     __hash__ = None  # type: ignore[assignment]  # libraries ask isinstance(x, Hashable)
@@ -134,28 +142,33 @@ class Tracer:
         return bool(self._concrete(errors.TracerBoolConversionError))
 
     def __index__(self):
+        if self.aval.shape or not _is_integral(self.aval.dtype):
+            raise TypeError(f"only integer scalar arrays can be converted to an index, not {self.describe()}")
         return self._concrete(errors.TracerIntegerConversionError).__index__()
 
     def __int__(self):
         return int(self._concrete(errors.ConcretizationTypeError, _CAST.format("int")))
 
+    # What is known may steer Python (bool, int, an index), but never becomes a float, a list or text: numbers
+    # computed from those would be taken for constants, and have no derivative.
+
     def __float__(self):
-        return float(self._concrete(errors.ConcretizationTypeError, _CAST.format("float")))
+        raise errors.ConcretizationTypeError(self, _CAST.format("float"))
 
     def __complex__(self):
-        return complex(self._concrete(errors.ConcretizationTypeError, _CAST.format("complex")))
+        raise errors.ConcretizationTypeError(self, _CAST.format("complex"))
 
     def __array__(self, dtype=None, copy=None):
         raise errors.TracerArrayConversionError(self)
 
     def tolist(self):
-        return self._concrete(errors.ConcretizationTypeError, _METHOD.format("tolist")).tolist()
+        raise errors.ConcretizationTypeError(self, _METHOD.format("tolist"))
 
     def item(self, *args):
         return self._concrete(errors.ConcretizationTypeError, _METHOD.format("item")).item(*args)
 
     def tobytes(self, order="C"):
-        return self._concrete(errors.ConcretizationTypeError, _METHOD.format("tobytes")).tobytes(order)
+        raise errors.ConcretizationTypeError(self, _METHOD.format("tobytes"))
 
     def _concrete(self, error, *context):
         value = self.to_concrete()
@@ -163,35 +176,18 @@ class Tracer:
             raise error(self, *context)
         return value
 
-    def block_until_ready(self):
-        """The tracer itself: there is nothing to wait for while tracing."""
-        return self
-
-    def copy_to_host_async(self):
-        """Nothing: there is nothing to copy while tracing."""
-
-    def delete(self):
-        raise TypeError("a traced value can't be deleted")
-
-    def addressable_data(self, index):
-        raise errors.ConcretizationTypeError(self)
-
-    @property
-    def addressable_shards(self):
-        raise errors.ConcretizationTypeError(self, "a traced value lies on no device")
-
-    @property
-    def global_shards(self):
-        raise errors.ConcretizationTypeError(self, "a traced value lies on no device")
-
-    def devices(self):
-        raise errors.ConcretizationTypeError(self, "a traced value lies on no device")
-
-    def is_deleted(self):
-        raise errors.ConcretizationTypeError(self, "a traced value has no memory")
-
-    def unsafe_buffer_pointer(self):
-        raise errors.ConcretizationTypeError(self, "a traced value has no memory")
+    devices = _without_memory("devices")
+    delete = _without_memory("delete")
+    is_deleted = _without_memory("is_deleted")
+    addressable_data = _without_memory("addressable_data")
+    unsafe_buffer_pointer = _without_memory("unsafe_buffer_pointer")
+    on_device_size_in_bytes = _without_memory("on_device_size_in_bytes")
+    __dlpack__ = _without_memory("__dlpack__")
+    committed = property(_without_memory("committed"))
+    is_fully_addressable = property(_without_memory("is_fully_addressable"))
+    is_fully_replicated = property(_without_memory("is_fully_replicated"))
+    addressable_shards = property(_without_memory("addressable_shards"))
+    global_shards = property(_without_memory("global_shards"))
 
     def __reduce_ex__(self, protocol):
         raise errors.ConcretizationTypeError(self, "a traced value can't be pickled")
@@ -209,13 +205,12 @@ class Tracer:
         return f"{type(self).__name__}<{self.aval.str_short()}>"
 
     def __format__(self, spec):
-        value = self.to_concrete()
-        if spec and value is None:
+        if spec:
             raise TypeError(
                 f"unsupported format string passed to {type(self).__name__}.__format__: {spec!r} needs a number, but "
                 f"this is a {self.describe()}; use jax.debug.print to print values of traced arrays"
             )
-        return format(value, spec) if spec else repr(self)
+        return repr(self)
 
 
 def make_operator(name: str, function):

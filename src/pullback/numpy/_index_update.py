@@ -230,7 +230,8 @@ def index_apply(
     )
     if updates.size == 0:
         return x
-    how = Mode.PROMISE_IN_BOUNDS if flags.pop("inside") else mode_of(mode, Mode.FILL_OR_DROP)
+    how = mode_of(mode, Mode.FILL_OR_DROP)
+    how = Mode.PROMISE_IN_BOUNDS if flags.pop("inside") else how
 
     def cast(v: Any) -> Any:
         return convert(function(v), x.dtype)

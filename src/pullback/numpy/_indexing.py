@@ -1,7 +1,8 @@
 """Reading at NumPy's index expressions: from their entries (`_index_keys`) to slice, reverse, dynamic_slice and gather.
 
 Reading takes the cheapest form: static entries are views (slice, rev, squeeze), traced scalars a dynamic_slice of
-that view, arrays a gather of it. Indices out of bounds give the nearest element, unless `mode` says otherwise.
+that view, arrays a gather of it. Indices out of bounds give the nearest element, unless `mode` says otherwise; what is
+read there gets no cotangent where the index is an array.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def mode_of(mode: Any, default: Any) -> Any:
         if found is None:
             raise ValueError(f'Unknown gather mode "{mode}"; expected "clip", "fill", "drop" or "promise_in_bounds"')
         return found
-    return mode
+    return Mode.from_any(mode)
 
 
 def is_static(entries: list[Entry]) -> bool:
@@ -169,13 +170,13 @@ def _row_numbers(rank: int, index_rank: int) -> Any:
 
 def _take_rows(x: Any, index: Any) -> Any:
     """x[index] for one integer array that is known now: the general way, with fewer steps."""
-    component, inside = _normalize_known(np.asarray(index), x.shape[0], True)
+    component, _ = _normalize_known(np.asarray(index), x.shape[0], True)
     return lax.gather(
         x,
         make_array(component.reshape((*component.shape, 1))),
         _row_numbers(x.ndim, component.ndim),
         (1, *x.shape[1:]),
-        mode=Mode.PROMISE_IN_BOUNDS if inside else Mode.CLIP,
+        mode=Mode.PROMISE_IN_BOUNDS,
     )
 
 
@@ -193,7 +194,8 @@ def index_get(
     x = as_array(x)
     wrap = wrap_negative_indices
     entries = parse(x.shape, index)
-    how = mode_of(mode, Mode.CLIP)
+    # By default an index out of bounds reads the nearest element, which gets no cotangent for it: as a promise.
+    how = mode_of(mode, Mode.PROMISE_IN_BOUNDS)
     at = [e for e in entries if isinstance(e, At)]
     for e in at:
         if x.shape[e.axis] == 0 and how is not Mode.FILL_OR_DROP:

@@ -30,14 +30,11 @@ from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._products import dot, matmul
 from pullback.util import dtypes
 
-_ACCEPTED = (Array, Tracer, int, float, complex, AnyArray)
-_NUMERIC_KINDS = "biufc"
+_ACCEPTED = (Array, Tracer, int, float, complex, np.ndarray, np.generic, AnyArray)
 
 
 def _accepted(other: Any) -> bool:
     """Whether an operator takes the other operand; what it does not take may know the operation itself."""
-    if isinstance(other, (np.ndarray, np.generic)):
-        return other.dtype.kind in _NUMERIC_KINDS or dtypes.is_supported(other.dtype)
     return isinstance(other, _ACCEPTED) or hasattr(other, "__jax_array__")
 
 
@@ -62,10 +59,10 @@ def _compared(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any
     def operator(self: Any, other: Any) -> Any:
         if _accepted(other):
             return function(self, other)
-        if isinstance(other, (list, tuple)):
+        if isinstance(other, (list, tuple, dict, set)):
             raise TypeError(
                 f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'; "
-                "convert the sequence first with asarray"
+                "make the elements an array first, with jnp.asarray"
             )
         return NotImplemented
 
@@ -105,6 +102,8 @@ def _iterate(self: Any) -> Any:
 
 
 def _contains(self: Any, item: Any) -> Any:
+    if self.ndim == 0:
+        raise ValueError(f"`in` needs an array of one dimension or more, got a scalar of type {self.dtype}")
     return bool(_reducers.any(_comparison.equal(self, item)))
 
 

@@ -110,10 +110,11 @@ def take_along_axis(
     if arr.ndim != indices.ndim:
         raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
     axis = canonical_axis("take_along_axis", axis, arr.ndim)
-    how = Mode.FILL_OR_DROP if mode is None else mode
-    if isinstance(how, str):
-        how = {"fill": Mode.FILL_OR_DROP, "clip": Mode.CLIP, "promise_in_bounds": Mode.PROMISE_IN_BOUNDS}.get(how, how)
-    wrap = True if wrap_negative_indices is None else wrap_negative_indices
+    how = Mode.from_any(mode)
+    if how is Mode.ONE_HOT:  # a product with one-hot rows, which are zero for indices out of bounds
+        how, fill_value = Mode.FILL_OR_DROP, 0
+    promised = how is Mode.PROMISE_IN_BOUNDS
+    wrap = not promised if wrap_negative_indices is None else wrap_negative_indices
     return _take_along(arr, indices, axis, how, fill_value, wrap)
 
 

@@ -117,8 +117,16 @@ def test_exceptions_reach_the_caller_and_the_process_goes_on():
             "vmap_method=None",
         ),
         (lambda: jax.pure_callback(sine, SCALAR, 1.0, vmap_method="often"), ValueError, "vmap_method must be one of"),
-        (lambda: jax.pure_callback(sine, SCALAR, jnp.ones(2)), RuntimeError, r"shape \(2,\), expected \(\)"),
-        (lambda: jax.jit(lambda x: jax.pure_callback(lambda v: (v, v), SCALAR, x))(1.0), RuntimeError, "structure"),
+        (
+            lambda: jax.pure_callback(sine, SCALAR, jnp.ones(2)),
+            jax.errors.JaxRuntimeError,
+            r"shape \(2,\).* declares shape \(\)",
+        ),
+        (
+            lambda: jax.jit(lambda x: jax.pure_callback(lambda v: (v, v), SCALAR, x))(1.0),
+            jax.errors.JaxRuntimeError,
+            "2 arrays",
+        ),
         (lambda: jax.debug.print(3.0), TypeError, "must be a string"),
         (lambda: jax.debug.print("no place", 1.0), ValueError, "does not use"),
         (lambda: jax.debug.callback(3), TypeError, "callable"),

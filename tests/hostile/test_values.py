@@ -5,6 +5,7 @@ import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
+import pullback.scipy as jsp
 from pullback import lax
 
 
@@ -196,3 +197,53 @@ def test_x64_on_and_off_between_calls():
             results = [f(a), f(1.0), g(1.0), jnp.sin(a), jax.vmap(jnp.cos)(a), total]
             assert {r.dtype for r in results} == {np.dtype(dtype)}
             np.testing.assert_allclose(results[0], a * 2 + 1.5)
+
+
+def test_elements_out_of_bounds_get_no_cotangent():
+    x, weights = jnp.arange(1.0, 5.0), jnp.arange(1.0, 4.0)
+    known, rows = np.array([1, 9, -9]), jnp.ones((4, 2))
+    reads = {
+        "index": (lambda v, i: v[i], [0, 1, 0, 0]),
+        "get": (lambda v, i: v.at[i].get(), [0, 1, 0, 0]),
+        "promise": (lambda v, i: v.at[i].get(mode="promise_in_bounds"), [0, 1, 0, 0]),
+        "fill": (lambda v, i: v.at[i].get(mode="fill", fill_value=0), [0, 1, 0, 0]),
+        "clip": (lambda v, i: v.at[i].get(mode="clip"), [3, 1, 0, 2]),
+        "take": (lambda v, i: jnp.take(v, i), [0, 1, 0, 0]),
+        "take clip": (lambda v, i: jnp.take(v, i, mode="clip"), [3, 1, 0, 2]),
+        "along": (lambda v, i: jnp.take_along_axis(v, i, 0), [0, 1, 0, 0]),
+    }
+    for name, (read, expected) in reads.items():
+        for number in (np.int32, np.int8, np.int16):
+            i = known.astype(number)
+            for index in (i, jnp.asarray(i)):
+                loss = lambda v, index=index, read=read: (read(v, index) * weights).sum()
+                assert jax.grad(loss)(x).tolist() == expected, name
+                assert jax.vmap(jax.grad(loss))(jnp.stack([x, -x])).tolist() == [expected] * 2, name
+            traced = jax.jit(jax.grad(lambda v, j, read=read: (read(v, j) * weights).sum()))
+            assert traced(x, i).tolist() == expected, name
+    assert x[known].tolist() == [2, 4, 1]
+    assert jax.jvp(lambda v: v[known], (x,), (10 * x,))[1].tolist() == [20, 40, 10]
+    both = jax.grad(lambda v: v[np.array([0, 7]), np.array([1, 1])].sum())(rows)
+    assert both.tolist() == [[0, 1], [0, 0], [0, 0], [0, 0]]
+    assert jax.grad(lambda v: v[9, ::2].sum())(jnp.ones((4, 4))).sum() == 0
+    # A scalar is a slice, which is moved inside and keeps its cotangent (but beside slices with steps).
+    assert jax.grad(lambda v: v[9, ::-1].sum())(jnp.ones((4, 4))).sum() == 4
+    assert jax.grad(lambda v: v[9])(x).tolist() == jax.jit(jax.grad(lambda v, i: v[i]))(x, 9).tolist() == [0, 0, 0, 1]
+    one_hot = jnp.take_along_axis(x, known, 0, mode="one_hot")
+    assert one_hot.tolist() == [2, 0, 0]
+
+
+def test_largest_elements_are_in_the_total_order():
+    x = np.array([0.0, -0.0, np.nan, -np.nan, -0.0, 0.0, np.inf, np.nan], np.float32)
+    for dtype in (np.float32, np.float16, jnp.bfloat16):
+        for wrap in (lambda f: f, jax.jit):
+            top = wrap(lambda v: lax.top_k(v, 8))(x.astype(dtype))
+            assert type(top) is list and top[1].tolist() == [2, 7, 6, 0, 5, 1, 4, 3]
+            assert np.signbit(np.asarray(top[0], np.float32)).tolist() == [False] * 5 + [True] * 3
+    assert jax.grad(lambda v: (lax.top_k(v, 2)[0] * np.array([2.0, 3.0])).sum())(jnp.arange(3.0)).tolist() == [0, 3, 2]
+    stack = jsp.linalg.toeplitz(np.arange(6.0).reshape(2, 3), np.arange(2.0))
+    assert stack.tolist() == [[[0, 1], [1, 0], [2, 1]], [[3, 1], [4, 3], [5, 4]]]
+    assert jsp.linalg.hankel(np.arange(6.0).reshape(2, 3)).tolist() == [
+        [[0, 1, 2], [1, 2, 0], [2, 0, 0]],
+        [[3, 4, 5], [4, 5, 0], [5, 0, 0]],
+    ]

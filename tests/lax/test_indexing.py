@@ -146,7 +146,7 @@ def test_negative_starts_count_from_the_end_unless_told():
             "same dtypes",
         ),
         (lambda: lax.dynamic_slice(np.ones(3), (0,), (4,)), TypeError, "less than or equal to operand shape"),
-        (lambda: lax.dynamic_slice(np.ones(3), (0, 0), (1,)), TypeError, "must have length equal"),
+        (lambda: lax.dynamic_slice(np.ones(3), (0, 0), (1,)), ValueError, "must have length equal"),
         (lambda: lax.dynamic_slice(np.ones(3), (1.0,), (1,)), TypeError, "must be integers of the same type"),
     ],
 )

@@ -168,11 +168,11 @@ def test_stack_of_scalars_stays_weakly_typed():
     [
         (
             lambda: jnp.reshape(X, (4, 4)),
-            TypeError,
+            ValueError,
             r"cannot reshape array of shape \(2, 3\) \(size 6\) into shape \(4, 4\)",
         ),
-        (lambda: jnp.reshape(X, (4, -1)), TypeError, "does not evenly divide 6"),
-        (lambda: jnp.reshape(X, (-1, -1)), TypeError, "one unknown axis size"),
+        (lambda: jnp.reshape(X, (4, -1)), ValueError, "does not evenly divide 6"),
+        (lambda: jnp.reshape(X, (-1, -1)), ValueError, "one unknown axis size"),
         (lambda: jnp.reshape(X, (3, 2), order="K"), ValueError, "order"),
         (lambda: jnp.ravel(X, "K"), NotImplementedError, "order='K'"),
         (lambda: jnp.squeeze(X, 0), ValueError, "size not equal to one"),

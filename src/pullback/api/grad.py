@@ -429,7 +429,8 @@ class _Pullback:
             )
         for bar, aval in zip(bars, self.out_avals):
             want, have = tangent_aval(aval), typeof(bar)
-            if want.shape != have.shape or (want.dtype != have.dtype and not _is_harmless(bar, want)):
+            unused = want.dtype == dtypes.float0  # of an output of integers
+            if want.shape != have.shape or (want.dtype != have.dtype and not unused):
                 raise ValueError(
                     f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
                     f"expected {want.str_short()} because the corresponding output of the differentiated function "
@@ -442,17 +443,6 @@ class _Pullback:
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
         avals = [tangent_aval(a) for a in self.in_avals]
         return tree_unflatten(self.in_tree, _of_types(backward_pass(self.jaxpr, consts, None, live), avals))
-
-
-def _is_harmless(bar, want) -> bool:
-    """True for a cotangent of another dtype that can stand for one of `want`."""
-    if want.dtype == dtypes.float0:  # of an integer output: it is not used
-        return True
-    if isinstance(bar, complex):
-        return dtypes.issubdtype(want.dtype, np.complexfloating)
-    return isinstance(bar, float) or (
-        isinstance(bar, np.ndarray) and dtypes.canonicalize_dtype(bar.dtype) == want.dtype
-    )
 
 
 class _Pushforward:
@@ -469,9 +459,7 @@ class _Pushforward:
             )
         for number, (aval, tangent) in enumerate(zip(self.in_avals, leaves)):
             want, have = tangent_aval(aval), typeof(tangent)
-            if want.shape != have.shape or (
-                want.dtype != have.dtype and not isinstance(tangent, (int, float, complex))
-            ):
+            if want.shape != have.shape or want.dtype != have.dtype:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original primal values: "
                     f"tangent {number} is {have.str_short()}, but the primal is {aval.str_short()}, whose tangents are "
@@ -589,9 +577,7 @@ def _check_jacobian_output(name, out, holomorphic):
 
 def _check_tangent(name, aval, tangent):
     have, want = typeof(tangent), tangent_aval(aval)
-    if have.dtype != want.dtype and (
-        want.dtype == dtypes.float0 or not (aval.weak_type or isinstance(tangent, (int, float, complex)))
-    ):
+    if have.dtype != want.dtype:
         raise TypeError(
             f"primal and tangent arguments to jax.{name} do not match; dtypes must be equal, or in case of int/bool "
             f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected tangent "

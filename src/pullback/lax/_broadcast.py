@@ -129,20 +129,19 @@ def broadcast_in_dim(
 ) -> Array:
     """Dimension k of the operand becomes dimension broadcast_dimensions[k] of the result; sizes agree or are 1.
 
-    Raises TypeError for sizes that don't fit and dimensions that aren't strictly increasing.
+    Dimensions that do not increase transpose. Raises TypeError for sizes that don't fit and dimensions named twice.
     """
     operand = as_array(operand, "broadcast_in_dim")
     shape = canonical_shape(shape, "broadcast_in_dim")
-    if operand.shape == shape and len(broadcast_dimensions) == len(shape):
-        _broadcast_shape(operand.aval, shape=shape, broadcast_dimensions=tuple(broadcast_dimensions))
+    dims = tuple([operator.index(d) for d in broadcast_dimensions])
+    if len(dims) == operand.ndim and len(set(dims)) == len(dims) and list(dims) != sorted(dims):
+        order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+        operand, dims = lax.transpose(operand, order), tuple(sorted(dims))
+    if operand.shape == shape and len(dims) == len(shape):
+        _broadcast_shape(operand.aval, shape=shape, broadcast_dimensions=dims)
         return out_placed("broadcast_in_dim", operand, out_sharding)
-    return out_placed(
-        "broadcast_in_dim",
-        broadcast_in_dim_p.bind(
-            operand, shape=shape, broadcast_dimensions=tuple([operator.index(d) for d in broadcast_dimensions])
-        ),
-        out_sharding,
-    )
+    out = broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims)
+    return out_placed("broadcast_in_dim", out, out_sharding)
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:

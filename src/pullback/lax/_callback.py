@@ -53,10 +53,10 @@ def pure_callback(
 ) -> Any:
     """The result of `callback(*args, **kwargs)`, a Python function without side effects, called when the program runs.
 
-    result_shape_dtypes: tree of things with shape and dtype that the results must match (RuntimeError when they do
-    not). args are arrays or trees of them; the callback gets arrays. vmap_method says what batching does: call it once
-    for each element ('sequential'), or once with the batch axis in front of all ('broadcast_all') or as size 1 where
-    there is none ('expand_dims'). ValueError for another vmap_method.
+    result_shape_dtypes: tree of things with shape and dtype that the results must match (JaxRuntimeError when they
+    do not). args are arrays or trees of them; the callback gets arrays. vmap_method says what batching does: call it
+    once for each element ('sequential'), or once with the batch axis in front of all ('broadcast_all') or as size 1
+    where there is none ('expand_dims'). ValueError for another vmap_method.
     """
     if vmap_method not in VMAP_METHODS:
         raise ValueError(
@@ -67,7 +67,7 @@ def pure_callback(
     leaves, in_tree = tree_flatten((args, kwargs))
     outs = pure_callback_p.bind(
         *map(_as_array, leaves),
-        callback=_Flat(callback, in_tree, out_tree, avals, "pure_callback"),
+        callback=_Flat(callback, in_tree, avals, "pure_callback"),
         result_avals=avals,
         vmap_method=vmap_method,
     )
@@ -92,7 +92,7 @@ def io_callback(
     leaves, in_tree = tree_flatten((args, kwargs))
     outs = io_callback_p.bind(
         *map(_as_array, leaves),
-        callback=_Flat(callback, in_tree, out_tree, avals, "io_callback"),
+        callback=_Flat(callback, in_tree, avals, "io_callback"),
         result_avals=avals,
         ordered=bool(ordered),
     )
@@ -140,16 +140,8 @@ class _Flat:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(
-        self, function: Callable[..., Any], in_tree: Any, out_tree: Any, avals: Sequence[ShapedArray], name: str
-    ):
-        self.function, self.in_tree, self.out_tree, self.avals, self.name = (
-            function,
-            in_tree,
-            out_tree,
-            tuple(avals),
-            name,
-        )
+    def __init__(self, function: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray], name: str):
+        self.function, self.in_tree, self.avals, self.name = function, in_tree, tuple(avals), name
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, *arrays: Any, lead: tuple[int, ...] = ()) -> list[np.ndarray]:
@@ -159,21 +151,24 @@ class _Flat:
         except Exception as error:
             text = "".join(traceback.format_exception_only(error)).strip()
             raise JaxRuntimeError(f"{self.name}: the callback {self.__name__} raised {text}") from error
-        leaves, tree = tree_flatten(out)
-        if tree != self.out_tree:
-            raise RuntimeError(
-                f"{self.name}: {self.__name__} returned a tree of structure {tree}, expected {self.out_tree}"
+        leaves = tree_flatten(out)[0]
+        if len(leaves) != len(self.avals):
+            raise JaxRuntimeError(
+                f"{self.name}: {self.__name__} returned {len(leaves)} arrays, result_shape_dtypes declares "
+                f"{len(self.avals)}"
             )
-        found = []
-        for leaf, aval in zip(leaves, self.avals):
-            array = np.asarray(leaf)
-            if array.shape != lead + aval.shape:
-                raise RuntimeError(
-                    f"{self.name}: {self.__name__} returned an array of shape {array.shape}, expected "
-                    f"{lead + aval.shape}"
-                )
-            found.append(array.astype(aval.dtype, copy=False))
-        return found
+        return [self._checked(leaf, aval, (*lead, *aval.shape)) for leaf, aval in zip(leaves, self.avals)]
+
+    def _checked(self, leaf: Any, aval: ShapedArray, shape: tuple[int, ...]) -> np.ndarray:
+        """A result as an array of the type that was declared; what differs is not converted."""
+        array = np.asarray(leaf)
+        dtype = dtypes.canonicalize_dtype(array.dtype) if dtypes.is_supported(array.dtype) else array.dtype
+        if array.shape != shape or dtype != aval.dtype:
+            raise JaxRuntimeError(
+                f"{self.name}: {self.__name__} returned an array of shape {array.shape} and dtype {dtype}, "
+                f"result_shape_dtypes declares shape {shape} and dtype {aval.dtype}"
+            )
+        return array.astype(aval.dtype, copy=False)
 
 
 class _Batched:

@@ -114,17 +114,23 @@ def window_count(n: int, window: int, stride: int, low: int, high: int) -> int:
     return 0 if space < 0 or (n + low + high) <= 0 else space // stride + 1
 
 
+def check_strides(strides: Sequence[int]) -> None:
+    """ValueError for strides of convolutions that are not positive."""
+    if any(s <= 0 for s in strides):
+        raise ValueError(f"conv_general_dilated: all elements of window_strides must be positive, got {tuple(strides)}")
+
+
 def padtype_to_pads(
     in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
 ) -> list[tuple[int, int]]:
-    """Explicit padding of 'SAME', 'SAME_LOWER' or 'VALID'. Raises ValueError for other strings."""
+    """Explicit padding of 'SAME', 'SAME_LOWER' or 'VALID'. Raises RuntimeError for other strings."""
     if not isinstance(padding, str):
         return [tuple(p) for p in padding]
     kind = padding.upper()
     if kind == "VALID":
         return [(0, 0)] * len(in_shape)
     if kind not in ("SAME", "SAME_LOWER"):
-        raise ValueError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
+        raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
     pads = []
     for n, k, s in zip(in_shape, window_shape, window_strides):
         total = max((-(-int(n) // int(s)) - 1) * int(s) + int(k) - int(n), 0)
@@ -158,15 +164,14 @@ def _conv_shape(
         ("rhs_dilation", rhs_dilation),
     ):
         if len(values) != n:
-            raise TypeError(
-                f"conv_general_dilated {name} must have one entry per spatial dimension ({n}), got {values}"
-            )
-    if any(s <= 0 for s in (*window_strides, *lhs_dilation, *rhs_dilation)):
+            error = TypeError if name == "padding" else ValueError
+            raise error(f"conv_general_dilated {name} must have one entry per spatial dimension ({n}), got {values}")
+    if any(d <= 0 for d in (*lhs_dilation, *rhs_dilation)):
         raise TypeError(
-            f"All elements of window_strides, lhs_dilation and rhs_dilation must be positive, got {window_strides}, "
-            f"{lhs_dilation}, "
-            f"{rhs_dilation}."
+            f"conv_general_dilated: all elements of lhs_dilation and rhs_dilation must be positive, got {lhs_dilation} "
+            f"and {rhs_dilation}"
         )
+    check_strides(window_strides)
     check_dtypes("conv_general_dilated", lhs, rhs, tip=False)
     spec = dimension_numbers
     x, w = [lhs.shape[i] for i in spec.lhs_spec], [rhs.shape[i] for i in spec.rhs_spec]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.lax._conv import *
-from pullback.lax._conv import _restored, dilated, window_count
+from pullback.lax._conv import _restored, check_strides, dilated, window_count
 from pullback.lax._dot import canonical_precision
 from pullback.lax._families import *
 from pullback.lax._shape import inverse_permutation
@@ -60,10 +60,11 @@ def conv_general_dilated(
     window_strides = _ints(window_strides)
     if isinstance(padding, str):
         if len(window_strides) != n:
-            raise TypeError(
+            raise ValueError(
                 f"conv_general_dilated window_strides must have one entry per spatial dimension ({n}), got "
                 f"{window_strides}"
             )
+        check_strides(window_strides)
         sizes = [dilated(lhs.shape[i], d) for i, d in zip(spec.lhs_spec[2:], lhs_dilation)]
         windows = [dilated(rhs.shape[i], d) for i, d in zip(spec.rhs_spec[2:], rhs_dilation)]
         padding = padtype_to_pads(sizes, windows, window_strides, padding)

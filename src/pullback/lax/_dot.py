@@ -120,7 +120,11 @@ def canonical_precision(precision: Any) -> Any:
         if precision in DotAlgorithmPreset.__members__:
             return DotAlgorithmPreset[precision]
         return (Precision(precision),) * 2
-    if isinstance(precision, (tuple, list)) and len(precision) == 2:
+    if (
+        isinstance(precision, (tuple, list))
+        and len(precision) == 2
+        and all(isinstance(p, (str, Precision)) for p in precision)
+    ):
         return tuple(Precision(p) for p in precision)
     raise ValueError(
         "Precision argument must be None, a string in [default, high, highest], a lax.Precision value, a tuple of two "

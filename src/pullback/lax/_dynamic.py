@@ -28,7 +28,7 @@ Array = Any
 
 def _check_starts(name, operand, starts):
     if len(starts) != operand.ndim:
-        raise TypeError(
+        raise ValueError(
             f"{name} start_indices must have length equal to the number of dimensions of the operand, got "
             f"{len(starts)} indices for operand shape {operand.shape}."
         )
@@ -290,7 +290,7 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
             raise ValueError(f"{name} indices must be a 1D array, got {start_indices.shape}")
         start_indices = lax.unstack(start_indices) if start_indices.shape[0] else []
     if len(start_indices) != operand.ndim:
-        raise TypeError(
+        raise ValueError(
             f"{name} start_indices must have length equal to the number of dimensions of the operand, got "
             f"{len(start_indices)} indices for operand shape {operand.shape}."
         )

@@ -107,7 +107,9 @@ def constant(x: Any, value: Any) -> Any:
 
 
 def canonical_axis(axis: Any, ndim: int, name: str, what: str = "axis") -> int:
-    """An axis in 0..ndim-1; ValueError outside of -ndim..ndim-1."""
+    """An axis in 0..ndim-1; ValueError outside of -ndim..ndim-1, TypeError for what is no integer."""
+    if not hasattr(axis, "__index__"):
+        raise TypeError(f"{name}: {what} must be an integer, got {axis!r}")
     axis = axis.__index__()
     if not -ndim <= axis < ndim:
         raise ValueError(f"{name}: {what} {axis} is out of bounds for array of dimension {ndim}")

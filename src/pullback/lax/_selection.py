@@ -98,17 +98,31 @@ top_k_p = Primitive(
 )
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     """The k largest elements along an axis in descending order, and their indices (int32); the first of equal ones
     comes first.
 
-    NaN counts as largest. Raises ValueError for k above the size, TypeError for a scalar.
+    Floats are in their total order: -NaN, -inf, ..., -0, 0, ..., inf, NaN. Raises ValueError for k above the size and
+    for a scalar, TypeError if k is no integer.
     """
     operand = as_array(operand, "top_k")
     if not operand.ndim:
-        raise TypeError("top_k operand must have >= 1 dimension, got ()")
-    values, places = top_k_p.bind(operand, k=operator.index(k), axis=canonical_axis(axis, operand.ndim, "top_k"))
-    return values, places
+        raise ValueError("top_k: argument 'operand' must have at least one dimension, got a scalar")
+    if not hasattr(k, "__index__"):
+        raise TypeError(f"top_k: argument 'k' must be an integer, got {k!r}")
+    k, axis = operator.index(k), canonical_axis(axis, operand.ndim, "top_k")
+    if not dtypes.issubdtype(operand.dtype, np.floating):
+        return list(top_k_p.bind(operand, k=k, axis=axis))
+    _, places = top_k_p.bind(_total_order(lax.stop_gradient(operand)), k=k, axis=axis)
+    return [take_along(operand, places, axis), places]
+
+
+def _total_order(x: Any) -> Array:
+    """Integers in the total order of floats, which is that of their bits but for the order of negative ones."""
+    bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
+    return lax.select(
+        lax.lt(bits, constant(bits, 0)), lax.bitwise_xor(bits, constant(bits, dtypes.iinfo(bits.dtype).max)), bits
+    )
 
 
 def _approx_shape(
@@ -121,6 +135,8 @@ def _approx_shape(
     reduction_input_size_override=-1,
     aggregate_to_topk=True,
 ):
+    if not dtypes.issubdtype(aval.dtype, np.floating):
+        raise ValueError(f"approx_max_k, approx_min_k: argument 'operand' must be of floats, got {aval.dtype}")
     return _top_k_shape(aval, k=k, axis=reduction_dimension)
 
 

@@ -47,7 +47,7 @@ def _reshape_shape(aval, *, new_sizes, dimensions=None, sharding=None):
     if any(n < 0 for n in new_sizes):
         raise TypeError(f"reshape new_sizes must all be positive, got {tuple(new_sizes)}.")
     if math.prod(new_sizes) != aval.size:
-        raise TypeError(
+        raise ValueError(
             f"reshape total size must be unchanged, got new_sizes {tuple(new_sizes)} (prod={math.prod(new_sizes)}) "
             f"for shape "
             f"{aval.shape} (prod={aval.size})."

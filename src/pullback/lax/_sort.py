@@ -200,6 +200,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     NaN comes last; -0 and 0 are equal. Raises TypeError for differing shapes, ValueError for a dimension that is not
     there.
     """
+    if not isinstance(is_stable, (bool, np.bool_)):
+        raise TypeError(f"sort: argument 'is_stable' must be a bool, got {is_stable!r}")
     if isinstance(operand, (tuple, list)):
         if not operand:
             raise TypeError("Sort requires at least one operand")

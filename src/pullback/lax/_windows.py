@@ -59,7 +59,7 @@ def window_shape(
                 f"{name} {what} must have one entry per dimension of the operand, got {tuple(values)} for operand "
                 f"shape {tuple(shape)}"
             )
-        if what != "padding" and any(v < (0 if what == "window_dimensions" else 1) for v in values):
+        if what != "padding" and any(v < 1 for v in values):
             raise TypeError(f"{name} {what} must be positive, got {tuple(values)}")
     return tuple(
         [
@@ -558,6 +558,9 @@ def reduce_window(
         ints(base_dilation),
         ints(window_dilation),
     )
+    for what, values in (("window_dimensions", window), ("window_strides", strides)):
+        if any(v < 1 for v in values):
+            raise TypeError(f"reduce_window {what} must be positive, got {values}")
     if isinstance(padding, str):
         padding = padtype_to_pads(
             [dilated(n, d) for n, d in zip(flat[0].shape, base)],

@@ -18,6 +18,10 @@ from pullback.util import dtypes
 def _axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     axes = tuple(range(ndim)) if axis is None else tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     for a in axes:
+        if isinstance(a, str):
+            raise NameError(f"{name}: argument 'axis' takes integers, got {a!r}")
+        if not hasattr(a, "__index__"):
+            raise TypeError(f"{name}: argument 'axis' must be an integer, got {a!r}")
         if not -ndim <= a < ndim:
             raise ValueError(f"{name}: axis {a} is out of bounds for array of dimension {ndim}")
     return tuple(a % ndim for a in axes)

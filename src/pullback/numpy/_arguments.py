@@ -74,8 +74,8 @@ def as_array(x: Any) -> Any:
         return x
     if kind in _PYTHON_SCALAR_SET:
         dtype = dtypes.dtype_of(x)
-        if kind is int and not -(2**31) <= x < 2**31 and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
-            raise OverflowError(f"Python int {x} too large to convert to {dtype}")
+        if kind is int and not -(2**31) <= x < 2**31:
+            _check_int(x)
         return make_array(x, dtype, kind is not bool)
     if isinstance(x, (np.ndarray, np.generic)):
         return make_array(x)
@@ -133,8 +133,17 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     return lax.convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=weak, sharding=None)
 
 
+def _check_int(x: int) -> None:
+    """OverflowError if the default integer does not hold a Python integer."""
+    dtype = dtypes.dtype_of(x)
+    if not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
+        raise OverflowError(f"Python int {x} too large to convert to {dtype}")
+
+
 def _scalar(x: Any, dtype: np.dtype, weak: bool) -> Any:
     """Python scalar as an Array of this dtype; an integer that the default integer holds, but dtype does not, wraps."""
+    if type(x) is int and dtype.kind not in "biu" and not -(2**31) <= x < 2**31:
+        _check_int(x)
     if type(x) is int and dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if not limits.min <= x <= limits.max:
@@ -374,8 +383,14 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     if is_integer(shape) and not isinstance(shape, bool):
         shape = (shape,)
     try:
-        result = tuple(shape)
-        return tuple(d if type(d) is int else operator.index(d) for d in result)
+        result = () if isinstance(shape, (dict, set)) else tuple(shape)
+        sizes = tuple(d if type(d) is int else operator.index(d) for d in result)
+        if not isinstance(shape, (dict, set)):
+            if any(d >= 2**63 for d in sizes):
+                raise OverflowError(
+                    f"a shape's lengths are below 2**63, got {sizes}{f' ({context})' if context else ''}"
+                )
+            return sizes
     except TypeError:
         pass
     except ConcretizationTypeError:

@@ -86,6 +86,8 @@ def array(
         if copy and result is object:
             result = lax.copy_p.bind(object)
     elif isinstance(object, AnyArray):
+        if target is not None and target != (kind := object.dtype):  # type: ignore[attr-defined]
+            raise ValueError(f"array: a value of {kind} can't be converted to {target}")
         result = object
     elif isinstance(object, (np.ndarray, np.generic)):
         result = make_array(object, target)
@@ -103,11 +105,11 @@ def array(
 
 
 def _fitting(value: Any, dtype: Any) -> Any:
-    """The Python scalar; complex to real gives the real part; OverflowError if an integer does not fit an integer
-    dtype.
+    """The Python scalar; TypeError if it is complex and the dtype real, OverflowError if an integer does not fit an
+    integer dtype.
     """
-    if type(value) is complex and dtype.kind not in "cb":
-        return value.real
+    if isinstance(value, complex) and not isinstance(value, np.generic):
+        refuse_complex(value, dtype)
     if isinstance(value, float) and dtypes.issubdtype(dtype, np.integer):
         value = int(value)  # ValueError for NaN, OverflowError for infinities
     if isinstance(value, int) and not isinstance(value, bool) and dtypes.issubdtype(dtype, np.integer):
@@ -115,6 +117,12 @@ def _fitting(value: Any, dtype: Any) -> Any:
         if not limits.min <= value <= limits.max:
             raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
     return value
+
+
+def refuse_complex(value: Any, dtype: Any) -> None:
+    """TypeError where a Python complex would lose its imaginary part."""
+    if dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(f"a complex number can't be converted to {np.dtype(dtype)}: got {value!r}; take its real part")
 
 
 def _leaves(nested: Any, found: list[Any]) -> list[Any]:
@@ -148,6 +156,8 @@ def _from_sequence(nested: Any, dtype: Any) -> Any:
             raise OverflowError("Python integer out of bounds for int64")
         if dtype is None:
             dtype = dtypes.canonicalize_dtype(value.dtype if value.dtype != np.uint64 else np.int64)
+        elif complex in kinds:
+            refuse_complex(next(x for x in leaves if isinstance(x, complex)), dtype)
     else:
         value = np.array(nested)
         if value.dtype.kind in "OSUMm":
@@ -240,6 +250,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
 def _fill(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
     if any(d < 0 for d in shape):
         raise TypeError(f"shape must have every element be nonnegative, got {shape}.")
+    if dtype is not None and type(value) is complex:
+        refuse_complex(value, dtype)
+    if type(value) is int and dtype is not None and dtypes.issubdtype(dtype, np.inexact):
+        value = float(value)  # which holds integers that the default integer does not
     scalar = as_array(value) if dtype is None else convert(value, dtype)
     return scalar if not shape else lax.broadcast_in_dim(scalar, shape, ())
 
@@ -275,6 +289,8 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
     if np.ndim(value) != 0:
         filled = broadcast_to(asarray(value, dtype=target), shape)
     else:
+        if type(value) is complex:
+            refuse_complex(value, target)
         filled = _fill(tuple(shape), convert(value, target, weak), None)
     if device is None and out_sharding is None and type(a) is Array and shape == a.shape:
         device = None if a._device is None else a.sharding
@@ -310,7 +326,7 @@ def full_like(
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """N x M matrix with ones on the k-th diagonal and zeros elsewhere; ValueError for negative sizes."""
     dtype = _float() if dtype is None else dtypes.check_user_dtype_supported(dtype, "eye")
-    if isinstance(k, AnyArray) and not is_integer(k) and not isinstance(k, Tracer):
+    if not is_integer(k) and not isinstance(k, Tracer):
         raise ValueError(f"k must be a scalar integer; got {k}")
     (n,) = canonical_shape((N,), "argument of 'N' jnp.eye()")
     m = n if M is None else canonical_shape((M,), "argument of 'M' jnp.eye()")[0]

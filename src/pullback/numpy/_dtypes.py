@@ -167,7 +167,7 @@ def isrealobj(x: Any) -> bool:
 
 def isscalar(element: Any) -> bool:
     """Whether x is a scalar: a Python or NumPy one, or an array of rank 0."""
-    if isinstance(element, AnyArray) or hasattr(element, "__jax_array__"):
+    if isinstance(element, (AnyArray, np.ndarray)) or hasattr(element, "__jax_array__"):
         return element.ndim == 0
     return np.isscalar(element)
 

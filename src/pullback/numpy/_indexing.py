@@ -200,11 +200,11 @@ def index_get(
     for e in at:
         if x.shape[e.axis] == 0 and how is not Mode.FILL_OR_DROP:
             raise IndexError(f"index is out of bounds for axis {e.axis} with size 0")
-    filling = how is Mode.FILL_OR_DROP and not all(
-        type(e.index) is int and is_inside(e.index, x.shape[e.axis], wrap) for e in at
-    )
+    outside = not all(type(e.index) is int and is_inside(e.index, x.shape[e.axis], wrap) for e in at)
     advanced = [e for e in entries if isinstance(e, Advanced)]
-    if not advanced and not filling:
+    # Beside slices with steps a scalar that may be out of bounds is gathered, with an array's derivatives.
+    stepped = how is Mode.PROMISE_IN_BOUNDS and any(isinstance(e, Slice) and abs(e.step) > 1 for e in entries)
+    if not advanced and not (outside and (stepped or how is Mode.FILL_OR_DROP)):
         x = _view(x, entries, wrap)
         traced = [e for e in at if type(e.index) is not int]
         if traced:

@@ -25,6 +25,7 @@ from pullback.numpy._arguments import (
     check_arraylike,
     const,
     convert,
+    dtype_of,
     is_integer,
     make_array,
     refuse_out,
@@ -107,6 +108,21 @@ def widened(dtype: np.dtype) -> np.dtype:
     return wide if dtypes.iinfo(dtype).bits < wide.itemsize * 8 else dtype
 
 
+def _axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes reduced; NameError for text, which would be the name of a mapped axis."""
+    if str in map(type, axis if isinstance(axis, (tuple, list)) else (axis,)):
+        raise NameError(f"{name}: argument 'axis' takes integers, got {axis!r}; lax.psum and its kin reduce named axes")
+    return canonical_axes(name, axis, rank)
+
+
+def _check_mask(name: str, mask: Any) -> None:
+    """ValueError unless `where` is None or boolean."""
+    if mask is not None:
+        check_arraylike(name, mask)
+        if dtype_of(mask) != np.bool_:
+            raise ValueError(f"{name}: argument 'where' must be None or a boolean array, got {dtype_of(mask)}")
+
+
 def _reduce(
     op: _Reduction,
     a: Any,
@@ -135,7 +151,8 @@ def _reduce(
     (a,) = arrays(op.name, a)
     if dtype is not None:
         dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, op.name))
-    axes = canonical_axes(op.name, axis, a.ndim)
+    axes = _axes(op.name, axis, a.ndim)
+    _check_mask(op.name, mask)
     if initial is not None:
         check_arraylike(op.name, initial)
         if np.ndim(initial) != 0:
@@ -282,7 +299,8 @@ def mean(
     else:
         result_dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "mean"))
     work = _work_dtype(np.dtype(dtypes.to_inexact_dtype(result_dtype)))
-    axes = canonical_axes("mean", axis, a.ndim)
+    axes = _axes("mean", axis, a.ndim)
+    _check_mask("mean", where)
     total = sum(a, axes, work, None, keepdims, None, where)
     if where is None:
         divisor = make_array(_count(a.shape, axes), work)
@@ -325,7 +343,8 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims
     refuse_out(name, out)
     (a,) = arrays(name, a)
     work, result_dtype = _variance_dtypes(a.dtype, dtype, name)
-    axes = canonical_axes(name, axis, a.ndim)
+    axes = _axes(name, axis, a.ndim)
+    _check_mask(name, mask)
     x = convert(a, work)
     if center is None:
         center = mean(x, axes, work, None, True, where=mask)
@@ -595,7 +614,7 @@ def _cumulate(
     if axis is None:
         a, axis = lax.reshape(a, (a.size,)), 0
     elif not is_integer(axis):
-        raise ValueError(f"axis must be None or an integer; got axis={axis} ({name})")
+        raise TypeError(f"{name}: argument 'axis' must be None or an integer, got {axis!r}")
     axis = canonical_axis(name, axis, a.ndim)
     if dtype is not None:
         target = np.dtype(dtypes.check_user_dtype_supported(dtype, name))

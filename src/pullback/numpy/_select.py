@@ -12,7 +12,6 @@ from pullback import lax
 from pullback.core import Tracer
 from pullback.lax import _selection
 from pullback.numpy._arguments import (
-    Array,
     arrays,
     as_array,
     broadcast_shapes_of,
@@ -97,8 +96,10 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     default.
     """
     (x,) = arrays("piecewise", x)
-    if isinstance(condlist, (Array, Tracer, np.ndarray)):
-        condlist = list(condlist) if condlist.ndim > x.ndim else [condlist]
+    if not isinstance(condlist, (list, tuple)) and getattr(condlist, "ndim", 0) == 0:
+        raise TypeError(
+            f"piecewise: argument 'condlist' must be a sequence or an array of conditions, got {condlist!r}"
+        )
     conditions = [as_array(c) for c in condlist]
     functions = list(funclist)
     if len(functions) == len(conditions) + 1:
@@ -325,19 +326,16 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return _all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def _pair(a1: Any, a2: Any) -> tuple[Any, Any] | None:
+def _pair(a1: Any, a2: Any) -> tuple[Any, Any]:
     from pullback.numpy._creation import asarray
 
-    try:
-        return asarray(a1), asarray(a2)
-    except (TypeError, ValueError):
-        return None
+    return asarray(a1), asarray(a2)
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether two arrays have one shape and the same elements; lists are accepted."""
+    """Whether two arrays have one shape and the same elements; lists are accepted. TypeError for what is no array."""
     pair = _pair(a1, a2)
-    if pair is None or pair[0].shape != pair[1].shape:
+    if pair[0].shape != pair[1].shape:
         return make_array(np.asarray(False))
     a, b = promote("array_equal", *pair)
     same = lax.eq(a, b)
@@ -349,8 +347,6 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast to the same elements; lists are accepted."""
     pair = _pair(a1, a2)
-    if pair is None:
-        return make_array(np.asarray(False))
     try:
         broadcast_shapes_of("array_equiv", [pair[0].shape, pair[1].shape])
     except ValueError:

@@ -32,6 +32,7 @@ from pullback.numpy._arguments import broadcast_arrays as _broadcast_arrays
 from pullback.numpy._arguments import broadcast_to as _broadcast_to
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._ufuncs import remainder
+from pullback.util import dtypes
 from pullback.util.errors import ConcretizationTypeError
 
 # ---- reshape
@@ -44,12 +45,14 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     of elements differ, ValueError for an unknown order, NotImplementedError for order 'A'.
     """
     del copy
-    (a,) = arrays("reshape", a)
-    return out_placed("jnp.reshape", _reshape(a, shape, order), out_sharding)
+    (array,) = arrays("reshape", a)
+    # NumPy's arrays are reshaped by themselves in JAX, and raise what NumPy raises.
+    reshaped = _reshape(array, shape, order, ValueError if isinstance(a, np.ndarray) else TypeError)
+    return out_placed("jnp.reshape", reshaped, out_sharding)
 
 
-def _reshape(a: Any, shape: Any, order: str) -> Any:
-    new = complete_shape(a.shape, canonical_shape(shape))
+def _reshape(a: Any, shape: Any, order: str, error: type[Exception] = TypeError) -> Any:
+    new = complete_shape(a.shape, canonical_shape(shape), error)
     if order == "C":
         return a if new == a.shape else lax.reshape(a, new)
     if order == "F":
@@ -61,26 +64,26 @@ def _reshape(a: Any, shape: Any, order: str) -> Any:
     raise ValueError(f"Unexpected value for 'order' argument: {order}.")
 
 
-def complete_shape(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    """The new shape with -1 replaced by what the number of elements asks for; TypeError if that is impossible."""
+def complete_shape(old: tuple[int, ...], new: tuple[int, ...], error: type[Exception] = TypeError) -> tuple[int, ...]:
+    """The new shape with -1 replaced by what the number of elements asks for; the error if that is impossible."""
     unknown = new.count(-1)
     size = math.prod(old)
     if unknown > 1:
-        raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")
+        raise error(f"can only specify one unknown axis size with a `-1` value, got {new}")
     if any(d < -1 for d in new):
-        raise TypeError(f"reshape: shape {new} has a negative length other than -1, for an array of shape {old}")
+        raise error(f"reshape: shape {new} has a negative length other than -1, for an array of shape {old}")
     if unknown:
         known = -math.prod(new)
         if known == 0 or size % known:
             if known == 0 and size == 0:
-                raise TypeError(f"cannot reshape array of shape {old} into shape {new}: the length for -1 is ambiguous")
-            raise TypeError(
+                raise error(f"cannot reshape array of shape {old} into shape {new}: the length for -1 is ambiguous")
+            raise error(
                 f"cannot reshape array of shape {old} (size {size}) into shape {new} because the product of specified "
                 f"axis sizes ({known}) does not evenly divide {size}"
             )
         return tuple(size // known if d == -1 else d for d in new)
     if math.prod(new) != size:
-        raise TypeError(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
+        raise error(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
     return new
 
 
@@ -151,6 +154,8 @@ def transpose(a: Any, axes: Any = None) -> Any:
         given = (axes,) if is_integer(axes) else tuple(axes)
         order = tuple(operator.index(k) + (a.ndim if operator.index(k) < 0 else 0) for k in given)
         if sorted(order) != list(range(a.ndim)):
+            for k in given:
+                canonical_axis("transpose", k, a.ndim, "axes")
             raise TypeError(
                 "transpose permutation isn't a permutation of operand dimensions, got permutation "
                 f"{given} for operand shape {a.shape}."
@@ -213,7 +218,10 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """The array broadcast to a shape; ValueError if it cannot be."""
     (array,) = arrays("broadcast_to", array)
-    return out_placed("jnp.broadcast_to", _broadcast_to(array, canonical_shape(shape)), out_sharding)
+    shape = canonical_shape(shape)
+    if any(n < 0 for n in shape):
+        raise TypeError(f"broadcast_to: argument 'shape' must have lengths of at least 0, got {shape}")
+    return out_placed("jnp.broadcast_to", _broadcast_to(array, shape), out_sharding)
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
@@ -338,7 +346,12 @@ def repeat(
         a, axis = lax.reshape(a, (a.size,)), 0
     axis = canonical_axis("repeat", axis, a.ndim)
     n = a.shape[axis]
-    traced = isinstance(repeats, Tracer) and repeats.to_concrete() is None
+    if isinstance(repeats, Tracer) and (known := repeats.to_concrete()) is not None:
+        repeats = known
+    traced = isinstance(repeats, Tracer)
+    kind = dtypes.dtype_of(repeats)
+    if not dtypes.issubdtype(kind, np.integer) and kind != np.bool_:
+        raise TypeError(f"repeat: argument 'repeats' must be integers, got {kind}")
     if not traced and np.ndim(repeats) == 0 and total_repeat_length is None:
         count = int(np.asarray(repeats))
         if count < 0:

@@ -79,9 +79,11 @@ class SVDResult(NamedTuple):
 # ---- helpers
 
 
-def _check_square(name: str, a: Any) -> None:
+def _check_square(name: str, a: Any, of_rank: type[Exception] = TypeError, error: type[Exception] = ValueError) -> None:
+    """The errors, unless these are square matrices; which they are for which function is as users know it."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"Argument to {name} must have shape [..., n, n], got {a.shape}.")
+        kind = of_rank if a.ndim < 2 else error
+        raise kind(f"Argument to {name} must have shape [..., n, n], got {a.shape}.")
 
 
 def _adjoint(x: Any) -> Any:
@@ -105,7 +107,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     The input is made Hermitian first unless `symmetrize_input` is False. Raises ValueError unless matrices are square.
     """
     (a,) = _inexact("cholesky", a)
-    _check_square("cholesky", a)
+    _check_square("cholesky", a, error=TypeError)
     factor = lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
     return _adjoint(factor) if upper else factor
 
@@ -118,7 +120,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """
     (a,) = _inexact("qr", a)
     if a.ndim < 2:
-        raise ValueError(f"Argument to qr must have shape [..., m, n], got {a.shape}.")
+        raise TypeError(f"Argument to qr must have shape [..., m, n], got {a.shape}.")
     if mode == "raw":
         packed, taus = lax.linalg.geqrf(a)
         return QRResult(matrix_transpose(packed), taus)
@@ -146,7 +148,7 @@ def svd(
     """
     (a,) = _inexact("svd", a)
     if a.ndim < 2:
-        raise ValueError(f"Argument to svd must have shape [..., m, n], got {a.shape}.")
+        raise TypeError(f"Argument to svd must have shape [..., m, n], got {a.shape}.")
     if hermitian:
         w, v = lax.linalg.eigh(a, lower=True)[::-1]
         size = lax.abs(w)
@@ -204,7 +206,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     UPLO names the triangle that is read. Raises ValueError for other names than 'L' and 'U'.
     """
     (a,) = _inexact("eigh", a)
-    _check_square("eigh", a)
+    _check_square("eigh", a, error=TypeError)
     if UPLO is None or UPLO == "L":
         lower = True
     elif UPLO == "U":
@@ -266,7 +268,7 @@ def solve(a: Any, b: Any) -> Any:
 def inv(a: Any) -> Any:
     """Inverses of square matrices a: [..., n, n]; ValueError unless they are square."""
     (a,) = _inexact("inv", a)
-    _check_square("inv", a)
+    _check_square("inv", a, ValueError)
     rows, columns = (lax.broadcasted_iota(np.dtype(np.int32), a.shape, a.ndim - k) for k in (2, 1))
     return solve(a, convert(lax.eq(rows, columns), a.dtype))
 
@@ -576,22 +578,20 @@ def multi_dot(arrays: Any, *, precision: Any = None) -> Any:
     """Product of several matrices (the first and the last may be vectors) in the order that costs least."""
     check_arraylike("jnp.linalg.multi_dot", *arrays)
     parts = list(arrays)
-    if not parts:
-        raise ValueError("multi_dot requires at least one array")
+    if len(parts) < 2:
+        raise ValueError(f"multi_dot: argument 'arrays' must have at least two arrays, got {len(parts)}")
     ranks = [np.ndim(p) for p in parts]
     if ranks[0] not in (1, 2) or ranks[-1] not in (1, 2) or any(r != 2 for r in ranks[1:-1]):
         raise ValueError(
             f"multi_dot: expected matrices, but for the first and last, which may be vectors; got ranks {ranks}"
         )
     terms, label = [], 0
-    for k, rank in enumerate(ranks):
+    for rank in ranks:
         if rank == 2:
             terms.append(chr(97 + label) + chr(98 + label))
             label += 1
         else:
             terms.append(chr(97 + label))
-            if k == 0 and len(ranks) > 1:
-                continue
     used = "".join(terms)
     out = "".join(c for c in dict.fromkeys(used) if used.count(c) == 1)
     return einsum(f"{','.join(terms)}->{out}", *parts, optimize="optimal", precision=precision)

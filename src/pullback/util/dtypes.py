@@ -574,6 +574,8 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         return dtype
     if isinstance(dtype, type) and dtype in python_scalar_dtypes:
         return canonicalize_dtype(dtype)
+    if hasattr(dtype, "shape") and hasattr(dtype, "dtype") and not isinstance(dtype, (type, np.dtype, np.generic)):
+        raise TypeError(f"{fun_name or 'dtype'}: a dtype is expected, got an array; give its dtype, of {dtype!r}")
     resolved = as_dtype(dtype)
     if isinstance(resolved, ExtendedDType):
         return resolved

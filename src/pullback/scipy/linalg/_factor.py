@@ -11,14 +11,17 @@ from pullback import lax
 from pullback.lax import linalg as lax_linalg
 from pullback.util import dtypes
 
+_UNCHECKED = frozenset(("eigh", "hessenberg", "lu", "lu_factor", "qr", "schur", "sqrtm", "svd"))
+
 
 def matrices(name: str, *args: Any) -> Any:
-    """The arguments as arrays of one float or complex type. Raises ValueError for fewer than two dimensions of the
-    first."""
+    """The arguments as arrays of one float or complex type. Raises ValueError (of those functions that JAX hands on
+    unchecked, TypeError) for fewer than two dimensions of the first."""
     dtype = dtypes.to_inexact_dtype(dtypes.result_type(*args))
     out = [lax.convert_element_type(jnp.asarray(a), dtype) for a in args]
     if out[0].ndim < 2:
-        raise ValueError(f"{name}: expected a matrix, f[..., m, n], got {out[0].aval.str_short()}")
+        error = TypeError if name in _UNCHECKED else ValueError
+        raise error(f"{name}: expected a matrix, f[..., m, n], got {out[0].aval.str_short()}")
     return out[0] if len(out) == 1 else out
 
 

@@ -32,39 +32,52 @@ def block_diag(*arrs: Any) -> Any:
     return jnp.concatenate(rows, axis=0)
 
 
-def _vector(name: str, x: Any) -> Any:
-    return jnp.ravel(jnp.asarray(x))
+def _stacks(column: Any, row: Any) -> tuple[Any, Any]:
+    """Both with the leading axes that theirs broadcast to."""
+    lead = np.broadcast_shapes(column.shape[:-1], row.shape[:-1])
+    return tuple(jnp.broadcast_to(x, (*lead, x.shape[-1])) for x in (column, row))  # type: ignore[return-value]
 
 
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """Constant along diagonals: first column c, first row r (its first element is not used; default: conj(c))."""
-    column = _vector("toeplitz", c)
-    row = jnp.conj(column) if r is None else _vector("toeplitz", r)
-    n, m = column.shape[0], row.shape[0]
+    """Constant along diagonals: first column c, first row r (its first element is not used; default: conj(c)).
+
+    c: [..., n], r: [..., m] -> [..., n, m], where the other axes broadcast.
+    """
+    column = jnp.atleast_1d(jnp.asarray(c))
+    row = jnp.conj(column) if r is None else jnp.atleast_1d(jnp.asarray(r))
+    column, row = _stacks(column, row)
+    n, m = column.shape[-1], row.shape[-1]
     if n == 0 or m == 0:
-        return jnp.empty((n, m), dtypes.result_type(column, row))
-    values = jnp.concatenate([jnp.flip(row[1:]), column])  # entry (i, j) at i - j + m - 1
-    return values[jnp.arange(n)[:, None] - jnp.arange(m)[None, :] + (m - 1)]
+        return jnp.empty((*column.shape[:-1], n, m), dtypes.result_type(column, row))
+    values = jnp.concatenate([jnp.flip(row[..., 1:], -1), column], -1)  # entry (i, j) at i - j + m - 1
+    return values[..., np.arange(n)[:, None] - np.arange(m)[None, :] + (m - 1)]
 
 
 def hankel(c: Any, r: Any = None) -> Any:
-    """Constant along antidiagonals: first column c, last row r (its first element is not used; default: zeros)."""
-    column = _vector("hankel", c)
-    row = jnp.zeros_like(column) if r is None else _vector("hankel", r)
-    values = jnp.concatenate([column, row[1:]])
-    return values[jnp.arange(column.shape[0])[:, None] + jnp.arange(row.shape[0])[None, :]]
+    """Constant along antidiagonals: first column c, last row r (its first element is not used; default: zeros).
+
+    c: [..., n], r: [..., m] -> [..., n, m], where the other axes broadcast.
+    """
+    column = jnp.atleast_1d(jnp.asarray(c))
+    row = jnp.zeros_like(column) if r is None else jnp.atleast_1d(jnp.asarray(r))
+    column, row = _stacks(column, row)
+    n, m = column.shape[-1], row.shape[-1]
+    if n == 0 or m == 0:
+        return jnp.empty((*column.shape[:-1], n, m), dtypes.result_type(column, row))
+    values = jnp.concatenate([column, row[..., 1:]], -1)
+    return values[..., np.arange(n)[:, None] + np.arange(m)[None, :]]
 
 
 def circulant(c: Any) -> Any:
     """Each column the one before it, moved down cyclically: entry (i, j) is c[(i - j) mod n]. c: [..., n]."""
-    c = jnp.asarray(c)
+    c = jnp.atleast_1d(jnp.asarray(c))
     n = c.shape[-1]
     return c[..., (np.arange(n)[:, None] - np.arange(n)[None, :]) % n]
 
 
 def companion(a: Any) -> Any:
     """The companion matrix of the polynomial with coefficients a, highest first. ValueError for fewer than two."""
-    a = jnp.asarray(a)
+    a = jnp.atleast_1d(jnp.asarray(a))
     n = a.shape[-1]
     if n < 2:
         raise ValueError(f"The length of `a` must be at least 2, got shape {a.shape}")

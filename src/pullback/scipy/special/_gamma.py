@@ -11,6 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.scipy.special._common import inexact
+from pullback.util import dtypes
 
 
 def gammaln(x: Any) -> Any:
@@ -42,8 +43,11 @@ def digamma(x: Any) -> Any:
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """The derivative of order n + 1 of log Gamma(x)."""
-    return lax.polygamma(*inexact(n, x))
+    """The derivative of order n + 1 of log Gamma(x). ValueError unless n is of integers."""
+    if not dtypes.issubdtype(dtypes.dtype_of(n), np.integer):
+        raise ValueError(f"polygamma: argument 'n' must be of integers, got {dtypes.dtype_of(n)}")
+    x = inexact(x)
+    return lax.polygamma(jnp.asarray(n).astype(x.dtype), x)
 
 
 def zeta(x: Any, q: Any = None) -> Any:

@@ -37,6 +37,7 @@ class Slice:
     start: int
     size: int
     step: int
+    skips: bool = False  # whether the step that was asked for leaves elements out
 
 
 @dataclasses.dataclass(slots=True)
@@ -172,7 +173,7 @@ def _slice(axis: int, length: int, item: slice, position: int) -> Slice:
             )
     start, stop, step = slice(*(None if p is None else operator.index(p) for p in parts)).indices(length)
     size = len(range(start, stop, step))
-    return Slice(axis, start if size else 0, size, step if size > 1 else 1)
+    return Slice(axis, start if size else 0, size, step if size > 1 else 1, abs(step) > 1)
 
 
 def _mask(axis: int, shape: tuple[int, ...], mask: Any, position: int) -> list[Entry]:

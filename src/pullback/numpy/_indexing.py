@@ -203,7 +203,7 @@ def index_get(
     outside = not all(type(e.index) is int and is_inside(e.index, x.shape[e.axis], wrap) for e in at)
     advanced = [e for e in entries if isinstance(e, Advanced)]
     # Beside slices with steps a scalar that may be out of bounds is gathered, with an array's derivatives.
-    stepped = how is Mode.PROMISE_IN_BOUNDS and any(isinstance(e, Slice) and abs(e.step) > 1 for e in entries)
+    stepped = how is Mode.PROMISE_IN_BOUNDS and any(isinstance(e, Slice) and e.skips for e in entries)
     if not advanced and not (outside and (stepped or how is Mode.FILL_OR_DROP)):
         x = _view(x, entries, wrap)
         traced = [e for e in at if type(e.index) is not int]

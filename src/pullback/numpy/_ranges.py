@@ -137,7 +137,8 @@ UNROLLED = 33  # steps of a loop that XLA writes out
 
 def _between(start: Any, stop: Any, steps: Any, dtype: np.dtype, is_last: bool) -> Any:
     """start (1 - k / n) + stop k / n for each k of `steps`, rounded where XLA's CPU backend rounds it: bins begin where
-    they begin in JAX, and linspace(0, n, n + 1) is arange(n + 1) for most n. `is_last`: the steps are along the last axis.
+    they begin in JAX, and linspace(0, n, n + 1) is arange(n + 1) for most n. `is_last`: the steps are along the last
+    axis.
     """
     n = steps.shape[0]
     shape = (n, *start.shape)

@@ -353,15 +353,19 @@ PyObject* jit_clear_method(PyObject* self, PyObject*) {
     Py_RETURN_NONE;
 }
 
-// A function at the top of a module pickles by its name, as plain functions do.
-PyObject* jit_reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
+// As its attribute _reduce() says, else by name, as plain functions at the top of a module do.
+PyObject* jit_reduce(PyObject* self, PyObject*) {
+    PyObject* dict = as_jit(self)->dict;
+    PyObject* how = dict ? PyDict_GetItemString(dict, "_reduce") : nullptr;
+    return how ? PyObject_CallNoArgs(Ref::borrow(how).get()) : PyObject_GetAttrString(self, "__qualname__");
+}
 PyObject* jit_copy(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
 PyMethodDef jit_methods[] = {
     {"cache_size", jit_cache_size, METH_NOARGS,
      "cache_size($self, /)\n--\n\nThe number of programs that are remembered."},
     {"clear", jit_clear_method, METH_NOARGS, "clear($self, /)\n--\n\nForgets all programs."},
-    {"__reduce__", jit_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nPickles by name."},
+    {"__reduce__", jit_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nHow it is pickled: by name, or as its attribute _reduce() says."},
     {"__copy__", jit_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nThe function itself."},
     {"__deepcopy__", jit_copy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nThe function itself."},
     {nullptr},

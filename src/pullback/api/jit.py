@@ -7,6 +7,7 @@ comes to `_Jit.miss`: new types, tracers, an active transformation, wrong argume
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import weakref
 from collections.abc import Callable
@@ -76,7 +77,13 @@ def jit(
     if fun is None:
         return functools.partial(jit, **options, **places, compiler_options=compiler_options)
     arguments.check_callable("jit", fun)
-    return _Jit(fun, **options, wanted=wanted, compiler_options=compiler_options).function
+    made = _Jit(fun, **options, wanted=wanted, compiler_options=compiler_options)
+    made.asked = {**options, **places, "compiler_options": compiler_options}
+    return made.function
+
+
+def _jit_again(fun: Callable, asked: dict[str, Any]) -> Any:
+    return jit(fun, **asked)
 
 
 class _Jit:
@@ -113,10 +120,12 @@ class _Jit:
         self.traces, self.programs = _shared_caches(
             fun, (self.static_nums, self.static_names, self.donate_nums, self.donate_names, keep_unused, inline, wanted)
         )
+        self.asked: dict[str, Any] = {}  # of `jit`
         self.crossed: dict[Any, weakref.ref] = {}  # by key of `traces`: a reference that is closed over
         self.referring: dict[Any, Any] = {}  # for arguments that are references
         most = max(1, switches.cache_calls)
         function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names, most)
+        function._reduce = self.reduce
         function.lower = self.lower
         function.trace = self.trace
         function.eval_shape = self.eval_shape
@@ -124,6 +133,16 @@ class _Jit:
         function._cache_size = lambda: len(self.traces)
         self.function = function
         forgetful(self)
+
+    def reduce(self) -> Any:
+        """How it is pickled: by name where that is its name, else as the function and what was asked for it."""
+        module, name = getattr(self.fun, "__module__", None), getattr(self.fun, "__qualname__", "")
+        found: Any = sys.modules.get(module or "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        # What cloudpickle finds in __main__ is to go by value: the name means something else where it is read.
+        by_value = module == "__main__" and "cloudpickle" in str(sys._getframe(1).f_globals.get("__name__"))
+        return name if found is self.function and not by_value else (_jit_again, (self.fun, self.asked))
 
     # calls
 
@@ -412,10 +431,22 @@ def _shared_caches(fun: Callable, options: tuple) -> tuple[dict, dict]:
     """
     if type(fun) is not types.FunctionType:
         return {}, {}
-    holder: Any = fun.__dict__.get("_pullback_caches")
-    if holder is None or holder[0]() is not fun:  # functools.wraps copies the attributes of another function
-        holder = fun.__dict__["_pullback_caches"] = (weakref.ref(fun), {})
-    return holder[1].setdefault(options, ({}, {}))
+    shared: Any = fun.__dict__.get("_pullback_caches")
+    if shared is None or shared.fun() is not fun:  # functools.wraps copies the attributes of another function
+        shared = fun.__dict__["_pullback_caches"] = _Shared(weakref.ref(fun))
+    return shared.by_options.setdefault(options, ({}, {}))
+
+
+class _Shared:
+    """The caches that lie with a function. Who pickles the function, as cloudpickle does, gets none of it."""
+
+    __slots__ = ("by_options", "fun")
+
+    def __init__(self, fun: Callable[[], Any] = lambda: None) -> None:
+        self.fun, self.by_options = fun, {}
+
+    def __reduce__(self):
+        return _Shared, ()
 
 
 def _tell_context() -> None:

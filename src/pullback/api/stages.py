@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ from pullback._ext import _core
 from pullback.api._places import held_to, input_shardings, output_shardings, said_of_results
 from pullback.api.shapes import ShapeDtypeStruct
 from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
+from pullback.runtime.canonical import without_rules
+from pullback.runtime.compiler import admit
 from pullback.runtime.devices import default_device
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
@@ -137,6 +140,12 @@ class Traced:
             raise NotImplementedError(f"lower: lowering_platforms is {tuple(lowering_platforms)}; there is only 'cpu'")
         return Lowered(self)
 
+    def without_rules(self) -> Traced:
+        """The same without custom rules of differentiation, which a lowered program has no more use for."""
+        traced = copy.copy(self)
+        traced.jaxpr = without_rules(self.jaxpr)
+        return traced
+
     def __call__(self, *args, **kwargs):
         """Compile, and run on arguments of exactly these types."""
         return self.lower().compile()(*args, **kwargs)
@@ -189,6 +198,9 @@ class Lowered(_Stage):
             )
         return self._program
 
+    def __reduce__(self):
+        return Lowered, (self._traced.without_rules(),)
+
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text: 'jaxpr' (after the graph passes), 'fused' (a table of its loop nests), 'loops' (the
         default), 'nests' (after the loop passes), 'llvm' or 'asm'; ValueError for another name.
@@ -229,6 +241,12 @@ class Lowered(_Stage):
         return Compiled(self._traced, program)
 
 
+def _compiled(traced: Traced, stored: Any) -> Compiled:
+    """A compiled function that was pickled: its code is used where the machine and the version are the same."""
+    admit(stored)
+    return Lowered(traced).compile()
+
+
 class Compiled(_Stage):
     """A compiled function; called with arguments of exactly the types that it was compiled for."""
 
@@ -237,6 +255,9 @@ class Compiled(_Stage):
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
         self._entry: Any = None
         self._function = _core.JitFunction(self._checked_call, self._checked_call)
+
+    def __reduce__(self):
+        return _compiled, (self._traced.without_rules(), self._program.stored())
 
     def as_text(self, dialect: str | None = None) -> str:
         """The program as text, as that of Lowered says; 'asm' is the default. ValueError for another name."""

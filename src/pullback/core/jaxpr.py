@@ -128,6 +128,9 @@ class ClosedJaxpr(Program):
         self.consts = list(consts)
         self.derived: dict[Any, Any] = {}  # what `cached` made, by key
 
+    def __reduce__(self):
+        return ClosedJaxpr, (self.jaxpr, self.consts)  # what `cached` made can be made again
+
     @property
     def literals(self):
         """The consts (JAX's older name)."""

@@ -126,6 +126,10 @@ class ObjectCache:
             os.utime(path)  # used now: evicted later
         return self._remember(key, Entry(body[code:], tuple(slots), arena_bytes, body[4 + size : code]))
 
+    def admit(self, key: str, entry: Entry) -> None:
+        """Keeps an entry in memory for now."""
+        self._remember(key, entry)
+
     def put(self, key: str, entry: Entry) -> None:
         """Stores an entry; silently only in memory where the disk does not let it."""
         self._remember(key, entry)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from pullback.core.lowering import Inline
 from pullback.core.primitive import Primitive
 
 
@@ -51,6 +52,28 @@ def _open_key(jaxpr: Jaxpr) -> Hashable:
         )
     arguments = tuple(v.aval for v in (*jaxpr.constvars, *jaxpr.invars))
     return arguments, tuple(eqns), tuple(map(atom, jaxpr.outvars))
+
+
+def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without the functions that its primitives need for transformations only, inner ones included."""
+    return ClosedJaxpr(_without_rules(closed.jaxpr), closed.consts)
+
+
+def _without_rules(jaxpr: Jaxpr) -> Jaxpr:
+    def stripped(value: Any, inline: bool) -> Any:
+        if isinstance(value, ClosedJaxpr):
+            return without_rules(value)
+        if isinstance(value, Jaxpr):
+            return _without_rules(value)
+        if isinstance(value, (tuple, list)) and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
+            return type(value)([stripped(v, inline) for v in value])
+        return None if inline and callable(value) else value
+
+    eqns = []
+    for eqn in jaxpr.eqns:
+        inline = isinstance(eqn.primitive.lower, Inline)
+        eqns.append(eqn.replace(params={k: stripped(v, inline) for k, v in eqn.params.items()}))
+    return jaxpr.replace(eqns=eqns)
 
 
 def holds_functions(closed: ClosedJaxpr) -> bool:

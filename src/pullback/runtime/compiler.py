@@ -38,6 +38,17 @@ def compile_for_devices(
     return compile_jaxpr(exchange_collectives(closed, axis_name, size), donated, name, False)
 
 
+def admit(stored: tuple[str, Any] | None) -> None:
+    """Have the code that `Program.stored` gave, maybe in another process, be found in this one."""
+    if stored is None:
+        return
+    with _importing:
+        from pullback.emit.cache import Entry
+        from pullback.runtime.kernels import object_cache
+    key, entry = stored
+    object_cache().admit(key, Entry(*entry))
+
+
 def clear_caches() -> None:
     """Forget compiled code that nobody holds."""
     program = sys.modules.get("pullback.runtime.program")

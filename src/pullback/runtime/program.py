@@ -137,6 +137,19 @@ class Program:
         """The loop nests as they come from lowering, with the report of what each moves; made again likewise."""
         return _lowered(self.flat, self.name, self.donated)[0]
 
+    def stored(self) -> tuple[str, Any] | None:
+        """(name on disk, code and facts), for another process; None for a program without a lasting name."""
+        print_ = fingerprint(self.closed)
+        if print_ is None or any(_variant()):
+            return None
+        x64 = bool(config.config.jax_enable_x64)
+        key = key_of(print_, self._keep_unused, x64, self._donated, host_target())
+        entry = object_cache().get(key)
+        if entry is None:  # it has left the cache
+            _make_native(self.closed, self._keep_unused, self._donated, self.name, key, _Clock({}))
+            entry = object_cache().get(key)
+        return None if entry is None else (key, tuple(entry))
+
     @property
     def executable(self) -> Any:
         """What runs it: a `_core.Executable`, or a Python callable where programs are interpreted."""

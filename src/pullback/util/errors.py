@@ -12,11 +12,24 @@ REGISTER = (  # what to do with a value that is not an array
 )
 
 
-class JAXTypeError(TypeError):
+def _again(kind: type[BaseException], args: tuple, attributes: dict) -> BaseException:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
+
+
+class _Described(Exception):
+    """An error that is made from a tracer, and pickled by its message."""
+
+    def __reduce__(self):
+        return _again, (type(self), self.args, self.__dict__)
+
+
+class JAXTypeError(_Described, TypeError):
     """Base of the type errors below."""
 
 
-class JAXIndexError(IndexError):
+class JAXIndexError(_Described, IndexError):
     """Base of the index errors below."""
 
 

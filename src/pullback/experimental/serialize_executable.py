@@ -1,0 +1,51 @@
+"""Compiled functions as bytes, to be run by other processes without a compilation.
+
+    data, in_tree, out_tree = serialize(jax.jit(f).lower(x).compile())
+    deserialize_and_load(data, in_tree, out_tree)(x)
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from pullback.api.stages import Compiled, Traced
+from pullback.runtime.compiler import admit
+
+_MAGIC = b"pullback-executable-1\n"
+
+
+def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
+    """(bytes, tree of the arguments, tree of the results) of a compiled function.
+
+    The bytes hold the traced program and its machine code. ValueError for a program that calls Python functions, which
+    have no lasting name.
+    """
+    if not isinstance(compiled, Compiled):
+        raise TypeError(f"serialize: expected what jit(f).lower(...).compile() gives, got {type(compiled)}")
+    _, (traced, stored) = compiled.__reduce__()
+    in_tree, out_tree = traced.in_tree, traced.out_tree
+    traced.in_tree = traced.out_tree = None
+    try:
+        return _MAGIC + pickle.dumps((vars(traced), stored)), in_tree, out_tree
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise ValueError(f"serialize: {traced.fun_name} holds what cannot be written down: {error}") from None
+
+
+def deserialize_and_load(
+    serialized: bytes, in_tree: Any, out_tree: Any, backend: Any = None, execution_devices: Any = None
+) -> Compiled:
+    """The compiled function. Its code is used where the CPU and the version are the same, else it is compiled anew.
+
+    As with pickle, do not load bytes that others may have changed: they can run anything. ValueError for other bytes.
+    """
+    if not bytes(serialized[: len(_MAGIC)]) == _MAGIC:
+        raise ValueError("deserialize_and_load: these bytes do not come from serialize of this version")
+    fields, stored = pickle.loads(memoryview(serialized)[len(_MAGIC) :])
+    traced = Traced.__new__(Traced)
+    vars(traced).update(fields, in_tree=in_tree, out_tree=out_tree)
+    admit(stored)
+    return traced.lower().compile()
+
+
+__all__ = ["deserialize_and_load", "serialize"]

@@ -118,7 +118,8 @@ def test_a_folder_that_goes_comes_back(tmp_path):
 def test_a_full_disk_and_twenty_writers(tmp_path):
     """Files cannot grow beyond 1000 bytes; then twenty processes compile the same at once."""
     out = run(f"""
-        import resource
+        import resource, sys
+        sys.dont_write_bytecode = True  # files of modules would be cut off
         from pullback.util.switches import switches
         switches.cache_dir = {str(tmp_path)!r}
         f = lambda x: jnp.sin(x) @ x + 1

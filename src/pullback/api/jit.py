@@ -443,7 +443,8 @@ class _Shared:
     __slots__ = ("by_options", "fun")
 
     def __init__(self, fun: Callable[[], Any] = lambda: None) -> None:
-        self.fun, self.by_options = fun, {}
+        self.fun = fun
+        self.by_options: dict[tuple, tuple[dict, dict]] = {}
 
     def __reduce__(self):
         return _Shared, ()

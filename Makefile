@@ -11,7 +11,7 @@ PEERS ?= .venv-peers
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMPS := $(VENV)/.stamps
-NATIVE := $(wildcard ext/*.cpp ext/*.h ext/standalone/*.cpp) CMakeLists.txt pyproject.toml
+NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyproject.toml
 
 # The first Python of the supported versions that runs.
 PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \

@@ -62,7 +62,7 @@ class Ours:
 
     def __init__(self) -> None:
         import pullback
-        from pullback.runtime import program
+        from pullback.runtime.programs import program
         from pullback.util.switches import switches
 
         self.jax, self._program, self._switches = pullback, program, switches

@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def names() -> list[str]:
     """Passes that can be left out."""
-    from pullback.pipelines import JAXPR_PASSES, LOOP_PASSES, ORDER_PASSES, PROGRAM_PASSES
+    from pullback.compiler.pipelines import JAXPR_PASSES, LOOP_PASSES, ORDER_PASSES, PROGRAM_PASSES
 
     passes = (
         [p.name for p in JAXPR_PASSES if not p.needed]

@@ -10,12 +10,12 @@ import numpy as np
 
 import pullback
 from pullback import lax
+from pullback.compiler.lower import Lowered
 from pullback.core import trace, typeof
-from pullback.loop_ir import Loop, Store
-from pullback.loop_ir.visit import statements
-from pullback.lower import Lowered
+from pullback.loops.ir import Loop, Store
+from pullback.loops.ir.visit import statements
 from pullback.runtime import asarray, compile_jaxpr, reference_eval
-from pullback.runtime.program import Program
+from pullback.runtime.programs.program import Program
 from pullback.util.switches import switches
 
 

@@ -1,4 +1,4 @@
-"""Computes the polynomial coefficients of loop_passes/math and writes their tables (needs mpmath; faster with gmpy2).
+"""Computes the polynomial coefficients of loops/math and writes their tables (needs mpmath; faster with gmpy2).
 
     python tools/minimax.py                  all polynomials of tools/minimax_targets.py
     python tools/minimax.py exp log          only tables (files) of these names
@@ -19,7 +19,7 @@ import mpmath as mp
 import numpy as np
 
 mp.mp.dps = 60
-TABLES = Path(__file__).resolve().parent.parent / "src/pullback/loop_passes/math/_tables"
+TABLES = Path(__file__).resolve().parent.parent / "src/pullback/loops/math/_tables"
 Real = mp.mpf
 
 

@@ -1,4 +1,4 @@
-"""What each polynomial of loop_passes/math approximates, and with which weight: the mathematics behind the tables."""
+"""What each polynomial of loops/math approximates, and with which weight: the mathematics behind the tables."""
 
 from __future__ import annotations
 

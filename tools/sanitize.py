@@ -23,7 +23,12 @@ OPTIONS = {
     # What Python, NumPy and BLAS do among themselves is not instrumented.
     "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:allocator_may_return_null=1:die_after_fork=0",
 }
-TESTS = ["tests/ext", "tests/api/test_eager.py", "tests/runtime/test_plan.py", "tests/runtime/test_blocks.py"]
+TESTS = [
+    "tests/ext",
+    "tests/api/test_eager.py",
+    "tests/runtime/eager/test_plan.py",
+    "tests/runtime/eager/test_blocks.py",
+]
 
 
 def build(kind: str) -> Path:
@@ -70,7 +75,7 @@ def main(arguments: list[str]) -> int:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(rest or TESTS)]
         if kind == "thread":
             # The sanitizer delivers signals late to a thread that waits, so that this test would wait for ever.
-            command += ["--deselect", "tests/ext/test_executable.py::test_interrupt"]
+            command += ["--deselect", "tests/ext/programs/test_executable.py::test_interrupt"]
         failed += subprocess.run(command, cwd=ROOT, env=environment).returncode != 0
     return failed
 

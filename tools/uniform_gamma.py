@@ -12,7 +12,7 @@ from pathlib import Path
 
 import mpmath as mp
 
-TABLE = Path(__file__).resolve().parent.parent / "src/pullback/loop_passes/math/_tables/incomplete.py"
+TABLE = Path(__file__).resolve().parent.parent / "src/pullback/loops/math/_tables/incomplete.py"
 # Terms kept of each c_k: what matters for |eta| < 0.33 and a > 20.
 LENGTHS = (17, 15, 13, 11, 10, 8, 7, 5, 4, 3)
 

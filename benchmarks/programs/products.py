@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..program import Program
+from benchmarks.program import Program
 
 
 def _normal(*shapes, dtype="f4"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..program import Program
+from benchmarks.program import Program
 
 OAKS = Path(__file__).parents[2] / "examples" / "data" / "oaks"
 

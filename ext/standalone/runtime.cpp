@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <new>
 
-#include "../radix_sort.h"
-#include "../sort_keys.h"
-#include "../sorting.h"
-#include "../thread_pool.h"
+#include "sorting/radix_sort.h"
+#include "sorting/sort_keys.h"
+#include "sorting/sorting.h"
+#include "threads/thread_pool.h"
 
 namespace pb {
 

@@ -54,8 +54,8 @@ from pullback.api import (
 from pullback.api.pmap import pmap
 from pullback.api.threads import get_num_threads, set_num_threads
 from pullback.core import Array, typeof
-from pullback.lax._callback import pure_callback
-from pullback.runtime.devices import (
+from pullback.lax.control.callback import pure_callback
+from pullback.runtime.arrays.devices import (
     Device,
     default_backend,
     device_count,
@@ -160,7 +160,7 @@ def __getattr__(name: str):
         module, found = _ELSEWHERE[name]
         return getattr(_importlib.import_module(module), found)
     if name in ("install_as_jax", "installed_as_jax"):
-        return getattr(_importlib.import_module("pullback._as_jax"), name)
+        return getattr(_importlib.import_module("pullback.jax_names.install"), name)
     raise AttributeError(f"module 'pullback' has no attribute '{name}'")
 
 

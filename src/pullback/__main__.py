@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     if not arguments:
         print(USAGE, file=sys.stderr)
         return 2
-    from pullback._as_jax import install_as_jax
+    from pullback.jax_names.install import install_as_jax
 
     install_as_jax()
     first, rest = arguments[0], arguments[1:]

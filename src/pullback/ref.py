@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback._jax_internals.state.types import AbstractRef
 from pullback.core.references import Cell
+from pullback.jax_names.src.state.types import AbstractRef
 
 
 class Ref(Cell):

@@ -1,4 +1,6 @@
-"""Which passes change something in which programs: each pass of pipelines.py with a comparison before and after."""
+"""Which passes change something in which programs: each pass of compiler/pipelines.py with a comparison before and
+after.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from collections.abc import Iterator
 import pullback
 from fuzz.library import using
 from fuzz.program import FuzzProgram
-from pullback import pipelines
-from pullback.lower import lower_program
+from pullback.compiler import pipelines
+from pullback.compiler.lower import lower_program
 
 LISTS = tuple(name for name in vars(pipelines) if name.endswith("_PASSES"))
 
 
 def names() -> set[str]:
-    """All passes that pipelines.py lists."""
+    """All passes that compiler/pipelines.py lists."""
     return {step.name for found in LISTS for step in getattr(pipelines, found)}
 
 

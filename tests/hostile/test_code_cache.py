@@ -9,10 +9,10 @@ import pytest
 
 import pullback
 from pullback.core.primitive import registry
-from pullback.emit import ObjectCache, folder
-from pullback.emit.cache import Entry, version_of
 from pullback.lax import GatherDimensionNumbers
-from pullback.runtime.plain import decode, encode
+from pullback.loops.emit import ObjectCache, folder
+from pullback.loops.emit.cache import Entry, version_of
+from pullback.runtime.programs.plain import decode, encode
 from pullback.util.switches import switches
 
 from .processes import run
@@ -148,7 +148,7 @@ def test_any_file_of_the_package_changes_the_key(tmp_path):
     seen = {version_of(copy)}
     assert version_of(copy) in seen
     changed = [max(each.glob("*.py"), default=None) for each in [copy, *copy.rglob("*/")]]
-    changed += [*copy.rglob("*.so"), copy / "pipelines.py"]
+    changed += [*copy.rglob("*.so"), copy / "compiler/pipelines.py"]
     for path in filter(None, changed):
         os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))
         seen.add(version_of(copy))
@@ -164,7 +164,7 @@ def test_any_file_of_the_package_changes_the_key(tmp_path):
 def test_facts_are_plain_data():
     from functools import partial
 
-    from pullback.lower import HostFunction
+    from pullback.compiler.lower import HostFunction
     from pullback.util.pytree import tree_flatten
 
     values = (
@@ -188,9 +188,9 @@ def test_facts_are_plain_data():
             decode(bad)
     wrong = (
         '["name","os:system"]',
-        '["name","pullback.emit.folder:os"]',
+        '["name","pullback.loops.emit.folder:os"]',
         '["member","pullback.lax:sin","a"]',
-        '["record","pullback.emit.cache:ObjectCache",{}]',
+        '["record","pullback.loops.emit.cache:ObjectCache",{}]',
         '["partial",["name","builtins:eval"],[],[]]',
     )
     for text in wrong:

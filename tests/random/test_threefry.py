@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pullback.core import ShapedArray
-from pullback.loop_ir import Builder
-from pullback.loop_ir.interpret import interpret
+from pullback.loops.ir import Builder
+from pullback.loops.ir.interpret import interpret
 from pullback.random import _threefry as threefry
 
 

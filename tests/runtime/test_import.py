@@ -9,7 +9,8 @@ import pullback as pb, pullback.numpy as jnp
 x = jnp.ones(3)
 for _ in range(3):
     x + 1, x * x, jnp.sum(x), jnp.exp(x), x[0], x.T, x < 2, -x, x @ x, jnp.where(x > 0, x, 0), pb.grad(jnp.sum)(x)
-heavy = ("llvmlite", "scipy", "opt_einsum", "pullback.emit", "pullback.lower", "pullback.loop_passes")
+heavy = ("llvmlite", "scipy", "opt_einsum", "pullback.loops.emit", "pullback.compiler.lower",
+    "pullback.loops.passes", "pullback.loops.schedule")
 print([m for m in sys.modules if m.startswith(heavy)])
 pb.jit(lambda x: x + 1)(x)
 print("llvmlite" in sys.modules)

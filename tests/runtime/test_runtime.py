@@ -7,7 +7,7 @@ import pullback
 from pullback import lax
 from pullback.core import trace, typeof
 from pullback.runtime import asarray, compile_jaxpr
-from pullback.runtime.canonical import jaxpr_key
+from pullback.runtime.programs.canonical import jaxpr_key
 
 X = np.random.default_rng(0).normal(size=(30, 20)).astype(np.float32)
 

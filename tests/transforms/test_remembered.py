@@ -8,8 +8,8 @@ import pytest
 
 import pullback as pb
 import pullback.numpy as jnp
-from pullback.runtime import runner
-from pullback.runtime.compiler import compile_jaxpr
+from pullback.runtime.eager import runner
+from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.transforms import remembered
 
 RNG = np.random.default_rng(1)

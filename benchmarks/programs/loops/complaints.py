@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...program import Program
+from benchmarks.program import Program
+
 from ._inputs import normal
 
 

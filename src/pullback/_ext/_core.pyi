@@ -8,7 +8,7 @@ import numpy as np
 # Of avals only the attributes shape, dtype and weak_type are read (and str_short() for messages).
 Aval = Any
 
-# ---- arrays (ext/array.h, operators.h, dlpack.h) --------------------------------------------------------------------
+# ---- arrays (ext/arrays/array.h, operators.h, dlpack.h) -------------------------------------------------------------
 
 class Array:
     """An immutable n-dimensional array in memory: C-contiguous, aligned to 64 bytes. Made by functions only."""
@@ -97,15 +97,15 @@ def set_hooks(
     array in disguise (a PRNG key array: key = its dtype), or None to go through `miss`. `asarray(x)` converts a NumPy
     or Python value that C cannot convert exactly as the program wants it. Instances of `tracer` always go through
     `miss`. `placement(placing, places of the arguments, name, avals of the results)` gives the place of each result
-    where arguments lie on a mesh or apart, or a program says where values lie (ext/placement.h)."""
+    where arguments lie on a mesh or apart, or a program says where values lie (ext/arrays/placement.h)."""
 
-# ---- what calls depend on beside their arguments (ext/trace_state.h) -------------------------------------------------
+# ---- what calls depend on beside their arguments (ext/calls/trace_state.h) ------------------------------------------
 
 def check_main_interpreter() -> None:
     """Raises ImportError in a subinterpreter."""
 
 def set_tracing(active: int) -> None:
-    """2: tracing, and the interpreter in force is given eager functions as jaxprs (ext/transformed.h)."""
+    """2: tracing, and the interpreter in force is given eager functions as jaxprs (ext/calls/transformed.h)."""
 
 def set_interpreter_variable(variable: Any, /) -> None:
     """Says which ContextVar has the interpreter in force."""
@@ -132,7 +132,7 @@ def static_form(value: Any, /) -> Any:
     """An object that is == to that of another value of the same type where both mean the same program: the types of a
     tuple's items and the signs of zeros count."""
 
-# ---- memory and threads (ext/allocator.h, thread_pool.h) -------------------------------------------------------------
+# ---- memory and threads (ext/arrays/allocator.h, thread_pool.h) -----------------------------------------------------
 
 ALIGNMENT: int  # bytes, of arrays' memory and of what lies in scratch memory
 SHARED_BYTES: int  # larger results that are parts or other shapes of an array share its memory
@@ -177,7 +177,7 @@ def symbol_addresses() -> dict[str, int]:
     int  pb_host_call_index(int64_t index, void **buffers)  callable number `index` of the running Executable
     """
 
-# ---- programs (ext/executable.h) -------------------------------------------------------------------------------------
+# ---- programs (ext/programs/executable.h) ---------------------------------------------------------------------------
 
 def register_host_call(function: Callable[[tuple[int, ...]], Any], count: int) -> int:
     """A record for pb_host_call; `function` gets a tuple of the `count` addresses. Kept until released."""
@@ -205,9 +205,9 @@ class Executable:
         apart: bool = False,  # has long calls that cannot be interrupted: from the main thread they run on another one
         libraries: bool = False,  # calls libraries, which forks wait for
         name: str = "",
-        plan: Sequence[tuple] | None = None,  # steps that run in place of machine code (ext/plan.h); address is 0
+        plan: Sequence[tuple] | None = None,  # steps in place of machine code (ext/programs/plan.h); address is 0
         blocks: tuple[int, int, int, int, Sequence[int]] | None = None,  # (length, elements of an operand, blocks worth
-        # a thread, the kernel's scratch, bytes of an element by input and output or 0): ext/blocks.h
+        # a thread, the kernel's scratch, bytes of an element by input and output or 0): ext/programs/blocks.h
         placing: Any = None,  # what the hook `placement` goes by
         places: bool = False,  # the program itself says where some value lies
     ) -> None:
@@ -224,7 +224,7 @@ class Executable:
     name: Final[str]
 
 class DeviceProgram:
-    """An Executable that several devices run at once, each on a thread of its own (ext/device_program.h)."""
+    """An Executable that several devices run at once, each on a thread of its own (ext/threads/device_program.h)."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class DeviceProgram:
         """Raises what a device raised (of several the lowest), RuntimeError where devices wait in vain."""
     executable: Final[Executable]
 
-# ---- the call cache of jit (ext/call_cache.h) ------------------------------------------------------------------------
+# ---- the call cache of jit (ext/calls/call_cache.h) -----------------------------------------------------------------
 
 class CacheEntry:
     """What to do on a hit: pick the kept leaves, run, put the outputs together.
@@ -297,7 +297,7 @@ def named_after(wrapper: Any, fun: Any, /) -> Any:
     """The function `wrapper` with the name, module, docstring and annotations of `fun`, and __wrapped__: what
     functools.wraps does without its attributes."""
 
-class pytree:  # a submodule (ext/pytree.h); util/pytree.py has the documentation
+class pytree:  # a submodule (ext/pytree/pytree.h); util/pytree.py has the documentation
     class PyTreeDef:
         num_leaves: Final[int]
         num_nodes: Final[int]

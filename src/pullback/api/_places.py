@@ -10,8 +10,8 @@ from typing import Any
 from pullback.core import ClosedJaxpr, hooks
 from pullback.core.jaxpr import Var
 from pullback.lax import sharding_constraint_p
-from pullback.runtime.devices import Device, devices
-from pullback.runtime.placement import Placing, place_of, placement_of
+from pullback.runtime.arrays.devices import Device, devices
+from pullback.runtime.arrays.placement import Placing, place_of, placement_of
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, on_current_mesh
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves

@@ -1,8 +1,9 @@
 """eager: functions of arrays that remember, by the types of their arguments, how to compute without Python.
 
-The first call of each kind runs the function. Then it is traced, and what it does becomes a plan (`runtime/plan.py`),
-which the call cache in C runs from then on; one that takes long and often is compiled. Where a function decides by
-values, has side effects or warns, it stays as it is. Under a transformation the function itself runs, too.
+The first call of each kind runs the function. Then it is traced, and what it does becomes a plan
+(`runtime/eager/plan.py`), which the call cache in C runs from then on; one that takes long and often is compiled. Where
+a function decides by values, has side effects or warns, it stays as it is. Under a transformation the function itself
+runs, too.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from pullback.core import (
     typeof,
     using,
 )
-from pullback.runtime import blocks, checks, compile_jaxpr
-from pullback.runtime.plan import Planned, make_plan, uses_before_compilation
+from pullback.runtime import compile_jaxpr
+from pullback.runtime.eager import blocks, checks
+from pullback.runtime.eager.plan import Planned, make_plan, uses_before_compilation
 from pullback.transforms.partial_eval import used_inputs
 from pullback.transforms.remembered import found
 from pullback.util import config

@@ -15,7 +15,7 @@ from pullback.api.jit import jit
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
 from pullback.core.source import located
-from pullback.lax._collectives import check_derivatives_in
+from pullback.lax.collectives.sums import check_derivatives_in
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.transforms.jvp import JVPTracer, jvp_flat
 from pullback.transforms.partial_eval import linearize_flat

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.runtime.devices import devices as all_devices
+from pullback.runtime.arrays.devices import devices as all_devices
 from pullback.sharding import AxisType, Mesh
 
 

@@ -22,10 +22,10 @@ from pullback.api.vmap import vmap
 from pullback.core import DebugInfo, current_interpreter, eval_interpreter, hoist_tracers, hooks, trace, typeof
 from pullback.core.interpreter import extend_axis_env
 from pullback.core.tracer import Tracer
-from pullback.runtime import checks
-from pullback.runtime.compiler import compile_for_devices
-from pullback.runtime.devices import Device
-from pullback.runtime.devices import devices as all_devices
+from pullback.runtime.arrays.devices import Device
+from pullback.runtime.arrays.devices import devices as all_devices
+from pullback.runtime.eager import checks
+from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.util import config
 from pullback.util.memory import forgetful

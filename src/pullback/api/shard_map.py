@@ -16,8 +16,8 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import extend_axis_env, hooks
-from pullback.lax._collectives import CheckedAxis
-from pullback.lax._sharding import is_concrete, put
+from pullback.lax.collectives.sharding import is_concrete, put
+from pullback.lax.collectives.sums import CheckedAxis
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh, use_abstract_mesh
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched

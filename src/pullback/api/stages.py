@@ -12,9 +12,9 @@ from pullback._ext import _core
 from pullback.api._places import held_to, input_shardings, output_shardings, said_of_results
 from pullback.api.shapes import ShapeDtypeStruct
 from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
-from pullback.runtime.canonical import without_rules
-from pullback.runtime.compiler import admit
-from pullback.runtime.devices import default_device
+from pullback.runtime.arrays.devices import default_device
+from pullback.runtime.programs.canonical import without_rules
+from pullback.runtime.programs.compiler import admit
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
 

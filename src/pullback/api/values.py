@@ -14,8 +14,8 @@ from pullback.core import current_interpreter, hooks, using
 from pullback.core.source import names_inside
 from pullback.core.staging import ConcreteFirstInterpreter
 from pullback.core.tracer import Tracer
-from pullback.lax._sharding import is_concrete, put
-from pullback.runtime.devices import Device
+from pullback.lax.collectives.sharding import is_concrete, put
+from pullback.runtime.arrays.devices import Device
 from pullback.sharding import PartitionSpec, Sharding
 from pullback.sharding._current import on_current_mesh
 from pullback.sharding._layout import Format

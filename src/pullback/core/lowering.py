@@ -1,7 +1,7 @@
 """How a primitive becomes loops: the kinds that the `lower` field of a record may hold.
 
-`lower/` reads them; it pulls: the loop nest of a value that must be in memory asks its producers for their value at an
-index, so views and cheap producers fuse and cost no memory traffic.
+`compiler/lower/` reads them; it pulls: the loop nest of a value that must be in memory asks its producers for their
+value at an index, so views and cheap producers fuse and cost no memory traffic.
 """
 
 from __future__ import annotations

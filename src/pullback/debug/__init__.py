@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.lax._callback import debug_callback
+from pullback.lax.control.callback import debug_callback
 
 
 class _CheckedFormatter(string.Formatter):

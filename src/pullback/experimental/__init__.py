@@ -1,7 +1,7 @@
 """Names that JAX keeps under jax.experimental."""
 
 from pullback.experimental.hijax import cur_qdd
-from pullback.lax._callback import io_callback
+from pullback.lax.control.callback import io_callback
 from pullback.util.config import enable_x64
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pullback._jax_internals.state.types import AbstractRef
 from pullback.core import AbstractValue, ShapedArray, Zero, is_undefined_primal
 from pullback.interpreters.ad import instantiate_zeros
+from pullback.jax_names.src.state.types import AbstractRef
 
 
 def _absent(what: str) -> NotImplementedError:

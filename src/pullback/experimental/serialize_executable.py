@@ -1,7 +1,7 @@
 """Compiled functions as bytes, to be run by other processes without a compilation.
 
-    data, in_tree, out_tree = serialize(jax.jit(f).lower(x).compile())
-    deserialize_and_load(data, in_tree, out_tree)(x)
+data, in_tree, out_tree = serialize(jax.jit(f).lower(x).compile())
+deserialize_and_load(data, in_tree, out_tree)(x)
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import pickle
 from typing import Any
 
 from pullback.api.stages import Compiled, Traced
-from pullback.runtime.compiler import admit
+from pullback.runtime.arrays.devices import devices
+from pullback.runtime.programs.compiler import admit
 
 _MAGIC = b"pullback-executable-1\n"
 
@@ -37,8 +38,16 @@ def deserialize_and_load(
 ) -> Compiled:
     """The compiled function. Its code is used where the CPU and the version are the same, else it is compiled anew.
 
-    As with pickle, do not load bytes that others may have changed: they can run anything. ValueError for other bytes.
+    backend: None or "cpu" (RuntimeError for another). execution_devices: None or the one device where it is to run, the
+    first (NotImplementedError for others). As with pickle, do not load bytes that others may have changed: they can run
+    anything. ValueError for other bytes.
     """
+    first = devices(backend)[:1]
+    if execution_devices is not None and list(execution_devices) != first:
+        raise NotImplementedError(
+            f"deserialize_and_load: execution_devices {list(execution_devices)} are not supported; a loaded program "
+            f"runs on {first}"
+        )
     if not bytes(serialized[: len(_MAGIC)]) == _MAGIC:
         raise ValueError("deserialize_and_load: these bytes do not come from serialize of this version")
     fields, stored = pickle.loads(memoryview(serialized)[len(_MAGIC) :])

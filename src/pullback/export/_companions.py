@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.export._program import Program
 from pullback.export._signature import Parameter
-from pullback.loop_ir.types import NP_DTYPE, is_int
+from pullback.loops.ir.types import NP_DTYPE, is_int
 
 SHOWN = 6  # elements of a result that the example prints
 

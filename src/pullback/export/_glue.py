@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pullback.emit import INTERRUPT
-from pullback.emit.module import PARALLEL_FOR
 from pullback.export._blas import Blas
 from pullback.export._cpu import Cpu
 from pullback.export._header import STATUS, declared
 from pullback.export._program import Program, is_fortran
+from pullback.loops.emit import INTERRUPT
+from pullback.loops.emit.module import PARALLEL_FOR
 
 _CALL = """
 struct buffer { size_t bytes, alignment; };

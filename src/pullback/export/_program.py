@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from pullback import pipelines
 from pullback._ext import _core
 from pullback.api.jit import jit
 from pullback.api.stages import Traced
+from pullback.compiler import pipelines
+from pullback.compiler.lower import HostFunction, Lowered, lower_program
+from pullback.compiler.lower.arena import plan_arena
+from pullback.compiler.products.kernels import NAME as KERNEL
+from pullback.compiler.products.kernels import kernel_of
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
-from pullback.emit import Linkage, Target, build_module, emit_object, target_scope
 from pullback.export._signature import Parameter, identifiers, parameter
-from pullback.lower import HostFunction, Lowered, lower_program
-from pullback.lower.arena import plan_arena
-from pullback.lower.kernels import NAME as KERNEL
-from pullback.lower.kernels import kernel_of
-from pullback.runtime.libraries import fortran_address
-from pullback.runtime.program import optimized
+from pullback.loops.emit import Linkage, Target, build_module, emit_object, target_scope
+from pullback.runtime.programs.libraries import fortran_address
+from pullback.runtime.programs.program import optimized
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
@@ -50,7 +50,7 @@ class Program:
 
     @property
     def kernels(self) -> set[str]:
-        """The subroutines of lower/kernels.py that it calls."""
+        """The subroutines of compiler/products/kernels.py that it calls."""
         return {name for name in self.slots if name.startswith(KERNEL)}
 
     @property
@@ -104,7 +104,7 @@ def program(name: str, number: int, library: str, stage: Traced, args: tuple[Any
 
 
 def kernel_object(name: str, target: Target) -> bytes:
-    """The object file of a subroutine of lower/kernels.py."""
+    """The object file of a subroutine of compiler/products/kernels.py."""
     module = build_module(kernel_of(name), {}, target, subroutine=True, linkage=Linkage(name, f"{name}_slots", True))
     return emit_object(module.text, target)
 

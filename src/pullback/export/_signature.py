@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.graph_passes.access import ir_dtype
-from pullback.loop_ir.types import ITEMSIZE, REAL_OF
-from pullback.runtime.arrays import physical
+from pullback.compiler.graph.fuse.access import ir_dtype
+from pullback.loops.ir.types import ITEMSIZE, REAL_OF
+from pullback.runtime.arrays.arrays import physical
 
 # Element type of the loop IR -> (C type, what it is if that does not say it). Complex types are defined by the header.
 C_TYPES: dict[str, tuple[str, str]] = {

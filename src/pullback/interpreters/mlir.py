@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback.core import Primitive, trace
 from pullback.core.lowering import InlineFunction
-from pullback.lax._callback import pure_callback
+from pullback.lax.control.callback import pure_callback
 
 
 @dataclass(frozen=True)

@@ -4,45 +4,42 @@ Functions here are strict: operands of one dtype, shapes that agree (a scalar be
 promotes and broadcasts.
 """
 
-from pullback.lax import (
-    _hooks,
-    _rules,
-    linalg,
-)
-from pullback.lax._arithmetic import *
-from pullback.lax._bits import *
-from pullback.lax._bits import convert as _convert
-from pullback.lax._broadcast import *
-from pullback.lax._callback import *
-from pullback.lax._collective_moves import *
-from pullback.lax._collectives import *
-from pullback.lax._compare import *
-from pullback.lax._complex import *
-from pullback.lax._cond import cond, cond_p, switch
-from pullback.lax._conv import *
-from pullback.lax._conv_functions import *
-from pullback.lax._creation import *
-from pullback.lax._cumulative import *
-from pullback.lax._dot import *
-from pullback.lax._dynamic import *
-from pullback.lax._fft import *
-from pullback.lax._fma import *
-from pullback.lax._gather import *
-from pullback.lax._joining import *
-from pullback.lax._loops import associative_scan, map
-from pullback.lax._math import *
-from pullback.lax._other import *
-from pullback.lax._reductions import *
-from pullback.lax._scan import scan, scan_p
-from pullback.lax._scatter import *
-from pullback.lax._selection import *
-from pullback.lax._shape import *
-from pullback.lax._sharding import *
-from pullback.lax._solve import *
-from pullback.lax._sort import *
-from pullback.lax._special import *
-from pullback.lax._while import fori_loop, while_loop, while_p
-from pullback.lax._windows import *
+from pullback.lax import _hooks, linalg
+from pullback.lax.collectives.compatibility import *
+from pullback.lax.collectives.moves import *
+from pullback.lax.collectives.sharding import *
+from pullback.lax.collectives.sums import *
+from pullback.lax.control.callback import *
+from pullback.lax.control.cond import cond, cond_p, switch
+from pullback.lax.control.custom_solve import *
+from pullback.lax.control.loops import associative_scan, map
+from pullback.lax.control.scan import scan, scan_p
+from pullback.lax.control.while_loop import fori_loop, while_loop, while_p
+from pullback.lax.elementwise.arithmetic import *
+from pullback.lax.elementwise.bits import *
+from pullback.lax.elementwise.bits import convert as _convert
+from pullback.lax.elementwise.compare import *
+from pullback.lax.elementwise.complex import *
+from pullback.lax.elementwise.fma import *
+from pullback.lax.elementwise.math import *
+from pullback.lax.elementwise.special import *
+from pullback.lax.fourier.fft import *
+from pullback.lax.movement.broadcast import *
+from pullback.lax.movement.creation import *
+from pullback.lax.movement.dynamic import *
+from pullback.lax.movement.gather import *
+from pullback.lax.movement.joining import *
+from pullback.lax.movement.scatter import *
+from pullback.lax.movement.shape import *
+from pullback.lax.ordering.selection import *
+from pullback.lax.ordering.sort import *
+from pullback.lax.products.conv import *
+from pullback.lax.products.conv_functions import *
+from pullback.lax.products.dot import *
+from pullback.lax.records import rules as _rules
+from pullback.lax.reductions.cumulative import *
+from pullback.lax.reductions.reductions import *
+from pullback.lax.reductions.windows import *
 
 for _name, _value in list(globals().items()):
     if not _name.startswith("_"):

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.lax import _arithmetic as arithmetic
-from pullback.lax import _bits as bits
-from pullback.lax import _compare as compare
-from pullback.lax import _creation as creation
-from pullback.lax import _joining as joining
-from pullback.lax import _reductions as reductions
-from pullback.lax import _shape as shapes
-from pullback.lax._broadcast import broadcast_in_dim_p
-from pullback.lax._rules import move_batch_axis
+from pullback.lax.elementwise import arithmetic, bits, compare
+from pullback.lax.movement import creation, joining
+from pullback.lax.movement import shape as shapes
+from pullback.lax.movement.broadcast import broadcast_in_dim_p
+from pullback.lax.records.rules import move_batch_axis
+from pullback.lax.reductions import reductions
 
 
 def zeros(aval: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax, random
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
 from pullback.util import dtypes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._index_update import index_apply, index_update
 from pullback.numpy._indexing import index_get
 from pullback.numpy._ufuncs import divide, power

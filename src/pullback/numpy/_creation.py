@@ -11,7 +11,7 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import ShapedArray, Tracer
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     PYTHON_SCALARS,
     Array,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     as_array,
     check_arraylike,

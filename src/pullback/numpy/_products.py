@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     arrays,
     broadcast_shapes_of,

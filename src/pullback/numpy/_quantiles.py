@@ -9,8 +9,8 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
-from pullback.lax._selection import order_statistics
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
+from pullback.lax.ordering.selection import order_statistics
 from pullback.numpy._arguments import (
     arrays,
     canonical_axes,

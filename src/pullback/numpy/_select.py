@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
-from pullback.lax import _selection
+from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -202,7 +202,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     fill = _fill_values(fill_value, a.ndim)
     if a.size == 0 or size == 0:
         return tuple(lax.broadcast_in_dim(convert(f, dtype), (size or 0,), ()) for f in fill)
-    found, count = _selection.positions(flat, size, dtype)
+    found, count = selection.positions(flat, size, dtype)
     valid = lax.lt(lax.iota(dtype, size), broadcast_to(count, (size,)))
     positions = unravel(found, a.shape)
     return tuple(select_where(valid, p, convert(f, dtype)) for p, f in zip(positions, fill))

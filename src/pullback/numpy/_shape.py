@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     Array,
     arrays,

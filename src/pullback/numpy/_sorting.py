@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Array as AnyArray
-from pullback.lax import _selection
+from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
     canonical_axis,
@@ -89,7 +89,7 @@ def argsort(
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """Elements along an axis so that the kth is where sorting would put it, smaller ones before, larger ones behind."""
     a, axis = _laid_out("partition", a, axis)
-    return _selection.partition(a, _checked_kth("partition", a, kth, axis), axis)
+    return selection.partition(a, _checked_kth("partition", a, kth, axis), axis)
 
 
 def _checked_kth(name: str, a: Any, kth: Any, axis: int) -> int:
@@ -101,7 +101,7 @@ def _checked_kth(name: str, a: Any, kth: Any, axis: int) -> int:
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """Positions of the elements along an axis in an order as `partition` gives, as int32."""
     a, axis = _laid_out("argpartition", a, axis)
-    return _selection.argpartition(a, _checked_kth("argpartition", a, kth, axis), axis)
+    return selection.argpartition(a, _checked_kth("argpartition", a, kth, axis), axis)
 
 
 def sort_complex(a: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
 from pullback.random._arguments import batch_shape, float_dtype, int_dtype, shape_of
 from pullback.random._continuous import Shape, gumbel_mode, gumbel_of
 from pullback.random._jit import jitted
@@ -399,7 +399,7 @@ def shuffle(impl: PRNGImpl, words: Any, x: Any, axis: int) -> Any:
     return x
 
 
-# Elements up to which a sort is no work for two threads (ext/packed_sort.h).
+# Elements up to which a sort is no work for two threads (ext/sorting/packed_sort.h).
 _SIDE_BY_SIDE = 1 << 14
 # What a sort moves along with its keys.
 _PAYLOADS = tuple(map(np.dtype, ("int32", "uint32", "float32", "int64", "uint64", "float64")))

@@ -19,7 +19,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
 from pullback.random._arguments import as_dtype, batch_shape, float_dtype, shape_of, smallest_normal
 from pullback.random._continuous import Shape, exponential_of, with_parameters
 from pullback.random._jit import jitted

@@ -20,8 +20,8 @@ import numpy as np
 
 from pullback.core import NoRule, Primitive, ShapedArray, hooks, not_mapped
 from pullback.core.lowering import Nest
-from pullback.lax._families import Case, Samples
-from pullback.loop_ir.ir import RARE
+from pullback.lax.records.families import Case, Samples
+from pullback.loops.ir.ir import RARE
 from pullback.random._threefry import block, encipher
 
 BLOCK = 256  # elements whose state stays in the first-level cache

@@ -8,7 +8,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.lax._sharding import out_placed
+from pullback.lax.collectives.sharding import out_placed
 from pullback.random._arguments import above, as_dtype, batch_shape, float_dtype, inexact_dtype, shape_of
 from pullback.random._jit import jitted
 from pullback.random._keys import PRNGImpl, open_key, random_bits

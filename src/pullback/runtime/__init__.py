@@ -2,22 +2,22 @@
 
 import gc
 
-import pullback.runtime.evaluate as _evaluate
+import pullback.runtime.eager.evaluate as _evaluate
 from pullback._ext import _core
 from pullback.core import hooks
 from pullback.core.avals import sweep_avals
-from pullback.lax import _bodies
-from pullback.runtime import compiler as _compiler
-from pullback.runtime import devices as _devices
-from pullback.runtime import forks as _forks
-from pullback.runtime import native_hooks as _native_hooks
-from pullback.runtime.arrays import asarray
-from pullback.runtime.compiler import compile_jaxpr
-from pullback.runtime.dispatch import compile, run
-from pullback.runtime.dispatch import program as _program
-from pullback.runtime.evaluate import evaluate, reference_eval, remember
-from pullback.runtime.placement import copied, device_put
-from pullback.runtime.runner import run_eagerly
+from pullback.lax.control import bodies as _bodies
+from pullback.runtime.arrays import devices as _devices
+from pullback.runtime.arrays import native_hooks as _native_hooks
+from pullback.runtime.arrays.arrays import asarray
+from pullback.runtime.arrays.placement import copied, device_put
+from pullback.runtime.eager.evaluate import evaluate, reference_eval, remember
+from pullback.runtime.eager.runner import run_eagerly
+from pullback.runtime.programs import compiler as _compiler
+from pullback.runtime.programs import forks as _forks
+from pullback.runtime.programs.compiler import compile_jaxpr
+from pullback.runtime.programs.dispatch import compile, run
+from pullback.runtime.programs.dispatch import program as _program
 from pullback.transforms import remembered as _remembered
 from pullback.util.memory import forget_all
 

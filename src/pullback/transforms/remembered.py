@@ -72,8 +72,8 @@ def found(memory: dict[Any, Any], key: Any, make: Callable[[], Any], most: int) 
 def application(
     primitive: Primitive, key: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[ClosedJaxpr, Any] | None:
-    """The primitive on such operands as a jaxpr of one equation, and the form of its results (ext/transformed.h); None
-    where its rules must run themselves."""
+    """The primitive on such operands as a jaxpr of one equation, and the form of its results (ext/calls/transformed.h);
+    None where its rules must run themselves."""
     return found(primitive.applications, key, lambda: _application(primitive, args, params), MAX_RULES)
 
 

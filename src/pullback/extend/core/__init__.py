@@ -34,7 +34,7 @@ from pullback.extend.core._tracing import (
     unsafe_get_axis_names_DO_NOT_USE,
     valid_jaxtype,
 )
-from pullback.lax._callback import Effect
+from pullback.lax.control.callback import Effect
 
 __all__ = [
     "AbstractToken", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal",

@@ -1,0 +1,347 @@
+// The attributes and methods that Array has by itself: what its aval says, conversion to Python and NumPy, protocols.
+// Everything with the semantics of an array library (sum, reshape, at, ...) is put on the type from Python.
+#include "arrays/array.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "arrays/dlpack.h"
+#include "hooks.h"
+#include "calls/operators.h"
+#include "ref.h"
+
+namespace pb {
+namespace {
+
+PyArrayObject* as_numpy(PyObject* view) { return reinterpret_cast<PyArrayObject*>(view); }
+
+// ---- conversion to Python scalars -----------------------------------------------------------------------------------
+
+// The only element, as NumPy's item() gives it.
+PyObject* single_item(Array* a) {
+    if (!check_not_deleted(a)) return nullptr;
+    switch (a->info->descr->type_num) {
+        case NPY_FLOAT:
+            return PyFloat_FromDouble(*static_cast<float*>(a->data));
+        case NPY_DOUBLE:
+            return PyFloat_FromDouble(*static_cast<double*>(a->data));
+        case NPY_BOOL:
+            return PyBool_FromLong(*static_cast<npy_bool*>(a->data));
+        case NPY_INT:
+            return PyLong_FromLong(*static_cast<int*>(a->data));
+        default:
+            break;
+    }
+    PyObject* view = numpy_view(a);
+    return view ? PyObject_CallMethod(view, "item", nullptr) : nullptr;
+}
+
+// The element as a Python scalar for int(x) and its like, which take arrays without dimensions only.
+PyObject* scalar(PyObject* self) {
+    Array* a = as_array(self);
+    if (a->info->ndim != 0) {
+        PyErr_Format(PyExc_TypeError, "Only scalar arrays can be converted to Python scalars; got arr.ndim=%d",
+                     a->info->ndim);
+        return nullptr;
+    }
+    return single_item(a);
+}
+
+PyObject* to_float(PyObject* self) {
+    Ref item = Ref::steal(scalar(self));
+    return item ? PyNumber_Float(item.get()) : nullptr;
+}
+
+PyObject* to_int(PyObject* self) {
+    Ref item = Ref::steal(scalar(self));
+    return item ? PyNumber_Long(item.get()) : nullptr;
+}
+
+PyObject* to_complex(PyObject* self, PyObject*) {
+    Ref item = Ref::steal(scalar(self));
+    return item ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyComplex_Type), item.get()) : nullptr;
+}
+
+bool is_integer(const AvalInfo* info) {
+    if (PyTypeNum_ISINTEGER(info->descr->type_num)) return true;
+    // int2, int4 and so on of ml_dtypes are user-defined types of kind 'V' in NumPy's eyes; their items are Python ints
+    return false;
+}
+
+PyObject* to_index(PyObject* self) {
+    Array* a = as_array(self);
+    if (a->info->ndim == 0) {
+        if (is_integer(a->info)) return single_item(a);
+        if (PyTypeNum_ISUSERDEF(a->info->descr->type_num)) {
+            Ref item = Ref::steal(single_item(a));
+            if (!item) return nullptr;
+            if (PyLong_CheckExact(item.get())) return item.release();
+        }
+    }
+    PyErr_SetString(PyExc_TypeError, "Only integer scalar arrays can be converted to a scalar index.");
+    return nullptr;
+}
+
+int to_bool(PyObject* self) {
+    Array* a = as_array(self);
+    if (a->info->size == 1) {
+        Ref item = Ref::steal(single_item(a));
+        return item ? PyObject_IsTrue(item.get()) : -1;
+    }
+    PyErr_SetString(
+        PyExc_ValueError,
+        a->info->size == 0
+            ? "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not "
+              "empty."
+            : "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
+    return -1;
+}
+
+PyObject* item(PyObject* self, PyObject* args) {
+    Array* a = as_array(self);
+    if (PyTuple_GET_SIZE(args) == 0 && a->info->size == 1) return single_item(a);
+    PyObject* view = numpy_view(a);
+    if (!view) return nullptr;
+    Ref method = Ref::steal(PyObject_GetAttrString(view, "item"));
+    return method ? PyObject_CallObject(method.get(), args) : nullptr;
+}
+
+PyObject* tolist(PyObject* self, PyObject*) {
+    Array* a = as_array(self);
+    if (a->info->ndim == 0) return single_item(a);
+    PyObject* view = numpy_view(a);
+    return view ? PyArray_ToList(as_numpy(view)) : nullptr;
+}
+
+// ---- text -----------------------------------------------------------------------------------------------------------
+
+PyObject* repr(PyObject* self) {
+    Array* a = as_array(self);
+    PyObject* view = numpy_view(a);
+    if (!view) return nullptr;
+    if (!hooks.repr) return hook_missing("repr");
+    return PyObject_CallFunctionObjArgs(hooks.repr, view, a->info->weak ? Py_True : Py_False, nullptr);
+}
+
+PyObject* str(PyObject* self) {
+    PyObject* view = numpy_view(as_array(self));
+    return view ? PyObject_Str(view) : nullptr;
+}
+
+PyObject* format(PyObject* self, PyObject* spec) {
+    Array* a = as_array(self);
+    PyObject* view = numpy_view(a);
+    if (!view) return nullptr;
+    Ref value = Ref::borrow(view);
+    if (a->info->ndim == 0) value = Ref::steal(PyArray_ToScalar(a->data, as_numpy(view)));
+    return value ? PyObject_Format(value.get(), spec) : nullptr;
+}
+
+// ---- NumPy, buffers, copies, pickles --------------------------------------------------------------------------------
+
+PyObject* to_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"dtype", "context", "copy", nullptr};
+    PyObject *dtype = Py_None, *context = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO:__array__", const_cast<char**>(names), &dtype, &context,
+                                     &copy))
+        return nullptr;
+    int must_copy = copy == Py_None ? 0 : PyObject_IsTrue(copy);
+    if (must_copy < 0) return nullptr;
+    Array* a = as_array(self);
+    PyObject* view = numpy_view(a);
+    if (!view) return nullptr;
+    PyArray_Descr* descr = nullptr;
+    if (dtype != Py_None && !PyArray_DescrConverter(dtype, &descr)) return nullptr;
+    Ref keep = Ref::steal(reinterpret_cast<PyObject*>(descr));
+    if (!descr || PyArray_EquivTypes(descr, a->info->descr))
+        return must_copy ? PyArray_NewCopy(as_numpy(view), NPY_CORDER) : Py_NewRef(view);
+    if (copy != Py_None && !must_copy) {
+        PyErr_Format(PyExc_ValueError,
+                     "Unable to avoid copy while creating an array as requested: dtype %R was asked for, "
+                     "but the array is %R.",
+                     descr, a->info->descr);
+        return nullptr;
+    }
+    Py_INCREF(descr);
+    return PyArray_CastToType(as_numpy(view), descr, 0);
+}
+
+int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
+    buffer->obj = nullptr;
+    Array* a = as_array(self);
+    PyObject* view = numpy_view(a);
+    if (!view) return -1;
+    if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE) {
+        PyErr_SetString(PyExc_BufferError, "Array is immutable; only read-only buffers can be had");
+        return -1;
+    }
+    if (PyObject_GetBuffer(view, buffer, flags) == 0) return 0;
+    buffer->obj = nullptr;
+    if (PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
+    PyErr_Clear();
+    PyErr_Format(PyExc_BufferError, "the buffer protocol has no format for dtype %R", a->info->descr);
+    return -1;
+}
+
+PyObject* duplicate(PyObject* self, PyObject*) {
+    Array* a = as_array(self);
+    return reinterpret_cast<PyObject*>(new_array_sharing(retain_info(a->info), a));
+}
+
+PyObject* reduce(PyObject* self, PyObject*) {
+    Array* a = as_array(self);
+    PyObject* view = numpy_view(a);
+    if (!view) return nullptr;
+    if (!hooks.reconstruct) return hook_missing("reconstruct");
+    return Py_BuildValue("O(OO)", hooks.reconstruct, view, a->info->weak ? Py_True : Py_False);
+}
+
+// ---- state ----------------------------------------------------------------------------------------------------------
+
+PyObject* itself(PyObject* self, PyObject*) { return check_not_deleted(as_array(self)) ? Py_NewRef(self) : nullptr; }
+
+PyObject* nothing(PyObject* self, PyObject*) {
+    if (!check_not_deleted(as_array(self))) return nullptr;
+    Py_RETURN_NONE;
+}
+
+PyObject* is_ready(PyObject* self, PyObject*) {
+    if (!check_not_deleted(as_array(self))) return nullptr;
+    Py_RETURN_TRUE;
+}
+
+PyObject* delete_method(PyObject* self, PyObject*) {
+    if (!as_array(self)->deleted) delete_data(as_array(self));
+    Py_RETURN_NONE;
+}
+
+PyObject* is_deleted(PyObject* self, PyObject*) { return PyBool_FromLong(as_array(self)->deleted); }
+
+PyObject* pointer(PyObject* self, PyObject*) {
+    return check_not_deleted(as_array(self)) ? PyLong_FromVoidPtr(as_array(self)->data) : nullptr;
+}
+
+PyObject* addressable_data(PyObject* self, PyObject* index) {
+    if (is_spread(as_array(self))) {
+        Ref shards = Ref::steal(PyObject_GetAttrString(self, "addressable_shards"));
+        Ref shard = shards ? Ref::steal(PyObject_GetItem(shards.get(), index)) : Ref();
+        return shard ? PyObject_GetAttrString(shard.get(), "data") : nullptr;
+    }
+    Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    if (i == -1 && PyErr_Occurred()) return nullptr;
+    if (i != 0 && i != -1) {
+        PyErr_Format(PyExc_IndexError, "addressable_data: index is %zd, but the array has 1 shard", i);
+        return nullptr;
+    }
+    return itself(self, nullptr);
+}
+
+PyObject* size_in_bytes(PyObject* self, PyObject*) { return PyLong_FromLongLong(as_array(self)->info->nbytes); }
+
+// ---- attributes -----------------------------------------------------------------------------------------------------
+
+const AvalInfo* info_of(PyObject* self) { return as_array(self)->info; }
+
+PyObject* get_aval(PyObject* self, void*) { return Py_NewRef(info_of(self)->aval); }
+PyObject* get_shape(PyObject* self, void*) { return Py_NewRef(info_of(self)->shape); }
+PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(info_of(self)->descr)); }
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(info_of(self)->ndim); }
+PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(info_of(self)->size); }
+PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromLongLong(info_of(self)->nbytes); }
+PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSsize_t(PyDataType_ELSIZE(info_of(self)->descr)); }
+PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(info_of(self)->weak); }
+PyObject* get_committed(PyObject* self, void*) { return PyBool_FromLong(as_array(self)->device != nullptr); }
+PyObject* get_priority(PyObject*, void*) { return PyLong_FromLong(100); }
+
+PyObject* get_raw_device(PyObject* self, void*) {
+    PyObject* device = as_array(self)->device;
+    return Py_NewRef(device ? device : Py_None);
+}
+
+PyObject* get_device(PyObject* self, void*) {
+    if (as_array(self)->device) return Py_NewRef(as_array(self)->device);
+    return hooks.default_device ? PyObject_CallNoArgs(hooks.default_device) : hook_missing("default_device");
+}
+
+PyObject* get_sharding(PyObject* self, void*) {
+    return hooks.sharding ? PyObject_CallOneArg(hooks.sharding, self) : hook_missing("sharding");
+}
+
+PyGetSetDef attributes[] = {
+    {"aval", get_aval, nullptr, "The abstract value: shape, dtype and weak type."},
+    {"shape", get_shape, nullptr, "The lengths of the dimensions, a tuple of int."},
+    {"dtype", get_dtype, nullptr, "The type of the elements, a numpy.dtype."},
+    {"ndim", get_ndim, nullptr, "The number of dimensions."},
+    {"size", get_size, nullptr, "The number of elements."},
+    {"nbytes", get_nbytes, nullptr, "The number of bytes of all elements."},
+    {"itemsize", get_itemsize, nullptr, "The number of bytes of one element."},
+    {"T", reversed_axes, nullptr, "The array with its axes in reverse order."},
+    {"weak_type", get_weak, nullptr,
+     "Whether the dtype yields to that of other operands, as that of Python scalars does."},
+    {"committed", get_committed, nullptr, "Whether the array was put on its device explicitly."},
+    {"_device", get_raw_device, nullptr, "The device that the array is committed to, or None."},
+    {"device", get_device, nullptr, "The device that holds the array."},
+    {"sharding", get_sharding, nullptr, "How the array is spread over devices."},
+    {"__array_priority__", get_priority, nullptr, "Above NumPy's arrays, so that ndarray + Array is an Array."},
+    {nullptr},
+};
+
+PyMethodDef methods[] = {
+    {"item", item, METH_VARARGS,
+     "item($self, /, *args)\n--\n\nOne element as a Python scalar; raises ValueError if it is not clear which."},
+    {"tolist", tolist, METH_NOARGS, "tolist($self, /)\n--\n\nThe elements as nested lists of Python scalars."},
+    {"__complex__", to_complex, METH_NOARGS, "__complex__($self, /)\n--\n\nThe element of a scalar array."},
+    {"__format__", format, METH_O, "__format__($self, spec, /)\n--\n\nFormats the element of a scalar array."},
+    {"__array__", reinterpret_cast<PyCFunction>(to_numpy), METH_VARARGS | METH_KEYWORDS,
+     "__array__($self, /, dtype=None, context=None, copy=None)\n--\n\nA read-only ndarray over the same memory; a copy "
+     "if the dtype differs."},
+    {"__copy__", duplicate, METH_NOARGS, "__copy__($self, /)\n--\n\nAnother Array over the same memory."},
+    {"__deepcopy__", duplicate, METH_O, "__deepcopy__($self, memo, /)\n--\n\nAnother Array over the same memory."},
+    {"__reduce__", reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nPickles the contents and the weak type."},
+    {"__dlpack__", reinterpret_cast<PyCFunction>(array_to_dlpack), METH_VARARGS | METH_KEYWORDS,
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over "
+     "the same memory."},
+    {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(kDLCPU, 0)."},
+    {"block_until_ready", itself, METH_NOARGS,
+     "block_until_ready($self, /)\n--\n\nThe array, once its contents are there."},
+    {"copy_to_host_async", nothing, METH_NOARGS,
+     "copy_to_host_async($self, /)\n--\n\nStarts a copy to host memory, where it is already."},
+    {"is_ready", is_ready, METH_NOARGS, "is_ready($self, /)\n--\n\nWhether the contents are there."},
+    {"delete", delete_method, METH_NOARGS,
+     "delete($self, /)\n--\n\nFrees the memory now; any later use raises RuntimeError."},
+    {"is_deleted", is_deleted, METH_NOARGS,
+     "is_deleted($self, /)\n--\n\nWhether the array has been deleted or donated."},
+    {"unsafe_buffer_pointer", pointer, METH_NOARGS,
+     "unsafe_buffer_pointer($self, /)\n--\n\nThe address of the first element."},
+    {"addressable_data", addressable_data, METH_O,
+     "addressable_data($self, index, /)\n--\n\nThe shard of that number."},
+    {"on_device_size_in_bytes", size_in_bytes, METH_NOARGS,
+     "on_device_size_in_bytes($self, /)\n--\n\nThe bytes of memory used."},
+    {nullptr},
+};
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Array, weakrefs), READONLY, nullptr},
+    {nullptr},
+};
+
+}  // namespace
+
+void append_array_methods(std::vector<PyType_Slot>& slots) {
+    auto add = [&](int slot, auto* value) { slots.push_back({slot, reinterpret_cast<void*>(value)}); };
+    add(Py_nb_bool, to_bool);
+    add(Py_nb_int, to_int);
+    add(Py_nb_float, to_float);
+    add(Py_nb_index, to_index);
+    add(Py_tp_repr, repr);
+    add(Py_tp_str, str);
+    add(Py_bf_getbuffer, get_buffer);
+    add(Py_tp_getset, attributes);
+    add(Py_tp_methods, methods);
+    add(Py_tp_members, members);
+    slots.push_back({Py_tp_doc, const_cast<char*>("An immutable n-dimensional array in memory.")});
+}
+
+}  // namespace pb

@@ -1,0 +1,37 @@
+// Arguments that a program may overwrite: a donated array gives its memory to a result.
+#pragma once
+#include <vector>
+
+#include "programs/executable.h"
+
+namespace pb {
+
+// Whether the memory of argument `index` may become that of a result: an array that has it for itself, has any, and is
+// passed only once. `arrays` has null for arguments that are not arrays.
+inline bool may_take_over(const Program& p, int64_t index, Array* const* arrays) {
+    Array* a = arrays[index];
+    if (!a || !is_exclusive(a) || a->info->nbytes == 0) return false;
+    for (size_t i = 0; i < p.in.size(); ++i)
+        if (int64_t(i) != index && arrays[i] == a) return false;
+    for (Array* constant : p.constants)
+        if (constant == a) return false;
+    return true;
+}
+
+// A new array of `info` (one use taken over) with the memory of `donor`, which is deleted by that. Null on failure.
+inline Array* take_over(AvalInfo* info, Array* donor) {
+    Array* result = new_array_over(info, donor->data, nullptr);
+    if (result) {  // the donor has ceased to be the owner; its own reference to the memory must go
+        donor->data = nullptr;
+        donor->deleted = true;
+    }
+    return result;
+}
+
+// Deletes the donated arrays, as a run of the program does even if it fails.
+inline void delete_donated(const Program& p, Array* const* arrays) {
+    for (int64_t i : p.donate)
+        if (Array* a = arrays[i]; a && !a->deleted) delete_data(a);
+}
+
+}  // namespace pb

@@ -1,0 +1,286 @@
+#include "arrays/indexing.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "arrays/allocator.h"
+#include "programs/plan_loops.h"
+#include "ref.h"
+#include "calls/trace_state.h"
+
+namespace pb {
+namespace {
+
+constexpr npy_intp kPlainBytes = 1 << 16;  // transposes of more need tiles, which compiled code has
+
+// A part of an array while it is found.
+struct Part {
+    char* data;
+    int ndim = 0;
+    npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+    explicit Part(void* start) : data(static_cast<char*>(start)) {}  // the rest is not set: it is a kilobyte
+    bool add(npy_intp length, npy_intp stride) {
+        if (ndim == NPY_MAXDIMS) return false;
+        dims[ndim] = length;
+        strides[ndim++] = stride;
+        return true;
+    }
+};
+
+// The value of an index: a Python or NumPy integer, or an array of rank 0. False if it is none or too large.
+bool read_index(PyObject* object, npy_intp* value) {
+    if (PyLong_CheckExact(object)) {
+        int overflow;
+        *value = PyLong_AsLongAndOverflow(object, &overflow);
+        return !overflow;
+    }
+    if (is_array(object)) {
+        Array* a = as_array(object);
+        if (a->info->ndim || a->deleted) return false;
+        switch (a->info->descr->type_num) {
+            case NPY_INT: return *value = *static_cast<npy_int*>(a->data), true;
+            case NPY_LONG: return *value = *static_cast<npy_long*>(a->data), true;
+            case NPY_UINT: return *value = *static_cast<npy_uint*>(a->data), true;
+            default: return false;
+        }
+    }
+    if (!PyArray_IsScalar(object, Integer)) return false;
+    *value = PyNumber_AsSsize_t(object, PyExc_OverflowError);
+    if (*value != -1 || !PyErr_Occurred()) return true;
+    PyErr_Clear();
+    return false;
+}
+
+inline npy_intp inside(npy_intp index, npy_intp length) {
+    return std::clamp<npy_intp>(index < 0 ? index + length : index, 0, length - 1);
+}
+
+bool is_slice_part(PyObject* object) { return object == Py_None || PyLong_CheckExact(object); }
+
+// Takes one item of the index. False if it is not known here.
+bool take(Part& part, const AvalInfo* info, int& axis, npy_intp& step, PyObject* item, int skipped) {
+    auto stride_of = [&](int k) {
+        npy_intp s = PyDataType_ELSIZE(info->descr);
+        for (int d = info->ndim - 1; d > k; --d) s *= info->dims[d];
+        return s;
+    };
+    if (item == Py_None) return part.add(1, 0);
+    if (item == Py_Ellipsis) {
+        for (int k = 0; k < skipped; ++k, ++axis)
+            if (!part.add(info->dims[axis], stride_of(axis))) return false;
+        return true;
+    }
+    npy_intp length = info->dims[axis];
+    step = stride_of(axis);
+    if (PySlice_Check(item)) {
+        auto* slice = reinterpret_cast<PySliceObject*>(item);
+        if (!is_slice_part(slice->start) || !is_slice_part(slice->stop) || !is_slice_part(slice->step)) return false;
+        Py_ssize_t start, stop, by;
+        if (PySlice_Unpack(item, &start, &stop, &by) < 0) {
+            PyErr_Clear();
+            return false;
+        }
+        npy_intp count = PySlice_AdjustIndices(length, &start, &stop, by);
+        if (count) part.data += start * step;
+        ++axis;
+        return part.add(count, by * step);
+    }
+    npy_intp index;
+    if (!read_index(item, &index) || length == 0) return false;
+    part.data += inside(index, length) * step;
+    ++axis;
+    return true;
+}
+
+// Two strided dimensions of elements that are moved as one Unit. NumPy's loops do one, and take as long to enter as ten
+// elements take.
+template <typename Unit>
+void gather_plane(char* out, const char* in, const npy_intp* dims, const npy_intp* strides) {
+    for (npy_intp i = 0; i < dims[0]; ++i, in += strides[0]) {
+        const char* from = in;
+        for (npy_intp j = 0; j < dims[1]; ++j, from += strides[1], out += sizeof(Unit)) memcpy(out, from, sizeof(Unit));
+    }
+}
+
+// Copies strided memory to contiguous memory.
+void gather(char* out, const Part& part, npy_intp itemsize) {
+    // As few dimensions as visit the same elements in the same order.
+    npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+    int n = 0;
+    for (int d = 0; d < part.ndim; ++d) {
+        if (part.dims[d] == 1) continue;
+        if (n && strides[n - 1] == part.strides[d] * part.dims[d]) {
+            dims[n - 1] *= part.dims[d];
+            strides[n - 1] = part.strides[d];
+        } else {
+            dims[n] = part.dims[d];
+            strides[n++] = part.strides[d];
+        }
+    }
+    if (n == 2 && strides[1] != itemsize) {
+        if (itemsize == 4) return gather_plane<uint32_t>(out, part.data, dims, strides);
+        if (itemsize == 8) return gather_plane<uint64_t>(out, part.data, dims, strides);
+        if (itemsize == 1) return gather_plane<uint8_t>(out, part.data, dims, strides);
+        if (itemsize == 2) return gather_plane<uint16_t>(out, part.data, dims, strides);
+    }
+    StridedLoop* loop = copy_loop(itemsize);
+    npy_intp inner = n ? dims[n - 1] : 1;
+    npy_intp steps[2] = {n ? strides[n - 1] : itemsize, itemsize};
+    npy_intp index[NPY_MAXDIMS];
+    std::fill_n(index, n, 0);
+    char* in = part.data;
+    while (true) {
+        char* data[2] = {in, out};
+        loop(nullptr, data, &inner, steps, nullptr);
+        out += inner * itemsize;
+        int d = n - 2;
+        for (; d >= 0; --d) {
+            in += strides[d];
+            if (++index[d] < dims[d]) break;
+            in -= strides[d] * dims[d];
+            index[d] = 0;
+        }
+        if (d < 0) return;
+    }
+}
+
+bool is_contiguous(const Part& part, npy_intp itemsize) {
+    npy_intp expected = itemsize;
+    for (int d = part.ndim - 1; d >= 0; --d) {
+        if (part.dims[d] != 1 && part.strides[d] != expected) return false;
+        expected *= part.dims[d];
+    }
+    return true;
+}
+
+PyObject* finish(Array* a, const Part& part) {
+    AvalInfo* info = info_of_shape(a->info->descr, a->info->weak, part.ndim, part.dims);
+    if (!info) return nullptr;
+    npy_intp itemsize = PyDataType_ELSIZE(info->descr);
+    if (info->nbytes > kSharedBytes && info->nbytes * 4 >= a->info->nbytes && is_aligned(part.data) &&
+        is_contiguous(part, itemsize))
+        return reinterpret_cast<PyObject*>(new_array_part(info, a, part.data));
+    Array* result = new_array(info);
+    if (!result) return nullptr;
+    result->device = Py_XNewRef(a->device);
+    if (info->nbytes) gather(static_cast<char*>(result->data), part, itemsize);
+    return reinterpret_cast<PyObject*>(result);
+}
+
+template <typename Index, typename Unit>
+void take_elements(char* out, const char* in, const void* indices, npy_intp count, npy_intp length) {
+    auto* index = static_cast<const Index*>(indices);
+    for (npy_intp i = 0; i < count; ++i) {
+        npy_intp k = inside(npy_intp(index[i]), length);
+        memcpy(out + i * npy_intp(sizeof(Unit)), in + k * npy_intp(sizeof(Unit)), sizeof(Unit));
+    }
+}
+
+template <typename Index>
+void take_rows(char* out, const char* in, const void* indices, npy_intp count, npy_intp length, npy_intp bytes) {
+    if (bytes == 4) return take_elements<Index, uint32_t>(out, in, indices, count, length);
+    if (bytes == 8) return take_elements<Index, uint64_t>(out, in, indices, count, length);
+    auto* index = static_cast<const Index*>(indices);
+    for (npy_intp i = 0; i < count; ++i)
+        memcpy(out + i * bytes, in + inside(npy_intp(index[i]), length) * bytes, size_t(bytes));
+}
+
+// x[indices] for an integer array in contiguous memory.
+PyObject* take_by_array(Array* a, const void* indices, int type, int ndim, const npy_intp* dims) {
+    const AvalInfo* info = a->info;
+    if ((type != NPY_INT && type != NPY_LONG) || ndim == 0 || info->ndim == 0 || info->dims[0] == 0) return nullptr;
+    if (ndim + info->ndim - 1 > NPY_MAXDIMS) return nullptr;
+    npy_intp shape[NPY_MAXDIMS], count = 1;
+    for (int d = 0; d < ndim; ++d) count *= shape[d] = dims[d];
+    for (int d = 1; d < info->ndim; ++d) shape[ndim + d - 1] = info->dims[d];
+    AvalInfo* found = info_of_shape(info->descr, info->weak, ndim + info->ndim - 1, shape);
+    Array* result = found ? new_array(found) : nullptr;
+    if (!result) return nullptr;
+    result->device = Py_XNewRef(a->device);
+    if (found->nbytes == 0) return reinterpret_cast<PyObject*>(result);
+    auto* in = static_cast<const char*>(a->data);
+    auto* out = static_cast<char*>(result->data);
+    npy_intp bytes = info->nbytes / info->dims[0];
+    if (type == NPY_INT) take_rows<npy_int>(out, in, indices, count, info->dims[0], bytes);
+    else take_rows<npy_long>(out, in, indices, count, info->dims[0], bytes);
+    return reinterpret_cast<PyObject*>(result);
+}
+
+}  // namespace
+
+PyObject* get_item(Array* a, PyObject* index) {
+    if (!check_not_deleted(a)) return nullptr;
+    const AvalInfo* info = a->info;
+    if (is_spread(a) || trace_state.has_mesh || !copy_loop(PyDataType_ELSIZE(info->descr))) return nullptr;
+    if (is_array(index) && as_array(index)->device) return nullptr;
+    if (is_array(index) && as_array(index)->info->ndim) {
+        Array* i = as_array(index);
+        if (!check_not_deleted(i)) return nullptr;
+        return take_by_array(a, i->data, i->info->descr->type_num, i->info->ndim, i->info->dims);
+    }
+    if (PyArray_CheckExact(index)) {
+        auto* i = reinterpret_cast<PyArrayObject*>(index);
+        if (!PyArray_IS_C_CONTIGUOUS(i) || !PyArray_ISALIGNED(i) || !PyArray_ISNBO(PyArray_DESCR(i)->byteorder))
+            return nullptr;
+        return take_by_array(a, PyArray_DATA(i), PyArray_TYPE(i), PyArray_NDIM(i), PyArray_DIMS(i));
+    }
+    PyObject* const* items = &index;
+    Py_ssize_t count = 1;
+    if (PyTuple_CheckExact(index)) {
+        items = reinterpret_cast<PyTupleObject*>(index)->ob_item;
+        count = PyTuple_GET_SIZE(index);
+    }
+    int consumed = 0, ellipses = 0;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        if (items[i] == Py_Ellipsis) ++ellipses;
+        else if (items[i] != Py_None) ++consumed;
+    }
+    if (ellipses > 1 || consumed > info->ndim) return nullptr;
+    Part part(a->data);
+    int axis = 0;
+    npy_intp step = 0;
+    for (Py_ssize_t i = 0; i < count; ++i)
+        if (!take(part, info, axis, step, items[i], info->ndim - consumed)) return nullptr;
+    if (!ellipses && !take(part, info, axis, step, Py_Ellipsis, info->ndim - consumed)) return nullptr;
+    return finish(a, part);
+}
+
+PyObject* reversed(Array* a) {
+    if (!check_not_deleted(a)) return nullptr;
+    const AvalInfo* info = a->info;
+    if (is_spread(a) || info->nbytes > kPlainBytes || !copy_loop(PyDataType_ELSIZE(info->descr))) return nullptr;
+    if (info->ndim < 2) return Py_NewRef(reinterpret_cast<PyObject*>(a));
+    Part part(a->data);
+    part.ndim = info->ndim;
+    npy_intp stride = PyDataType_ELSIZE(info->descr);
+    for (int d = info->ndim - 1, k = 0; d >= 0; --d, ++k) {
+        part.dims[k] = info->dims[d];
+        part.strides[k] = stride;
+        stride *= info->dims[d];
+    }
+    return finish(a, part);
+}
+
+PyObject* rows(Array* a) {
+    if (!check_not_deleted(a)) return nullptr;
+    const AvalInfo* info = a->info;
+    npy_intp n = info->dims[0], bytes = n ? info->nbytes / n : 0;
+    Ref list = Ref::steal(PyList_New(n));
+    if (!list) return nullptr;
+    Part part(a->data);
+    npy_intp stride = PyDataType_ELSIZE(info->descr);
+    part.ndim = info->ndim - 1;
+    for (int d = info->ndim - 1; d > 0; --d) {
+        part.dims[d - 1] = info->dims[d];
+        part.strides[d - 1] = stride;
+        stride *= info->dims[d];
+    }
+    for (npy_intp i = 0; i < n; ++i, part.data += bytes) {
+        PyObject* row = finish(a, part);
+        if (!row) return nullptr;
+        PyList_SET_ITEM(list.get(), i, row);
+    }
+    return list.release();
+}
+
+}  // namespace pb

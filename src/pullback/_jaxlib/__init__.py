@@ -1,6 +1,0 @@
-"""What `import jaxlib` gives under install_as_jax(): the version and the names of exceptions."""
-
-from pullback._jaxlib import version, xla_client, xla_extension
-from pullback._jaxlib.version import __version__
-
-__all__ = ["__version__", "version", "xla_client", "xla_extension"]

@@ -1,7 +1,0 @@
-"""Names that programs import from jaxlib.xla_client."""
-
-from pullback._jaxlib.xla_extension import ArrayImpl, Device, XlaRuntimeError
-
-Array = ArrayImpl
-
-__all__ = ["Array", "ArrayImpl", "Device", "XlaRuntimeError"]

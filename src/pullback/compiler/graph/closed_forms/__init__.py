@@ -1,0 +1,1 @@
+"""Sums over indices and loops that only count, as formulas."""

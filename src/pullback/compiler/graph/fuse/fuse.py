@@ -1,0 +1,485 @@
+"""Decides which values of a flat jaxpr are written to memory, and which equations share a loop nest.
+
+A group is one iteration space walked once. Its loops evaluate, at one index, everything that is pulled into it: views
+and pointwise operations cost no memory traffic. Several roots of one space share a group (an optimizer's update of
+parameters and moments is one pass over memory), and so do reductions over one space. Calls into libraries and control
+flow stand alone.
+
+The equations are visited from last to first, so when one is visited all that is wanted of its results is known: by
+which groups, at which symbolic indices. Then
+
+    free        a view, iota, cheap arithmetic of one array, a single element: evaluated wherever it is wanted;
+    inlined     wanted by one group at one index: evaluated there, without memory; so are rearranged elements of others
+                (concatenation, padding) each of which is wanted at one of a few indices;
+    taken out   a few elements of an array that a call changes in place before they are wanted: stored on their own,
+                so that the call need not work on a copy of the array;
+    stored      otherwise. It joins the group that wants it at its own index and runs first among those that want it,
+                or a group of the same space that runs earlier still and reads the same arrays, or gets a new one.
+
+No work is multiplied: what is not free is evaluated once per element (or once per row, hoisted out of the inner loop).
+Each group has a height, larger than that of all groups which need its results; edges between groups always go
+downwards, so merging never makes a cycle and every decision is local: the pass is linear in the length of the program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Set
+from typing import Any
+
+from pullback.compiler.graph.fuse.access import Index, Interner, accesses, variables
+from pullback.compiler.graph.fuse.groups import Fusion, Group, Row, Shape, apart_axes, operand_pairs
+from pullback.compiler.graph.fuse.rows import form_rows, in_order
+from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
+from pullback.loops.ir import Builder, Read
+from pullback.util.switches import switches
+
+POINTWISE = (Elementwise, Pointwise)
+FREE_COST = 2  # additions that are cheaper to repeat than to store and load again
+REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
+MAX_STORES = 24  # streams that one loop nest writes
+MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
+FEW = 32  # elements of an array that is copied without a thought
+MAX_LIFTED = 32  # groups that run earlier so that two others can be one
+MOST_PARTS = 4  # indices at which a group rearranges the elements of one value by itself
+SMALL = 64  # elements of a space so small that its groups may be merged even if they share no array
+
+
+def fuse(jaxpr: Jaxpr, b: Builder, intern: Interner, changing: Set[Var] = frozenset()) -> Fusion:
+    """The groups of a flat jaxpr, whose equations all have a lowering kind other than Inline; `changing` are arguments
+    whose memory is that of a result.
+    """
+    return _Fuser(jaxpr, b, intern, changing).run()
+
+
+def is_cheap(cost: float) -> bool:
+    """Whether a value of this cost, with all it is computed from, is repeated rather than stored."""
+    return cost <= FREE_COST
+
+
+class _Fuser:
+    def __init__(self, jaxpr: Jaxpr, b: Builder, intern: Interner, changing: Set[Var]) -> None:
+        self.jaxpr, self.eqns, self.b, self.intern = jaxpr, jaxpr.eqns, b, intern
+        self.zero = intern(b.index(0))
+        self.groups: list[Group] = []
+        self.by_space: dict[Shape, list[Group]] = {}
+        self.wants: dict[Var, dict[Group, dict[Index, bool]]] = {}
+        self.elements: dict[tuple[Var, Group, Index], float] = {}  # of that index which a group really needs
+        self.whole: dict[Var, list[Group]] = {}
+        self.aliases: dict[Var, int] = {}
+        self.stored: set[Var] = set()
+        self.outputs = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+        self.forwarded: dict[Var, Var] = {}
+        self.producer: dict[Var, int] = {}
+        self.users: dict[Var, int] = {}
+        self.costs: dict[Var, float] = {}
+        self.sources: dict[Var, frozenset[Var]] = {}
+        self.contiguous: dict[Var, bool] = {}
+        self.apart: dict[tuple[Index, Shape, Index, Shape], frozenset[Any]] = {}
+        self.changing = changing
+        self.changed: dict[Var, list[int]] = {}  # numbers of the calls that may overwrite a value
+        self.calls: dict[int, Group] = {}
+        self.makers: dict[Var, Group] = {}
+
+    def run(self) -> Fusion:
+        self._survey()
+        effect_height = -1
+        for number in range(len(self.eqns) - 1, -1, -1):
+            eqn = self.eqns[number]
+            kind = eqn.primitive.lower
+            if isinstance(kind, POINTWISE):
+                self._visit_pointwise(number, eqn)
+            elif isinstance(kind, Reduction):
+                self._visit_reduction(number, eqn)
+            else:
+                effect_height = self._visit_call(number, eqn, effect_height)
+        for group in self.groups:
+            group.stores.reverse()
+            group.reductions.reverse()
+        units: list[Row | Group] = [*self.groups]
+        if "rows" not in switches.skip:
+            units = form_rows(self.groups, self.eqns)
+        row_local = self._row_locals(units)
+        units = in_order(units, self.eqns)
+        return Fusion(units, self.stored, self.aliases, self.forwarded, row_local, self.producer, self.users)
+
+    def _row_locals(self, units: list[Row | Group]) -> dict[Var, Row]:
+        """Values that only their own row reads; those of one element in each row stay in registers."""
+        readers: dict[Var, set[Row | None]] = {}
+        for group in self.groups:
+            for var in group.reads:
+                readers.setdefault(var, set()).add(group.row)
+        local: dict[Var, Row] = {}
+        for row in units:
+            if not isinstance(row, Row):
+                continue
+            for group in row.groups:
+                for var in group.outputs(self.eqns):
+                    if var in self.outputs or readers.get(var) != {row}:
+                        continue
+                    axes = range(len(group.space)) if var in group.stores else group.kept
+                    if math.prod(group.space[a] for a in axes) == math.prod(row.extents):
+                        self.stored.discard(var)
+                    else:
+                        local[var] = row
+        return local
+
+    # What each value is made of, first to last.
+
+    def _survey(self) -> None:
+        for var in (*self.jaxpr.constvars, *self.jaxpr.invars):
+            self._is_source(var)
+        for number, eqn in enumerate(self.eqns):
+            kind = eqn.primitive.lower
+            for var in eqn.outvars:
+                self.producer[var] = number
+            operands = [v for v in eqn.invars if not isinstance(v, Literal)]
+            for var in operands:
+                self.users[var] = self.users.get(var, 0) + 1
+            if not isinstance(kind, POINTWISE):
+                for var in eqn.outvars:
+                    self._is_source(var)
+                for k, _ in operand_pairs(eqn):
+                    operand = eqn.invars[k]
+                    if isinstance(operand, Var) and (operand in self.producer or operand in self.changing):
+                        self.changed.setdefault(operand, []).append(number)
+                continue
+            (out,) = eqn.outvars
+            big = [v for v in operands if v.aval.size > 1]
+            # What is repeated along other axes is in memory, in a register or cheap to begin with.
+            cost: float = sum([self.costs[v] for v in big if 4 * v.aval.size > out.aval.size])
+            sources = frozenset[Var]().union(*[self.sources[v] for v in big]) if len(big) != 1 else self.sources[big[0]]
+            if isinstance(kind, Elementwise) or not kind.is_view:
+                cost += kind.cost
+                if len(big) > 1 and len([v for v in sources if 4 * v.aval.size > out.aval.size]) > 1:
+                    cost += FREE_COST  # two arrays to read again instead of one
+            self.costs[out] = cost
+            self.sources[out] = sources if len(sources) <= MAX_LEAVES else frozenset(list(sources)[:MAX_LEAVES])
+            view = _memory_view(eqn)
+            if view is not None and not isinstance(eqn.invars[0], Literal):
+                self.contiguous[out] = view and self.contiguous[eqn.invars[0]]
+            else:
+                self.contiguous[out] = True
+
+    def _is_source(self, var: Var) -> None:
+        self.costs[var] = 0
+        self.sources[var] = frozenset((var,))
+        self.contiguous[var] = True
+
+    # Equations, last to first.
+
+    def _visit_call(self, number: int, eqn: JaxprEqn, effect_height: int) -> int:
+        wanted = any(v in self.outputs or v in self.wants or v in self.whole for v in eqn.outvars)
+        if not wanted and not eqn.effects:
+            return effect_height
+        height = 1 + max((self._height(v) for v in eqn.outvars), default=-1)
+        if eqn.effects:
+            height = max(height, effect_height + 1)
+        group = self._new_group((), height, number, number)
+        self.calls[number] = group
+        self.makers.update(dict.fromkeys(eqn.outvars, group))
+        strided = getattr(eqn.primitive.lower, "strided", False)
+        for var in eqn.outvars:
+            self.stored.add(var)
+            self._settle(var)
+        for var in dict.fromkeys(v for v in eqn.invars if not isinstance(v, Literal)):
+            self._want_whole(var, group, strided)
+        return height if eqn.effects else effect_height
+
+    def _visit_reduction(self, number: int, eqn: JaxprEqn) -> None:
+        if not any(v in self.outputs or v in self.wants or v in self.whole for v in eqn.outvars):
+            return
+        height = 1 + max(self._height(v) for v in eqn.outvars)
+        space = eqn.invars[0].aval.shape
+        reduced = tuple(sorted(eqn.primitive.lower.axes(eqn.params)))
+        sources = frozenset[Var]().union(*(self.sources[v] for v in eqn.invars if not isinstance(v, Literal)))
+        group = self._sibling(space, eqn.outvars, reduced, sources) or self._new_group(space, height, number)
+        group.reduced = reduced
+        group.reductions.append(number)
+        group.leaves |= sources
+        group.last = max(group.last, number)
+        group.evaluated += len(eqn.outvars)
+        self.makers.update(dict.fromkeys(eqn.outvars, group))
+        for var in eqn.outvars:
+            if var.aval.size != 1 or var in self.outputs or var in self.whole:
+                self.stored.add(var)
+            self._settle(var)
+        for atom in eqn.invars:
+            self._want(atom, group, group.axes, False, group.size)
+
+    def _visit_pointwise(self, number: int, eqn: JaxprEqn) -> None:
+        (out,) = eqn.outvars
+        source: Any = eqn.invars[0] if eqn.invars else None
+        if (
+            out in self.whole
+            and out not in self.outputs
+            and _memory_view(eqn) is not None
+            and self._can_alias(eqn, out)
+        ):
+            self.aliases[out] = number
+            for group in self.whole.pop(out):
+                self._want_whole(source, group, True)
+        elif out in self.outputs and _memory_view(eqn) and self._can_forward(source, out):
+            self.aliases[out] = number
+            self.forwarded[source] = out
+            self.outputs.discard(out)
+            self.outputs.add(source)
+            for group in self.whole.pop(out, ()):
+                self._want_whole(source, group, True)
+        wants = self.wants.get(out)
+        if out in self.outputs or out in self.whole:
+            if out.aval.size == 1 and wants:  # others compute it again, instead of waiting for what is stored with it
+                self._inline(number, eqn, out, wants)
+            self._store(number, eqn, out)
+        elif wants is None:
+            return
+        elif (self.changed or self.changing) and self._is_taken_out(out, wants):
+            self._store(number, eqn, out, alone=True)
+        elif self._is_free(eqn, out) or self._once(out, wants) or self._is_dealt_out(eqn, out, wants):
+            self._inline(number, eqn, out, wants)
+        else:
+            self._store(number, eqn, out)
+
+    def _inline(self, number: int, eqn: JaxprEqn, out: Var, wants: dict[Group, dict[Index, bool]]) -> None:
+        for group, indices in wants.items():
+            for index, lazy in indices.items():
+                self._evaluate(number, eqn, group, index, lazy, self.elements[out, group, index])
+        del self.wants[out]
+
+    def _can_alias(self, eqn: JaxprEqn, out: Var) -> bool:
+        source = eqn.invars[0]
+        if isinstance(source, Literal) or source.aval.size <= 1:
+            return False
+        if _memory_view(eqn):  # another shape of the same elements in a row
+            return self.contiguous[source]
+        return all(self._strided_wishes(out))
+
+    def _can_forward(self, source, out: Var) -> bool:
+        """Whether the operand of a reshape can be computed in the memory of the program's result."""
+        return (
+            not isinstance(source, Literal)
+            and source in self.producer
+            and source not in self.outputs
+            and self.contiguous[source]
+            and out.aval.size > 1
+        )
+
+    def _strided_wishes(self, out: Var) -> list[bool]:
+        return [
+            g.call is not None and getattr(self.eqns[g.call].primitive.lower, "strided", False) for g in self.whole[out]
+        ]
+
+    def _is_free(self, eqn: JaxprEqn, out: Var) -> bool:
+        if out.aval.size == 1:
+            return True
+        kind = eqn.primitive.lower
+        if isinstance(kind, Pointwise) and kind.is_view:
+            return True
+        if "producers" in switches.skip:
+            return False
+        if is_cheap(self.costs[out]):
+            return True
+        return self.costs[out] <= REPEATED_COST and not any(4 * v.aval.size > out.aval.size for v in self.sources[out])
+
+    def _is_taken_out(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
+        """Whether `out` is a few elements of an array that a call may overwrite before some group wants them; or one
+        element of an argument that a nest may overwrite while it wants that.
+        """
+        for source in self.sources[out]:
+            if source.aval.size < max(FEW, 4 * out.aval.size):
+                continue
+            if source in self.changing and out.aval.size == 1:
+                return True
+            for call in self.changed.get(source, ()):
+                writer = self.calls.get(call)
+                if writer is None or any(group.height < writer.height for group in wants):
+                    return True
+        return False
+
+    def _once(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
+        if len(wants) != 1 or "producers" in switches.skip:
+            return False
+        ((group, indices),) = wants.items()
+        if len(indices) != 1:
+            return False
+        (index,) = indices
+        if group.size <= 2 * out.aval.size:
+            return True
+        # Fewer elements than iterations: worth it only if the outer loops alone determine the index.
+        used = variables(index)
+        position = {axis.var: n for n, a in enumerate(group.order) if isinstance(axis := group.axes[a], Read)}
+        if not all(v in position for v in used):
+            return False
+        depth = 1 + max((position[v] for v in used), default=-1)
+        return math.prod(group.space[a] for a in group.order[:depth]) <= 2 * out.aval.size
+
+    def _is_dealt_out(self, eqn: JaxprEqn, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
+        """Whether a value that is others' elements rearranged is wanted by one group at a few indices, each element at
+        one of them: the parts of a shifted concatenation are copied to where they belong, and nothing is stored.
+        """
+        kind = eqn.primitive.lower
+        if len(wants) != 1 or not (isinstance(kind, Pointwise) and kind.moves):
+            return False
+        ((group, indices),) = wants.items()
+        return len(indices) <= MOST_PARTS and (
+            sum(self.elements[out, group, index] for index in indices) <= 1.25 * out.aval.size
+        )
+
+    def _store(self, number: int, eqn: JaxprEqn, out: Var, alone: bool = False) -> None:
+        wants = self.wants.get(out, {})
+        height = self._height(out)
+        group = None if alone else self._consumer(out, wants, height)
+        if group is None and not alone:
+            group = self._sibling(out.aval.shape, (out,), None, self.sources[out])
+        if group is None:
+            group = self._new_group(out.aval.shape, height + 1, number, alone=alone)
+        self.stored.add(out)
+        self.makers[out] = group
+        group.stores.append(out)
+        group.leaves |= self.sources[out]
+        group.last = max(group.last, number)
+        wants.pop(group, None)
+        self._settle(out)
+        self._evaluate(number, eqn, group, group.axes, False, group.size)
+
+    def _consumer(self, out: Var, wants: dict[Group, dict[Index, bool]], height: int) -> Group | None:
+        """The one group at the greatest height, if it walks the value's own space and wants it there only."""
+        highest = [group for group in wants if group.height == height]
+        if len(highest) != 1 or any(group.height == height for group in self.whole.get(out, ())):
+            return None
+        (group,) = highest
+        if group.call is not None or group.space != out.aval.shape or len(group.stores) >= MAX_STORES:
+            return None
+        indices = wants[group]
+        return group if len(indices) == 1 and group.axes in indices else None
+
+    def _sibling(
+        self, space: Shape, outs: Sequence[Var], reduced: tuple[int, ...] | None, sources: frozenset[Var]
+    ) -> Group | None:
+        """A group that walks `space`, reads one of `sources` and can run before all that want `outs`."""
+        if "siblings" in switches.skip:
+            return None
+        everyone = {g for v in outs for g in (*self.wants.get(v, ()), *self.whole.get(v, ()))}
+        small = math.prod(space) <= SMALL
+        stuck = set(everyone)
+        for group in reversed(self.by_space.get(space, ())[-8:]):
+            if len(group.stores) + len(group.reductions) >= MAX_STORES:
+                continue
+            if reduced is not None and group.reduced is not None and reduced != group.reduced:
+                continue
+            if not small and group.leaves.isdisjoint(sources):
+                continue
+            if (
+                reduced is None
+                and group in everyone
+                and list(self.wants.get(outs[0], {}).get(group, ())) == [group.axes]
+            ):
+                waiting = everyone - {group}  # it has at hand what it wants, if it is what computes it
+                if self._reaches(group, 1 + max((g.height for g in waiting), default=-1), waiting):
+                    return group
+            elif self._reaches(group, 1 + max((g.height for g in everyone), default=-1), stuck):
+                return group
+            else:  # nor can what would have to be lifted with it
+                stuck.add(group)
+        return None
+
+    def _reaches(self, group: Group, height: int, waiting: Set[Group]) -> bool:
+        """Whether the group is at `height` or more, or can be lifted there with the groups whose results it reads,
+        none of which is among those that are `waiting` for what it is to compute.
+        """
+        lifted: dict[Group, int] = {}
+        stack = [(group, height)]
+        while stack:
+            each, least = stack.pop()
+            if max(each.height, lifted.get(each, 0)) >= least:
+                continue
+            fixed = each.call is not None and self.eqns[each.call].effects
+            if each in waiting or fixed or len(lifted) == MAX_LIFTED:
+                return False
+            lifted[each] = least
+            stack.extend((self.makers[v], least + 1) for v in each.reads if v in self.makers)
+        for each, least in lifted.items():
+            each.height = least
+        return True
+
+    def _evaluate(self, number: int, eqn: JaxprEqn, group: Group, index: Index, lazy: bool, elements: float) -> None:
+        """So many elements of the result of `eqn` are computed in `group` at `index`: want its operands."""
+        group.last = max(group.last, number)
+        group.evaluated += operations_of(eqn)
+        if lazy and not variables(index):
+            lazy = False  # one element, which exists
+        if isinstance(eqn.primitive.lower, Elementwise):
+            for atom in eqn.invars:
+                self._want(atom, group, index if atom.aval.shape else (), lazy, elements)
+            return
+        found, direct = accesses(self.b, self.intern, eqn, index)
+        group.apart |= direct
+        moves = isinstance(eqn.primitive.lower, Pointwise) and eqn.primitive.lower.moves
+        share = elements / max(eqn.outvars[0].aval.size, 1) if moves else 0.0
+        for access in found:
+            operand = eqn.invars[access.operand]
+            needed = share * operand.aval.size if moves else elements
+            self._want(operand, group, access.index, lazy or access.lazy, needed)
+
+    # Wants.
+
+    def _want(self, atom, group: Group, index: Index, lazy: bool, elements: float) -> None:
+        if isinstance(atom, Literal):
+            return
+        if 1 in atom.aval.shape:
+            index = tuple(self.zero if n == 1 else i for i, n in zip(index, atom.aval.shape))
+        indices = self.wants.setdefault(atom, {}).setdefault(group, {})
+        indices[index] = indices.get(index, True) and lazy
+        self.elements[atom, group, index] = elements + self.elements.get((atom, group, index), 0.0)
+        if atom not in self.producer:
+            self._note(atom, group, index, lazy)
+
+    def _want_whole(self, var: Var, group: Group, strided: bool) -> None:
+        number = self.producer.get(var)
+        if number is None:
+            self._note(var, group, (), False)
+        self.whole.setdefault(var, []).append(group)
+
+    def _settle(self, var: Var) -> None:
+        """The value is in memory or registers: those that want it read it."""
+        for group, indices in self.wants.pop(var, {}).items():
+            for index, lazy in indices.items():
+                self._note(var, group, index, lazy)
+        for group in self.whole.pop(var, ()):
+            self._note(var, group, (), False)
+
+    def _note(self, var: Var, group: Group, index: Index, lazy: bool) -> None:
+        group.reads.setdefault(var, {})[index] = lazy
+        key = (group.axes, group.space, index, var.aval.shape)
+        apart = self.apart.get(key)
+        if apart is None:
+            apart = self.apart[key] = apart_axes(*key)
+        group.apart |= apart
+
+    def _height(self, var: Var) -> int:
+        return max((g.height for g in (*self.wants.get(var, ()), *self.whole.get(var, ()))), default=-1)
+
+    def _new_group(self, space: Shape, height: int, number: int, call: int | None = None, alone: bool = False) -> Group:
+        axes = tuple([self.zero if n == 1 else self.intern.axis(a) for a, n in enumerate(space)])
+        group = Group(len(self.groups), space, axes, height, call, last=number)
+        self.groups.append(group)
+        if call is None and not alone:
+            self.by_space.setdefault(space, []).append(group)
+        return group
+
+
+def _memory_view(eqn: JaxprEqn) -> bool | None:
+    """Whether the result can be the operand's memory: None if not, else whether contiguity is kept."""
+    name = eqn.primitive.name
+    if name == "reshape" and eqn.params.get("dimensions") is None:
+        return True
+    if name in ("squeeze", "expand_dims"):
+        return True
+    if name == "transpose":
+        return False
+    if name == "broadcast_in_dim" and eqn.invars[0].aval.size == eqn.outvars[0].aval.size:
+        return True
+    if name == "slice":
+        return False
+    return None

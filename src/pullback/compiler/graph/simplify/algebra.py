@@ -1,0 +1,40 @@
+"""The pass that applies all rewrite rules: folding of constants, simplification, structure of products.
+
+They are one table, since each makes work for the others: a folded number is a factor of 1, without which a transpose
+meets a product, which is then one of a matrix with itself.
+"""
+
+from __future__ import annotations
+
+from pullback.compiler.graph.simplify.fold import folding_rules
+from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, repeated_number
+from pullback.compiler.graph.simplify.simplify import simplification_rules
+from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
+from pullback.compiler.graph.structure.ordering import ORDER_RULES
+from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
+from pullback.compiler.graph.structure.updates import UPDATE_RULES
+from pullback.core.jaxpr import ClosedJaxpr, Literal
+from pullback.core.primitive import registry
+
+_all: dict[str, tuple[Rule, ...]] = {}
+
+
+def apply_algebra(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with all rules applied, also inside of loops and branches; constants of one value become numbers."""
+    r = Rewriter(closed, _rules(), "algebra")
+    for var, value in zip(closed.jaxpr.constvars, closed.consts):
+        number = repeated_number(value)
+        if number is not None:
+            literal = Literal(number, var.aval.update(shape=()))
+            r.env[var] = r.broadcast(literal, var.aval.shape, ()) if var.aval.shape else literal
+            del r.consts[var]
+            r.changed = True
+    return r.run(apply_algebra)
+
+
+def _rules() -> dict[str, tuple[Rule, ...]]:
+    if len(_all) < len(registry):
+        tables = (folding_rules(), simplification_rules(), STRUCTURE_RULES, ONE_HOT_RULES, UPDATE_RULES, ORDER_RULES)
+        for name in registry:
+            _all[name] = tuple(rule for table in tables for rule in table.get(name, ()))
+    return _all

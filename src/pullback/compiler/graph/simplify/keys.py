@@ -1,0 +1,144 @@
+"""Replaces key arrays by the words they are made of: key<fry>[*K] becomes u32[*K, 2].
+
+Wrapping and unwrapping disappear; movement of keys becomes movement of words with the last axis carried along. Needed
+by lowering, which knows plain element types only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.graph.simplify.inner import has_inner, map_inner
+from pullback.core.avals import ShapedArray
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+
+
+def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program on words, also inside of loops and branches; NotImplementedError names a primitive that has no
+    rule here.
+    """
+    if not _has_keys(closed):
+        return closed
+    jaxpr = closed.jaxpr
+    env: dict[Var, Any] = {}
+
+    def new(var: Var) -> Var:
+        if not is_key(var.aval):
+            return var
+        found = env.get(var)
+        if found is None:
+            found = env[var] = Var(words_aval(var.aval))
+        return found
+
+    def read(atom: Any) -> Any:
+        return atom if isinstance(atom, Literal) else env.get(atom, atom)
+
+    constvars = [new(v) for v in jaxpr.constvars]
+    invars = [new(v) for v in jaxpr.invars]
+    eqns: list[JaxprEqn] = []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in ("random_wrap", "random_unwrap"):
+            env[eqn.outvars[0]] = read(eqn.invars[0])
+            continue
+        avals = [a.aval for a in eqn.invars]
+        eqn = map_inner(eqn, "keys", replace_keys)
+        touched = any(map(is_key, avals)) or any(is_key(v.aval) for v in eqn.outvars)
+        if touched and not has_inner(eqn):
+            rule = _RULES.get(eqn.primitive.name)
+            if rule is None:
+                raise NotImplementedError(
+                    f"jit: primitive '{eqn.primitive.name}' has no rule for key arrays; take their words with "
+                    "jax.random.key_data first"
+                )
+            eqn = eqn.replace(params=rule(eqn))
+        eqns.append(eqn.replace(invars=[read(a) for a in eqn.invars], outvars=[new(v) for v in eqn.outvars]))
+    outvars = [read(a) for a in jaxpr.outvars]
+    consts = [getattr(c, "_base_array", c) for c in closed.consts]
+    return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info), consts)
+
+
+def is_key(aval: Any) -> bool:
+    """Whether the elements are keys."""
+    return not isinstance(aval.dtype, np.dtype)
+
+
+def words_aval(aval: Any) -> ShapedArray:
+    """The aval of the words of keys."""
+    return ShapedArray(aval.shape + tuple(aval.dtype.base_shape), aval.dtype.base)
+
+
+def _has_keys(closed: ClosedJaxpr) -> bool:
+    jaxpr = closed.jaxpr
+    return any(is_key(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)) or any(
+        any([not isinstance(v.aval.dtype, np.dtype) for v in eqn.outvars])
+        or (has_inner(eqn) and any(_has_keys(c) for c in _inner(eqn)))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _inner(eqn: JaxprEqn) -> list[ClosedJaxpr]:
+    found = []
+    for value in eqn.params.values():
+        found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, ClosedJaxpr)]
+    return found
+
+
+def _words(eqn: JaxprEqn) -> int:
+    aval = eqn.invars[-1].aval if is_key(eqn.invars[-1].aval) else eqn.invars[0].aval
+    return int(aval.dtype.base_shape[0])
+
+
+def _append(*names: str, value: Callable[[JaxprEqn, int], Any]) -> Callable[[JaxprEqn], dict[str, Any]]:
+    def rule(eqn: JaxprEqn) -> dict[str, Any]:
+        params = dict(eqn.params)
+        for name in names:
+            if params.get(name) is not None:
+                params[name] = (*params[name], value(eqn, eqn.invars[0].aval.ndim))
+        return params
+
+    return rule
+
+
+def _same(eqn: JaxprEqn) -> dict[str, Any]:
+    return eqn.params
+
+
+def _broadcast(eqn: JaxprEqn) -> dict[str, Any]:
+    params, n = dict(eqn.params), _words(eqn)
+    params["broadcast_dimensions"] = (*params["broadcast_dimensions"], len(params["shape"]))
+    params["shape"] = (*params["shape"], n)
+    return params
+
+
+def _slice(eqn: JaxprEqn) -> dict[str, Any]:
+    params, n = dict(eqn.params), _words(eqn)
+    params["start_indices"] = (*params["start_indices"], 0)
+    params["limit_indices"] = (*params["limit_indices"], n)
+    if params.get("strides") is not None:
+        params["strides"] = (*params["strides"], 1)
+    return params
+
+
+def _gather(eqn: JaxprEqn) -> dict[str, Any]:
+    params, n = dict(eqn.params), _words(eqn)
+    numbers = params["dimension_numbers"]
+    params["dimension_numbers"] = numbers._replace(offset_dims=(*numbers.offset_dims, eqn.outvars[0].aval.ndim))
+    params["slice_sizes"] = (*params["slice_sizes"], n)
+    return params
+
+
+_RULES: dict[str, Callable[[JaxprEqn], dict[str, Any]]] = {
+    "reshape": _append("new_sizes", value=lambda eqn, ndim: _words(eqn)),
+    "transpose": _append("permutation", value=lambda eqn, ndim: ndim),
+    "broadcast_in_dim": _broadcast,
+    "squeeze": _same,
+    "slice": _slice,
+    "concatenate": _same,
+    "rev": _same,
+    "copy": _same,
+    "keep_apart": _same,
+    "gather": _gather,
+}

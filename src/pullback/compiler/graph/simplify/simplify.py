@@ -1,0 +1,447 @@
+"""Algebra on single equations and their neighbours, as a table of rules by primitive.
+
+Rules keep results bit for bit, but for x + 0 = x, which turns -0 + 0 into -0. They make scalars stay scalars (a product
+with a broadcast number is a product with the number), so that they live in registers, and merge movement with movement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.core.jaxpr import JaxprEqn, Literal
+from pullback.core.lowering import Elementwise
+from pullback.core.primitive import registry
+
+# Elementwise.
+
+
+def _to_scalars(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """f(x, broadcast(c)) = f(x, c); f(broadcast(a), broadcast(b)) = broadcast(f(a, b))."""
+    shape = eqn.outvars[0].aval.shape
+    if not shape:
+        return None
+    new = []
+    all_splats, changes = True, False
+    for atom in eqn.invars:
+        number = r.splat(atom) if atom.aval.shape else atom
+        if number is None:
+            all_splats = False
+        elif number is not atom:
+            changes = True
+        new.append(atom if number is None else number)
+    if all_splats:
+        return r.broadcast(r.emit(eqn.primitive, *new, **eqn.params), shape, ())
+    if not changes or eqn.primitive.name in (
+        "convert_element_type",
+        "select_n",
+        "clamp",
+    ):
+        return None
+    return r.emit(eqn.primitive, *new, **eqn.params)
+
+
+def _same_type(eqn: JaxprEqn, atom: Any) -> Any:
+    out = eqn.outvars[0].aval
+    return atom if atom.aval.shape == out.shape and atom.aval.dtype == out.dtype else None
+
+
+def _grown(r: Rewriter, eqn: JaxprEqn, atom: Any) -> Any:
+    """`atom` as the result of `eqn`: a rank-0 one is broadcast."""
+    out = eqn.outvars[0].aval
+    if atom.aval.dtype != out.dtype:
+        return None
+    if atom.aval.shape == out.shape:
+        return atom
+    return r.broadcast(atom, out.shape, ()) if not atom.aval.shape else None
+
+
+def _add(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, y = eqn.invars
+    if r.is_scalar(y, 0):
+        return _grown(r, eqn, x)
+    if r.is_scalar(x, 0):
+        return _grown(r, eqn, y)
+    for a, b in ((x, y), (y, x)):
+        negated = r.definition(b, "neg")
+        if negated is not None:
+            return r.emit("sub", a, negated.invars[0])
+    return None
+
+
+def _sub(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, y = eqn.invars
+    if r.is_scalar(y, 0):
+        return _grown(r, eqn, x)
+    if r.is_scalar(x, 0) and y.aval.dtype.kind not in "fc":
+        return _grown(r, eqn, r.emit("neg", y)) if y.aval.shape == eqn.outvars[0].aval.shape else None
+    negated = r.definition(y, "neg")
+    return None if negated is None else r.emit("add", x, negated.invars[0])
+
+
+def _mul(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, y = eqn.invars
+    out = eqn.outvars[0].aval
+    for a, b in ((x, y), (y, x)):
+        value = r.scalar(b)
+        if value is None:
+            continue
+        if value == 1:
+            return _grown(r, eqn, a)
+        if value == 0 and out.dtype.kind in "iub":
+            return r.full(out, 0)
+        if value == -1 and a.aval.shape == out.shape and out.dtype.kind in "ifc":
+            return r.emit("neg", a)
+    left, right = r.definition(x, "neg"), r.definition(y, "neg")
+    if left is not None and right is not None:
+        return r.emit("mul", left.invars[0], right.invars[0])
+    return None
+
+
+def _div(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, y = eqn.invars
+    if r.is_scalar(y, 1):
+        return _grown(r, eqn, x)
+    value = r.scalar(y)
+    if value is not None and eqn.outvars[0].aval.dtype.kind == "f" and np.isfinite(value) and value != 0:
+        mantissa, exponent = math.frexp(float(value))
+        if abs(mantissa) == 0.5 and abs(exponent) < 100:  # a power of two: the reciprocal is exact
+            return r.emit(
+                "mul", x, Literal(np.asarray(1.0 / float(value)).astype(y.aval.dtype)[()], y.aval.update(shape=()))
+            )
+    return None
+
+
+def _neg(r: Rewriter, eqn: JaxprEqn) -> Any:
+    inner = r.definition(eqn.invars[0], "neg")
+    if inner is not None:
+        return inner.invars[0]
+    inner = r.definition(eqn.invars[0], "sub")
+    if inner is not None and eqn.outvars[0].aval.dtype.kind == "i":
+        return r.emit("sub", *reversed(inner.invars))
+    return None
+
+
+def _idempotent(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, y = eqn.invars
+    return x if x is y else None
+
+
+def _integer_pow(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, y = eqn.invars[0], eqn.params["y"]
+    if y == 1:
+        return x
+    if y == 2:
+        return r.emit("mul", x, x)
+    return None
+
+
+def _square(r: Rewriter, eqn: JaxprEqn) -> Any:
+    return r.emit("mul", eqn.invars[0], eqn.invars[0])
+
+
+def _select(r: Rewriter, eqn: JaxprEqn) -> Any:
+    which, *cases = eqn.invars
+    value = r.scalar(which)
+    if value is not None and 0 <= int(value) < len(cases):
+        return cases[int(value)]
+    return cases[0] if all(c is cases[0] for c in cases) else None
+
+
+def _convert(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, out = eqn.invars[0], eqn.outvars[0].aval
+    if x.aval.dtype == out.dtype:
+        return x
+    inner = r.definition(x, "convert_element_type")
+    if inner is not None and _holds(inner.invars[0].aval.dtype, x.aval.dtype):
+        source = inner.invars[0]
+        if source.aval.dtype == out.dtype:
+            return source
+        return r.emit("convert_element_type", source, new_dtype=out.dtype, weak_type=out.weak_type)
+    return None
+
+
+def _holds(narrow: np.dtype, wide: np.dtype) -> bool:
+    """Whether every value of `narrow` is one of `wide` of the same kind."""
+    if narrow.kind == "b":
+        return wide.kind in "iuf"
+    if narrow.kind == wide.kind and narrow.kind in "iufc":
+        return narrow.itemsize <= wide.itemsize
+    return narrow.kind == "u" and wide.kind == "i" and narrow.itemsize < wide.itemsize
+
+
+def _add_any(r: Rewriter, eqn: JaxprEqn) -> Any:
+    return r.emit("add", *eqn.invars) if eqn.outvars[0].aval.dtype.kind in "iufc" else None
+
+
+def _identity(r: Rewriter, eqn: JaxprEqn) -> Any:
+    return _same_type(eqn, eqn.invars[0])
+
+
+# Movement.
+
+
+def _broadcast(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, shape, dims = eqn.invars[0], eqn.params["shape"], eqn.params["broadcast_dimensions"]
+    if x.aval.shape == tuple(shape) and tuple(dims) == tuple(range(len(shape))):
+        return x
+    if x.aval.ndim and x.aval.size == eqn.outvars[0].aval.size:
+        return r.reshape(x, shape)
+    inner = r.definition(x, "broadcast_in_dim")
+    if inner is not None:
+        return r.broadcast(inner.invars[0], shape, [dims[d] for d in inner.params["broadcast_dimensions"]])
+    inner = r.definition(x, "reshape", "squeeze")
+    if inner is not None and _plain(inner):
+        kept = _matching(inner.invars[0].aval.shape, x.aval.shape)
+        if kept is not None:
+            return r.broadcast(inner.invars[0], shape, [dims[d] for d in kept])
+    return None
+
+
+def _matching(small: Sequence[int], big: Sequence[int]) -> list[int] | None:
+    """The dimensions of `big` that those of `small` are, where `big` has only sizes 1 more; None otherwise."""
+    found: list[int] = []
+    position = 0
+    for n in small:
+        while position < len(big) and big[position] != n and big[position] == 1:
+            position += 1
+        if position == len(big) or big[position] != n:
+            return None
+        found.append(position)
+        position += 1
+    return found if all(n == 1 for n in big[position:]) else None
+
+
+def _plain(eqn: JaxprEqn) -> bool:
+    return eqn.params.get("dimensions") is None or eqn.primitive.name == "squeeze"
+
+
+def _reshape(r: Rewriter, eqn: JaxprEqn) -> Any:
+    if not _plain(eqn):
+        return None
+    x, shape = eqn.invars[0], eqn.outvars[0].aval.shape
+    if x.aval.shape == shape:
+        return x
+    inner = r.definition(x, "reshape", "squeeze", "expand_dims")
+    if inner is not None and _plain(inner):
+        return r.reshape(inner.invars[0], shape)
+    splat = r.splat(x) if x.aval.shape else None
+    if splat is not None and shape:
+        return r.broadcast(splat, shape, ())
+    return None
+
+
+def _squeeze(r: Rewriter, eqn: JaxprEqn) -> Any:
+    return r.reshape(eqn.invars[0], eqn.outvars[0].aval.shape)
+
+
+def _transpose(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, permutation = eqn.invars[0], eqn.params["permutation"]
+    shape = x.aval.shape
+    if tuple(permutation) == tuple(range(len(permutation))):
+        return x
+    real = [a for a in permutation if shape[a] != 1]
+    if real == sorted(real):  # only axes of size 1 move
+        return r.reshape(x, eqn.outvars[0].aval.shape)
+    inner = r.definition(x, "transpose")
+    if inner is not None:
+        return r.emit(
+            "transpose", inner.invars[0], permutation=tuple(inner.params["permutation"][a] for a in permutation)
+        )
+    inner = r.definition(x, "broadcast_in_dim")
+    if inner is not None:
+        place = {a: d for d, a in enumerate(permutation)}
+        dims = [place[d] for d in inner.params["broadcast_dimensions"]]
+        if dims == sorted(dims):
+            return r.broadcast(inner.invars[0], eqn.outvars[0].aval.shape, dims)
+    return None
+
+
+def _slice(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x = eqn.invars[0]
+    if x.aval.shape == eqn.outvars[0].aval.shape:
+        return x
+    splat = r.splat(x)
+    return None if splat is None else r.broadcast(splat, eqn.outvars[0].aval.shape, ())
+
+
+def _rev(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x = eqn.invars[0]
+    if all(x.aval.shape[d] == 1 for d in eqn.params["dimensions"]) or r.splat(x) is not None:
+        return x
+    inner = r.definition(x, "rev")
+    if inner is not None and set(inner.params["dimensions"]) == set(eqn.params["dimensions"]):
+        return inner.invars[0]
+    return None
+
+
+def _split(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, axis = eqn.invars[0], eqn.params["axis"]
+    parts, start = [], 0
+    for size in eqn.params["sizes"]:
+        low = [0] * x.aval.ndim
+        high = list(x.aval.shape)
+        low[axis], high[axis] = start, start + size
+        start += size
+        parts.append(r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=None))
+    return parts
+
+
+def _unstack(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, axis = eqn.invars[0], eqn.params["axis"]
+    parts = []
+    for k, out in enumerate(eqn.outvars):
+        low = [0] * x.aval.ndim
+        high = list(x.aval.shape)
+        low[axis], high[axis] = k, k + 1
+        parts.append(
+            r.reshape(
+                r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=None), out.aval.shape
+            )
+        )
+    return parts
+
+
+def _concatenate(r: Rewriter, eqn: JaxprEqn) -> Any:
+    parts = [a for a in eqn.invars if a.aval.size or not eqn.outvars[0].aval.size]
+    if len(parts) == 1:
+        return parts[0]
+    if len(parts) < len(eqn.invars):
+        return r.emit("concatenate", *parts, **eqn.params)
+    return None
+
+
+def _pad(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, value = eqn.invars
+    if all(tuple(c) == (0, 0, 0) for c in eqn.params["padding_config"]):
+        return x
+    splat = r.splat(x)
+    if x.aval.size == 0 or (splat is not None and _equal(splat, value)):
+        return r.broadcast(value, eqn.outvars[0].aval.shape, ())
+    return None
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if not (isinstance(a, Literal) and isinstance(b, Literal)):
+        return False
+    return np.asarray(a.val).tobytes() == np.asarray(b.val).tobytes()
+
+
+def _dynamic_slice(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, *starts = eqn.invars
+    if x.aval.shape == eqn.outvars[0].aval.shape:
+        return x
+    values = [r.scalar(s) for s in starts]
+    if any(v is None for v in values):
+        return None
+    sizes = eqn.outvars[0].aval.shape
+    low = [min(max(int(v), 0), n - m) for v, n, m in zip(values, x.aval.shape, sizes)]
+    return r.emit(
+        "slice", x, start_indices=tuple(low), limit_indices=tuple(s + m for s, m in zip(low, sizes)), strides=None
+    )
+
+
+def _dynamic_update_slice(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, update = eqn.invars[:2]
+    return update if x.aval.shape == update.aval.shape else None
+
+
+# Reductions.
+
+
+def _reduce_sum(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, axes, out = eqn.invars[0], eqn.params["axes"], eqn.outvars[0].aval
+    if not axes or all(x.aval.shape[a] == 1 for a in axes):
+        return r.reshape(x, out.shape)
+    inner = r.definition(x, "broadcast_in_dim")
+    if inner is not None and out.dtype.kind in "iuf":
+        dims = inner.params["broadcast_dimensions"]
+        source = inner.invars[0]
+        repeated = [a for a in axes if a not in dims or source.aval.shape[dims.index(a)] == 1]
+        count = math.prod(x.aval.shape[a] for a in repeated)
+        exact = (
+            out.dtype.kind in "iu" or count <= 2 ** np.finfo(np.float16 if out.dtype.itemsize == 2 else out.dtype).nmant
+        )
+        if repeated and exact and count:
+            shape = [n for a, n in enumerate(x.aval.shape) if a not in repeated]
+            kept = [a for a in range(x.aval.ndim) if a not in repeated]
+            ones = [d for d, a in enumerate(dims) if a in repeated]
+            if ones:
+                source = r.reshape(source, [n for d, n in enumerate(source.aval.shape) if d not in ones])
+                dims = tuple(a for a in dims if a not in repeated)
+            part = r.broadcast(source, shape, [kept.index(a) for a in dims])
+            factor = Literal(np.asarray(count).astype(out.dtype)[()], out.update(shape=()))
+            rest = [kept.index(a) for a in axes if a not in repeated]
+            total = r.emit("reduce_sum", part, axes=tuple(rest)) if rest else part
+            return r.emit("mul", total, factor)
+    inner = r.definition(x, "neg")
+    return None if inner is None else r.emit("neg", r.emit("reduce_sum", inner.invars[0], axes=axes))
+
+
+def _reduce_extremum(r: Rewriter, eqn: JaxprEqn) -> Any:
+    x, axes, out = eqn.invars[0], eqn.params["axes"], eqn.outvars[0].aval
+    if all(x.aval.shape[a] == 1 for a in axes):
+        return r.reshape(x, out.shape)
+    splat = r.splat(x)
+    if splat is not None and x.aval.size:
+        return r.broadcast(splat, out.shape, ()) if out.shape else splat
+    return None
+
+
+_RULES: dict[str, tuple[Callable[..., Any], ...]] = {
+    "add": (_add,),
+    "add_any": (_add_any,),
+    "sub": (_sub,),
+    "mul": (_mul,),
+    "div": (_div,),
+    "neg": (_neg,),
+    "max": (_idempotent,),
+    "min": (_idempotent,),
+    "and": (_idempotent,),
+    "or": (_idempotent,),
+    "integer_pow": (_integer_pow,),
+    "square": (_square,),
+    "select_n": (_select,),
+    "convert_element_type": (_convert,),
+    "copy": (_identity,),
+    "stop_gradient": (_identity,),
+    "name": (_identity,),
+    "copy_p": (_identity,),
+    "sharding_constraint": (_identity,),
+    "device_put": (_identity,),
+    "broadcast_in_dim": (_broadcast,),
+    "reshape": (_reshape,),
+    "squeeze": (_squeeze,),
+    "expand_dims": (_squeeze,),
+    "transpose": (_transpose,),
+    "slice": (_slice,),
+    "rev": (_rev,),
+    "split": (_split,),
+    "unstack": (_unstack,),
+    "concatenate": (_concatenate,),
+    "pad": (_pad,),
+    "dynamic_slice": (_dynamic_slice,),
+    "dynamic_update_slice": (_dynamic_update_slice,),
+    "reduce_sum": (_reduce_sum,),
+    "reduce_max": (_reduce_extremum,),
+    "reduce_min": (_reduce_extremum,),
+}
+
+_complete: dict[str, tuple[Rule, ...]] = {}
+
+
+def simplification_rules() -> dict[str, tuple[Rule, ...]]:
+    """The rules, with the general one for elementwise primitives added to each of those that exist."""
+    if len(_complete) < len(registry):
+        for name, primitive in registry.items():
+            rules = _RULES.get(name, ())
+            if "elementwise" in primitive.traits and isinstance(primitive.lower, Elementwise):
+                rules = (*rules, _to_scalars)
+            _complete[name] = rules
+    return _complete

@@ -1,0 +1,323 @@
+"""Products that structure makes cheaper: with an identity, of transposes, of sums that share a factor.
+
+    transpose(dot(x, y))         dot(y, x): derivatives make these, and the result is then written in the order it is
+    read in dot(x, eye)                  x, its contracted axis moved: forward derivatives push an identity through
+    the program dot(c * x, y)                c * dot(x, y), if that is less to multiply
+    dot(x, y) over few elements  written out as a sum, which fuses with what follows
+    dot(x, y) without free axes  reduce_sum(x * y): a sum, which is scheduled and fused like any other
+    dot(x, a) + dot(x, b)        dot(x, a + b) where a and b are smaller than the products: one pass over x instead of
+    two
+
+As in any algebra on floats, the last may change the last bits, and 0 * inf is taken for 0 in products with an identity.
+Products with diagonals, and with identities of other shapes, are in `terms.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
+from pullback.compiler.graph.structure.terms import contract, total
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from pullback.core.lowering import Pointwise
+from pullback.core.primitive import NoRule, Primitive, registry
+from pullback.util.dtypes import issubdtype
+
+
+def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with the products written out that are no matter of matrices; after the rules that look for
+    products.
+    """
+    return Rewriter(closed, {"dot_general": (_few, _elementwise)}, "write_out").run(write_out_products)
+
+
+FEW = 8  # contracted elements up to which a product is written out
+
+
+def _inner_at(ctx: Any, index: Any) -> Any:
+    b = ctx.b
+    (cx, cy), (bx, by) = ctx.params["dimension_numbers"]
+    free_x, free_y = (_free(a.ndim, c, batch) for a, c, batch in zip(ctx.in_avals, (cx, cy), (bx, by)))
+    at_x, at_y = dict(zip(bx, index)), dict(zip(by, index))
+    at_x |= dict(zip(free_x, index[len(bx) :]))
+    at_y |= dict(zip(free_y, index[len(bx) + len(free_x) :]))
+    total = None
+    for place in np.ndindex(*(ctx.in_avals[0].shape[a] for a in cx)):
+        here_x = at_x | {a: b.index(int(i)) for a, i in zip(cx, place)}
+        here_y = at_y | {a: b.index(int(i)) for a, i in zip(cy, place)}
+        term = b.term(
+            ctx.operand(0, [here_x[a] for a in range(ctx.in_avals[0].ndim)]),
+            ctx.operand(1, [here_y[a] for a in range(ctx.in_avals[1].ndim)]),
+        )
+        total = term if total is None else b.add(total, term)
+    return total
+
+
+_BY_COMPILER = NoRule("made by a compiler pass")
+
+
+def _dot_rule(name: str) -> Any:
+    def rule(*args: Any, **params: Any) -> Any:
+        return getattr(registry["dot_general"], name)(*args, **params)
+
+    return rule
+
+
+inner_product_p = Primitive(
+    "inner_product",
+    doc="dot_general over few contracted elements.",
+    abstract_eval=_dot_rule("abstract_eval"),
+    reference=_dot_rule("reference"),
+    lower=Pointwise(_inner_at, cost=2 * FEW, operations=lambda eqn: registry["dot_general"].lower.operations(eqn)),
+    traits={"inside"},
+    jvp=_BY_COMPILER,
+    transpose=_BY_COMPILER,
+    batch=_BY_COMPILER,
+    register=False,
+)
+
+
+def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product over few elements, of types that need no wider accumulator, with more results than a call is worth."""
+    x, y = eqn.invars
+    (cx, _), (_bx, _) = eqn.params["dimension_numbers"]
+    count = size_of([x.aval.shape[a] for a in cx])
+    out = eqn.outvars[0].aval
+    if not 1 <= count <= FEW or out.dtype.kind not in "iufc" or (out.dtype.kind == "f" and out.dtype.itemsize < 4):
+        return None
+    if x.aval.dtype != out.dtype or y.aval.dtype != out.dtype:
+        return None
+    return r.emit(inner_product_p, x, y, **eqn.params)
+
+
+def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product in which each element of x meets one of y is a sum of an elementwise product."""
+    dimensions = eqn.params["dimension_numbers"]
+    operands = []
+    out = eqn.outvars[0].aval
+    wide = np.dtype(np.float32) if issubdtype(out.dtype, np.floating) and out.dtype.itemsize < 4 else out.dtype
+    for operand, summed, batch in zip(eqn.invars, *dimensions):
+        ndim = operand.aval.ndim
+        if _free(ndim, summed, batch) or isinstance(operand, Literal):
+            return None
+        order = (*batch, *summed)
+        if order != tuple(range(ndim)):
+            operand = r.emit("transpose", operand, permutation=order)
+        operands.append(_converted(r, operand, wide))
+    axes = tuple(range(len(dimensions[1][0]), len(operands[0].aval.shape)))
+    if not axes:
+        return None
+    if wide == np.bool_:
+        return r.emit("reduce_or", r.emit("and", *operands), axes=axes)
+    return _converted(r, r.emit("reduce_sum", r.emit("mul", *operands), axes=axes), out.dtype)
+
+
+def _converted(r: Rewriter, atom: Any, dtype: Any) -> Any:
+    if atom.aval.dtype == dtype:
+        return atom
+    return r.emit("convert_element_type", atom, new_dtype=dtype, weak_type=False)
+
+
+def _free(ndim: int, contract: Any, batch: Any) -> list[int]:
+    return [a for a in range(ndim) if a not in contract and a not in batch]
+
+
+def _transpose(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """transpose(dot(x, y)) = dot(y, x) where it swaps the free axes of x and y."""
+    dot = r.definition(eqn.invars[0], "dot_general")
+    if dot is None:
+        return None
+    x, y = dot.invars
+    (cx, cy), (bx, by) = dot.params["dimension_numbers"]
+    nb, nx, ny = len(bx), len(_free(x.aval.ndim, cx, bx)), len(_free(y.aval.ndim, cy, by))
+    swapped = (*range(nb), *range(nb + nx, nb + nx + ny), *range(nb, nb + nx))
+    if tuple(eqn.params["permutation"]) != swapped or not nx or not ny:
+        return None
+    return r.emit("dot_general", y, x, **dot.params | {"dimension_numbers": ((cy, cx), (by, bx))})
+
+
+def _untransposed(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product of a transposed operand is one of the operand, with other axes contracted."""
+    operands, contracts, batches = list(eqn.invars), *map(list, eqn.params["dimension_numbers"])
+    found = False
+    for side in (0, 1):
+        turned = r.definition(operands[side], "transpose")
+        if turned is None:
+            continue
+        permutation = turned.params["permutation"]
+        free = [permutation[a] for a in _free(len(permutation), contracts[side], batches[side])]
+        if free != sorted(free):
+            continue
+        found = True
+        operands[side] = turned.invars[0]
+        contracts[side] = tuple(permutation[a] for a in contracts[side])
+        batches[side] = tuple(permutation[a] for a in batches[side])
+    if not found:
+        return None
+    return r.emit("dot_general", *operands, **eqn.params | {"dimension_numbers": (tuple(contracts), tuple(batches))})
+
+
+def _without_unit_axes(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Free and batch axes of size 1 are put in afterwards, contracted ones are dropped."""
+    operands = list(eqn.invars)
+    contracts, batches = map(list, eqn.params["dimension_numbers"])
+    shapes = [a.aval.shape for a in operands]
+    if not any(1 in shape for shape in shapes):
+        return None
+    keep_pairs = [k for k, a in enumerate(contracts[0]) if shapes[0][a] != 1]
+    keep_batch = [k for k, a in enumerate(batches[0]) if shapes[0][a] != 1]
+    for side in (0, 1):
+        kept = [a for a, n in enumerate(shapes[side]) if n != 1]
+        place = {a: k for k, a in enumerate(kept)}
+        operands[side] = r.reshape(operands[side], [shapes[side][a] for a in kept])
+        contracts[side] = tuple(place[contracts[side][k]] for k in keep_pairs)
+        batches[side] = tuple(place[batches[side][k]] for k in keep_batch)
+    product = r.emit("dot_general", *operands, **eqn.params | {"dimension_numbers": (tuple(contracts), tuple(batches))})
+    return r.reshape(product, eqn.outvars[0].aval.shape)
+
+
+def _by_number(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product with an array of rank 0 is elementwise."""
+    out = eqn.outvars[0].aval
+    for number, other in (eqn.invars, reversed(eqn.invars)):
+        if not number.aval.shape and number.aval.dtype == other.aval.dtype == out.dtype:
+            return r.emit("mul", other, number)
+    return None
+
+
+def _without_factor(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """dot(c * x, y) = c * dot(x, y) for a number c, where the result is no larger than x."""
+    out = eqn.outvars[0].aval
+    for side in (0, 1):
+        scaled = r.definition(eqn.invars[side], "mul")
+        if scaled is None or eqn.invars[side].aval.size < out.size or out.dtype.kind not in "fc":
+            continue
+        for k in (0, 1):
+            factor, rest = r.splat(scaled.invars[k]), scaled.invars[1 - k]
+            if factor is None or rest.aval.shape != eqn.invars[side].aval.shape or factor.aval.dtype != out.dtype:
+                continue
+            operands = list(eqn.invars)
+            operands[side] = rest
+            return r.emit("mul", r.emit("dot_general", *operands, **eqn.params), factor)
+    return None
+
+
+def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Products with an identity are movement."""
+    x, y = eqn.invars
+    (cx, cy), (bx, _by) = eqn.params["dimension_numbers"]
+    out = eqn.outvars[0].aval
+    if bx or len(cx) != 1:
+        return None
+    for one, other, axis, one_is_left in ((x, y, cy[0], True), (y, x, cx[0], False)):
+        if one.aval.ndim != 2 or not _is_identity(r, one) or other.aval.dtype != out.dtype:
+            continue
+        rest = [a for a in range(other.aval.ndim) if a != axis]
+        order = (axis, *rest) if one_is_left else (*rest, axis)
+        return r.emit("transpose", other, permutation=order)
+    return None
+
+
+def _is_identity(r: Rewriter, atom: Any) -> bool:
+    """Whether a square matrix is known to be the identity."""
+    n, m = atom.aval.shape
+    if n != m:
+        return False
+    value = r.constant(atom)
+    if value is not None:
+        return bool(np.array_equal(value, np.eye(n, dtype=value.dtype)))
+    eqn = r.definition(atom)
+    if eqn is None:
+        return False
+    name = eqn.primitive.name
+    if name == "convert_element_type":
+        inner = eqn.invars[0]
+        return _is_diagonal_mask(r, inner) if inner.aval.dtype == np.bool_ else _is_identity(r, inner)
+    if name == "transpose":
+        return _is_identity(r, eqn.invars[0])
+    if name == "select_n" and len(eqn.invars) == 3:
+        which, off, on = eqn.invars
+        return r.is_scalar(off, 0) and r.is_scalar(on, 1) and _is_diagonal_mask(r, which)
+    return False
+
+
+def _is_diagonal_mask(r: Rewriter, atom: Any) -> bool:
+    """Whether a matrix of bools is true exactly on the main diagonal."""
+    eqn = r.definition(atom, "eq")
+    if eqn is None:
+        return False
+    found = [_counts_along(r, a) for a in eqn.invars]
+    return sorted(d for d in found if d is not None) == [0, 1]
+
+
+def _counts_along(r: Rewriter, atom: Any) -> int | None:
+    """The dimension whose index the elements of a matrix are, or None."""
+    eqn = r.definition(atom)
+    if eqn is None:
+        return None
+    name = eqn.primitive.name
+    if name == "iota" and len(eqn.params["shape"]) == 2:
+        return eqn.params["dimension"]
+    if name == "broadcast_in_dim" and eqn.invars[0].aval.ndim == 1:
+        inner = r.definition(eqn.invars[0], "iota")
+        return eqn.params["broadcast_dimensions"][0] if inner is not None else None
+    if name == "add" and any(r.is_scalar(a, 0) for a in eqn.invars):
+        return _counts_along(r, next(a for a in eqn.invars if not r.is_scalar(a, 0)))
+    return None
+
+
+def _add(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """dot(x, a) + dot(x, b) = dot(x, a + b), and the same with the common factor on the right."""
+    left, right = (r.definition(a, "dot_general") for a in eqn.invars)
+    if left is None or right is None or left is right:
+        return None
+    size = eqn.outvars[0].aval.size
+    for side in (0, 1):
+        a, b = left.invars[1 - side], right.invars[1 - side]
+        if left.invars[side] is not right.invars[side] or isinstance(left.invars[side], Literal):
+            continue
+        if max(a.aval.size, b.aval.size) * 2 > size or _numbers(left, side) is None:
+            continue
+        mine, their = _numbers(left, side), _numbers(right, side)
+        if (
+            mine is None
+            or their is None
+            or mine[:2] != their[:2]
+            or left.params["preferred_element_type"] != right.params["preferred_element_type"]
+        ):
+            continue
+        b = _aligned(r, b, their, mine)
+        if b is None or b.aval.shape != a.aval.shape or b.aval.dtype != a.aval.dtype:
+            continue
+        total = r.emit("add", a, b)
+        operands = [total, total]
+        operands[side] = left.invars[side]
+        return r.emit("dot_general", *operands, **left.params)
+    return None
+
+
+def _numbers(eqn: JaxprEqn, side: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+    """(contracted axes of the common factor, its batch axes, contracted axes of the other); None with batches."""
+    contract, batch = eqn.params["dimension_numbers"]
+    if batch[0]:
+        return None
+    return tuple(contract[side]), tuple(batch[side]), tuple(contract[1 - side])
+
+
+def _aligned(r: Rewriter, b: Any, their: Any, mine: Any) -> Any:
+    """`b` transposed so that its contracted axes lie where those of the other summand do; None if that is not clear."""
+    if their[2] == mine[2]:
+        return b
+    if b.aval.ndim == 2 and len(mine[2]) == 1:
+        return r.emit("transpose", b, permutation=(1, 0))
+    return None
+
+
+STRUCTURE_RULES: dict[str, tuple[Rule, ...]] = {
+    "transpose": (_transpose,),
+    "dot_general": (_by_number, _without_unit_axes, _dot, contract, _untransposed, _without_factor),
+    "reduce_sum": (total,),
+    "add": (_add,),
+}

@@ -1,0 +1,169 @@
+"""The passes of each stage, as literal lists, and the one function that runs, checks, prints and times them.
+
+jaxpr passes are (name, why, function from ClosedJaxpr to ClosedJaxpr); loop passes the same from Function to
+Function. PULLBACK_CHECK=1 checks the program before and after a pipeline, 2 after each pass;
+PULLBACK_PRINT_AFTER=<pass> prints the program after a pass; PULLBACK_TIME_PASSES=1 prints what each took;
+PULLBACK_SKIP=<passes> leaves some out; PULLBACK_DUMP=jaxpr,loops,... writes stages out.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pullback.compiler.graph.closed_forms.closed_forms import close_forms
+from pullback.compiler.graph.simplify.algebra import apply_algebra
+from pullback.compiler.graph.simplify.cse import eliminate_common_subexpressions
+from pullback.compiler.graph.simplify.dead_code import eliminate_dead_code
+from pullback.compiler.graph.simplify.inline import inline
+from pullback.compiler.graph.simplify.keys import replace_keys
+from pullback.compiler.graph.simplify.motion import move_invariants
+from pullback.compiler.graph.structure.structure import write_out_products
+from pullback.core.check import check_jaxpr
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.loops.ir import Function
+from pullback.loops.ir.kernels import map_kernels
+from pullback.loops.passes.counters import counters
+from pullback.loops.passes.expand_math import expand_math
+from pullback.loops.passes.outline import outline
+from pullback.loops.passes.simplify import simplify as simplify_loops
+from pullback.loops.passes.split import split
+from pullback.loops.passes.unroll import unroll
+from pullback.loops.schedule.columns import columns
+from pullback.loops.schedule.interchange import interchange
+from pullback.loops.schedule.parallelize import parallelize
+from pullback.loops.schedule.row_blocks import row_blocks
+from pullback.loops.schedule.strips import strips
+from pullback.loops.schedule.tile import tile
+from pullback.loops.schedule.vectorize import vectorize
+from pullback.util.switches import switches
+
+
+class Pass(NamedTuple):
+    """One step of a pipeline."""
+
+    name: str
+    why: str
+    run: Callable[[Any], Any]
+    needed: bool = False  # what follows does not work without it
+
+
+JAXPR_PASSES: tuple[Pass, ...] = (
+    Pass("inline", "the passes below and fusion see one flat program", inline, needed=True),
+    Pass("keys", "lowering knows plain element types only", replace_keys, needed=True),
+    Pass("dead_code", "less for all that follows", eliminate_dead_code),
+    Pass("cse", "derivatives repeat what the function computed", eliminate_common_subexpressions),
+    Pass(
+        "algebra",
+        "folds, simplifies, uses the structure of products; one table, as each rule makes work for others",
+        apply_algebra,
+    ),
+    Pass("closed_forms", "sums over indices and loops that only count need no iterations", close_forms),
+    Pass("motion", "what is the same in every iteration is computed once", move_invariants),
+    Pass("algebra", "what motion and merged equations uncovered", apply_algebra),
+    Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
+    Pass("write_out", "products over few elements fuse with what follows", write_out_products),
+    Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
+)
+
+# Before the arena is planned, which goes by the order of statements.
+ORDER_PASSES: tuple[Pass, ...] = (
+    Pass("row_blocks", "the rows of a product stay in the cache for the nest that reads them", row_blocks),
+    Pass("outline", "repeated nests are compiled once", outline),
+)
+
+# On the whole program; what follows sees each kernel by itself.
+PROGRAM_PASSES: tuple[Pass, ...] = (
+    Pass(
+        "counters",
+        "the index of a loop is its step, which has bounds, and no memory that elements share",
+        counters,
+    ),
+    Pass("interchange", "elements that never meet go through the steps of a loop in registers", interchange),
+)
+
+LOOP_PASSES: tuple[Pass, ...] = (
+    Pass("simplify", "strides are read off indices", simplify_loops),
+    Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
+    Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
+    Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
+    Pass("strips", "nests that go down columns several times do so by strips that stay in the cache", strips),
+    Pass("columns", "reductions down columns read row by row; it writes vector loops of its own", columns),
+    Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
+    Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),
+    Pass("parallelize", "knows what runs in lanes, so how long it takes", parallelize),
+)
+
+
+def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program") -> ClosedJaxpr:
+    """The flat, simplified program that fusion works on."""
+    return run_passes(JAXPR_PASSES, closed, name, check_jaxpr)
+
+
+def order_loops(function: Function) -> Function:
+    """A lowered function with its nests in the order, and the kernels, in which they will run."""
+    return run_passes(ORDER_PASSES, function, function.name, _check_function)
+
+
+def optimize_loops(function: Function) -> Function:
+    """The loop nests as the emitter takes them; each kernel goes through the passes once, by itself."""
+    function = run_passes(PROGRAM_PASSES, function, function.name, _check_function)
+    function = map_kernels(function, lambda kernel: run_passes(LOOP_PASSES, kernel, kernel.name, lambda *_: None))
+    return run_passes(LOOP_PASSES, function, function.name, _check_function)
+
+
+def run_passes(passes: Sequence[Pass], program: Any, name: str, check: Callable[[Any, str], None]) -> Any:
+    """Run a pipeline on a program."""
+    if switches.check:
+        check(program, "the pipeline before")
+    for step in passes:
+        if step.name in switches.skip and not step.needed:
+            continue
+        started = time.perf_counter()
+        program = step.run(program)
+        if switches.time_passes:
+            print(f"{name}: {step.name}: {(time.perf_counter() - started) * 1e3:.2f} ms", file=sys.stderr)
+        if switches.check > 1:
+            check(program, f"pass '{step.name}'")
+        if switches.print_after == step.name:
+            print(f"{name} after {step.name}:\n{text_of(program)}", file=sys.stderr)
+    if switches.check == 1 and passes:
+        check(program, f"the pipeline that ends with '{passes[-1].name}'")
+    return program
+
+
+def text_of(program: Any) -> str:
+    """A program of either representation as text; of long constants the first elements."""
+    if isinstance(program, ClosedJaxpr):
+        return str(program)
+    from pullback.loops.ir.print import to_text
+
+    return to_text(program, most=16)
+
+
+def dump(stage: str, name: str, text: Callable[[], str]) -> None:
+    """Write a stage of a program out if PULLBACK_DUMP asks for it."""
+    wanted = switches.dump
+    if stage not in wanted.stages or wanted.function not in name:
+        return
+    if wanted.folder is None:
+        print(f"==== {stage} of {name}\n{text()}", file=sys.stderr)
+        return
+    folder = Path(wanted.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+    path = folder / f"{safe}.{stage}.txt"
+    number = 1
+    while path.exists():
+        number += 1
+        path = folder / f"{safe}.{number}.{stage}.txt"
+    path.write_text(text())
+
+
+def _check_function(function: Function, made_by: str) -> None:
+    from pullback.loops.ir.check import check
+
+    check(function, made_by)

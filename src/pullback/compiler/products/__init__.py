@@ -1,0 +1,1 @@
+"""Loop nests of matrix products and convolutions."""

@@ -1,0 +1,205 @@
+"""Subroutines that programs call for the bulk of a product: one kernel for each element type, of any sizes.
+
+A kernel multiplies rows of x with *panels* of y: as many neighbouring columns as two vector registers hold, or three
+(`product_shape`), one row of the contracted axis after the other. It keeps a block of results in registers, ROWS x 2 of
+them, so each step of the contracted axis reads two registers of y and ROWS elements of x for 2 * ROWS multiply-adds:
+the machine's limit. (The scheme is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
+2008.)
+
+A kernel is loop IR, compiled when a program first calls it and kept on disk, so products cost programs no time to
+compile. Its name says all of it: pb_panels_f32_6x16.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from pullback.loops.emit.cpu.target import current_target
+from pullback.loops.ir import ITEMSIZE, Builder, Expr, Function
+
+NAME = "pb_panels_"
+CHAIN = 128  # floats summed in one chain: errors are then no larger than those of NumPy's products
+ANY = 1 << 40  # elements of a buffer whose size is the caller's
+
+# Fields of the kernel's first argument, i64; lengths in elements.
+SIZES = (
+    "rows",
+    "panels",
+    "inner",
+    "columns",
+    "x_row",
+    "x_inner",
+    "y_panel",
+    "y_last",  # where the last panel begins, at most
+    "y_inner",
+    "out_row",
+)
+
+
+def block_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
+    """(rows, columns) of the block of results, for a product of m rows and n columns on the current target.
+
+    Two registers of columns, or one where they hold all of n. Few rows are cut evenly, since the last block overlaps
+    the one before.
+    """
+    target = current_target().vector_bytes
+    width, most = target // ITEMSIZE[dtype], 12 if target == 64 else 6
+    rows, columns = (most, 2 * width) if n > width else (2 * most, width)
+    if m < 4 * rows:
+        rows = -(-m // -(-m // rows))
+    return rows, columns
+
+
+def product_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
+    """block_shape, or blocks of three registers of columns and fewer rows where these leave less of the last empty.
+
+    They are up to a tenth slower where nothing is left empty: each step reads three registers of y for four rows.
+    """
+    rows, columns = block_shape(dtype, m, n)
+    width = current_target().vector_bytes // ITEMSIZE[dtype]
+    wide = 3 * width
+    if columns != 2 * width or n < wide or m < 4 * rows or 20 * -(-n // wide) * wide > 19 * -(-n // columns) * columns:
+        return rows, columns
+    return 2 * rows // 3, wide
+
+
+def kernel_name(dtype: str, rows: int, columns: int, inner: int, indexed: bool = False) -> str:
+    """The symbol of the kernel for a product of `inner` contracted elements."""
+    chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN
+    kind = ("_long" if inner > chained else "") + ("_indexed" if indexed else "")
+    return f"{NAME}{dtype}_{rows}x{columns}{kind}"
+
+
+def kernel_of(name: str) -> Function:
+    """The kernel that a symbol stands for."""
+    dtype, shape, *kind = name.removeprefix(NAME).split("_")
+    rows, columns = map(int, shape.split("x"))
+    if "gram" in kind:
+        return gram_kernel(dtype, rows, columns)
+    return panel_kernel(dtype, rows, columns, "long" in kind, "indexed" in kind)
+
+
+def panel_kernel(
+    dtype: str,
+    rows: int,
+    columns: int,
+    long: bool = False,
+    indexed: bool = False,
+    sizes: tuple[int, int, int] = (ANY, ANY, ANY),
+) -> Function:
+    """out[i, j] = sum over k of x[i, k] * y[j // columns, k, j % columns], for `rows` rows of x at least.
+
+    Arguments: the sizes, x, y, out; `sizes` are the elements of the last three. The last block of rows overlaps the one
+    before, and so does the last panel in out and (if it overlaps there) in y: the caller wants `columns` of them at
+    least. With `long`, sums of CHAIN products are added up: the error then grows with their number only.
+
+    An `indexed` kernel has two more arguments, after the sizes: where the k-th contracted element lies in a row of x,
+    and in a panel of y. It makes a convolution a product without a copy of all windows.
+    """
+    b = Builder()
+    size = b.input("sizes", "i64", len(SIZES))
+    tables = [b.input(name, "i64", ANY) for name in ("x_at", "y_at")] if indexed else []
+    x, y, out = b.input("x", dtype, sizes[0]), b.input("y", dtype, sizes[1]), b.output("out", dtype, sizes[2])
+    field = {name: b.let(b.load(size, k), name) for k, name in enumerate(SIZES)}
+    zero = b.const(dtype, 0)
+    blocks = b.let(b.floordiv(field["rows"] + (rows - 1), b.index(rows)), "blocks")
+    inner = field["inner"]
+
+    # Registers of columns one by one: LLVM cuts longer vectors into powers of two only.
+    # Of a block for another target, three of its registers are not whole registers here.
+    width = gcd(columns, current_target().vector_bytes // ITEMSIZE[dtype])
+    parts = columns // width
+    count = rows * parts
+
+    def chain(row: Expr, start: Expr, extent: Expr, first: Expr, j: Expr) -> list[Expr]:
+        """Sums of products over contracted elements from `start` on, of the columns from `first` on."""
+        with b.carried_loop(extent, [((zero,), None)] * count) as k:
+            at = start + k.i
+            if indexed:
+                x_at, y_at = (b.let(b.load(table, at), "at") for table in tables)
+            else:
+                x_at, y_at = at * field["x_inner"], at * field["y_inner"]
+            right = [b.load(y, first + y_at + part * width + j) for part in range(parts)]
+            left = [b.load(x, (row + r) * field["x_row"] + x_at) for r in range(rows)]
+            products = [b.term(value, other) for value in left for other in right]
+            k.update(*[b.add(var, value) for var, value in zip(k.vars, products)])
+        return k.results
+
+    with b.loop(field["panels"], "sequential", "panel") as panel:
+        column = b.let(b.op("min", panel * columns, field["columns"] - columns), "column")
+        first = b.let(b.op("min", panel * field["y_panel"], field["y_last"]), "first")
+        with b.loop(blocks, "sequential", "block") as block:
+            row = b.let(b.op("min", block * rows, field["rows"] - rows), "row")
+            with b.loop(width, "vector", "j", (("lanes", width),)) as j:
+                if long:
+                    chains = b.floordiv(inner + (CHAIN - 1), b.index(CHAIN))
+                    with b.carried_loop(chains, [((zero,), None)] * count) as c:
+                        start = c.i * CHAIN
+                        sums = chain(row, start, b.op("min", b.index(CHAIN), inner - start), first, j)
+                        c.update(*[b.add(var, value) for var, value in zip(c.vars, sums)])
+                    results = c.results
+                else:
+                    results = chain(row, b.index(0), inner, first, j)
+                for n, result in enumerate(results):
+                    r, part = divmod(n, parts)
+                    b.store(out, (row + r) * field["out_row"] + column + part * width + j, result)
+    return b.function(kernel_name(dtype, rows, columns, CHAIN + long, indexed))
+
+
+GRAM_SIZES = ("count", "inner", "chain", "x_inner")  # as SIZES: the first argument of a gram kernel
+
+
+def gram_kernel_name(dtype: str, rows: int, columns: int) -> str:
+    """The symbol of the kernel for products of a matrix with its own transpose."""
+    return f"{NAME}{dtype}_{rows}x{columns}_gram"
+
+
+def gram_kernel(dtype: str, rows: int, columns: int, sizes: tuple[int, int] = (ANY, ANY)) -> Function:
+    """tiles[panel, block, r, j] += sum over k of x[k, row + r] * x[k, column + j], where the tile meets the lower
+    triangle of the `count` x `count` result.
+
+    Arguments: the sizes (GRAM_SIZES), x, tiles. Both sides are read where they lie, `chain` contracted elements at a
+    time, which stay in the first cache while all tiles are computed. The last panel and the last block overlap those
+    before, so they have tiles of their own: results that two tiles have in common could not be added to in place.
+    """
+    b = Builder()
+    size = b.input("sizes", "i64", len(GRAM_SIZES))
+    x, tiles = b.input("x", dtype, sizes[0]), b.output("tiles", dtype, sizes[1])
+    count, inner, length, x_inner = (b.let(b.load(size, k), name) for k, name in enumerate(GRAM_SIZES))
+    zero = b.const(dtype, 0)
+    panels = b.let(b.floordiv(count + (columns - 1), b.index(columns)), "panels")
+    blocks = b.let(b.floordiv(count + (rows - 1), b.index(rows)), "blocks")
+    with b.loop(b.floordiv(inner + length - 1, length), "sequential", "chain") as chain:
+        start = b.let(chain * length, "start")
+        extent = b.let(b.op("min", length, inner - start), "extent")
+        with b.loop(panels, "sequential", "panel") as panel:
+            column = b.let(b.op("min", panel * columns, count - columns), "column")
+            first = b.let(b.floordiv(panel * columns, b.index(rows)), "first")
+            with b.loop(blocks - first, "sequential", "below") as below:
+                block = b.let(first + below, "block")
+                row = b.let(b.op("min", block * rows, count - rows), "row")
+                tile = b.let((panel * blocks + block) * (rows * columns), "tile")
+                with b.loop(columns, "vector", "j", (("lanes", columns),)) as j:
+                    with b.carried_loop(extent, [((zero,), None)] * rows) as k:
+                        at = b.let((start + k.i) * x_inner, "at")
+                        right = b.load(x, at + column + j)
+                        left = [b.load(x, at + row + r) for r in range(rows)]
+                        k.update(*[b.add(var, b.term(value, right)) for var, value in zip(k.vars, left)])
+                    for r in range(rows):
+                        place = tile + r * columns + j
+                        b.store(tiles, place, b.add(b.load(tiles, place), k.results[r]))
+    return b.function(gram_kernel_name(dtype, rows, columns))
+
+
+__all__ = [
+    "GRAM_SIZES",
+    "NAME",
+    "SIZES",
+    "block_shape",
+    "gram_kernel",
+    "gram_kernel_name",
+    "kernel_name",
+    "kernel_of",
+    "panel_kernel",
+    "product_shape",
+]

@@ -1,0 +1,279 @@
+"""Products by our own kernel (kernels.py): its operands brought into order, its calls shared among threads.
+
+Complex products are real ones: rows of x are read as they lie, as twice as many real numbers, and row k of y becomes
+two, y[k] and i y[k], so that (re, im) of x times these two is what lies in memory of the complex result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.compiler.lower.storage import Storage, contiguous
+from pullback.compiler.products.kernels import SIZES, kernel_name, product_shape
+from pullback.loops.ir import ITEMSIZE, Expr, Let
+from pullback.loops.schedule.row_blocks import of_rows
+
+if TYPE_CHECKING:
+    from pullback.compiler.lower.contexts import NestContext
+
+REAL = {"c64": "f32", "c128": "f64"}
+KERNELS = ("f32", "f64", "i32", "u32", *REAL)
+LEAST = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
+LONGEST = 4096  # contracted elements up to which a panel of y stays in the second cache
+WORTH_THREADS = 1 << 18  # multiply-adds, some 6 us of one core
+PIECES = 32  # blocks that threads share, at least, where there is enough work
+ROWS = 16  # blocks of rows that large products are cut into; beyond that columns are cut
+LARGE = 1 << 25  # multiply-adds of a block worth cutting
+PIECE = 2048  # contracted elements of a piece, where a small result is the sum of several
+SMALL_RESULT = 1 << 15
+FAR = 1024  # bytes between neighbours along the contracted axis from which x is copied first
+COMPLEX = 1 << 20  # bytes of packed y, twice its own size, up to which complex products are as fast as BLAS's
+CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
+FEW_ROWS = 64  # rows of x below which y is read too seldom to be packed
+GROUP = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
+LOCAL = 1 << 17  # bytes of packed y that a thread keeps on its stack
+
+
+def suits(out: Storage, x: Storage, y: Storage) -> bool:
+    """Whether the kernel is the best choice for out[m, n] = x[m, k] @ y[k, n]."""
+    (m, k), n = x.shape, y.shape[1]
+    work = m * n * k
+    if out.dtype not in KERNELS or min(m, n) < 4 or k < 4 or work < LEAST:
+        return False
+    if out.dtype[0] in "iu" or m * n <= SMALL_RESULT:
+        return True
+    return k <= LONGEST if out.dtype not in REAL else 2 * k * n * ITEMSIZE[out.dtype] <= COMPLEX
+
+
+def _parts(s: Storage) -> int:
+    """Real numbers in an element."""
+    return 2 if s.dtype in REAL else 1
+
+
+def _shape(dtype: str, m: int, n: int) -> tuple[int, int]:
+    """product_shape, its columns in elements of this type."""
+    if dtype not in REAL:
+        return product_shape(dtype, m, n)
+    rows, columns = product_shape(REAL[dtype], m, 2 * n)
+    return rows, columns // 2
+
+
+def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool = False) -> None:
+    """out = x @ y for matrices of any strides; `alone`: inside a loop of threads, with scratch space of its own."""
+    if out.strides[1] != 1:
+        if out.strides[0] == 1:
+            multiply(ctx, out.transposed((1, 0)), y.transposed((1, 0)), x.transposed((1, 0)), alone)
+            return
+        held = _scratch(ctx, out.dtype, out.shape, alone)
+        multiply(ctx, held, x, y, alone)
+        ctx.copy(out, held)
+        return
+    m, n = out.shape
+    rows, columns = _shape(out.dtype, m, n)
+    far = x.strides[1] * ITEMSIZE[x.dtype] >= FAR and n >= 4 * columns
+    if far or (x.dtype in REAL and x.strides[1] != 1):
+        x = _row_major(ctx, x, alone)
+    target = out if n >= columns else _scratch(ctx, out.dtype, (m, columns), alone)
+    panels = _in_place(y, m, columns) if y.dtype not in REAL else None
+    if panels is None:
+        panels = _packed(ctx, y, columns, alone)
+    if x.shape[1] > LONGEST and not alone:
+        _sum_of_pieces(ctx, target, x, panels, rows)
+    else:
+        _calls(ctx, target, x, panels, rows, alone)
+    if target is not out:
+        ctx.copy(out, Storage(target.buffer, target.offset, (m, n), target.strides))
+
+
+def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
+    """out[b..., m, n] = x[b..., m, k] @ y[b..., k, n], whose last two axes suit the kernel."""
+    b = ctx.b
+    sizes = out.shape[:-2]
+    count = int(np.prod(sizes))
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    work = m * n * k
+    held = (k * (n + _shape(out.dtype, m, n)[1]) * _parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
+    alone = held <= LOCAL and (count >= PIECES or work < WORTH_THREADS)
+    attrs: tuple[tuple[str, Any], ...] = ()
+    role: Any = "sequential"
+    if alone and count * work >= WORTH_THREADS:
+        role, attrs = "threads", (("grain", max(1, min(WORTH_THREADS // 4 // work, -(-count // PIECES)))),)
+    with b.loop(count, role, "item", attrs) as item:
+        for position, size in enumerate(sizes):
+            inner = int(np.prod(sizes[position + 1 :]))
+            i: Expr | int = item if inner == 1 else b.floordiv(item, b.index(inner))
+            i = 0 if size == 1 else i if position == 0 else b.floormod(b.index(i), b.index(size))
+            out, x, y = out.at(i), x.at(i), y.at(i)
+        multiply(ctx, out, x, y, alone)
+
+
+def _scratch(ctx: NestContext, dtype: str, shape: tuple[int, ...], alone: bool) -> Storage:
+    if alone:
+        return ctx.local(dtype, shape, "tile")
+    return ctx.temporary(dtype, shape, "tile")
+
+
+def _row_major(ctx: NestContext, x: Storage, alone: bool) -> Storage:
+    held = _scratch(ctx, x.dtype, x.shape, alone)
+    ctx.copy(held, x)
+    return held
+
+
+def _in_place(y: Storage, m: int, columns: int) -> Storage | None:
+    """y[k, n] as [panel, k, column] where it lies, if the kernel may read it there."""
+    k, n = y.shape
+    step = y.strides[0] if k > 1 else n
+    if n < columns or (y.strides[1] != 1 and n > 1):
+        return None
+    if m >= FEW_ROWS and k * n * ITEMSIZE[y.dtype] > CACHED and n != columns:
+        return None
+    return Storage(y.buffer, y.offset, (-(-n // columns), k, columns), (columns, step, 1))
+
+
+def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
+    """A copy of y[k, n] as [panel, k, column]; the last panel overlaps the one before, or has columns of zeros.
+
+    Of complex numbers, a row is two: y[k] and i y[k].
+    """
+    b = ctx.b
+    k, n = y.shape
+    count, parts = -(-n // columns), _parts(y)
+    panels = _scratch(ctx, y.dtype, (count, k * parts, columns), alone)
+
+    def row(panel: Expr, start: Expr, i: Expr) -> None:
+        with b.loop(columns, "vector", "j") as j:
+            if n >= columns:
+                value = ctx.load(y, (i, start + j))
+            else:
+                value = b.select(b.lt(j, b.index(n)), ctx.load(y, (i, j)), b.const(y.dtype, 0))
+            ctx.store(panels, (panel, i * parts, j), value)
+            if parts == 2:
+                turned = b.op("complex", b.neg(b.op("imag", value)), b.op("real", value))
+                ctx.store(panels, (panel, i * parts + 1, j), turned)
+
+    def start(panel: Expr) -> Expr:
+        return b.op("min", panel * columns, b.index(max(n - columns, 0))) if n % columns else panel * columns
+
+    if y.strides[1] != 1 or k < 2 * GROUP:
+        with b.loop(count, "parallel", "panel") as panel, b.loop(k, "parallel", "k") as i:
+            row(panel, start(panel), i)
+        return panels
+    # Rows are read along: panel by panel each would be read a line of the cache at a time, out of prefetchers' reach.
+    with b.loop(-(-k // GROUP), "parallel", "group") as group:
+        first = b.op("min", group * GROUP, b.index(k - GROUP)) if k % GROUP else group * GROUP
+        with b.loop(count, "parallel", "panel") as panel, b.loop(GROUP, "parallel", "k") as i:
+            row(panel, start(panel), first + i)
+    return panels
+
+
+def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, alone: bool) -> None:
+    """The kernel on all of out[m, n], by blocks of rows or of panels that threads share."""
+    b = ctx.b
+    (m, k), n = x.shape, out.shape[1]
+    columns = panels.shape[2]
+    if alone or m * n * k < WORTH_THREADS:
+        call(ctx, out, x, panels, rows)
+        return
+    units, full = max(1, m // rows), max(1, n // columns)
+    down = min(units, ROWS)
+    across = min(full, max(-(-PIECES // down) if down < ROWS else 1, min(4, m * n * k // down // LARGE)))
+    attrs: tuple[tuple[str, Any], ...] = of_rows(m, rows) if across == 1 else (("grain", 1),)
+    with b.loop(down * across, "threads", "block", attrs) as block:
+        i, j = (block, 0) if across == 1 else (b.floormod(block, b.index(down)), b.floordiv(block, b.index(down)))
+        start, size, most = _share(ctx, i, down, units, rows, m)
+        given = {"rows": size}
+        if across == 1:
+            call(ctx, out.slice((start, 0), (most, n)), x.slice((start, 0), (most, k)), panels, rows, given)
+            return
+        left, width, widest = _share(ctx, j, across, full, columns, n)
+        given |= {"columns": width, "panels": b.floordiv(width + (columns - 1), b.index(columns))}
+        part = panels.slice(
+            (b.floordiv(left, b.index(columns)), 0, 0), (-(-widest // columns), panels.shape[1], columns)
+        )
+        call(ctx, out.slice((start, left), (most, widest)), x.slice((start, 0), (most, k)), part, rows, given)
+
+
+def _share(ctx: NestContext, i: Expr | int, count: int, units: int, unit: int, extent: int) -> tuple[Expr, Expr, int]:
+    """(start, size, largest size) of the i-th of `count` blocks of an extent: whole units, what is left in the last.
+
+    The first two are variables, as of_rows wants them. What blocks of equal size overlap would be computed twice: 15
+    blocks of 36 rows are 540, not 512.
+    """
+    b = ctx.b
+    i = b.index(i)
+    first, size = b.var("first", "i64"), b.var("count", "i64")
+    b.emit(Let(first, b.floordiv(i * units, b.index(count)) * unit))
+    stop = b.floordiv((i + 1) * units, b.index(count)) * unit
+    if extent != units * unit:
+        stop = b.select(b.eq(i, b.index(count - 1)), b.index(extent), stop)
+    b.emit(Let(size, stop - b.read(first)))
+    return b.read(first), b.read(size), -(-units // count) * unit + extent % unit
+
+
+def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int) -> None:
+    """A small result: partial products over pieces of the contracted axis, one for a thread, and their sum."""
+    b = ctx.b
+    (m, k), n = x.shape, out.shape[1]
+    count, _, columns = panels.shape
+    pieces = -(-k // PIECE)
+    size = -(-k // pieces)
+    partial = ctx.temporary(out.dtype, (pieces, m, n), "partial")
+    with b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
+        start = piece * size
+        given = {"inner": b.op("min", b.index(size), b.index(k) - start)} if k % size else {}
+        part = panels.slice((0, start * _parts(x), 0), (count, size * _parts(x), columns))
+        call(ctx, partial.at(piece), x.slice((0, start), (m, size)), part, rows, given)
+    with ctx.loops((m, n)) as (i, j):
+        total = ctx.load(partial, (0, i, j))
+        for number in range(1, pieces):
+            total = b.add(total, ctx.load(partial, (number, i, j)))
+        ctx.store(out, (i, j), total)
+
+
+def call(
+    ctx: NestContext,
+    out: Storage,
+    x: Storage,
+    panels: Storage,
+    rows: int,
+    given: Mapping[str, Expr] = MappingProxyType({}),
+) -> None:
+    """One call of the kernel; `given` are the rows, panels, columns and contracted elements (inner) where they differ
+    from those of the storages.
+    """
+    b = ctx.b
+    parts = _parts(out)
+    columns = panels.shape[2] * parts
+    in_place = panels.strides[0] == columns and panels.shape[1] > 1
+    fields = dict.fromkeys(SIZES, 0) | {
+        "rows": x.shape[0],
+        "panels": panels.shape[0],
+        "inner": x.shape[1] * parts,
+        "columns": out.shape[1] * parts,
+        "x_row": x.strides[0] * parts,
+        "x_inner": x.strides[1],  # 1 of complex numbers
+        "y_panel": panels.strides[0] * parts,
+        "y_last": out.shape[1] - columns if in_place else (panels.shape[0] - 1) * panels.strides[0] * parts,
+        "y_inner": panels.strides[1] * parts,
+        "out_row": out.strides[0] * parts,
+    }
+    sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
+    dynamic = {name: value * parts if name in ("inner", "columns") else value for name, value in given.items()}
+    if in_place and "columns" in dynamic:
+        dynamic["y_last"] = dynamic["columns"] - columns
+    elif "panels" in dynamic:
+        dynamic["y_last"] = (dynamic["panels"] - 1) * (panels.strides[0] * parts)
+    if dynamic:
+        held = ctx.local("i64", (len(SIZES),), "sizes")
+        for k, name in enumerate(SIZES):
+            ctx.store(held, (k,), dynamic.get(name, b.index(fields[name])))
+        sizes = held
+    addresses = [ctx.address(s) for s in (sizes, x, panels, out)]
+    b.call(kernel_name(REAL.get(out.dtype, out.dtype), rows, columns, x.shape[1] * parts), *addresses)
+
+
+__all__ = ["batch", "call", "multiply", "suits"]

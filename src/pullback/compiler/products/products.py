@@ -1,0 +1,392 @@
+"""Products of matrices through BLAS, and Fortran calls in general."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.compiler.lower.storage import Storage, contiguous
+from pullback.compiler.products import gram, panels, vector_products
+from pullback.loops.ir import Address, Const, Expr
+
+if TYPE_CHECKING:
+    from pullback.compiler.lower.contexts import NestContext
+
+SMALL = 16 * 16 * 16  # multiply-adds below which a loop nest beats the call
+PREFIX = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
+
+
+def call_fortran(ctx: NestContext, symbol: str, args: tuple[Any, ...], result: str | None = None) -> Expr | None:
+    """Call a Fortran routine: every argument goes by reference, scalars through memory cells."""
+    return ctx.b.call(symbol, *(_by_reference(ctx, arg) for arg in args), result=result)
+
+
+def _by_reference(ctx: NestContext, arg: Any) -> Address:
+    if isinstance(arg, Address):
+        return arg
+    if isinstance(arg, Storage):
+        return ctx.address(arg)
+    if isinstance(arg, str):
+        return _cell_of_constant(ctx, np.frombuffer(arg.encode("ascii"), np.uint8))
+    if isinstance(arg, (bool, int)):
+        return _cell_of_constant(ctx, np.asarray([arg], np.int32))
+    if isinstance(arg, (np.ndarray, np.generic)):
+        return _cell_of_constant(ctx, np.asarray(arg).reshape(-1))
+    if isinstance(arg, Const):
+        from pullback.loops.ir import NP_DTYPE
+
+        dtype = "i32" if arg.dtype == "i64" else arg.dtype
+        return _cell_of_constant(ctx, np.asarray([arg.value], NP_DTYPE[dtype]))
+    if isinstance(arg, Expr):
+        value = ctx.b.convert(arg, "i32") if arg.dtype == "i64" else arg
+        cell = ctx.local(value.dtype, (1,), "cell")  # of each thread its own
+        ctx.store(cell, (0,), value)
+        return ctx.address(cell)
+    raise TypeError(f"call_fortran: cannot pass {arg!r}; expected a Storage, an expression, a number or a string")
+
+
+def _cell_of_constant(ctx: NestContext, value: np.ndarray) -> Address:
+    return ctx.b.address(ctx.lowering.scalar_constant(value))
+
+
+def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float = 1.0, beta: float = 0.0) -> None:
+    """out[m, n] = alpha * x[m, k] @ y[k, n] + beta * out.
+
+    Storages have two axes and any strides. Most run on our own kernel (panels.py); what is scaled or added to, and
+    some of x with its own transpose, go through BLAS, which wants copies of some operands; products with vectors, small
+    ones and other types become a loop nest. Large ones are cut into blocks that threads share, in a way that depends on
+    the sizes alone.
+    """
+    (m, k), n = x.shape, y.shape[1]
+    if m == 0 or n == 0:
+        return
+    if alpha == 1.0 and beta == 0.0 and min(m, n) <= vector_products.VECTORS:
+        turned = n < m
+        sides = (out, x, y) if not turned else (s.transposed((1, 0)) for s in (out, y, x))
+        if vector_products.multiply(ctx, *sides):
+            return
+    # x with its own transpose: half of the work
+    own = _is_gram(x, y) and m * n * k > ALONE and out.dtype not in panels.REAL
+    if alpha == 1.0 and beta == 0.0 and own and gram.suits(out, x):
+        gram.multiply(ctx, out, x)
+        return
+    if alpha == 1.0 and beta == 0.0 and panels.suits(out, x, y) and not own:
+        panels.multiply(ctx, out, x, y)
+        return
+    # A product with a vector is bound by memory; a nest shares the reading among threads, which gemv does badly.
+    if out.dtype not in PREFIX or m * n * k <= SMALL or k == 0 or n == 1 or m == 1:
+        _loops(ctx, out, x, y, alpha, beta)
+        return
+    if _row_leading(out) is None and _row_leading(out.transposed((1, 0))) is not None:
+        matmul(ctx, out.transposed((1, 0)), y.transposed((1, 0)), x.transposed((1, 0)), alpha, beta)
+        return
+    target = out if _row_leading(out) is not None else ctx.temporary(out.dtype, out.shape)
+    if target is not out and beta:
+        ctx.copy(target, out)
+    half = alpha == 1.0 and beta == 0.0 and out.dtype in ("f32", "f64") and _is_gram(x, y) and target.contiguous
+    x, y = _blas_layout(ctx, x), _blas_layout(ctx, y)
+    pieces = _pieces_of_k(m, n, k) if beta == 0.0 else 1
+    if pieces > 1:
+        _split_k(ctx, target, x, y, alpha, pieces, half)
+    elif half:
+        _gram(ctx, target, x, y)
+    else:
+        _blocks(ctx, target, x, y, alpha, beta)
+    if half:
+        gram.mirror(ctx, target)
+    if target is not out:
+        ctx.copy(out, target)
+
+
+BLOCK = 128  # rows or columns of a block that one thread computes, at least
+PIECE = 1024  # of the contracted axis, at least, in one piece
+WORTH_THREADS = 1 << 20  # multiply-adds
+ALONE = 1 << 18  # multiply-adds up to which OpenBLAS itself uses one thread
+
+
+def _blocks(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
+    """gemm by blocks of rows or columns, whichever there are more of."""
+    (m, k), n = x.shape, y.shape[1]
+    extent = max(m, n)
+    size = max(BLOCK, -(-extent // 512) * 16)
+    work = m * n * k * (4 if out.dtype in panels.REAL else 1)
+    if work < WORTH_THREADS or extent < 2 * BLOCK:
+        with one_thread(ctx, work):
+            _gemm(ctx, out, x, y, alpha, beta)
+        return
+    b = ctx.b
+    with one_thread(ctx, work), b.loop(-(-extent // size), "threads", "block", (("grain", 1),)) as block:
+        start = b.mul(block, b.index(size))
+        count: Any = b.op("min", b.index(size), b.sub(b.index(extent), start)) if extent % size else size
+        if m >= n:
+            _gemm(ctx, out.slice((start, 0), (size, n)), x.slice((start, 0), (size, k)), y, alpha, beta, rows=count)
+        else:
+            _gemm(ctx, out.slice((0, start), (m, size)), x, y.slice((0, start), (k, size)), alpha, beta, columns=count)
+
+
+def _gram(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
+    """The upper triangle of x @ x', x' = y, in pieces of equal work that threads share.
+
+    Of a grid of blocks, those on the diagonal are syrk; block (i, j) above it is cut into an upper half, the piece (i,
+    j), and a lower one, the piece (j, i).
+    """
+    n, k = x.shape
+    if n * n * k < WORTH_THREADS or n < 2 * BLOCK:
+        with one_thread(ctx, n * n * k):
+            _syrk(ctx, out, x)
+        return
+    b = ctx.b
+    count = 2 if n < 8 * BLOCK else 4
+    size = -(-n // count)
+    half = size // 2
+    with one_thread(ctx), b.loop(count * count, "threads", "piece", (("grain", 1),)) as piece:
+        i, j = b.let(b.floordiv(piece, b.index(count))), b.let(b.floormod(piece, b.index(count)))
+        first, second = (b.let(b.mul(b.op(which, i, j), b.index(size))) for which in ("min", "max"))
+        columns = b.let(b.op("min", b.index(size), b.sub(b.index(n), second)))
+        with b.if_(b.op("eq", i, j)) as branch:
+            _syrk(ctx, out.slice((first, first), (size, size)), x.slice((first, 0), (size, k)), rows=columns)
+        with branch.otherwise():
+            lower = b.let(b.op("gt", i, j))
+            start = b.let(b.add(first, b.select(lower, b.index(half), b.index(0))))
+            rows = b.select(lower, b.index(size - half), b.index(half))
+            corner, left = out.slice((start, second), (half, size)), x.slice((start, 0), (half, k))
+            right = y.slice((0, second), (k, size))
+            _gemm(ctx, corner, left, right, 1.0, 0.0, rows=rows, columns=columns)
+
+
+def _pieces_of_k(m: int, n: int, k: int) -> int:
+    """Into how many pieces a long contracted axis is cut; 1 where the result is large enough to be cut instead."""
+    if m * n * k < WORTH_THREADS or max(m, n) >= 2 * BLOCK or k < 2 * PIECE:
+        return 1
+    return min(8, k // PIECE)
+
+
+def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, pieces: int, half: bool) -> None:
+    """Partial products over pieces of the contracted axis, then their sum."""
+    b = ctx.b
+    (m, k), n = x.shape, y.shape[1]
+    size = -(-k // pieces)
+    size += -size % 16
+    pieces = -(-k // size)
+    partial = ctx.temporary(out.dtype, (pieces, m, n), "partial")
+    with one_thread(ctx, m * n * k), b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
+        start = b.mul(piece, b.index(size))
+        count: Any = b.op("min", b.index(size), b.sub(b.index(k), start)) if k % size else size
+        left, right = x.slice((0, start), (m, size)), y.slice((start, 0), (size, n))
+        if half:
+            _syrk(ctx, partial.at(piece), left, inner=count)
+        else:
+            _gemm(ctx, partial.at(piece), left, right, alpha, 0.0, inner=count)
+    with ctx.loops((m, n)) as (i, j):
+        total = ctx.load(partial, (0, i, j))
+        for number in range(1, pieces):
+            total = b.add(total, ctx.load(partial, (number, i, j)))
+        ctx.store(out, (i, j), total)
+
+
+@contextmanager
+def one_thread(ctx: NestContext, work: int = ALONE + 1) -> Iterator[None]:
+    """BLAS on the calling thread alone: the program's threads are ours, and BLAS would have its own wait for them,
+    spinning.
+
+    `work` is in multiply-adds; BLAS itself uses one thread for little.
+    """
+    if work <= ALONE:
+        yield
+        return
+    before = ctx.b.call("blas_get_num_threads", result="i32")
+    assert before is not None
+    ctx.b.call("blas_set_num_threads", ctx.b.const("i32", 1))
+    yield
+    ctx.b.call("blas_set_num_threads", before)
+
+
+def _gemm(
+    ctx: NestContext,
+    out: Storage,
+    x: Storage,
+    y: Storage,
+    alpha: float,
+    beta: float,
+    *,
+    rows: Any = None,
+    columns: Any = None,
+    inner: Any = None,
+) -> None:
+    """One call; rows, columns and inner are the sizes where they differ from those of the storages."""
+    (m, k), n = x.shape, y.shape[1]
+    # Row-major out = x @ y is column-major out' = y' @ x'.
+    a, lda, trans_a = _operand(y)
+    c, ldb, trans_b = _operand(x)
+    scalar = np.dtype({"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}[out.dtype])
+    call_fortran(
+        ctx,
+        PREFIX[out.dtype] + "gemm",
+        (
+            trans_a,
+            trans_b,
+            columns or n,
+            rows or m,
+            inner or k,
+            np.asarray(alpha, scalar),
+            a,
+            lda,
+            c,
+            ldb,
+            np.asarray(beta, scalar),
+            out,
+            _row_leading(out),
+        ),
+    )
+
+
+def _syrk(ctx: NestContext, out: Storage, x: Storage, inner: Any = None, rows: Any = None) -> None:
+    """The lower triangle (of column-major out) of x @ x'; rows and inner are sizes that differ from the storages'."""
+    n, k = x.shape
+    a, lead, trans = _operand(x)
+    one, zero = (np.asarray(v, {"f32": "f4", "f64": "f8"}[out.dtype]) for v in (1, 0))
+    flags = ("L", "T" if trans == "N" else "N")
+    call_fortran(
+        ctx, PREFIX[out.dtype] + "syrk", (*flags, rows or n, inner or k, one, a, lead, zero, out, _row_leading(out))
+    )
+
+
+def _is_gram(x: Storage, y: Storage) -> bool:
+    """Whether y is the transpose of x, in the same memory."""
+    return x.same_memory(y) and x.shape == y.shape[::-1] and x.strides == y.strides[::-1] and x.shape[0] >= 32
+
+
+def _row_leading(s: Storage) -> int | None:
+    """The leading dimension of a matrix whose rows are contiguous, or None."""
+    rows, columns = s.shape
+    if s.strides[1] != 1 and columns > 1:
+        return None
+    lead = s.strides[0] if rows > 1 else columns
+    return lead if lead >= max(columns, 1) else None
+
+
+def _blas_layout(ctx: NestContext, s: Storage) -> Storage:
+    """The matrix itself if BLAS can read it, else a copy."""
+    if _row_leading(s) is not None or _row_leading(s.transposed((1, 0))) is not None:
+        return s
+    return packed(ctx, s)
+
+
+def _operand(s: Storage) -> tuple[Storage, int, str]:
+    """(storage, leading dimension, transposition) of the column-major transpose of a matrix in BLAS layout."""
+    lead = _row_leading(s)
+    if lead is not None:
+        return s, lead, "N"
+    lead = _row_leading(s.transposed((1, 0)))
+    assert lead is not None
+    return s, lead, "T"
+
+
+def _loops(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
+    b = ctx.b
+    (m, k), n = x.shape, y.shape[1]
+    wide = {"f16": "f32", "bf16": "f32"}.get(out.dtype, out.dtype)
+    with ctx.loops((m, n)) as (i, j):
+        with b.reduce(k, b.const(wide, 0), "or" if wide == "bool" else "add") as r:
+            left, right = b.convert(ctx.load(x, (i, r.i)), wide), b.convert(ctx.load(y, (r.i, j)), wide)
+            r.update(
+                b.op("or", r.var, b.op("and", left, right)) if wide == "bool" else b.add(r.var, b.term(left, right))
+            )
+        value = r.result
+        if alpha != 1.0:
+            value = b.mul(value, b.const(wide, alpha))
+        if beta != 0.0:
+            value = b.add(value, b.mul(b.convert(ctx.load(out, (i, j)), wide), b.const(wide, beta)))
+        ctx.store(out, (i, j), b.convert(value, out.dtype))
+
+
+def packed(ctx: NestContext, s: Storage) -> Storage:
+    """A row-major copy."""
+    copy = contiguous(ctx.b.temporary("packed", s.dtype, s.size), s.shape)
+    ctx.copy(copy, s)
+    return copy
+
+
+def dot_general(
+    ctx: NestContext,
+    out: Storage,
+    x: Storage,
+    y: Storage,
+    contracting: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
+) -> None:
+    """out[batch..., x's free axes..., y's free axes...] = sum over the contracted axes of x * y.
+
+    x and y may have any strides. Operands of another type than the result are converted first. Batches become a
+    parallel loop.
+    """
+    x, y = _as_type(ctx, x, out.dtype), _as_type(ctx, y, out.dtype)
+    (x_contract, y_contract), (x_batch, y_batch) = contracting, batch
+    x_free = [a for a in range(x.ndim) if a not in x_contract and a not in x_batch]
+    y_free = [a for a in range(y.ndim) if a not in y_contract and a not in y_batch]
+    # The contracted axes may go in any order, if it is the same for both: that of the strides of y, then of x.
+    pairs = sorted(zip(x_contract, y_contract), key=lambda pair: (-y.strides[pair[1]], -x.strides[pair[0]]))
+    x_contract, y_contract = [p[0] for p in pairs], [p[1] for p in pairs]
+    x3 = _merged(ctx, x, list(x_batch), [x_free, x_contract])
+    y3 = _merged(ctx, y, list(y_batch), [y_contract, y_free])
+    sizes = [x.shape[a] for a in x_batch]
+    m, n = x3.shape[-2], y3.shape[-1]
+    out3 = out.reshaped((*sizes, m, n))
+    if math.prod(sizes) == 0:
+        return
+    if sizes and panels.suits(_first(out3, sizes), _first(x3, sizes), _first(y3, sizes)):
+        panels.batch(ctx, out3, x3, y3)
+        return
+    with ctx.loops(sizes) as index:
+        for i in index:
+            x3, y3, out3 = x3.at(i), y3.at(i), out3.at(i)
+        matmul(ctx, out3, x3, y3)
+
+
+def _first(s: Storage, sizes: Sequence[int]) -> Storage:
+    """The first matrix of a batch."""
+    for _ in sizes:
+        s = s.at(0)
+    return s
+
+
+def _as_type(ctx: NestContext, s: Storage, dtype: str) -> Storage:
+    if s.dtype == dtype:
+        return s
+    converted = ctx.temporary(dtype, s.shape, "converted")
+    with ctx.loops(s.shape) as index:
+        ctx.store(converted, index, ctx.b.convert(ctx.load(s, index), dtype))
+    return converted
+
+
+def _merged(ctx: NestContext, s: Storage, batch: list[int], groups: list[list[int]]) -> Storage:
+    """The storage with its batch axes first and each group of axes as one; packed where the strides do not allow
+    that.
+    """
+    order = s.transposed([*batch, *(a for group in groups for a in group)])
+    shape, strides = list(order.shape[: len(batch)]), list(order.strides[: len(batch)])
+    position = len(batch)
+    for group in groups:
+        sizes, steps = order.shape[position : position + len(group)], order.strides[position : position + len(group)]
+        position += len(group)
+        step = _merged_stride(sizes, steps)
+        if step is None:
+            copy = packed(ctx, order)
+            return copy.reshaped((*shape[: len(batch)], *(math.prod(s.shape[a] for a in g) for g in groups)))
+        shape.append(math.prod(sizes))
+        strides.append(step)
+    return Storage(s.buffer, s.offset, tuple(shape), tuple(strides))
+
+
+def _merged_stride(sizes: Sequence[int], strides: Sequence[int]) -> int | None:
+    """The stride of the one axis that walks all elements in order, or None."""
+    real = [(n, step) for n, step in zip(sizes, strides) if n != 1]
+    for (_, outer), (n, inner) in itertools.pairwise(real):
+        if outer != inner * n:
+            return None
+    return real[-1][1] if real else 1

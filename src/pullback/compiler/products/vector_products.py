@@ -1,0 +1,105 @@
+"""Products of a matrix with one vector or a few: bound by the reading of the matrix, which goes along its rows.
+
+    y[j] = sum over k of x[k] * a[k, j]     STEP rows at a time are added to a block of y that stays in the first cache
+    y[i] = sum over k of a[i, k] * x[k]     ROWS rows at a time, each with its own sum: as many streams from memory
+
+Pieces depend on the sizes alone, so results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pullback.compiler.lower.storage import Storage
+from pullback.loops.schedule.row_blocks import of_sums, steps_of
+
+if TYPE_CHECKING:
+    from pullback.compiler.lower.contexts import NestContext
+
+STEP = 8  # rows of a that are read together, and summed before they are added to y
+ROUND = 12  # steps of which a piece is a multiple, so that rows can be computed by blocks just before they are summed
+ROWS = 4
+VECTORS = 4  # as many are worth a pass over the matrix where it lies
+MANY = 1 << 15  # elements of a matrix from which that holds for more than one
+BLOCK = 4096  # elements of y in one block
+PIECE = 1 << 16  # elements of a that are worth a piece of their own
+PIECES = 32
+LEAST = 1 << 10  # elements of a below which a plain nest is as good
+
+
+def multiply(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storage) -> bool:
+    """out[m, n] = vectors[m, k] @ matrix[k, n] for few m; False, with nothing written, where others do it as well."""
+    k, n = matrix.shape
+    if out.dtype not in ("f32", "f64") or n * k < LEAST or out.shape[0] > VECTORS:
+        return False
+    if out.shape[0] == 1 and matrix.strides[0] == 1 and n >= ROWS and k >= 16:
+        _by_rows(ctx, out.at(0), matrix.transposed((1, 0)), vectors.at(0))
+        return True
+    if matrix.strides[1] == 1 and n >= 16 and k >= 2 * STEP and (out.shape[0] == 1 or n * k >= MANY):
+        _by_columns(ctx, out, vectors, matrix)
+        return True
+    return False
+
+
+def _by_rows(ctx: NestContext, out: Storage, matrix: Storage, vector: Storage) -> None:
+    b = ctx.b
+    n, k = matrix.shape
+    with b.loop(-(-n // ROWS), "parallel", "block") as block:
+        first = block * ROWS if n % ROWS == 0 else b.op("min", block * ROWS, b.index(n - ROWS))
+        zero = b.const(out.dtype, 0)
+        with b.carried_loop(k, [((zero,), "add")] * ROWS, "reduce", "k") as r:
+            x = ctx.load(vector, (r.i,))
+            r.update(*[b.add(var, b.term(ctx.load(matrix, (first + i, r.i)), x)) for i, var in enumerate(r.vars)])
+        for i, result in enumerate(r.results):
+            ctx.store(out, (first + i,), result)
+
+
+def _by_columns(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storage) -> None:
+    b = ctx.b
+    m = out.shape[0]
+    k, n = matrix.shape
+    across = -(-n * m // BLOCK)
+    width = -(-n // across)
+    across = -(-n // width)
+    steps = k // STEP
+    down = max(1, min(steps // 8, PIECES // across, k * n // PIECE // across))
+    each = -(-steps // down)
+    if down > 1:
+        each += -each % ROUND
+    down = -(-steps // each)
+    dtype = out.dtype
+    partial = ctx.temporary(dtype, (down, m, n), "partial")
+    role: Any = "threads" if across * down > 1 else "sequential"
+    attrs = () if role != "threads" else of_sums(each * STEP) if across == 1 and k % STEP == 0 else (("grain", 1),)
+    with b.loop(across * down, role, "piece", attrs) as piece:
+        i, j = b.floordiv(piece, b.index(across)), b.floormod(piece, b.index(across))
+        left = b.op("min", j * width, b.index(n - width))
+        block = ctx.local(dtype, (m, width), "block")
+        with b.loop(m * width, "vector") as v:
+            b.store(block.buffer, v, b.const(dtype, 0))
+        count = b.op("min", b.index(each), b.index(steps) - i * each) if steps % each else b.index(each)
+        with b.loop(count, "sequential", "step", steps_of(STEP)) as step:
+            row = b.let((i * each + step) * STEP)
+            xs = [[b.let(ctx.load(vectors, (q, row + r))) for r in range(STEP)] for q in range(m)]
+            with b.loop(width, "vector") as v:
+                values = [b.let(ctx.load(matrix, (row + r, left + v))) for r in range(STEP)]
+                sums = [_tree(ctx, [b.term(x, value) for x, value in zip(those, values)]) for those in xs]
+                for q, total in enumerate(sums):
+                    ctx.store(block, (q, v), b.add(ctx.load(block, (q, v)), total))
+        with b.loop(m, "sequential") as own, b.loop(width, "vector") as v:
+            ctx.store(partial, (i, own, left + v), ctx.load(block, (own, v)))
+    with ctx.loops((m, n)) as (own, v):
+        terms = [ctx.load(partial, (p, own, v)) for p in range(down)]
+        terms += [b.term(ctx.load(vectors, (own, r)), ctx.load(matrix, (r, v))) for r in range(steps * STEP, k)]
+        ctx.store(out, (own, v), _tree(ctx, terms))
+
+
+def _tree(ctx: NestContext, terms: list[Any]) -> Any:
+    """Their sum, pairwise."""
+    while len(terms) > 1:
+        pairs = [ctx.b.add(x, y) for x, y in zip(terms[::2], terms[1::2])]
+        terms = pairs + terms[len(pairs) * 2 :]
+    return terms[0]
+
+
+__all__ = ["multiply"]

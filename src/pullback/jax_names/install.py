@@ -1,0 +1,123 @@
+"""`import jax` gives pullback: for programs and libraries written for JAX, without a change.
+
+    import pullback
+    pullback.install_as_jax()
+    import jax, jax.numpy as jnp, optax          # all of them use pullback
+
+An import of `jax.X` imports `pullback.X` and gives that same module object under both names. A few names lie elsewhere
+(table below). It works when real JAX is installed too, as long as it has not been imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Sequence
+
+from pullback import version
+from pullback.util.config import config
+
+# Modules that have another place here, longest names first where one begins with another.
+_MOVED = {
+    "jaxlib": "pullback.jax_names.jaxlib",
+    "jax._src": "pullback.jax_names.src",
+    "jax": "pullback",
+}
+
+
+def _target(name: str) -> str | None:
+    for prefix in sorted(_MOVED, key=len, reverse=True):
+        if name == prefix or name.startswith(prefix + "."):
+            return _MOVED[prefix] + name[len(prefix) :]
+    return None
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives an existing module under a second name, and leaves what it knows of itself alone."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+
+    def create_module(self, _spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = importlib.import_module(self.target)
+        self.saved = module.__spec__, getattr(module, "__loader__", None)
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__, module.__loader__ = self.saved
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Answers for `jax`, `jaxlib` and what lies under them; raises ModuleNotFoundError for what pullback has not."""
+
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None = None, _module: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        mapped = _target(fullname)
+        if mapped is None:
+            return None
+        try:
+            module = importlib.import_module(mapped)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (mapped == error.name or mapped.startswith(error.name + ".")):
+                raise  # something that the module itself needs is missing
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r}: pullback stands in for jax, and has no module {mapped!r}", name=fullname
+            ) from None
+        spec = importlib.machinery.ModuleSpec(fullname, _Loader(mapped), is_package=hasattr(module, "__path__"))
+        spec.origin = getattr(module, "__file__", None)
+        return spec
+
+
+class _ConfigModule(types.ModuleType):
+    """The module `jax.config` of older versions, beside the object `jax.config`: `from jax.config import config`."""
+
+    config = config
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(config, name)
+
+
+# Spellings of older versions, found in many programs; real JAX of today has only the tree_util ones.
+_OLD_TREE_NAMES = (
+    "tree_all", "tree_flatten", "tree_leaves", "tree_map", "tree_reduce", "tree_structure", "tree_transpose",
+    "tree_unflatten",
+)  # fmt: skip
+
+_finder: _Finder | None = None
+
+
+def installed_as_jax() -> bool:
+    """Whether `import jax` gives pullback in this process."""
+    return _finder is not None
+
+
+def install_as_jax() -> None:
+    """From now on `import jax` and its submodules give pullback, in the whole process; a second call does nothing.
+
+    `jax.__version__` is that of the JAX whose API this is. Raises RuntimeError if real JAX has been imported already.
+    """
+    global _finder
+    if _finder is not None:
+        return
+    package = importlib.import_module("pullback")
+    for name in ("jax", "jaxlib"):
+        if name in sys.modules:
+            found = getattr(sys.modules[name], "__file__", None)
+            raise RuntimeError(
+                f"install_as_jax: '{name}' has been imported already, from {found}. Call pullback.install_as_jax() "
+                "before anything imports jax, or start the program with `python -m pullback run program.py`."
+            )
+    _finder = _Finder()
+    sys.meta_path.insert(0, _finder)
+    package.__version__ = version.jax_version  # type: ignore[attr-defined]
+    package.__version_info__ = version.jax_version_info  # type: ignore[attr-defined]
+    tree_util = importlib.import_module("pullback.tree_util")
+    for name in _OLD_TREE_NAMES:
+        setattr(package, name, getattr(tree_util, name))
+    sys.modules["jax.config"] = _ConfigModule("jax.config")
+    for name in ("jax", "jaxlib"):
+        importlib.import_module(name)

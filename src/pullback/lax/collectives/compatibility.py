@@ -1,0 +1,73 @@
+"""Names that JAX's lax has for its compiler's sake: tokens, composites, choices by platform, accuracy."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import hooks
+from pullback.lax.records.families import AccuracyMode, Tolerance, dtypes
+
+__all__ = [
+    "AccuracyMode",
+    "RandomAlgorithm",
+    "Tolerance",
+    "after_all",
+    "composite",
+    "create_token",
+    "dtype",
+    "platform_dependent",
+]
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """Generators of `rng_bit_generator`."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
+def dtype(x: Any) -> Any:
+    """The dtype of an array-like."""
+    return dtypes.dtype_of(x)
+
+
+def create_token(_: Any = None) -> Any:
+    """A value that orders nothing here: programs run in order."""
+    return hooks.asarray(np.zeros(0, bool))
+
+
+def after_all(*operands: Any) -> Any:
+    """A token after others."""
+    return operands[0] if operands else create_token()
+
+
+def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
+    """The function itself, under a name that a compiler may know."""
+    if not isinstance(version, int):
+        raise TypeError(f"composite: argument 'version' must be an integer, got {version!r}")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"composite: argument 'name' must be a non-empty string, got {name!r}")
+
+    @functools.wraps(decomposition)
+    def call(*args, **kwargs):
+        return decomposition(*args, **kwargs)
+
+    return call
+
+
+def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable) -> Any:
+    """The result of the function given for the platform ('cpu'), or of `default`. Raises NotImplementedError if there
+    is neither.
+    """
+    function = per_platform.get("cpu", default)
+    if function is None:
+        raise NotImplementedError(
+            f"platform_dependent: there is no branch for platform 'cpu' and no default; got {sorted(per_platform)}"
+        )
+    return function(*args)

@@ -1,0 +1,406 @@
+"""Operations that move elements along a named axis: gathers, sums whose results are dealt out, permutations, exchanges.
+
+Like the sums (collectives/sums.py) each becomes ordinary operations on the array that has the axis.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.lax.collectives.sums import (
+    NO_LOWERING,
+    as_groups,
+    axis_size,
+    check_names,
+    for_all,
+    grouped,
+    names_of,
+    no_reference,
+    on_leaves,
+)
+from pullback.lax.records.families import *
+from pullback.util import pytree
+
+__all__ = [
+    "all_gather",
+    "all_gather_p",
+    "all_to_all",
+    "all_to_all_p",
+    "pbroadcast",
+    "pcast",
+    "ppermute",
+    "ppermute_p",
+    "precv",
+    "psend",
+    "pshuffle",
+    "psum_scatter",
+    "pswapaxes",
+    "ragged_all_to_all",
+    "ragged_all_to_all_p",
+    "reduce_scatter_p",
+]
+
+Array = Any
+
+# -------------------------------------------------------------------------------------------- operations over one axis
+
+
+def _single(name: str, doc: str, shape: Callable, elsewhere: Callable, here: Callable, back: Callable) -> Primitive:
+    """A linear operation across one named axis.
+
+    `elsewhere(params)`: the parameters when another axis is batched and comes first. `here(x, size, params)`: the
+    result, with the axis first, from the array with the axis first. `back(params)`: (primitive, parameters) of the
+    transpose.
+    """
+
+    def abstract_eval(aval, *, axis_name, **params):
+        check_names(names_of(axis_name))
+        return ShapedArray(shape(aval, **params), aval.dtype, aval.weak_type)
+
+    def batch_axis(axis, args, dims, *, axis_name, **params):
+        (x,), (d,) = args, dims
+        names = names_of(axis_name)
+        if axis.name not in names:
+            if d is None:
+                return p.bind(x, axis_name=axis_name, **params), None
+            x = move_batch_axis(x, d, 0)
+            changed = elsewhere(params)
+            return p.bind(x, axis_name=axis_name, **changed), 0
+        if len(names) > 1:
+            raise NotImplementedError(f"{name} over several named axes at once is not supported, got {names}")
+        x = batch_front(x, d, axis.size)
+        if params.get("axis_index_groups") is None:
+            return here(x, axis.size, params), 0
+        groups = params["axis_index_groups"]
+        return grouped(x, groups, lambda part: here(part, len(groups[0]), params)), 0
+
+    def transpose(bar, x, **params):
+        if is_zero(bar):
+            return [tangent_zero(x)]
+        primitive, changed = back(params)
+        return [primitive.bind(bar, **changed)]
+
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=abstract_eval,
+        reference=no_reference,
+        transpose=transpose,
+        batch_axis=batch_axis,
+        batch=NoRule("it is batched with its axis"),
+        lower=NO_LOWERING,
+        traits={"linear"},
+        collective_axes=lambda params: names_of(params["axis_name"]),
+    )
+
+    def jvp(primals, tangents, **params):
+        out = p.bind(*primals, **params)
+        return out, tangent_zero(out) if is_zero(tangents[0]) else p.bind(*tangents, **params)
+
+    p.jvp = jvp
+    return p
+
+
+def _plus_one(*keys):
+    def change(params):
+        return {k: v + 1 if k in keys else v for k, v in params.items()}
+
+    return change
+
+
+def _renamed(params, old, new):
+    return {new if k == old else k: v for k, v in params.items()}
+
+
+def _gather_shape(aval, *, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+    k = all_gather_dimension
+    if tiled:
+        return (*aval.shape[:k], aval.shape[k] * axis_size, *aval.shape[k + 1 :])
+    return (*aval.shape[:k], axis_size, *aval.shape[k:])
+
+
+def _gather_here(x, size, params):
+    k = params["all_gather_dimension"]
+    y = lax.transpose(x, (*range(1, k + 1), 0, *range(k + 1, x.ndim)))  # the gathered axis first -> at its place
+    if params["tiled"]:
+        y = lax.reshape(y, (*y.shape[:k], y.shape[k] * y.shape[k + 1], *y.shape[k + 2 :]))
+    return for_all(y, size)
+
+
+def _gather_back(params):
+    return reduce_scatter_p, _renamed(params, "all_gather_dimension", "scatter_dimension")
+
+
+all_gather_p = _single(
+    "all_gather",
+    "All the values across a named axis.",
+    _gather_shape,
+    _plus_one("all_gather_dimension"),
+    _gather_here,
+    _gather_back,
+)
+
+
+def _scatter_shape(aval, *, scatter_dimension, axis_size, tiled, axis_index_groups=None):
+    k = scatter_dimension
+    if tiled:
+        if aval.shape[k] % axis_size:
+            raise ValueError(
+                f"tiled reduce_scatter operand scatter dimension size {aval.shape[k]} must be divisible by "
+                f"shard_count {axis_size}"
+            )
+        return (*aval.shape[:k], aval.shape[k] // axis_size, *aval.shape[k + 1 :])
+    if aval.shape[k] != axis_size:
+        raise ValueError(
+            f"reduce_scatter operand scatter dimension size {aval.shape[k]} must match shard count {axis_size}"
+        )
+    return (*aval.shape[:k], *aval.shape[k + 1 :])
+
+
+def _scatter_here(x, size, params):
+    k, tiled = params["scatter_dimension"], params["tiled"]
+    total = lax.reduce_sum(x, (0,))
+    if tiled:
+        total = lax.reshape(total, (*total.shape[:k], size, total.shape[k] // size, *total.shape[k + 1 :]))
+    return lax.transpose(total, (k, *[i for i in range(total.ndim) if i != k]))
+
+
+def _scatter_back(params):
+    return all_gather_p, _renamed(params, "scatter_dimension", "all_gather_dimension")
+
+
+reduce_scatter_p = _single(
+    "reduce_scatter",
+    "Sums across a named axis, of which each place keeps one part.",
+    _scatter_shape,
+    _plus_one("scatter_dimension"),
+    _scatter_here,
+    _scatter_back,
+)
+
+
+def all_gather(
+    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
+) -> Any:
+    """The values of the pytree x across a named axis, along a new axis or (tiled) one after the other. NameError for an
+    unknown axis.
+    """
+    if to not in ("varying", "invarying", "reduced"):
+        raise ValueError(
+            "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'varying', 'invarying', "
+            f"'reduced'}}; got {to!r}"
+        )
+    if to == "reduced":
+        raise NotImplementedError("all_gather: to='reduced' is not supported")
+    groups = as_groups(axis_index_groups)
+    size = axis_size(axis_name) if groups is None else len(groups[0])
+
+    def one(leaf):
+        return all_gather_p.bind(
+            leaf,
+            axis_name=names_of(axis_name),
+            all_gather_dimension=canonical_axis(axis, leaf.ndim + (not tiled), "all_gather"),
+            axis_size=size,
+            tiled=bool(tiled),
+            axis_index_groups=groups,
+        )
+
+    return on_leaves(one, x, "all_gather")
+
+
+def psum_scatter(
+    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
+) -> Any:
+    """As psum, but each place keeps only its part along scatter_dimension. ValueError for sizes that don't fit."""
+    groups = as_groups(axis_index_groups)
+    size = axis_size(axis_name) if groups is None else len(groups[0])
+    return on_leaves(
+        lambda leaf: reduce_scatter_p.bind(
+            leaf,
+            axis_name=names_of(axis_name),
+            axis_size=size,
+            tiled=bool(tiled),
+            axis_index_groups=groups,
+            scatter_dimension=canonical_axis(scatter_dimension, leaf.ndim, "psum_scatter"),
+        ),
+        x,
+        "psum_scatter",
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ ppermute
+
+
+def _permute_here(x, size, params):
+    source = {dst: src for src, dst in params["perm"]}
+    zeros = lax.full(x.shape[1:], constant(x, 0))
+    return lax.stack([lax.index_in_dim(x, source[i], 0, keepdims=False) if i in source else zeros for i in range(size)])
+
+
+ppermute_p = _single(
+    "ppermute",
+    "Values sent along a named axis.",
+    lambda aval, *, perm: aval.shape,
+    lambda params: params,
+    _permute_here,
+    lambda params: (ppermute_p, params | {"perm": tuple((dst, src) for src, dst in params["perm"])}),
+)
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """The pytree x sent from source to destination for each (source, destination) of `perm`; zeros where nothing
+    arrives.
+
+    Raises ValueError for sources or destinations that are given twice, NameError for an unknown axis.
+    """
+    perm = tuple((operator.index(a), operator.index(b)) for a, b in perm)
+    n = axis_size(axis_name)
+    if len({a for a, _ in perm}) != len(perm) or len({b for _, b in perm}) != len(perm):
+        raise ValueError(f"ppermute: sources and destinations must be unique, got {perm}")
+    if any(not (0 <= a < n and 0 <= b < n) for a, b in perm):
+        raise ValueError(f"ppermute: sources and destinations must lie within the axis of size {n}, got {perm}")
+    return on_leaves(lambda leaf: ppermute_p.bind(leaf, axis_name=names_of(axis_name), perm=perm), x, "ppermute")
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """`ppermute` by a permutation: place i gets the value of perm[i]. Raises ValueError for what is not a
+    permutation.
+    """
+    if sorted(perm) != list(range(len(perm))):
+        raise ValueError(f"pshuffle: perm must be a permutation, got {tuple(perm)}")
+    return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """The value of one place everywhere along a named axis."""
+    return pytree.tree_map(lambda leaf: lax.index_in_dim(all_gather(leaf, axis_name), source, 0, keepdims=False), x)
+
+
+def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """One half of a `ppermute`; not there on a CPU."""
+    raise NotImplementedError("psend is not supported; use ppermute")
+
+
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """The other half of a `ppermute`; not there on a CPU."""
+    raise NotImplementedError("precv is not supported; use ppermute")
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """x, said to vary or not along a named axis; only shard_map tells the difference. NameError for an unknown axis."""
+    if to not in ("varying", "reduced", "unreduced"):
+        raise ValueError(f"pcast: argument 'to' must be 'varying', 'reduced' or 'unreduced', got {to!r}")
+    axis_size(axis_name)
+    return x
+
+
+# ---------------------------------------------------------------------------------------------------------- all_to_all
+
+
+def _exchange_shape(aval, *, split_axis, concat_axis, tiled, axis_size, axis_index_groups=None):
+    shape = list(aval.shape)
+    if tiled:
+        if shape[split_axis] % axis_size:
+            raise ValueError(
+                f"all_to_all split_axis of size {shape[split_axis]} must be divisible by the size {axis_size} of the "
+                f"named axis"
+            )
+        shape[split_axis] //= axis_size
+        shape[concat_axis] *= axis_size
+        return tuple(shape)
+    if shape[split_axis] != axis_size:
+        raise ValueError(
+            f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
+            f"{axis_size} and "
+            f"{shape[split_axis]} respectively."
+        )
+    del shape[split_axis]
+    return (*shape[:concat_axis], axis_size, *shape[concat_axis:])
+
+
+def _exchange_here(x, size, params):
+    split, concat = params["split_axis"] + 1, params["concat_axis"]
+    if params["tiled"]:
+        shape = x.shape
+        x = lax.reshape(x, (*shape[:split], size, shape[split] // size, *shape[split + 1 :]))
+    # (source, ..., destination, ...) -> (destination, ..., source at the place of concat, ...)
+    inner = [i for i in range(1, x.ndim) if i != split]
+    order = [split, *inner[:concat], 0, *inner[concat:]]
+    x = lax.transpose(x, order)
+    if params["tiled"]:
+        k = concat + 1
+        x = lax.reshape(x, (*x.shape[:k], x.shape[k] * x.shape[k + 1], *x.shape[k + 2 :]))
+    return x
+
+
+def _exchange_back(params):
+    return all_to_all_p, params | {"split_axis": params["concat_axis"], "concat_axis": params["split_axis"]}
+
+
+all_to_all_p = _single(
+    "all_to_all",
+    "Parts exchanged across a named axis.",
+    _exchange_shape,
+    _plus_one("split_axis", "concat_axis"),
+    _exchange_here,
+    _exchange_back,
+)
+
+
+def all_to_all(
+    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
+) -> Any:
+    """Parts of the pytree x along split_axis go to the places of a named axis; what arrives is put together along
+    concat_axis.
+
+    Raises ValueError for sizes that don't fit, NameError for an unknown axis.
+    """
+    groups = as_groups(axis_index_groups)
+    n = axis_size(axis_name) if groups is None else len(groups[0])
+
+    def one(leaf):
+        return all_to_all_p.bind(
+            leaf,
+            axis_name=names_of(axis_name),
+            split_axis=canonical_axis(split_axis, leaf.ndim, "all_to_all"),
+            concat_axis=canonical_axis(concat_axis, leaf.ndim, "all_to_all"),
+            tiled=bool(tiled),
+            axis_size=n,
+            axis_index_groups=groups,
+        )
+
+    return on_leaves(one, x, "all_to_all")
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """The named axis and a positional one of the same size exchanged."""
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+ragged_all_to_all_p = Primitive(
+    "ragged_all_to_all",
+    doc="Ragged parts exchanged across a named axis.",
+    abstract_eval=NoRule("it is not supported"),
+    reference=NoRule("it is not supported"),
+    jvp=NoRule("it is not supported"),
+    transpose=NoRule("it is not supported"),
+    batch=NoRule("it is not supported"),
+    lower=NO_LOWERING,
+)
+
+
+def ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any = None,
+) -> Any:
+    """Ragged exchange across a named axis; not supported on a CPU, in JAX neither."""
+    raise NotImplementedError("ragged_all_to_all is not supported on CPUs; use all_to_all with padded parts")

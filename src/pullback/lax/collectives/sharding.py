@@ -1,0 +1,247 @@
+"""Where values lie on devices: constraints inside of programs, `device_put` of traced values, and the argument
+`out_sharding` of other functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.core import current_interpreter, eval_interpreter, hooks
+from pullback.core.lowering import Elementwise
+from pullback.core.tracer import Tracer
+from pullback.lax.records.families import Case, Primitive, Samples
+from pullback.lax.records.operands import as_array
+from pullback.lax.records.rules import is_zero, tangent_zero
+from pullback.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
+from pullback.sharding._current import current_mesh, on_current_mesh, operations
+from pullback.sharding._specs import names_of
+from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
+
+__all__ = ["device_put_p", "sharding_constraint_p", "with_sharding_constraint"]
+
+
+def _identity(name: str, doc: str, samples: dict[str, Any]) -> Primitive:
+    def jvp(primals, tangents, **params):
+        out = p.bind(*primals, **params)
+        return out, tangent_zero(out) if is_zero(tangents[0]) else p.bind(*tangents, **params)
+
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=lambda aval, **params: aval,
+        reference=lambda x, **params: x,
+        jvp=jvp,
+        lower=Elementwise(lambda b, x, **params: x),
+        traits={"elementwise", "linear", "identity"},
+        samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), samples)]),
+    )
+    return p
+
+
+sharding_constraint_p = _identity(
+    "sharding_constraint", "x, said to be laid out over devices in some way.", {"sharding": None}
+)
+
+
+def _constraint_batch(axis, args, dims, *, sharding):
+    (x,), (dim,) = args, dims
+    if isinstance(sharding, NamedSharding):
+        mapped = () if axis is None or axis.spmd is None else axis.spmd
+        spmd = mapped if isinstance(mapped, tuple) else (mapped,)
+        used = {n for part in sharding.spec for n in names_of(part)}
+        if used & set(spmd):
+            raise ValueError(
+                f"vmap spmd_axis_name {spmd} cannot appear in with_sharding_constraint spec, but got spec "
+                f"{sharding.spec}"
+            )
+        parts = [*sharding.spec, *[None] * (x.ndim - 1 - len(sharding.spec))]
+        parts.insert(dim, spmd or None)
+        sharding = sharding.update(spec=PartitionSpec(*parts))
+    return sharding_constraint_p.bind(x, sharding=sharding), dim
+
+
+sharding_constraint_p.transpose = lambda bar, x, sharding: [
+    bar if is_zero(bar) else sharding_constraint_p.bind(bar, sharding=sharding)
+]
+sharding_constraint_p.batch = lambda args, dims, **params: _constraint_batch(None, args, dims, **params)
+sharding_constraint_p.batch_axis = _constraint_batch
+
+device_put_p = _identity("device_put", "x, put on a device; `src`: where it comes from.", {"device": None, "src": None})
+device_put_p.transpose = lambda bar, x, device, src: [
+    bar if is_zero(bar) else device_put_p.bind(bar, device=src, src=device)
+]
+device_put_p.batch = lambda args, dims, **params: (device_put_p.bind(*args, **params), dims[0])
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether x is an array that no interpreter looks at."""
+    return not isinstance(x, Tracer) and current_interpreter() is eval_interpreter()
+
+
+def put(x: Any, place: Any, source: Any = None) -> Any:
+    """An array or traced value at a Device, or a Sharding that fits it; cotangents go back to `source`, or to where the
+    value comes from.
+    """
+    if is_concrete(x):
+        return hooks.device_put(x, place)
+    if isinstance(place, NamedSharding):
+        return sharding_constraint_p.bind(x, sharding=place)
+    if isinstance(place, Sharding):
+        (place,) = place.device_set
+    return device_put_p.bind(x, device=place, src=_source(x) if source is None else source)
+
+
+def _source(x: Any) -> Any:
+    """The device of the array that a traced value stands for, if there is one."""
+    while isinstance(x, Tracer):
+        x = getattr(x, "primal", None)
+    return x.device if isinstance(x, _core.Array) and not isinstance(x.device, Sharding) else None
+
+
+# ---- functions
+
+
+def _sharding_leaf(sharding: Any, what: str, argument: str) -> Any:
+    """The sharding that is meant: a spec means the mesh in force. TypeError for anything else."""
+    if isinstance(sharding, PartitionSpec):
+        return on_current_mesh(
+            sharding,
+            RuntimeError(
+                f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}. You "
+                "can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
+                f"{argument} and then the mesh context manager is not required."
+            ),
+            entered=what == "with_sharding_constraint",
+        )
+    if isinstance(sharding, Sharding):
+        return sharding
+    raise TypeError(
+        f"{argument} leaf specifications are expected to be PartitionSpec instances or None, but got {sharding}"
+    )
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The pytree x, laid out over devices as told: a Sharding, or a PartitionSpec over the mesh in force, or a tree
+    prefix of them. Arrays are whole on every device; what changes is where they say that they lie.
+
+    Raises TypeError for what is no sharding, ValueError for one that does not fit or devices other than those of x,
+    RuntimeError for a PartitionSpec without a mesh, AssertionError where all axes of the mesh are explicit and x lies
+    otherwise.
+    """
+    name = "with_sharding_constraint"
+    leaves, tree = tree_flatten(x)
+    out = []
+    for leaf, sharding in zip(leaves, flatten_axes(f"{name} shardings", tree, shardings), strict=True):
+        if sharding is None:
+            raise ValueError(
+                f"One of {name} arguments got sharding None which is not allowed. Please only pass "
+                "`jax.sharding.Sharding` instances."
+            )
+        sharding = _sharding_leaf(sharding, name, "shardings")
+        value = as_array(leaf, name)
+        sharding.check(value.shape, f"{name} arguments")
+        if is_concrete(value):
+            _check_movable(value, sharding)
+            out.append(hooks.device_put(value, sharding))
+        else:
+            out.append(sharding_constraint_p.bind(value, sharding=sharding))
+    return tree_unflatten(tree, out)
+
+
+def _check_movable(x: Any, sharding: Sharding) -> None:
+    place = getattr(x, "_base_array", x)._device
+    if place is None:
+        return
+    have = x.sharding
+    if isinstance(sharding, NamedSharding) and sharding.mesh.axis_names and sharding.mesh.are_all_axes_explicit:
+        if not have.is_equivalent_to(sharding, x.ndim):
+            raise AssertionError(
+                "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
+                f"sharding: {getattr(have, 'spec', have)} did not match the sharding provided: {sharding.spec}. Please "
+                "use `jax.sharding.reshard` to shard your input to the sharding you want."
+            )
+    elif have.device_set != sharding.device_set:
+        ids = [sorted(d.id for d in s.device_set) for s in (have, sharding)]
+        raise ValueError(
+            f"Received incompatible devices for jitted computation. Got argument x of with_sharding_constraint with "
+            f"shape {x.aval.str_short()} and with device ids {ids[0]} on platform CPU and explicit output sharding "
+            f"with device ids {ids[1]} on platform CPU"
+        )
+
+
+def named_out_sharding(name: str, out_sharding: Any) -> NamedSharding:
+    """What the argument `out_sharding` of function `name` means.
+
+    Raises TypeError for what is neither NamedSharding nor PartitionSpec; ValueError for a spec without a mesh in force,
+    or that names axes which are not explicit.
+    """
+    if isinstance(out_sharding, PartitionSpec):
+        named = on_current_mesh(
+            out_sharding,
+            ValueError(
+                "Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding "
+                f"instance or enter into a mesh context via `jax.set_mesh`. Got {out_sharding}"
+            ),
+        )
+    elif isinstance(out_sharding, NamedSharding):
+        named = out_sharding
+    else:
+        raise TypeError(
+            f"`out_sharding` argument of {name} only supports instances of `NamedSharding` or `PartitionSpec`. Got "
+            f"{out_sharding} of type: {type(out_sharding)}"
+        )
+    types = dict(zip(named.mesh.axis_names, named.mesh.axis_types, strict=True))
+    for part in named.spec:
+        for axis in names_of(part):
+            if types[axis] is not AxisType.Explicit:
+                raise ValueError(
+                    f"PartitionSpec passed to {name} cannot contain axis names that are of type Auto or Manual. Got "
+                    f"PartitionSpec: {named.spec} with axis name: {axis} of type: AxisType.{types[axis].name}"
+                )
+    return named
+
+
+def out_placed(name: str, out: Any, out_sharding: Any) -> Any:
+    """A result of function `name`, laid out as its argument `out_sharding` says; None: as it is."""
+    if out_sharding is None:
+        return out
+    named = named_out_sharding(name, out_sharding)
+    named.check(out.shape, f"{name} results")
+    if not hasattr(named.mesh, "devices"):
+        mesh = current_mesh()
+        if mesh is None or not hasattr(mesh, "devices"):
+            return out
+        named = named.update(mesh=mesh)
+    return put(out, named)
+
+
+def laid_out(name: str, out: Any, sharding: Any) -> Any:
+    """A result of function `name` at the place that its argument `sharding` says; None: as it is.
+
+    Raises TypeError for what is no Sharding, ValueError for one that does not fit.
+    """
+    if sharding is None:
+        return out
+    if not isinstance(sharding, Sharding):
+        raise TypeError(f"{name}: argument 'sharding' must be a Sharding or None, got {sharding!r}")
+    sharding.check(out.shape, f"{name} results")
+    return put(out, sharding)
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """The tree xs laid out as told: a NamedSharding with explicit axes, a PartitionSpec over the mesh in force, or a
+    tree prefix of them. Raises as the argument `out_sharding` of other functions.
+    """
+    leaves, tree = tree_flatten(xs)
+    wanted = flatten_axes("reshard out_shardings", tree, out_shardings)
+    if None in wanted:
+        raise ValueError("reshard: out_shardings must be NamedShardings or PartitionSpecs, got None")
+    return tree_unflatten(
+        tree, [out_placed("reshard", as_array(x, "reshard"), s) for x, s in zip(leaves, wanted, strict=True)]
+    )
+
+
+operations.reshard = reshard

@@ -1,0 +1,301 @@
+"""Operations across a named axis (of vmap, pmap or shard_map): sums, extrema, positions, and what all of them share.
+
+Batching over the axis turns each into ordinary operations on the array that has the axis: psum is a sum over it.
+Nothing is left of them in a compiled program, so they have no lowering of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pullback.core import Tracer, axis_env
+from pullback.core import axis_size as _size_of
+from pullback.lax.records.families import *
+from pullback.transforms.batching import BatchTracer
+from pullback.util import pytree
+
+__all__ = [
+    "axis_index",
+    "axis_index_p",
+    "axis_size",
+    "pmax",
+    "pmax_p",
+    "pmean",
+    "pmin",
+    "pmin_p",
+    "psum",
+    "psum_p",
+]
+
+Array = Any
+
+NO_LOWERING = NoRule(
+    "a collective operation needs a named axis: call it under vmap(..., axis_name=...), pmap or shard_map"
+)
+
+
+def no_reference(*operands: Any, **params: Any) -> Any:
+    names = params.get("axes", params.get("axis_name"))
+    raise NameError(f"unbound axis name: {names}")
+
+
+def names_of(axis_name: Any) -> tuple[Any, ...]:
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def axis_size(axis_name: Any) -> int:
+    """The size of a named axis, or the product of several. Raises NameError for an axis that is not there."""
+    return math.prod(_size_of(name) for name in names_of(axis_name))
+
+
+def as_groups(groups: Any) -> Any:
+    return None if groups is None else tuple(tuple(map(int, g)) for g in groups)
+
+
+def check_names(axes: Sequence[Any]) -> None:
+    for name in axes:
+        _size_of(name)
+
+
+def on_leaves(function: Callable, x: Any, name: str) -> Any:
+    return pytree.tree_map(lambda leaf: function(as_array(leaf, name)), x)
+
+
+# ------------------------------------------------------------------------------------------------------- of shard_map
+
+
+class CheckedAxis(NamedTuple):
+    """In the environment of axes beside `name`: whether values vary along that axis matters to their derivatives."""
+
+    name: Any
+
+
+def check_derivatives_in(values: Sequence[Any]) -> None:
+    """NotImplementedError for a value that is the same along a checked axis (of shard_map).
+
+    Its derivative is a sum over the axis, which reverse mode inside of the mapped function does not make.
+    """
+    for axis in [key.name for key in axis_env() if isinstance(key, CheckedAxis)]:
+        for value in values:
+            inner = value
+            while inner is not None and not (isinstance(inner, BatchTracer) and inner.interpreter.axis.name == axis):
+                inner = inner.beneath() if isinstance(inner, Tracer) else None
+            if inner is None:
+                raise NotImplementedError(
+                    f"shard_map: a derivative, inside of the mapped function, in a value that is not known to differ "
+                    f"along mesh axis {axis!r}: with check_vma=True it is the sum over the devices, which is not "
+                    "supported. Differentiate outside of shard_map, or pass check_vma=False and use lax.psum"
+                )
+
+
+# ---------------------------------------------------------------------------------------------------- psum, pmax, pmin
+
+
+def _reduced_avals(*avals, axes, axis_index_groups=None):
+    check_names(axes)
+    return list(avals)
+
+
+def check_groups(groups: Any, size: int) -> None:
+    """ValueError unless the groups are of one size, and each place of an axis is in one of them."""
+    if len({len(g) for g in groups}) != 1 or sorted(i for g in groups for i in g) != list(range(size)):
+        raise ValueError(f"axis_index_groups={groups} must cover the axis of size {size} once, in groups of one size")
+
+
+def grouped(x: Any, groups: Any, here: Callable) -> Any:
+    """`here` on the members of each group, [size of group, ...], the results where the members are."""
+    check_groups(groups, x.shape[0])
+    order = [i for g in groups for i in g]
+    done = lax.concatenate([here(lax.stack([_member(x, i) for i in g])) for g in groups], 0)
+    return lax.stack([_member(done, order.index(i)) for i in range(x.shape[0])])
+
+
+def _member(x: Any, i: int) -> Any:
+    return lax.index_in_dim(x, i, 0, keepdims=False)
+
+
+def for_all(x: Any, size: int) -> Any:
+    """x for each of `size` places."""
+    return lax.broadcast_in_dim(x, (size, *x.shape), tuple(range(1, x.ndim + 1)))
+
+
+def _reducing(
+    name: str, doc: str, primitive: Callable[[], Primitive], combine_unmapped: Callable, jvp: Any, transpose: Any
+) -> Primitive:
+    def batch_axis(axis, args, dims, *, axes, axis_index_groups=None):
+        if axis.name not in axes:
+            return p.bind(*args, axes=axes, axis_index_groups=axis_index_groups), dims
+        if axis_index_groups is not None:
+            return [
+                grouped(
+                    batch_front(x, d, axis.size),
+                    axis_index_groups,
+                    lambda y: for_all(primitive().bind(y, axes=(0,)), y.shape[0]),
+                )
+                for x, d in zip(args, dims)
+            ], [0] * len(args)
+        outs = [
+            combine_unmapped(x, axis.size) if d is None else primitive().bind(x, axes=(d,)) for x, d in zip(args, dims)
+        ]
+        rest = tuple(a for a in axes if a != axis.name)
+        return p.bind(*outs, axes=rest, axis_index_groups=None) if rest else outs, [None] * len(args)
+
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=_reduced_avals,
+        reference=no_reference,
+        jvp=jvp,
+        transpose=transpose,
+        batch_axis=batch_axis,
+        batch=NoRule("it is batched with its axis"),
+        lower=NO_LOWERING,
+        multiple_results=True,
+        collective_axes=lambda params: params["axes"],
+    )
+    return p
+
+
+def _psum_nonzero(values, avals, params):
+    """psum of those that are not symbolic zeros, in one operation; zeros of the types of `avals` for the others."""
+    summed = iter(psum_p.bind(*[v for v in values if not is_zero(v)], **params))
+    return [tangent_zero(x) if is_zero(v) else next(summed) for v, x in zip(values, avals)]
+
+
+def _psum_jvp(primals, tangents, **params):
+    outs = psum_p.bind(*primals, **params)
+    return outs, _psum_nonzero(tangents, outs, params)
+
+
+def _psum_transpose(bars, *operands, **params):
+    """Each cotangent is summed over the axis."""
+    for name in params["axes"]:
+        if CheckedAxis(name) in axis_env():
+            raise NotImplementedError(
+                f"shard_map: the derivative of psum over {name!r} inside of the mapped function is not supported with "
+                "check_vma=True; differentiate outside of shard_map, or pass check_vma=False (then the derivative of "
+                "psum is psum)"
+            )
+    return _psum_nonzero(bars, operands, params)
+
+
+psum_p = _reducing(
+    "psum",
+    "Sums over named axes.",
+    lambda: lax.reduce_sum_p,
+    lambda x, n: lax.mul(x, constant(x, n)),
+    _psum_jvp,
+    _psum_transpose,
+)
+_NOT_DIFFERENTIABLE = NoRule("it has none in JAX either; use all_gather and a maximum or minimum")
+pmax_p = _reducing(
+    "pmax", "Maxima over named axes.", lambda: lax.reduce_max_p, lambda x, n: x, _NOT_DIFFERENTIABLE, NOT_LINEAR
+)
+pmin_p = _reducing(
+    "pmin", "Minima over named axes.", lambda: lax.reduce_min_p, lambda x, n: x, _NOT_DIFFERENTIABLE, NOT_LINEAR
+)
+
+
+def _reduce(p: Primitive, x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
+    axes, groups = names_of(axis_name), as_groups(axis_index_groups)
+    if groups is not None and any(isinstance(a, int) for a in axes):
+        raise ValueError(f"axis_index_groups only supported for sums over just named axes, got {axes}")
+    leaves, treedef = pytree.tree_flatten(x)
+    leaves = as_arrays(p.name, *leaves)
+    leaves = [
+        lax.convert_element_type(leaf, np.int32) if leaf.dtype == np.bool_ and p is psum_p else leaf for leaf in leaves
+    ]
+    positions = [a for a in axes if isinstance(a, int)]
+    names = tuple(a for a in axes if not isinstance(a, int))
+    if positions:  # over ordinary axes: an ordinary reduction
+        local = {"psum": lax.reduce_sum_p, "pmax": lax.reduce_max_p, "pmin": lax.reduce_min_p}[p.name]
+        leaves = [
+            local.bind(leaf, axes=tuple(canonical_axis(a, leaf.ndim, p.name) for a in positions)) for leaf in leaves
+        ]
+    outs = p.bind(*leaves, axes=names, axis_index_groups=groups) if leaves and names else leaves
+    return pytree.tree_unflatten(treedef, outs)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (int, float, complex)) and not isinstance(x, bool)
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The sum of the pytree x over named (and positional) axes; Python numbers are multiplied by the size of the axes.
+
+    Raises NameError for an axis that is not there.
+    """
+    leaves, treedef = pytree.tree_flatten(x)
+    if not any(isinstance(a, int) for a in names_of(axis_name)) and any(map(_is_number, leaves)):
+        groups = as_groups(axis_index_groups)
+        size = axis_size(axis_name) if groups is None else len(groups[0])
+        summed = iter(_reduce(psum_p, [leaf for leaf in leaves if not _is_number(leaf)], axis_name, axis_index_groups))
+        return pytree.tree_unflatten(treedef, [x * size if _is_number(x) else next(summed) for x in leaves])
+    return _reduce(psum_p, x, axis_name, axis_index_groups)
+
+
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The mean of the pytree x over named axes. Raises NameError for an axis that is not there."""
+    names = tuple(a for a in names_of(axis_name) if not isinstance(a, int))
+    n = psum(1, names, axis_index_groups=axis_index_groups) if names else 1
+    leaves, treedef = pytree.tree_flatten(x)
+    leaves = as_arrays("pmean", *leaves)
+
+    def mean(total, leaf):
+        size = n * math.prod(leaf.shape[a] for a in names_of(axis_name) if isinstance(a, int))
+        if dtypes.kind_of(total.dtype) not in INEXACT:
+            total = lax.convert_element_type(total, dtypes.to_inexact_dtype(total.dtype))
+        return lax.div(total, constant(total, size))
+
+    totals = _reduce(psum_p, leaves, axis_name, axis_index_groups)
+    return pytree.tree_unflatten(treedef, list(map(mean, totals, leaves)))
+
+
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The maximum of the pytree x over named axes. Raises NameError for an axis that is not there."""
+    return _reduce(pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The minimum of the pytree x over named axes. Raises NameError for an axis that is not there."""
+    return _reduce(pmin_p, x, axis_name, axis_index_groups)
+
+
+# ---------------------------------------------------------------------------------------------------------- axis_index
+
+
+def _index_shape(*, axis_name):
+    _size_of(axis_name)
+    return ShapedArray((), np.int32)
+
+
+def _index_batch(axis, args, dims, *, axis_name):
+    return lax.iota(np.int32, axis.size), 0
+
+
+axis_index_p = Primitive(
+    "axis_index",
+    doc="The place along a named axis.",
+    abstract_eval=_index_shape,
+    reference=no_reference,
+    jvp=ZERO,
+    transpose=NoRule("it has no operands"),
+    batch=NoRule("it is batched with its axis"),
+    batch_axis=_index_batch,
+    lower=NO_LOWERING,
+    collective_axes=lambda params: (params["axis_name"],),
+)
+
+
+def axis_index(axis_name: Any) -> Array:
+    """The place along a named axis, or along several in row-major order, as int32. Raises NameError for an unknown
+    axis.
+    """
+    names = names_of(axis_name)
+    out = None
+    for name in names:
+        index = axis_index_p.bind(axis_name=name)
+        out = index if out is None else lax.add(lax.mul(out, np.int32(_size_of(name))), index)
+    return out

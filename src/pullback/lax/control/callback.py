@@ -1,0 +1,354 @@
+"""Calls back into Python from compiled programs: pure_callback, io_callback, debug.callback.
+
+A pure callback may be left out or repeated; the other two have an effect, so they run exactly when the program does,
+those with effects in the order of the program. While one runs, the program holds the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import Primitive, ShapedArray, hooks, typeof
+from pullback.core.lowering import HostCall
+from pullback.core.primitive import NoRule
+from pullback.lax.control.loops import map as lax_map
+from pullback.sharding import SingleDeviceSharding
+from pullback.util import dtypes
+from pullback.util.errors import JaxRuntimeError
+from pullback.util.pytree import tree_flatten, tree_unflatten
+
+VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+class Effect:
+    """A mark on equations that must not be removed, repeated or merged."""
+
+    def __init__(self, name: str = ""):
+        self.name = name or type(self).__name__
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+DEBUG, IO, ORDERED_IO, ORDERED_DEBUG = Effect("Debug"), Effect("IO"), Effect("OrderedIO"), Effect("OrderedDebug")
+
+
+def _check_sharding(name: str, sharding: Any) -> None:
+    """Programs call back from one process, whatever device the sharding names."""
+    if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
+        raise NotImplementedError(f"{name} only supports SingleDeviceSharding, but got {type(sharding)}")
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """The result of `callback(*args, **kwargs)`, a Python function without side effects, called when the program runs.
+
+    result_shape_dtypes: tree of things with shape and dtype that the results must match (JaxRuntimeError when they
+    do not). args are arrays or trees of them; the callback gets arrays. vmap_method says what batching does: call it
+    once for each element ('sequential'), or once with the batch axis in front of all ('broadcast_all') or as size 1
+    where there is none ('expand_dims'). ValueError for another vmap_method.
+    """
+    if vmap_method not in VMAP_METHODS:
+        raise ValueError(
+            f"pure_callback: vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))}, got {vmap_method!r}"
+        )
+    _check_sharding("pure_callback", sharding)
+    avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
+    leaves, in_tree = tree_flatten((args, kwargs))
+    outs = pure_callback_p.bind(
+        *map(_as_array, leaves),
+        callback=_Flat(callback, in_tree, avals, "pure_callback"),
+        result_avals=avals,
+        vmap_method=vmap_method,
+    )
+    return tree_unflatten(out_tree, outs)
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """As `pure_callback`, for functions with side effects: called exactly once for each time the program runs.
+
+    ordered: keep the order among ordered callbacks. It can't be differentiated; ordered ones can't be batched
+    (ValueError).
+    """
+    _check_sharding("io_callback", sharding)
+    avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
+    leaves, in_tree = tree_flatten((args, kwargs))
+    outs = io_callback_p.bind(
+        *map(_as_array, leaves),
+        callback=_Flat(callback, in_tree, avals, "io_callback"),
+        result_avals=avals,
+        ordered=bool(ordered),
+    )
+    return tree_unflatten(out_tree, outs)
+
+
+def debug_callback(
+    callback: Callable[..., Any], *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
+) -> None:
+    """Call `callback(*args, **kwargs)` for its side effect each time the program runs; what it returns is ignored.
+
+    Under vmap it is called for each element, under differentiation for the primal computation. TypeError if it is no
+    function.
+    """
+    if not callable(callback):
+        raise TypeError(f"debug.callback: first argument 'callback' must be callable, but got {callback!r}")
+    leaves, in_tree = tree_flatten((args, kwargs))
+    flat = _Ignored(callback, in_tree, leaves)
+    debug_callback_p.bind(*[_as_array(leaves[i]) for i in flat.positions], callback=flat, ordered=bool(ordered))
+
+
+class _Ignored:
+    """A user's callback on flat lists of arrays, whose results are ignored; without a hash, as _Flat is."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, function: Callable[..., Any], in_tree: Any, leaves: Sequence[Any]):
+        self.function, self.in_tree = function, in_tree
+        self.positions = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, str)]
+        self.texts = [leaf if isinstance(leaf, str) else None for leaf in leaves]
+
+    def __call__(self, *arrays: Any) -> None:
+        values: list[Any] = list(self.texts)
+        for i, array in zip(self.positions, arrays):
+            values[i] = array
+        args, kwargs = tree_unflatten(self.in_tree, values)
+        self.function(*args, **kwargs)
+
+
+class _Flat:
+    """A user's callback on flat lists of arrays, whose results are checked against what was promised.
+
+    It has no hash, so that nothing remembers it as part of a key: it may hold anything of the user's.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, function: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray], name: str):
+        self.function, self.in_tree, self.avals, self.name = function, in_tree, tuple(avals), name
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, *arrays: Any, lead: tuple[int, ...] = ()) -> list[np.ndarray]:
+        args, kwargs = tree_unflatten(self.in_tree, arrays)
+        try:
+            out = self.function(*args, **kwargs)
+        except Exception as error:
+            text = "".join(traceback.format_exception_only(error)).strip()
+            raise JaxRuntimeError(f"{self.name}: the callback {self.__name__} raised {text}") from error
+        leaves = tree_flatten(out)[0]
+        if len(leaves) != len(self.avals):
+            raise JaxRuntimeError(
+                f"{self.name}: {self.__name__} returned {len(leaves)} arrays, result_shape_dtypes declares "
+                f"{len(self.avals)}"
+            )
+        return [self._checked(leaf, aval, (*lead, *aval.shape)) for leaf, aval in zip(leaves, self.avals)]
+
+    def _checked(self, leaf: Any, aval: ShapedArray, shape: tuple[int, ...]) -> np.ndarray:
+        """A result as an array of the type that was declared; what differs is not converted."""
+        array = np.asarray(leaf)
+        dtype = dtypes.canonicalize_dtype(array.dtype) if dtypes.is_supported(array.dtype) else array.dtype
+        if array.shape != shape or dtype != aval.dtype:
+            raise JaxRuntimeError(
+                f"{self.name}: {self.__name__} returned an array of shape {array.shape} and dtype {dtype}, "
+                f"result_shape_dtypes declares shape {shape} and dtype {aval.dtype}"
+            )
+        return array.astype(aval.dtype, copy=False)
+
+
+class _Batched:
+    """A callback that is called with a batch axis in front."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, flat: Any, size: int):
+        self.flat, self.size = flat, size
+        self.__name__ = flat.__name__
+
+    def __call__(self, *arrays: Any, lead: tuple[int, ...] = ()) -> list[np.ndarray]:
+        return self.flat(*arrays, lead=(*lead, self.size))
+
+
+def _result_avals(name: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+    leaves, tree = tree_flatten(specs)
+    avals = []
+    for leaf in leaves:
+        if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+            try:
+                leaf = typeof(leaf)
+            except TypeError:
+                raise TypeError(
+                    f"{name}: result_shape_dtypes must have leaves with shape and dtype, got {leaf!r}"
+                ) from None
+        avals.append(ShapedArray(tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype)))
+    return tuple(avals), tree
+
+
+def _as_array(x: Any) -> Any:
+    return x if hasattr(x, "aval") else hooks.asarray(x)
+
+
+def _owned(arrays: Sequence[np.ndarray]) -> list[Any]:
+    """Arrays that the callback may keep: the program's memory is not valid after the call."""
+    return [hooks.asarray(a) for a in arrays]  # copies NumPy data
+
+
+def _result_rule(*_avals, result_avals, **_params):
+    return list(result_avals)
+
+
+def _call(*arrays, callback, result_avals, **_params):
+    return callback(*_owned(arrays))
+
+
+def _pure_jvp(_primals, _tangents, **_params):
+    raise ValueError(
+        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
+    )
+
+
+def _io_jvp(_primals, _tangents, **_params):
+    raise ValueError(
+        "IO callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
+    )
+
+
+def _pure_batch(axis, args, dims, *, callback, result_avals, vmap_method):
+    values = [a if d is None or d == 0 else hooks.moveaxis(a, d, 0) for a, d in zip(args, dims)]
+    if vmap_method in ("sequential", "sequential_unrolled"):
+        mapped = [v for v, d in zip(values, dims) if d is not None]
+
+        def one(xs):
+            given = iter(xs)
+            operands = [next(given) if d is not None else v for v, d in zip(values, dims)]
+            return pure_callback_p.bind(
+                *operands, callback=callback, result_avals=result_avals, vmap_method=vmap_method
+            )
+
+        outs = lax_map(one, mapped)
+        return list(outs), [0] * len(result_avals)
+    if vmap_method is None:
+        raise NotImplementedError(
+            "vmap is only supported for the pure_callback primitive when vmap_method is one of 'sequential', "
+            "'sequential_unrolled', 'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method=None."
+        )
+    if vmap_method == "broadcast_all":
+        values = [hooks.broadcast(v, axis.size, 0) if d is None else v for v, d in zip(values, dims)]
+    elif vmap_method == "expand_dims":
+        values = [hooks.broadcast(v, 1, 0) if d is None else v for v, d in zip(values, dims)]
+    avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
+    outs = pure_callback_p.bind(
+        *values, callback=_Batched(callback, axis.size), result_avals=avals, vmap_method=vmap_method
+    )
+    return outs, [0] * len(avals)
+
+
+def _element(x, i: int, axis: int):
+    """x[..., i, ...] along an axis."""
+    shape = typeof(x).shape
+    return hooks.reshape(hooks.slice_in_dim(x, i, i + 1, 1, axis), shape[:axis] + shape[axis + 1 :])
+
+
+def _one_by_one(primitive, axis, args, dims, params):
+    """The results of the primitive for each element, in order."""
+    rows = []
+    for i in range(axis.size):
+        operands = [a if d is None else _element(a, i, d) for a, d in zip(args, dims)]
+        rows.append(primitive.bind(*operands, **params))
+    return rows
+
+
+def _io_batch(axis, args, dims, **params):
+    if params["ordered"]:
+        raise ValueError("Cannot `vmap` ordered IO callback.")
+    rows = _one_by_one(io_callback_p, axis, args, dims, params)
+    outs = [hooks.stack([row[k] for row in rows]) for k in range(len(params["result_avals"]))]
+    return outs, [0] * len(outs)
+
+
+def _io_effects(params):
+    return frozenset({ORDERED_IO if params["ordered"] else IO})
+
+
+def _debug_rule(*_avals, **_params):
+    return []
+
+
+def _debug_call(*arrays, callback, **_params):
+    callback(*_owned(arrays))
+    return []
+
+
+def _debug_jvp(primals, _tangents, **params):
+    return debug_callback_p.bind(*primals, **params), []
+
+
+def _debug_batch(axis, args, dims, **params):
+    _one_by_one(debug_callback_p, axis, args, dims, params)
+    return [], []
+
+
+def _debug_effects(params):
+    return frozenset({ORDERED_DEBUG if params["ordered"] else DEBUG})
+
+
+def _debug_transpose(_outs_bar, *args, **_params):
+    return [None] * len(args)
+
+
+pure_callback_p = Primitive(
+    "pure_callback",
+    doc="A Python function without side effects.",
+    multiple_results=True,
+    abstract_eval=_result_rule,
+    reference=_call,
+    jvp=_pure_jvp,
+    transpose=NoRule("Python functions have no known transpose"),
+    batch=NoRule("use batch_axis"),
+    batch_axis=_pure_batch,
+    lower=HostCall(),
+    traits={"opaque"},
+)
+io_callback_p = Primitive(
+    "io_callback",
+    doc="A Python function with side effects.",
+    multiple_results=True,
+    abstract_eval=_result_rule,
+    reference=_call,
+    jvp=_io_jvp,
+    transpose=NoRule("Python functions have no known transpose"),
+    batch=NoRule("use batch_axis"),
+    batch_axis=_io_batch,
+    lower=HostCall(),
+    effects=_io_effects,
+)
+debug_callback_p = Primitive(
+    "debug_callback",
+    doc="A Python function called for its side effect.",
+    multiple_results=True,
+    abstract_eval=_debug_rule,
+    reference=_debug_call,
+    jvp=_debug_jvp,
+    transpose=_debug_transpose,
+    batch=NoRule("use batch_axis"),
+    batch_axis=_debug_batch,
+    lower=HostCall(),
+    effects=_debug_effects,
+)
+
+__all__ = ["debug_callback", "debug_callback_p", "io_callback", "io_callback_p", "pure_callback", "pure_callback_p"]

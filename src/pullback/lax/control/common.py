@@ -1,0 +1,215 @@
+"""What scan, while_loop and cond share: tracing bodies, comparing types, rearranging jaxprs, running as programs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    ShapedArray,
+    Var,
+    hoist_tracers,
+    hooks,
+    trace,
+    typeof,
+)
+from pullback.core.jaxpr import DebugInfo
+from pullback.core.source import Origin, located
+from pullback.core.tracer import Tracer
+from pullback.lax.control import bodies
+from pullback.util import config
+from pullback.util.errors import REGISTER
+from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_structure, tree_unflatten
+
+KEPT = 1 << 10  # elements of constants that a remembered body may keep alive
+
+
+def check_callable(function: str, argument: str, value: Any) -> None:
+    """TypeError unless `value` can be called."""
+    if not callable(value):
+        raise TypeError(
+            f"{function}: argument '{argument}' must be a function, got {value!r} of type {type(value).__name__}"
+        )
+
+
+def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
+    """The leaves as arrays or tracers; TypeError for what is none."""
+    out = []
+    for leaf in leaves:
+        if isinstance(leaf, (Tracer, _core.Array)):
+            out.append(leaf)
+            continue
+        try:
+            typeof(leaf)
+        except TypeError:
+            raise TypeError(
+                f"{function}: a leaf of '{argument}' is {leaf!r} of type {type(leaf)}, which is not a valid JAX type"
+                f"; {REGISTER}"
+            ) from None
+        out.append(leaf if hasattr(leaf, "aval") else hooks.asarray(leaf))
+    return out
+
+
+def trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
+    """(closed jaxpr, const values, out_tree) of `fun(*unflatten(in_tree, args))`; closed-over tracers are leading
+    arguments. Remembered where that lasts."""
+    key = (name, in_tree, tuple(avals))
+    return bodies.remembered(fun, key, lambda: _trace_body(fun, in_tree, avals, name), _lasts)
+
+
+def _lasts(found) -> bool:
+    closed, consts, _ = found
+    return not consts and sum([np.size(c) for c in closed.consts]) <= KEPT
+
+
+def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
+    out_trees: list[Any] = []
+
+    def flat(*args):
+        out = fun(*tree_unflatten(in_tree, args))
+        leaves, tree = tree_flatten(out)
+        out_trees[:] = [tree]
+        for i, leaf in enumerate(leaves):
+            if not hasattr(leaf, "aval"):
+                _check(leaf, name, fun, lambda i=i: keystr(tree_flatten_with_path(out)[0][i][0]))
+        return leaves
+
+    def paths():
+        return _leaf_paths(fun, tree_unflatten(in_tree, range(len(avals))))
+
+    closed = trace(flat, avals, DebugInfo(name, getattr(fun, "__name__", str(fun))), Origin(fun, name, paths))
+    closed, consts = hoist_tracers(closed)
+    return closed, consts, out_trees[0]
+
+
+def _leaf_paths(fun: Callable, args: Sequence[Any]) -> list[str]:
+    """A name such as carry[0] for each leaf of the arguments; none where the function is a wrapper of the user's."""
+    if hasattr(fun, "__wrapped__"):
+        return []
+    try:
+        names = list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return []
+    return [
+        (names[i] if i < len(names) else f"args[{i}]") + keystr(path)
+        for i, arg in enumerate(args)
+        for path, _ in tree_flatten_with_path(arg)[0]
+    ]
+
+
+def _check(leaf, name, fun, path) -> None:
+    try:
+        typeof(leaf)
+    except TypeError:
+        where = f" at output component {path()}" if path() else ""
+        raise TypeError(
+            f"function {located(fun)} traced for {name} returned a value of type {type(leaf)}{where}, which is not a "
+            f"valid JAX type: {str(leaf)[:80]!r}; {REGISTER}"
+        ) from None
+
+
+def same_types(left: Sequence, right: Sequence) -> bool:
+    """True if shapes and dtypes agree, weak types aside."""
+    return len(left) == len(right) and all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(left, right))
+
+
+def promote_carry(init: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list[Any] | None:
+    """Initial values cast so that weakly typed ones take the results' types; None if nothing changes."""
+    new, changed = [], False
+    for value, aval in zip(init, out_avals):
+        have = typeof(value)
+        if have.weak_type and have.shape == aval.shape and (have.dtype != aval.dtype or not aval.weak_type):
+            value, changed = hooks.convert(value, aval.dtype, aval.weak_type), True
+        new.append(value)
+    return new if changed else None
+
+
+def carry_mismatch(name: str, init_tree, out_tree, in_avals, out_avals, init) -> TypeError:
+    """The error for a body whose carry changes its structure or types."""
+    if init_tree != out_tree:
+        return TypeError(
+            f"{name} function carry input and carry output must have the same pytree structure, but they differ:\n"
+            f"  the input carry is {init_tree}\n  the output carry is {out_tree}\n"
+            "Return a carry with the structure of the input carry."
+        )
+    paths = [keystr(path) for path, _ in tree_flatten_with_path(init)[0]]
+    lines = []
+    for path, a, b in zip(paths, in_avals, out_avals):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            what = " and ".join(w for w, bad in (("shapes", a.shape != b.shape), ("dtypes", a.dtype != b.dtype)) if bad)
+            lines.append(
+                f"  the input carry component carry{path} has type {a.str_short()} but the corresponding output carry "
+                f"component has type {b.str_short()}, so the {what} do not match"
+            )
+    return TypeError(
+        f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
+        "but they differ:\n" + "\n".join(lines) + "\nRevise the function so that all output types match the "
+        "corresponding input types, for example with x.astype(...)."
+    )
+
+
+def permute(
+    closed: ClosedJaxpr, in_order: Sequence[int] | None = None, out_order: Sequence[int] | None = None
+) -> ClosedJaxpr:
+    """The jaxpr with its arguments and results in another order: new[i] = old[order[i]]."""
+    jaxpr = closed.jaxpr
+    invars = jaxpr.invars if in_order is None else [jaxpr.invars[i] for i in in_order]
+    outvars = jaxpr.outvars if out_order is None else [jaxpr.outvars[i] for i in out_order]
+    return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars), closed.consts)
+
+
+def with_extra_inputs(closed: ClosedJaxpr, position: int, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The jaxpr with arguments that it ignores, inserted at `position`."""
+    invars = closed.jaxpr.invars
+    new = invars[:position] + [Var(a) for a in avals] + invars[position:]
+    return ClosedJaxpr(closed.jaxpr.replace(invars=new), closed.consts)
+
+
+def run_as_program(primitive, key_jaxpr: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Evaluate one control-flow equation on concrete arrays as a compiled program, cached on its first jaxpr."""
+    avals = tuple([typeof(a) for a in args])
+    # Always in the same order: each primitive is bound in few places.
+    key = (primitive, avals, *[None if v is key_jaxpr else v for v in params.values()])
+
+    def make():
+        invars = [Var(a) for a in avals]
+        outvars = [Var(a) for a in primitive.abstract_eval(*avals, **params)]
+        effects = primitive.effects(params) if primitive.effects is not None else frozenset()
+        eqn = JaxprEqn(invars, outvars, primitive, params, effects)
+        return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], effects, DebugInfo("jit", primitive.name)), [])
+
+    return hooks.run(key_jaxpr.cached(key, make), args)
+
+
+def python_control_flow() -> bool:
+    """True when jit is disabled: loops then run in Python, so that a debugger can step through them."""
+    return bool(config.config.jax_disable_jit)
+
+
+def concrete_bool(pred) -> bool | None:
+    """The value of a concrete predicate, or None for a traced one."""
+    value = pred.to_concrete() if isinstance(pred, Tracer) else pred
+    return None if value is None or isinstance(value, Tracer) else bool(np.asarray(value))
+
+
+__all__ = [
+    "as_arrays",
+    "carry_mismatch",
+    "check_callable",
+    "concrete_bool",
+    "permute",
+    "promote_carry",
+    "python_control_flow",
+    "run_as_program",
+    "same_types",
+    "trace_body",
+    "tree_structure",
+    "with_extra_inputs",
+]

@@ -1,0 +1,359 @@
+"""cond and switch: one of several branches, chosen when the program runs.
+
+outs = branches[index](*operands)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import (
+    ClosedJaxpr,
+    NoRule,
+    Primitive,
+    UndefinedPrimal,
+    Var,
+    Zero,
+    eval_jaxpr,
+    hooks,
+    trace,
+    typeof,
+)
+from pullback.core.lowering import Nest
+from pullback.core.references import CrossingError, Passage
+from pullback.lax.control import common as control
+from pullback.transforms.batching import batch_jaxpr, to_front
+from pullback.transforms.jvp import jvp_jaxpr
+from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr
+from pullback.transforms.transpose import backward_pass_with_residuals
+from pullback.transforms.zeros import instantiate
+from pullback.util import dtypes
+from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+
+_MISSING = object()
+
+
+def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any = _MISSING):
+    """`true_fun(*operands)` if `pred` else `false_fun(*operands)`; only the chosen branch runs.
+
+    pred is a scalar. TypeError if the branches' results differ in structure, shapes or dtypes, or pred is no scalar.
+    """
+    if operand is not _MISSING:
+        if operands:
+            raise TypeError("cond: give operands by position, or one as 'operand=', not both")
+        operands = (operand,)
+    if not (callable(true_fun) and callable(false_fun)):
+        if callable(false_fun) and len(operands) == 2 and callable(operands[1]):
+            # The old form: (pred, true_operand, true_fun, false_operand, false_fun).
+            on_true, on_false = false_fun, operands[1]
+            return cond(pred, lambda x, _: on_true(x), lambda _, y: on_false(y), true_fun, operands[0])
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    aval = _predicate_aval("cond", pred)
+    if control.python_control_flow():
+        chosen = control.concrete_bool(pred)
+        if chosen is not None:
+            return true_fun(*operands) if chosen else false_fun(*operands)
+    if dtypes.issubdtype(aval.dtype, np.bool_):
+        index = hooks.convert(pred, np.dtype(np.int32), False)
+    elif dtypes.issubdtype(aval.dtype, np.number):
+        index = hooks.convert(hooks.not_equal(pred, hooks.zeros(aval)), np.dtype(np.int32), False)
+    else:
+        raise TypeError(f"Pred type must be either boolean or number, got {aval.str_short()}.")
+    return _choose("cond", index, (false_fun, true_fun), operands, ("false_fun", "true_fun"))
+
+
+def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSING):
+    """`branches[index](*operands)`, with the index clamped into range; only the chosen branch runs.
+
+    index is an integer scalar. ValueError for no branches; TypeError as for `cond`.
+    """
+    if operand is not _MISSING:
+        operands = (operand,)
+    branches = tuple(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    for number, branch in enumerate(branches):
+        control.check_callable("switch", f"branches[{number}]", branch)
+    aval = _predicate_aval("switch", index)
+    if not dtypes.issubdtype(aval.dtype, np.integer):
+        raise TypeError(f"Index type must be an integer, got {aval.str_short()}.")
+    if control.python_control_flow() and control.concrete_bool(index) is not None:
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    if len(branches) == 1:
+        return branches[0](*operands)
+    last = min(len(branches) - 1, int(dtypes.iinfo(aval.dtype).max))
+    clamped = hooks.clamp(aval.dtype.type(0), index, aval.dtype.type(last))
+    return _choose(
+        "switch",
+        hooks.convert(clamped, np.dtype(np.int32), False),
+        branches,
+        operands,
+        tuple(f"branches[{i}]" for i in range(len(branches))),
+    )
+
+
+def _predicate_aval(name, pred):
+    try:
+        aval = typeof(pred)
+    except TypeError:
+        raise TypeError(f"{name}: the predicate must be a scalar, got {pred!r} of type {type(pred)}") from None
+    if aval.shape != ():
+        raise TypeError(
+            f"Pred must be a scalar, got {pred} of shape {aval.shape}."
+            if name == "cond"
+            else f"Branch index must be scalar, got {pred} of shape {aval.shape}."
+        )
+    return aval
+
+
+def _choose(name, index, branches, operands, labels):
+    try:
+        return _choose_one(name, index, branches, operands, labels)
+    except CrossingError as crossing:
+        passage = Passage(crossing.cell)
+    through = [passage.through(branch) for branch in branches]
+    value, out = _choose(name, index, through, (passage.enter(), *operands), labels)
+    passage.leave(value)
+    return out
+
+
+def _choose_one(name, index, branches, operands, labels):
+    leaves, tree = tree_flatten(operands)
+    leaves = control.as_arrays(name, "operands", leaves)
+    avals = [typeof(v) for v in leaves]
+    order = range(len(branches)) if name == "switch" else (1, 0)  # true_fun is traced first
+    found = {k: control.trace_body(branches[k], tree, avals, name) for k in order}
+    traced = [found[k] for k in range(len(branches))]
+    out_tree = traced[0][2]
+    for (_closed, _, other), label in zip(traced[1:], labels[1:]):
+        if other != out_tree:
+            raise TypeError(
+                f"{name} branches must have the same output structure (pytree): {labels[0]} gives {out_tree}, "
+                f"{label} gives {other}"
+            )
+    outs = [closed.out_avals for closed, _, _ in traced]
+    for these, label in zip(outs[1:], labels[1:]):
+        if not control.same_types(outs[0], these):
+            example = tree_unflatten(out_tree, range(len(these)))
+            paths = [keystr(path) for path, _ in tree_flatten_with_path(example)[0]]
+            bad = [
+                f"output{path} is {a.str_short()} in {labels[0]} and {b.str_short()} in {label}"
+                for path, a, b in zip(paths, outs[0], these)
+                if a.shape != b.shape or a.dtype != b.dtype
+            ]
+            raise TypeError(f"{name} branches must have equal output types but they differ: {'; '.join(bad)}")
+    # Every branch takes the values that any of them closes over.
+    all_consts = {id(c): c for _, consts, _ in traced for c in consts}
+    closed_branches = []
+    for closed, consts, _ in traced:
+        invars = closed.jaxpr.invars
+        own = {id(c): v for c, v in zip(consts, invars)}
+        new = [own[key] if key in own else Var(typeof(c)) for key, c in all_consts.items()]
+        closed_branches.append(ClosedJaxpr(closed.jaxpr.replace(invars=new + invars[len(consts) :]), closed.consts))
+    weak_free = [_strip_weak(c, outs) for c in closed_branches]
+    return tree_unflatten(out_tree, cond_p.bind(index, *all_consts.values(), *leaves, branches=tuple(weak_free)))
+
+
+def _strip_weak(closed: ClosedJaxpr, outs) -> ClosedJaxpr:
+    """The branch with results weakly typed only where all branches' are."""
+    weak = [all(avals[i].weak_type for avals in outs) for i in range(len(outs[0]))]
+    if all(a.weak_type == w for a, w in zip(closed.out_avals, weak)):
+        return closed
+
+    def fun(*args):
+        values = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return [v if typeof(v).weak_type == w else hooks.convert(v, typeof(v).dtype, w) for v, w in zip(values, weak)]
+
+    return trace(fun, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _abstract_eval(*_avals, branches):
+    return branches[0].out_avals
+
+
+def _reference(index, *operands, branches):
+    chosen = branches[int(index)]
+    outs = eval_jaxpr(chosen.jaxpr, chosen.consts, *[hooks.asarray(np.asarray(a)) for a in operands])
+    return [np.asarray(out) for out in outs]
+
+
+def _evaluate(index, *operands, branches):
+    """On concrete arrays the branch is known: run it as a program."""
+    return hooks.run(branches[int(index)], operands)
+
+
+def _jvp(primals, tangents, *, branches):
+    index, *operands = primals
+    nonzero = [type(t) is not Zero for t in tangents[1:]]
+    found = [jvp_jaxpr(b, nonzero)[1] for b in branches]
+    nz_out = [any(nz) for nz in zip(*found)]
+    dots = tuple(jvp_jaxpr(b, nonzero, nz_out)[0] for b in branches)
+    outs = cond_p.bind(index, *operands, *(t for t in tangents[1:] if type(t) is not Zero), branches=dots)
+    n = len(nz_out)
+    outs_dot = iter(outs[n:])
+    return outs[:n], [
+        next(outs_dot) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nz_out, branches[0].out_avals)
+    ]
+
+
+def _batch_axis(axis, args, dims, *, branches):
+    index, *operands = args
+    index_dim, *operand_dims = dims
+    values, batched = to_front(operands, operand_dims)
+    if index_dim is None:
+        found = [batch_jaxpr(b, axis, batched)[1] for b in branches]
+        out_batched = [any(bs) for bs in zip(*found)]
+        outs = cond_p.bind(
+            index, *values, branches=tuple(batch_jaxpr(b, axis, batched, out_batched)[0] for b in branches)
+        )
+        return outs, [0 if b else None for b in out_batched]
+    # Elements choose for themselves: every branch runs, and each element takes its own result.
+    index = index if index_dim == 0 else hooks.moveaxis(index, index_dim, 0)
+    results = [
+        eval_jaxpr(b.jaxpr, b.consts, *values) for b in (batch_jaxpr(b, axis, batched, True)[0] for b in branches)
+    ]
+    return [hooks.select_n(index, *cases) for cases in zip(*results)], [0] * len(results[0])
+
+
+def _partial_eval(interpreter, args, params):
+    branches = params["branches"]
+    index, *operands = args
+    if interpreter.is_unknown(index):
+        return interpreter.default(cond_p, args, params)
+    unknown = [interpreter.is_unknown(a) for a in operands]
+    found = [partial_eval_jaxpr(b, unknown)[2] for b in branches]
+    u_out = tuple(any(us) for us in zip(*found))
+    parts = [partial_eval_jaxpr(b, unknown, u_out) for b in branches]
+    counts = [len(res_avals) for _, _, _, res_avals in parts]
+    all_avals = [a for _, _, _, res_avals in parts for a in res_avals]
+    n_known_out = len(u_out) - sum(u_out)
+    known, rest, start = [], [], 0
+    for (known_k, rest_k, _, _), count in zip(parts, counts):
+        known.append(
+            known_k.cached(
+                ("cond_known", tuple(all_avals), start),
+                lambda k=known_k, s=start, c=count: _with_residual_slots(k, n_known_out, all_avals, s, c),
+            )
+        )
+        rest.append(
+            rest_k.cached(
+                ("cond_rest", tuple(all_avals), start),
+                lambda r=rest_k, s=start, c=count: _taking_residual_slots(r, all_avals, s, c),
+            )
+        )
+        start += count
+    outs = cond_p.bind(index, *(a for a, u in zip(operands, unknown) if not u), branches=tuple(known))
+    known_outs, residuals = iter(outs[:n_known_out]), outs[n_known_out:]
+    recorded = iter(
+        interpreter.emit(
+            cond_p,
+            [index, *residuals, *(a for a, u in zip(operands, unknown) if u)],
+            {"branches": tuple(rest)},
+            rest[0].out_avals,
+        )
+    )
+    return [next(recorded) if u else next(known_outs) for u in u_out]
+
+
+def _with_residual_slots(closed: ClosedJaxpr, n_known_out, all_avals, start, count) -> ClosedJaxpr:
+    """The known half of a branch, which leaves zeros in the residual slots of the other branches."""
+
+    def fun(*args):
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        own = outs[n_known_out:]
+        slots = [own[i - start] if start <= i < start + count else hooks.zeros(a) for i, a in enumerate(all_avals)]
+        return [*outs[:n_known_out], *slots]
+
+    return trace(fun, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _taking_residual_slots(closed: ClosedJaxpr, all_avals, start, count) -> ClosedJaxpr:
+    """The unknown half of a branch, which ignores the residual slots of the other branches."""
+    invars = closed.jaxpr.invars
+    new = [invars[i - start] if start <= i < start + count else Var(a) for i, a in enumerate(all_avals)] + invars[
+        count:
+    ]
+    return ClosedJaxpr(closed.jaxpr.replace(invars=new), closed.consts)
+
+
+def _transpose(outs_bar, index, *operands, branches):
+    if type(index) is UndefinedPrimal:
+        raise NotImplementedError("transpose of cond: the predicate depends on the linear input")
+    linear = [type(a) is UndefinedPrimal for a in operands]
+    nonzero = [type(b) is not Zero for b in outs_bar]
+    key = ("cond_transpose", tuple(linear), tuple(nonzero))
+    backwards = tuple(b.cached(key, lambda b=b: _transposed_branch(b, linear, nonzero)) for b in branches)
+    found = iter(
+        cond_p.bind(
+            index,
+            *(a for a, lin in zip(operands, linear) if not lin),
+            *(b for b in outs_bar if type(b) is not Zero),
+            branches=backwards,
+        )
+    )
+    return [None] + [next(found) if lin else None for lin in linear]
+
+
+def _transposed_branch(closed: ClosedJaxpr, linear, nonzero) -> ClosedJaxpr:
+    def fun(*flat):
+        values = iter(flat)
+        args = [UndefinedPrimal(a) if lin else next(values) for a, lin in zip(closed.in_avals, linear)]
+        bars = [next(values) if nz else Zero(a.to_tangent_aval()) for a, nz in zip(closed.out_avals, nonzero)]
+        found = backward_pass_with_residuals(closed, args, bars)
+        return [instantiate(b) for b, lin in zip(found, linear) if lin]
+
+    avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
+    avals += [a.to_tangent_aval() for a, nz in zip(closed.out_avals, nonzero) if nz]
+    return trace(fun, avals, closed.jaxpr.debug_info)
+
+
+def _dce(eqn, used):
+    """Drop results that nobody needs from every branch, and the operands that no branch mentions any more."""
+    branches = [ClosedJaxpr(dce_jaxpr(b.jaxpr, used), b.consts) for b in eqn.params["branches"]]
+    mentioned = [False] * (len(eqn.invars) - 1)
+    for branch in branches:
+        live = {a for e in branch.jaxpr.eqns for a in e.invars if isinstance(a, Var)}
+        live.update(a for a in branch.jaxpr.outvars if isinstance(a, Var))
+        mentioned = [m or v in live for m, v in zip(mentioned, branch.jaxpr.invars)]
+    smaller = tuple(
+        ClosedJaxpr(b.jaxpr.replace(invars=[v for v, m in zip(b.jaxpr.invars, mentioned) if m]), b.consts)
+        for b in branches
+    )
+    return eqn.replace(
+        invars=[eqn.invars[0], *(a for a, m in zip(eqn.invars[1:], mentioned) if m)],
+        outvars=[v for v, u in zip(eqn.outvars, used) if u],
+        params={"branches": smaller},
+    )
+
+
+def _effects(params):
+    return frozenset().union(*(b.effects for b in params["branches"]))
+
+
+def _lower(ctx):
+    operands = [ctx.operand(k) for k in range(len(ctx.in_avals))]
+    results = [ctx.result(k) for k in range(len(ctx.out_avals))]
+    ctx.choose(ctx.params["branches"], operands[0], operands[1:], results)
+
+
+cond_p = Primitive(
+    "cond",
+    doc="One of several branches.",
+    multiple_results=True,
+    abstract_eval=_abstract_eval,
+    reference=_reference,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=NoRule("use batch_axis"),
+    batch_axis=_batch_axis,
+    partial_eval=_partial_eval,
+    dce=_dce,
+    effects=_effects,
+    lower=Nest(_lower),
+)

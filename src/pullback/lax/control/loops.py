@@ -1,0 +1,86 @@
+"""map and associative_scan: loops by scan and by recursive doubling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.core import hooks, typeof
+from pullback.lax.control import common as control
+from pullback.lax.control.scan import scan
+from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
+
+
+def map(f: Callable, xs: Any, *, batch_size: int | None = None):
+    """`f` over the leading axis of the arrays in `xs`, one element at a time (or `batch_size` at a time,
+    vectorized)."""
+    control.check_callable("map", "f", f)
+    if not batch_size:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    leaves, tree = tree_flatten(xs)
+    leaves = control.as_arrays("map", "xs", leaves)
+    if not leaves:
+        raise ValueError("map: argument 'xs' has no arrays")
+    length = typeof(leaves[0]).shape[0]
+    batched = hooks.vmap(f)
+    count, rest = divmod(length, int(batch_size))
+    parts = []
+    if count:
+        whole = [
+            hooks.reshape(leaf[: count * batch_size], (count, batch_size, *typeof(leaf).shape[1:])) for leaf in leaves
+        ]
+        ys = scan(lambda _, x: ((), batched(x)), (), tree_unflatten(tree, whole))[1]
+        parts.append(tree_map(lambda y: hooks.reshape(y, (count * batch_size, *y.shape[2:])), ys))
+    if rest or not count:
+        parts.append(batched(tree_unflatten(tree, [leaf[count * batch_size :] for leaf in leaves])))
+    return parts[0] if len(parts) == 1 else tree_map(lambda *ys: hooks.concatenate(ys, 0), *parts)
+
+
+def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0):
+    """All prefixes of `elems` along `axis`, combined by the associative `fn(a, b)`, in O(log n) steps.
+
+    fn takes and gives trees like `elems` and works elementwise along the axis. ValueError if the sizes along the axis
+    differ.
+    """
+    control.check_callable("associative_scan", "fn", fn)
+    leaves, tree = tree_flatten(elems)
+    leaves = control.as_arrays("associative_scan", "elems", leaves)
+    if not leaves:
+        return elems
+    ndim = typeof(leaves[0]).ndim
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"associative_scan: argument 'axis' is {axis}, but elems is {typeof(leaves[0]).str_short()}")
+    axis = axis + ndim if axis < 0 else axis
+    size = typeof(leaves[0]).shape[axis]
+    if any(typeof(x).shape[axis] != size for x in leaves):
+        raise ValueError(
+            "Array inputs to associative_scan must have the same first dimension. "
+            f"(saw: {[typeof(x).shape for x in leaves]})"
+        )
+    if reverse:
+        leaves = [hooks.rev(x, (axis,)) for x in leaves]
+
+    def combine(left, right):
+        return tree_flatten(fn(tree_unflatten(tree, left), tree_unflatten(tree, right)))[0]
+
+    def part(x, start, stop, step=1):
+        return hooks.slice_in_dim(x, start, stop, step, axis)
+
+    def prefixes(xs):
+        """Combine neighbours, solve half the problem, and fill in the even places."""
+        n = typeof(xs[0]).shape[axis]
+        if n < 2:
+            return xs
+        pairs = combine([part(x, 0, n - 1, 2) for x in xs], [part(x, 1, n, 2) for x in xs])
+        odd = prefixes(pairs)
+        if n % 2 == 0:
+            even = combine([part(x, 0, typeof(x).shape[axis] - 1) for x in odd], [part(x, 2, n, 2) for x in xs])
+        else:
+            even = combine(odd, [part(x, 2, n, 2) for x in xs])
+        even = [hooks.concatenate([part(x, 0, 1), e], axis) for x, e in zip(xs, even)]
+        return [hooks.interleave(e, o, axis) for e, o in zip(even, odd)]
+
+    out = prefixes(leaves)
+    if reverse:
+        out = [hooks.rev(x, (axis,)) for x in out]
+    return tree_unflatten(tree, out)

@@ -1,0 +1,347 @@
+"""while_loop and fori_loop: loops whose number of steps is known only when they run.
+
+while cond(cond_consts, carry): carry = body(body_consts, carry)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core import (
+    ClosedJaxpr,
+    NoRule,
+    Primitive,
+    Tracer,
+    Zero,
+    eval_jaxpr,
+    hooks,
+    is_array_like,
+    trace,
+    typeof,
+)
+from pullback.core.lowering import Nest
+from pullback.core.references import CrossingError, Passage
+from pullback.lax.control import common as control
+from pullback.lax.control.scan import scan
+from pullback.transforms.batching import batch_jaxpr
+from pullback.transforms.jvp import jvp_jaxpr
+from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
+from pullback.transforms.zeros import instantiate
+from pullback.util import dtypes, errors
+from pullback.util.pytree import tree_flatten, tree_unflatten, treedef_tuple
+
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
+    """Run `val = body_fun(val)` while `cond_fun(val)`; gives the last val.
+
+    cond_fun gives a boolean scalar. TypeError if the carry changes its structure, shapes or dtypes, or cond_fun gives
+    anything else. Forward-mode differentiable and batchable; for reverse mode use `scan`.
+    """
+    try:
+        return _while_loop(cond_fun, body_fun, init_val)
+    except CrossingError as crossing:
+        passage = Passage(crossing.cell)
+    through = passage.through(body_fun)
+    condition = passage.through(cond_fun)
+
+    def cond(carry):
+        value, out = condition(*carry)
+        if value is not carry[0]:
+            raise NotImplementedError("while_loop: cond_fun writes a Ref; write it in body_fun")
+        return out
+
+    def body(carry):
+        return through(*carry)
+
+    body.__wrapped__ = body_fun  # type: ignore[attr-defined]
+    value, result = while_loop(cond, body, (passage.enter(), init_val))
+    passage.leave(value)
+    return result
+
+
+def _while_loop(cond_fun, body_fun, init_val):
+    control.check_callable("while_loop", "cond_fun", cond_fun)
+    control.check_callable("while_loop", "body_fun", body_fun)
+    if control.python_control_flow():
+        try:
+            value = init_val
+            while bool(cond_fun(value)):
+                value = body_fun(value)
+            return value
+        except errors.TracerBoolConversionError:
+            pass  # the condition depends on a traced value: the loop is traced after all
+    init, tree = tree_flatten(init_val)
+    init = control.as_arrays("while_loop", "init_val", init)
+    in_tree = treedef_tuple((tree,))
+    for _attempt in range(2):
+        avals = [typeof(v) for v in init]
+        body, body_consts, out_tree = control.trace_body(body_fun, in_tree, avals, "while_loop")
+        promoted = control.promote_carry(init, body.out_avals) if out_tree == tree else None
+        if promoted is None:
+            break
+        init = promoted
+    if out_tree != tree or not control.same_types(avals, body.out_avals):
+        raise control.carry_mismatch("while_loop body", tree, out_tree, avals, body.out_avals, init_val)
+    cond, cond_consts, cond_tree = control.trace_body(cond_fun, in_tree, avals, "while_loop")
+    outs = cond.out_avals
+    if cond_tree.num_nodes != 1 or len(outs) != 1 or outs[0].shape != () or outs[0].dtype != np.bool_:
+        raise TypeError(
+            f"while_loop cond_fun must return a boolean scalar, but got pytree {cond_tree} with types "
+            f"{[a.str_short() for a in outs]}."
+        )
+    found = while_p.bind(
+        *cond_consts,
+        *body_consts,
+        *init,
+        cond_nconsts=len(cond_consts),
+        cond_jaxpr=cond,
+        body_nconsts=len(body_consts),
+        body_jaxpr=body,
+    )
+    return tree_unflatten(tree, found)
+
+
+def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None):
+    """Run `val = body_fun(i, val)` for i from lower to upper - 1; gives the last val.
+
+    lower and upper are integers, traced or not; with concrete bounds the loop is reverse-mode differentiable.
+    TypeError for bounds that are not integers.
+    """
+    control.check_callable("fori_loop", "body_fun", body_fun)
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not is_array_like(bound):
+            raise TypeError(f"fori_loop: argument '{name}' must be an integer, got {bound!r} of type {type(bound)}")
+        if typeof(bound).shape != () or not dtypes.issubdtype(typeof(bound).dtype, np.integer):
+            raise TypeError(
+                f"lower and upper arguments to fori_loop must have equal integer types: '{name}' is "
+                f"{typeof(bound).str_short()}"
+            )
+    kinds = {typeof(bound).dtype for bound in (lower, upper) if not typeof(bound).weak_type}
+    if len(kinds) > 1 and not all(isinstance(bound, np.generic) for bound in (lower, upper)):
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got "
+            f"{typeof(lower).dtype.name} and {typeof(upper).dtype.name}"
+        )
+    control.as_arrays("fori_loop", "init_val", tree_flatten(init_val)[0])
+    dtype, weak = _bounds_type(lower, upper)
+    low, high = _concrete_int(lower), _concrete_int(upper)
+    if control.python_control_flow() and low is not None and high is not None:
+        value = init_val
+        for i in range(low, high):
+            value = body_fun(hooks.asarray(i, dtype=dtype, weak_type=weak), value)
+        return value
+    start = hooks.convert(lower, dtype, weak)
+    if low is not None and high is not None:
+
+        def step(carry, _):
+            i, value = carry
+            return (i + 1, body_fun(i, value)), None
+
+        step.__wrapped__ = body_fun  # type: ignore[attr-defined]  # messages name the user's function
+        (_, result), _ = scan(
+            step, (start, init_val), None, length=max(high - low, 0), unroll=1 if unroll is None else unroll
+        )
+        return result
+    if unroll is not None:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+    stop = hooks.convert(upper, dtype, weak)
+
+    def body(carry):
+        i, stop, value = carry
+        return i + 1, stop, body_fun(i, value)
+
+    body.__wrapped__ = body_fun  # type: ignore[attr-defined]
+    _, _, result = while_loop(lambda carry: hooks.less(carry[0], carry[1]), body, (start, stop, init_val))
+    return result
+
+
+def _bounds_type(lower, upper):
+    dtype, weak = dtypes.lattice_result_type(lower, upper)
+    return dtypes.canonicalize_dtype(dtype), weak
+
+
+def _concrete_int(bound) -> int | None:
+    value = bound.to_concrete() if isinstance(bound, Tracer) else bound
+    return None if value is None or isinstance(value, Tracer) else int(np.asarray(value))
+
+
+def _abstract_eval(*_avals, body_jaxpr, **_params):
+    return body_jaxpr.out_avals
+
+
+def _reference(*args, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    cond_consts, body_consts, carry = split_list(
+        [hooks.asarray(np.asarray(a)) for a in args], [cond_nconsts, body_nconsts]
+    )
+    while bool(eval_jaxpr(cond_jaxpr.jaxpr, cond_jaxpr.consts, *cond_consts, *carry)[0]):
+        carry = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *body_consts, *carry)
+    return [np.asarray(c) for c in carry]
+
+
+def _evaluate(*args, **params):
+    return control.run_as_program(while_p, params["body_jaxpr"], args, params)
+
+
+def _jvp(primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    nonzero = [type(t) is not Zero for t in tangents]
+    _, consts_nz, carry_nz = split_list(nonzero, [cond_nconsts, body_nconsts])
+    while True:
+        body, nz_out = jvp_jaxpr(body_jaxpr, consts_nz + carry_nz, carry_nz)
+        if list(nz_out) == carry_nz:
+            break
+        carry_nz = [a or b for a, b in zip(carry_nz, nz_out)]
+    n_carry, n_consts = len(carry_nz), body_nconsts
+    n_dot = sum(consts_nz)
+    first = n_consts + n_carry
+    in_order = [
+        *range(n_consts),
+        *range(first, first + n_dot),
+        *range(n_consts, first),
+        *range(first + n_dot, first + n_dot + sum(carry_nz)),
+    ]
+    body = body.cached(("while_order", tuple(in_order)), lambda: control.permute(body, in_order))
+    carry_avals = body_jaxpr.in_avals[n_consts:]
+    dot_avals = [a.to_tangent_aval() for a, nz in zip(carry_avals, carry_nz) if nz]
+    cond = cond_jaxpr.cached(
+        ("while_extra", tuple(carry_nz)),
+        lambda: control.with_extra_inputs(cond_jaxpr, len(cond_jaxpr.jaxpr.invars), dot_avals),
+    )
+    cond_consts, consts, carry = split_list(primals, [cond_nconsts, n_consts])
+    _, consts_dot, carry_dot = split_list(tangents, [cond_nconsts, n_consts])
+    operands = [
+        *cond_consts,
+        *consts,
+        *(t for t, nz in zip(consts_dot, consts_nz) if nz),
+        *carry,
+        *(instantiate(t) for t, nz in zip(carry_dot, carry_nz) if nz),
+    ]
+    outs = while_p.bind(
+        *operands, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=n_consts + n_dot
+    )
+    dots = iter(outs[n_carry:])
+    return outs[:n_carry], [next(dots) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(carry_nz, carry_avals)]
+
+
+def _batch_axis(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    cond_b, body_b, carry_b = split_list([d is not None for d in dims], [cond_nconsts, body_nconsts])
+    while True:
+        _, b_out = batch_jaxpr(body_jaxpr, axis, body_b + carry_b, carry_b)
+        cond, (pred_b,) = batch_jaxpr(cond_jaxpr, axis, cond_b + carry_b)
+        new = [True] * len(carry_b) if pred_b else [a or b for a, b in zip(carry_b, b_out)]
+        if new == carry_b:
+            break
+        carry_b = new
+    body, _ = batch_jaxpr(body_jaxpr, axis, body_b + carry_b, carry_b)
+    operands = []
+    for value, dim, batched in zip(args, dims, cond_b + body_b + carry_b):
+        if dim is None:
+            operands.append(hooks.broadcast(value, axis.size, 0) if batched else value)
+        else:
+            operands.append(value if dim == 0 else hooks.moveaxis(value, dim, 0))
+    if pred_b:
+        cond, body, operands, body_nconsts = _freeze_finished(cond, body, operands, cond_nconsts, body_nconsts)
+    outs = while_p.bind(
+        *operands, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts
+    )
+    return outs, [0 if b else None for b in carry_b]
+
+
+def _freeze_finished(cond: ClosedJaxpr, body: ClosedJaxpr, operands, cond_nconsts, body_nconsts):
+    """Cond and body for a batched predicate: go on while any element wants to, and leave the finished ones as they
+    are."""
+    cond_consts, body_consts, carry = split_list(operands, [cond_nconsts, body_nconsts])
+    cond_avals = cond.in_avals[:cond_nconsts]
+    body_avals, carry_avals = body.in_avals[:body_nconsts], body.in_avals[body_nconsts:]
+
+    def any_goes_on(*flat):
+        return [hooks.reduce_or(eval_jaxpr(cond.jaxpr, cond.consts, *flat)[0])]
+
+    def step(*flat):
+        ours, theirs, values = split_list(flat, [cond_nconsts, body_nconsts])
+        goes_on = eval_jaxpr(cond.jaxpr, cond.consts, *ours, *values)[0]
+        new = eval_jaxpr(body.jaxpr, body.consts, *theirs, *values)
+        return [hooks.select(goes_on, n, old) for n, old in zip(new, values)]
+
+    new_cond = cond.cached("any", lambda: trace(any_goes_on, cond_avals + carry_avals))
+    new_body = body.cached(("frozen", id(cond)), lambda: trace(step, cond_avals + body_avals + carry_avals))
+    return new_cond, new_body, [*cond_consts, *cond_consts, *body_consts, *carry], cond_nconsts + body_nconsts
+
+
+def _partial_eval(interpreter, args, params):
+    """Known carries now; the unknown ones by the whole loop again, since its steps can't be counted beforehand."""
+    cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
+    n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
+    cond_u, body_u, carry_u = split_list([interpreter.is_unknown(a) for a in args], [n_cond, n_body])
+    while True:
+        known, _, u_out, _ = partial_eval_jaxpr(body_jaxpr, body_u + carry_u, carry_u)
+        if list(u_out) == carry_u:
+            break
+        carry_u = [a or b for a, b in zip(carry_u, u_out)]
+    _, _, (pred_u,), _ = partial_eval_jaxpr(cond_jaxpr, cond_u + carry_u)
+    if pred_u or all(carry_u):
+        return interpreter.default(while_p, args, params)
+    n_known = len(carry_u) - sum(carry_u)
+    known = known.cached(
+        ("first", n_known),
+        lambda: ClosedJaxpr(dce_jaxpr(known.jaxpr.replace(outvars=known.jaxpr.outvars[:n_known])), known.consts),
+    )
+    cond_known, _, _, _ = partial_eval_jaxpr(cond_jaxpr, cond_u + carry_u)
+    cond_consts, body_consts, carry = split_list(args, [n_cond, n_body])
+    known_consts = [a for a, u in zip(body_consts, body_u) if not u]
+    outs = iter(
+        while_p.bind(
+            *cond_consts,
+            *known_consts,
+            *(a for a, u in zip(carry, carry_u) if not u),
+            cond_jaxpr=cond_known,
+            body_jaxpr=known,
+            cond_nconsts=n_cond,
+            body_nconsts=len(known_consts),
+        )
+    )
+    recorded = interpreter.emit(while_p, args, params, body_jaxpr.out_avals)
+    return [r if u else next(outs) for r, u in zip(recorded, carry_u)]
+
+
+def _transpose(*_args, **_params):
+    raise ValueError(
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
+        "values. Try using lax.scan, or using fori_loop with static start/stop."
+    )
+
+
+def _effects(params):
+    return params["cond_jaxpr"].effects | params["body_jaxpr"].effects
+
+
+def _lower(ctx):
+    params = ctx.params
+    operands = [ctx.operand(k) for k in range(len(ctx.in_avals))]
+    cond_consts, body_consts, init = split_list(operands, [params["cond_nconsts"], params["body_nconsts"]])
+    results = [ctx.result(k) for k in range(len(ctx.out_avals))]
+    ctx.while_loop(params["cond_jaxpr"], params["body_jaxpr"], cond_consts, body_consts, init, results)
+
+
+def _shared(params):
+    first = params["cond_nconsts"] + params["body_nconsts"]
+    return [(first + k, k) for k in range(len(params["body_jaxpr"].out_avals))]
+
+
+while_p = Primitive(
+    "while",
+    doc="A loop that runs while a predicate holds.",
+    multiple_results=True,
+    abstract_eval=_abstract_eval,
+    reference=_reference,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=NoRule("use batch_axis"),
+    batch_axis=_batch_axis,
+    partial_eval=_partial_eval,
+    effects=_effects,
+    lower=Nest(_lower, shared=_shared),
+)

@@ -1,0 +1,1 @@
+"""Primitives that work element by element."""

@@ -1,0 +1,677 @@
+"""Arithmetic: + - * / and their relatives, rounding, powers and roots."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from typing import Any
+
+from pullback.lax.records.families import *
+from pullback.lax.records.families import FLOAT_EDGES, broadcast_operands
+from pullback.lax.records.operands import check_kind, dtype_name
+
+__all__ = [
+    "RoundingMethod",
+    "abs",
+    "abs_p",
+    "add",
+    "add_any",
+    "add_any_p",
+    "add_p",
+    "cbrt",
+    "cbrt_p",
+    "ceil",
+    "ceil_p",
+    "clamp",
+    "clamp_p",
+    "div",
+    "div_p",
+    "floor",
+    "floor_p",
+    "integer_pow",
+    "integer_pow_p",
+    "max",
+    "max_p",
+    "min",
+    "min_p",
+    "mul",
+    "mul_p",
+    "mulhi",
+    "mulhi_p",
+    "neg",
+    "neg_p",
+    "nextafter",
+    "nextafter_p",
+    "pow",
+    "pow_p",
+    "reciprocal",
+    "rem",
+    "rem_p",
+    "round",
+    "round_p",
+    "rsqrt",
+    "rsqrt_p",
+    "sign",
+    "sign_p",
+    "sqrt",
+    "sqrt_p",
+    "square",
+    "square_p",
+    "sub",
+    "sub_p",
+]
+
+Array = Any
+ArrayLike = Any
+
+
+class RoundingMethod(enum.IntEnum):
+    """What `round` does with halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def op(name: str):
+    """The lowering of a primitive that is one loop IR operation."""
+
+    def lower(b, *operands, **params):
+        return b.op(name, *operands)
+
+    return lower
+
+
+def where(pred, x, y):
+    """`select` that takes scalars for either branch; for rules."""
+    return lax.select_n_p.bind(pred, y, x)
+
+
+def is_complex(x) -> bool:
+    """Whether an array is of a complex dtype."""
+    return x.dtype.kind == "c"
+
+
+# --------------------------------------------------------------------------------------------------------- one operand
+
+neg_p = unary(
+    "neg",
+    doc="-x, elementwise.",
+    accepts=NUMERIC,
+    reference=np.negative,
+    jvp=LINEAR,
+    transpose=lambda y_bar, aval: neg_p.bind(y_bar),
+    lower=op("neg"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+
+
+def _sign_reference(x):
+    if x.dtype.kind == "f":
+        return np.where(x == 0, x, np.sign(x))  # keeps -0
+    if x.dtype.kind != "c":
+        return np.sign(x)
+    modulus = np.abs(x)
+    out = np.empty(x.shape, x.dtype)
+    out.real, out.imag = x.real / modulus, x.imag / modulus
+    return np.where(x == 0, x, out)
+
+
+sign_p = unary(
+    "sign",
+    doc="-1, 0 or 1 by the sign of x; x / |x| for complex; NaN stays.",
+    accepts=NUMERIC,
+    reference=_sign_reference,
+    jvp=ZERO,
+    lower=op("sign"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=3),
+)
+floor_p = unary(
+    "floor",
+    doc="The largest integer <= x, elementwise.",
+    accepts=FLOAT,
+    reference=np.floor,
+    jvp=ZERO,
+    lower=op("floor"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+ceil_p = unary(
+    "ceil",
+    doc="The smallest integer >= x, elementwise.",
+    accepts=FLOAT,
+    reference=np.ceil,
+    jvp=ZERO,
+    lower=op("ceil"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+
+
+def _round_reference(x, rounding_method):
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint(x)
+    whole = np.trunc(x)
+    return np.copysign(np.where(np.abs(x - whole) >= 0.5, np.abs(whole) + 1, np.abs(whole)), x).astype(x.dtype)
+
+
+def _round_lower(b, x, rounding_method):
+    return b.op("round_even" if rounding_method == RoundingMethod.TO_NEAREST_EVEN else "round_away", x)
+
+
+round_p = unary(
+    "round",
+    doc="The nearest integer.",
+    accepts=FLOAT,
+    reference=_round_reference,
+    jvp=ZERO,
+    lower=_round_lower,
+    samples=Samples(
+        cases=lambda rng: [
+            Case((np.array([-2.5, -0.4, 0.5, 1.5, 2.5, np.inf], np.float32),), {"rounding_method": RoundingMethod(i)})
+            for i in (0, 1)
+        ]
+    ),
+)
+
+
+def _abs_jvp(x_dot, y, x):
+    if not is_complex(x):
+        return where(lax.ge_p.bind(x, constant(x, 0)), x_dot, neg_p.bind(x_dot))
+    # d|x| = Re(conj(x) x_dot) / |x|, and 0 at 0.
+    safe = where(lax.eq_p.bind(y, constant(y, 0)), constant(y, 1), y)
+    return div_p.bind(lax.real_p.bind(mul_p.bind(x_dot, lax.conj(x))), safe)
+
+
+def _real_dtype(dtype, **params):
+    return {"complex64": np.dtype("float32"), "complex128": np.dtype("float64")}.get(dtype.name, dtype)
+
+
+abs_p = unary(
+    "abs",
+    doc="|x|, elementwise; the modulus of complex numbers.",
+    accepts=NUMERIC,
+    reference=np.abs,
+    jvp=_abs_jvp,
+    lower=op("abs"),
+    result=_real_dtype,
+    samples=Samples(edges=FLOAT_EDGES, ulp=2),
+)
+
+
+def _of_float(x, value):
+    return mul_p.bind(x, constant(x, value))
+
+
+sqrt_p = unary(
+    "sqrt",
+    doc="The square root, elementwise.",
+    accepts=INEXACT,
+    reference=np.sqrt,
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, div_p.bind(constant(x, 0.5), y)),
+    lower=op("sqrt"),
+    cost=8,
+    samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=1),
+)
+
+
+def _rsqrt_reference(x):
+    if x.dtype.kind == "c":
+        return (1 / np.sqrt(x)).astype(x.dtype)
+    return (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype)
+
+
+rsqrt_p = unary(
+    "rsqrt",
+    doc="1 / sqrt(x), elementwise.",
+    accepts=INEXACT,
+    reference=_rsqrt_reference,
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, -0.5), div_p.bind(y, x))),
+    lower=op("rsqrt"),
+    cost=12,
+    samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=2),
+)
+cbrt_p = unary(
+    "cbrt",
+    doc="The real cube root, elementwise.",
+    accepts=FLOAT,
+    reference=computed_wide(np.cbrt),
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, 1 / 3), div_p.bind(y, x))),
+    lower=op("cbrt"),
+    cost=20,
+    samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=2),
+)
+square_p = unary(
+    "square",
+    doc="x * x, elementwise.",
+    accepts=NUMERIC,
+    reference=np.square,
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, 2), x)),
+    lower=op("square"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=1),
+)
+
+
+def _integer_pow_reference(x, y):
+    if x.dtype.kind == "c":
+        out = np.ones_like(x)
+        base, n = x, -y if y < 0 else y
+        while n:
+            if n & 1:
+                out = out * base
+            base, n = base * base, n >> 1
+        return (1 / out).astype(x.dtype) if y < 0 else out
+    if x.dtype.kind in "iu":
+        return np.power(x, x.dtype.type(y)) if y < 128 else _wrapping_power(x, y)
+    return np.power(x.astype(np.float64), float(y)).astype(x.dtype)
+
+
+def _wrapping_power(x, y):
+    out = np.ones_like(x)
+    while y:
+        if y & 1:
+            out = out * x
+        x, y = x * x, y >> 1
+    return out
+
+
+def _integer_pow_jvp(x_dot, out, x, y):
+    if y == 0:
+        return tangent_zero(x)
+    return mul_p.bind(
+        x_dot, _of_float(integer_pow_p.bind(x, y=y - 1) if y != 2 else x, y) if y != 1 else constant(x, 1)
+    )
+
+
+def _integer_pow_check(dtype, y, **params):
+    if y < 0 and dtypes.kind_of(dtype) in "iu":
+        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({dtype}, {y})")
+    return dtype
+
+
+integer_pow_p = unary(
+    "integer_pow",
+    doc="x ** y for a static integer y.",
+    accepts=NUMERIC,
+    reference=_integer_pow_reference,
+    jvp=_integer_pow_jvp,
+    result=_integer_pow_check,
+    cost=4,
+    lower=lambda b, x, y: b.integer_pow(x, y=y),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.uniform(0.5, 2.0, (5,)).astype(np.float32),), {"y": y}) for y in (-2, -1, 0, 1, 2, 3, 7)
+        ]
+    ),
+)
+
+
+# -------------------------------------------------------------------------------------------------------- two operands
+
+
+def _tangent(x_dot, out, x, y):
+    return x_dot
+
+
+def _transpose_sum(out_bar, x, y):
+    if is_zero(out_bar):
+        return [tangent_zero(a) if is_linear(a) else None for a in (x, y)]
+    return [unbroadcast(out_bar, a.aval) if is_linear(a) else None for a in (x, y)]
+
+
+def _sub_transpose(out_bar, x, y):
+    x_bar, y_bar = _transpose_sum(out_bar, x, y)
+    return [x_bar, y_bar if y_bar is None or is_zero(y_bar) else neg_p.bind(y_bar)]
+
+
+add_p = nary(
+    "add",
+    2,
+    doc="x + y, elementwise.",
+    accepts=NUMERIC,
+    reference=np.add,
+    jvp=(_tangent, _tangent),
+    transpose=_transpose_sum,
+    lower=op("add"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+# The sum of cotangents: as add, and takes any dtype that a tangent has.
+add_any_p = nary(
+    "add_any",
+    2,
+    doc="Sum of two tangents or cotangents.",
+    accepts=ANY,
+    reference=np.add,
+    jvp=(_tangent, _tangent),
+    transpose=_transpose_sum,
+    lower=op("add"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0, dtypes=("float32", "float64")),
+)
+sub_p = nary(
+    "sub",
+    2,
+    doc="x - y, elementwise.",
+    accepts=NUMERIC,
+    reference=np.subtract,
+    transpose=_sub_transpose,
+    jvp=(_tangent, lambda y_dot, out, x, y: neg_p.bind(y_dot)),
+    lower=op("sub"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+
+
+def _mul_transpose(out_bar, x, y, out_dtype=None):
+    if is_linear(x) == is_linear(y):
+        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'mul' needs exactly one linear operand")
+    if is_zero(out_bar):
+        return [tangent_zero(a) if is_linear(a) else None for a in (x, y)]
+    if is_linear(x):
+        return [unbroadcast(mul_p.bind(out_bar, y), x.aval), None]
+    return [None, unbroadcast(mul_p.bind(x, out_bar), y.aval)]
+
+
+mul_p = nary(
+    "mul",
+    2,
+    doc="x * y, elementwise.",
+    accepts=NUMERIC,
+    reference=np.multiply,
+    transpose=_mul_transpose,
+    jvp=(lambda x_dot, out, x, y: mul_p.bind(x_dot, y), lambda y_dot, out, x, y: mul_p.bind(x, y_dot)),
+    lower=op("mul"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+
+
+def _div_reference(x, y):
+    if x.dtype.kind not in "iu":
+        return np.divide(x, y)
+    # Towards zero, and x / 0 = -1 (all bits set), as the machine instruction of GPUs has it.
+    safe = np.where(y == 0, np.ones_like(y), y)
+    quotient = np.floor_divide(x, safe)
+    inexact = (quotient * safe != x) & ((x < 0) != (y < 0))
+    return np.where(y == 0, np.array(-1).astype(x.dtype), quotient + inexact.astype(x.dtype))
+
+
+def _div_transpose(out_bar, x, y):
+    if not is_linear(x) or is_linear(y):
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'div' is not there: it is linear in its numerator only"
+        )
+    return [tangent_zero(x) if is_zero(out_bar) else unbroadcast(div_p.bind(out_bar, y), x.aval), None]
+
+
+def _div_jvp_y(y_dot, out, x, y):
+    return mul_p.bind(y_dot, neg_p.bind(div_p.bind(out, y)))
+
+
+div_p = nary(
+    "div",
+    2,
+    doc="x / y, elementwise; integers are divided towards zero.",
+    accepts=NUMERIC,
+    reference=_div_reference,
+    jvp=(lambda x_dot, out, x, y: div_p.bind(x_dot, y), _div_jvp_y),
+    transpose=_div_transpose,
+    lower=op("div"),
+    cost=4,
+    samples=Samples(low=0.5, high=4.0, edges=FLOAT_EDGES, ulp=1),
+)
+
+
+def _rem_reference(x, y):
+    if x.dtype.kind in "iu":
+        safe = np.where(y == 0, np.ones_like(y), y)
+        return np.where(y == 0, x, np.fmod(x, safe))
+    return np.fmod(x, y)
+
+
+def _rem_jvp_y(y_dot, out, x, y):
+    ratio = div_p.bind(x, y)
+    return mul_p.bind(y_dot, neg_p.bind(mul_p.bind(sign_p.bind(ratio), floor_p.bind(abs_p.bind(ratio)))))
+
+
+rem_p = nary(
+    "rem",
+    2,
+    doc="The remainder of x / y with the sign of x, elementwise.",
+    accepts=REAL,
+    reference=_rem_reference,
+    jvp=(_tangent, _rem_jvp_y),
+    lower=op("rem"),
+    cost=10,
+    samples=Samples(low=0.5, high=4.0, edges=FLOAT_EDGES, ulp=0),
+)
+
+
+def _share(x, y):
+    """1 where x wins, 1/2 where x and y are equal, else 0: the derivative of max with respect to x, given x > y or x <
+    y.
+    """
+    half = constant(x, 0.5)
+
+    def rule(wins):
+        return where(wins, constant(x, 1), where(lax.eq_p.bind(x, y), half, constant(x, 0)))
+
+    return rule
+
+
+def _max_jvp_x(x_dot, out, x, y):
+    return mul_p.bind(x_dot, _share(x, y)(lax.gt_p.bind(x, y)))
+
+
+def _max_jvp_y(y_dot, out, x, y):
+    return mul_p.bind(y_dot, _share(y, x)(lax.gt_p.bind(y, x)))
+
+
+def _min_jvp_x(x_dot, out, x, y):
+    return mul_p.bind(x_dot, _share(x, y)(lax.lt_p.bind(x, y)))
+
+
+def _min_jvp_y(y_dot, out, x, y):
+    return mul_p.bind(y_dot, _share(y, x)(lax.lt_p.bind(y, x)))
+
+
+max_p = nary(
+    "max",
+    2,
+    doc="The larger of x and y, elementwise; NaN if either is; complex numbers compare lexicographically.",
+    accepts=ANY,
+    reference=np.maximum,
+    jvp=(_max_jvp_x, _max_jvp_y),
+    lower=op("max"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+min_p = nary(
+    "min",
+    2,
+    doc="The smaller of x and y, elementwise; NaN if either is; complex numbers compare lexicographically.",
+    accepts=ANY,
+    reference=np.minimum,
+    jvp=(_min_jvp_x, _min_jvp_y),
+    lower=op("min"),
+    traits=("commutative", "associative"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+
+
+def _pow_reference(x, y):
+    if x.dtype.kind == "c":
+        return np.power(x, y.astype(x.dtype))
+    return np.power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+
+
+def _pow_jvp_x(x_dot, out, x, y):
+    exponent = y if y.dtype == x.dtype else lax.convert_element_type(y, x.dtype)
+    zero, one = constant(x, 0), constant(x, 1)
+    is_zero_power = lax.eq_p.bind(exponent, zero)
+    lower_power = where(is_zero_power, one, sub_p.bind(exponent, one))  # keeps 0 ** 0 free of NaN
+    return mul_p.bind(x_dot, where(is_zero_power, zero, mul_p.bind(exponent, pow_p.bind(x, lower_power))))
+
+
+def _pow_jvp_y(y_dot, out, x, y):
+    # log(0) stands for a limit that is 0 where 0 ** y is.
+    base = where(lax.eq_p.bind(x, constant(x, 0)), constant(x, 1), x)
+    return mul_p.bind(y_dot, mul_p.bind(lax.log_p.bind(base), out))
+
+
+def _pow_lower(b, x, y):
+    return b.op("pow", x, y if y.dtype == x.dtype else b.convert(y, x.dtype))
+
+
+pow_p = nary(
+    "pow",
+    2,
+    doc="x ** y, elementwise; y may be of an integer dtype.",
+    accepts=(INEXACT, REAL + COMPLEX),
+    reference=_pow_reference,
+    jvp=(_pow_jvp_x, _pow_jvp_y),
+    lower=_pow_lower,
+    cost=30,
+    weak=True,
+    samples=Samples(low=(0.1, -3.0), high=(3.0, 3.0), edges=FLOAT_EDGES, ulp=2),
+)
+nextafter_p = nary(
+    "nextafter",
+    2,
+    doc="The next representable number after x1 towards x2, elementwise.",
+    accepts=FLOAT,
+    reference=np.nextafter,
+    jvp=NoRule("it is a step function of the representation"),
+    lower=op("nextafter"),
+    samples=Samples(edges=FLOAT_EDGES, ulp=0),
+)
+
+
+def _mulhi_reference(x, y):
+    bits = x.dtype.itemsize * 8
+    if bits < 64:
+        wide = np.int64 if x.dtype.kind == "i" else np.uint64
+        return (x.astype(wide) * y.astype(wide) >> wide(bits)).astype(x.dtype)
+    return ((x.astype(object) * y.astype(object)) >> 64).astype(x.dtype)
+
+
+mulhi_p = nary(
+    "mulhi",
+    2,
+    doc="The upper half of the double-width product of integers.",
+    accepts=INT + UINT,
+    reference=_mulhi_reference,
+    jvp=ZERO,
+    lower=op("mulhi"),
+    samples=Samples(ulp=0, dtypes=("int32", "uint32", "int64")),
+)
+
+
+# ------------------------------------------------------------------------------------------------------ three operands
+
+
+def _clamp_reference(min, x, max):
+    return np.minimum(np.maximum(x, min), max)
+
+
+def _clamp_jvp_min(t, out, min, x, max):
+    inside = lax.and_p.bind(lax.gt_p.bind(min, x), lax.lt_p.bind(min, max))
+    return where(inside, t, constant(x, 0))
+
+
+def _clamp_jvp_x(t, out, min, x, max):
+    inside = lax.and_p.bind(lax.gt_p.bind(x, min), lax.lt_p.bind(x, max))
+    return where(inside, t, constant(x, 0))
+
+
+def _clamp_jvp_max(t, out, min, x, max):
+    return where(lax.gt_p.bind(x, max), t, constant(x, 0))
+
+
+clamp_p = nary(
+    "clamp",
+    3,
+    doc="min(max(x, min), max), elementwise.",
+    accepts=ANY,
+    reference=_clamp_reference,
+    jvp=(_clamp_jvp_min, _clamp_jvp_x, _clamp_jvp_max),
+    lower=lambda b, lo, x, hi: b.op("min", b.op("max", x, lo), hi),
+    samples=Samples(low=(-1, -3, 0), high=(0, 3, 1), ulp=0, dtypes=("float32", "float64", "int32", "uint8")),
+)
+
+
+# ---------------------------------------------------------------------------------------------------- public functions
+
+neg = unary_function(neg_p)
+sign = unary_function(sign_p)
+floor = unary_function(floor_p)
+ceil = unary_function(ceil_p)
+abs = unary_function(abs_p)
+sqrt = unary_function(sqrt_p, accuracy=True)
+rsqrt = unary_function(rsqrt_p, accuracy=True)
+cbrt = unary_function(cbrt_p, accuracy=True)
+square = unary_function(square_p)
+add = binary_function(add_p)
+sub = binary_function(sub_p)
+div = binary_function(div_p)
+rem = binary_function(rem_p)
+max = binary_function(max_p)
+min = binary_function(min_p)
+mulhi = binary_function(mulhi_p)
+nextafter = binary_function(nextafter_p, arguments=("x1", "x2"))
+_mul = binary_function(mul_p)
+
+
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype=None) -> Array:
+    """x * y, elementwise; with `out_dtype`, of operands converted to it first."""
+    if out_dtype is None:
+        return _mul(x, y)
+    x, y = as_arrays("mul", x, y)
+    out_dtype = dtypes.canonicalize_dtype(out_dtype)
+    return _mul(lax.convert_element_type(x, out_dtype), lax.convert_element_type(y, out_dtype))
+
+
+def add_any(x: Array, y: Array) -> Array:
+    """The sum of two tangents."""
+    return add_any_p.bind(x, y)
+
+
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
+    """x ** y, elementwise: x inexact, y of the same dtype or of an integer dtype. Raises TypeError for other dtypes."""
+    x, y = broadcast_operands("pow", x, y, same_dtypes=False)
+    check_kind("pow", x.dtype, INEXACT, 0)
+    if dtypes.kind_of(y.dtype) not in "iu" and y.dtype != x.dtype:
+        raise TypeError(
+            "the first argument to pow must have an inexact dtype (float or complex), and the second argument must "
+            "have "
+            "an inexact or integer dtype, and two inexact dtypes must match, but got "
+            f"{dtype_name(x.dtype)} and {dtype_name(y.dtype)} respectively."
+        )
+    return pow_p.bind(x, y)
+
+
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """x ** y for a static integer y. Raises TypeError for integers to a negative power."""
+    return integer_pow_p.bind(as_array(x, "integer_pow"), y=operator.index(y))
+
+
+def reciprocal(x: ArrayLike) -> Array:
+    """1 / x, elementwise."""
+    return integer_pow_p.bind(as_array(x, "reciprocal"), y=-1)
+
+
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """The nearest integer, elementwise; `rounding_method` says what becomes of halves."""
+    return round_p.bind(as_array(x, "round"), rounding_method=RoundingMethod(rounding_method))
+
+
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
+    """min(max(x, min), max), elementwise; `min` and `max` are scalars or of the shape of x, of one dtype
+    (TypeError).
+    """
+    min, x, max = as_arrays("clamp", min, x, max)
+    check_dtypes("clamp", min, x, max, tip=False)
+    for name, bound in (("min", min), ("max", max)):
+        if bound.shape and bound.shape != x.shape:
+            raise TypeError(
+                f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got {name}.shape={bound.shape}, "
+                f"operand.shape={x.shape}."
+            )
+    return clamp_p.bind(min, x, max)

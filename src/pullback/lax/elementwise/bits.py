@@ -1,0 +1,509 @@
+"""Bits of integers, and conversions between element types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core import Tracer, hooks
+from pullback.core.lowering import Elementwise, Pointwise
+from pullback.lax.elementwise.arithmetic import op
+from pullback.lax.records.families import *
+from pullback.lax.records.rules import batch_unary
+from pullback.util.warning import warn
+
+__all__ = [
+    "and_p",
+    "bitcast_convert_type",
+    "bitcast_convert_type_p",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "clz",
+    "clz_p",
+    "convert_element_type",
+    "convert_element_type_p",
+    "not_p",
+    "or_p",
+    "population_count",
+    "population_count_p",
+    "reduce_precision",
+    "reduce_precision_p",
+    "shift_left",
+    "shift_left_p",
+    "shift_right_arithmetic",
+    "shift_right_arithmetic_p",
+    "shift_right_logical",
+    "shift_right_logical_p",
+    "xor_p",
+]
+
+not_p = unary(
+    "not",
+    doc="Bitwise (for bool: logical) not.",
+    accepts=BITS,
+    reference=np.invert,
+    jvp=ZERO,
+    lower=op("not"),
+    samples=Samples(ulp=0),
+)
+
+
+def _bitwise(name, doc, reference):
+    return nary(
+        name,
+        2,
+        doc=doc,
+        accepts=BITS,
+        reference=reference,
+        jvp=ZERO,
+        lower=op(name),
+        traits=("commutative", "associative"),
+        samples=Samples(ulp=0),
+    )
+
+
+and_p = _bitwise("and", "Bitwise (for bool: logical) and.", np.bitwise_and)
+or_p = _bitwise("or", "Bitwise (for bool: logical) or.", np.bitwise_or)
+xor_p = _bitwise("xor", "Bitwise (for bool: logical) exclusive or.", np.bitwise_xor)
+
+
+def _unsigned(x):
+    return np.asarray(x).view(f"u{x.dtype.itemsize}")
+
+
+def _shift(function, x, y):
+    """A NumPy shift by amounts that are taken as unsigned; those of the width or more are left to the caller."""
+    bits = x.dtype.itemsize * 8
+    amount = _unsigned(y)
+    return function(x, np.minimum(amount, bits - 1).astype(x.dtype)), amount >= bits
+
+
+def _shift_left_reference(x, y):
+    out, too_far = _shift(np.left_shift, x, y)
+    return np.where(too_far, np.zeros_like(out), out)
+
+
+def _shift_right_arithmetic_reference(x, y):
+    signed = np.asarray(x).view(f"i{x.dtype.itemsize}")  # the sign bit is copied whatever the type says
+    out, _ = _shift(np.right_shift, signed, y)
+    return np.asarray(out).view(x.dtype)
+
+
+def _shift_right_logical_reference(x, y):
+    out, too_far = _shift(np.right_shift, _unsigned(x), y)
+    return np.where(too_far, np.zeros_like(out), out).view(x.dtype)
+
+
+def _shift_primitive(name, doc, reference, loop_op):
+    return nary(
+        name,
+        2,
+        doc=doc,
+        accepts=INT + UINT,
+        reference=reference,
+        jvp=ZERO,
+        lower=op(loop_op),
+        samples=Samples(low=(-3, 0), high=(3, 40), ulp=0),
+    )
+
+
+shift_left_p = _shift_primitive("shift_left", "x << y; 0 if y is the width or more.", _shift_left_reference, "shl")
+shift_right_arithmetic_p = _shift_primitive(
+    "shift_right_arithmetic", "x >> y, filled with the sign bit.", _shift_right_arithmetic_reference, "shr_arithmetic"
+)
+shift_right_logical_p = _shift_primitive(
+    "shift_right_logical", "x >> y, filled with zeros.", _shift_right_logical_reference, "shr_logical"
+)
+
+
+def _clz_reference(x):
+    bits = x.dtype.itemsize * 8
+    rest, zeros = _unsigned(x).astype(np.uint64), np.full(np.shape(x), bits, np.int64)
+    for _ in range(bits):
+        zeros -= rest != 0
+        rest = rest >> np.uint64(1)
+    return zeros.astype(x.dtype)
+
+
+population_count_p = unary(
+    "population_count",
+    doc="The number of bits that are 1.",
+    accepts=INT + UINT,
+    jvp=ZERO,
+    reference=lambda x: np.bitwise_count(_unsigned(x)).astype(x.dtype),
+    lower=op("popcount"),
+    samples=Samples(ulp=0),
+)
+clz_p = unary(
+    "clz",
+    doc="The number of leading bits that are 0.",
+    accepts=INT + UINT,
+    reference=_clz_reference,
+    jvp=ZERO,
+    lower=op("clz"),
+    samples=Samples(ulp=0),
+)
+
+
+# ------------------------------------------------------------------------------------------------ convert_element_type
+
+
+def _convert_shape(aval, *, new_dtype, weak_type=False, sharding=None):
+    if not isinstance(aval.dtype, np.dtype) or not isinstance(new_dtype, np.dtype):
+        if aval.dtype is not new_dtype:
+            raise ValueError(f"Cannot convert from type {aval.dtype} to {new_dtype}.")
+    return ShapedArray(aval.shape, new_dtype, bool(weak_type))
+
+
+def convert_reference(x: np.ndarray, new_dtype: np.dtype, **_type: Any) -> np.ndarray:
+    """Value conversion: floats become integers towards zero, within limits, NaN 0; to bool: x != 0; complex drops its
+    imaginary part.
+    """
+    if x.dtype == new_dtype:
+        return x
+    target = dtypes.kind_of(new_dtype)
+    if target == "b":
+        return x != np.zeros((), x.dtype)
+    if x.dtype.kind == "c" and target != "c":
+        x = x.real
+    if target in "iu" and dtypes.kind_of(x.dtype) == "f":
+        limits = dtypes.iinfo(new_dtype)
+        wide = np.trunc(x.astype(np.float64))
+        low, high = float(limits.min), float(limits.max)
+        inside = (wide > low) & (wide < high)
+        whole = np.where(inside, wide, 0).astype(new_dtype)
+        return np.where(
+            inside,
+            whole,
+            np.where(
+                wide >= high,
+                np.array(limits.max, new_dtype),
+                np.where(wide <= low, np.array(limits.min, new_dtype), np.array(0, new_dtype)),
+            ),
+        )
+    return x.astype(new_dtype)
+
+
+def _differentiable(dtype) -> bool:
+    return isinstance(dtype, np.dtype) and dtypes.kind_of(dtype) in "fc"
+
+
+def _convert_jvp(primals, tangents, *, new_dtype, weak_type=False, sharding=None):
+    (x,), (x_dot,) = primals, tangents
+    out = convert_element_type_p.bind(x, new_dtype=new_dtype, weak_type=weak_type)
+    if is_zero(x_dot) or not _differentiable(new_dtype):
+        return out, tangent_zero(out)
+    return out, convert_element_type_p.bind(x_dot, new_dtype=new_dtype, weak_type=False)
+
+
+def _convert_transpose(x_bar, x, *, new_dtype, weak_type=False, sharding=None):
+    if is_zero(x_bar):
+        return [tangent_zero(x)]
+    return [convert_element_type_p.bind(x_bar, new_dtype=x.aval.dtype, weak_type=False)]
+
+
+def _convert_cases(rng):
+    x = rng.normal(size=(2, 3)).astype(np.float32) * 100
+    pairs = [
+        ("int32", x),
+        ("uint8", np.abs(x)),
+        ("float64", x),
+        ("bool", x),
+        ("complex64", x),
+        ("float16", x),
+        ("bfloat16", x),
+        ("float32", x.astype(np.int32)),
+        ("int8", x.astype(np.int32)),
+        ("float32", x > 0),
+    ]
+    return [
+        Case((operand,), {"new_dtype": dtypes.as_dtype(name), "weak_type": False}, derivatives=name == "float64")
+        for name, operand in pairs
+    ]
+
+
+convert_element_type_p = Primitive(
+    "convert_element_type",
+    doc="The values as another element type.",
+    abstract_eval=_convert_shape,
+    reference=convert_reference,
+    jvp=_convert_jvp,
+    transpose=_convert_transpose,
+    traits={"elementwise", "linear"},
+    samples=Samples(cases=_convert_cases),
+    lower=Elementwise(lambda b, x, **params: x if x.dtype == b.out_dtype else b.convert(x, b.out_dtype)),
+)
+convert_element_type_p.batch = batch_unary(convert_element_type_p.bind)
+
+
+def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` as dtype and weak type, or itself if it is so already; for rules and other modules."""
+    if x.dtype == dtype and x.aval.weak_type == weak_type:
+        return x
+    if x.ndim == 0 and not isinstance(x, Tracer) and isinstance(dtype, np.dtype) and isinstance(x.dtype, np.dtype):
+        # A concrete scalar is converted now, also while tracing: it stays a literal.
+        with np.errstate(all="ignore"):
+            return hooks.asarray(convert_reference(np.asarray(x), dtype), dtype, weak_type)
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """The values as another element type, never weakly typed.
+
+    Floats become integers towards zero and within their limits, NaN becomes 0; numbers become bool by `!= 0`; a complex
+    operand loses its imaginary part, with a ComplexWarning. Raises TypeError for what is not a dtype.
+    """
+    operand = as_array(operand, "convert_element_type")
+    if type(new_dtype) is not np.dtype:
+        new_dtype = (
+            dtypes.canonicalize_dtype(new_dtype)
+            if isinstance(new_dtype, type) and new_dtype in dtypes.python_scalar_dtypes
+            else new_dtype
+        )
+    new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
+    if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) not in "cb":
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=2)
+    return convert(operand, new_dtype)
+
+
+# ------------------------------------------------------------------------------------------------ bitcast_convert_type
+
+
+def _bitcast_shape(aval, *, new_dtype):
+    old, new = aval.dtype.itemsize, new_dtype.itemsize
+    if aval.dtype != new_dtype and {"b", "c"} & {dtypes.kind_of(aval.dtype), dtypes.kind_of(new_dtype)}:
+        raise TypeError(
+            f"lax.bitcast_convert_type does not support bool or complex values unless the operand and destination "
+            f"types "
+            f"match. Got operand dtype={aval.dtype}, new_dtype={new_dtype}."
+        )
+    if old == new:
+        return ShapedArray(aval.shape, new_dtype)
+    if old > new:
+        return ShapedArray((*aval.shape, old // new), new_dtype)
+    if not aval.shape or aval.shape[-1] * old != new:
+        last = aval.shape[-1] if aval.shape else 1
+        raise ValueError(
+            f"Attempting to convert array of shape {aval.shape} from {aval.dtype} of size {old * 8} bits to "
+            f"{new_dtype} "
+            f"of size {new * 8}, bits but {last} * {old * 8} != {new * 8}"
+        )
+    return ShapedArray(aval.shape[:-1], new_dtype)
+
+
+def _bitcast_reference(x, new_dtype):
+    x = np.asarray(x, order="C")  # ascontiguousarray would make a vector of a scalar
+    old, new = x.dtype.itemsize, new_dtype.itemsize
+    if old == new:
+        return x.view(new_dtype).reshape(x.shape)
+    if old > new:
+        return x.reshape(*x.shape, 1).view(new_dtype)
+    return x.view(new_dtype).reshape(x.shape[:-1])
+
+
+def _bitcast_at(ctx, index):
+    """Parts of a number are taken by shifts, and put together by shifts; the lowest comes first (little-endian)."""
+    b, (aval,), out = ctx.b, ctx.in_avals, ctx.out_aval
+    old, new = aval.dtype.itemsize, out.dtype.itemsize
+    target = dtypes.short_name(out.dtype)
+    if old == new:
+        x = ctx.operand(0, index)
+        return x if x.dtype == target else b.bitcast(x, target)
+    wide, narrow = f"u{8 * max(old, new)}", f"u{8 * min(old, new)}"
+    if old > new:
+        x = ctx.operand(0, index[:-1])
+        bits = x if x.dtype == wide else b.bitcast(x, wide)
+        amount = b.convert(b.op("mul", index[-1], 8 * new), wide)
+        part = b.convert(b.op("shr_logical", bits, amount), narrow)
+        return part if target == narrow else b.bitcast(part, target)
+    bits = None
+    for k in range(new // old):
+        x = ctx.operand(0, (*index, b.const("i64", k)))
+        part = b.convert(x if x.dtype == narrow else b.bitcast(x, narrow), wide)
+        part = b.op("shl", part, b.const(wide, 8 * old * k)) if k else part
+        bits = part if bits is None else b.op("or", bits, part)
+    return bits if target == wide else b.bitcast(bits, target)
+
+
+def _bitcast_batch(args, dims, *, new_dtype):
+    (x,), (d,) = args, dims
+    if x.dtype.itemsize != new_dtype.itemsize:  # the last axis splits or merges
+        x, d = move_batch_axis(x, d, 0), 0
+    return bitcast_convert_type_p.bind(x, new_dtype=new_dtype), d
+
+
+def _bitcast_cases(rng):
+    x = rng.normal(size=(2, 3)).astype(np.float32)
+    return [
+        Case((x,), {"new_dtype": np.dtype(n)}, derivatives=False) for n in ("int32", "uint8", "uint16", "float32")
+    ] + [Case((rng.integers(0, 99, (3, 4)).astype(np.uint8),), {"new_dtype": np.dtype("float32")}, derivatives=False)]
+
+
+bitcast_convert_type_p = Primitive(
+    "bitcast_convert_type",
+    doc="The same bits as another element type.",
+    abstract_eval=_bitcast_shape,
+    reference=_bitcast_reference,
+    jvp=ZERO,
+    transpose=NOT_LINEAR,
+    batch=_bitcast_batch,
+    lower=Pointwise(_bitcast_at),
+    samples=Samples(cases=_bitcast_cases),
+)
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The same bits as another element type.
+
+    A narrower type adds a last dimension, a wider one consumes the last dimension, which must then have the right size
+    (ValueError). Raises TypeError between bool or complex numbers and other types.
+    """
+    operand = as_array(operand, "bitcast_convert_type")
+    new_dtype = dtypes.check_user_dtype_supported(new_dtype, "bitcast_convert_type")
+    return bitcast_convert_type_p.bind(operand, new_dtype=new_dtype)
+
+
+# ---------------------------------------------------------------------------------------------------- reduce_precision
+
+_LAYOUT = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
+
+
+def _reduce_precision_plan(dtype, exponent_bits, mantissa_bits):
+    """(bits dropped, exponent mask, biased exponent of the least normal number kept - 1, of the largest one), fields in
+    place.
+    """
+    exponent, mantissa = _LAYOUT[dtype.name]
+    bias, new_bias = (1 << (exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+    mask = ((1 << exponent) - 1) << mantissa
+    limits = ((bias - new_bias) << mantissa, (bias + new_bias) << mantissa) if exponent_bits < exponent else None
+    return max(mantissa - mantissa_bits, 0), mask, limits
+
+
+def _reduce_precision_bits(unsigned, dropped, mask, limits, xp):
+    """Round to nearest even, then overflow to infinity and underflow to zero; `xp` gives where, and integer
+    constants.
+    """
+    bits = unsigned
+    if dropped:
+        odd = (bits >> xp.const(dropped)) & xp.const(1)
+        bits = bits + odd + xp.const((1 << (dropped - 1)) - 1)
+        bits = bits & xp.const(xp.full - ((1 << dropped) - 1))
+    if limits is not None:
+        sign = bits & xp.const(1 << (xp.width - 1))
+        exponent = bits & xp.const(mask)
+        bits = xp.where(exponent > xp.const(limits[1]), sign | xp.const(mask), bits)
+        bits = xp.where(exponent <= xp.const(limits[0]), sign, bits)
+    return bits
+
+
+class _NumPyBits:
+    where = staticmethod(np.where)
+
+    def __init__(self, dtype):
+        self.width, self.full = 8 * dtype.itemsize, (1 << 8 * dtype.itemsize) - 1
+        self.const = dtype.type
+
+
+class _Shifted:
+    """A loop IR expression with the operators that the rounding uses."""
+
+    def __init__(self, b, expr):
+        self.b, self.expr = b, expr
+
+    def _op(self, name, other):
+        return _Shifted(self.b, self.b.op(name, self.expr, other.expr))
+
+    def __add__(self, other):
+        return self._op("add", other)
+
+    def __and__(self, other):
+        return self._op("and", other)
+
+    def __or__(self, other):
+        return self._op("or", other)
+
+    def __rshift__(self, other):
+        return self._op("shr_logical", other)
+
+    def __gt__(self, other):
+        return self._op("gt", other)
+
+    def __le__(self, other):
+        return self._op("le", other)
+
+
+class _LoopBits:
+    def __init__(self, b, width):
+        self.b, self.width, self.full = b, width, (1 << width) - 1
+
+    def const(self, value):
+        return _Shifted(self.b, self.b.const(f"u{self.width}", value))
+
+    def where(self, pred, x, y):
+        return _Shifted(self.b, self.b.select(pred.expr, x.expr, y.expr))
+
+
+def _reduce_precision_reference(x, exponent_bits, mantissa_bits):
+    bits = _unsigned(x)
+    dropped, mask, limits = _reduce_precision_plan(x.dtype, exponent_bits, mantissa_bits)
+    out = _reduce_precision_bits(bits, dropped, mask, limits, _NumPyBits(bits.dtype)).astype(bits.dtype).view(x.dtype)
+    return np.where(x != x, x, out)
+
+
+def _reduce_precision_lower(b, x, exponent_bits, mantissa_bits):
+    dtype = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}[x.dtype]
+    width = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}[x.dtype]
+    dropped, mask, limits = _reduce_precision_plan(dtypes.as_dtype(dtype), exponent_bits, mantissa_bits)
+    bits = _Shifted(b, b.bitcast(x, f"u{width}"))
+    out = _reduce_precision_bits(bits, dropped, mask, limits, _LoopBits(b, width))
+    return b.select(b.op("ne", x, x), x, b.bitcast(out.expr, x.dtype))
+
+
+reduce_precision_p = unary(
+    "reduce_precision",
+    doc="Rounded to fewer exponent and mantissa bits.",
+    accepts=FLOAT,
+    reference=_reduce_precision_reference,
+    jvp=LINEAR,
+    transpose=lambda y_bar, aval, **params: reduce_precision_p.bind(y_bar, **params),
+    lower=_reduce_precision_lower,
+    cost=8,
+    samples=Samples(
+        cases=lambda rng: [
+            Case(
+                (rng.normal(size=9).astype(np.float32) * 10.0 ** rng.integers(-9, 9, 9),),
+                {"exponent_bits": 5, "mantissa_bits": m},
+                derivatives=False,
+            )
+            for m in (3, 10)
+        ]
+    ),
+)
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Floats rounded to what a format with the given bits can hold, to nearest even; too large ones become infinite.
+
+    Raises ValueError for less than 1 exponent bit or a negative number of mantissa bits, TypeError for other dtypes.
+    """
+    exponent_bits, mantissa_bits = int(exponent_bits), int(mantissa_bits)
+    if exponent_bits < 1 or mantissa_bits < 0:
+        raise ValueError(
+            f"reduce_precision: exponent_bits must be positive and mantissa_bits not negative, got {exponent_bits} and "
+            f"{mantissa_bits}"
+        )
+    return reduce_precision_p.bind(
+        as_array(operand, "reduce_precision"), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
+    )
+
+
+bitwise_not = unary_function(not_p, name="bitwise_not")
+bitwise_and = binary_function(and_p, name="bitwise_and")
+bitwise_or = binary_function(or_p, name="bitwise_or")
+bitwise_xor = binary_function(xor_p, name="bitwise_xor")
+shift_left = binary_function(shift_left_p)
+shift_right_arithmetic = binary_function(shift_right_arithmetic_p)
+shift_right_logical = binary_function(shift_right_logical_p)
+population_count = unary_function(population_count_p)
+clz = unary_function(clz_p)

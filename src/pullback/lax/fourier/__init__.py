@@ -1,0 +1,1 @@
+"""Fourier transforms. (`lax.fft` is the function, so the folder has another name.)"""

@@ -1,0 +1,602 @@
+"""QR and singular value decompositions, products of Householder reflectors; with derivatives as published.
+
+Townsend, "Differentiating the singular value decomposition" (2016); Walter and Lehmann, "Algorithmic differentiation of
+linear algebra functions", arXiv:1009.6112 (QR).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from pullback.core.lowering import HostCall, Nest
+from pullback.lax.linalg import small_matrices
+from pullback.lax.linalg.matrices import (
+    adjoint,
+    batch_leading,
+    check_matrix,
+    columns,
+    diagonal,
+    is_complex,
+    lapack,
+    letter,
+    on_diagonal,
+    per_matrix,
+    product,
+    real_of,
+    rows,
+    to_dtype,
+    triangle,
+)
+from pullback.lax.linalg.small_matrices import Held, in_lanes
+from pullback.lax.linalg.solve import triangular_solve
+from pullback.lax.linalg.stacks import fill_unless, for_each, scratch
+from pullback.lax.records.families import *
+from pullback.lax.records.nests import loops
+
+Array = Any
+
+
+class SvdAlgorithm(enum.Enum):
+    """How a singular value decomposition is computed; on a CPU always by LAPACK's divide and conquer."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+def all_finite(a: np.ndarray) -> bool:
+    """Whether no element is infinite or NaN."""
+    return bool(np.isfinite(a).all())
+
+
+def in_one_call(a: np.ndarray) -> bool:
+    """Whether NumPy decomposes a stack faster, in double precision, than calls from Python do matrix by matrix."""
+    return a.size > 0 and max(a.shape[-2:]) <= 32 and all_finite(a)
+
+
+# ------------------------------------------------------------------------------------------------------------------ qr
+
+
+def _qr_shape(aval, *, pivoting=False, full_matrices=True, use_magma=None):
+    check_matrix("qr", aval)
+    *batch, m, n = aval.shape
+    k = m if full_matrices else min(m, n)
+    outs = [ShapedArray((*batch, m, k), aval.dtype), ShapedArray((*batch, k, n), aval.dtype)]
+    return [*outs, ShapedArray((*batch, n), np.int32)] if pivoting else outs
+
+
+def _qr_one(a, pivoting, full_matrices):
+    import scipy.linalg
+
+    m, n = a.shape
+    if min(m, n) == 0:
+        k = m if full_matrices else 0
+        out = [np.eye(m, k, dtype=a.dtype), np.zeros((k, n), a.dtype)]
+        return [*out, np.arange(n, dtype=np.int32)] if pivoting else out
+    out = scipy.linalg.qr(a, mode="full" if full_matrices else "economic", pivoting=pivoting, check_finite=False)
+    return [out[0], out[1], out[2].astype(np.int32)] if pivoting else list(out)
+
+
+def _qr_jvp(primals, tangents, *, pivoting=False, full_matrices=True, use_magma=None):
+    """With dC = Q^H dA R^-1: dQ = Q (omega - dC) + dA R^-1 and dR = (dC - omega) R, omega skew from the lower triangle
+    of dC.
+    """
+    (a,), (a_dot,) = primals, tangents
+    q, r, *p = qr_p.bind(a, pivoting=pivoting, full_matrices=full_matrices, use_magma=None)
+    extra = [tangent_zero(x) for x in p]
+    if is_zero(a_dot):
+        return [q, r, *p], [tangent_zero(q), tangent_zero(r), *extra]
+    *batch, m, n = a.shape
+    if full_matrices and m > n:
+        raise NotImplementedError(
+            "Unimplemented case of QR decomposition derivative: full_matrices=True with more rows than columns"
+        )
+    if p:
+        shape = (*batch, n, n)
+        choose = lax.eq_p.bind(lax.broadcasted_iota(np.int32, shape, len(shape) - 2), columns(p[0], shape))
+        a_dot = product(a_dot, to_dtype(choose, a.dtype))
+    k = min(m, n)
+    core, core_dot = _columns(r, 0, k), _columns(a_dot, 0, k)
+    x = triangular_solve(core, core_dot, left_side=False, lower=False)
+    c = product(adjoint(q), x)
+    low = triangle(c, True, 1)
+    omega = lax.sub(low, adjoint(low))
+    if is_complex(a.dtype):  # a real diagonal of R fixes the phases
+        d = lax.select_n_p.bind(on_diagonal(c.shape), constant(c, 0), c)
+        omega = lax.add(omega, lax.sub(d, to_dtype(lax.real(d), c.dtype)))
+    q_dot = lax.add(product(q, lax.sub(omega, c)), x)
+    r_dot = product(lax.sub(c, omega), core)
+    if n > k:
+        rest = lax.add(
+            product(adjoint(q_dot), product(q, _columns(r, k, n))), product(adjoint(q), _columns(a_dot, k, n))
+        )
+        r_dot = lax.concatenate([r_dot, rest], r_dot.ndim - 1)
+    return [q, r, *p], [q_dot, r_dot, *extra]
+
+
+def _columns(x, lo, hi):
+    return lax.slice_in_dim(x, lo, hi, axis=x.ndim - 1)
+
+
+def _qr_emit(ctx):
+    b, aval, params = ctx.b, ctx.in_avals[0], ctx.params
+    *batch, m, n = aval.shape
+    k = min(m, n)
+    columns_of_q = ctx.out_avals[0].shape[-1]
+    if params["pivoting"] or k == 0:
+        ctx.host_call(
+            lambda a: per_matrix(lambda x: _qr_one(x, params["pivoting"], params["full_matrices"]), a),
+            [ctx.operand(0)],
+            [ctx.result(i) for i in range(len(ctx.out_avals))],
+        )
+        return
+    source, q, r, kind = ctx.operand(0), ctx.result(0), ctx.result(1), letter(aval.dtype)
+    size = max(n, columns_of_q)
+    length = 64 * size
+    zero = b.const(source.dtype, 0)
+    if small_matrices.suits(batch, aval.dtype, small_matrices.MOST_QR, m, n, columns_of_q):
+        wanted = ctx.is_read(0)
+        rows_of_r = r.shape[-2]
+        held = [Held(r.dtype, m, n, source), Held(r.dtype, k, 1), Held(r.dtype, rows_of_r, n, None, r)]
+        held += [Held(r.dtype, m, columns_of_q, None, q)] if wanted else []
+
+        def reflect(a, taus, upper, *q):
+            small_matrices.qr(b, a, q[0] if q else None, taus, m, n, columns_of_q)
+            small_matrices.take_upper(b, a, upper, rows_of_r, n)
+
+        in_lanes(ctx, batch, small_matrices.lanes_of(aval.dtype), 4 * m * n * k, held, reflect)
+        return
+    memory = [
+        scratch(aval.dtype, size, m),  # column-major m x size
+        scratch(aval.dtype, k),
+        scratch(np.int32, 1),
+        scratch(aval.dtype, length),
+    ]
+
+    def one(matrix, packed, taus, info, work):
+        ctx.copy(packed.slice((0, 0), (n, m)), matrix(source).transposed((1, 0)))
+        ctx.call_fortran(kind + "geqrf", m, n, packed, m, taus, work, length, info)
+        out = matrix(r)
+        loops(
+            b,
+            out.shape,
+            lambda at: ctx.store(out, at, b.select(b.op("le", at[0], at[1]), ctx.load(packed, (at[1], at[0])), zero)),
+        )
+        if not ctx.is_read(0):
+            return
+        generate = kind + ("ungqr" if is_complex(aval.dtype) else "orgqr")
+        ctx.call_fortran(generate, m, columns_of_q, k, packed, m, taus, work, length, info)
+        ctx.copy(matrix(q), packed.slice((0, 0), (columns_of_q, m)).transposed((1, 0)))
+
+    for_each(ctx, batch, 2 * m * n * k + 2 * m * k * columns_of_q, memory, one)
+
+
+def _qr_cases(rng):
+    return [
+        Case(
+            (rng.normal(size=s),),
+            {"pivoting": p, "full_matrices": f, "use_magma": None},
+            tolerance=1e-10,
+            derivatives=not f or s[-2] <= s[-1],
+        )
+        for s, p, f in [
+            ((3, 3), False, True),
+            ((4, 2), False, False),
+            ((4, 2), False, True),
+            ((2, 4), False, False),
+            ((2, 3, 3), False, False),
+            ((4, 3), True, False),
+        ]
+    ]
+
+
+qr_p = Primitive(
+    "qr",
+    doc="A = Q R: Q with orthonormal columns, R upper triangular.",
+    abstract_eval=_qr_shape,
+    multiple_results=True,
+    reference=lambda a, pivoting=False, full_matrices=True, use_magma=None: per_matrix(
+        lambda x: _qr_one(x, pivoting, full_matrices), a
+    ),
+    jvp=_qr_jvp,
+    transpose=NOT_LINEAR,
+    traits={"matrices"},
+    lower=Nest(_qr_emit),
+    samples=Samples(ulp=256, cases=_qr_cases),
+)
+qr_p.batch = batch_leading(qr_p)
+
+
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Array, ...]:
+    """(Q, R) with x = Q R, or (Q, R, p) with x[:, p] = Q R, of x: f[..., m, n]; Q has m or min(m, n) columns.
+
+    Raises TypeError for operands of rank below 2.
+    """
+    return tuple(
+        qr_p.bind(as_array(x, "qr"), pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=use_magma)
+    )
+
+
+def _geqrf_shape(a):
+    check_matrix("geqrf", a)
+    *batch, m, n = a.shape
+    return [a, ShapedArray((*batch, min(m, n)), a.dtype)]
+
+
+def _geqrf_one(a):
+    if a.size == 0:
+        return a, np.zeros(0, a.dtype)
+    packed, taus, *_ = lapack("geqrf", a.dtype)(a)
+    return packed, taus
+
+
+geqrf_p = Primitive(
+    "geqrf",
+    doc="R on and above the diagonal, the reflectors that make Q below it, and their factors.",
+    abstract_eval=_geqrf_shape,
+    multiple_results=True,
+    reference=lambda a: per_matrix(_geqrf_one, a),
+    traits={"matrices"},
+    lower=HostCall(),
+    transpose=NOT_LINEAR,
+    jvp=NoRule("differentiate qr instead"),
+    samples=Samples(
+        ulp=256,
+        cases=lambda rng: [
+            Case((rng.normal(size=s),), {}, derivatives=False, tolerance=1e-9) for s in [(4, 3), (2, 3, 3), (2, 5)]
+        ],
+    ),
+)
+geqrf_p.batch = batch_leading(geqrf_p)
+
+
+def geqrf(a: Any) -> tuple[Array, Array]:
+    """(A', taus) of a: f[..., m, n] as LAPACK's geqrf has them: R in the upper part of A', reflectors below it."""
+    packed, taus = geqrf_p.bind(as_array(a, "geqrf"))
+    return packed, taus
+
+
+# ---------------------------------------------------------------------------------------------- products of reflectors
+
+
+def _householder_shape(a, taus):
+    check_matrix("householder_product", a)
+    check_dtypes("householder_product", a, taus, tip=False)
+    *batch, m, n = a.shape
+    if m < n:
+        raise ValueError(
+            f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}"
+        )
+    if taus.shape[:-1] != tuple(batch) or taus.shape[-1] > n:
+        raise ValueError(
+            f"The second argument to householder_product must not have more rows than the first argument has columns, "
+            f"got shapes "
+            f"{a.shape} and {taus.shape}"
+        )
+    return ShapedArray(a.shape, a.dtype)
+
+
+def _householder_one(a, taus):
+    if a.size == 0:
+        return a
+    if taus.shape[0] == 0:
+        return np.eye(*a.shape, dtype=a.dtype)
+    return lapack("ungqr" if is_complex(a.dtype) else "orgqr", a.dtype)(a, taus)[0]
+
+
+householder_product_p = Primitive(
+    "householder_product",
+    doc="The product of the reflectors that LAPACK's geqrf stores.",
+    abstract_eval=_householder_shape,
+    reference=lambda a, taus: per_matrix(_householder_one, a, taus, core=(2, 1))[0],
+    traits={"matrices"},
+    lower=HostCall(),
+    transpose=NOT_LINEAR,
+    jvp=NoRule("differentiate qr instead"),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case((rng.normal(size=(4, 3)), rng.uniform(0, 1, 3)), {}, derivatives=False, tolerance=1e-10)
+        ],
+    ),
+)
+householder_product_p.batch = batch_leading(householder_product_p)
+
+
+def householder_product(a: Any, taus: Any) -> Array:
+    """The first n columns of H_1 ... H_k, H_i = I - taus[i] v v^H with v from column i of a: f[..., m, n] below the
+    diagonal.
+    """
+    return householder_product_p.bind(*as_arrays("householder_product", a, taus))
+
+
+def _ormqr_shape(a, taus, c, *, left=True, transpose=False):
+    check_matrix("ormqr", a)
+    check_dtypes("ormqr", a, taus, c, tip=False)
+    if c.shape[-2 if left else -1] != a.shape[-2]:
+        raise ValueError(f"ormqr: the reflectors of shape {a.shape} do not fit the matrix of shape {c.shape}")
+    return ShapedArray(c.shape, c.dtype)
+
+
+def _ormqr_one(a, taus, c, left, transpose):
+    complex_ = is_complex(a.dtype)
+    trans = "N" if not transpose else "C" if complex_ else "T"
+    return lapack("unmqr" if complex_ else "ormqr", a.dtype)("L" if left else "R", trans, a, taus, c, max(c.size, 1))[0]
+
+
+ormqr_p = Primitive(
+    "ormqr",
+    doc="A matrix times the product of reflectors that LAPACK's geqrf stores.",
+    abstract_eval=_ormqr_shape,
+    reference=lambda a, taus, c, left=True, transpose=False: per_matrix(
+        lambda x, t, y: _ormqr_one(x, t, y, left, transpose), a, taus, c, core=(2, 1, 2)
+    )[0],
+    traits={"matrices"},
+    lower=HostCall(),
+    transpose=NOT_LINEAR,
+    jvp=NoRule("differentiate qr instead"),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case(
+                (rng.normal(size=(3, 3)), rng.uniform(0, 1, 3), rng.normal(size=(3, 2))),
+                {"left": True, "transpose": t},
+                derivatives=False,
+                tolerance=1e-10,
+            )
+            for t in (False, True)
+        ],
+    ),
+)
+ormqr_p.batch = batch_leading(ormqr_p)
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Array:
+    """Q c or c Q (or with Q^H), Q the product of the reflectors stored in a and taus."""
+    return ormqr_p.bind(*as_arrays("ormqr", a, taus, c), left=bool(left), transpose=bool(transpose))
+
+
+# ----------------------------------------------------------------------------------------------------------------- svd
+
+
+def _svd_shape(aval, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
+    check_matrix("svd", aval)
+    *batch, m, n = aval.shape
+    k = min(m, n)
+    if subset_by_index is not None:
+        if full_matrices and subset_by_index != (0, k):
+            raise ValueError("full_matrices and subset_by_index cannot both be set")
+        lo, hi = subset_by_index
+        if not 0 <= lo <= hi <= k:
+            raise ValueError(f"svd: subset_by_index={subset_by_index} must lie within (0, {k})")
+        k = hi - lo
+    s = ShapedArray((*batch, k), real_of(aval.dtype))
+    if not compute_uv:
+        return [s]
+    return [
+        s,
+        ShapedArray((*batch, m, m if full_matrices else k), aval.dtype),
+        ShapedArray((*batch, n if full_matrices else k, n), aval.dtype),
+    ]
+
+
+def _svd_one(a, full_matrices, compute_uv):
+    m, n = a.shape
+    k = min(m, n)
+    shapes = [(k,), (m, m if full_matrices else k), (n if full_matrices else k, n)]
+    if k == 0:
+        out = [np.zeros(0, real_of(a.dtype)), np.eye(*shapes[1], dtype=a.dtype), np.eye(*shapes[2], dtype=a.dtype)]
+    else:
+        ok = all_finite(a)
+        if ok:
+            u, s, vt, info = lapack("gesdd", a.dtype)(a, compute_uv=int(compute_uv), full_matrices=int(full_matrices))
+            ok = info == 0
+        out = (
+            [s, u, vt]
+            if ok
+            else [np.full(shapes[0], np.nan, real_of(a.dtype)), *[np.full(x, np.nan, a.dtype) for x in shapes[1:]]]
+        )
+    return out if compute_uv else out[:1]
+
+
+def _svd_reference(a, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
+    if in_one_call(a):
+        found = np.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+        outs = [found[1], found[0], found[2]] if compute_uv else [found]
+    else:
+        outs = per_matrix(lambda x: _svd_one(x, full_matrices, compute_uv), a)
+    if subset_by_index is not None:
+        lo, hi = subset_by_index
+        outs = [outs[0][..., lo:hi], *([outs[1][..., lo:hi], outs[2][..., lo:hi, :]] if compute_uv else [])]
+    return outs
+
+
+def reciprocal_differences(x: Any, y: Any) -> Any:
+    """1 / (y_j - x_i) off the diagonal, 0 on it and where the difference vanishes; x, y: f[..., n]."""
+    shape = (*x.shape, x.shape[-1])
+    gap = lax.sub(columns(y, shape), rows(x, shape))
+    vanishes = lax.bitwise_or(on_diagonal(shape), lax.eq(gap, constant(gap, 0)))
+    safe = lax.select_n_p.bind(vanishes, gap, constant(gap, 1))
+    return lax.select_n_p.bind(vanishes, lax.div(constant(gap, 1), safe), constant(gap, 0))
+
+
+def _svd_jvp(primals, tangents, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
+    (a,), (a_dot,) = primals, tangents
+    m, n = a.shape[-2:]
+    params = {"full_matrices": False, "compute_uv": True, "subset_by_index": None, "algorithm": algorithm}
+    if is_zero(a_dot):
+        outs = svd_p.bind(
+            a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index, algorithm=algorithm
+        )
+        return outs, [tangent_zero(x) for x in outs]
+    whole = compute_uv and full_matrices and m != n
+    s, u, vt = svd_p.bind(a, **params | {"full_matrices": whole})
+    # What a full decomposition adds to the vectors: orthonormal, and turned no more than it must be.
+    k = min(m, n)
+    more_u, more_v = (_columns(u, k, m), _columns(adjoint(vt), k, n)) if whole else (None, None)
+    if whole:
+        u, vt = _columns(u, 0, k), adjoint(_columns(adjoint(vt), 0, k))
+    core = product(adjoint(u), a_dot, adjoint(vt))  # U^H dA V
+    s_dot = diagonal(lax.real(core) if is_complex(a.dtype) else core)
+    lo, hi = subset_by_index or (0, min(m, n))
+
+    def last(x):
+        return x if (lo, hi) == (0, min(m, n)) else _columns(x, lo, hi)
+
+    if not compute_uv:
+        return [last(s)], [last(s_dot)]
+    shape = core.shape
+    s_columns, s_rows = to_dtype(columns(s, shape), a.dtype), to_dtype(rows(s, shape), a.dtype)
+    f = to_dtype(reciprocal_differences(lax.square(s), lax.square(s)), a.dtype)
+    right, left = lax.mul(core, s_columns), lax.mul(s_rows, core)
+    u_part = lax.mul(f, lax.add(right, adjoint(right)))
+    v_part = lax.mul(f, lax.add(left, adjoint(left)))
+    if is_complex(a.dtype):  # the phase that U and V share is split evenly
+        d = lax.select_n_p.bind(on_diagonal(shape), constant(core, 0), core)
+        phase = lax.div(lax.mul(lax.sub(d, adjoint(d)), constant(core, 0.5)), _nonzero(s_columns))
+        u_part = lax.add(u_part, phase)
+    u_dot, v_dot = product(u, u_part), product(adjoint(vt), v_part)
+    if m > n:
+        x = product(a_dot, adjoint(vt))
+        u_dot = lax.add(
+            u_dot,
+            lax.div(lax.sub(x, product(u, product(adjoint(u), x))), _nonzero(to_dtype(columns(s, x.shape), a.dtype))),
+        )
+    if n > m:
+        x = product(adjoint(a_dot), u)
+        v_dot = lax.add(
+            v_dot,
+            lax.div(lax.sub(x, product(adjoint(vt), product(vt, x))), _nonzero(to_dtype(columns(s, x.shape), a.dtype))),
+        )
+    outs, dots = [s, u, adjoint(vt)], [s_dot, u_dot, v_dot]
+    if whole:
+        for side, more in ((1, more_u), (2, more_v)):
+            x, x_dot = outs[side], dots[side]
+            more_dot = lax.neg(product(x, product(adjoint(x_dot), more)))
+            outs[side] = lax.concatenate([x, more], x.ndim - 1)
+            dots[side] = lax.concatenate([x_dot, more_dot], x.ndim - 1)
+    else:
+        outs, dots = [last(x) for x in outs], [last(x) for x in dots]
+    return [outs[0], outs[1], adjoint(outs[2])], [dots[0], dots[1], adjoint(dots[2])]
+
+
+def _nonzero(x):
+    return lax.select_n_p.bind(lax.eq_p.bind(x, constant(x, 0)), x, constant(x, 1))
+
+
+def _svd_emit(ctx):
+    aval, params = ctx.in_avals[0], ctx.params
+    *batch, m, n = aval.shape
+    low, high = min(m, n), max(m, n)
+    if low == 0 or params["subset_by_index"] is not None:
+        names = ("full_matrices", "compute_uv", "subset_by_index")
+        ctx.host_call(
+            lambda a: _svd_reference(a, **{k: params[k] for k in names}),
+            [ctx.operand(0)],
+            [ctx.result(i) for i in range(len(ctx.out_avals))],
+        )
+        return
+    kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
+    # The matrix is copied column-major, though the transpose could be decomposed without: signs are then as NumPy's.
+    vectors = params["compute_uv"] and (ctx.is_read(1) or ctx.is_read(2))
+    job = "N" if not vectors else "A" if params["full_matrices"] else "S"
+    source = ctx.operand(0)
+    length = 4 * low * low + 7 * low + 66 * (m + n) + 3 * high
+    reals = max(5 * low * low + 7 * low, 2 * high * low + 2 * low * low + low) if complex_ else 0
+    outs = [ctx.result(i) for i in range(len(ctx.out_avals) if vectors else 1)]
+    wide, tall = (m, n) if job == "A" else (low, low) if job == "S" else (1, 1)
+    memory = [
+        scratch(aval.dtype, n, m),
+        scratch(aval.dtype, wide, m if vectors else 1),  # column-major m x wide
+        scratch(aval.dtype, n if vectors else 1, tall),  # column-major tall x n
+        scratch(aval.dtype, length),
+        scratch(np.int32, 8 * low),
+        scratch(np.int32, 1),
+        scratch(real_of(aval.dtype), reals),
+    ]
+
+    def one(matrix, copy, left, right, work, integers, info, real_work):
+        ctx.copy(copy, matrix(source).transposed((1, 0)))
+        sizes = [job, m, n, copy, m, matrix(outs[0], 1), left, left.shape[1], right, tall, work, length]
+        ctx.call_fortran(kind + "gesdd", *sizes, *([real_work] if complex_ else []), integers, info)
+        if vectors:
+            ctx.copy(matrix(outs[1]), left.transposed((1, 0)))
+            ctx.copy(matrix(outs[2]), right.transposed((1, 0)))
+        fill_unless(ctx, info, [matrix(out, 2 if k else 1) for k, out in enumerate(outs)])
+
+    for_each(ctx, batch, (20 if vectors else 4) * high * low * low, memory, one)
+
+
+def spread_spectrum(rng, shape, dtype=np.float64):
+    """Matrices whose singular values are well apart."""
+    x = rng.normal(size=shape)
+    if dtype == np.complex128:
+        x = x + 1j * rng.normal(size=shape)
+    k = min(shape[-2:])
+    u, _, vt = np.linalg.svd(x, full_matrices=False)
+    return (u * np.arange(1, k + 1)) @ vt
+
+
+def _svd_cases(rng):
+    return [
+        Case(
+            (spread_spectrum(rng, s),),
+            {"full_matrices": f, "compute_uv": uv, "subset_by_index": None, "algorithm": None},
+            tolerance=1e-9,
+            derivatives=not uv,
+        )
+        for s, f, uv in [
+            ((3, 3), False, False),
+            ((4, 2), False, False),
+            ((2, 3, 3), False, True),
+            ((4, 2), True, True),
+            ((2, 4), False, True),
+        ]
+    ]
+
+
+svd_p = Primitive(
+    "svd",
+    doc="Singular values, left and right singular vectors.",
+    abstract_eval=_svd_shape,
+    multiple_results=True,
+    reference=_svd_reference,
+    jvp=_svd_jvp,
+    transpose=NOT_LINEAR,
+    traits={"matrices"},
+    lower=Nest(_svd_emit),
+    samples=Samples(ulp=256, cases=_svd_cases),
+)
+svd_p.batch = batch_leading(svd_p)
+
+
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
+    """(U, s, V^H) with x = U diag(s) V^H, s descending, of x: f[..., m, n]; only s unless `compute_uv`.
+
+    U has m columns and V^H n rows, or min(m, n) unless `full_matrices`. NaN where x is not finite. Raises TypeError
+    for rank below 2, ValueError for a subset that is not there.
+    """
+    x = as_array(x, "svd")
+    outs = svd_p.bind(
+        x,
+        full_matrices=bool(full_matrices),
+        compute_uv=bool(compute_uv),
+        subset_by_index=None if subset_by_index is None else tuple(map(int, subset_by_index)),
+        algorithm=algorithm,
+    )
+    if not compute_uv:
+        return outs[0]
+    s, u, vt = outs
+    return u, s, vt

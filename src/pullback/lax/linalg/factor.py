@@ -1,0 +1,388 @@
+"""Factorizations that solve: Cholesky and its update, LU; with derivatives as published.
+
+Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527; Giles, "Collected matrix derivative results
+for forward and reverse mode algorithmic differentiation" (2008).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.core.lowering import HostCall, Nest
+from pullback.lax.linalg import blocked_cholesky, blocked_lu, small_matrices
+from pullback.lax.linalg.matrices import (
+    adjoint,
+    batch_leading,
+    check_matrix,
+    identity,
+    lapack,
+    letter,
+    on_diagonal,
+    per_matrix,
+    product,
+    rows,
+    to_dtype,
+    triangle,
+)
+from pullback.lax.linalg.small_matrices import Held, in_lanes
+from pullback.lax.linalg.solve import triangular_solve
+from pullback.lax.linalg.stacks import fill_unless, for_each, scratch, zero_outside
+from pullback.lax.records.families import *
+from pullback.lax.records.nests import loops
+
+Array = Any
+
+
+# ------------------------------------------------------------------------------------------------------------ cholesky
+
+
+def _cholesky_shape(aval):
+    check_matrix("cholesky", aval, square=True)
+    return aval
+
+
+def _cholesky_one(a):
+    if a.shape[0] == 0:
+        return a
+    factor, info = lapack("potrf", a.dtype)(a, lower=1, clean=1)
+    return np.tril(np.full_like(a, np.nan)) if info else factor
+
+
+def _cholesky_jvp(primals, tangents):
+    """L_dot = L phi(L^-1 A_dot L^-H), phi the lower triangle with half the diagonal."""
+    (a,), (a_dot,) = primals, tangents
+    factor = cholesky_p.bind(a)
+    if is_zero(a_dot):
+        return factor, tangent_zero(factor)
+    # The lower triangle of A is what counts.
+    a_dot = lax.mul(lax.add(a_dot, adjoint(a_dot)), constant(a_dot, 0.5))
+    left = triangular_solve(factor, a_dot, left_side=True, lower=True)
+    middle = triangular_solve(factor, left, left_side=False, lower=True, transpose_a=True, conjugate_a=True)
+    middle = triangle(middle, True)
+    shape = middle.shape
+    half = lax.select_n_p.bind(on_diagonal(shape), middle, lax.mul(middle, constant(middle, 0.5)))
+    return factor, product(factor, half)
+
+
+def _cholesky_emit(ctx):
+    aval, out = ctx.in_avals[0], ctx.result(0)
+    *batch, n, _ = aval.shape
+    b = ctx.b
+    if aval.size == 0:
+        return
+    if small_matrices.suits(batch, aval.dtype, small_matrices.MOST_CHOLESKY, n):
+        held = [Held(out.dtype, n, n, ctx.operand(0), out), Held("i32", 1, 1)]
+        lanes, work = small_matrices.lanes_of(aval.dtype), n**3 / 3
+        in_lanes(ctx, batch, lanes, work, held, lambda a, bad: small_matrices.cholesky(b, a, bad, n))
+        return
+    ctx.copy(out, ctx.operand(0))
+
+    def one(matrix, info):
+        a = matrix(out)
+        # Row-major lower triangle: what LAPACK sees as the upper one, of the conjugate, whose factor is the transpose
+        # of ours.
+        if math.prod(batch) == 1 and n >= blocked_cholesky.LEAST:
+            blocked_cholesky.cholesky(ctx, a, aval.dtype, info)
+        else:
+            ctx.call_fortran(letter(aval.dtype) + "potrf", "U", n, a, n, info)
+        fill_unless(ctx, info, [a])
+        zero_outside(ctx, a, lambda i, j: b.op("le", j, i))
+
+    for_each(ctx, batch, n**3 / 3, [scratch(np.int32, 1)], one)
+
+
+def _positive(rng, shape, dtype=np.float64):
+    x = rng.normal(size=shape)
+    return (x @ np.swapaxes(x, -1, -2) + 3 * np.eye(shape[-1])).astype(dtype)
+
+
+cholesky_p = Primitive(
+    "cholesky",
+    doc="The lower triangular L with L L^H = A; A's lower triangle is read.",
+    abstract_eval=_cholesky_shape,
+    reference=lambda a: per_matrix(_cholesky_one, a)[0].astype(a.dtype, copy=False),
+    jvp=_cholesky_jvp,
+    transpose=NOT_LINEAR,
+    traits={"matrices"},
+    lower=Nest(_cholesky_emit),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case((_positive(rng, s),), {}, tolerance=1e-9, derivatives=False)
+            for s in [(3, 3), (2, 4, 4), (1, 1), (20, 20)]
+        ],
+    ),
+)
+cholesky_p.batch = batch_leading(cholesky_p)
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
+    """The lower triangular L with L L^H = x for positive definite x: f[..., n, n]; NaN where x is not.
+
+    With `symmetrize_input`, of (x + x^H) / 2; else the lower triangle is read. Raises ValueError for matrices that are
+    not square.
+    """
+    x = as_array(x, "cholesky")
+    check_matrix("cholesky", x.aval, square=True)
+    if symmetrize_input:
+        x = symmetrized(x)
+    return cholesky_p.bind(x)
+
+
+def symmetrized(x: Any) -> Any:
+    """(x + x^H) / 2."""
+    return lax.mul(lax.add(x, adjoint(x)), constant(x, 0.5))
+
+
+# ------------------------------------------------------------------------------------------------------------------ lu
+
+
+def _lu_shape(aval):
+    check_matrix("lu", aval)
+    *batch, m, n = aval.shape
+    return [
+        ShapedArray(aval.shape, aval.dtype),
+        ShapedArray((*batch, min(m, n)), np.int32),
+        ShapedArray((*batch, m), np.int32),
+    ]
+
+
+def permutation_of(pivots: np.ndarray, m: int) -> np.ndarray:
+    """The permutation that a sequence of row swaps makes."""
+    out = np.arange(m, dtype=np.int32)
+    for i, k in enumerate(pivots):
+        out[[i, k]] = out[[k, i]]
+    return out
+
+
+def _lu_one(a):
+    m, n = a.shape
+    if min(m, n) == 0:
+        return a, np.zeros(0, np.int32), np.arange(m, dtype=np.int32)
+    lu, pivots, _ = lapack("getrf", a.dtype)(a)
+    return lu, pivots.astype(np.int32), permutation_of(pivots, m)
+
+
+def _lu_jvp(primals, tangents):
+    """With P A = L U and F = L^-1 P A_dot U^-1: L_dot = L tril(F, -1), U_dot = triu(F) U; what sticks out follows."""
+    (a,), (a_dot,) = primals, tangents
+    lu, pivots, permutation = lu_p.bind(a)
+    rest = [tangent_zero(pivots), tangent_zero(permutation)]
+    if is_zero(a_dot):
+        return [lu, pivots, permutation], [tangent_zero(lu), *rest]
+    *batch, m, n = a.shape
+    k = min(m, n)
+    # Rows in the order of the permutation, by a product with ones and zeros.
+    square = (*batch, m, m)
+    swap = lax.eq_p.bind(rows(permutation, square), lax.broadcasted_iota(np.int32, square, len(square) - 1))
+    a_dot = product(to_dtype(swap, a.dtype), a_dot)
+
+    def part(x, i0, i1, j0, j1):
+        return lax.slice_in_dim(lax.slice_in_dim(x, i0, i1, axis=x.ndim - 2), j0, j1, axis=x.ndim - 1)
+
+    core = part(lu, 0, k, 0, k)
+    left = triangular_solve(core, part(a_dot, 0, k, 0, k), left_side=True, lower=True, unit_diagonal=True)
+    f = triangular_solve(core, left, left_side=False, lower=False)
+    f_lower, f_upper = triangle(f, True, 1), triangle(f, False)
+    unit = lax.add(
+        triangle(core, True, 1), lax.broadcast_in_dim(identity(k, a.dtype), core.shape, (core.ndim - 2, core.ndim - 1))
+    )
+    upper = triangle(core, False)
+    l_dot, u_dot = product(unit, f_lower), product(f_upper, upper)
+    out = lax.add(l_dot, u_dot)
+    if m > k:
+        below = lax.sub(part(a_dot, k, m, 0, k), product(part(lu, k, m, 0, k), u_dot))
+        out = lax.concatenate([out, triangular_solve(core, below, left_side=False, lower=False)], out.ndim - 2)
+    if n > k:
+        beside = lax.sub(part(a_dot, 0, k, k, n), product(l_dot, part(lu, 0, k, k, n)))
+        out = lax.concatenate(
+            [out, triangular_solve(core, beside, left_side=True, lower=True, unit_diagonal=True)], out.ndim - 1
+        )
+    return [lu, pivots, permutation], [out, *rest]
+
+
+def _lu_emit(ctx):
+    b, aval = ctx.b, ctx.in_avals[0]
+    *batch, m, n = aval.shape
+    k = min(m, n)
+    if m == 0:
+        return
+    source, lu, pivots, permutation = ctx.operand(0), ctx.result(0), ctx.result(1), ctx.result(2)
+    if k and small_matrices.suits(batch, aval.dtype, small_matrices.MOST_LU, m, n):
+        held = [
+            Held(lu.dtype, m, n, source, lu),
+            Held("i32", k, 1, None, pivots if ctx.is_read(1) else None),
+            Held("i32", m, 1, None, permutation if ctx.is_read(2) else None),
+        ]
+        lanes, work = small_matrices.lanes_of(aval.dtype), m * n * k
+        in_lanes(ctx, batch, lanes, work, held, lambda a, p, order: small_matrices.lu(b, a, p, order, m, n))
+        return
+    memory = [scratch(aval.dtype, n, m), scratch(np.int32, 1), scratch(np.int32, k), scratch(np.int32, m)]
+
+    def one(matrix, turned_copy, info, swaps, order):
+        loops(b, (m,), lambda index: ctx.store(order, index, b.convert(index[0], "i32")))
+        if k:
+            ctx.copy(turned_copy, matrix(source).transposed((1, 0)))
+            if math.prod(batch) == 1 and k >= blocked_lu.LEAST:
+                blocked_lu.lu(ctx, turned_copy, aval.dtype, swaps)
+            else:
+                ctx.call_fortran(letter(aval.dtype) + "getrf", m, n, turned_copy, m, swaps, info)
+            ctx.copy(matrix(lu), turned_copy.transposed((1, 0)))
+
+        def swap(index):
+            i = index[0]
+            j = b.let(b.op("sub", ctx.load(swaps, (i,)), 1))
+            ctx.store(swaps, (i,), j)
+            place = b.convert(j, "i64")
+            first, second = b.let(ctx.load(order, (i,))), b.let(ctx.load(order, (place,)))
+            ctx.store(order, (i,), second)
+            ctx.store(order, (place,), first)
+
+        loops(b, (k,), swap, "sequential")
+        if k:
+            ctx.copy(matrix(pivots, 1), swaps)
+        ctx.copy(matrix(permutation, 1), order)
+
+    for_each(ctx, batch, m * n * k * 2 / 3, memory, one)
+
+
+lu_p = Primitive(
+    "lu",
+    doc="P A = L U: L and U in one matrix, row swaps, and the permutation.",
+    abstract_eval=_lu_shape,
+    multiple_results=True,
+    reference=lambda a: per_matrix(_lu_one, a),
+    jvp=_lu_jvp,
+    transpose=NOT_LINEAR,
+    traits={"matrices"},
+    lower=Nest(_lu_emit),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case((rng.normal(size=s),), {}, tolerance=1e-10) for s in [(3, 3), (2, 4, 4), (4, 2), (2, 5), (1, 1)]
+        ],
+    ),
+)
+lu_p.batch = batch_leading(lu_p)
+
+
+def lu(x: Any) -> tuple[Array, Array, Array]:
+    """(LU, pivots, permutation) with x[permutation] = L U: L unit lower and U upper triangular in one f[..., m, n].
+
+    pivots: i32[..., min(m, n)], row i was swapped with row pivots[i]; permutation: i32[..., m].
+    """
+    return tuple(lu_p.bind(as_array(x, "lu")))  # type: ignore[return-value]
+
+
+def _permutation_shape(aval, *, permutation_size):
+    if aval.dtype != np.int32:
+        raise ValueError(f"Argument to lu_pivots_to_permutation must have dtype int32, got {aval.dtype}")
+    if permutation_size < aval.shape[-1]:
+        raise ValueError(
+            f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. Got "
+            f"shape {aval.shape}"
+        )
+    return ShapedArray((*aval.shape[:-1], permutation_size), np.int32)
+
+
+def _permutation_emit(ctx):
+    b, aval = ctx.b, ctx.in_avals[0]
+    size = ctx.params["permutation_size"]
+
+    def one(matrix):
+        order, swaps = matrix(ctx.result(0), 1), matrix(ctx.operand(0), 1)
+        loops(b, (size,), lambda index: ctx.store(order, index, b.convert(index[0], "i32")))
+
+        def swap(index):
+            place = b.let(b.convert(ctx.load(swaps, index), "i64"))
+            place = b.op("min", b.op("max", place, 0), size - 1)
+            first, second = b.let(ctx.load(order, index)), b.let(ctx.load(order, (place,)))
+            ctx.store(order, index, second)
+            ctx.store(order, (place,), first)
+
+        loops(b, (aval.shape[-1],), swap, "sequential")
+
+    if size:
+        for_each(ctx, aval.shape[:-1], 2 * size, [], one)
+
+
+lu_pivots_to_permutation_p = Primitive(
+    "lu_pivots_to_permutation",
+    doc="The permutation that row swaps make.",
+    abstract_eval=_permutation_shape,
+    jvp=ZERO,
+    transpose=NOT_LINEAR,
+    reference=lambda pivots, permutation_size: per_matrix(
+        lambda x: permutation_of(x, permutation_size), pivots, core=(1,)
+    )[0],
+    lower=Nest(_permutation_emit),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((np.array([[1, 2, 2], [0, 1, 2]], np.int32),), {"permutation_size": 4}),
+            Case((np.array([1, 1], np.int32),), {"permutation_size": 2}),
+        ]
+    ),
+)
+lu_pivots_to_permutation_p.batch = batch_leading(lu_pivots_to_permutation_p)
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
+    """The permutation i32[..., permutation_size] that the row swaps of `lu` make. Raises ValueError for other dtypes
+    than int32.
+    """
+    return lu_pivots_to_permutation_p.bind(
+        as_array(pivots, "lu_pivots_to_permutation"), permutation_size=int(permutation_size)
+    )
+
+
+# ----------------------------------------------------------------------------------------------------- cholesky_update
+
+
+def _update_shape(r, w):
+    check_matrix("cholesky_update", r, square=True)
+    check_dtypes("cholesky_update", r, w, tip=False)
+    if w.shape != r.shape[:-1]:
+        raise ValueError(
+            f"Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as input. "
+            f"Got shapes "
+            f"{r.shape} and {w.shape} instead"
+        )
+    return ShapedArray(r.shape, r.dtype)
+
+
+def _update_one(r, w):
+    """Givens rotations that carry w into R row by row (Golub and Van Loan, 6.5.4)."""
+    r, w = np.array(r), np.array(w)
+    n = r.shape[0]
+    for k in range(n):
+        length = np.hypot(r[k, k], w[k])
+        c, s = r[k, k] / length, w[k] / length
+        row = c * r[k] + s * w
+        w = c * w - s * r[k]
+        r[k] = row
+        r[k, :k] = 0
+    return r
+
+
+cholesky_update_p = Primitive(
+    "cholesky_update",
+    doc="R' with R'^T R' = R^T R + w w^T.",
+    abstract_eval=_update_shape,
+    transpose=NOT_LINEAR,
+    reference=lambda r, w: per_matrix(_update_one, r, w, core=(2, 1))[0],
+    lower=HostCall(),
+    jvp=NoRule("differentiate cholesky of the sum instead"),
+    samples=Samples(
+        ulp=64,
+        cases=lambda rng: [
+            Case((np.linalg.cholesky(_positive(rng, (3, 3))).T.copy(), rng.normal(size=3)), {}, derivatives=False)
+        ],
+    ),
+)
+cholesky_update_p.batch = batch_leading(cholesky_update_p)
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
+    """The upper triangular R' with R'^T R' = R^T R + w w^T, for upper triangular R: f[n, n] and w: f[n]."""
+    return cholesky_update_p.bind(*as_arrays("cholesky_update", r_matrix, w_vector))

@@ -1,0 +1,161 @@
+"""What the records of linear algebra share: checks, batching, matrix helpers, references."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.lax.records.families import *
+from pullback.lax.records.operands import check_kind
+
+PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+REAL_OF = {
+    "float32": np.dtype("float32"),
+    "float64": np.dtype("float64"),
+    "complex64": np.dtype("float32"),
+    "complex128": np.dtype("float64"),
+}
+
+
+def check_matrix(name: str, aval: Any, square: bool = False) -> None:
+    """TypeError or ValueError unless the operand is a stack of matrices of a type that LAPACK has."""
+    if aval.ndim < 2:
+        raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={aval.shape}")
+    check_kind(name, aval.dtype, INEXACT)
+    if aval.dtype.name not in PREFIX:
+        raise NotImplementedError(f"{name}: Unsupported dtype {aval.dtype.name}.")
+    if square and aval.shape[-1] != aval.shape[-2]:
+        raise ValueError(f"{name}: expected square matrices in the last two dimensions, got shape {aval.shape}")
+
+
+def real_of(dtype: Any) -> Any:
+    """The real type of a dtype."""
+    return REAL_OF[dtype.name]
+
+
+def letter(dtype: Any) -> str:
+    """The first letter of LAPACK's routines for a dtype."""
+    return PREFIX[dtype.name]
+
+
+def is_complex(dtype: Any) -> bool:
+    """Whether a dtype is complex."""
+    return dtype.kind == "c"
+
+
+# -------------------------------------------------------------------------------------------------- lax- level helpers
+
+
+def turned(x: Any) -> Any:
+    """The transposed matrices."""
+    n = x.ndim
+    return lax.transpose_p.bind(x, permutation=(*range(n - 2), n - 1, n - 2))
+
+
+def conjugated(x: Any) -> Any:
+    """The conjugate; real arrays as they are."""
+    return lax.conj(x) if x.dtype.kind == "c" else x
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transposes."""
+    return turned(conjugated(x))
+
+
+def product(x: Any, *others: Any) -> Any:
+    """The product of stacks of matrices."""
+    for y in others:
+        n = x.ndim - 2
+        batch = tuple(range(n))
+        x = lax.dot_general_p.bind(
+            x, y, dimension_numbers=(((n + 1,), (n,)), (batch, batch)), precision=None, preferred_element_type=None
+        )
+    return x
+
+
+def triangle(x: Any, lower: bool, offset: int = 0) -> Any:
+    """The lower (i >= j + offset) or upper (i <= j - offset) triangle, zero elsewhere; offset 1 leaves the diagonal
+    out.
+    """
+    shape = x.shape
+    i = lax.broadcasted_iota(np.int32, shape, x.ndim - 2)
+    j = lax.broadcasted_iota(np.int32, shape, x.ndim - 1)
+    keep = lax.ge_p.bind(i, lax.add(j, np.int32(offset))) if lower else lax.le_p.bind(i, lax.sub(j, np.int32(offset)))
+    return lax.select_n_p.bind(keep, constant(x, 0), x)
+
+
+def on_diagonal(shape: Sequence[int]) -> Any:
+    """Whether i == j, for stacks of matrices of a shape."""
+    n = len(shape)
+    return lax.eq_p.bind(lax.broadcasted_iota(np.int32, shape, n - 2), lax.broadcasted_iota(np.int32, shape, n - 1))
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of square matrices."""
+    return lax.reduce_sum_p.bind(lax.select_n_p.bind(on_diagonal(x.shape), constant(x, 0), x), axes=(x.ndim - 1,))
+
+
+def identity(n: int, dtype: Any) -> Any:
+    """The unit matrix."""
+    return lax.convert_element_type(on_diagonal((n, n)), dtype)
+
+
+def columns(v: Any, shape: Sequence[int]) -> Any:
+    """A vector per matrix as the factors of columns: v[..., None, :] of a shape."""
+    n = len(shape)
+    return lax.broadcast_in_dim_p.bind(v, shape=tuple(shape), broadcast_dimensions=(*range(n - 2), n - 1))
+
+
+def rows(v: Any, shape: Sequence[int]) -> Any:
+    """A vector per matrix as the factors of rows: v[..., :, None] of a shape."""
+    n = len(shape)
+    return lax.broadcast_in_dim_p.bind(v, shape=tuple(shape), broadcast_dimensions=tuple(range(n - 1)))
+
+
+def to_dtype(x: Any, dtype: Any) -> Any:
+    """x as a dtype."""
+    return lax.convert(x, dtype)
+
+
+# ---------------------------------------------------------------------------------------------------------- references
+
+
+def per_matrix(function: Callable, *stacks: np.ndarray, core: Sequence[int] = ()) -> list[np.ndarray]:
+    """`function` on each matrix of stacks; gives a list of stacked results. `core`: dimensions of one element (2 by
+    default).
+    """
+    core = core or (2,) * len(stacks)
+    batch = stacks[0].shape[: stacks[0].ndim - core[0]]
+    if not batch:
+        out = function(*stacks)
+        return list(out) if isinstance(out, (tuple, list)) else [out]
+    flat = [x.reshape(math.prod(batch), *x.shape[len(batch) :]) for x in stacks]  # -1 is ambiguous without elements
+    if flat[0].shape[0] == 0:
+        out = function(*[np.zeros(x.shape[1:], x.dtype) for x in flat])
+        out = list(out) if isinstance(out, (tuple, list)) else [out]
+        return [np.zeros((*batch, *np.shape(o)), np.asarray(o).dtype) for o in out]
+    results = [function(*parts) for parts in zip(*flat)]
+    results = [list(r) if isinstance(r, (tuple, list)) else [r] for r in results]
+    return [np.stack(parts).reshape(*batch, *np.shape(parts[0])) for parts in zip(*results)]
+
+
+def lapack(name: str, dtype: Any) -> Callable:
+    """scipy.linalg's wrapper of a LAPACK routine for a dtype."""
+    import scipy.linalg.lapack
+
+    return getattr(scipy.linalg.lapack, letter(dtype) + name)
+
+
+# ------------------------------------------------------------------------------------------------------------ batching
+
+
+def batch_leading(p: Primitive) -> Callable:
+    """The batching rule of primitives that take stacks: batch axes go first."""
+
+    def batch(args, dims, **params):
+        size = batch_size(args, dims)
+        outs = p.bind(*[batch_front(x, d, size) for x, d in zip(args, dims)], **params)
+        return (outs, [0] * len(outs)) if p.multiple_results else (outs, 0)
+
+    return batch

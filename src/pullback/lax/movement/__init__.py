@@ -1,0 +1,1 @@
+"""Primitives that move elements: shapes, joining, slices, gathers, scatters."""

@@ -1,0 +1,234 @@
+"""Arrays made from nothing: constants and counters; gradient stops."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from pullback._ext import _core
+from pullback.core import hooks
+from pullback.core.lowering import Elementwise, Pointwise
+from pullback.lax.collectives.sharding import laid_out, out_placed
+from pullback.lax.elementwise.bits import convert
+from pullback.lax.movement.broadcast import canonical_shape
+from pullback.lax.records.families import *
+from pullback.lax.records.operands import check_kind
+from pullback.lax.records.rules import batch_unary
+
+__all__ = [
+    "broadcasted_iota",
+    "empty",
+    "empty_p",
+    "full",
+    "full_like",
+    "iota",
+    "iota_p",
+    "stop_gradient",
+    "stop_gradient_p",
+    "shape_as_value",
+    "dce_sink",
+    "dce_sink_p",
+    "stage",
+    "stage_p",
+]
+
+Array = Any
+
+
+# ---------------------------------------------------------------------------------------------------------------- iota
+
+
+def _iota_shape(*, dtype, shape, dimension, sharding=None):
+    check_kind("iota", dtype, NUMERIC)
+    if any(n < 0 for n in shape):
+        raise TypeError(f"iota shape must have every element be nonnegative, got {tuple(shape)}.")
+    if not 0 <= dimension < len(shape):
+        raise ValueError(
+            f"iota dimension must be between 0 and len(shape), got dimension={dimension} for shape {tuple(shape)}"
+        )
+    return ShapedArray(shape, dtype)
+
+
+def _iota_reference(dtype, shape, dimension, sharding=None):
+    one_row = [1] * len(shape)
+    one_row[dimension] = shape[dimension]
+    return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(one_row), shape)
+
+
+def _iota_at(ctx, index):
+    i = index[ctx.params["dimension"]]
+    return i if ctx.out_aval.dtype == np.int64 else ctx.b.convert(i, dtypes.short_name(ctx.out_aval.dtype))
+
+
+iota_p = Primitive(
+    "iota",
+    doc="0, 1, 2, ... along a dimension.",
+    abstract_eval=_iota_shape,
+    reference=_iota_reference,
+    jvp=ZERO,
+    transpose=NoRule("it has no operands"),
+    batch=NoRule("it has no operands"),
+    traits={"movement", "cheap", "inside"},
+    lower=Pointwise(_iota_at),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((), {"dtype": np.dtype(d), "shape": s, "dimension": k})
+            for d, s, k in [("int32", (5,), 0), ("float32", (2, 3), 1), ("uint8", (2, 3), 0)]
+        ]
+    ),
+)
+
+
+def iota(dtype: Any, size: int) -> Array:
+    """0, 1, ..., size - 1. Raises TypeError for a negative size or a dtype that does not count."""
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Array:
+    """An array of `shape` whose elements are their index along `dimension`."""
+    dtype = dtypes.canonicalize_dtype(dtype)
+    return out_placed(
+        "broadcasted_iota",
+        iota_p.bind(dtype=dtype, shape=canonical_shape(shape, "broadcasted_iota"), dimension=operator.index(dimension)),
+        out_sharding,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- full
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
+    """An array of `shape` filled with a scalar; of its dtype (and weak type) unless `dtype` is given.
+
+    Raises TypeError for a fill_value that is not a scalar.
+    """
+    shape = canonical_shape(shape, "full")
+    fill_value = as_array(fill_value, "full", 1)
+    if fill_value.shape:
+        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")
+    if dtype is not None:
+        dtype = dtypes.check_user_dtype_supported(dtype, "full")
+        fill_value = convert(fill_value, dtype) if isinstance(dtype, np.dtype) else fill_value
+    filled = lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=()) if shape else fill_value
+    return laid_out("full", filled, sharding)
+
+
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
+) -> Array:
+    """As `full`, with shape and dtype of `x` where they are not given."""
+    x_shape = np.shape(x) if shape is None else canonical_shape(shape, "full_like")
+    weak = dtype is None and dtypes.is_weak(x)
+    dtype = dtypes.dtype_of(x) if dtype is None else dtypes.check_user_dtype_supported(dtype, "full_like")
+    if not isinstance(dtype, np.dtype):
+        return full(x_shape, fill_value, sharding=sharding)
+    fill_value = as_array(fill_value, "full_like", 1)
+    if fill_value.shape:
+        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")
+    fill_value = convert(fill_value, dtype, weak)
+    filled = (
+        lax.broadcast_in_dim_p.bind(fill_value, shape=tuple(x_shape), broadcast_dimensions=())
+        if x_shape
+        else fill_value
+    )
+    if sharding is None and not weak and isinstance(x, _core.Array) and x._device is not None and x_shape == x.shape:
+        sharding = x.sharding
+    return laid_out("full_like", filled, sharding)
+
+
+empty_p = Primitive(
+    "empty",
+    doc="An array whose values do not matter (zeros).",
+    abstract_eval=lambda *, shape, dtype, out_sharding=None: ShapedArray(shape, dtype),
+    reference=lambda shape, dtype, out_sharding=None: np.zeros(shape, dtype),
+    jvp=ZERO,
+    transpose=NoRule("it has no operands"),
+    batch=NoRule("it has no operands"),
+    lower=Pointwise(lambda ctx, index: ctx.b.const(dtypes.short_name(ctx.out_aval.dtype), 0)),
+    samples=Samples(cases=lambda rng: [Case((), {"shape": (2,), "dtype": np.dtype("float32")})]),
+)
+
+
+def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:
+    """An array whose values do not matter; they are zeros."""
+    return out_placed(
+        "empty",
+        empty_p.bind(shape=canonical_shape(shape, "empty"), dtype=dtypes.check_user_dtype_supported(dtype, "empty")),
+        out_sharding,
+    )
+
+
+def shape_as_value(shape: Sequence[int]) -> Array:
+    """The sizes of a shape as an integer vector."""
+    return hooks.asarray(np.asarray(canonical_shape(shape, "shape_as_value"), dtypes.canonicalize_dtype(np.int64)))
+
+
+# ------------------------------------------------------------------------------------------------------- stop_gradient
+
+stop_gradient_p = Primitive(
+    "stop_gradient",
+    doc="x, with derivative zero.",
+    abstract_eval=lambda aval: aval,
+    reference=lambda x: x,
+    jvp=ZERO,
+    transpose=NOT_LINEAR,
+    lower=Elementwise(lambda b, x: x),
+    traits={"elementwise", "identity"},
+    samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {})]),
+)
+stop_gradient_p.batch = batch_unary(stop_gradient_p.bind)
+
+
+def stop_gradient(x: Any) -> Any:
+    """The pytree `x`, whose derivative is zero from here on."""
+    from pullback.util import pytree
+
+    def stop(leaf):
+        leaf = as_array(leaf, "stop_gradient")
+        if isinstance(leaf.dtype, np.dtype) and dtypes.kind_of(leaf.dtype) in INEXACT:
+            return stop_gradient_p.bind(leaf)
+        return leaf
+
+    return stop(x) if hasattr(x, "aval") else pytree.tree_map(stop, x)
+
+
+stage_p = Primitive(
+    "stage",
+    doc="x, computed here and not at a use.",
+    abstract_eval=lambda aval: aval,
+    reference=lambda x: x,
+    transpose=lambda y_bar, x: [y_bar],
+    lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True),
+    traits={"linear", "identity"},
+    samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), {})]),
+)
+stage_p.batch = batch_unary(stage_p.bind)
+stage_p.jvp = lambda primals, tangents: (
+    stage_p.bind(primals[0]),
+    tangent_zero(primals[0]) if is_zero(tangents[0]) else stage_p.bind(tangents[0]),
+)
+
+
+def stage(x: Any, /) -> Array:
+    """The array x as a value of the program being traced."""
+    return stage_p.bind(as_array(x, "stage"))
+
+
+dce_sink_p = Primitive(
+    "dce_sink",
+    doc="Uses a value, so that what computes it is kept.",
+    multiple_results=True,
+    abstract_eval=lambda *avals, **params: [],
+    reference=lambda *operands, **params: [],
+    jvp=lambda primals, tangents, **params: (dce_sink_p.bind(*primals, **params), []),
+    transpose=NOT_LINEAR,
+    batch=lambda args, dims, **params: (dce_sink_p.bind(*args, **params), []),
+    lower=NoRule("it has no results; dead code elimination removes it before"),
+    samples=Samples(cases=lambda rng: []),
+)
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Marks a value as used."""
+    dce_sink_p.bind(as_array(val, "dce_sink"), prevent_mlir_dce=prevent_mlir_dce)

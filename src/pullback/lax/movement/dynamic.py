@@ -1,0 +1,394 @@
+"""Slices at computed places: dynamic_slice, dynamic_update_slice and their forms for one axis. Starts are clamped."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core.lowering import Nest, Pointwise
+from pullback.lax.elementwise.bits import convert
+from pullback.lax.movement.broadcast import canonical_shape
+from pullback.lax.records.families import *
+from pullback.lax.records.nests import loops
+
+__all__ = [
+    "dynamic_index_in_dim",
+    "dynamic_slice",
+    "dynamic_slice_in_dim",
+    "dynamic_slice_p",
+    "dynamic_update_index_in_dim",
+    "dynamic_update_slice",
+    "dynamic_update_slice_in_dim",
+    "dynamic_update_slice_p",
+]
+
+Array = Any
+
+
+def _check_starts(name, operand, starts):
+    if len(starts) != operand.ndim:
+        raise ValueError(
+            f"{name} start_indices must have length equal to the number of dimensions of the operand, got "
+            f"{len(starts)} indices for operand shape {operand.shape}."
+        )
+    if any(s.shape for s in starts):
+        raise TypeError(f"{name} start_indices must be scalars, got shapes {[s.shape for s in starts]}")
+    if starts and (
+        any(dtypes.kind_of(s.dtype) not in "iu" for s in starts) or any(s.dtype != starts[0].dtype for s in starts)
+    ):
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got: "
+            f"{', '.join(str(s.dtype) for s in starts)}"
+        )
+
+
+def _slice_shape(operand, *starts, slice_sizes):
+    _check_starts("dynamic_slice", operand, starts)
+    if len(slice_sizes) != operand.ndim:
+        raise TypeError(
+            f"dynamic_slice slice_sizes must have one size per dimension, got slice_sizes {tuple(slice_sizes)} for "
+            f"operand shape "
+            f"{operand.shape}."
+        )
+    if any(m > n for m, n in zip(slice_sizes, operand.shape)):
+        raise TypeError(
+            f"slice slice_sizes must be less than or equal to operand shape, got slice_sizes {tuple(slice_sizes)} for "
+            f"operand "
+            f"shape {operand.shape}."
+        )
+    if any(m < 0 for m in slice_sizes):
+        raise TypeError(
+            f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of {tuple(slice_sizes)}."
+        )
+    return ShapedArray(slice_sizes, operand.dtype, operand.weak_type)
+
+
+def _window(shape, starts, sizes):
+    """The NumPy slices of a clamped window."""
+    return tuple(
+        [slice(lo, lo + m) for lo, m in ((min(max(int(s), 0), n - m), m) for n, s, m in zip(shape, starts, sizes))]
+    )
+
+
+def _slice_jvp(primals, tangents, slice_sizes):
+    operand, *starts = primals
+    out = dynamic_slice_p.bind(operand, *starts, slice_sizes=slice_sizes)
+    if is_zero(tangents[0]):
+        return out, tangent_zero(out)
+    return out, dynamic_slice_p.bind(tangents[0], *starts, slice_sizes=slice_sizes)
+
+
+def _slice_transpose(y_bar, operand, *starts, slice_sizes):
+    if is_zero(y_bar):
+        return [tangent_zero(operand), *[None] * len(starts)]
+    zeros = lax.full(operand.aval.shape, constant(y_bar, 0))
+    return [dynamic_update_slice_p.bind(zeros, y_bar, *starts), *[None] * len(starts)]
+
+
+def _stacked_starts(starts, dims, size):
+    """Batched start indices as one array (batch, dimension)."""
+    return lax.stack([batch_front(s, d, size) for s, d in zip(starts, dims)], 1)
+
+
+def _slice_batch(args, dims, slice_sizes):
+    operand, *starts = args
+    d, *start_dims = dims
+    if all(s is None for s in start_dims):
+        zero = constant(starts[0], 0) if starts else np.int32(0)
+        return dynamic_slice_p.bind(
+            operand, *starts[:d], zero, *starts[d:], slice_sizes=(*slice_sizes[:d], operand.shape[d], *slice_sizes[d:])
+        ), d
+    from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode, gather_p
+
+    size = batch_size(args, dims)
+    indices = _stacked_starts(starts, start_dims, size)
+    n = len(starts)
+    if d is None:
+        numbers = GatherDimensionNumbers(tuple(range(1, n + 1)), (), tuple(range(n)))
+    else:
+        operand = move_batch_axis(operand, d, 0)
+        numbers = GatherDimensionNumbers(tuple(range(1, n + 1)), (), tuple(range(1, n + 1)), (0,), (0,))
+        slice_sizes = (1, *slice_sizes)
+    return gather_p.bind(
+        operand,
+        indices,
+        dimension_numbers=numbers,
+        slice_sizes=tuple(slice_sizes),
+        unique_indices=False,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.CLIP,
+        fill_value=None,
+    ), 0
+
+
+def clamped_start(b: Any, start: Any, n: int, m: int) -> Any:
+    """A start as i64, moved so that a window of size m lies inside 0..n."""
+    start = start if start.dtype == "i64" else b.convert(start, "i64")
+    return b.op("min", b.op("max", start, 0), n - m)
+
+
+def _slice_at(ctx, index):
+    b, shape, sizes = ctx.b, ctx.in_avals[0].shape, ctx.params["slice_sizes"]
+    place = []
+    for k, (i, n, m) in enumerate(zip(index, shape, sizes)):
+        place.append(i if n == m else b.op("add", i, clamped_start(b, ctx.operand(k + 1, ()), n, m)))
+    return ctx.operand(0, tuple(place))
+
+
+def _starts(*values):
+    return tuple(np.int32(v) for v in values)
+
+
+dynamic_slice_p = Primitive(
+    "dynamic_slice",
+    doc="A window at a computed place.",
+    abstract_eval=_slice_shape,
+    reference=lambda operand, *starts, slice_sizes: operand[_window(operand.shape, starts, slice_sizes)],
+    jvp=_slice_jvp,
+    transpose=_slice_transpose,
+    batch=_slice_batch,
+    lower=Pointwise(_slice_at, is_view=True),
+    traits={"movement", "inside"},
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(4, 5)).astype(np.float32), *_starts(*s)), {"slice_sizes": m})
+            for s, m in [((1, 2), (2, 2)), ((-3, 9), (1, 3)), ((0, 0), (4, 5))]
+        ]
+    ),
+)
+
+
+def _update_shape(operand, update, *starts):
+    check_dtypes("dynamic_update_slice", operand, update, tip=False)
+    if operand.ndim != update.ndim:
+        raise TypeError(
+            "dynamic_update_slice update must have the same rank as operand, got update shape "
+            f"{update.shape} for operand shape {operand.shape}."
+        )
+    if any(m > n for m, n in zip(update.shape, operand.shape)):
+        raise TypeError(
+            f"dynamic_update_slice update shape must be smaller than operand shape, got update shape {update.shape} "
+            f"for operand "
+            f"shape {operand.shape}."
+        )
+    _check_starts("dynamic_update_slice", operand, starts)
+    return ShapedArray(operand.shape, operand.dtype, operand.weak_type and update.weak_type)
+
+
+def _update_reference(operand, update, *starts):
+    out = np.array(operand)
+    out[_window(operand.shape, starts, update.shape)] = update
+    return out
+
+
+def _update_jvp(primals, tangents):
+    operand, update, *starts = primals
+    operand_dot, update_dot = tangents[:2]
+    out = dynamic_update_slice_p.bind(operand, update, *starts)
+    if is_zero(operand_dot) and is_zero(update_dot):
+        return out, tangent_zero(out)
+    operand_dot = lax.full(operand.shape, constant(out, 0)) if is_zero(operand_dot) else operand_dot
+    update_dot = lax.full(update.shape, constant(out, 0)) if is_zero(update_dot) else update_dot
+    return out, dynamic_update_slice_p.bind(operand_dot, update_dot, *starts)
+
+
+def _update_transpose(out_bar, operand, update, *starts):
+    rest = [None] * len(starts)
+    if is_zero(out_bar):
+        return [*[tangent_zero(a) if is_linear(a) else None for a in (operand, update)], *rest]
+    shape = aval_of(update).shape
+    zeros = lax.full(shape, constant(out_bar, 0))
+    return [
+        dynamic_update_slice_p.bind(out_bar, zeros, *starts) if is_linear(operand) else None,
+        dynamic_slice_p.bind(out_bar, *starts, slice_sizes=shape) if is_linear(update) else None,
+        *rest,
+    ]
+
+
+def _update_batch(args, dims):
+    operand, update, *starts = args
+    d, update_d, *start_dims = dims
+    size = batch_size(args, dims)
+    operand, update = batch_front(operand, d, size), batch_front(update, update_d, size)
+    if all(s is None for s in start_dims):
+        zero = constant(starts[0], 0) if starts else np.int32(0)
+        return dynamic_update_slice_p.bind(operand, update, zero, *starts), 0
+    from pullback.lax.movement.gather import GatherScatterMode
+    from pullback.lax.movement.scatter import ScatterDimensionNumbers, scatter_p
+
+    n = len(starts)
+    numbers = ScatterDimensionNumbers(tuple(range(1, n + 1)), (), tuple(range(1, n + 1)), (0,), (0,))
+    return scatter_p.bind(
+        operand,
+        _stacked_starts(starts, start_dims, size),
+        update,
+        update_jaxpr=None,
+        update_consts=(),
+        dimension_numbers=numbers,
+        indices_are_sorted=True,
+        unique_indices=True,
+        mode=GatherScatterMode.CLIP,
+    ), 0
+
+
+def _update_emit(ctx):
+    b, update, out = ctx.b, ctx.operand(1), ctx.result(0)
+    start = [
+        b.let(clamped_start(b, ctx.load(ctx.operand(k + 2), ()), n, m)) if n != m else b.const("i64", 0)
+        for k, (n, m) in enumerate(zip(out.shape, update.shape))
+    ]
+
+    def body(index):
+        ctx.store(out, tuple(b.op("add", i, s) for i, s in zip(index, start)), ctx.load(update, index))
+
+    loops(b, update.shape, body)
+
+
+dynamic_update_slice_p = Primitive(
+    "dynamic_update_slice",
+    doc="A window at a computed place overwritten.",
+    abstract_eval=_update_shape,
+    reference=_update_reference,
+    jvp=_update_jvp,
+    transpose=_update_transpose,
+    batch=_update_batch,
+    lower=Nest(_update_emit, in_place=0),
+    traits={"movement"},
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(4, 5)).astype(np.float32), rng.normal(size=m).astype(np.float32), *_starts(*s)), {})
+            for s, m in [((1, 2), (2, 2)), ((-3, 9), (1, 3)), ((0, 0), (4, 5))]
+        ]
+    ),
+)
+
+
+# ---------------------------------------------------------------------------------------------------- public functions
+
+
+def _check_one_type(name: str, start_indices: Any) -> None:
+    """Raise TypeError for indices of several types, of which a Python integer has the default one."""
+    if hasattr(start_indices, "ndim") or not isinstance(start_indices, (tuple, list)):
+        return
+    kinds = [typeof(s).dtype for s in start_indices if hasattr(s, "dtype") or isinstance(s, (int, float, complex))]
+    if len(set(kinds)) > 1:
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got: {', '.join(k.name for k in kinds)}"
+        )
+
+
+def _zeros_like(index: Any, count: int) -> list[Any]:
+    """Zeros of the type of an index, to stand beside it."""
+    return [typeof(index).dtype.type(0) if hasattr(index, "dtype") else 0] * count
+
+
+def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -> list[Any]:
+    """Start indices as scalars of one integer dtype; negative ones count from the end where that is allowed."""
+    if hasattr(start_indices, "ndim") and not isinstance(start_indices, (tuple, list)):
+        if start_indices.ndim != 1:
+            raise ValueError(f"{name} indices must be a 1D array, got {start_indices.shape}")
+        start_indices = lax.unstack(start_indices) if start_indices.shape[0] else []
+    if len(start_indices) != operand.ndim:
+        raise ValueError(
+            f"{name} start_indices must have length equal to the number of dimensions of the operand, got "
+            f"{len(start_indices)} indices for operand shape {operand.shape}."
+        )
+    allowed = [negative] * operand.ndim if isinstance(negative, bool) else list(negative)
+    starts = []
+    for s, n, wraps in zip(start_indices, operand.shape, allowed):
+        if isinstance(s, (int, np.integer)) and not isinstance(s, bool):
+            s = int(s)
+            starts.append(np.int32(max(min(s + n if s < 0 and wraps else s, 2**31 - 1), -(2**31))))
+            continue
+        s = as_array(s, name)
+        kind = dtypes.kind_of(s.dtype)
+        if kind not in "iu" or s.shape:
+            raise TypeError(
+                f"index arguments to {name} must be integers of the same type, got: {s.dtype}"
+                if not s.shape
+                else f"{name} start_indices must be scalars, got shape {s.shape}"
+            )
+        if kind == "i" and wraps:
+            s = (
+                lax.select_n_p.bind(lax.lt_p.bind(s, constant(s, 0)), s, lax.add_p.bind(s, constant(s, n)))
+                if n <= dtypes.iinfo(s.dtype).max
+                else s
+            )
+        starts.append(s)
+    arrays = [s.dtype for s in starts if hasattr(s, "aval")]
+    dtype = dtypes.result_type(*arrays) if arrays else np.dtype(np.int32)
+    return [s if s.dtype == dtype else convert(s, dtype) if hasattr(s, "aval") else s.astype(dtype) for s in starts]
+
+
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
+    """The window of `slice_sizes` at computed start indices, which are moved so that the window lies inside.
+
+    Negative indices count from the end, unless not allowed. Raises TypeError for sizes above the operand's and
+    indices that are not integers.
+    """
+    operand = as_array(operand, "dynamic_slice")
+    slice_sizes = canonical_shape(slice_sizes, "dynamic_slice")
+    _check_one_type("dynamic_slice", start_indices)
+    starts = _start_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=slice_sizes)
+
+
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Array:
+    """The operand with `update` written at computed start indices, moved so that it lies inside. Raises as
+    `dynamic_slice`.
+    """
+    operand, update = as_arrays("dynamic_update_slice", operand, update)
+    _check_one_type("dynamic_update_slice", start_indices)
+    starts = _start_indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    return dynamic_update_slice_p.bind(operand, update, *starts)
+
+
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Array:
+    """`dynamic_slice` along one axis."""
+    operand = as_array(operand, "dynamic_slice_in_dim")
+    axis = canonical_axis(axis, operand.ndim, "dynamic_slice_in_dim")
+    starts = _zeros_like(start_index, operand.ndim)
+    sizes = list(operand.shape)
+    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Array:
+    """The slice of size 1 at a computed index along one axis; without the axis unless `keepdims`."""
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return out if keepdims else lax.squeeze(out, (axis,))
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
+    """`dynamic_update_slice` along one axis."""
+    operand = as_array(operand, "dynamic_update_slice_in_dim")
+    axis = canonical_axis(axis, operand.ndim, "dynamic_update_slice_in_dim")
+    starts = _zeros_like(start_index, operand.ndim)
+    starts[axis] = start_index
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
+    """The operand with the slice at a computed index along one axis overwritten; `update` may lack that axis."""
+    operand, update = as_arrays("dynamic_update_index_in_dim", operand, update)
+    axis = canonical_axis(axis, operand.ndim, "dynamic_update_index_in_dim")
+    if update.ndim != operand.ndim:
+        update = lax.expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)

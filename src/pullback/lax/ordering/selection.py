@@ -1,0 +1,450 @@
+"""What can be said of the order of elements without sorting them: the largest, those at given places, partitions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core.lowering import Nest
+from pullback.lax.ordering.ordering import largest, sortable, stable_order
+from pullback.lax.ordering.row_calls import as_rows, call_rows, result_rows
+from pullback.lax.ordering.sort import sort_p, take_along
+from pullback.lax.records.families import *
+from pullback.lax.records.nests import loops
+from pullback.loops.ir import ITEMSIZE
+
+__all__ = ["approx_max_k", "approx_min_k", "approx_top_k_p", "top_k", "top_k_p"]
+
+Array = Any
+
+
+# --------------------------------------------------------------------------------------------------------------- top_k
+
+
+def _top_k_shape(aval, *, k, axis=-1):
+    axis = axis + aval.ndim if axis < 0 else axis
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+    if not aval.ndim:
+        raise TypeError("top_k operand must have >= 1 dimension, got ()")
+    if aval.shape[axis] < k:
+        raise ValueError(
+            f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(aval.shape)} and "
+            f"axis={axis}"
+        )
+    if dtypes.kind_of(aval.dtype) == "c":
+        raise ValueError("top_k is not compatible with complex inputs.")
+    shape = (*aval.shape[:axis], k, *aval.shape[axis + 1 :])
+    return [ShapedArray(shape, aval.dtype, aval.weak_type), ShapedArray(shape, np.int32)]
+
+
+def _top_k_reference(x, k, axis=-1):
+    best = largest(x, k, axis % x.ndim)
+    return [np.take_along_axis(x, best, axis), best.astype(np.int32)]
+
+
+def _top_k_jvp(primals, tangents, k, axis=-1):
+    (x,), (x_dot,) = primals, tangents
+    values, places = top_k_p.bind(x, k=k, axis=axis)
+    dot = tangent_zero(values) if is_zero(x_dot) else take_along(x_dot, places, axis % x.ndim)
+    return [values, places], [dot, tangent_zero(places)]
+
+
+def _top_k_batch(args, dims, k, axis=-1):
+    (x,), (d,) = args, dims
+    axis = axis % (x.ndim - 1)
+    return top_k_p.bind(x, k=k, axis=axis + (axis >= d)), [d, d]
+
+
+def _top_k_emit(ctx):
+    _largest_emit(ctx, ctx.params["k"], ctx.params.get("axis", -1))
+
+
+def _largest_emit(ctx, k, axis):
+    x, results = ctx.operand(0), [ctx.result(0), ctx.result(1)]
+    axis = axis % x.ndim
+    if not results[0].size:
+        return
+    source = as_rows(ctx, x, axis)
+    with result_rows(ctx, results, axis) as targets:
+        call_rows(ctx, "pb_top_k", source, (k,), (source, *targets))
+
+
+top_k_p = Primitive(
+    "top_k",
+    doc="The k largest elements along an axis, and where they are.",
+    abstract_eval=_top_k_shape,
+    multiple_results=True,
+    reference=_top_k_reference,
+    jvp=_top_k_jvp,
+    transpose=NOT_LINEAR,
+    batch=_top_k_batch,
+    lower=Nest(_top_k_emit),
+    samples=Samples(
+        cases=lambda rng: (
+            [
+                Case((rng.normal(size=(3, 6)).astype(np.float32),), {"k": k, "axis": a})
+                for k, a in [(2, 1), (3, 0), (6, 1), (0, 1)]
+            ]
+            + [Case((np.array([1, np.nan, 3, 3, -np.inf], np.float32),), {"k": 4, "axis": 0}, derivatives=False)]
+            + [Case((rng.integers(-9, 9, (2, 1500)).astype(np.int32),), {"k": 5, "axis": 1}, derivatives=False)]
+            + [
+                Case((rng.normal(size=70_000).astype(dtype),), {"k": k, "axis": 0}, derivatives=False)
+                for dtype, k in [("f4", 10), ("f8", 300), ("f2", 50), ("f4", 60_000)]
+            ]
+        )
+    ),
+)
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
+    """The k largest elements along an axis in descending order, and their indices (int32); the first of equal ones
+    comes first.
+
+    Floats are in their total order: -NaN, -inf, ..., -0, 0, ..., inf, NaN. Raises ValueError for k above the size and
+    for a scalar, TypeError if k is no integer.
+    """
+    operand = as_array(operand, "top_k")
+    if not operand.ndim:
+        raise ValueError("top_k: argument 'operand' must have at least one dimension, got a scalar")
+    if not hasattr(k, "__index__"):
+        raise TypeError(f"top_k: argument 'k' must be an integer, got {k!r}")
+    k, axis = operator.index(k), canonical_axis(axis, operand.ndim, "top_k")
+    if not dtypes.issubdtype(operand.dtype, np.floating):
+        return list(top_k_p.bind(operand, k=k, axis=axis))
+    _, places = top_k_p.bind(_total_order(lax.stop_gradient(operand)), k=k, axis=axis)
+    return [take_along(operand, places, axis), places]
+
+
+def _total_order(x: Any) -> Array:
+    """Integers in the total order of floats, which is that of their bits but for the order of negative ones."""
+    bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
+    return lax.select(
+        lax.lt(bits, constant(bits, 0)), lax.bitwise_xor(bits, constant(bits, dtypes.iinfo(bits.dtype).max)), bits
+    )
+
+
+def _approx_shape(
+    aval,
+    *,
+    k,
+    reduction_dimension=-1,
+    recall_target=0.95,
+    is_max_k=True,
+    reduction_input_size_override=-1,
+    aggregate_to_topk=True,
+):
+    if not dtypes.issubdtype(aval.dtype, np.floating):
+        raise ValueError(f"approx_max_k, approx_min_k: argument 'operand' must be of floats, got {aval.dtype}")
+    return _top_k_shape(aval, k=k, axis=reduction_dimension)
+
+
+def _approx_reference(x, k, reduction_dimension=-1, is_max_k=True, **params):
+    if is_max_k:
+        return _top_k_reference(x, k, reduction_dimension)
+    order = np.take(stable_order(x, reduction_dimension % x.ndim), range(k), reduction_dimension)
+    return [np.take_along_axis(x, order, reduction_dimension), order.astype(np.int32)]
+
+
+def _approx_jvp(primals, tangents, **params):
+    (x,), (x_dot,) = primals, tangents
+    values, places = approx_top_k_p.bind(x, **params)
+    dot = tangent_zero(values) if is_zero(x_dot) else take_along(x_dot, places, params["reduction_dimension"] % x.ndim)
+    return [values, places], [dot, tangent_zero(places)]
+
+
+def _approx_batch(args, dims, reduction_dimension=-1, **params):
+    (x,), (d,) = args, dims
+    axis = reduction_dimension % (x.ndim - 1)
+    return approx_top_k_p.bind(x, reduction_dimension=axis + (axis >= d), **params), [d, d]
+
+
+def _approx_emit(ctx):
+    p = ctx.params
+    if p["is_max_k"]:
+        _largest_emit(ctx, p["k"], p["reduction_dimension"])
+    else:
+        ctx.host_call(lambda x: _approx_reference(x, **p), [ctx.operand(0)], [ctx.result(0), ctx.result(1)])
+
+
+approx_top_k_p = Primitive(
+    "approx_top_k",
+    doc="The k largest or smallest elements; a CPU finds them all.",
+    abstract_eval=_approx_shape,
+    multiple_results=True,
+    reference=_approx_reference,
+    jvp=_approx_jvp,
+    transpose=NOT_LINEAR,
+    batch=_approx_batch,
+    lower=Nest(_approx_emit),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.normal(size=(3, 6)).astype(np.float32),), {"k": 2, "reduction_dimension": 1, "is_max_k": m})
+            for m in (True, False)
+        ]
+    ),
+)
+
+
+def _approx(operand, k, reduction_dimension, recall_target, override, aggregate, is_max_k):
+    operand = as_array(operand, "approx_max_k" if is_max_k else "approx_min_k")
+    if not 0 < recall_target <= 1:
+        raise ValueError(f"recall_target must be in (0, 1], got {recall_target}")
+    axis = canonical_axis(reduction_dimension, operand.ndim, "approx_top_k")
+    values, places = approx_top_k_p.bind(
+        operand,
+        k=operator.index(k),
+        reduction_dimension=axis,
+        recall_target=float(recall_target),
+        is_max_k=is_max_k,
+        reduction_input_size_override=override,
+        aggregate_to_topk=bool(aggregate),
+    )
+    return values, places
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:
+    """The k largest elements and their indices; on a CPU exactly those."""
+    return _approx(
+        operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, True
+    )
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:
+    """The k smallest elements and their indices; on a CPU exactly those."""
+    return _approx(
+        operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, False
+    )
+
+
+# ----------------------------------------------------------------------------------------- partitions, order statistics
+
+
+def _partition_reference(x, kth, axis):
+    return np.partition(sortable(x), kth, axis).astype(x.dtype, copy=False)
+
+
+def _argpartition_reference(x, kth, axis):
+    return np.argpartition(sortable(x), kth, axis).astype(np.int32)
+
+
+def _partition_emit(ctx):
+    axis, kth = ctx.params["axis"], ctx.params["kth"]
+    x = ctx.operand(0)
+    if not x.size:
+        return
+    source = as_rows(ctx, x, axis)
+    with result_rows(ctx, [ctx.result(0)], axis) as (target,):
+        scratch = ctx.temporary("u8", (24 if ITEMSIZE[x.dtype] == 8 else 12, x.size))
+        numbers = ctx.eqn.primitive is argpartition_p
+        call_rows(ctx, "pb_partition", source, (int(numbers), kth), (source, target, scratch))
+
+
+def _partition_jvp(primals, tangents, kth, axis):
+    (x,), (x_dot,) = primals, tangents
+    if is_zero(x_dot):
+        out = partition_p.bind(x, kth=kth, axis=axis)
+        return out, tangent_zero(out)
+    order = argpartition_p.bind(x, kth=kth, axis=axis)
+    return take_along(x, order, axis), take_along(x_dot, order, axis)
+
+
+def _along_batch_of(primitive):
+    def batch(args, dims, axis, **params):
+        (x,), (d,) = args, dims
+        return primitive().bind(x, axis=axis + (axis >= d), **params), d
+
+    return batch
+
+
+partition_p = Primitive(
+    "partition",
+    doc="Elements along an axis so that the kth is where sorting would put it, smaller before, larger behind.",
+    abstract_eval=lambda aval, *, kth, axis: aval,
+    reference=_partition_reference,
+    jvp=_partition_jvp,
+    transpose=NOT_LINEAR,
+    batch=_along_batch_of(lambda: partition_p),
+    lower=Nest(_partition_emit),
+)
+
+argpartition_p = Primitive(
+    "argpartition",
+    doc="Where the elements of a partition are.",
+    abstract_eval=lambda aval, *, kth, axis: ShapedArray(aval.shape, np.int32),
+    reference=_argpartition_reference,
+    jvp=ZERO,
+    transpose=NOT_LINEAR,
+    batch=_along_batch_of(lambda: argpartition_p),
+    lower=Nest(_partition_emit),
+)
+
+
+def _statistics_shape(aval, *, places, axis):
+    return ShapedArray((*aval.shape[:axis], len(places), *aval.shape[axis + 1 :]), aval.dtype, aval.weak_type)
+
+
+def _statistics_reference(x, places, axis):
+    return np.take(np.partition(sortable(x), places, axis), places, axis).astype(x.dtype, copy=False)
+
+
+def _statistics_jvp(primals, tangents, places, axis):
+    (x,), (x_dot,) = primals, tangents
+    if is_zero(x_dot):
+        out = order_statistics_p.bind(x, places=places, axis=axis)
+        return out, tangent_zero(out)
+    numbers = lax.broadcasted_iota(np.int32, x.shape, axis)
+    ordered, order = sort_p.bind(x, numbers, dimension=axis, is_stable=True, num_keys=1)
+    shape = _statistics_shape(x.aval if hasattr(x, "aval") else typeof(x), places=places, axis=axis).shape
+    where = lax.broadcast_in_dim(np.array(places, np.int32), shape, (axis,))
+    return take_along(ordered, where, axis), take_along(x_dot, take_along(order, where, axis), axis)
+
+
+def _statistics_emit(ctx):
+    axis, places = ctx.params["axis"], ctx.params["places"]
+    x = ctx.operand(0)
+    if not x.size:
+        return
+    source = as_rows(ctx, x, axis)
+    with result_rows(ctx, [ctx.result(0)], axis) as (target,):
+        scratch = ctx.temporary("u8", (16 if ITEMSIZE[x.dtype] == 8 else 8, x.size))
+        wanted = ctx.constant(np.array(places, np.int64), "places")
+        call_rows(ctx, "pb_select", source, (len(places),), (wanted, source, target, scratch))
+
+
+order_statistics_p = Primitive(
+    "order_statistics",
+    doc="The elements along an axis that sorting would put at the given places, which rise.",
+    abstract_eval=_statistics_shape,
+    reference=_statistics_reference,
+    jvp=_statistics_jvp,
+    transpose=NOT_LINEAR,
+    batch=_along_batch_of(lambda: order_statistics_p),
+    lower=Nest(_statistics_emit),
+    samples=Samples(
+        cases=lambda rng: (
+            [Case((rng.normal(size=(3, 6)).astype(np.float32),), {"places": (1, 4), "axis": a}) for a in (0, 1) if a]
+            + [
+                Case(
+                    (rng.normal(size=70_000).astype(np.float32),),
+                    {"places": (0, 34_999, 35_000), "axis": 0},
+                    derivatives=False,
+                ),
+                Case((rng.integers(-3, 3, 9000),), {"places": (0, 4500, 8999), "axis": 0}),
+                Case((np.array([2, np.nan, -1, np.inf]),), {"places": (0, 2, 3), "axis": 0}, derivatives=False),
+            ]
+        )
+    ),
+)
+
+
+def partition(operand: Any, kth: int, axis: int) -> Array:
+    """Elements along an axis, partitioned at `kth`; in linear time."""
+    return partition_p.bind(operand, kth=kth, axis=axis)
+
+
+def argpartition(operand: Any, kth: int, axis: int) -> Array:
+    """Where the elements of `partition` are, as int32."""
+    return argpartition_p.bind(operand, kth=kth, axis=axis)
+
+
+def order_statistics(operand: Any, places: Sequence[int], axis: int) -> Array:
+    """x: [..., n, ...] -> [..., len(places), ...], the elements that sorting would put there; in linear time.
+
+    `places` rise. NaN comes last.
+    """
+    return order_statistics_p.bind(operand, places=tuple(places), axis=axis)
+
+
+# ------------------------------------------------------------------------------------------------ where conditions hold
+
+
+def _positions_shape(mask, *, size, dtype):
+    lead = mask.shape[:-1]
+    return [ShapedArray((*lead, size), dtype), ShapedArray((*lead, 1), dtype)]
+
+
+def _positions_reference(mask, size, dtype):
+    rows = mask.reshape(-1, mask.shape[-1]) if mask.size else np.zeros((int(np.prod(mask.shape[:-1])), 0), bool)
+    found = np.zeros((len(rows), size), dtype)
+    for row, out in zip(rows, found):
+        where = np.flatnonzero(row)[:size]
+        out[: where.size] = where
+    lead = mask.shape[:-1]
+    return [found.reshape((*lead, size)), np.sum(rows, -1).astype(dtype).reshape((*lead, 1))]
+
+
+def _positions_batch(args, dims, size, dtype):
+    mask = batch_front(args[0], dims[0], batch_size(args, dims))
+    return positions_p.bind(mask, size=size, dtype=dtype), [0, 0]
+
+
+def _positions_emit(ctx):
+    """One pass over the mask, without a branch: each index is written where the next one found belongs, and stays
+    there if it was one; what is past the size goes to one place more.
+    """
+    b, mask, found, count = ctx.b, ctx.operand(0), ctx.result(0), ctx.result(1)
+    *lead, n = mask.shape
+    size = found.shape[-1]
+    held = ctx.temporary(found.dtype, (*lead, size + 1))
+
+    def row(outer):
+        with b.carried_loop(n, [((b.index(0),), None)]) as scan:
+            (rank,) = scan.vars
+            ctx.store(held, (*outer, b.op("min", rank, b.index(size))), b.convert(scan.i, found.dtype))
+            scan.update(b.op("add", rank, b.convert(ctx.load(mask, (*outer, scan.i)), "i64")))
+        (total,) = scan.results
+        ctx.store(count, (*outer, 0), b.convert(total, count.dtype))
+        with b.loop(size) as j:
+            kept = ctx.load(held, (*outer, j))
+            ctx.store(found, (*outer, j), b.select(b.op("lt", j, total), kept, b.const(found.dtype, 0)))
+
+    loops(b, lead, row)
+
+
+positions_p = Primitive(
+    "positions",
+    doc="Where a mask holds along the last axis, the first `size` of these, then zeros; and how often it holds.",
+    abstract_eval=_positions_shape,
+    multiple_results=True,
+    reference=_positions_reference,
+    jvp=ZERO,
+    transpose=NOT_LINEAR,
+    batch=_positions_batch,
+    lower=Nest(_positions_emit),
+    samples=Samples(
+        cases=lambda rng: [
+            Case((rng.random(shape) < part,), {"size": size, "dtype": np.dtype(dtype)}, derivatives=False)
+            for shape, part, size, dtype in [
+                ((40,), 0.5, 10, np.int32),
+                ((40,), 0.5, 40, np.int64),
+                ((3, 5, 17), 0.3, 6, np.int32),
+                ((9,), 0.0, 3, np.int32),
+                ((70_000,), 0.5, 30_000, np.int32),
+            ]
+        ]
+    ),
+)
+
+
+def positions(mask: Any, size: int, dtype: Any) -> tuple[Array, Array]:
+    """mask: bool[..., n] -> dtype[..., size], where it holds along the last axis in order, zeros behind; and
+    dtype[..., 1], how often it holds.
+    """
+    found, count = positions_p.bind(mask, size=size, dtype=np.dtype(dtype))
+    return found, count

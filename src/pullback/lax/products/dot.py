@@ -1,0 +1,597 @@
+"""Products of arrays: dot_general and what is made of it.
+
+dot_general(x, y, ((cx, cy), (bx, by))): the result has the batch dimensions, then the free ones of x, then those of y.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pullback.core.lowering import Nest
+from pullback.lax.collectives.sharding import out_placed
+from pullback.lax.elementwise.bits import convert
+from pullback.lax.records.families import *
+from pullback.lax.records.sums import product
+
+__all__ = [
+    "DotAlgorithm",
+    "DotAlgorithmPreset",
+    "DotDimensionNumbers",
+    "Precision",
+    "PrecisionLike",
+    "RaggedDotDimensionNumbers",
+    "batch_matmul",
+    "dot",
+    "dot_general",
+    "dot_general_p",
+    "ragged_dot",
+    "ragged_dot_general",
+    "scaled_dot",
+]
+
+Array = Any
+PrecisionLike = Any
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+
+
+class Precision(enum.Enum):
+    """How exactly products are computed; on a CPU always as exactly as the element type allows."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    @classmethod
+    def _missing_(cls, value):
+        return _PRECISIONS.get(value.lower() if isinstance(value, str) else value)
+
+    def __repr__(self):
+        return f"{type(self).__name__}.{self.name}"
+
+    def __str__(self):
+        return self.name
+
+
+_PRECISIONS: dict[Any, Precision] = {
+    "default": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    None: Precision.DEFAULT,
+    "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "tensor_float_32": Precision.HIGH,
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+}
+
+
+class DotAlgorithm(NamedTuple):
+    """Element types and decomposition of a product, for machines that offer a choice."""
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Named choices of `DotAlgorithm`."""
+
+    DEFAULT = enum.auto()
+    ANY_F8_ANY_F8_F32 = enum.auto()
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
+    ANY_F8_ANY_F8_ANY = enum.auto()
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
+    F16_F16_F16 = enum.auto()
+    F16_F16_F32 = enum.auto()
+    BF16_BF16_BF16 = enum.auto()
+    BF16_BF16_F32 = enum.auto()
+    BF16_BF16_F32_X3 = enum.auto()
+    BF16_BF16_F32_X6 = enum.auto()
+    BF16_BF16_F32_X9 = enum.auto()
+    TF32_TF32_F32 = enum.auto()
+    TF32_TF32_F32_X3 = enum.auto()
+    F32_F32_F32 = enum.auto()
+    F64_F64_F64 = enum.auto()
+
+    def __repr__(self):
+        return f"{type(self).__name__}.{self.name}"
+
+    def __str__(self):
+        return self.name
+
+
+def canonical_precision(precision: Any) -> Any:
+    """None, a pair of Precision, or an algorithm. Raises ValueError for what is none of them."""
+    if precision is None or isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
+        return precision
+    if isinstance(precision, Precision):
+        return (precision, precision)
+    if isinstance(precision, str):
+        if precision in DotAlgorithmPreset.__members__:
+            return DotAlgorithmPreset[precision]
+        return (Precision(precision),) * 2
+    if (
+        isinstance(precision, (tuple, list))
+        and len(precision) == 2
+        and all(isinstance(p, (str, Precision)) for p in precision)
+    ):
+        return tuple(Precision(p) for p in precision)
+    raise ValueError(
+        "Precision argument must be None, a string in [default, high, highest], a lax.Precision value, a tuple of two "
+        "of "
+        f"these, or a DotAlgorithm; got {precision}."
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- dot_general
+
+
+def _dot_shape(x, y, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+    (cx, cy), (bx, by) = dimension_numbers
+    for side, aval, batch, contract in (("lhs", x, bx, cx), ("rhs", y, by, cy)):
+        if not all(0 <= d < aval.ndim for d in (*contract, *batch)):
+            raise TypeError(
+                f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of "
+                f"the "
+                f"{side} value, got {side}_batch of {tuple(batch)} and {side}_contracting of {tuple(contract)} for "
+                f"{side} of "
+                f"rank {aval.ndim}"
+            )
+        if len({*contract, *batch}) != len(contract) + len(batch):
+            raise TypeError(
+                f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions and all to "
+                f"be "
+                f"distinct, got {side}_batch {tuple(batch)} and {side}_contract {tuple(contract)}."
+            )
+    if len(bx) != len(by):
+        raise TypeError(
+            f"dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch {tuple(bx)} and "
+            f"rhs_batch {tuple(by)}."
+        )
+    if len(cx) != len(cy):
+        raise TypeError(
+            "dot_general requires equal numbers of lhs_contracting and rhs_contracting dimensions, got lhs_contracting "
+            f"{tuple(cx)} and rhs_contracting {tuple(cy)}."
+        )
+    for what, dx, dy in (("batch", bx, by), ("contracting", cx, cy)):
+        sx, sy = tuple(x.shape[d] for d in dx), tuple(y.shape[d] for d in dy)
+        if sx != sy:
+            raise TypeError(
+                f"dot_general requires {what if what == 'contracting' else 'lhs batch dimensions and rhs batch'} "
+                f"dimensions to "
+                f"have {'equal shapes' if what == 'contracting' else 'the same shape'}, got {sx} and {sy}."
+            )
+    if not isinstance(x.dtype, np.dtype) or not isinstance(y.dtype, np.dtype):
+        raise TypeError(f"dot_general does not accept dtypes {x.dtype}, {y.dtype}")
+    if preferred_element_type is None:
+        dtype = x.dtype if x.dtype == y.dtype else dtypes.result_type(x, y)
+        weak = x.weak_type and y.weak_type
+    else:
+        dtype, weak = preferred_element_type, False
+        computed = dtypes.result_type(x.dtype, y.dtype)
+        kinds = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+        if kinds[dtypes.kind_of(dtype)] < kinds[dtypes.kind_of(computed)] and not (dtypes.kind_of(computed) == "b"):
+            raise TypeError(
+                f"dot_general: preferred_element_type={np.dtype(dtype).name} cannot hold products of {x.dtype} and "
+                f"{y.dtype}"
+            )
+    free_x = [n for d, n in enumerate(x.shape) if d not in cx and d not in bx]
+    free_y = [n for d, n in enumerate(y.shape) if d not in cy and d not in by]
+    return ShapedArray((*[x.shape[d] for d in bx], *free_x, *free_y), dtype, weak)
+
+
+class _Roles(NamedTuple):
+    """Where the dimensions of both operands go: batch, free, contracted; and their sizes."""
+
+    free_x: tuple[int, ...]
+    free_y: tuple[int, ...]
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    inner: tuple[int, ...]
+
+
+def _roles(x_shape, y_shape, dimension_numbers) -> _Roles:
+    (cx, cy), (bx, by) = dimension_numbers
+    free_x = tuple(d for d in range(len(x_shape)) if d not in cx and d not in bx)
+    free_y = tuple(d for d in range(len(y_shape)) if d not in cy and d not in by)
+    return _Roles(
+        free_x,
+        free_y,
+        tuple(x_shape[d] for d in bx),
+        tuple(x_shape[d] for d in free_x),
+        tuple(y_shape[d] for d in free_y),
+        tuple(x_shape[d] for d in cx),
+    )
+
+
+def _dot_reference(x, y, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+    (cx, cy), (bx, by) = dimension_numbers
+    dtype = (
+        np.dtype(preferred_element_type)
+        if preferred_element_type is not None
+        else (x.dtype if x.dtype == y.dtype else dtypes.result_type(x.dtype, y.dtype))
+    )
+    wide = np.dtype(np.float32) if dtypes.kind_of(dtype) == "f" and dtype.itemsize < 4 else dtype
+    x, y = x.astype(wide, copy=False), y.astype(wide, copy=False)
+    if not bx and x.ndim <= 2 and y.ndim <= 2 and len(cx) == 1:  # the plain products, without a detour
+        x, y = x.T if x.ndim == 2 and cx[0] == 0 else x, y.T if y.ndim == 2 and cy[0] == 1 else y
+        if x.ndim == y.ndim == 2 and x.shape[0] != 1 and y.shape[1] != 1:
+            return np.asarray(np.dot(x, y), dtype)
+        out = product(x.reshape(-1, x.shape[-1]), y.reshape(y.shape[0], -1))
+        return np.asarray(out.reshape((*x.shape[:-1], *y.shape[1:])), dtype)
+    roles = _roles(x.shape, y.shape, dimension_numbers)
+    left = np.transpose(x, (*bx, *roles.free_x, *cx)).reshape(
+        *roles.batch, math.prod(roles.rows), math.prod(roles.inner)
+    )
+    right = np.transpose(y, (*by, *cy, *roles.free_y)).reshape(
+        *roles.batch, math.prod(roles.inner), math.prod(roles.columns)
+    )
+    return product(left, right).reshape((*roles.batch, *roles.rows, *roles.columns)).astype(dtype, copy=False)
+
+
+def _dot_jvp(primals, tangents, **params):
+    (x, y), (x_dot, y_dot) = primals, tangents
+    out = dot_general_p.bind(x, y, **params)
+    out_dot = None
+    if not is_zero(x_dot):
+        out_dot = dot_general_p.bind(x_dot, y, **params)
+    if not is_zero(y_dot):
+        out_dot = add_tangents(out_dot, dot_general_p.bind(x, y_dot, **params))
+    return out, tangent_zero(out) if out_dot is None else out_dot
+
+
+def _transpose_lhs(out_bar, x_aval, y, dimension_numbers, precision, preferred_element_type, swap):
+    """The cotangent of the left operand: out_bar and y contracted over the free dimensions of y, then put in order."""
+    (cx, cy), (bx, by) = dimension_numbers
+    free_x = tuple(d for d in range(x_aval.ndim) if d not in cx and d not in bx)
+    free_y = tuple(d for d in range(np.ndim(y)) if d not in cy and d not in by)
+    nb = len(bx)
+    # In out_bar: batch, then the free dimensions of (x, y), or of (y, x) where the operands were swapped.
+    start = nb if swap else nb + len(free_x)
+    numbers = ((tuple(range(start, start + len(free_y))), free_y), (tuple(range(nb)), by))
+    kept = sorted(range(len(cy)), key=lambda k: cy[k])  # contracted dimensions of y come in y's order
+    grad = dot_general_p.bind(
+        out_bar, y, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred_element_type
+    )
+    placed = (*bx, *free_x, *[cx[k] for k in kept])  # where each dimension of grad belongs
+    permutation = tuple(int(i) for i in np.argsort(placed))
+    grad = grad if permutation == tuple(range(grad.ndim)) else lax.transpose_p.bind(grad, permutation=permutation)
+    return convert(grad, x_aval.dtype) if grad.dtype != x_aval.dtype else grad
+
+
+def _dot_operations(eqn) -> int:
+    """A multiplication and an addition for each contracted element."""
+    contracted = eqn.params["dimension_numbers"][0][0]
+    return 2 * math.prod(eqn.invars[0].aval.shape[d] for d in contracted)
+
+
+def _dot_transpose(out_bar, x, y, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+    if is_linear(x) == is_linear(y):
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'dot_general' needs exactly one linear operand"
+        )
+    if is_zero(out_bar):
+        return [tangent_zero(a) if is_linear(a) else None for a in (x, y)]
+    (cx, cy), (bx, by) = dimension_numbers
+    if is_linear(x):
+        return [_transpose_lhs(out_bar, x.aval, y, dimension_numbers, precision, preferred_element_type, False), None]
+    return [
+        None,
+        _transpose_lhs(out_bar, y.aval, x, ((cy, cx), (by, bx)), _swap(precision), preferred_element_type, True),
+    ]
+
+
+def _swap(precision):
+    return precision[::-1] if type(precision) is tuple else precision
+
+
+def _dot_batch(args, dims, dimension_numbers, **params):
+    (x, y), (dx, dy) = args, dims
+    (cx, cy), (bx, by) = dimension_numbers
+    if dx is not None and dy is not None:
+        numbers = ((_shift(cx, dx), _shift(cy, dy)), ((dx, *_shift(bx, dx)), (dy, *_shift(by, dy))))
+        return dot_general_p.bind(x, y, dimension_numbers=numbers, **params), 0
+    # One operand is batched: its batch dimension becomes a free one.
+    if dx is not None:
+        numbers = ((_shift(cx, dx), cy), (_shift(bx, dx), by))
+        place = len(bx) + sum(d not in (*numbers[0][0], *numbers[1][0]) for d in range(dx))
+    else:
+        numbers = ((cx, _shift(cy, dy)), (bx, _shift(by, dy)))
+        place = (
+            len(bx) + (x.ndim - len(bx) - len(cx)) + sum(d not in (*numbers[0][1], *numbers[1][1]) for d in range(dy))
+        )
+    return dot_general_p.bind(x, y, dimension_numbers=numbers, **params), place
+
+
+def _shift(axes, d):
+    return tuple([a + (a >= d) for a in axes])
+
+
+def _merged(storage: Any, groups: Sequence[Sequence[int]]) -> Any | None:
+    """The storage with each group of axes as one axis, or None where strides do not allow it."""
+    shape, strides = [], []
+    for group in groups:
+        axes = [a for a in group if storage.shape[a] != 1]
+        for a, b in itertools.pairwise(axes):
+            if storage.strides[a] != storage.strides[b] * storage.shape[b]:
+                return None
+        shape.append(math.prod(storage.shape[a] for a in group))
+        strides.append(storage.strides[axes[-1]] if axes else 1)
+    return type(storage)(storage.buffer, storage.offset, tuple(shape), tuple(strides))
+
+
+def _as_matrices(ctx: Any, storage: Any, groups: Sequence[Sequence[int]], dtype: str) -> Any:
+    """The storage as batch x rows x columns of the given type, without a copy where strides and type allow it."""
+    found = _merged(storage, groups) if storage.dtype == dtype else None
+    if found is not None:
+        return found
+    order = [a for group in groups for a in group]
+    source = storage.transposed(order)
+    copy = ctx.temporary(dtype, source.shape)
+    b = ctx.b
+    with ctx.loops(source.shape) as index:
+        value = ctx.load(source, index)
+        ctx.store(copy, index, value if value.dtype == dtype else b.convert(value, dtype))
+    return copy.reshaped([math.prod(storage.shape[a] for a in group) for group in groups])
+
+
+def _dot_emit(ctx):
+    (cx, cy), (bx, by) = ctx.params["dimension_numbers"]
+    x, y, out = ctx.operand(0), ctx.operand(1), ctx.result(0)
+    roles = _roles(x.shape, y.shape, ctx.params["dimension_numbers"])
+    wide = {"f16": "f32", "bf16": "f32"}.get(out.dtype, out.dtype)
+    target = out if out.dtype == wide else ctx.temporary(wide, out.shape)
+    left = _as_matrices(ctx, x, (bx, roles.free_x, cx), wide)
+    right = _as_matrices(ctx, y, (by, cy, roles.free_y), wide)
+    product = target.reshaped((math.prod(roles.batch), math.prod(roles.rows), math.prod(roles.columns)))
+    if product.shape[0] == 1:
+        ctx.matmul(product.at(0), left.at(0), right.at(0))
+    else:
+        with ctx.loops((product.shape[0],), "sequential") as (i,):
+            ctx.matmul(product.at(i), left.at(i), right.at(i))
+    if target is not out:
+        with ctx.loops(out.shape) as index:
+            ctx.store(out, index, ctx.b.convert(ctx.load(target, index), out.dtype))
+
+
+def _dot_cases(rng):
+    found = []
+    for xs, ys, numbers in [
+        ((3,), (3,), (((0,), (0,)), ((), ()))),
+        ((2, 3), (3, 4), (((1,), (0,)), ((), ()))),
+        ((3, 2), (4, 3), (((0,), (1,)), ((), ()))),
+        ((2, 3), (3,), (((1,), (0,)), ((), ()))),
+        ((5, 2, 3), (5, 3, 4), (((2,), (1,)), ((0,), (0,)))),
+        ((2, 3), (4,), (((), ()), ((), ()))),
+        ((3, 5, 2), (4, 5, 3), (((0,), (2,)), ((1,), (1,)))),
+        ((2, 3, 4), (4, 3, 5), (((1, 2), (1, 0)), ((), ()))),
+        ((2, 0), (0, 3), (((1,), (0,)), ((), ()))),
+        ((40, 30), (30, 50), (((1,), (0,)), ((), ()))),
+    ]:
+        x, y = rng.normal(size=xs).astype(np.float32), rng.normal(size=ys).astype(np.float32)
+        found.append(Case((x, y), {"dimension_numbers": numbers, "precision": None, "preferred_element_type": None}))
+    return found
+
+
+dot_general_p = Primitive(
+    "dot_general",
+    doc="Sum of products over contracting dimensions, for each batch index.",
+    abstract_eval=_dot_shape,
+    reference=_dot_reference,
+    jvp=_dot_jvp,
+    transpose=_dot_transpose,
+    batch=_dot_batch,
+    lower=Nest(_dot_emit, strided=True, operations=_dot_operations),
+    traits={"product"},
+    samples=Samples(cases=_dot_cases),
+)
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sum of products over contracting dimensions, for each index along batch dimensions.
+
+    `dimension_numbers` is ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)); the result has the batch
+    dimensions, the rest of lhs, then the rest of rhs, in `preferred_element_type` or the promoted dtype. Raises
+    TypeError for dimension numbers or sizes that don't fit.
+    """
+    lhs, rhs = as_arrays("dot_general", lhs, rhs)
+    (cx, cy), (bx, by) = dimension_numbers
+    numbers = ((_ints(cx), _ints(cy)), (_ints(bx), _ints(by)))
+    if preferred_element_type is not None:
+        preferred_element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "dot_general"))
+    return out_placed(
+        "dot_general",
+        dot_general_p.bind(
+            lhs,
+            rhs,
+            dimension_numbers=numbers,
+            precision=canonical_precision(precision),
+            preferred_element_type=preferred_element_type,
+        ),
+        out_sharding,
+    )
+
+
+def _ints(axes):
+    return tuple([operator.index(a) for a in axes])
+
+
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Products of vectors and matrices; with `dimension_numbers`, as `dot_general`.
+
+    Raises ValueError for ranks above 2 without dimension numbers, and for sizes that don't fit.
+    """
+    lhs, rhs = as_arrays("dot", lhs, rhs)
+    if dimension_numbers is None:
+        if not (1 <= lhs.ndim <= 2 and 1 <= rhs.ndim <= 2 and lhs.shape[-1] == rhs.shape[0]):
+            raise ValueError(
+                "jax.lax.dot: dimension_numbers must be specified when not performing simple un-batched matrix-matrix, "
+                f"matrix-vector, or vector-vector products; got lhs_shape={lhs.shape} rhs_shape={rhs.shape}"
+            )
+        dimension_numbers = (((lhs.ndim - 1,), (0,)), ((), ()))
+    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
+    """Products of stacks of matrices of equal leading dimensions. Raises ValueError for ranks below 2 or leading
+    dimensions that differ.
+    """
+    lhs, rhs = as_arrays("batch_matmul", lhs, rhs)
+    if min(lhs.ndim, rhs.ndim) < 2:
+        raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {lhs.ndim}, {rhs.ndim}")
+    if lhs.ndim != rhs.ndim:
+        raise ValueError(f"Arguments to batch_matmul must have same ndim, got {lhs.ndim}, {rhs.ndim}")
+    n = lhs.ndim - 2
+    batch = tuple(range(n))
+    return dot_general(lhs, rhs, (((n + 1,), (n,)), (batch, batch)), precision)
+
+
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """dot_general of operands whose blocks along the contracting dimension share a scale.
+
+    A scale has the rank of its operand; each of its sizes divides the operand's. Raises ValueError otherwise.
+    """
+
+    def rescale(x, scale):
+        if scale is None:
+            return x
+        if scale.ndim != x.ndim or any(n % max(m, 1) for n, m in zip(x.shape, scale.shape)):
+            raise ValueError(f"scaled_dot: a scale of shape {scale.shape} does not fit an operand of shape {x.shape}")
+        dtype = np.dtype(preferred_element_type or np.float32)
+        for d, (n, m) in enumerate(zip(x.shape, scale.shape)):
+            scale = lax.reshape(
+                lax.broadcast_in_dim(
+                    scale,
+                    (*scale.shape[: d + 1], n // m, *scale.shape[d + 1 :]),
+                    tuple(i for i in range(scale.ndim + 1) if i != d + 1),
+                ),
+                (*scale.shape[:d], n, *scale.shape[d + 1 :]),
+            )
+        return lax.mul(lax.convert_element_type(x, dtype), lax.convert_element_type(scale, dtype))
+
+    lhs, rhs = as_arrays("scaled_dot", lhs, rhs)
+    if dimension_numbers is None:
+        batch = tuple(range(lhs.ndim - 2))
+        dimension_numbers = (((lhs.ndim - 1,), (rhs.ndim - 1,)), (batch, batch))
+    return dot_general(
+        rescale(lhs, lhs_scale),
+        rescale(rhs, rhs_scale),
+        dimension_numbers,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- ragged dots
+
+
+class RaggedDotDimensionNumbers(NamedTuple):
+    """Dimension numbers of a product whose lhs consists of groups of rows along one dimension."""
+
+    dot_dimension_numbers: Any
+    lhs_ragged_dimensions: Sequence[int]
+    rhs_group_dimensions: Sequence[int]
+
+
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Rows of lhs[m, k] in consecutive groups of `group_sizes[g]`, group i times rhs[g, k, n]; rows beyond the groups
+    give 0.
+
+    Raises TypeError for ranks other than 2, 3 and 1.
+    """
+    return out_placed(
+        "ragged_dot",
+        ragged_dot_general(
+            lhs,
+            rhs,
+            group_sizes,
+            RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)),
+            precision,
+            preferred_element_type,
+            group_offset,
+        ),
+        out_sharding,
+    )
+
+
+def ragged_dot_general(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """`ragged_dot` with any dimension numbers, where the ragged dimension of lhs is a free one and rhs has a group
+    dimension.
+
+    Computed as one masked product per group. Raises NotImplementedError for a ragged contracting or batch dimension.
+    """
+    lhs, rhs, group_sizes = as_arrays("ragged_dot_general", lhs, rhs, group_sizes)
+    ((cx, cy), (bx, by)), (ragged,), groups = ragged_dot_dimension_numbers
+    if group_offset is not None:
+        raise NotImplementedError("ragged_dot_general: group_offset is not supported")
+    if ragged in cx or ragged in bx or len(groups) != 1 or group_sizes.ndim != 1:
+        raise NotImplementedError(
+            "ragged_dot_general: only a ragged free dimension of lhs, one group dimension of rhs and group sizes of "
+            "rank 1 are supported"
+        )
+    (group,) = groups
+    ends = lax.cumsum(group_sizes)
+    row = lax.broadcasted_iota(group_sizes.dtype, lhs.shape, ragged)
+    total = None
+    for g in range(rhs.shape[group]):
+        end = lax.index_in_dim(ends, g, 0, keepdims=False)
+        inside = lax.bitwise_and(
+            lax.ge(row, lax.sub(end, lax.index_in_dim(group_sizes, g, 0, keepdims=False))), lax.lt(row, end)
+        )
+        part = lax.select(inside, lhs, lax.full_like(lhs, 0))
+        matrix = lax.index_in_dim(rhs, g, group, keepdims=False)
+        numbers = ((cx, tuple(d - (d > group) for d in cy)), (bx, tuple(d - (d > group) for d in by)))
+        product = dot_general(part, matrix, numbers, precision, preferred_element_type)
+        total = product if total is None else lax.add(total, product)
+    return out_placed("ragged_dot_general", total, out_sharding)

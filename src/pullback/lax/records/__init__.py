@@ -1,0 +1,1 @@
+"""What records of primitives are written with: families, operands, rules, nests."""

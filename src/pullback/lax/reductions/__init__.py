@@ -1,0 +1,1 @@
+"""Reductions, running ones, and those over windows."""

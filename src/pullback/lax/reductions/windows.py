@@ -1,0 +1,614 @@
+"""Folds over sliding windows (pooling): sums, extrema, any computation; and the routing of tangents to the extremum.
+
+    out[o] = fold over k of x'[o * stride + k * window_dilation - low]
+
+`x'` is the operand with base_dilation - 1 gaps between its elements; gaps and padding hold the neutral element.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core.lowering import Nest
+from pullback.lax.products.conv import _windows, dilated, padtype_to_pads, window_count
+from pullback.lax.records.families import *
+from pullback.lax.records.nests import loops
+from pullback.lax.reductions.reductions import evaluate_reference, highest, lowest, monoid_of, trace_computation
+
+__all__ = [
+    "reduce_window",
+    "reduce_window_max_p",
+    "reduce_window_min_p",
+    "reduce_window_p",
+    "reduce_window_shape_tuple",
+    "reduce_window_sum_p",
+    "select_and_gather_add_p",
+    "select_and_scatter_add_p",
+    "select_and_scatter_p",
+]
+
+Array = Any
+
+
+def _zero(dtype):
+    return np.zeros((), dtype)[()]
+
+
+def window_shape(
+    name: str,
+    shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> tuple[int, ...]:
+    """The shape of the windows' results; TypeError for arguments that don't fit."""
+    for what, values in (
+        ("window_dimensions", window_dimensions),
+        ("window_strides", window_strides),
+        ("padding", padding),
+        ("base_dilation", base_dilation),
+        ("window_dilation", window_dilation),
+    ):
+        if len(values) != len(shape):
+            raise TypeError(
+                f"{name} {what} must have one entry per dimension of the operand, got {tuple(values)} for operand "
+                f"shape {tuple(shape)}"
+            )
+        if what != "padding" and any(v < 1 for v in values):
+            raise TypeError(f"{name} {what} must be positive, got {tuple(values)}")
+    return tuple(
+        [
+            window_count(dilated(n, bd), dilated(k, wd), s, lo, hi)
+            for n, k, s, (lo, hi), bd, wd in zip(
+                shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+            )
+        ]
+    )
+
+
+def _view(x, fill, window_dimensions, window_strides, padding, base_dilation, window_dilation):
+    """(out..., window flattened) of an operand."""
+    view = _windows(x, window_dimensions, window_strides, padding, base_dilation, window_dilation, fill)
+    return view.reshape(*view.shape[: x.ndim], math.prod(view.shape[x.ndim :]))
+
+
+def _place(ctx, params, index, offset, shape):
+    """Where window element `offset` of window `index` lies in the operand, and whether it is an element of it."""
+    b = ctx.b
+    place, inside = [], None
+    for i, k, n, s, (low, high), bd, wd, m in zip(
+        index,
+        offset,
+        shape,
+        params["window_strides"],
+        params["padding"],
+        params["base_dilation"],
+        params["window_dilation"],
+        params["window_dimensions"],
+    ):
+        at = b.op("add", b.op("mul", i, s), b.op("mul", k, wd)) if m != 1 else b.op("mul", i, s)
+        at = b.op("sub", at, low) if low else at
+        tests = []
+        if bd > 1:
+            tests.append(b.op("eq", b.op("floormod", at, bd), 0))
+            at = b.op("floordiv", at, bd)
+        if low > 0 or bd > 1:
+            tests.append(b.op("ge", at, 0))
+        if high > 0 or bd > 1:
+            tests.append(b.op("lt", at, n))
+        place.append(at)
+        for test in tests:
+            inside = test if inside is None else b.op("and", inside, test)
+    return tuple(place), inside
+
+
+def _fold(ctx, window, step, values, offset=()):
+    """`values` after `step(values, offset)` for each window element, in loops from the first dimension inwards."""
+    b = ctx.b
+    if len(offset) == len(window):
+        return step(values, offset)
+    n = window[len(offset)]
+    if n == 1:
+        return _fold(ctx, window, step, values, (*offset, b.const("i64", 0)))
+    with b.carried_loop(n, [(tuple(values), None)], "sequential") as r:
+        r.update(*_fold(ctx, window, step, tuple(r.vars), (*offset, r.i)))
+    return tuple(r.results)
+
+
+def _batch_params(params, d):
+    def insert(values, value):
+        return (*values[:d], value, *values[d:])
+
+    return {
+        **params,
+        "window_dimensions": insert(params["window_dimensions"], 1),
+        "window_strides": insert(params["window_strides"], 1),
+        "padding": insert(params["padding"], (0, 0)),
+        "base_dilation": insert(params["base_dilation"], 1),
+        "window_dilation": insert(params["window_dilation"], 1),
+    }
+
+
+_PARAMS = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
+
+
+def _window_cases(rng):
+    def case(shape, window, strides, pads, base, dilation):
+        return Case(
+            (rng.normal(size=shape).astype(np.float32),), dict(zip(_PARAMS, (window, strides, pads, base, dilation)))
+        )
+
+    return [
+        case((6,), (3,), (1,), ((0, 0),), (1,), (1,)),
+        case((5, 6), (2, 3), (2, 1), ((1, 0), (0, 2)), (1, 1), (1, 1)),
+        case((4, 5), (2, 2), (1, 2), ((1, 0), (1, 1)), (2, 1), (1, 2)),
+        case((2, 4, 3), (1, 2, 1), (1, 2, 1), ((0, 0),) * 3, (1,) * 3, (1,) * 3),
+    ]
+
+
+def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
+    def abstract_eval(aval, **params):
+        if dtypes.kind_of(aval.dtype) not in accepts:
+            raise TypeError(f"{name} does not accept dtype {aval.dtype}.")
+        return ShapedArray(window_shape(name, aval.shape, **params), aval.dtype, aval.weak_type)
+
+    def reference(x, **params):
+        wide = x.astype(np.float32) if dtypes.kind_of(x.dtype) == "f" and x.dtype.itemsize < 4 else x
+        view = _view(wide, identity(wide.dtype), **params)
+        return ufunc.reduce(
+            view, axis=-1, dtype=wide.dtype if ufunc is np.add else None, initial=identity(wide.dtype)
+        ).astype(x.dtype, copy=False)
+
+    def emit(ctx):
+        b, params, source = ctx.b, ctx.params, ctx.operand(0)
+        neutral = b.const(source.dtype, np.asarray(identity(ctx.in_avals[0].dtype)).item())
+
+        def element(index):
+            def step(values, offset):
+                place, inside = _place(ctx, params, index, offset, source.shape)
+                x = ctx.load(source, place)
+                return (b.op(loop_op, values[0], x if inside is None else b.select(inside, x, neutral)),)
+
+            ctx.store(ctx.result(0), index, _fold(ctx, params["window_dimensions"], step, (neutral,))[0])
+
+        if source.size == 0:
+            ctx.fill(ctx.result(0), neutral)
+        else:
+            loops(b, ctx.out_aval.shape, element)
+
+    p = Primitive(
+        name,
+        doc=doc,
+        abstract_eval=abstract_eval,
+        reference=reference,
+        transpose=NOT_LINEAR,
+        lower=Nest(emit, strided=True),
+        samples=Samples(ulp=16, cases=_window_cases),
+    )
+    p.batch = lambda args, dims, **params: (p.bind(args[0], **_batch_params(params, dims[0])), dims[0])
+    return p
+
+
+reduce_window_sum_p = _window_primitive(
+    "reduce_window_sum", "Sums over sliding windows.", NUMERIC, np.add, "add", _zero
+)
+reduce_window_max_p = _window_primitive(
+    "reduce_window_max", "Maxima over sliding windows.", REAL + BOOL, np.maximum, "max", lowest
+)
+reduce_window_min_p = _window_primitive(
+    "reduce_window_min", "Minima over sliding windows.", REAL + BOOL, np.minimum, "min", highest
+)
+
+
+def _sum_jvp(primals, tangents, **params):
+    out = reduce_window_sum_p.bind(*primals, **params)
+    return out, tangent_zero(out) if is_zero(tangents[0]) else reduce_window_sum_p.bind(*tangents, **params)
+
+
+def _sum_transpose(out_bar, x, **params):
+    """x_bar[i] = sum of out_bar[o] over the windows that hold i: again a sum over windows, of out_bar dilated by the
+    stride.
+    """
+    if is_zero(out_bar):
+        return [tangent_zero(x)]
+    if 0 in out_bar.shape:
+        return [lax.full(x.aval.shape, constant(out_bar, 0))]
+    pads = []
+    for n, o, k, s, (low, _), bd, wd in zip(
+        x.aval.shape,
+        out_bar.shape,
+        params["window_dimensions"],
+        params["window_strides"],
+        params["padding"],
+        params["base_dilation"],
+        params["window_dilation"],
+    ):
+        size, window, span = dilated(n, bd), dilated(k, wd), dilated(o, s)
+        before = window - 1 - low
+        pads.append((before, size - 1 + window - span - before))
+    return [
+        reduce_window_sum_p.bind(
+            out_bar,
+            window_dimensions=params["window_dimensions"],
+            window_strides=params["base_dilation"],
+            padding=tuple(pads),
+            base_dilation=params["window_strides"],
+            window_dilation=params["window_dilation"],
+        )
+    ]
+
+
+reduce_window_sum_p.jvp, reduce_window_sum_p.transpose = _sum_jvp, _sum_transpose
+reduce_window_sum_p.traits |= {"linear"}
+
+
+def _extremum_jvp(p, select):
+    def jvp(primals, tangents, **params):
+        out = p.bind(*primals, **params)
+        if is_zero(tangents[0]):
+            return out, tangent_zero(out)
+        return out, select_and_gather_add_p.bind(tangents[0], primals[0], select=select, **params)
+
+    return jvp
+
+
+reduce_window_max_p.jvp = _extremum_jvp(reduce_window_max_p, "max")
+reduce_window_min_p.jvp = _extremum_jvp(reduce_window_min_p, "min")
+
+
+# ----------------------------------------------------------------------- select_and_gather_add, select_and_scatter_add
+
+
+def _routing_operand(x, select):
+    return lowest(x.dtype) if select == "max" else highest(x.dtype)
+
+
+def _chosen(keys, select, params):
+    """For each window, the flat number of its extreme element in the operand (the first), and whether there is one."""
+    numbers = np.arange(keys.size, dtype=np.int64).reshape(keys.shape)
+    which = _view(numbers, -1, **params)
+    view = _view(keys, _routing_operand(keys, select), **params)
+    # An element wins over padding also where they are equal.
+    order = view.astype(np.float64) if keys.dtype.kind not in "iu" else view.astype(object)
+    present = which >= 0
+    better = np.where(present, order, -np.inf if select == "max" else np.inf)
+    best = np.argmax(better, -1) if select == "max" else np.argmin(better, -1)
+    infinite = ~np.take_along_axis(present, best[..., None], -1)[..., 0]
+    best = np.where(infinite, np.argmax(present, -1), best)
+    chosen = np.take_along_axis(which, best[..., None], -1)[..., 0]
+    return chosen, chosen >= 0
+
+
+def _gather_shape(x, keys, *, select, **params):
+    if x.shape != keys.shape:
+        raise TypeError(f"select_and_gather_add: operands must have one shape, got {x.shape} and {keys.shape}")
+    return ShapedArray(window_shape("select_and_gather_add", x.shape, **params), x.dtype)
+
+
+def _gather_reference(x, keys, *, select, **params):
+    if 0 in _gather_shape(x, keys, select=select, **params).shape or x.size == 0:
+        return np.zeros(_gather_shape(x, keys, select=select, **params).shape, x.dtype)
+    chosen, there = _chosen(keys, select, params)
+    return np.where(there, x.reshape(-1)[np.where(there, chosen, 0)], np.zeros((), x.dtype))
+
+
+def _gather_jvp(primals, tangents, **params):
+    x, keys = primals
+    out = select_and_gather_add_p.bind(x, keys, **params)
+    return out, tangent_zero(out) if is_zero(tangents[0]) else select_and_gather_add_p.bind(tangents[0], keys, **params)
+
+
+def _gather_transpose(out_bar, x, keys, **params):
+    return [tangent_zero(x) if is_zero(out_bar) else select_and_scatter_add_p.bind(out_bar, keys, **params), None]
+
+
+def _routing_batch(p):
+    def batch(args, dims, **params):
+        size = batch_size(args, dims)
+        return p.bind(*[batch_front(x, d, size) for x, d in zip(args, dims)], **_batch_params(params, 0)), 0
+
+    return batch
+
+
+def _find(ctx, index, keys, select, params):
+    """(extreme key, whether there is one, its index...) of a window."""
+    b = ctx.b
+    compare = "gt" if select == "max" else "lt"
+    zero = b.const("i64", 0)
+    start = (
+        b.const(keys.dtype, np.asarray(_routing_operand(np.zeros((), _numpy_dtype(keys.dtype)), select)).item()),
+        b.const("bool", False),
+        *[zero] * len(keys.shape),
+    )
+
+    def step(values, offset):
+        place, inside = _place(ctx, params, index, offset, keys.shape)
+        key = ctx.load(keys, place)
+        better = b.op("or", b.op(compare, key, values[0]), b.op("not", values[1]))
+        if keys.dtype in ("f16", "bf16", "f32", "f64"):
+            better = b.op("or", better, b.op("and", b.op("ne", key, key), b.op("eq", values[0], values[0])))
+        take = better if inside is None else b.op("and", inside, better)
+        take = b.let(take)
+        return (
+            b.select(take, key, values[0]),
+            b.op("or", take, values[1]),
+            *[b.select(take, p, v) for p, v in zip(place, values[2:])],
+        )
+
+    return _fold(ctx, params["window_dimensions"], step, start)
+
+
+def _numpy_dtype(name):
+    from pullback.loops.ir.types import NP_DTYPE
+
+    return NP_DTYPE[name]
+
+
+def _gather_emit(ctx):
+    b, x, keys, out = ctx.b, ctx.operand(0), ctx.operand(1), ctx.result(0)
+    if x.size == 0:
+        ctx.fill(out, 0)
+        return
+
+    def element(index):
+        _, there, *place = _find(ctx, index, keys, ctx.params["select"], ctx.params)
+        ctx.store(out, index, b.select(there, ctx.load(x, tuple(place)), b.const(out.dtype, 0)))
+
+    loops(b, out.shape, element)
+
+
+def _routing_cases(rng, scatter):
+    found = []
+    for case in _window_cases(rng):
+        (keys,), params = case.operands, case.params
+        out = window_shape("", keys.shape, **params)
+        values = rng.normal(size=out if scatter else keys.shape).astype(np.float32)
+        found.append(Case((values, keys), {"select": "max", **params}, derivatives=False))
+    return found
+
+
+select_and_gather_add_p = Primitive(
+    "select_and_gather_add",
+    doc="The element of one array where a window of another has its extremum.",
+    abstract_eval=_gather_shape,
+    reference=_gather_reference,
+    jvp=_gather_jvp,
+    transpose=_gather_transpose,
+    lower=Nest(_gather_emit, strided=True),
+    samples=Samples(cases=lambda rng: _routing_cases(rng, False)),
+)
+select_and_gather_add_p.batch = _routing_batch(select_and_gather_add_p)
+
+
+def _scatter_shape(source, keys, *, select, **params):
+    if source.shape != window_shape("select_and_scatter_add", keys.shape, **params):
+        raise TypeError(
+            f"select_and_scatter_add: the source of shape {source.shape} does not fit the windows of {keys.shape}"
+        )
+    return ShapedArray(keys.shape, source.dtype)
+
+
+def _scatter_reference(source, keys, *, select, **params):
+    out = np.zeros(keys.size, source.dtype)
+    if source.size and keys.size:
+        chosen, there = _chosen(keys, select, params)
+        np.add.at(out, chosen[there], source[there])
+    return out.reshape(keys.shape)
+
+
+def _scatter_jvp(primals, tangents, **params):
+    source, keys = primals
+    out = select_and_scatter_add_p.bind(source, keys, **params)
+    return out, tangent_zero(out) if is_zero(tangents[0]) else select_and_scatter_add_p.bind(
+        tangents[0], keys, **params
+    )
+
+
+def _scatter_transpose(out_bar, source, keys, **params):
+    return [tangent_zero(source) if is_zero(out_bar) else select_and_gather_add_p.bind(out_bar, keys, **params), None]
+
+
+def _scatter_emit(ctx):
+    b, source, keys, out = ctx.b, ctx.operand(0), ctx.operand(1), ctx.result(0)
+    ctx.fill(out, 0)
+    if keys.size == 0:
+        return
+
+    def element(index):
+        _, there, *place = _find(ctx, index, keys, ctx.params["select"], ctx.params)
+        with ctx.if_(there):
+            at = tuple(place)
+            ctx.store(out, at, b.op("add", ctx.load(out, at), ctx.load(source, index)))
+
+    loops(b, source.shape, element, "sequential")
+
+
+select_and_scatter_add_p = Primitive(
+    "select_and_scatter_add",
+    doc="Elements added where windows of another array have their extremum.",
+    abstract_eval=_scatter_shape,
+    reference=_scatter_reference,
+    jvp=_scatter_jvp,
+    transpose=_scatter_transpose,
+    lower=Nest(_scatter_emit, strided=True),
+    samples=Samples(ulp=4, cases=lambda rng: _routing_cases(rng, True)),
+)
+select_and_scatter_add_p.batch = _routing_batch(select_and_scatter_add_p)
+select_and_scatter_p = select_and_scatter_add_p
+
+
+# ------------------------------------------------------------------------------------------- reduce_window, in general
+
+
+def _general_shape(*avals, jaxpr, consts=(), **params):
+    n = len(avals) // 2
+    shape = window_shape("reduce_window", avals[0].shape, **params)
+    if any(a.shape != avals[0].shape for a in avals[:n]):
+        raise TypeError(f"reduce_window: operands must have one shape, got {[a.shape for a in avals[:n]]}")
+    return [ShapedArray(shape, a.dtype) for a in avals[:n]]
+
+
+def _general_reference(*args, jaxpr, consts=(), **params):
+    n = len(args) // 2
+    operands, inits = args[:n], args[n:]
+    shape = window_shape("reduce_window", operands[0].shape, **params)
+    views = [_view(x, init, **params) for x, init in zip(operands, inits)]
+    acc = [np.broadcast_to(init, shape) for init in inits]
+    for k in range(views[0].shape[-1]):
+        acc = evaluate_reference(jaxpr, *acc, *[view[..., k] for view in views])
+    return [np.asarray(a, x.dtype) for a, x in zip(acc, operands)]
+
+
+def _general_emit(ctx):
+    b, params, n = ctx.b, ctx.params, len(ctx.in_avals) // 2
+    cells = [ctx.temporary(dtypes.short_name(a.dtype), ()) for a in ctx.in_avals[:n]]
+    elements = [ctx.temporary(dtypes.short_name(a.dtype), ()) for a in ctx.in_avals[:n]]
+    shape = ctx.in_avals[0].shape
+
+    def one(index):
+        for k in range(n):
+            ctx.store(cells[k], (), ctx.load(ctx.operand(n + k), ()))
+
+        def step(offset):
+            place, inside = _place(ctx, params, index, offset, shape)
+            for k in range(n):
+                init = ctx.load(ctx.operand(n + k), ())
+                value = init if 0 in shape else ctx.load(ctx.operand(k), place)
+                ctx.store(elements[k], (), value if inside is None else b.select(inside, value, init))
+            ctx.subprogram(params["jaxpr"], [*cells, *elements], cells)
+
+        loops(b, params["window_dimensions"], step, "sequential")
+        for k in range(n):
+            ctx.store(ctx.result(k), index, ctx.load(cells[k], ()))
+
+    loops(b, ctx.out_avals[0].shape, one, "sequential")
+
+
+def _general_batch(args, dims, **params):
+    n = len(args) // 2
+    if any(d is not None for d in dims[n:]):
+        raise NotImplementedError(
+            "vmap of lax.reduce_window over init_values is not there; combine them with the result instead"
+        )
+    size = batch_size(args, dims)
+    outs = reduce_window_p.bind(
+        *[batch_front(x, d, size) for x, d in zip(args[:n], dims[:n])], *args[n:], **_batch_params(params, 0)
+    )
+    return outs, [0] * n
+
+
+reduce_window_p = Primitive(
+    "reduce_window",
+    doc="Folds over sliding windows by any computation.",
+    abstract_eval=_general_shape,
+    reference=_general_reference,
+    multiple_results=True,
+    transpose=NOT_LINEAR,
+    batch=_general_batch,
+    jvp=NoRule("only sums, maxima and minima over windows have one; write the fold with scan or slices"),
+    lower=Nest(_general_emit),
+    samples=Samples(cases=lambda rng: []),
+)
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Folds over sliding windows of a pytree of arrays, from init_value, by an associative computation of scalars.
+
+    padding: 'SAME', 'SAME_LOWER', 'VALID' or (low, high) per dimension; padding reads as init_value. Sums, maxima and
+    minima are recognized. Raises TypeError and ValueError for arguments that don't fit.
+    """
+    from pullback.util import pytree
+
+    flat, treedef = pytree.tree_flatten(operand)
+    inits, init_tree = pytree.tree_flatten(init_value)
+    if treedef != init_tree:
+        raise ValueError(f"Operands must have the same tree structure as init_values: {treedef} vs. {init_tree}")
+    if not flat:
+        raise ValueError("reduce_window must have at least one operand.")
+    flat, inits = as_arrays("reduce_window", *flat), as_arrays("reduce_window", *inits)
+    inits = [lax.convert(i, x.dtype) if i.aval.weak_type else i for i, x in zip(inits, flat)]
+    for x, init in zip(flat, inits):
+        if init.shape or init.dtype != x.dtype:
+            raise TypeError(
+                f"reduce_window: init_values must be scalars of the operands' dtypes, got {init.aval.str_short()} for "
+                f"{x.aval.str_short()}"
+            )
+    ndim = flat[0].ndim
+
+    def ints(values):
+        return (1,) * ndim if values is None else tuple([operator.index(v) for v in values])
+
+    window, strides, base, dilation = (
+        ints(window_dimensions),
+        ints(window_strides),
+        ints(base_dilation),
+        ints(window_dilation),
+    )
+    for what, values in (("window_dimensions", window), ("window_strides", strides)):
+        if any(v < 1 for v in values):
+            raise TypeError(f"reduce_window {what} must be positive, got {values}")
+    if isinstance(padding, str):
+        padding = padtype_to_pads(
+            [dilated(n, d) for n, d in zip(flat[0].shape, base)],
+            [dilated(k, d) for k, d in zip(window, dilation)],
+            strides,
+            padding,
+        )
+    params = {
+        "window_dimensions": window,
+        "window_strides": strides,
+        "padding": tuple([tuple(map(int, p)) for p in padding]),
+        "base_dilation": base,
+        "window_dilation": dilation,
+    }
+    closed = trace_computation(computation, flat, treedef, "reduce_window")
+    monoid = monoid_of(closed)
+    known = {
+        "add": (reduce_window_sum_p, _zero),
+        "max": (reduce_window_max_p, lowest),
+        "min": (reduce_window_min_p, highest),
+    }
+    if monoid in known and len(flat) == 1:
+        from pullback.core import Tracer
+
+        primitive, identity = known[monoid]
+        init = inits[0]
+        if not isinstance(init, Tracer) and np.asarray(init) == identity(init.dtype):
+            return pytree.tree_unflatten(treedef, [primitive.bind(flat[0], **params)])
+    outs = reduce_window_p.bind(*flat, *inits, jaxpr=closed, consts=(), **params)
+    return pytree.tree_unflatten(treedef, outs)
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """The shape of `reduce_window`."""
+    ones = (1,) * len(operand_shape)
+    return window_shape(
+        "reduce_window",
+        operand_shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation or ones,
+        window_dilation or ones,
+    )

@@ -1,1 +1,0 @@
-"""Passes from loop IR to loop IR, one per file, each a pure function; their order is in `pipelines.py`."""

@@ -1,0 +1,1 @@
+"""Loop nests: their representation, the passes over them, their schedules, and code for them."""

@@ -1,0 +1,179 @@
+"""A cache of object code on disk: keyed by the program's canonical text, the CPU and the version.
+
+A file is magic, SHA-256 of its name and the rest, slot names and sizes, facts, object code. It is written beside and
+renamed into place, so readers see a whole file or none; one that is damaged or cut off fails the check and is written
+anew. When the folder outgrows its limit the files used longest ago go first. No failure of the disk is an error: the
+program is compiled then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import tempfile
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from pullback.util.switches import switches
+
+from .cpu.target import Target
+from .folder import read, usable
+
+_MAGIC = b"pullback-object-3\n"
+DEFAULT_LIMIT = 1 << 28
+RECENT = 128  # entries kept in memory
+
+
+class Entry(NamedTuple):
+    """What is needed to load a program."""
+
+    code: bytes  # object file
+    slots: tuple[str, ...]
+    arena_bytes: int
+    facts: bytes = b""  # what else the owner of the program wants to know of it
+
+
+@functools.cache
+def code_version() -> str:
+    """Changes whenever a file of the package does: it is upgraded, or a checkout edited."""
+    return version_of(Path(__file__).parents[2])
+
+
+def version_of(root: Path) -> str:
+    """A digest of names, sizes and times of all sources and libraries below a folder; some 3 ms for the package.
+
+    All of them: any may have a part in what code is made, a rule of lowering as well as a table of switches.
+    """
+    parts = [f"{os.path.relpath(path, root)}:{size}:{time}" for path, size, time in sorted(_sources(str(root)))]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _sources(folder: str) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".py", ".so", ".pyd")):
+                stat = entry.stat()
+                yield entry.path, stat.st_size, stat.st_mtime_ns
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _sources(entry.path)
+
+
+def cache_key(text: str, offsets: str, target: Target) -> str:
+    """The name under which code is stored: a hash of all that determines it."""
+    whole = "\0".join((
+        text, offsets, target.triple, target.cpu, target.features, str(target.vector_bytes),
+        target.tune, code_version(), llvmlite.__version__, str(llvm.llvm_version_info),
+    ))  # fmt: skip
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def default_folder() -> Path:
+    """PULLBACK_CACHE_DIR, or pullback in the user's cache folder."""
+    chosen = os.environ.get("PULLBACK_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pullback"
+
+
+def _digest(key: str, body: bytes) -> bytes:
+    """A file that has got another's name is none."""
+    return hashlib.sha256(key.encode() + body).digest()
+
+
+class ObjectCache:
+    """Object code in the files of `folder`, at most about `limit` bytes of them."""
+
+    def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
+        self.folder = folder or default_folder()
+        self.limit = limit
+        self._recent: OrderedDict[str, Entry] = OrderedDict()
+        self._written = 0  # bytes since the last look at the whole folder
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / key[2:]
+
+    def _remember(self, key: str, entry: Entry) -> Entry:
+        self._recent[key] = entry
+        self._recent.move_to_end(key)
+        if len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
+        return entry
+
+    def get(self, key: str) -> Entry | None:
+        """What is stored under `key`; None if nothing, or not intact."""
+        known = self._recent.get(key)
+        if known is not None:
+            return self._remember(key, known)
+        path = self._path(key)
+        raw = read(path, self.limit) if usable(self.folder) else None
+        if raw is None:
+            return None
+        head = len(_MAGIC)
+        body = raw[head + 32 :]
+        if raw[:head] != _MAGIC or _digest(key, body) != raw[head : head + 32]:
+            return None
+        size = int.from_bytes(body[:4], "little")
+        slots, arena_bytes, facts = json.loads(body[4 : 4 + size])
+        code = 4 + size + facts
+        with contextlib.suppress(OSError):
+            os.utime(path)  # used now: evicted later
+        return self._remember(key, Entry(body[code:], tuple(slots), arena_bytes, body[4 + size : code]))
+
+    def admit(self, key: str, entry: Entry) -> None:
+        """Keeps an entry in memory for now."""
+        self._remember(key, entry)
+
+    def put(self, key: str, entry: Entry) -> None:
+        """Stores an entry; silently only in memory where the disk does not let it."""
+        self._remember(key, entry)
+        names = json.dumps([entry.slots, entry.arena_bytes, len(entry.facts)]).encode()
+        body = len(names).to_bytes(4, "little") + names + entry.facts + entry.code
+        path = self._path(key)
+        if not usable(self.folder, make=True) or not usable(path.parent, make=True):
+            return
+        try:
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(_MAGIC + _digest(key, body) + body)
+                if switches.cache_shared:
+                    os.chmod(temporary, 0o644)
+                os.replace(temporary, path)
+            except OSError:
+                os.unlink(temporary)
+                raise
+        except OSError:
+            return
+        if self._written == 0 or self._written > self.limit // 16:
+            self._written = 0
+            self._evict()
+        self._written += len(body)
+
+    def _evict(self) -> None:
+        """Removes the files used longest ago until the folder is below three quarters of its limit."""
+        files = []
+        for path in self.folder.glob("??/*"):
+            try:
+                stat = path.stat()
+            except OSError:
+                continue
+            files.append((stat.st_mtime, stat.st_size, path))
+        total = sum(size for _, size, _ in files)
+        if total <= self.limit:
+            return
+        for _, size, path in sorted(files):
+            try:
+                path.unlink()
+            except OSError:
+                continue
+            total -= size
+            if total <= self.limit * 3 // 4:
+                return

@@ -1,0 +1,359 @@
+"""From statements to LLVM: loops, branches, calls. Vector loops are in vector_loops.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from typing import Any, Protocol
+
+from pullback.loops.ir.ir import (
+    SQUARE,
+    Address,
+    Buffer,
+    Call,
+    Const,
+    HostCall,
+    If,
+    Lambda,
+    Let,
+    Load,
+    Loop,
+    Run,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from pullback.loops.ir.types import REAL_OF
+from pullback.loops.ir.visit import expressions, stored, subexpressions
+
+from .code import Code
+from .cpu.target import Target
+from .evaluate import Evaluator, is_lazy
+from .interrupt import asks_every
+from .shuffles import INTERLEAVED
+from .stores import emit_store, interleaved_store
+from .types import register_type
+from .values import Asm, Value, broadcast
+
+
+def interleaved(body: Sequence[Stmt], k: int) -> list[Store]:
+    """The stores of the run that begins with store `body[k]` to its buffer, if they may be made at once, and are as
+    many as an interleaved store can have."""
+    run: list[Store] = []
+    for stmt in body[k:]:
+        if not isinstance(stmt, Store):
+            break
+        run.append(stmt)
+    group = [store for store in run if store.buffer is run[0].buffer]
+    if len(group) not in INTERLEAVED or any(loads_of(store) & {s.buffer for s in run} for store in run):
+        return []
+    return group
+
+
+def loads_of(store: Store) -> set[Buffer]:
+    """The buffers that a store's index and value read."""
+    return {x.buffer for x in subexpressions((store.index, store.value)) if isinstance(x, Load)}
+
+
+class Surroundings(Protocol):
+    """What a function asks of the module that it is in (module.py)."""
+
+    target: Target
+
+    def op_function(self, body: Lambda, lanes: int) -> str: ...
+    def symbol(self, emitter: Any, name: str) -> str: ...
+    def threads(self, emitter: Any, loop: Loop) -> bool: ...
+    def run(self, emitter: Any, stmt: Run) -> None: ...
+    def host_call(self, emitter: Any, stmt: HostCall) -> None: ...
+
+
+class FunctionEmitter:
+    """Writes the statements of one LLVM function."""
+
+    def __init__(self, module: Surroundings) -> None:
+        self.module = module
+        self.code = Code(module.target.converts_halves)
+        self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes)
+        self._writes: dict[int, Set[Buffer]] = {}
+
+    def block(self, body: Sequence[Stmt]) -> None:
+        done: set[int] = set()
+        for k, stmt in enumerate(body):
+            if id(stmt) in done:
+                continue
+            if isinstance(stmt, Store) and self.eval.vector is not None:
+                group = interleaved(body, k)
+                if group and interleaved_store(self.eval, group):
+                    done.update(map(id, group))
+                    continue
+            self.stmt(stmt)
+
+    def stmt(self, stmt: Stmt) -> None:
+        ev = self.eval
+        match stmt:
+            case Let():
+                ev.begin((stmt.value,))
+                self._let(stmt)
+            case Store():
+                ev.begin((stmt.index, stmt.value))
+                emit_store(ev, stmt.buffer, stmt.index, stmt.value)
+            case Loop():
+                self.loop(stmt)
+            case If():
+                self._if(stmt)
+            case While():
+                self._while(stmt)
+            case Call():
+                self._call(stmt)
+            case HostCall():
+                self.module.host_call(self, stmt)
+            case Run():
+                self.module.run(self, stmt)
+
+    def _let(self, stmt: Let) -> None:
+        ev = self.eval
+        bounds = ev.interval(stmt.value) if stmt.var.dtype[0] in "iu" else None
+        if bounds is not None:
+            ev.ranges[stmt.var] = bounds
+        vector = ev.vector
+        if vector is None or not vector.depends(stmt.value):
+            ev.env[stmt.var] = ev.scalar(stmt.value)
+        elif is_lazy(stmt.value):
+            vector.varying.add(stmt.var)
+            vector.definitions[stmt.var] = stmt.value
+        else:
+            vector.varying.add(stmt.var)
+            vector.values[stmt.var] = broadcast(self.code, ev.value(stmt.value), vector.lanes)
+
+    # Loops.
+
+    def writes(self, loop: Loop) -> Set[Buffer]:
+        """Buffers stored in the body of `loop`."""
+        found = self._writes.get(id(loop))
+        if found is None:
+            found = self._writes[id(loop)] = stored(loop.body)
+        return found
+
+    def loop(self, loop: Loop) -> None:
+        """Emits a loop by its role and what surrounds it."""
+        if loop.role == "threads" and self.eval.vector is None and self.module.threads(self, loop):
+            return
+        if loop.role in ("scan", "vector") and self.eval.vector is None and self.vector_loop(loop):
+            return
+        if SQUARE in loop.attrs and self.eval.vector is not None and self.square_loop(loop):
+            return
+        self.eval.begin(expressions(loop)[: 1 + sum(len(group.inits) for group in loop.carried)])
+        extent = self.eval.scalar(loop.extent).ref
+        self.scalar_loop(loop, "0", extent)
+
+    def vector_loop(self, loop: Loop) -> bool:
+        """Emits `loop` with lanes; False if it has to be scalar. See vector_loops.py."""
+        raise NotImplementedError
+
+    def square_loop(self, loop: Loop) -> bool:
+        """Emits a loop of squares inside a vector loop; False if it has to go one by one. See vector_loops.py."""
+        raise NotImplementedError
+
+    def scalar_loop(self, loop: Loop, start: str, extent: str, inits: list[Value] | None = None) -> None:
+        """One iteration after the other from `start`; inside a vector loop the carried values have lanes."""
+        ev = self.eval
+        if isinstance(loop.extent, Const):
+            ev.ranges[loop.var] = 0, max(loop.extent.value - 1, 0)
+        else:
+            bounds = ev.interval(loop.extent)
+            if bounds is not None:
+                ev.ranges[loop.var] = 0, max(bounds[1] - 1, 0)
+        vector = ev.vector
+        carried = [v for group in loop.carried for v in group.vars]
+        updates = [u for group in loop.carried for u in group.updates]
+        lanes = 1
+        if vector is not None and carried:
+            lanes = vector.lanes
+            vector.varying.update(carried)
+            vector.varying.update(v for group in loop.carried for v in group.results)
+        if inits is None:
+            inits = [ev.value(init) for group in loop.carried for init in group.inits]
+        inits = [broadcast(self.code, init, lanes) for init in inits]
+
+        def body(i: str, values: list[Value]) -> list[Value]:
+            ev.env[loop.var] = Value("i64", i)
+            self._bind(carried, values)
+            self.block(loop.body)
+            if vector is None and asks_every(loop):
+                self.ask_interrupt(i, asks_every(loop))
+            ev.begin(updates)
+            return [broadcast(self.code, ev.value(update), lanes) for update in updates]
+
+        results = self.accumulate(loop, start, extent, inits, body)
+        self._bind([v for group in loop.carried for v in group.results], results)
+
+    def accumulate(
+        self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
+    ) -> list[Value]:
+        """Runs `body` for each iteration; what the loop carries at its end."""
+        return self.counted(start, end, 1, inits, self.writes(loop), body)
+
+    def _bind(self, variables: Sequence[Var], values: Sequence[Value]) -> None:
+        vector = self.eval.vector
+        for var, value in zip(variables, values):
+            if vector is not None and var in vector.varying:
+                vector.values[var] = value
+            else:
+                self.eval.env[var] = value
+
+    def counted(
+        self,
+        start: str,
+        end: str,
+        step: int,
+        inits: list[Value],
+        writes: Set[Buffer],
+        body: Callable[[str, list[Value]], list[Value]],
+        some: bool = False,
+    ) -> list[Value]:
+        """for i = start; i < end; i += step, carrying values; `body` gives the next ones. Returns the last ones.
+
+        `some`: there is at least one iteration.
+        """
+        code = self.code
+        known = start[0] != "%" and end[0] != "%"
+        if known and int(start) >= int(end):
+            return inits
+        if known and int(start) + step >= int(end):
+            return body(start, inits)
+        number = code.fresh("").strip("%.")
+        guarded = not known and not some
+        entered_from = ""
+        if guarded:
+            nonempty = code.inst(f"icmp slt i64 {start}, {end}", start, end)
+            entered_from = code.block
+            code.open_loop(writes, skippable=True)
+            code.line(f"  br i1 {nonempty}, label %pre.{number}, label %exit.{number}")
+            code.label(f"pre.{number}")
+        before = code.block
+        code.open_loop(writes)
+        code.line(f"  br label %loop.{number}")
+        code.label(f"loop.{number}")
+        index = code.define(code.fresh("i"))
+        phis: list = []
+        code.scopes[-1].lines.append(phis)
+        values = []
+        for init in inits:
+            refs = [code.define(code.fresh("acc")) for _ in init.parts]
+            values.append(Value(init.dtype, refs[0], init.lanes, refs[1] if len(refs) > 1 else None))
+        updates = body(index, values)
+        following = code.here(f"add nuw nsw i64 {index}, {step}")
+        again = code.here(f"icmp slt i64 {following}, {end}")
+        latch = code.block
+        phis.append(f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
+        for init, value, update in zip(inits, values, updates):
+            for first, phi, last in zip(init.parts, value.parts, update.parts):
+                phis.append(f"  {phi} = phi {value.type} [ {first}, %{before} ], [ {last}, %{latch} ]")
+        code.line(f"  br i1 {again}, label %loop.{number}, label %done.{number}")
+        code.close()
+        code.label(f"done.{number}")
+        results = [self._phi(update, [(update.parts, latch)]) for update in updates]
+        if guarded:
+            code.line(f"  br label %exit.{number}")
+            code.close()
+            code.label(f"exit.{number}")
+            results = [
+                self._phi(result, [(init.parts, entered_from), (result.parts, f"done.{number}")])
+                for init, result in zip(inits, results)
+            ]
+        return results
+
+    def _phi(self, like: Value, sources: list[tuple[tuple[str, ...], str]]) -> Value:
+        """A phi for each register of a value."""
+        refs = []
+        for part in range(len(like.parts)):
+            incoming = ", ".join(f"[ {refs_[part]}, %{label} ]" for refs_, label in sources)
+            refs.append(self.code.here(f"phi {like.type} {incoming}"))
+        return Value(like.dtype, refs[0], like.lanes, refs[1] if len(refs) > 1 else None)
+
+    # Control flow.
+
+    def _if(self, stmt: If) -> None:
+        ev = self.eval
+        ev.begin((stmt.cond,))
+        cond = ev.value(stmt.cond)
+        if cond.lanes > 1:
+            self._masked_if(stmt, cond)
+        elif cond.ref in ("true", "false"):
+            self.block(stmt.then if cond.ref == "true" else stmt.orelse)
+        else:
+            self.branch(cond.ref, lambda: self.block(stmt.then), lambda: self.block(stmt.orelse))
+
+    def branch(self, cond: str, then: Callable[[], None], orelse: Callable[[], None]) -> None:
+        """if (cond) then() else orelse()."""
+        code = self.code
+        number = code.fresh("").strip("%.")
+        code.line(f"  br i1 {cond}, label %then.{number}, label %else.{number}")
+        for label, emit in (("then", then), ("else", orelse)):
+            code.open_branch()
+            code.label(f"{label}.{number}")
+            emit()
+            code.line(f"  br label %end.{number}")
+            code.close()
+        code.label(f"end.{number}")
+
+    def _masked_if(self, stmt: If, cond: Value) -> None:
+        ev, a = self.eval, Asm(self.code, cond.lanes)
+        outer = ev.mask
+        for ref, body in ((cond.ref, stmt.then), (None, stmt.orelse)):
+            if not body:
+                continue
+            own = a.not_(cond.ref) if ref is None else ref
+            ev.mask = own if outer is None else a.op("and", "i1", outer, own)
+            self.block(body)
+        ev.mask = outer
+
+    def _while(self, stmt: While) -> None:
+        code, ev = self.code, self.eval
+        number = code.fresh("").strip("%.")
+        before = code.block
+        code.open_loop(stored((stmt,)), skippable=True)
+        code.line(f"  br label %while.{number}")
+        code.label(f"while.{number}")
+        phis: list = []
+        code.scopes[-1].lines.append(phis)
+        count = code.define(code.fresh("count"))
+        self.block(stmt.body_cond)
+        ev.begin((stmt.cond,))
+        cond = ev.scalar(stmt.cond).ref
+        code.line(f"  br i1 {cond}, label %do.{number}, label %end.{number}")
+        code.label(f"do.{number}")
+        self.block(stmt.body)
+        following = code.here(f"add i64 {count}, 1")
+        self.ask_interrupt(count, asks_every(stmt))
+        phis.append(f"  {count} = phi i64 [ 0, %{before} ], [ {following}, %{code.block} ]")
+        code.line(f"  br label %while.{number}")
+        code.close()
+        code.label(f"end.{number}")
+
+    def ask_interrupt(self, count: str, every: int) -> None:
+        """Ends the program if the user wants that; asks in one iteration of `every`. Only the program function asks."""
+
+    # Calls.
+
+    def _call(self, stmt: Call) -> None:
+        ev, code = self.eval, self.code
+        ev.begin(expressions(stmt))
+        args = []
+        for arg in stmt.args:
+            if isinstance(arg, Address):
+                args.append(("ptr", ev.address(arg.buffer, arg.offset)))
+            else:
+                value = ev.scalar(arg)
+                if value.dtype in REAL_OF:
+                    raise NotImplementedError(f"call of {stmt.symbol}: complex numbers are passed by address")
+                args.append((value.type, value.ref))
+        function = self.module.symbol(self, stmt.symbol)
+        kind = "void" if stmt.result is None else register_type(stmt.result.dtype)
+        text = f"call {kind} {function}({', '.join(f'{kind} {ref}' for kind, ref in args)})"
+        if stmt.result is None:
+            code.line(f"  {text}")
+        else:
+            ev.env[stmt.result] = Value(stmt.result.dtype, code.here(text))
+        for buffer in stored((stmt,)):
+            ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1

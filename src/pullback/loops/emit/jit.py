@@ -1,0 +1,330 @@
+"""From a function of the loop IR to callable machine code: emission, LLVM's code generator, object cache, loading."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from pullback._ext import _core
+from pullback.loops.ir.ir import Buffer, Function
+from pullback.loops.ir.print import canonical
+from pullback.loops.ir.types import ITEMSIZE
+from pullback.util.locks import Lock, held_at_fork
+
+from .cache import Entry, ObjectCache, cache_key
+from .cpu.target import Target, host_target
+from .interrupt import INTERRUPT
+from .module import ENTRY, HOST_SLOT, PARALLEL_FOR, SLOTS, ModuleText, build_module
+
+HostCallback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
+
+_never = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)  # stands in where there is no runtime to ask
+_symbols: dict[str, int] = {}
+_lock = held_at_fork(Lock())
+# Modules and code are given up under this lock of llvmlite's, and LLVM must not be copied in the middle of that either.
+held_at_fork(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None) or Lock())
+
+
+def add_symbols(symbols: Mapping[str, int]) -> None:
+    """Makes C functions known by name to programs compiled or loaded from now on.
+
+    `pb_parallel_for(body, ctx, count, grain)` runs body(ctx, begin, end) over parts of [0, count); without it loops of
+    threads run on the calling thread.
+    """
+    _symbols.update(symbols)
+
+
+@dataclass(slots=True)
+class CompiledFunction:
+    """Machine code of `int f(void** inputs, void** outputs, void* arena)` at `address`.
+
+    It lives as long as this object. `set_host_call(address)` gives the program the C function
+    `int host(int64 index, void** buffers)` that its host calls go through; a non-zero result ends the program.
+    """
+
+    address: int
+    arena_bytes: int
+    slots: tuple[str, ...]
+    seconds: dict[str, float]  # by stage; empty stages were not needed
+    cached: bool
+    _table: Any
+    _keep: list[Any] = field(default_factory=list)
+    code_bytes: int = 0  # of the object file
+    module: Callable[[], ModuleText] | None = None
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM text, emitted again if the code came from the cache."""
+        return self._emitted().text
+
+    @property
+    def asm(self) -> str:
+        """The assembly text."""
+        return assembly(self._emitted())
+
+    def _emitted(self) -> ModuleText:
+        assert self.module is not None
+        return self.module()
+
+    @property
+    def keeps_constants(self) -> bool:
+        """Whether arrays of the traced function's are part of it."""
+        return any(name.startswith("constant:") for name in self.slots)
+
+    def set_host_call(self, address: int) -> None:
+        """Sets the callback of the program's host calls; ignored if it has none."""
+        if HOST_SLOT in self.slots:
+            self._table[self.slots.index(HOST_SLOT)] = address
+
+    def __call__(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> int:
+        """Runs on NumPy arrays, with an arena of its own: for tests and tools. Returns the program's status."""
+        arena = np.zeros(self.arena_bytes + 64, np.uint8)
+        base = (arena.ctypes.data + 63) & ~63
+        pointers = [(ctypes.c_void_p * max(len(side), 1))(*(x.ctypes.data for x in side)) for side in (inputs, outputs)]
+        function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
+        return function(ctypes.addressof(pointers[0]), ctypes.addressof(pointers[1]), base)
+
+
+_machines: dict[Target, llvm.TargetMachine] = {}
+_jits: list[llvm.LLJIT] = []
+_count = 0
+
+
+def _machine(target: Target) -> llvm.TargetMachine:
+    """LLVM's code generator for a target; made once."""
+    machine = _machines.get(target)
+    if machine is None:
+        if not _machines:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+            # Scheduling is lost on processors that reorder by themselves, and takes a tenth of the time.
+            llvm.set_option("pullback", "-disable-post-ra")
+            llvm.set_option("pullback", "-enable-misched=false")
+            # Our addresses are written with the parts that change least first: loop strength reduction finds nothing
+            # to gain, and takes a sixth of the time.
+            llvm.set_option("pullback", "-disable-lsr")
+        machine = llvm.Target.from_triple(target.triple).create_target_machine(
+            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default"
+        )
+        machine.set_asm_verbosity(False)
+        _machines[target] = machine
+    return machine
+
+
+def _jit() -> llvm.LLJIT:
+    if not _jits:
+        _machine(host_target())
+        target = host_target()
+        machine = llvm.Target.from_triple(target.triple).create_target_machine(
+            cpu=target.cpu, features=target.features, opt=2, jit=True
+        )
+        _jits.append(llvm.create_lljit_compiler(machine))
+    return _jits[0]
+
+
+def emit_object(
+    text: str,
+    target: Target,
+    verify: bool = False,
+    promote: bool = False,
+    clock: Callable[[str], None] = lambda stage: None,
+    entry: str = ENTRY,
+) -> bytes:
+    """Machine code of LLVM text as an object file; RuntimeError quotes what LLVM rejects.
+
+    No passes run before instruction selection, except sroa if the program function `entry` is to `promote` its stack
+    to registers: common subexpressions and invariants are the emitter's work, and on our code instcombine took a
+    seventh of the time without making it faster.
+    """
+    with _lock:
+        machine = _machine(target)
+        try:
+            module = llvm.parse_assembly(text)
+            if verify:
+                module.verify()
+        except RuntimeError as error:
+            raise RuntimeError(f"emit: LLVM rejects the module: {error}\n{_excerpt(text, str(error))}") from None
+        clock("parse")
+        if promote:
+            _promote_stack(module, machine, entry)
+        code = machine.emit_object(module)
+        clock("codegen")
+        return code
+
+
+def assembly(emitted: ModuleText) -> str:
+    """The assembly text of a module for this machine."""
+    machine = _machine(host_target())
+    with _lock:
+        module = llvm.parse_assembly(emitted.text)
+        if emitted.promote:  # as `emit_object` does
+            _promote_stack(module, machine)
+        return machine.emit_assembly(module)
+
+
+def _promote_stack(module: llvm.ModuleRef, machine: llvm.TargetMachine, entry: str = ENTRY) -> None:
+    """The state of the program function from the stack to registers."""
+    with llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)) as builder:
+        passes = llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        passes.run(module.get_function(entry), builder)
+
+
+def _excerpt(text: str, error: str) -> str:
+    """The lines around the one that an LLVM message names (<string>:LINE:...), or the start."""
+    lines = text.split("\n")
+    parts = error.split("<string>:")
+    number = int(parts[1].split(":")[0]) if len(parts) > 1 and parts[1].split(":")[0].isdigit() else 1
+    first = max(0, number - 6)
+    return "\n".join(f"{first + k + 1:5} {line}" for k, line in enumerate(lines[first : first + 12]))
+
+
+def load_object(code: bytes, slots: tuple[str, ...]) -> tuple[int, Any, Any]:
+    """Links an object file into the process: (address of its entry, its slot table or None, what keeps it alive)."""
+    names = (ENTRY, SLOTS) if slots else (ENTRY,)
+    if _core.load_object is not None:
+        addresses, owner = _core.load_object(code, names)
+    else:
+        addresses, owner = _link(code, names)
+    table = (ctypes.c_void_p * len(slots)).from_address(addresses[1]) if slots else None
+    return addresses[0], table, owner
+
+
+def _link(code: bytes, names: tuple[str, ...]) -> tuple[list[int], Any]:
+    """The same by LLVM's linker, on machines for which we have none."""
+    global _count
+    with _lock:
+        _count += 1
+        library = llvm.JITLibraryBuilder().add_object_img(code)
+        for name in names:
+            library = library.export_symbol(name)
+        tracker = library.add_current_process().link(_jit(), f"pb{_count}")
+        return [tracker[name] for name in names], tracker
+
+
+Optimize = Callable[[Function], tuple[Function, Mapping[Buffer, int], int]]
+
+
+def compile_function(
+    function: Function,
+    plan: Mapping[Buffer, int] | None = None,
+    target: Target | None = None,
+    *,
+    optimize: Optimize | None = None,
+    symbols: Mapping[str, int] | None = None,
+    cache: ObjectCache | None = None,
+    key: str | None = None,
+    facts: bytes = b"",
+    arena_bytes: int | None = None,
+    verify: bool = False,
+    subroutine: bool = False,
+) -> CompiledFunction:
+    """Compiles `function` for this machine, or takes its code from `cache`.
+
+    `plan` has the byte offset of each temporary in the arena. With `optimize`, it gives the function to emit, its plan
+    and the size of the arena instead; the cache then knows the function as it was before, and a program found there
+    needs no passes at all. `optimize` may add buffers only after those of `function`. With a `key`, under which nothing
+    was found, the code is stored under that together with `facts`. `symbols` are addresses of C functions beside those
+    of `add_symbols`. A `subroutine` is what a Call of another function calls: its arguments are the addresses of inputs
+    and outputs. Raises NotImplementedError for constructs the emitter does not know, KeyError for a missing symbol.
+    """
+    target = target or host_target()
+    seconds: dict[str, float] = {}
+    clock = _Clock(seconds)
+    entry = None
+    if cache is not None and key is None:
+        offsets = (
+            "subroutine"
+            if subroutine
+            else "optimized"
+            if optimize
+            else ",".join(str((plan or {}).get(b, "")) for b in function.buffers)
+        )
+        key = cache_key(canonical(function), offsets, target)
+        entry = cache.get(key)
+        clock("lookup")
+
+    def emitted() -> ModuleText:
+        if optimize is None:
+            return build_module(function, plan or {}, target, subroutine)
+        return build_module(*optimize(function)[:2], target)
+
+    cached = entry is not None
+    if entry is None:
+        if optimize is None:
+            final, offset_of = function, plan or {}
+        else:
+            final, offset_of, arena_bytes = optimize(function)
+            clock("passes")
+        if arena_bytes is None:
+            arena_bytes = max((at + b.size * ITEMSIZE[b.dtype] for b, at in offset_of.items()), default=0)
+        module = build_module(final, offset_of, target, subroutine)
+        clock("emit")
+        code = emit_object(module.text, target, verify, module.promote, clock)
+        entry = Entry(code, tuple(module.slots), arena_bytes, facts)
+        if cache is not None and key is not None:
+            cache.put(key, entry)
+            clock("store")
+    constants = {k: buffer.data for k, buffer in enumerate(function.buffers) if buffer.data is not None}
+    return link(entry, constants, symbols, emitted, seconds, cached)
+
+
+def link(
+    entry: Entry,
+    constants: Mapping[int, np.ndarray],
+    symbols: Mapping[str, int] | None,
+    module: Callable[[], ModuleText] | None,
+    seconds: dict[str, float],
+    cached: bool = True,
+) -> CompiledFunction:
+    """Loads code into the process; `constants` are the values of large constants by the position of their buffers,
+    `module` gives the LLVM text when somebody asks for it.
+    """
+    clock = _Clock(seconds)
+    address, table, tracker = load_object(entry.code, entry.slots)
+    keep = [tracker]
+    for k, name in enumerate(entry.slots):
+        if name.startswith("constant:"):
+            data = np.ascontiguousarray(constants[int(name.split(":")[1])])
+            keep.append(data)
+            table[k] = data.ctypes.data
+        elif name == PARALLEL_FOR:
+            table[k] = (symbols or {}).get(name) or _symbols.get(name) or 0
+        elif name == INTERRUPT:
+            table[k] = (symbols or {}).get(name) or _symbols.get(name) or ctypes.cast(_never, ctypes.c_void_p).value
+        elif name != HOST_SLOT:
+            table[k] = _address_of(name, symbols)
+    clock("load")
+    size = len(entry.code)
+    return CompiledFunction(address, entry.arena_bytes, entry.slots, seconds, cached, table, keep, size, module)
+
+
+class _Clock:
+    """Writes down how long each stage took."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds, self._last = seconds, time.perf_counter()
+
+    def __call__(self, stage: str) -> None:
+        now = time.perf_counter()
+        self._seconds[stage] = now - self._last
+        self._last = now
+
+
+def _address_of(name: str, symbols: Mapping[str, int] | None) -> int:
+    address = (symbols or {}).get(name) or _symbols.get(name) or llvm.address_of_symbol(name)
+    if not address:
+        raise KeyError(f"compile: the program calls the C function {name!r}, which nobody has added to the symbols")
+    return int(address)
+
+
+__all__ = [
+    "CompiledFunction", "HostCallback", "ModuleText", "add_symbols", "assembly", "compile_function", "emit_object",
+    "link",
+]  # fmt: skip

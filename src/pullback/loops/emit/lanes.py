@@ -1,0 +1,163 @@
+"""With how many lanes and accumulators a vector loop is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pullback.loops.ir.ir import RARE, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
+from pullback.loops.ir.vectors import repeatable
+from pullback.loops.ir.visit import expressions, statements, subexpressions
+
+from .cpu.target import Target
+from .squares import square_in, square_side
+from .types import register_bytes
+
+MANY = 400  # ops beyond which two registers a value would not all fit
+LINE = 64  # bytes: what loops inside read beside the lanes is fetched from memory anyway
+
+
+def operations(body: Sequence[Stmt], updates: Sequence[Expr] = ()) -> int:
+    """Ops in `body` and in what is carried, each counted once; index arithmetic included."""
+    roots = [expr for stmt in statements(body) for expr in expressions(stmt)] + list(updates)
+    return sum(isinstance(expr, Op) for expr in subexpressions(roots))
+
+
+# A body of LONG ops or more fills the window in which a core looks for independent work, so that iterations hardly
+# overlap, and two registers a value are quicker than one: tanh(x) exp(y) + sin(x) took 38 us for 20,000 elements, now
+# 29; gelu's gradient with erf 63 and 46. Bodies of more than WIDE ops gain if they have less than PARALLEL independent
+# ones at a time themselves (lgamma: 84 us and 60); others, such as a chain of sines and cosines, gain a tenth at most
+# and take LLVM up to twice as long.
+LONG = 32
+WIDE = 140
+PARALLEL = 4
+# What is stored in bytes and computed in 32 bits has so many registers a value without that. Twice as many take LLVM
+# twice as long (random bools: 117 ms to compile, 66 without) and are no quicker.
+REGISTERS = 4
+
+
+def depth(body: Sequence[Stmt], updates: Sequence[Expr] = ()) -> int:
+    """Ops on the longest path through a body without loops, and what is carried; no branches that are seldom taken."""
+    lets: dict[Var, int] = {}
+    memo: dict[int, int] = {}
+
+    def path(root: Expr) -> int:
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            if id(expr) in memo:
+                stack.pop()
+                continue
+            if isinstance(expr, Read):
+                memo[id(expr)] = lets.get(expr.var, 0)
+                continue
+            args: tuple[Expr, ...] = ()
+            if isinstance(expr, Op):
+                rare = expr.name == "select" and RARE in expr.attrs
+                args = (expr.args[0], expr.args[2]) if rare else expr.args
+            waiting = [arg for arg in args if id(arg) not in memo]
+            if waiting:
+                stack += waiting
+                continue
+            memo[id(expr)] = max((memo[id(arg)] for arg in args), default=-1) + 1
+        return memo[id(root)]
+
+    longest = 0
+    for stmt in statements(body):
+        if isinstance(stmt, (Let, Store)):
+            length = path(stmt.value)
+            longest = max(longest, length)
+            if isinstance(stmt, Let):
+                lets[stmt.var] = length
+    return max([longest, *map(path, updates)])
+
+
+def lane_count(loop: Loop, target: Target) -> int:
+    """Lanes for the vector loop: a register of its narrowest 32- or 64-bit values, more where bodies are small.
+
+    Wider than a register means several registers a value, which LLVM splits: it hides latency and loop overhead. A
+    loop with the attr ("lanes", n) says itself how many.
+    """
+    for key, value in loop.attrs:
+        if key == "lanes":
+            return int(value)
+    squares = square_in(loop)
+    if squares is not None:
+        return square_side(loop, squares, target.vector_bytes)
+    sizes = _value_bytes(loop)
+    wide = [size for size in sizes if size >= 4]
+    size = min(wide) if wide else max(sizes, default=4)
+    lanes = target.vector_bytes // size
+    inner = any(isinstance(stmt, Loop) for stmt in statements(loop.body))
+    updates = [] if inner else [update for group in loop.carried for update in group.updates]
+    work = operations(loop.body, updates)
+    if inner and work <= 24:
+        lanes *= 4
+    elif inner and work <= MANY:
+        lanes = max(lanes, LINE // size)
+    elif (work <= 12 and not loop.carried) or (
+        _waits(work, loop.body, updates)
+        and not _leaves(loop, lanes)
+        and lanes * _widest(loop.body) < REGISTERS * target.vector_bytes
+    ):
+        lanes *= 2
+    if isinstance(loop.extent, Const):
+        while lanes > max(loop.extent.value, 1):
+            lanes //= 2
+    return lanes
+
+
+def _waits(work: int, body: Sequence[Stmt], updates: Sequence[Expr]) -> bool:
+    """Whether a core would often wait for results of a body of that many ops, with one register a value."""
+    return work >= LONG and (work <= WIDE or work < PARALLEL * depth(body, updates))
+
+
+def _widest(body: Sequence[Stmt]) -> int:
+    """Bytes of the widest values that ops in `body` give, leaving out what only serves as an index."""
+    roots = [expr for stmt in statements(body) for expr in expressions(stmt)]
+    found = [expr.dtype for expr in subexpressions(roots) if isinstance(expr, Op) and expr.dtype != "i64"]
+    return max(map(register_bytes, found), default=1)
+
+
+def _leaves(loop: Loop, lanes: int) -> bool:
+    """Whether twice the lanes would leave a vector more to shorter ones, among so few that it counts."""
+    if not isinstance(loop.extent, Const) or (repeatable(loop) and not loop.carried):
+        return False
+    return loop.extent.value % (2 * lanes) >= lanes and loop.extent.value < 32 * lanes
+
+
+def _value_bytes(loop: Loop) -> set[int]:
+    """Widths of what is loaded, stored and carried, leaving out what only serves as an index."""
+    found: set[int] = set()
+    for stmt in statements((loop,)):
+        roots: list = []
+        match stmt:
+            case Store():
+                roots = [stmt.value]
+                found.add(register_bytes(stmt.buffer.dtype))
+            case Let():
+                roots = [stmt.value] if stmt.var.dtype != "i64" else []
+            case Loop():
+                roots = [update for group in stmt.carried for update in group.updates]
+                found.update(register_bytes(update.dtype) for update in roots)
+        stack, seen = roots, set()
+        while stack:
+            expr = stack.pop()
+            if id(expr) in seen:
+                continue
+            seen.add(id(expr))
+            if isinstance(expr, Load):
+                found.add(register_bytes(expr.buffer.dtype))
+            elif isinstance(expr, Op):
+                stack += expr.args
+    return found
+
+
+def accumulators(loop: Loop) -> int:
+    """Independent partial results of a vector reduce loop, to hide the latency of its combining op."""
+    for key, value in loop.attrs:
+        if key == "unroll":
+            return int(value)
+    if any(isinstance(stmt, (Loop, If)) for stmt in statements(loop.body)):
+        return 1
+    work = operations(loop.body, [update for group in loop.carried for update in group.updates])
+    return 4 if work <= 12 else 2 if work <= 30 else 1

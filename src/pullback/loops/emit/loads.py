@@ -1,0 +1,254 @@
+"""Loads: of one element, and inside a vector loop of one for each lane.
+
+An index that grows by one from lane to lane is one contiguous access at the address of lane 0; by zero, a broadcast; by
+another constant, one access per lane from a common address, or a choice from contiguous ones; else a gather.
+"""
+
+from __future__ import annotations
+
+from pullback.loops.ir.affine import terms
+from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.ir import Buffer, Expr, Load, Op
+from pullback.loops.ir.types import REAL_OF
+
+from .access import Access
+from .guards import Guard
+from .shuffles import INTERLEAVED, deinterleave
+from .square_access import square_load
+from .types import alignment, memory_type, splat, suffix
+from .values import Asm, Value, broadcast, constant
+
+HARDWARE_GATHERS = 64  # bytes of a register from which processors gather faster than by a load for each lane
+
+
+def is_regular(step: int | None) -> bool:
+    """Whether an index that grows by `step` from lane to lane is a constant step, with addresses near each other."""
+    return step is not None and abs(step) <= 1 << 20
+
+
+def scalar_load(ev: Access, node: Load) -> Value:
+    """The value of a load as a scalar; inside a vector loop, that of lane 0."""
+    buffer, dtype = node.buffer, node.dtype
+    guard = ev.guards.get(id(node))
+    if buffer.size == 0:
+        return constant(dtype, 0j if dtype in REAL_OF else 0)
+    if guard is None:
+        pointer = ev.address(buffer, node.index)
+    else:
+        pointer = _guarded_address(ev, node, guard)
+    return _scalar_at(ev, buffer, pointer)
+
+
+def _scalar_at(ev: Access, buffer: Buffer, pointer: str) -> Value:
+    dtype = buffer.dtype
+    kind = memory_type(dtype)
+    if dtype in REAL_OF:
+        im = ev.offset(buffer, pointer, "1", part=True)
+        return Value(dtype, ev.read(kind, pointer, buffer), 1, ev.read(kind, im, buffer))
+    return Value(dtype, ev.from_memory(dtype, ev.read(kind, pointer, buffer), 1))
+
+
+def _guarded_address(ev: Access, node: Load, guard: Guard) -> str:
+    """The address, or that of element 0 if the load is not needed."""
+    a, buffer = Asm(ev.code, 1), node.buffer
+    index = ev.scalar(node.index).ref
+    if guard.clamp:
+        index = a.call("llvm.smax", "i64", index, "0")
+        index = a.call("llvm.smin", "i64", index, str(buffer.size - 1))
+    elif guard.chain:
+        needed = _condition(ev, guard, 1)
+        index = a.select(needed, "i64", index, "0")
+    return ev.offset(buffer, ev.pointers[buffer], index)
+
+
+def _condition(ev: Access, guard: Guard, lanes: int) -> str:
+    """The mask of the lanes in which a guard holds; for one lane, whether it holds in any."""
+    whole: str | None = None
+    widest = 1
+    for cond, polarity in guard.chain:
+        value = ev.value(cond)
+        here = Asm(ev.code, value.lanes)
+        ref = value.ref if polarity else here.not_(value.ref)
+        if value.lanes > widest:
+            whole = None if whole is None else broadcast(ev.code, Value("bool", whole), value.lanes).ref
+            widest = value.lanes
+        elif value.lanes < widest:
+            ref = broadcast(ev.code, Value("bool", ref), widest).ref
+        whole = ref if whole is None else Asm(ev.code, widest).op("and", "i1", whole, ref)
+    assert whole is not None
+    if lanes == 1 and widest > 1:
+        return ev.any_lane(whole, widest)
+    if lanes > widest:
+        return broadcast(ev.code, Value("bool", whole), lanes).ref
+    return whole
+
+
+def _lane_mask(ev: Access, node: Load) -> str | None:
+    """Lanes in which a vector load may be performed; None if in all."""
+    vector = ev.vector
+    assert vector is not None
+    mask = ev.mask
+    guard = ev.guards.get(id(node))
+    if guard is not None and guard.chain:
+        own = _condition(ev, guard, vector.lanes)
+        mask = own if mask is None else Asm(ev.code, vector.lanes).op("and", "i1", mask, own)
+    return mask
+
+
+def vector_load(ev: Access, node: Load) -> Value:
+    """The values of a load in all lanes, by the cheapest accesses that its index allows."""
+    vector, buffer, dtype = ev.vector, node.buffer, node.dtype
+    assert vector is not None
+    lanes = vector.lanes
+    if buffer.size == 0:
+        return constant(dtype, 0j if dtype in REAL_OF else 0)
+    guard = ev.guards.get(id(node))
+    step = vector.stride(node.index)
+    mask = _lane_mask(ev, node)
+    if not is_regular(step) or (guard is not None and guard.clamp):
+        return _gather(ev, node, guard is not None and guard.clamp, mask)
+    if mask is not None and step not in (1, 0, -1):
+        return _gather(ev, node, False, mask)
+    pointer = ev.address(buffer, node.index)
+    if step == 1:
+        return _contiguous(ev, buffer, pointer, mask)
+    if step == -1:
+        first = ev.offset(buffer, pointer, str(1 - lanes))
+        turned = None if mask is None else ev.reversed(Value("bool", mask, lanes)).ref
+        return ev.reversed(_contiguous(ev, buffer, first, turned))
+    if step in INTERLEAVED and mask is None and dtype not in REAL_OF:
+        shared = _interleaved_load(ev, node, step)
+        if shared is not None:
+            return shared
+    if ev.square is not None and mask is None and dtype != "c128" and step:
+        along = ev.square.step(node.index, vector.definitions)
+        if along in (1, -1):
+            return square_load(ev, node, step, along)
+    if dtype == "c64":
+        return _paired_lanes(ev, buffer, pointer, step or 0)
+    refs: list[list[str]] = [[], []]
+    for k in range(lanes):
+        value = _scalar_at(ev, buffer, ev.offset(buffer, pointer, str(k * (step or 0))))
+        for part, ref in zip(refs, value.parts):
+            part.append(ref)
+    packed = [ev.pack(dtype, part) for part in refs if part]
+    return Value(dtype, packed[0], lanes, packed[1] if len(packed) > 1 else None)
+
+
+def _paired_lanes(ev: Access, buffer: Buffer, pointer: str, step: int) -> Value:
+    """Elements of two 4-byte parts, `step` apart: each is loaded whole."""
+    vector = ev.vector
+    assert vector is not None
+    lanes = vector.lanes
+    starts = [ev.offset(buffer, pointer, str(k * step)) for k in range(lanes)]
+    whole = ev.pack("i64", [ev.read("i64", start, buffer) for start in starts])
+    return ev.parts_of(buffer.dtype, whole, lanes)
+
+
+def _interleaved_load(ev: Access, node: Load, step: int) -> Value | None:
+    """Every `step`-th element, chosen from contiguous loads; None if those might leave the buffer."""
+    vector, buffer = ev.vector, node.buffer
+    assert vector is not None
+    bounds = ev.interval(node.index)
+    if bounds is None or vector.lanes & (vector.lanes - 1):
+        return None
+    base, offset = ev.base_and_offset(buffer, node.index)
+    number = offset % step  # loads of neighbours then begin at one address
+    if bounds[0] < number or bounds[1] + step - 1 - number >= buffer.size:
+        return None
+    kind, lanes = memory_type(buffer.dtype, vector.lanes), vector.lanes
+    starts = [ev.offset(buffer, base, str(offset - number + k * lanes)) for k in range(step)]
+    refs = deinterleave(ev.code, kind, lanes, [ev.read(kind, start, buffer) for start in starts])
+    return Value(node.dtype, ev.from_memory(buffer.dtype, refs[number], lanes), lanes)
+
+
+def _contiguous(ev: Access, buffer: Buffer, pointer: str, mask: str | None) -> Value:
+    vector, dtype = ev.vector, buffer.dtype
+    assert vector is not None
+    lanes = vector.lanes
+    wide = 2 * lanes if dtype in REAL_OF else lanes
+    kind = memory_type(dtype, wide)
+    if mask is None:
+        ref = ev.read(kind, pointer, buffer)
+    else:
+        if wide != lanes:
+            mask = ev.doubled(mask, lanes)
+        ref = _masked_read(ev, kind, wide, pointer, buffer, mask)
+    if dtype in REAL_OF:
+        both = Value(REAL_OF[dtype], ref, wide)
+        re = ev.shuffle(both, range(0, wide, 2))
+        return Value(dtype, re.ref, lanes, ev.shuffle(both, range(1, wide, 2)).ref)
+    return Value(dtype, ev.from_memory(dtype, ref, lanes), lanes)
+
+
+def _masked_read(ev: Access, kind: str, wide: int, pointer: str, buffer: Buffer, mask: str) -> str:
+    align = alignment(buffer.dtype)
+    name = f"llvm.masked.load.{suffix(kind)}.p0"
+    ev.code.declare(f"declare {kind} @{name}(ptr, i32, <{wide} x i1>, {kind})")
+    text = f"call {kind} @{name}(ptr {pointer}, i32 {align}, <{wide} x i1> {mask}, {kind} zeroinitializer)"
+    return ev.code.load(text, f"{text} @{buffer.name} {ev.epoch.get(buffer, 0)}", buffer, pointer, mask)
+
+
+def _gather(ev: Access, node: Load, clamp: bool, mask: str | None) -> Value:
+    vector, buffer, dtype = ev.vector, node.buffer, node.dtype
+    assert vector is not None
+    lanes = vector.lanes
+    a = Asm(ev.code, lanes)
+    if (short := short_place(ev, node)) is not None:
+        return _one_by_one(ev, node, short)
+    index = broadcast(ev.code, ev.value(node.index), lanes).ref
+    if clamp:
+        index = a.call("llvm.smax", "i64", index, a.imm("i64", 0))
+        index = a.call("llvm.smin", "i64", index, a.imm("i64", buffer.size - 1))
+    parts = []
+    for part in range(2 if dtype in REAL_OF else 1):
+        pointers = ev.lane_pointers(buffer, index, part)
+        kind = memory_type(dtype, lanes)
+        align = alignment(dtype)
+        name = f"llvm.masked.gather.{suffix(kind)}.v{lanes}p0"
+        ev.code.declare(f"declare {kind} @{name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {kind})")
+        chosen = mask or splat("true", "i1", lanes)
+        text = (
+            f"call {kind} @{name}(<{lanes} x ptr> {pointers}, i32 {align}, <{lanes} x i1> {chosen}, "
+            f"{kind} zeroinitializer)"
+        )
+        ref = ev.code.load(text, f"{text} @{buffer.name} {ev.epoch.get(buffer, 0)}", buffer, pointers, chosen)
+        parts.append(ev.from_memory(dtype, ref, lanes))
+    return Value(dtype, parts[0], lanes, parts[1] if len(parts) > 1 else None)
+
+
+def short_place(ev: Access, node: Load) -> Expr | None:
+    """The part of a gather's index that differs between lanes, in 32 bits, if each lane is better loaded by itself."""
+    if ev.register_bytes >= HARDWARE_GATHERS or ev.mask is not None or id(node) in ev.guards:
+        return None
+    vector = ev.vector
+    assert vector is not None
+    differ = [term for term in terms(node.index)[0] if vector.depends(term)]
+    if len(differ) == 1 and isinstance(part := differ[0], Op) and part.name == "convert":
+        return part.args[0] if part.args[0].dtype == "i32" else None
+    return None
+
+
+def _one_by_one(ev: Access, node: Load, place: Expr) -> Value:
+    """A gather from places of 32 bits, which the loads' addresses widen: LLVM would make 64-bit addresses in lanes."""
+    vector, buffer, dtype = ev.vector, node.buffer, node.dtype
+    assert vector is not None
+    lanes = vector.lanes
+    short = broadcast(ev.code, ev.value(place), lanes)
+    found, offset = terms(node.index)
+    alike: Expr = const("i64", offset)
+    for term in found:
+        if not vector.depends(term):
+            alike = make("add", (alike, term))
+    base = ev.address(buffer, alike)
+    # Places of loads that are performed are inside of the buffer, so not negative; a part of one may be.
+    widen = "zext" if base == ev.pointers[buffer] else "sext"
+    refs: list[list[str]] = [[], []]
+    for k in range(lanes):
+        lane = ev.code.inst(f"extractelement {short.type} {short.ref}, i64 {k}", short.ref)
+        long = Asm(ev.code, 1).cast(widen, "i32", lane, "i64")
+        value = _scalar_at(ev, buffer, ev.offset(buffer, base, long))
+        for part, ref in zip(refs, value.parts):
+            part.append(ref)
+    packed = [ev.pack(dtype, part) for part in refs if part]
+    return Value(dtype, packed[0], lanes, packed[1] if len(packed) > 1 else None)

@@ -1,0 +1,448 @@
+"""From a function of the loop IR to the text of an LLVM module with one exported C function.
+
+    int main(void** inputs, void** outputs, void* arena)      0; what a host call returned to end the program; 2: Ctrl-C
+
+A `subroutine`, which other programs call, is `void main(void* input, ..., void* output, ...)` instead.
+
+A kernel is an internal function that takes the buffers it uses. A `threads` loop becomes `body(ctx, begin, end)`, run
+by pb_parallel_for. Everything outside the module (C functions, the host callback, big constants) is reached through the
+table `pb_slots`, which the loader fills: object code holds no addresses, so it can be kept on disk. For a static
+library names and table are those of a `Linkage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pullback.loops.ir.ir import (
+    Buffer,
+    Call,
+    Const,
+    Function,
+    HostCall,
+    Kernel,
+    Lambda,
+    Loop,
+    Run,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from pullback.loops.ir.print import EMBEDDED_BYTES
+from pullback.loops.ir.types import ITEMSIZE, REAL_OF
+from pullback.loops.ir.visit import accesses, blocks, free_vars, loaded, stored
+
+from .access import VectorIndex
+from .cpu.target import Target
+from .functions import FunctionEmitter
+from .interrupt import INTERRUPT, INTERRUPTED
+from .types import memory_type, register_type
+from .values import Value, broadcast
+from .vector_loops import VectorFunctionEmitter
+
+ENTRY = "pb_main"
+SLOTS = "pb_slots"
+HOST_SLOT = "host_call"
+PARALLEL_FOR = "pb_parallel_for"
+
+# The fallback of pb_parallel_for where the runtime has none; the same signature.
+_SERIAL_FOR = """
+define internal void @pb_serial_for(ptr %body, ptr %ctx, i64 %count, i64 %grain) nounwind {
+  call void %body(ptr %ctx, i64 0, i64 %count)
+  ret void
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """What a module shows to the outside.
+
+    `static`: a linker joins it with others, so names are hidden in the library, the table is defined by somebody else,
+    and callers' buffers are aligned as their elements are.
+    """
+
+    entry: str = ENTRY
+    slots: str = SLOTS
+    static: bool = False
+
+
+@dataclass(slots=True)
+class ModuleText:
+    """LLVM text, and the names of what the loader writes into the slots of `pb_slots`, in order.
+
+    A name is the symbol of a C function, 'host_call', or 'constant:<buffer position>'. `promote` says that the program
+    function keeps scalars on its stack, which LLVM should put into registers.
+    """
+
+    text: str
+    slots: list[str] = field(default_factory=list)
+    promote: bool = False
+
+
+class Module:
+    """Collects the functions, globals and slots of one module."""
+
+    def __init__(
+        self, function: Function, plan: Mapping[Buffer, int], target: Target, subroutine: bool, linkage: Linkage
+    ) -> None:
+        self.function = function
+        self.linkage = linkage
+        self.subroutine = subroutine
+        self.plan = plan
+        self.target = target
+        self.slots: list[str] = []
+        self.globals: list[str] = []
+        self.functions: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self._kernels: dict[Kernel, str] = {}
+        self._functions_of_ops: dict[tuple[Lambda, int], str] = {}
+        self._position = {buffer: k for k, buffer in enumerate(function.buffers)}
+        self._uses_threads = False
+        self._promote = False
+
+    def build(self) -> ModuleText:
+        """The text of the whole module."""
+        if self.subroutine:
+            self._subroutine()
+        else:
+            self._program()
+        parts = [f'target triple = "{self.target.triple}"']
+        if self.slots:
+            kind, value = ("external hidden", "") if self.linkage.static else ("", " zeroinitializer")
+            parts.append(f"@{self.linkage.slots} = {kind} global [{len(self.slots)} x ptr]{value}, align 8")
+        parts += self.globals
+        if self._uses_threads:
+            parts.append(_SERIAL_FOR)
+        parts += self.functions
+        parts += self.declarations.values()
+        return ModuleText("\n".join(parts) + "\n", self.slots, self._promote)
+
+    def slot(self, name: str) -> int:
+        """The position of a name in the slot table."""
+        if name not in self.slots:
+            self.slots.append(name)
+        return self.slots.index(name)
+
+    def _slot_value(self, emitter: FunctionEmitter, name: str) -> str:
+        number, code = self.slot(name), emitter.code
+        at = code.inst(f"getelementptr ptr, ptr @{self.linkage.slots}, i64 {number}")
+        return code.inst(f"load ptr, ptr {at}", at)  # never changes while the program runs: as good as pure
+
+    def symbol(self, emitter: FunctionEmitter, name: str) -> str:
+        """A pointer to the C function `name`."""
+        return self._slot_value(emitter, name)
+
+    def _finish(self, emitter: FunctionEmitter, head: str, last: str = "  ret void") -> None:
+        """Adds a finished function to the module."""
+        emitter.code.line(last)
+        self.functions.append(f"{head} {self.target.attributes} {{\nentry:\n{emitter.code.text()}\n}}\n")
+        self.declarations.update(emitter.code.declarations)
+
+    # The program function.
+
+    def _program(self) -> None:
+        emitter = ProgramEmitter(self)
+        code = emitter.code
+        positions = {"input": 0, "output": 0}
+        used = loaded(self.function.body) | stored(self.function.body)
+        scalars = _scalars(self.function)
+        self._promote = bool(scalars)
+        outputs: list[tuple[Buffer, str]] = []
+        for buffer in self.function.buffers:
+            pointer = None
+            if buffer in scalars:
+                pointer = code.fresh("scalar")
+                code.entry.append(f"  {pointer} = alloca {_alloca_type(buffer)}, align 16")
+            if buffer in scalars and buffer.space == "temporary":
+                pass
+            elif buffer.space in positions:
+                k = positions[buffer.space]
+                positions[buffer.space] += 1
+                if buffer in used:
+                    at = code.inst(f"getelementptr ptr, ptr %{buffer.space}s, i64 {k}")
+                    address = code.here(f"load ptr, ptr {at}, !invariant.load !0")
+                    if pointer is None:
+                        pointer = address
+                    else:
+                        outputs.append((buffer, address))
+            elif buffer in used and buffer.space == "temporary":
+                if buffer not in self.plan:
+                    raise ValueError(f"{self.function.name}: temporary {buffer.name!r} has no place in the plan")
+                pointer = code.inst(f"getelementptr i8, ptr %arena, i64 {self.plan[buffer]}")
+            elif buffer in used and buffer.space == "constant":
+                pointer = self._constant(emitter, buffer)
+            if pointer is not None:
+                emitter.eval.pointers[buffer] = pointer
+        emitter.block(self.function.body)
+        for buffer, address in outputs:
+            emitter.copy_out(buffer, address)
+        self._finish(emitter, f"define {self._entry('i32')}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0")
+        self.globals += ["!0 = !{}", '!1 = !{!"branch_weights", i32 1, i32 4096}']
+
+    def _subroutine(self) -> None:
+        """A function of the addresses of its inputs and outputs; it has no temporaries and no constants."""
+        emitter = VectorFunctionEmitter(self)
+        params = []
+        for k, buffer in enumerate(self.function.buffers):
+            if buffer.space not in ("input", "output"):
+                raise NotImplementedError(f"{self.function.name}: a subroutine with the {buffer.space} {buffer.name!r}")
+            params.append(f"ptr noalias nocapture %b{k}")
+            emitter.eval.pointers[buffer] = f"%b{k}"
+        emitter.block(self.function.body)
+        self._finish(emitter, f"define {self._entry('void')}({', '.join(params)})")
+
+    def _entry(self, result: str) -> str:
+        return f"{'hidden ' if self.linkage.static else ''}{result} @{self.linkage.entry}"
+
+    def _constant(self, emitter: FunctionEmitter, buffer: Buffer) -> str:
+        assert buffer.data is not None
+        if buffer.size * ITEMSIZE[buffer.dtype] > EMBEDDED_BYTES:
+            return self._slot_value(emitter, f"constant:{self._position[buffer]}")
+        raw = np.ascontiguousarray(buffer.data).tobytes()
+        name = f"@const.{self._position[buffer]}"
+        text = "".join(f"\\{byte:02X}" for byte in raw)
+        self.globals.append(f'{name} = internal constant [{len(raw)} x i8] c"{text}", align 64')
+        return name
+
+    # Kernels.
+
+    def run(self, emitter: FunctionEmitter, stmt: Run) -> None:
+        """Calls the function of a kernel, emitting it the first time."""
+        kernel, code, ev = stmt.kernel, emitter.code, emitter.eval
+        name = self._kernels.get(kernel)
+        if name is None:
+            name = self._kernels[kernel] = f"@kernel.{len(self._kernels)}"
+            self._emit_kernel(name, kernel)
+        args = [("ptr", ev.pointers[buffer]) for buffer in stmt.buffers]
+        ev.begin(stmt.args)
+        for arg in stmt.args:
+            value = ev.scalar(arg)
+            args += [(value.type, ref) for ref in value.parts]
+        code.line(f"  call void {name}({', '.join(f'{kind} {ref}' for kind, ref in args)})")
+        for buffer in stored((stmt,)):
+            ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
+        if _has_threads(kernel.body):
+            emitter.ask_interrupt("0", 1)
+
+    def _emit_kernel(self, name: str, kernel: Kernel) -> None:
+        emitter = VectorFunctionEmitter(self)
+        params = []
+        for k, buffer in enumerate(kernel.buffers):
+            size = max(buffer.size * ITEMSIZE[buffer.dtype], 1)
+            align = "" if self.linkage.static else " align 16"
+            params.append(f"ptr noalias nocapture{align} dereferenceable_or_null({size}) %b{k}")
+            emitter.eval.pointers[buffer] = f"%b{k}"
+        params += self._scalar_params(emitter, kernel.params)
+        emitter.block(kernel.body)
+        self._finish(emitter, f"define internal void {name}({', '.join(params)})")
+
+    @staticmethod
+    def _scalar_params(emitter: FunctionEmitter, free: Sequence[Var]) -> list[str]:
+        params = []
+        for k, var in enumerate(free):
+            kind, parts = register_type(var.dtype), 2 if var.dtype in REAL_OF else 1
+            names = [f"%s{k}.{part}" for part in range(parts)]
+            params += [f"{kind} {name}" for name in names]
+            emitter.eval.env[var] = Value(var.dtype, names[0], 1, names[1] if parts > 1 else None)
+        return params
+
+    # Functions of ops.
+
+    def op_function(self, body: Lambda, lanes: int) -> str:
+        """The function that computes `body` in so many lanes, emitted the first time."""
+        name = self._functions_of_ops.get((body, lanes))
+        if name is None:
+            name = self._functions_of_ops[body, lanes] = f"@{body.name}.{len(self._functions_of_ops)}"
+            work = VectorFunctionEmitter(self)
+            values = {var: Value(var.dtype, f"%s{k}", lanes) for k, var in enumerate(body.params)}
+            if lanes > 1:
+                work.eval.vector = VectorIndex(Var("lane", "i64"), "0", lanes, set(body.params))
+                work.eval.vector.values.update(values)
+            else:
+                work.eval.env.update(values)
+            work.eval.begin((body.value,))
+            result = broadcast(work.code, work.eval.value(body.value), lanes)
+            params = ", ".join(f"{value.type} {value.ref}" for value in values.values())
+            head = f"define internal {result.type} {name}({params})"
+            self._finish(work, head, f"  ret {result.type} {result.ref}")
+        return name
+
+    # Threads.
+
+    def threads(self, emitter: FunctionEmitter, loop: Loop) -> bool:
+        """Runs a loop by the thread pool: its body becomes a function of a range of iterations."""
+        if loop.carried or isinstance(emitter, ThreadBodyEmitter):
+            return False
+        self._uses_threads = True
+        code, ev = emitter.code, emitter.eval
+        ev.begin((loop.extent,))
+        extent = ev.scalar(loop.extent).ref
+        used = loaded(loop.body) | stored(loop.body)
+        buffers = [b for b in ev.pointers if b in used and b.space != "local"]
+        free = [v for v in free_vars(loop.body) if v is not loop.var]
+        fields: list[tuple[str, str]] = [("ptr", ev.pointers[buffer]) for buffer in buffers]
+        for var in free:
+            value = ev.env[var]
+            fields += [(value.type, ref) for ref in value.parts]
+        context = code.fresh("ctx")
+        code.entry.append(f"  {context} = alloca [{max(len(fields), 1)} x i64], align 16")
+        for k, (kind, ref) in enumerate(fields):
+            at = code.inst(f"getelementptr i64, ptr {context}, i64 {k}", context)
+            code.line(f"  store {kind} {ref}, ptr {at}")
+        name = f"@body.{len(self.functions)}"
+        self._emit_body(name, loop, buffers, free)
+        function = self._slot_value(emitter, PARALLEL_FOR)
+        missing = code.inst(f"icmp eq ptr {function}, null", function)
+        chosen = code.inst(f"select i1 {missing}, ptr @pb_serial_for, ptr {function}", missing, function)
+        grain = dict(loop.attrs).get("grain", 1)
+        code.line(f"  call void {chosen}(ptr {name}, ptr {context}, i64 {extent}, i64 {grain})")
+        for buffer in stored(loop.body):
+            ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
+        emitter.ask_interrupt("0", 1)
+        return True
+
+    def _emit_body(self, name: str, loop: Loop, buffers: Sequence[Buffer], free: Sequence[Var]) -> None:
+        """body(ctx, begin, end): what it needs comes from the context."""
+        work = ThreadBodyEmitter(self)
+        code = work.code
+        position = 0
+
+        def unpack(kind: str) -> str:
+            nonlocal position
+            at = code.here(f"getelementptr i64, ptr %ctx, i64 {position}")
+            position += 1
+            return code.here(f"load {kind}, ptr {at}")
+
+        for buffer in buffers:
+            work.eval.pointers[buffer] = unpack("ptr")
+        for var in free:
+            kind = register_type(var.dtype)
+            ref = unpack(kind)
+            im = unpack(kind) if var.dtype in REAL_OF else None
+            work.eval.env[var] = Value(var.dtype, ref, 1, im)
+        work.scalar_loop(loop, "%begin", "%end")
+        self._finish(work, f"define internal void {name}(ptr %ctx, i64 %begin, i64 %end)")
+
+    # Host calls.
+
+    def host_call(self, emitter: FunctionEmitter, stmt: HostCall) -> None:
+        """Calls int host(i64 index, void** buffers); a non-zero result ends the program with it."""
+        if not isinstance(emitter, ProgramEmitter):
+            raise NotImplementedError("a host call inside a parallel, reduce or vector loop")
+        code, ev = emitter.code, emitter.eval
+        table = code.fresh("table")
+        code.entry.append(f"  {table} = alloca [{max(len(stmt.buffers), 1)} x ptr], align 16")
+        for k, buffer in enumerate(stmt.buffers):
+            at = code.inst(f"getelementptr ptr, ptr {table}, i64 {k}", table)
+            code.line(f"  store ptr {ev.pointers[buffer]}, ptr {at}")
+            ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
+        function = self._slot_value(emitter, HOST_SLOT)
+        status = code.here(f"call i32 {function}(i64 {stmt.index}, ptr {table})")
+        number = code.fresh("").strip("%.")
+        failed = code.here(f"icmp ne i32 {status}, 0")
+        code.line(f"  br i1 {failed}, label %stop.{number}, label %go.{number}")
+        code.line(f"stop.{number}:")
+        code.line(f"  ret i32 {status}")
+        code.label(f"go.{number}")
+
+    def ask_interrupt(self, emitter: FunctionEmitter, count: str, every: int) -> None:
+        """Returns from the program if the runtime says so; asks when `count` ends a round of `every`."""
+        code = emitter.code
+        number = code.fresh("").strip("%.")
+        function = self._slot_value(emitter, INTERRUPT)
+        if every > 1:
+            last = code.here(f"and i64 {count}, {every - 1}")
+            due = code.here(f"icmp eq i64 {last}, {every - 1}")
+            code.line(f"  br i1 {due}, label %ask.{number}, label %go.{number}, !prof !1")
+            code.label(f"ask.{number}")
+        pending = code.here(f"call i32 {function}() cold nounwind")
+        stop = code.here(f"icmp ne i32 {pending}, 0")
+        code.line(f"  br i1 {stop}, label %stop.{number}, label %go.{number}, !prof !1")
+        code.line(f"stop.{number}:")
+        code.line(f"  ret i32 {INTERRUPTED}")
+        code.label(f"go.{number}")
+
+
+MAX_SCALARS = 9  # elements of a buffer that may live in registers
+
+
+def _scalars(function: Function) -> set[Buffer]:
+    """Small outputs and temporaries that only the program function itself accesses, at known indices, more than once.
+
+    The state of loops is of this kind. An output must be stored whole before it can be kept elsewhere.
+    """
+    possible = {
+        buffer for buffer in function.buffers if buffer.space in ("output", "temporary") and buffer.size <= MAX_SCALARS
+    }
+    if not possible:
+        return possible
+    looped: set[Buffer] = set()
+
+    def scan(body: Sequence[Stmt], inside: bool) -> None:
+        for stmt in body:
+            if isinstance(stmt, (Call, HostCall, Run)) or (isinstance(stmt, Loop) and stmt.role != "sequential"):
+                possible.difference_update(loaded((stmt,)) | stored((stmt,)))
+                continue
+            for buffer, index in accesses(stmt):
+                if not isinstance(index, Const):
+                    possible.discard(buffer)
+                elif inside:
+                    looped.add(buffer)
+            for block in blocks(stmt):
+                scan(block, inside or isinstance(stmt, (Loop, While)))
+
+    scan(function.body, False)
+    first = {(stmt.buffer, stmt.index.value) for stmt in function.body
+             if isinstance(stmt, Store) and isinstance(stmt.index, Const)}  # fmt: skip
+    whole = {b for b in possible if b.space == "temporary" or all((b, k) in first for k in range(b.size))}
+    return whole & looped
+
+
+def _has_threads(body: Sequence[Stmt]) -> bool:
+    """Whether the thread pool runs one of these loops."""
+    return any(
+        (isinstance(stmt, Loop) and stmt.role == "threads") or any(_has_threads(block) for block in blocks(stmt))
+        for stmt in body
+    )
+
+
+def _alloca_type(buffer: Buffer) -> str:
+    count = buffer.size * (2 if buffer.dtype in REAL_OF else 1)
+    return f"[{count} x {memory_type(buffer.dtype)}]"
+
+
+class ThreadBodyEmitter(VectorFunctionEmitter):
+    """Emits what a thread runs: threads loops inside it are plain loops."""
+
+
+class ProgramEmitter(VectorFunctionEmitter):
+    """Emits the program function, which alone may end early."""
+
+    module: Module
+
+    def ask_interrupt(self, count: str, every: int) -> None:
+        self.module.ask_interrupt(self, count, every)
+
+    def copy_out(self, buffer: Buffer, address: str) -> None:
+        """Writes an output that was kept in registers to its place."""
+        code, kind = self.code, memory_type(buffer.dtype)
+        for k in range(buffer.size * (2 if buffer.dtype in REAL_OF else 1)):
+            source = code.inst(f"getelementptr {kind}, ptr {self.eval.pointers[buffer]}, i64 {k}")
+            target = code.inst(f"getelementptr {kind}, ptr {address}, i64 {k}")
+            code.line(f"  store {kind} {code.here(f'load {kind}, ptr {source}')}, ptr {target}")
+
+
+def build_module(
+    function: Function,
+    plan: Mapping[Buffer, int],
+    target: Target,
+    subroutine: bool = False,
+    linkage: Linkage = Linkage(),
+) -> ModuleText:
+    """The LLVM text of `function`; NotImplementedError for what the emitter does not know."""
+    return Module(function, plan, target, subroutine, linkage).build()

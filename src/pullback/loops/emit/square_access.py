@@ -1,0 +1,89 @@
+"""Loads and stores of squares (squares.py): rows are vectors in memory, what is computed with are columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pullback.loops.ir.ir import Load, Store
+from pullback.loops.ir.types import ITEMSIZE
+
+from .access import Access
+from .shuffles import transpose
+from .types import alignment, memory_type
+from .values import Value, broadcast
+
+PART = 16  # bytes of a register's parts, within which elements are shuffled at once
+
+
+def square_load(ev: Access, node: Load, step: int, along: int) -> Value:
+    """Loads side by side for the copies (`along`: 1 or -1) and `step` apart from lane to lane: rows, transposed."""
+    square, buffer, dtype = ev.square, node.buffer, node.dtype
+    assert square is not None
+    side = square.side
+    number = square.copy if along > 0 else side - 1 - square.copy
+    base, offset = ev.base_and_offset(buffer, node.index)
+    element = _whole_element(dtype)
+    n = min(side, PART // ITEMSIZE[dtype])
+    first = offset - number + number // n * n  # the part of each row in which this copy's column lies
+    starts = [ev.offset(buffer, base, str(first + k * step)) for k in range(side)]
+    # Copies make the same instructions, and find them.
+    columns = transpose(ev.code, element, n, [ev.read(f"<{n} x {element}>", start, buffer) for start in starts])
+    ref = columns[number % n]
+    if dtype == "c64":
+        return ev.parts_of(dtype, ref, side)
+    return Value(dtype, ev.from_memory(dtype, _bitcast(ev, ref, element, memory_type(dtype), side), side), side)
+
+
+def square_store(ev: Access, stores: Sequence[Store]) -> bool:
+    """One store of each copy of a square, if they lie side by side but their lanes apart: transposed, then rows.
+
+    False, and nothing is done, if they do not.
+    """
+    square, vector, buffer = ev.square, ev.vector, stores[0].buffer
+    assert square is not None and vector is not None
+    side, dtype = square.side, buffer.dtype
+    step, along = vector.stride(stores[0].index), square.step(stores[0].index, vector.definitions)
+    if dtype == "c128" or step in (None, 0, 1, -1) or along not in (1, -1):
+        return False
+    ev.begin((stores[0].index,))
+    base, offset = ev.base_and_offset(buffer, stores[0].index)
+    element, refs = _whole_element(dtype), []
+    for square.copy, store in enumerate(stores):
+        ev.begin((store.value,))
+        value = broadcast(ev.code, ev.value(store.value), side)
+        if dtype == "c64":
+            whole = ev.parts_side_by_side(value)
+            refs.append(ev.code.inst(f"bitcast <{2 * side} x float> {whole} to <{side} x i64>", whole))
+        else:
+            refs.append(_bitcast(ev, ev.to_memory(value)[0], memory_type(dtype), element, side))
+    if along < 0:
+        refs.reverse()
+        offset -= side - 1
+    n = min(side, PART // ITEMSIZE[dtype])
+    align = alignment(dtype)
+    for start in range(0, side, n):
+        parts = [_part(ev, ref, element, side, start, n) for ref in refs]
+        for k, row in enumerate(transpose(ev.code, element, n, parts), start):
+            at = ev.offset(buffer, base, str(offset + k * step))
+            ev.code.line(f"  store <{side} x {element}> {row}, ptr {at}, align {align}")
+    ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
+    return True
+
+
+def _part(ev: Access, ref: str, element: str, lanes: int, start: int, n: int) -> str:
+    """The n lanes of a vector from `start` on."""
+    if n == lanes:
+        return ref
+    kind, chosen = f"<{lanes} x {element}>", ", ".join(f"i32 {k}" for k in range(start, start + n))
+    return ev.code.inst(f"shufflevector {kind} {ref}, {kind} poison, <{n} x i32> <{chosen}>", ref)
+
+
+def _bitcast(ev: Access, ref: str, before: str, after: str, lanes: int) -> str:
+    if before == after:
+        return ref
+    return ev.code.inst(f"bitcast <{lanes} x {before}> {ref} to <{lanes} x {after}>", ref)
+
+
+def _whole_element(dtype: str) -> str:
+    """The type as which elements are moved: what LLVM has shuffles for."""
+    return {"c64": "i64", "f16": "i16"}.get(dtype, memory_type(dtype))

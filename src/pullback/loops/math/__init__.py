@@ -1,0 +1,95 @@
+"""Math functions as expressions of basic ops of the loop IR.
+
+`expand(op, b)` is what the pass expand_math calls for every op; the table below it is the list of what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pullback.loops.ir.ir import Expr, Op
+from pullback.loops.ir.types import REAL_OF, is_int
+
+from . import (
+    bessel,
+    complex_,
+    error_function,
+    exponential,
+    gamma,
+    hyperbolic,
+    incomplete,
+    inverse_trigonometric,
+    logarithm,
+    power,
+    trigonometric,
+    zeta,
+)
+
+if TYPE_CHECKING:
+    from pullback.loops.ir.build import Builder
+
+REAL: dict[str, Callable[..., Expr]] = {
+    "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expm1": exponential.expm1,
+    "logistic": exponential.logistic,
+    "log": logarithm.log,
+    "log1p": logarithm.log1p,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "tan": trigonometric.tan,
+    "asin": inverse_trigonometric.asin,
+    "acos": inverse_trigonometric.acos,
+    "atan": inverse_trigonometric.atan,
+    "atan2": inverse_trigonometric.atan2,
+    "tanh": hyperbolic.tanh,
+    "sinh": hyperbolic.sinh,
+    "cosh": hyperbolic.cosh,
+    "asinh": hyperbolic.asinh,
+    "acosh": hyperbolic.acosh,
+    "atanh": hyperbolic.atanh,
+    "pow": power.pow,
+    "integer_pow": power.integer_pow,
+    "square": power.square,
+    "reciprocal": power.reciprocal,
+    "rsqrt": power.rsqrt,
+    "cbrt": power.cbrt,
+    "erf": error_function.erf,
+    "erfc": error_function.erfc,
+    "erf_inv": error_function.erf_inv,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
+    "bessel_i0e": bessel.bessel_i0e,
+    "bessel_i1e": bessel.bessel_i1e,
+    "igamma": incomplete.igamma,
+    "igammac": incomplete.igammac,
+    "igamma_grad_a": incomplete.igamma_grad_a,
+    "random_gamma_grad": incomplete.random_gamma_grad,
+    "regularized_incomplete_beta": incomplete.regularized_incomplete_beta,
+    "zeta": zeta.zeta,
+    "polygamma": zeta.polygamma,
+}
+
+
+def expand(op: Op, b: Builder) -> Expr | None:
+    """The expression of basic ops that computes `op`, or None if the op is not a math function we expand.
+
+    f32, f64 and complex numbers directly; f16 and bf16 through f32, rounded once at the end. Of the ops that the
+    emitter knows for real numbers, sqrt, abs, sign and div are expanded for complex ones. Some expansions write loops:
+    they emit statements into `b` and return the reading of a result.
+    """
+    function = REAL.get(op.name)
+    dtype = op.args[0].dtype
+    attrs = dict(op.attrs)
+    if op.name in ("integer_pow", "square") and (dtype in REAL_OF or is_int(dtype)):
+        return function(b, op.args[0], **attrs) if function else None
+    if dtype in REAL_OF:
+        return complex_.expand_complex(b, op.name, op.args)
+    if function is None:
+        return None
+    if dtype in ("f32", "f64"):
+        return function(b, *op.args, **attrs)
+    if dtype in ("f16", "bf16"):
+        return b.convert(function(b, *(b.convert(arg, "f32") for arg in op.args), **attrs), dtype)
+    return None

@@ -1,0 +1,216 @@
+"""igamma, igammac, their derivative in a, random_gamma_grad, and the regularized incomplete beta function.
+
+All are computed in f64, whatever the type. P(a, x) = 1 - Q(a, x) by one of three: the series x^a e^-x / Gamma(a + 1)
+(1 + x / (a + 1) (1 + ...)) where x < max(a, 1), Legendre's continued fraction for Q above, and near x = a > 20 Temme's
+uniform expansion (DLMF 8.7.1, 8.9.2, 8.12.3). Series and fraction run backwards through one loop of fixed length, whose
+step is one quotient; the derivative in a is carried along. The incomplete beta function is its continued fraction, DLMF
+8.17.22, in the same way. The loops are statements in front of the one that uses the value.
+
+Measured: in f32 all within 0.5 ulp. In f64, with a from 0.01 to 5000: random_gamma_grad 5 eps; igamma, igammac and
+igamma_grad_a 12 eps at nine points of ten, and some |log value| eps (400) in far tails, by the exponent's rounding
+itself; the incomplete beta 600 eps at nine of ten, up to 3000 for parameters of several hundred, from lgamma's size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pullback.loops.ir.ir import Expr
+
+from ._kit import polynomial
+from ._tables import gamma as gamma_tables
+from ._tables import logarithm as logarithm_tables
+from ._tables.incomplete import TEMME
+from .error_function import erfc
+from .exponential import exp
+from .gamma import digamma, lgamma
+from .logarithm import INF, NAN, log, log1p
+
+if TYPE_CHECKING:
+    from pullback.loops.ir.build import Builder
+
+STEPS = 112  # of series and fraction: enough for 2^-53 where they are used
+BETA_STEPS = 64  # enough for a, b below 2000
+TWO_PI = 6.283185307179586
+
+
+@dataclass(slots=True)
+class _Gamma:
+    """What the functions of (a, x) have in common; all f64."""
+
+    a: Expr
+    x: Expr
+    series: Expr  # bool: the series is used, unless temme
+    temme: Expr  # bool: the uniform expansion is used
+    mu: Expr  # x / a - 1
+    phi: Expr  # mu - log1p(mu)
+    h: Expr  # eta / mu, eta^2 / 2 = phi; for small mu
+    eta: Expr
+    log_x: Expr
+    remainder: Expr  # log of Gamma*(a), for a > 3.5
+    t: Expr  # result of the loop
+    t_dot: Expr | None  # its derivative in a
+
+
+def _common(b: Builder, a: Expr, x: Expr, derivative: bool) -> _Gamma:
+    a, x = b.convert(a, "f64"), b.convert(x, "f64")
+    mu = (x - a) / a
+    # phi = s mu - s^3 p(s^2), s = mu / (2 + mu), as log1p(mu) = 2 s + s^3 p(s^2)
+    near = b.abs(mu) < 0.29
+    r = 1.0 / (mu + 2.0)
+    s = mu * r
+    z = s * s
+    p = polynomial(b, z, logarithm_tables.LOG_F64)
+    phi = b.select(near, s * mu - s * z * p, mu - log(b, x / a))
+    h = b.sqrt(2.0 * (r - mu * r * r * r * p))
+    temme = near & (a > 20.0)
+    series = (x < 1.0) | (x < a)
+    inverse = 1.0 / a
+    remainder = inverse * polynomial(b, inverse * inverse, gamma_tables.STIRLING_F64)
+    start = b.select(series, b.const("f64", 1.0), 0.0)
+    inits = (start, b.const("f64", 0.0)) if derivative else (start,)
+    with b.carried_loop(STEPS, [(inits, None)], "sequential", name="k") as loop:
+        k = b.convert(STEPS - loop.i, "f64")
+        t = loop.vars[0]
+        top = b.select(series, x * t, k * (k - a))
+        bottom = b.select(series, a + k, (x - a) + (k + k + 1.0) - t)
+        one_over = 1.0 / bottom
+        q = top * one_over
+        new = b.select(series, q + 1.0, q)
+        if derivative:
+            t_dot = loop.vars[1]
+            top_dot = b.select(series, x * t_dot, -k)
+            bottom_dot = b.select(series, 1.0, -1.0 - t_dot)
+            loop.update(new, (top_dot - q * bottom_dot) * one_over)
+        else:
+            loop.update(new)
+    result_dot = loop.results[1] if derivative else None
+    return _Gamma(a, x, series, temme, mu, phi, h, mu * h, log(b, x), remainder, loop.results[0], result_dot)
+
+
+def _density(b: Builder, g: _Gamma) -> Expr:
+    """x^a e^-x / Gamma(a + 1); where the uniform expansion is used, e^(-a phi) / sqrt(2 pi a)."""
+    gaussian = -g.a * g.phi
+    direct = g.a * g.log_x - g.x - lgamma(b, g.a + 1.0)
+    large = g.a > 3.5
+    exponent = b.select(g.temme, gaussian, b.select(large, gaussian - g.remainder, direct))
+    return exp(b, exponent) * b.select(large, 1.0 / b.sqrt(TWO_PI * g.a), 1.0)
+
+
+def _temme_sums(b: Builder, g: _Gamma) -> tuple[Expr, Expr, Expr]:
+    """(T, dT/deta, dT/d(1/a)) with T = sum_k c_k(eta) a^-k."""
+    inverse = 1.0 / g.a
+    c = [polynomial(b, g.eta, row) for row in TEMME]
+    c_dot = [polynomial(b, g.eta, [n * d for n, d in enumerate(row)][1:]) for row in TEMME]
+
+    def horner(terms: list[Expr]) -> Expr:
+        total = terms[-1]
+        for term in reversed(terms[:-1]):
+            total = b.fma(total, inverse, term)
+        return total
+
+    return horner(c), horner(c_dot), horner([float(k) * term for k, term in enumerate(c)][1:])
+
+
+def _smaller(b: Builder, a: Expr, x: Expr) -> tuple[Expr, Expr]:
+    """(v, lower): v is P(a, x) where `lower`, else Q(a, x)."""
+    g = _common(b, a, x, derivative=False)
+    density = _density(b, g)
+    total, _, _ = _temme_sums(b, g)
+    below = g.mu < 0.0
+    tail = erfc(b, b.abs(g.eta) * b.sqrt(g.a * 0.5)) * 0.5
+    uniform = b.fma(density, b.select(below, -total, total), tail)
+    fraction = (g.x - g.a) + 1.0 - g.t
+    v = b.select(g.temme, uniform, density * b.select(g.series, g.t, g.a / fraction))
+    return v, b.select(g.temme, below, g.series)
+
+
+def _igamma(b: Builder, a: Expr, x: Expr, upper: bool) -> Expr:
+    dtype = a.dtype
+    v, lower = _smaller(b, a, x)
+    v = b.select(lower, 1.0 - v, v) if upper else b.select(lower, v, 1.0 - v)
+    at_zero, at_end = (1.0, 0.0) if upper else (0.0, 1.0)  # values at x = 0 and at x = inf
+    v = b.convert(v, dtype)
+    none, zero_a = b.eq(x, 0.0), b.eq(a, 0.0)
+    end_x, end_a = b.eq(x, INF), b.eq(a, INF)
+    v = b.select(none | end_a, at_zero, b.select(end_x | zero_a, at_end, v))
+    invalid = (a < 0.0) | (x < 0.0) | (zero_a & none) | (end_a & end_x) | b.ne(a, a) | b.ne(x, x)
+    return b.select(invalid, NAN, v)
+
+
+def igamma(b: Builder, a: Expr, x: Expr) -> Expr:
+    """The regularized lower incomplete gamma function P(a, x); NaN for a < 0 or x < 0 and at (0, 0)."""
+    return _igamma(b, a, x, upper=False)
+
+
+def igammac(b: Builder, a: Expr, x: Expr) -> Expr:
+    """The regularized upper incomplete gamma function Q(a, x); NaN for a < 0 or x < 0 and at (0, 0)."""
+    return _igamma(b, a, x, upper=True)
+
+
+def _uniform_slope(b: Builder, g: _Gamma) -> Expr:
+    """dQ/da over e^(-a phi) / sqrt(2 pi a), from the uniform expansion."""
+    total, by_eta, by_inverse = _temme_sums(b, g)
+    inverse = 1.0 / g.a
+    ratio = 1.0 / g.h  # mu / eta
+    total_dot = -inverse * (ratio * by_eta) - inverse * inverse * by_inverse
+    return (ratio - 0.5 * g.eta) + total_dot + total * ((g.mu - g.phi) - 0.5 * inverse)
+
+
+def _slopes(b: Builder, g: _Gamma) -> tuple[Expr, Expr]:
+    """(dP/da over the density where the series holds, dQ/da over a times the density where the fraction does)."""
+    assert g.t_dot is not None
+    growth = g.log_x - digamma(b, g.a + 1.0)  # of the density's logarithm
+    series = b.fma(g.t, growth, g.t_dot)
+    inverse = 1.0 / ((g.x - g.a) + 1.0 - g.t)
+    fraction = inverse * (growth + 1.0 / g.a + (1.0 + g.t_dot) * inverse)
+    return series, fraction
+
+
+def igamma_grad_a(b: Builder, a: Expr, x: Expr) -> Expr:
+    """The derivative of igamma(a, x) with respect to a; 0 at x = 0 and x = inf, NaN for a <= 0 or x < 0."""
+    dtype = a.dtype
+    g = _common(b, a, x, derivative=True)
+    series, fraction = _slopes(b, g)
+    slope = b.select(g.temme, -_uniform_slope(b, g), b.select(g.series, series, -(g.a * fraction)))
+    value = b.convert(slope * _density(b, g), dtype)
+    value = b.select(b.eq(x, 0.0) | b.eq(x, INF), 0.0, value)
+    return b.select((a <= 0.0) | (x < 0.0) | b.ne(a, a) | b.ne(x, x), NAN, value)
+
+
+def random_gamma_grad(b: Builder, a: Expr, x: Expr) -> Expr:
+    """dx/da of a gamma(a) variate x at fixed probability: -(dP/da) / (dP/dx); the density cancels."""
+    dtype = a.dtype
+    g = _common(b, a, x, derivative=True)
+    series, fraction = _slopes(b, g)
+    uniform = _uniform_slope(b, g) * exp(b, g.remainder)
+    value = b.select(g.temme, uniform / g.a, b.select(g.series, -series / g.a, fraction))
+    value = b.convert(value * g.x, dtype)
+    value = b.select(b.eq(x, 0.0), 0.0, value)
+    return b.select((a <= 0.0) | (x < 0.0) | b.ne(a, a) | b.ne(x, x), NAN, value)
+
+
+def regularized_incomplete_beta(b: Builder, p: Expr, q: Expr, x: Expr) -> Expr:
+    """I_x(p, q) for p, q > 0 and 0 <= x <= 1, else NaN; by symmetry where x > (p + 1) / (p + q + 2)."""
+    dtype = p.dtype
+    invalid = b.not_((p > 0.0) & (q > 0.0) & (x >= 0.0) & (x <= 1.0))
+    left, right, z = b.convert(p, "f64"), b.convert(q, "f64"), b.convert(x, "f64")
+    swap = z * (left + right + 2.0) > left + 1.0
+    a, c = b.select(swap, right, left), b.select(swap, left, right)
+    rest = 1.0 - z
+    u = b.select(swap, rest, z)
+    with b.carried_loop(BETA_STEPS, [((b.const("f64", 0.0),), None)], "sequential", name="k") as loop:
+        m = b.convert(BETA_STEPS - loop.i, "f64")
+        even = a + (m + m)
+        t = m * (c - m) * u / ((even - 1.0) * even * (loop.var + 1.0))
+        t = -(a + m - 1.0) * (a + c + m - 1.0) * u / ((even - 2.0) * (even - 1.0) * (t + 1.0))
+        loop.update(t)
+    # u^a v^c / (a B(a, c)); log v by log1p where v is near 1
+    log_u = b.select(swap, log1p(b, -z), log(b, z))
+    log_v = b.select(swap, log(b, z), log1p(b, -z))
+    exponent = a * log_u + c * log_v - (lgamma(b, a) + lgamma(b, c) - lgamma(b, a + c))
+    value = exp(b, exponent) / (a * (loop.result + 1.0))
+    value = b.select(b.eq(u, 0.0), 0.0, value)
+    value = b.select(swap, 1.0 - value, value)
+    return b.select(invalid, NAN, b.convert(value, dtype))

@@ -1,0 +1,203 @@
+"""Counters: what every step of a loop adds a constant to is the number of the step, times that constant.
+
+The index of a `fori_loop` is carried like any other state: read from memory, added to, written back. As an expression
+of the step it costs nothing, its bounds are known, so that places found by it need no clamps, and the loop has nothing
+left that its elements share (`interchange`).
+
+Needs: loop IR as it comes from `outline`. Guarantees: the same integers, modulo 2^w.
+
+    t[0] = 5                                         sequential step < 10 {
+    sequential step < 10 {                             parallel i < n { y[i] = mul(y[i], convert:i32(step + 5)) }
+      let k = t[0]                                   }
+      t[0] = add(k, 1)                        =>
+      parallel i < n { y[i] = mul(y[i], k) }
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fresh import Fresh
+from pullback.loops.ir.ir import (
+    Buffer,
+    Const,
+    Expr,
+    Function,
+    If,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Read,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from pullback.loops.ir.types import is_int
+from pullback.loops.ir.visit import Rewriter, accesses, loaded, statements, stores
+
+
+def counters(function: Function) -> Function:
+    """The function with loops that count in memory counting by their steps."""
+    if not any(isinstance(s, Loop) and s.role == "sequential" for s in statements(function.body)):
+        return function
+    owner = _Counters(function)
+    body = owner.block(function.body)
+    if not owner.counted:
+        return function
+    unread = {buffer for buffer in owner.counted if buffer.space == "temporary"} - loaded(body)
+    buffers = tuple(buffer for buffer in function.buffers if buffer not in unread)
+    return Function(function.name, buffers, _WithoutStores(unread).block(body))
+
+
+@dataclass(slots=True)
+class _Counter:
+    """An element of memory in which a loop does nothing but count."""
+
+    place: int  # of the statement that counts, in the loop's body
+    buffer: Buffer
+    index: int
+    step: int  # what is added
+
+
+class _Counters:
+    def __init__(self, function: Function) -> None:
+        self.counted: set[Buffer] = set()
+        self._new = Fresh("c", function)
+
+    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case Loop(role="sequential"):
+                    result += self.loop(stmt, result)
+                    continue
+                case While():
+                    stmt = While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body))
+                case If():
+                    stmt = If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse))
+            result.append(stmt)
+        return tuple(result)
+
+    def loop(self, loop: Loop, before: Sequence[Stmt]) -> list[Stmt]:
+        """What takes the place of `loop`, which comes after the statements `before` of its block."""
+        body = list(self.block(loop.body))
+        starts: list[Stmt] = []
+        ends: list[Stmt] = []
+        while (counter := _found(body)) is not None:
+            self.counted.add(counter.buffer)
+            place, step = const("i64", counter.index), const(counter.buffer.dtype, counter.step)
+            start: Expr | None = _value_before(counter, before)
+            if start is None:
+                var = self._new.var(Var(counter.buffer.name, counter.buffer.dtype))
+                starts.append(Let(var, Load(counter.buffer, place)))
+                start = Read(var)
+            now = _after(start, Read(loop.var), counter.step)
+            ends.append(Store(counter.buffer, place, _after(start, loop.extent, counter.step)))
+            names: dict[Var, Expr] = {}
+            then = _Counted(counter.buffer, make("add", (now, step)), names)
+            earlier = _Counted(counter.buffer, now, names).block(body[: counter.place])
+            body = [*earlier, *then.block(body[counter.place + 1 :])]
+        return [*starts, Loop(loop.var, loop.extent, loop.role, tuple(body), loop.carried, loop.attrs), *ends]
+
+
+def _after(start: Expr, steps: Expr, step: int) -> Expr:
+    """start + steps * step in the type of `start`, wrapped around."""
+    dtype = start.dtype
+    count = make("mul", (steps, const("i64", step)))
+    if isinstance(start, Const) and dtype != "u64":
+        return make("convert", (make("add", (count, const("i64", start.value))),), dtype)
+    return make("add", (start, make("convert", (count,), dtype)))
+
+
+def _found(body: Sequence[Stmt]) -> _Counter | None:
+    """A counter of a loop's body."""
+    candidates = [(k, stmt) for k, stmt in enumerate(body) if isinstance(stmt, Store) and _may_count(stmt)]
+    if not candidates:
+        return None
+    values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
+    inside = list(statements(body))
+    for k, store in candidates:
+        assert isinstance(store.index, Const)
+        step = _added(store, values)
+        if step is None or sum(store.buffer in stores(stmt) for stmt in inside) != 1:
+            continue
+        places = [index for stmt in inside for buffer, index in accesses(stmt) if buffer is store.buffer]
+        if all(isinstance(index, Const) and index.value == store.index.value for index in places):
+            return _Counter(k, store.buffer, store.index.value, step)
+    return None
+
+
+def _may_count(store: Store) -> bool:
+    buffer = store.buffer
+    return is_int(buffer.dtype) and buffer.space in ("temporary", "output") and isinstance(store.index, Const)
+
+
+def _added(store: Store, values: dict[Var, Expr]) -> int | None:
+    """The constant that a store adds to what is in its place."""
+
+    def known(expr: Expr) -> Expr:
+        while isinstance(expr, Read) and expr.var in values:
+            expr = values[expr.var]
+        return expr
+
+    value = known(store.value)
+    if not isinstance(value, Op) or value.name not in ("add", "sub"):
+        return None
+    x, step = known(value.args[0]), known(value.args[1])
+    if not isinstance(x, Load) or x.buffer is not store.buffer or not isinstance(step, Const):
+        return None
+    return step.value if value.name == "add" else -step.value
+
+
+def _value_before(counter: _Counter, before: Sequence[Stmt]) -> Const | None:
+    """The number that a counter starts with, if the statements before its loop say so."""
+    for stmt in reversed(before):
+        if any(counter.buffer in stores(inner) for inner in statements((stmt,))):
+            if not isinstance(stmt, Store) or not _is_at(stmt.index, counter.index):
+                return None
+            value = stmt.value
+            if isinstance(value, Load) and value.buffer.data is not None and isinstance(value.index, Const):
+                return const(value.dtype, value.buffer.data.reshape(-1)[value.index.value].item())
+            return value if isinstance(value, Const) else None
+    return None
+
+
+def _is_at(index: Expr, place: int) -> bool:
+    return isinstance(index, Const) and index.value == place
+
+
+class _Counted(Rewriter):
+    """A counter's value in place of its element of memory, and in place of Lets that only name it."""
+
+    def __init__(self, buffer: Buffer, value: Expr, names: dict[Var, Expr]) -> None:
+        super().__init__()
+        self._buffer = buffer
+        self._value = value
+        self._names = names
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer is self._buffer:
+            return self._value
+        return self._names.get(expr.var, expr) if isinstance(expr, Read) else expr
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        if isinstance(stmt, Let) and stmt.value is self._value:
+            self._names[stmt.var] = stmt.value
+            return []
+        return [stmt]
+
+
+class _WithoutStores(Rewriter):
+    """Without stores to buffers that nothing reads."""
+
+    def __init__(self, buffers: set[Buffer]) -> None:
+        super().__init__()
+        self._buffers = buffers
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        return [] if isinstance(stmt, Store) and stmt.buffer in self._buffers else [stmt]

@@ -1,0 +1,142 @@
+"""Expand math: functions such as exp become expressions of basic ops, by the kernels in loops/math.
+
+Needs: nothing. Guarantees: no math op is left (ops.OPS says which are) but for those that a nest uses many times, which
+get a function that computes them; NotImplementedError names an op without a kernel. Statements that a kernel writes
+stand in front of the statement that uses it.
+
+    y[i] = exp(x[i])      =>      y[i] = select(lt(x[i], -104.0:f32), 0.0:f32, mul(..., fma(...)))
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pullback.loops.ir.build import Builder
+from pullback.loops.ir.fold import is_math
+from pullback.loops.ir.ir import Expr, Function, Lambda, Let, Loop, Op, Read, Stmt, Store, Var, While
+from pullback.loops.ir.types import REAL_OF
+from pullback.loops.ir.visit import Rewriter, expressions, function_of, nodes, statements, subexpressions
+from pullback.loops.math import expand
+from pullback.loops.math._contract import Contract, contracted
+
+# Ops that the emitter knows for real numbers, but the math kernels may know better or for complex ones.
+_ALSO = frozenset({"sqrt", "sign", "abs", "div", "rem"})
+
+
+# A nest, or straight code outside of nests, that uses one math function more often than this is a long unrolled
+# program: calls take a few nanoseconds, but LLVM takes 0.5 ms for each of 400 tanh written out in a row, and its
+# register allocator ever more.
+OFTEN = 16
+LARGE = 12  # ops of a function worth calling
+
+_Key = tuple[str, str, tuple[str, ...], tuple]
+
+
+def _key(op: Op) -> _Key:
+    return op.name, op.dtype, tuple([arg.dtype for arg in op.args]), op.attrs
+
+
+def _is_left_to_kernels(op: Op) -> bool:
+    if function_of(op) is not None:
+        return False
+    return is_math(op.name) or (op.name in _ALSO and op.args[0].dtype in REAL_OF)
+
+
+def expand_math(function: Function) -> Function:
+    """The function without math ops; NotImplementedError for one that no kernel is known for."""
+    if not any(
+        isinstance(expr, Op) and (is_math(expr.name) or expr.name in _ALSO)
+        for stmt in statements(function.body)
+        for expr in nodes(stmt)
+    ):
+        return function
+    rewriter = _Expand()
+    body = rewriter.block(function.body)
+    return Function(function.name, function.buffers, body)
+
+
+class _Expand(Rewriter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.b = Builder()
+        self._nest: Loop | None = None
+        self._often: set[_Key] = set()  # math ops that the current nest, or straight code among steps, uses often
+        self._functions: dict[_Key, Lambda | None] = {}
+
+    def expr(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Op):
+            return expr
+        if not _is_left_to_kernels(expr):
+            return expr
+        if self._often and _key(expr) in self._often:
+            function = self.function(expr)
+            if function is not None:
+                return Op(expr.name, expr.dtype, expr.args, (*expr.attrs, ("function", function)))
+        return self.expanded(expr)
+
+    def expanded(self, expr: Op) -> Expr:
+        """The op as basic ones; itself if the emitter knows it best."""
+        with self.b.block() as written:
+            found = expand(expr, self.b)
+        if found is not None:
+            (found,) = contracted(self.b, (found,), expr.args)
+        for stmt in Contract(self.b, expr.args).block(tuple(written)):
+            self.b.emit(stmt)
+        if found is None:
+            if is_math(expr.name):
+                raise NotImplementedError(f"{expr.name}: there is no kernel for {expr.args[0].dtype}")
+            return expr
+        if any(isinstance(x, Op) and _is_left_to_kernels(x) for x in subexpressions((found,))):
+            return self.rewrite(found)
+        return found
+
+    def function(self, expr: Op) -> Lambda | None:
+        """The function of an op; None if it is not worth one, or writes statements."""
+        key = _key(expr)
+        if key not in self._functions:
+            params = tuple(Var(f"x{k}", arg.dtype) for k, arg in enumerate(expr.args))
+            with self.b.block() as ahead:
+                value = self.expanded(Op(expr.name, expr.dtype, tuple(map(Read, params)), expr.attrs))
+            size = sum(isinstance(x, Op) for x in subexpressions((value,)))
+            good = not ahead and size >= LARGE and not any(d in REAL_OF for d in (expr.dtype, *key[2]))
+            self._functions[key] = Lambda(expr.name, params, value) if good else None
+        return self._functions[key]
+
+    def inside(self, stmt: Stmt) -> Stmt:
+        if self._nest is not None or not isinstance(stmt, Loop) or stmt.role == "sequential":
+            return super().inside(stmt)
+        before, self._nest, self._often = self._often, stmt, _used_often(tuple(statements((stmt,))))
+        try:
+            return super().inside(stmt)
+        finally:
+            self._nest, self._often = None, before
+
+    def block(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:  # type: ignore[override]
+        if self._nest is not None:
+            return self._written(body)
+        before = self._often
+        self._often = _used_often([stmt for stmt in body if isinstance(stmt, (Let, Store))])
+        try:
+            return self._written(body)
+        finally:
+            self._often = before
+
+    def _written(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for stmt in body:
+            with self.b.block() as ahead:
+                inside = self.inside(stmt)
+            if ahead and isinstance(stmt, (Loop, While)):
+                raise NotImplementedError("a math kernel that writes statements, in the head of a loop")
+            result += [*ahead, inside]
+        return tuple(result)
+
+
+def _used_often(body: Sequence[Stmt]) -> set[_Key]:
+    """The math ops that statements use often."""
+    uses: Counter[_Key] = Counter()
+    for expr in subexpressions([expr for stmt in body for expr in expressions(stmt)]):
+        if isinstance(expr, Op) and is_math(expr.name):
+            uses[_key(expr)] += 1
+    return {key for key, count in uses.items() if count > OFTEN}

@@ -1,0 +1,224 @@
+"""Simplify: index algebra by intervals, constant conditions, loops of one iteration, Lets that nobody reads.
+
+Needs: valid loop IR. Guarantees: the same stores and calls in the same order with the same values; indices at least as
+simple. LLVM would find some of this after the loops are emitted, too late for choosing how to vectorize them.
+
+    parallel i < 6 {                                   parallel i < 6 {
+      parallel j < 1 {                           =>      y[i] = x[i]
+        let t: i64 = floormod(i + j, 6)                }
+        y[floordiv(i*8 + t, 8)*1] = x[t]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from pullback.loops.ir.affine import Interval, interval, terms
+from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Var, While
+from pullback.loops.ir.types import is_int
+from pullback.loops.ir.visit import Rewriter, blocks, free_vars, reads, statements
+
+
+def simplify(function: Function, done: Set[Stmt] = frozenset()) -> Function:
+    """The function with simpler expressions and without what has no effect; `done` are statements that are simple, as
+    long as nothing more is known of the variables that they read."""
+    body = _Simplify(done).block(function.body)
+    return Function(function.name, function.buffers, drop_dead(body))
+
+
+class _Simplify(Rewriter):
+    def __init__(self, done: Set[Stmt]) -> None:
+        super().__init__()
+        self.done = done
+        self.ranges: dict[Var, Interval] = {}
+        self.values: dict[Var, Expr] = {}
+
+    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        if not self.done:
+            return super().block(body)
+        result: list[Stmt] = []
+        for stmt in body:
+            if stmt in self.done and self.values.keys().isdisjoint(free_vars((stmt,))):
+                result.append(stmt)
+            else:
+                result += self.stmt(self.inside(stmt))
+        return tuple(result)
+
+    def enter(self, var: Var, extent: Expr) -> None:
+        bounds = interval(extent, self.ranges)
+        if bounds is not None and bounds[1] >= 1:
+            self.ranges[var] = 0, bounds[1] - 1
+            if bounds[1] == 1:
+                self.values[var] = const("i64", 0)
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Read):
+            return self.values.get(expr.var, expr)
+        if not isinstance(expr, Op):
+            return expr
+        if expr.name in ("floordiv", "floormod") and isinstance(expr.args[1], Const):
+            return self._divide(expr)
+        if expr.name in ("lt", "le", "gt", "ge", "eq", "ne") and is_int(expr.args[0].dtype):
+            return self._compare(expr)
+        if expr.name in ("min", "max") and is_int(expr.dtype):
+            x, y = (interval(arg, self.ranges) for arg in expr.args)
+            if x is not None and y is not None:
+                lower, upper = (expr.args[0], expr.args[1]) if expr.name == "min" else (expr.args[1], expr.args[0])
+                if x[1] <= y[0]:
+                    return lower
+                if y[1] <= x[0]:
+                    return upper
+            return self._narrowed(expr)
+        return expr
+
+    def _narrowed(self, expr: Op) -> Expr:
+        """A bound of an index that the data give in 32 bits, taken there: twice as many go into a register."""
+        x, bound = expr.args
+        if expr.dtype != "i64" or not isinstance(bound, Const) or not -(1 << 31) <= bound.value < 1 << 31:
+            return expr
+        if not (isinstance(x, Op) and x.name == "convert" and x.args[0].dtype == "i32"):
+            return expr
+        short = make(expr.name, (x.args[0], const("i32", bound.value)))
+        return make("convert", (self.expr(short),), "i64")
+
+    def _divide(self, expr: Op) -> Expr:
+        """x // n and x % n: parts of x that n divides come out; what is known to lie in one period vanishes."""
+        x, divisor = expr.args
+        assert isinstance(divisor, Const)
+        n = divisor.value
+        if n <= 0 or expr.dtype != "i64":
+            return expr
+        bounds = interval(x, self.ranges)
+        if bounds is not None and bounds[0] >= 0:
+            if bounds[1] < n:
+                return const("i64", 0) if expr.name == "floordiv" else x
+        found, constant = terms(x)
+        whole: list[Expr] = []
+        rest: list[Expr] = []
+        for term in found:
+            factor = term.args[1].value if _is_multiple(term) else 1  # type: ignore[attr-defined]
+            if factor % n == 0:
+                whole.append(make("mul", (term.args[0], const("i64", factor // n))))  # type: ignore[attr-defined]
+            else:
+                rest.append(term)
+        if whole or constant >= n or constant < 0:
+            inner = make_sum(rest, constant % n)
+            if expr.name == "floormod":
+                return self.expr(make("floormod", (inner, divisor)))
+            quotient = self.expr(make("floordiv", (inner, divisor)))
+            return make_sum([*whole, quotient], constant // n)
+        if bounds is not None and bounds[0] >= 0 and ("nonneg", True) not in expr.attrs:
+            return Op(expr.name, expr.dtype, expr.args, (*expr.attrs, ("nonneg", True)))
+        return expr
+
+    def _compare(self, expr: Op) -> Expr:
+        x, y = (interval(arg, self.ranges) for arg in expr.args)
+        if x is None or y is None:
+            return expr
+        low, high = x[0] - y[1], x[1] - y[0]  # of x - y
+        known = {
+            "lt": True if high < 0 else False if low >= 0 else None,
+            "le": True if high <= 0 else False if low > 0 else None,
+            "gt": True if low > 0 else False if high <= 0 else None,
+            "ge": True if low >= 0 else False if high < 0 else None,
+            "eq": True if low == high == 0 else False if low > 0 or high < 0 else None,
+            "ne": False if low == high == 0 else True if low > 0 or high < 0 else None,
+        }[expr.name]
+        return expr if known is None else const("bool", known)
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        match stmt:
+            case Let():
+                if isinstance(stmt.value, (Const, Read)):
+                    self.values[stmt.var] = stmt.value
+                    return []
+                if is_int(stmt.var.dtype):
+                    bounds = interval(stmt.value, self.ranges)
+                    if bounds is not None:
+                        self.ranges[stmt.var] = bounds
+            case If():
+                if isinstance(stmt.cond, Const):
+                    return list(stmt.then if stmt.cond.value else stmt.orelse)
+            case While():
+                if isinstance(stmt.cond, Const) and not stmt.cond.value:
+                    return list(stmt.body_cond)
+            case Loop():
+                return self._loop(stmt)
+        return [stmt]
+
+    def _loop(self, loop: Loop) -> list[Stmt]:
+        if not isinstance(loop.extent, Const) or loop.extent.value > 1:
+            return [loop]
+        result: list[Stmt] = []
+        if loop.extent.value <= 0:
+            for group in loop.carried:
+                result += [Let(var, init) for var, init in zip(group.results, group.inits)]
+            return result
+        for group in loop.carried:
+            result += [Let(var, init) for var, init in zip(group.vars, group.inits)]
+        result += loop.body
+        for group in loop.carried:
+            result += [Let(var, update) for var, update in zip(group.results, group.updates)]
+        return result
+
+
+def _is_multiple(term: Expr) -> bool:
+    return isinstance(term, Op) and term.name == "mul" and isinstance(term.args[1], Const)
+
+
+def make_sum(parts: Sequence[Expr], constant: int = 0) -> Expr:
+    """The sum of i64 expressions and a constant."""
+    total: Expr = const("i64", 0)
+    for part in parts:
+        total = make("add", (total, part))
+    return make("add", (total, const("i64", constant)))
+
+
+def drop_dead(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """`body` without Lets that nobody reads, and loops and branches in which nothing happens."""
+    while True:
+        read = set[Var]().union(*map(reads, statements(body)))
+        fresh, changed = _without(body, read)
+        if not changed:
+            return fresh
+        body = fresh
+
+
+def _without(body: Sequence[Stmt], read: set[Var]) -> tuple[tuple[Stmt, ...], bool]:
+    kept: list[Stmt] = []
+    changed = False
+    for stmt in body:
+        if isinstance(stmt, Let) and stmt.var not in read:
+            changed = True
+            continue
+        if isinstance(stmt, Loop) and not _acts(stmt.body):
+            if not any(v in read for group in stmt.carried for v in group.results):
+                changed = True
+                continue
+        if isinstance(stmt, (Loop, If, While)):
+            parts = [_without(block, read) for block in blocks(stmt)]
+            if any(flag for _, flag in parts):
+                changed = True
+                stmt = _with_blocks(stmt, [part for part, _ in parts])
+            if isinstance(stmt, If) and not stmt.then and not stmt.orelse:
+                changed = True
+                continue
+        kept.append(stmt)
+    return tuple(kept), changed
+
+
+def _acts(body: Sequence[Stmt]) -> bool:
+    """Whether anything but Lets and loops is inside."""
+    return any(not isinstance(stmt, (Let, Loop)) for stmt in statements(body))
+
+
+def _with_blocks(stmt: Stmt, parts: list[tuple[Stmt, ...]]) -> Stmt:
+    match stmt:
+        case Loop():
+            return Loop(stmt.var, stmt.extent, stmt.role, parts[0], stmt.carried, stmt.attrs)
+        case If():
+            return If(stmt.cond, parts[0], parts[1])
+        case While():
+            return While(parts[0], stmt.cond, parts[1])
+    return stmt

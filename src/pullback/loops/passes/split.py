@@ -1,0 +1,200 @@
+"""Split: a loop whose conditions change at known iterations becomes one loop for each stretch in between.
+
+Needs: simplified indices. Guarantees: the same iterations in the same order, and in each part conditions that are
+known. Concatenation, padding and shifting become plain copies; without this each lane asks whether it may load. The
+body is repeated, so it is done only where masks are slow (elements of less than 4 bytes) or there is much to do, and
+where the sides of a choice are long computations, as lanes would do both: random bits from two keys, joined. An axis of
+a few elements that are computed differently disappears: `stack(..., axis=-1)`, the two words of a key.
+
+    parallel i < 2000 {                                      parallel i < 1500 {
+      y[i] = select(lt(i, 1500), x[i], z[i - 1500])    =>      y[i] = x[i]
+                                                             parallel i < 500 {
+                                                               y[i + 1500] = z[i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pullback.loops.ir.affine import interval, terms
+from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fresh import Fresh
+from pullback.loops.ir.ir import Carried, Const, Expr, Function, If, Load, Loop, Op, Read, Stmt, Var, While
+from pullback.loops.ir.types import ITEMSIZE
+from pullback.loops.ir.visit import Substitute, expressions, fact, nodes, statements, subexpressions
+from pullback.loops.schedule.cost import extent_of, operations
+
+from .simplify import simplify
+
+MAX_PARTS = 8
+MAX_OPS = 400  # of all parts together
+MANY = 1 << 8  # iterations from which masks of wide elements are worth avoiding too: they take 5 to 10 times a copy
+TURNS = 4  # kinds of elements that take turns along an axis: each is computed by itself, all in one pass
+LONG = 16  # ops that only one side of a choice needs, from which it is not computed in vain
+_COMPARES = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def split(function: Function) -> Function:
+    """The function with loops cut where their conditions change."""
+    settled: dict[Stmt, int] = {}
+    for _ in range(3):  # one level of nested loops at a time: what is known outside decides what is left inside
+        splitter = _Split(settled)
+        body = splitter.block(function.body, 1)
+        if not splitter.cuts:
+            return function
+        function = simplify(Function(function.name, function.buffers, body), settled.keys())
+    return function
+
+
+class _Split:
+    def __init__(self, settled: dict[Stmt, int]) -> None:
+        self.cuts = 0
+        self.new = Fresh("p")
+        self.settled = settled  # loops in which there is nothing to cut, with how often they run: not looked at again
+
+    def block(self, body: Sequence[Stmt], trips: int) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case Loop():
+                    if self.settled.get(stmt) == trips:
+                        result.append(stmt)
+                        continue
+                    points = _points(stmt, trips)
+                    if points:
+                        self.cuts += 1
+                        result += self.parts(stmt, points)
+                        continue
+                    before = self.cuts
+                    inner = () if points is None else self.block(stmt.body, trips * extent_of(stmt))
+                    if self.cuts == before:
+                        self.settled[stmt] = trips
+                    else:
+                        stmt = Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs)
+                case If():
+                    stmt = If(stmt.cond, self.block(stmt.then, trips), self.block(stmt.orelse, trips))
+                case While():
+                    stmt = While(self.block(stmt.body_cond, trips), stmt.cond, self.block(stmt.body, trips))
+            result.append(stmt)
+        return tuple(result)
+
+    def parts(self, loop: Loop, points: list[int]) -> list[Stmt]:
+        """One loop for each stretch between `points`; carried values go from one to the next."""
+        assert isinstance(loop.extent, Const)
+        edges = [0, *points, loop.extent.value]
+        result: list[Stmt] = []
+        carry = [tuple(group.inits) for group in loop.carried]
+        for k, start in enumerate(edges[:-1]):
+            stop = edges[k + 1]
+            last = stop == loop.extent.value
+            var = self.new.var(loop.var)
+            copy = Substitute({loop.var: make("add", (Read(var), const("i64", start)))}, self.new.var)
+            names = [tuple(map(self.new.var, group.vars)) for group in loop.carried]
+            for group, fresh in zip(loop.carried, names):
+                copy.values.update(zip(group.vars, map(Read, fresh)))
+            body = copy.block(loop.body)
+            groups = []
+            for group, fresh, inits in zip(loop.carried, names, carry):
+                updates = tuple(map(copy.rewrite, group.updates))
+                results = group.results if last else tuple(map(self.new.var, group.results))
+                groups.append(Carried(fresh, inits, updates, results, group.combine))
+            carry = [tuple(map(Read, group.results)) for group in groups]
+            result.append(Loop(var, const("i64", stop - start), loop.role, body, tuple(groups), loop.attrs))
+        return result
+
+
+def _points(loop: Loop, trips: int) -> list[int] | None:
+    """The iterations at which conditions in `loop` change, if cutting there is worth it, else none; None if nothing in
+    it is chosen, so that the loops inside need not be looked at."""
+    if not isinstance(loop.extent, Const) or loop.role in ("vector", "threads"):
+        return []
+    n = loop.extent.value
+    inside = list(statements((loop,)))
+    if not any(map(_chooses, inside)):
+        return None
+    order = subexpressions([expr for stmt in inside for expr in expressions(stmt)])
+    conditions: dict[int, list[int]] = {}
+    for expr in order:
+        if isinstance(expr, Op) and expr.name in _COMPARES and expr.args[0].dtype == "i64":
+            conditions[id(expr)] = _changes(expr, loop.var, n)
+        elif isinstance(expr, Op) and expr.name in ("and", "or", "not") and expr.dtype == "bool":
+            conditions[id(expr)] = [p for x in expr.args for p in conditions.get(id(x), [])]
+    points: set[int] = set()
+    narrow = False
+    saved = 0  # ops that a part is rid of
+    loops = [stmt for stmt in inside if isinstance(stmt, Loop)]
+    ranges = {each.var: (0, extent_of(each) - 1) for each in loops if isinstance(each.extent, Const)}
+    turns = n <= TURNS and len(loops) == 1
+    for expr in order:
+        if isinstance(expr, Op) and expr.name == "select" and conditions.get(id(expr.args[0])):
+            guarded = [x for x in subexpressions(expr.args[1:]) if isinstance(x, Load)]
+            guarded = [x for x in guarded if not _inside(x, ranges)]
+            apart = _apart(expr.args[1], expr.args[2])
+            if guarded or turns or apart >= LONG:
+                points.update(conditions[id(expr.args[0])])
+                narrow = narrow or any(ITEMSIZE[x.buffer.dtype] < 4 for x in guarded)
+                saved = max(saved, apart)
+    if not points or len(points) >= MAX_PARTS:
+        return []
+    total = trips
+    for each in loops:
+        total *= extent_of(each)
+    work = operations(order)
+    many = narrow or total >= MANY
+    if work * (len(points) + 1) - saved * len(points) > MAX_OPS or not many:
+        return []
+    return sorted(points)
+
+
+@fact
+def _chooses(stmt: Stmt) -> bool:
+    """Whether an expression of a statement itself is a choice."""
+    return any(isinstance(expr, Op) and expr.name == "select" for expr in nodes(stmt))
+
+
+def _apart(x: Expr, y: Expr) -> int:
+    """The ops that only one of two expressions needs."""
+    of_x, of_y = ({id(expr): expr for expr in subexpressions((side,))} for side in (x, y))
+    return operations([expr for key, expr in of_x.items() if key not in of_y]) + operations(
+        [expr for key, expr in of_y.items() if key not in of_x]
+    )
+
+
+def _inside(load: Load, ranges: Mapping[Var, tuple[int, int]]) -> bool:
+    """Whether a load is inside its buffer in all iterations, as far as the ranges of indices tell."""
+    bounds = interval(load.index, ranges)
+    return bounds is not None and bounds[0] >= 0 and bounds[1] < load.buffer.size
+
+
+def _changes(compare: Op, var: Var, n: int) -> list[int]:
+    """Iterations p in (0, n) at which a comparison of `var` with a constant is not what it is at p - 1."""
+    left, a = terms(compare.args[0])
+    right, b = terms(compare.args[1])
+    slope = 0
+    for side, sign in ((left, 1), (right, -1)):
+        for term in side:
+            factor = _factor(term, var)
+            if factor is None:
+                return []
+            slope += sign * factor
+    if slope == 0:
+        return []
+    zero, rest = divmod(b - a, slope)  # where slope * v + a - b reaches 0
+    around = {zero, zero + 1} if rest == 0 else {zero + 1}
+    return [p for p in sorted(around) if 0 < p < n and _truth(compare.name, slope, a - b, p) != _truth(
+        compare.name, slope, a - b, p - 1)]  # fmt: skip
+
+
+def _truth(name: str, slope: int, offset: int, v: int) -> bool:
+    d = slope * v + offset
+    return {"lt": d < 0, "le": d <= 0, "gt": d > 0, "ge": d >= 0, "eq": d == 0, "ne": d != 0}[name]
+
+
+def _factor(term: Expr, var: Var) -> int | None:
+    """c of a term c * var; None for other terms."""
+    if isinstance(term, Read):
+        return 1 if term.var is var else None
+    if isinstance(term, Op) and term.name == "mul" and isinstance(term.args[1], Const):
+        inner = term.args[0]
+        return term.args[1].value if isinstance(inner, Read) and inner.var is var else None
+    return None

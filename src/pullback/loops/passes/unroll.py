@@ -1,0 +1,179 @@
+"""Unroll: reduce and sequential loops of a few iterations become straight code, and around loops whose iterations
+depend on each other also parallel ones: the state of a loop (a vector of three, a matrix of nine) is then accessed at
+known places only, and the emitter keeps it in registers.
+
+Needs: simplified indices. Guarantees: the same operations in the same order, but for sums of floats among steps, which
+are made pairwise. It comes before `vectorize`, which then sees one body whose every access has a stride, and before
+`expand_math`, so that a repeated body is still small.
+
+    parallel i < 1000 {                                parallel i < 1000 {
+      reduce r < 3 carry (a = 0) {               =>      let a1 = add(0, x[i*3])
+        next (add(a, x[i*3 + r]))                        let a2 = add(a1, x[i*3 + 1])
+      } -> (s) by add                                    let a3 = add(a2, x[i*3 + 2])
+      y[i] = s                                           y[i] = a3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fresh import Fresh
+from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
+from pullback.loops.ir.visit import Substitute, expressions, nodes, subexpressions
+from pullback.loops.schedule.cost import computed, operations
+from pullback.loops.schedule.partials import pairwise, plain_terms
+
+MAX_ITERATIONS = 8
+MAX_OPS = 96  # after unrolling
+MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes
+MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors do better
+
+
+def unroll(function: Function) -> Function:
+    """The function without tiny loops."""
+    unroller = _Unroll()
+    steps = any(isinstance(s, While) or (isinstance(s, Loop) and s.role == "sequential") for s in function.body)
+    return Function(function.name, function.buffers, unroller.block(function.body, steps))
+
+
+def straight_code(body: Sequence[Stmt]) -> list[Stmt]:
+    """Statements among steps, with loops of known extents and nothing else in them, without these loops; sums of floats
+    are made pairwise.
+    """
+    unroller = _Unroll()
+
+    def straight(body: Sequence[Stmt]) -> list[Stmt]:
+        result: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Loop):
+                inside = tuple(straight(stmt.body))
+                loop = Loop(stmt.var, stmt.extent, stmt.role, inside, stmt.carried, stmt.attrs)
+                result += unroller.straight(loop, True)
+            else:
+                result.append(stmt)
+        return result
+
+    return straight(body)
+
+
+class _Unroll:
+    def __init__(self) -> None:
+        self.new = Fresh("u")
+
+    def block(self, body: Sequence[Stmt], steps: bool) -> tuple[Stmt, ...]:
+        """The statements without tiny loops; `steps`: they run one after the other, in or beside a loop of steps."""
+        result: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case Loop():
+                    inside = stmt.role == "sequential" or (
+                        steps and stmt.role in ("parallel", "reduce") and _is_short(stmt)
+                    )
+                    block = self.block(stmt.body, inside)
+                    stmt = Loop(stmt.var, stmt.extent, stmt.role, block, stmt.carried, stmt.attrs)
+                    if _is_tiny(stmt) or (steps and _is_state(stmt)):
+                        result += self.straight(stmt, steps)
+                        continue
+                    if _chooses(stmt) and operations(computed(_roots(chosen := self.straight(stmt, True)))) <= MAX_OPS:
+                        result += chosen
+                        continue
+                case If():
+                    stmt = If(stmt.cond, self.block(stmt.then, steps), self.block(stmt.orelse, steps))
+                case While():
+                    stmt = While(self.block(stmt.body_cond, True), stmt.cond, self.block(stmt.body, True))
+            result.append(stmt)
+        return tuple(result)
+
+    def straight(self, loop: Loop, steps: bool) -> list[Stmt]:
+        """The iterations of a loop, one after the other; among `steps`, which wait for each other, sums are made
+        pairwise, so that they wait less.
+        """
+        assert isinstance(loop.extent, Const)
+        terms = plain_terms(loop) if steps and loop.role == "reduce" and loop.extent.value > 2 else None
+        if terms is not None:
+            return self.in_pairs(loop, terms)
+        carried = [var for group in loop.carried for var in group.vars]
+        inits = [init for group in loop.carried for init in group.inits]
+        updates = [update for group in loop.carried for update in group.updates]
+        results = [var for group in loop.carried for var in group.results]
+        statements: list[Stmt] = []
+        values = [self._pinned(statements, var, init) for var, init in zip(carried, inits)]
+        for k in range(loop.extent.value):
+            now: dict[Var, Expr] = {loop.var: const("i64", k), **dict(zip(carried, values))}
+            copy = Substitute(now, self.new.var)
+            statements += copy.block(loop.body)
+            following = [copy.rewrite(update) for update in updates]
+            values = [self._pinned(statements, var, value) for var, value in zip(carried, following)]
+        statements += [Let(var, value) for var, value in zip(results, values)]
+        return statements
+
+    def in_pairs(self, loop: Loop, terms: list[Expr]) -> list[Stmt]:
+        """A reduce loop of plain sums as trees over their terms."""
+        assert isinstance(loop.extent, Const)
+        statements: list[Stmt] = []
+        columns: list[list[Expr]] = [[] for _ in terms]
+        for k in range(loop.extent.value):
+            copy = Substitute({loop.var: const("i64", k)}, self.new.var)
+            statements += copy.block(loop.body)
+            for group, column, term in zip(loop.carried, columns, terms):
+                column.append(self._pinned(statements, group.vars[0], copy.rewrite(term)))
+        for group, column in zip(loop.carried, columns):
+            statements.append(Let(group.results[0], make("add", (group.inits[0], pairwise(column)))))
+        return statements
+
+    def _pinned(self, statements: list[Stmt], var: Var, value: Expr) -> Expr:
+        """`value` as of here, under a name of its own."""
+        if isinstance(value, (Const, Read)):
+            return value
+        fresh = self.new.var(var)
+        statements.append(Let(fresh, value))
+        return Read(fresh)
+
+
+def _is_short(loop: Loop) -> bool:
+    return isinstance(loop.extent, Const) and 1 <= loop.extent.value <= max(MAX_ITERATIONS, MAX_STATE)
+
+
+def _is_state(loop: Loop) -> bool:
+    if loop.role != "parallel" or not isinstance(loop.extent, Const) or not 1 <= loop.extent.value <= MAX_STATE:
+        return False
+    stores = sum(isinstance(stmt, Store) for stmt in loop.body)
+    return stores * loop.extent.value <= MAX_STATE and _is_little(loop)
+
+
+def _is_tiny(loop: Loop) -> bool:
+    if loop.role not in ("reduce", "scan", "sequential") or not isinstance(loop.extent, Const):
+        return False
+    return 1 <= loop.extent.value <= MAX_ITERATIONS and _is_little(loop)
+
+
+def _chooses(loop: Loop) -> bool:
+    """Whether each iteration of a reduction takes one of several sides, by its number: the parts of a stack."""
+    if loop.role != "reduce" or not isinstance(loop.extent, Const) or not 1 < loop.extent.value <= MAX_CHOICES:
+        return False
+    if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
+        return False
+    return any(
+        isinstance(x, Op) and x.name == "select" and isinstance(c := x.args[0], Op) and _is_of(c, loop.var)
+        for stmt in (*loop.body, loop)
+        for x in nodes(stmt)
+    )
+
+
+def _is_of(condition: Op, var: Var) -> bool:
+    """Whether a condition compares `var` with a number."""
+    kinds = {type(arg) for arg in condition.args}
+    return kinds == {Read, Const} and any(isinstance(arg, Read) and arg.var is var for arg in condition.args)
+
+
+def _is_little(loop: Loop) -> bool:
+    """Whether straight code of a loop is short enough."""
+    if not isinstance(loop.extent, Const) or not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
+        return False
+    work = sum(isinstance(expr, Op) for expr in subexpressions(_roots((*loop.body, loop))))
+    return work * loop.extent.value <= MAX_OPS
+
+
+def _roots(body: Sequence[Stmt]) -> list[Expr]:
+    return [expr for stmt in body for expr in expressions(stmt)]

@@ -1,0 +1,233 @@
+"""Columns: long reductions down the columns of an array read it row by row, with the running results in scratch space.
+
+Needs: math expanded, indices simplified; comes before `vectorize`, whose lanes would go down some columns and come back
+for the next ones, so that each row of the array is visited many times, a few lines of the cache at a time. Guarantees:
+what is added to what depends on extents alone. Sums of floats are made of blocks of BLOCK rows, whose results are added
+with the rounding errors kept, as in long sums along rows.
+
+    parallel j < 1000 {                       threads t < 8 {         (pieces of rows, strips of columns)
+      reduce r < 1000 -> s { x[r*1000+j] }      vector j < 1000 { acc[j] = -0 }
+      y[j] = s                            =>    sequential q < 16 {
+    }                                             vector j < 1000 { acc[j] = acc[j] + x[..] + (7 more rows) }
+                                                }
+                                                vector j < 1000 { partial[t*1000 + j] = acc[j] }
+                                              }
+                                              parallel j < 1000 { reduce t < 8 -> s { partial[t*1000 + j] }; y[j] = s }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fresh import Fresh
+from pullback.loops.ir.ir import Carried, Const, Expr, Function, Let, Load, Loop, Read, Stmt, Store, Var
+from pullback.loops.ir.types import ITEMSIZE
+from pullback.loops.ir.visit import Substitute, accessed, loaded, stored, with_nests
+from pullback.loops.schedule.descent import (
+    BLOCK,
+    ROWS,
+    Descent,
+    corrected,
+    i64,
+    is_float_sum,
+    times_plus,
+    two_sum,
+)
+from pullback.loops.schedule.partials import combining, neutrals
+
+from .cost import NANOSECONDS, Vector, bytes_touched, cost
+
+COLUMNS = 64  # fewer are held in registers, all of them at once
+STRIP = 2048  # columns that are walked together: some pages of a row, and scratch rows that stay in the first cache
+BYTES = 1 << 20  # that a reduction reads over all columns: less stays in the cache, and is not worth the code
+FAR = 16  # elements from row to row
+PIECE = 20_000.0  # ns of work that one thread takes at a time
+THRESHOLD = 30_000.0  # ns: below this, waking threads costs more than it saves
+TASKS = 16  # pieces that keep any machine we know busy
+LANES = 8  # nominal
+
+
+def columns(function: Function) -> Function:
+    """The function with long reductions down columns walked row by row."""
+    work = _Columns(function)
+    body = with_nests(function.body, work.nest)
+    return Function(function.name, (*function.buffers, *work.new.buffers), body) if work.new.buffers else function
+
+
+class _Columns:
+    def __init__(self, function: Function) -> None:
+        self.new = Fresh("c", function)
+
+    def nest(self, loop: Loop) -> list[Stmt]:
+        chain = chain_of(loop) if loop.role == "parallel" else None
+        if chain is None:
+            return [loop]
+        column = chain[-1]
+        at = next((k for k, stmt in enumerate(column.body) if isinstance(stmt, Loop)), -1)
+        lets, reduce = column.body[:at], column.body[at]
+        if at < 0 or not isinstance(reduce, Loop) or not _is_long(column, lets, reduce):
+            return [loop]
+        walk = _Walk(self.new, chain, lets, reduce)
+        return [walk.rows(), walk.combined(column.body[at + 1 :])]
+
+
+def chain_of(loop: Loop) -> list[Loop] | None:
+    """`loop` and the parallel loops that stand alone in one another; None if an extent is not known."""
+    chain = [loop]
+    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], Loop) and inner.role == "parallel":
+        chain.append(inner)
+    return chain if all(isinstance(each.extent, Const) and each.extent.value for each in chain) else None
+
+
+def _is_long(column: Loop, lets: Sequence[Stmt], reduce: Loop) -> bool:
+    """Whether `reduce` walks down columns that are neighbours along `column`, over much memory."""
+    if reduce.role != "reduce" or not reduce.carried or not isinstance(reduce.extent, Const):
+        return False
+    if known_extent(column) < COLUMNS or not all(isinstance(stmt, Let) for stmt in lets):
+        return False
+    if not all(isinstance(stmt, (Let, Store)) for stmt in reduce.body) or cost(lets) > LANES:
+        return False
+    if loaded((*lets, reduce)) & stored(reduce.body) or any(neutrals(group) is None for group in reduce.carried):
+        return False
+    if any(b.space == "local" for b in loaded((column,)) | stored((column,))):
+        return False
+    across, down = Vector(column), Vector(Loop(reduce.var, reduce.extent, "parallel", reduce.body))
+    bytes_read = 0
+    for buffer, index in accessed((*reduce.body, Loop(reduce.var, reduce.extent, "reduce", (), reduce.carried))):
+        step = down.step(index)
+        if step == 0:
+            continue
+        if across.step(index) not in (0, 1, -1) or (step is not None and 0 < abs(step) < FAR):
+            return False
+        if across.step(index) != 0:
+            bytes_read += ITEMSIZE[buffer.dtype]
+    return bytes_read * known_extent(column) * known_extent(reduce) >= BYTES
+
+
+def known_extent(loop: Loop) -> int:
+    """The number of iterations of a loop that has a fixed one."""
+    assert isinstance(loop.extent, Const)
+    return int(loop.extent.value)
+
+
+class _Walk:
+    """One such reduction: how it is cut, and the two nests that take its place."""
+
+    def __init__(self, new: Fresh, chain: list[Loop], lets: Sequence[Stmt], reduce: Loop) -> None:
+        self.new, self.chain, self.lets, self.reduce = new, chain, tuple(lets), reduce
+        self.outer = prod(known_extent(each) for each in chain[:-1])
+        self.width, self.height = known_extent(chain[-1]), known_extent(reduce)
+        strips = -(-self.width // STRIP)
+        self.strip = self.width if strips == 1 else -(-self.width // (strips * COLUMNS)) * COLUMNS
+        self.strips = -(-self.width // self.strip)
+        # Strips overlap, which what is stored beside the results would not stand if it were changed in place.
+        self.ragged = self.width % self.strip != 0 and bool(stored(reduce.body))
+        time = max(NANOSECONDS * cost((chain[0],)) / LANES, 0.05 * bytes_touched((chain[0],)))
+        tasks = self.outer * self.strips
+        pieces = 1
+        if tasks < TASKS and time > THRESHOLD:
+            pieces = max(1, min(round(time / PIECE) // tasks, 4 * TASKS // tasks, self.height // COLUMNS))
+        unit = BLOCK
+        if self.height < 2 * BLOCK * pieces:  # no piece has more than one block
+            unit, pieces = ROWS, max(pieces, -(-self.height // BLOCK))
+        self.piece = -(-self.height // (pieces * unit)) * unit
+        self.pieces = -(-self.height // self.piece)
+        self.threads = time > THRESHOLD and tasks * self.pieces > 1
+        count = self.pieces * self.outer * self.width
+        self.partials = [new.buffer("partial", v.dtype, count) for v in self.vars]
+
+    @property
+    def vars(self) -> list[Var]:
+        return [v for group in self.reduce.carried for v in group.vars]
+
+    # The walk over the rows.
+
+    def rows(self) -> Loop:
+        """The nest that writes a partial result of each piece of rows for each column."""
+        task, flat = Var("task", "i64"), Var("flat", "i64")
+        body: list[Stmt] = []
+        strip: Expr = make("floormod", (Read(task), i64(self.strips)))
+        rest = make("floordiv", (Read(task), i64(self.strips)))
+        piece = make("floormod", (rest, i64(self.pieces)))
+        body.append(Let(flat, make("floordiv", (rest, i64(self.pieces)))))
+        count = Read(flat)
+        position: dict[Var, Expr] = {}
+        left: Expr = count
+        for each in reversed(self.chain[:-1]):
+            position[each.var] = make("floormod", (left, each.extent))
+            left = make("floordiv", (left, each.extent))
+        start = make("mul", (strip, i64(self.strip)))
+        columns: Expr = i64(self.strip)
+        if self.ragged:
+            columns = make("min", (columns, make("sub", (i64(self.width), start))))
+        elif self.width % self.strip:
+            start = make("min", (start, i64(self.width - self.strip)))
+        first = make("mul", (piece, i64(self.piece)))
+        height: Expr = i64(self.piece)
+        if self.piece * self.pieces != self.height:
+            height = make("min", (height, make("sub", (i64(self.height), first))))
+        place = make("mul", (times_plus(piece, self.outer, count), i64(self.width)))
+        names = {"start": start, "columns": columns, "first": first, "height": height, "place": place}
+        pinned: dict[str, Expr] = {}
+        for name, value in names.items():
+            if isinstance(value, Const):
+                pinned[name] = value
+                continue
+            var = Var(name, "i64")
+            body.append(Let(var, value))
+            pinned[name] = Read(var)
+
+        def at(j: Var) -> tuple[Sequence[Stmt], dict[Var, Expr]]:
+            return self.lets, {**position, self.chain[-1].var: make("add", (pinned["start"], Read(j)))}
+
+        descent = Descent(self.new, self.reduce, at, pinned["columns"], self.strip)
+        steps, results = descent.down(pinned["first"], pinned["height"], self.piece)
+        body += steps
+        j = Var("j", "i64")
+        to = make("add", (make("add", (pinned["place"], pinned["start"])), Read(j)))
+        stores = tuple(Store(b, to, Load(r, Read(j))) for b, r in zip(self.partials, results))
+        body.append(Loop(j, pinned["columns"], "vector", stores))
+        role = "threads" if self.threads else "parallel"
+        grain = (("grain", 1),) if self.threads else ()
+        loop = Loop(task, i64(self.outer * self.pieces * self.strips), role, tuple(body), (), grain)  # type: ignore[arg-type]
+        (renamed,) = Substitute({}, self.new.var).block((loop,))
+        assert isinstance(renamed, Loop)
+        return renamed
+
+    # Its results.
+
+    def combined(self, rest: Sequence[Stmt]) -> Loop:
+        """The nest that combines the partial results, and whatever else was done for each column."""
+        index: Expr = i64(0)
+        for each in self.chain:
+            index = make("add", (make("mul", (index, each.extent)), Read(each.var)))
+        piece = Var("piece", "i64")
+        at = times_plus(Read(piece), self.outer * self.width, index)
+        partials = iter(self.partials)
+        body: list[Stmt] = []
+        carried: list[Carried] = []
+        finish: list[Stmt] = []
+        for group in self.reduce.carried:
+            parts: list[Expr] = [Load(next(partials), at) for _ in group.vars]
+            if not is_float_sum(group):
+                carried.append(replace(combining(group, parts), combine=None))
+                continue
+            dtype = group.vars[0].dtype
+            names = total, error = tuple(self.new.var(Var(name, dtype)) for name in ("total", "error"))
+            results = tuple(map(self.new.var, names))
+            added, s, lost = two_sum(self.new, Read(total), parts[0])
+            body += added
+            updates = (s, make("add", (Read(error), lost)))
+            carried.append(Carried(names, (const(dtype, -0.0), const(dtype, 0.0)), updates, results))
+            value = corrected(*map(Read, results))
+            finish.append(Let(group.results[0], make("add", (group.inits[0], value))))
+        body = [Loop(piece, i64(self.pieces), "sequential", tuple(body), tuple(carried)), *finish]
+        inner: tuple[Stmt, ...] = (*self.lets, *body, *rest)
+        for each in reversed(self.chain):
+            inner = (Loop(each.var, each.extent, each.role, inner, each.carried, each.attrs),)
+        (result,) = inner
+        assert isinstance(result, Loop)
+        return result

@@ -1,0 +1,483 @@
+"""Interchange: a loop of steps whose elements never meet becomes a loop over the elements, each with steps of its own.
+
+What changes from step to step is then a few scalars for each element, carried in registers, and the elements run in
+lanes and on threads once instead of in every step. Such loops come from `vmap` of loops, from elementwise steps and
+from products with one side that stays: the rows of `s @ r` do not meet.
+
+Needs: loop IR as it comes from `outline`. Guarantees: the same operations on each element in the same order, but for
+sums within a step, which are made pairwise. It comes before all other passes, since it takes kernels apart that the
+steps share. Elements are found by their places: all that is written among the steps has, in every access, the number of
+the element as a digit of its index, in base `extent` and with one weight for each buffer.
+
+    sequential step < 100 {                          parallel a < 256 {
+      parallel i < 256 { t[i] = mul(y[i], x[i]) }      sequential step < 100 carry (c = y[a]) {
+      parallel j < 256 { y[j] = sin(t[j]) }      =>      let t1 = mul(c, x[a])
+    }                                                    next (sin(t1))
+                                                       } -> (r)
+                                                       y[a] = r
+
+Lanes and threads do not ask whether the user has pressed Ctrl-C. So of a loop that may run for long there are blocks of
+steps, one after the other, each as above, between which the state is in memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pullback.loops.ir.affine import terms
+from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fresh import Fresh
+from pullback.loops.ir.ir import (
+    Buffer,
+    Carried,
+    Const,
+    Expr,
+    Function,
+    If,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Read,
+    Role,
+    Run,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from pullback.loops.ir.kernels import expand_kernels
+from pullback.loops.ir.types import ITEMSIZE, REAL_OF
+from pullback.loops.ir.visit import (
+    Substitute,
+    access_nodes,
+    accesses,
+    expressions,
+    loaded,
+    loads,
+    operands,
+    rebuilt,
+    statements,
+    stored,
+    subexpressions,
+)
+from pullback.loops.passes.simplify import simplify
+from pullback.loops.passes.unroll import straight_code
+
+from .cost import computed, operations
+
+MAX_STATE = 16  # elements that are carried for each lane: about what fits registers
+MAX_OPS = 320  # of a step of one lane; more of them take longer than walking through memory saves
+BLOCK = 1 << 23  # ops of the steps of one block: most take some milliseconds, gammainc of a float64 20
+TOGETHER = 128  # lanes that at most run as one piece: `parallelize` gives more to threads, which stop between pieces
+DIVISORS = 1024  # numbers of blocks that are tried
+ROW = 512  # bytes of what is read or written at each step: longer rows are better walked one after the other
+NEAR = 1 << 17  # bytes in which data say where to read: farther, many elements wait for memory together only in rows
+CANDIDATES = 8  # loops that are tried
+FEW = 16  # elements that lanes have to take all at once
+# Extents that LLVM keeps in whole registers though they are no powers of two, by the bytes of an element.
+WHOLE = {8: (3,), 4: (3, 5, 6, 7)}
+
+
+def interchange(function: Function) -> Function:
+    """The function with independent elements outside of their loops of steps."""
+    work = _Interchange(function)
+    body = work.block(function.body, False)
+    return Function(function.name, (*function.buffers, *work.new.buffers), body) if work.changed else function
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """One access of a buffer that is written among the steps."""
+
+    buffer: Buffer
+    factors: dict[Var, int]  # of the variables in its index
+    around: tuple[Loop, ...]  # from the steps inwards
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """Which loops run over the elements, and where these lie."""
+
+    extent: int
+    inner: dict[Loop, int] = field(default_factory=dict)  # iterations (o * extent + lane) * inner + b of a loop
+    weight: dict[Buffer, int] = field(default_factory=dict)
+
+
+class _Interchange:
+    def __init__(self, function: Function) -> None:
+        self.changed = False
+        self.new = Fresh("e", function)
+        self._function = function
+
+    @cached_property
+    def _readers(self) -> Counter[Buffer]:
+        """How many statements read each buffer."""
+        return _readers(self._function.body)
+
+    def block(self, body: Sequence[Stmt], nested: bool) -> tuple[Stmt, ...]:
+        """The statements with their loops of steps interchanged; `nested`: they run more than once."""
+        result: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case Loop(role="sequential"):
+                    new = self.steps(stmt, nested)
+                    if new is not None:
+                        self.changed = True
+                        result += new
+                        continue
+                    inside = self.block(stmt.body, True)
+                    stmt = Loop(stmt.var, stmt.extent, stmt.role, inside, stmt.carried, stmt.attrs)
+                case While():
+                    stmt = While(self.block(stmt.body_cond, True), stmt.cond, self.block(stmt.body, True))
+                case If():
+                    stmt = If(stmt.cond, self.block(stmt.then, nested), self.block(stmt.orelse, nested))
+            result.append(stmt)
+        return tuple(result)
+
+    def steps(self, loop: Loop, nested: bool) -> list[Stmt] | None:
+        """What takes the place of `loop`, a loop over elements; None if they meet, or if there is nothing to gain."""
+        if loop.carried or not isinstance(loop.extent, Const) or loop.extent.value < 2:
+            return None
+        # What cannot be is seen before anything is rewritten: most loops are of this kind.
+        inside = list(statements(loop.body))
+        if any(not isinstance(stmt, Run) and not _is_plain(stmt) for stmt in inside):
+            return None
+        if any(isinstance(stmt, Store) for stmt in loop.body) or _work(loop.body, _Lanes(1)) > MAX_OPS * _most(inside):
+            return None
+        own = _readers(loop.body)
+        if any(isinstance(stmt, Run) for stmt in inside):
+            loop = Loop(loop.var, loop.extent, loop.role, expand_kernels(loop.body, self.new.var), (), loop.attrs)
+            if any(not _is_plain(stmt) for stmt in statements(loop.body)):
+                return None
+        simplified = simplify(Function(self._function.name, self._function.buffers, (loop,))).body
+        if len(simplified) != 1:  # nothing is stored, as in a search among no elements
+            return None
+        (simple,) = simplified
+        assert isinstance(simple, Loop)
+        loop = simple
+        written = stored(loop.body)
+        found = list(_accesses(loop.body, written, ()))
+        if any(not access.around for access in found):
+            return None
+        kept = {buffer for buffer in written if buffer.space != "temporary" or self._readers[buffer] > own[buffer]}
+        for seed in _candidates(found):
+            lanes = _assign(found, seed)
+            new = None if lanes is None else self.interchanged(loop, lanes, kept, nested)
+            if new is not None:
+                return new
+        return None
+
+    def interchanged(self, loop: Loop, lanes: _Lanes, kept: set[Buffer], nested: bool) -> list[Stmt] | None:
+        assert isinstance(loop.extent, Const)
+        work = _work(loop.body, lanes)
+        if work > MAX_OPS:
+            return None
+        n = loop.extent.value
+        most = max(1, BLOCK // (max(1, work) * min(lanes.extent, TOGETHER)))
+        if n <= most:
+            return self.around(loop, lanes, None, const("i64", 0), n, kept, nested)
+        least = -(-n // most)
+        # Steps that are left repeat the code, so a divisor is better.
+        count = next((count for count in range(least, min(2 * least, least + DIVISORS)) if n % count == 0), least)
+        size, left = divmod(n, count)
+        block = self.new.var(Var("block", "i64"))
+        first = make("mul", (Read(block), const("i64", size)))
+        inside = self.around(loop, lanes, block, first, size, kept, True)
+        rest = self.around(loop, lanes, None, const("i64", n - left), left, kept, True) if left and inside else []
+        if inside is None or rest is None:
+            return None
+        return [Loop(block, const("i64", count), "sequential", tuple(inside)), *rest]
+
+    def around(
+        self, loop: Loop, lanes: _Lanes, block: Var | None, first: Expr, count: int, kept: set[Buffer], nested: bool
+    ) -> list[Stmt] | None:
+        """The loop over lanes around `count` steps of `loop` from `first`, which may depend on `block`.
+
+        None if lanes meet, or too much changes from step to step.
+        """
+        lane, step = self.new.var(Var("lane", "i64")), self.new.var(loop.var)
+        own = Substitute({loop.var: make("add", (first, Read(step)))}, self.new.var)
+        state = _State(self.new, lane, lanes, straight_code(own.block(_one_lane(loop.body, lanes, lane))))
+        steps = Loop(step, const("i64", count), "sequential", (), (), loop.attrs)
+        return state.loop(steps, kept, nested) if state.fits((step, block)) else None
+
+
+class _State:
+    """The straight code of a step of one lane, with the elements that it changes in registers."""
+
+    def __init__(self, new: Fresh, lane: Var, lanes: _Lanes, straight: Sequence[Stmt]) -> None:
+        self._new = new
+        self._lane = lane
+        self._lanes = lanes
+        self._straight = straight
+        self._places: dict[int, tuple[Buffer, int] | None] = {}  # of Loads and Stores, by identity; None: in memory
+
+    def fits(self, steps: tuple[Var | None, ...]) -> bool:
+        """Whether all that is written belongs to the lane, and what changes is little; `steps` number the steps."""
+        written = stored(self._straight)
+        in_memory: set[Buffer] = set()
+        found: list[tuple[Load | Store, int, bool]] = []
+        wide = 0  # bytes of the longest row that is read or written at each step
+        for stmt in self._straight:
+            for access in access_nodes(stmt):
+                factors, offset = _factors(access.index)
+                moves = factors is None or any(var is not self._lane for var in factors)
+                if factors is None and not _is_of(access.index, (self._lane, *steps)):
+                    if access.buffer.size * ITEMSIZE[access.buffer.dtype] > NEAR:
+                        return False
+                elif moves and (factors is None or self._lane in factors):
+                    wide = max(wide, self._lanes.extent * ITEMSIZE[access.buffer.dtype])
+                if access.buffer not in written:
+                    continue
+                weight = self._lanes.weight.get(access.buffer, 0)
+                period = weight * self._lanes.extent
+                if factors is None or not weight or factors.pop(self._lane, 0) != weight:
+                    return False
+                if any(var not in steps or factor % period for var, factor in factors.items()):
+                    return False
+                if offset % period >= weight:
+                    return False
+                found.append((access, offset, moves))
+                if moves:
+                    in_memory.add(access.buffer)
+        if wide > ROW or not self._whole_vectors({access.buffer.dtype for access, _, _ in found}):
+            return False
+        for access, offset, _ in found:
+            self._places[id(access)] = None if access.buffer in in_memory else (access.buffer, offset)
+        return any(self._places.values())
+
+    def _whole_vectors(self, dtypes: set[str]) -> bool:
+        """Whether lanes for a few elements run at once: those that are left would take as long as all of them."""
+        extent = self._lanes.extent
+        size = max(ITEMSIZE[dtype] // (2 if dtype in REAL_OF else 1) for dtype in dtypes)
+        return extent >= FEW or not extent & (extent - 1) or extent in WHOLE.get(size, ())
+
+    def loop(self, steps: Loop, kept: set[Buffer], nested: bool) -> list[Stmt] | None:
+        """The loop over lanes around the steps; None if too much changes from one to the next."""
+        now: dict[tuple[Buffer, int], Expr] = {}
+        carried: dict[tuple[Buffer, int], Var] = {}  # read before they are written
+        places = self._places
+        new = self._new
+
+        def current(root: Expr) -> Expr:
+            # Each statement by itself: what a place holds changes from one to the next.
+            memo: dict[int, Expr] = {}
+            for expr in subexpressions((root,)):
+                place = places.get(id(expr))
+                if place is None:
+                    memo[id(expr)] = rebuilt(expr, tuple(memo[id(x)] for x in operands(expr)))
+                    continue
+                if place not in now:
+                    carried[place] = new.var(Var(place[0].name, place[0].dtype))
+                    now[place] = Read(carried[place])
+                memo[id(expr)] = now[place]
+            return memo[id(root)]
+
+        body: list[Stmt] = []
+        for stmt in self._straight:
+            place = places.get(id(stmt))
+            if isinstance(stmt, Let):
+                body.append(Let(stmt.var, current(stmt.value)))
+                continue
+            assert isinstance(stmt, Store)
+            value = current(stmt.value)
+            if place is None:
+                body.append(Store(stmt.buffer, current(stmt.index), value))
+                continue
+            if not isinstance(value, (Const, Read)):
+                var = new.var(Var(place[0].name, place[0].dtype))
+                body.append(Let(var, value))
+                value = Read(var)
+            now[place] = value
+        last = [p for p in now if p[0] in kept or (nested and p in carried)]
+        if not 0 < len({*carried, *last}) <= MAX_STATE:
+            return None
+        groups: list[Carried] = []
+        copies: list[Stmt] = []
+        after: list[Stmt] = []
+        extent = self._lanes.extent
+        again = extent >= FEW and extent & (extent - 1) != 0  # vectors have a power of two, and leave nothing of one
+        if again and loaded(body) & stored(body):
+            return None
+        for place in dict.fromkeys((*carried, *last)):
+            buffer, offset = place
+            weight = make("mul", (Read(self._lane), const("i64", self._lanes.weight[buffer])))
+            index = make("add", (weight, const("i64", offset)))
+            read = carried.get(place)
+            init: Expr = Load(buffer, index) if read is not None else const(buffer.dtype, 0)
+            if again and read is not None:
+                # The last lanes overlap those before them where no element reads what another may have written.
+                held = new.buffer("held", buffer.dtype, self._lanes.extent)
+                copies.append(Store(held, Read(self._lane), init))
+                init = Load(held, Read(self._lane))
+            result = new.var(Var(buffer.name, buffer.dtype))
+            groups.append(
+                Carried((read or new.var(Var(buffer.name, buffer.dtype)),), (init,), (now[place],), (result,))
+            )
+            if place in last and not (read is not None and _is_read(now[place], read)):
+                after.append(Store(buffer, index, Read(result)))
+        inner = Loop(steps.var, steps.extent, "sequential", tuple(body), tuple(groups), steps.attrs)
+        role: Role = "parallel"
+        attrs: tuple[tuple[str, Any], ...] = ()
+        if extent < FEW:
+            role, attrs = "vector", (("lanes", extent),)
+        made: list[Stmt] = [Loop(self._lane, const("i64", extent), role, (inner, *after), (), attrs)]
+        if copies:
+            own = new.var(self._lane)
+            block = Substitute({self._lane: Read(own)}).block(copies)
+            made.insert(0, Loop(own, const("i64", extent), "parallel", block))
+        return made
+
+
+def _is_of(index: Expr, variables: tuple[Var | None, ...]) -> bool:
+    """Whether nothing but these variables is in an index; what data say may be anywhere."""
+    parts = subexpressions((index,))
+    return not any(isinstance(x, Load) or (isinstance(x, Read) and x.var not in variables) for x in parts)
+
+
+def _readers(body: Sequence[Stmt]) -> Counter[Buffer]:
+    """How many statements of `body` read each buffer."""
+    return Counter(buffer for stmt in statements(body) for buffer in loads(stmt))
+
+
+def _is_read(expr: Expr, var: Var) -> bool:
+    return isinstance(expr, Read) and expr.var is var
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Whether a statement among the steps has a meaning for one element alone."""
+    if isinstance(stmt, Loop):
+        return stmt.role in ("parallel", "reduce", "sequential") and isinstance(stmt.extent, Const)
+    if isinstance(stmt, Store) and stmt.buffer.space == "local":
+        return False
+    return isinstance(stmt, (Let, Store))
+
+
+def _most(body: Sequence[Stmt]) -> int:
+    """How many elements there can be at most."""
+    extents = [stmt.extent.value for stmt in body if isinstance(stmt, Loop) and isinstance(stmt.extent, Const)]
+    # Kernels have loops of their own.
+    return 1 << 62 if any(isinstance(stmt, Run) for stmt in body) else max(extents, default=1)
+
+
+def _factors(index: Expr) -> tuple[dict[Var, int] | None, int]:
+    """An index as a sum of multiples of variables and a constant; None in place of the sum if it is something else."""
+    found, offset = terms(index)
+    factors: dict[Var, int] = {}
+    for term in found:
+        factor = 1
+        if isinstance(term, Op) and term.name == "mul" and isinstance(weight := term.args[1], Const):
+            term, factor = term.args[0], weight.value
+        if not isinstance(term, Read):
+            return None, offset
+        factors[term.var] = factors.get(term.var, 0) + factor
+    return factors, offset
+
+
+def _accesses(body: Sequence[Stmt], written: set[Buffer], around: tuple[Loop, ...]) -> Iterator[_Access]:
+    """Accesses of the buffers that are written, with the loops around them."""
+    for stmt in body:
+        inside = (*around, stmt) if isinstance(stmt, Loop) else around
+        for buffer, index in accesses(stmt):
+            if buffer in written:
+                yield _Access(buffer, _factors(index)[0] or {}, inside)
+        if isinstance(stmt, Loop):
+            yield from _accesses(stmt.body, written, inside)
+
+
+def _candidates(accesses: Sequence[_Access]) -> list[Loop]:
+    """Loops that might run over the elements, the longest first: few elements share more of a step."""
+    found = {
+        loop: loop.extent.value
+        for access in accesses
+        for loop in access.around
+        if loop.role == "parallel" and isinstance(loop.extent, Const) and access.factors.get(loop.var, 0) > 0
+    }
+    return sorted((loop for loop, n in found.items() if n > 1), key=lambda loop: -found[loop])[:CANDIDATES]
+
+
+def _assign(accesses: Sequence[_Access], seed: Loop) -> _Lanes | None:
+    """Which loop around each access runs over the elements if `seed` does; None if there is none."""
+    assert isinstance(seed.extent, Const)
+    lanes = _Lanes(seed.extent.value, {seed: 1})
+    waiting = list(accesses)
+    while waiting:
+        left = [access for access in waiting if not _learn(access, lanes)]
+        if len(left) == len(waiting):
+            return None
+        waiting = left
+    # All agree, and no loop over elements stands inside another.
+    for access in accesses:
+        over = [loop for loop in access.around if loop in lanes.inner]
+        if len(over) != 1:
+            return None
+        if access.factors.get(over[0].var, 0) * lanes.inner[over[0]] != lanes.weight[access.buffer]:
+            return None
+    return lanes
+
+
+def _learn(access: _Access, lanes: _Lanes) -> bool:
+    """Takes what is known of an access's loops for its buffer, or the other way round; False if nothing is known."""
+    for loop in access.around:
+        if loop in lanes.inner:
+            lanes.weight.setdefault(access.buffer, access.factors.get(loop.var, 0) * lanes.inner[loop])
+            return True
+    weight = lanes.weight.get(access.buffer)
+    if not weight:
+        return False
+    for loop in access.around:
+        factor = access.factors.get(loop.var, 0)
+        if loop.role != "parallel" or factor <= 0 or weight % factor:
+            continue
+        assert isinstance(loop.extent, Const)
+        if loop.extent.value % (weight // factor * lanes.extent) == 0:
+            lanes.inner[loop] = weight // factor
+            return True
+    return False
+
+
+def _work(body: Sequence[Stmt], lanes: _Lanes) -> int:
+    """Ops of a step of one lane, after all loops in it are unrolled."""
+    total = 0
+    for stmt in body:
+        total += operations(computed(expressions(stmt)[1:] if isinstance(stmt, Loop) else _values(stmt)))
+        if isinstance(stmt, Loop):
+            assert isinstance(stmt.extent, Const)
+            count = stmt.extent.value // (lanes.extent if stmt in lanes.inner else 1)
+            total += count * max(1, _work(stmt.body, lanes))
+    return total
+
+
+def _values(stmt: Stmt) -> tuple[Expr, ...]:
+    return (stmt.value,) if isinstance(stmt, (Let, Store)) else ()
+
+
+def _one_lane(body: Sequence[Stmt], lanes: _Lanes, lane: Var) -> list[Stmt]:
+    """The statements for one element: a loop over elements is its body, for what of it belongs to the element."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if not isinstance(stmt, Loop):
+            result.append(stmt)
+            continue
+        inside: tuple[Stmt, ...] = tuple(_one_lane(stmt.body, lanes, lane))
+        if stmt not in lanes.inner:
+            result.append(Loop(stmt.var, stmt.extent, stmt.role, inside, stmt.carried, stmt.attrs))
+            continue
+        assert isinstance(stmt.extent, Const)
+        inner = lanes.inner[stmt]
+        outer = stmt.extent.value // (inner * lanes.extent)
+        over = [(Var(f"{stmt.var.name}_{k}", "i64"), n) for k, n in (("o", outer), ("b", inner))]
+        o, b = (Read(var) if n > 1 else const("i64", 0) for var, n in over)
+        index = make("add", (make("mul", (o, const("i64", lanes.extent))), Read(lane)))
+        index = make("add", (make("mul", (index, const("i64", inner))), b))
+        inside = Substitute({stmt.var: index}).block(inside)
+        for var, n in reversed(over):
+            if n > 1:
+                inside = (Loop(var, const("i64", n), "parallel", inside),)
+        result += inside
+    return result

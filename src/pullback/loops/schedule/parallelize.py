@@ -1,0 +1,241 @@
+"""Parallelize: bulk work goes to the thread pool, in pieces that do not depend on how many threads there are.
+
+Needs: vector loops chosen. Guarantees: only nests of more than THRESHOLD ns get a loop of threads; what each iteration
+computes, and in which order partial results are combined, is fixed by the extents alone, so results are bitwise the
+same for any number of threads. Three cases, and scans (_scans.py):
+
+    parallel i < 1000 { vector j ... }   =>   threads i < 1000 { vector j ... }
+    vector i < 1000000 { ... }           =>   threads c < 100 { vector i < 10000 { ... } }
+    reduce i < 1000000 -> s              =>   threads c < 61 { reduce i < 16384 -> p; partial[c] = p }
+                                              reduce c < 61 over partial -> s
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fresh import Fresh
+from pullback.loops.ir.ir import (
+    Buffer,
+    Call,
+    Carried,
+    Const,
+    Expr,
+    Function,
+    HostCall,
+    Let,
+    Load,
+    Loop,
+    Read,
+    Stmt,
+    Store,
+    Var,
+)
+from pullback.loops.ir.vectors import repeatable
+from pullback.loops.ir.visit import Substitute, local_uses, shares_locals, statements, with_nests
+from pullback.loops.schedule.partials import combining, neutrals
+from pullback.loops.schedule.scans import split_scan
+
+from .cost import extent_of, nanoseconds
+
+THRESHOLD = 30_000.0  # ns: below this, waking threads costs more than it saves
+PIECE = 10_000.0  # ns of work that one thread takes at a time
+ENOUGH = 16  # iterations of the outermost loop that keep any machine we know busy
+
+
+def parallelize(function: Function) -> Function:
+    """The function with loops of threads around bulk work."""
+    work = _Parallelize(function)
+    body = with_nests(function.body, work.nest)
+    return Function(function.name, (*function.buffers, *work.new.buffers), body)
+
+
+class _Parallelize:
+    def __init__(self, function: Function) -> None:
+        self.new = Fresh("", function)
+        self._locals = local_uses(function.body)
+
+    def nest(self, loop: Loop) -> list[Stmt]:
+        time = nanoseconds((loop,))
+        if time < THRESHOLD or any(_fixed(stmt) for stmt in statements((loop,))):
+            return [loop]
+        # A local buffer belongs to one thread: what passes values through one to later loops cannot be shared out.
+        if shares_locals(loop, self._locals):
+            return [loop]
+        chain = _chain(loop)
+        free = 1
+        for each in chain:
+            lanes = 32 if each.role == "vector" else 1
+            free *= max(1, extent_of(each) // lanes)
+        if free < ENOUGH:
+            split = self._split(chain, loop, time) or self._scan(chain, loop)
+            if split is not None:
+                return split
+        if not chain:
+            return [loop]
+        widest = max(range(len(chain)), key=lambda k: extent_of(chain[k]) if chain[k].role == "parallel" else 0)
+        for k, each in enumerate(chain):
+            if each.role == "parallel" and extent_of(each) >= ENOUGH:
+                widest = k
+                break
+        outer = chain[widest]
+        if outer.role == "parallel" and extent_of(outer) >= 2 and (extent_of(outer) >= ENOUGH or len(chain) > 1):
+            rest = chain[:widest] + chain[widest + 1 :]
+            grain = max(1, round(PIECE / (time / extent_of(outer))))
+            threads = Loop(outer.var, outer.extent, "threads", (), (), (("grain", grain),))
+            return [_around([threads, *rest], chain[-1].body)]
+        if chain[-1].role == "vector" and len(chain) == 1:
+            return [self._blocks(chain[-1], time)]
+        if outer.role == "parallel" and extent_of(outer) >= 2:
+            threads = Loop(outer.var, outer.extent, "threads", (), (), (("grain", 1),))
+            return [_around([threads, *chain[:widest], *chain[widest + 1 :]], chain[-1].body)]
+        return [loop]
+
+    def _blocks(self, loop: Loop, time: float) -> Loop:
+        """Blocks of a vector loop; the last one overlaps the one before it if iterations may be repeated."""
+        if not isinstance(loop.extent, Const):
+            return loop
+        n = loop.extent.value
+        unit = 64 if any(isinstance(stmt, Loop) for stmt in loop.body) else 1024
+        size = max(unit, round(PIECE / (time / n) / unit) * unit)
+        if size * 2 > n:
+            return loop
+        count = -(-n // size)
+        chunk, inner = self.new.var(Var("chunk", "i64")), self.new.var(loop.var)
+        start = make("mul", (Read(chunk), const("i64", size)))
+        extent: Expr = const("i64", size)
+        if count * size != n:
+            if repeatable(loop):
+                start = make("min", (start, const("i64", n - size)))
+            else:
+                extent = make("min", (extent, make("sub", (const("i64", n), start))))
+        body = Substitute({loop.var: make("add", (start, Read(inner)))}).block(loop.body)
+        vector = Loop(inner, extent, "vector", body, (), loop.attrs)
+        return Loop(chunk, const("i64", count), "threads", (vector,), (), (("grain", 1),))
+
+    # Scans and reductions.
+
+    def _scan(self, chain: list[Loop], loop: Loop) -> list[Stmt] | None:
+        """The only statement of `chain`, a long scan, in chunks; None if it is none."""
+        (scan,) = chain[-1].body if chain and len(chain[-1].body) == 1 else (loop,)
+        if not isinstance(scan, Loop) or scan.role != "scan" or any(each.role == "vector" for each in chain):
+            return None
+        split = split_scan(scan, self.new)
+        if split is None:
+            return None
+        return [_around(chain, split)] if chain else list(split)
+
+    def _split(self, chain: list[Loop], loop: Loop, time: float) -> list[Stmt] | None:
+        """The only reduce loop of `chain` in chunks, and a nest that combines them in order; None if it cannot be."""
+        body: Sequence[Stmt] = chain[-1].body if chain else (loop,)
+        at = [k for k, stmt in enumerate(body) if isinstance(stmt, Loop)]
+        if len(at) != 1 or not all(isinstance(stmt, Let) for stmt in body[: at[0]]):
+            return None
+        reduce = body[at[0]]
+        assert isinstance(reduce, Loop)
+        if reduce.role not in ("reduce", "vector") or not reduce.carried or not isinstance(reduce.extent, Const):
+            return None
+        starts = [neutrals(group) for group in reduce.carried]
+        if any(start is None for start in starts):
+            return None
+        if any(not isinstance(each.extent, Const) for each in chain):
+            return None
+        outer = 1
+        for each in chain:
+            outer *= extent_of(each)
+        n = reduce.extent.value
+        count = max(2, min(256, round(time / (2 * PIECE)), n // 64))
+        size = n // count
+        if size < 64:
+            return None
+        carried = [v for group in reduce.carried for v in group.vars]
+        partials = [self.new.buffer("partial", v.dtype, count * outer) for v in carried]
+        chunk = self.new.var(Var("chunk", "i64"))
+        first = self._partial(chain, body[: at[0]], reduce, starts, partials, chunk, count, size)
+        again = self.new.var(Var("chunk", "i64"))
+        flat = make("add", (make("mul", (Read(again), const("i64", outer))), _flat(chain)))
+        loaded = iter([Load(buffer, flat) for buffer in partials])
+        groups = tuple(combining(group, [next(loaded) for _ in group.vars]) for group in reduce.carried)
+        role = "vector" if not chain or all(each.role != "vector" for each in chain) else "reduce"
+        second = Loop(again, const("i64", count), role, (), groups)  # type: ignore[arg-type]
+        rest = (*body[: at[0]], second, *body[at[0] + 1 :])
+        return [first, *((_around(chain, rest),) if chain else rest)]
+
+    def _partial(
+        self,
+        chain: list[Loop],
+        lets: Sequence[Stmt],
+        reduce: Loop,
+        starts: list,
+        partials: list[Buffer],
+        chunk: Var,
+        count: int,
+        size: int,
+    ) -> Loop:
+        """threads chunk { chain { lets; reduce over the chunk; store the results } }, with variables of its own."""
+        n, outer = extent_of(reduce), partials[0].size // count
+        inner = self.new.var(reduce.var)
+        last = make("eq", (Read(chunk), const("i64", count - 1)))
+        extent: Expr = const("i64", size)
+        if n % count:
+            extent = make("select", (last, const("i64", n - (count - 1) * size), extent))
+        index = make("add", (make("mul", (Read(chunk), const("i64", size))), Read(inner)))
+        groups = tuple(
+            Carried(group.vars, tuple(start), group.updates, group.results, group.combine)
+            for group, start in zip(reduce.carried, starts)
+        )
+        body = Substitute({reduce.var: index}).block(reduce.body)
+        sub = Substitute({reduce.var: index})
+        groups = tuple(
+            Carried(g.vars, g.inits, tuple(map(sub.rewrite, g.updates)), g.results, g.combine) for g in groups
+        )
+        flat = make("add", (make("mul", (Read(chunk), const("i64", outer))), _flat(chain)))
+        results = [v for group in reduce.carried for v in group.results]
+        stores = [Store(buffer, flat, Read(result)) for buffer, result in zip(partials, results)]
+        whole: tuple[Stmt, ...] = (*lets, Loop(inner, extent, reduce.role, body, groups, reduce.attrs), *stores)
+        if chain:
+            whole = (_around(chain, whole),)
+        loop = Loop(chunk, const("i64", count), "threads", whole, (), (("grain", 1),))
+
+        (renamed,) = Substitute({}, self.new.var).block((loop,))
+        assert isinstance(renamed, Loop)
+        return renamed
+
+
+def _fixed(stmt: Stmt) -> bool:
+    """Whether a nest with this inside is left alone: calls have their own ideas of threads, and unknown cost."""
+    return isinstance(stmt, (Call, HostCall)) or (isinstance(stmt, Loop) and stmt.role == "threads")
+
+
+def _chain(loop: Loop) -> list[Loop]:
+    """The parallel loops and the vector loop that stand alone in one another, from `loop` inwards."""
+    chain: list[Loop] = []
+    seen: set[Var] = set()
+    current: Stmt = loop
+    while isinstance(current, Loop) and current.role in ("parallel", "vector") and not current.carried:
+        if chain and not isinstance(current.extent, Const):
+            break
+        chain.append(current)
+        seen.add(current.var)
+        if current.role == "vector" or len(current.body) != 1:
+            break
+        (current,) = current.body
+    return chain
+
+
+def _around(chain: Sequence[Loop], body: Sequence[Stmt]) -> Loop:
+    body = tuple(body)
+    for loop in reversed(chain):
+        body = (Loop(loop.var, loop.extent, loop.role, body, loop.carried, loop.attrs),)
+    (result,) = body
+    assert isinstance(result, Loop)
+    return result
+
+
+def _flat(chain: Sequence[Loop]) -> Expr:
+    """The number of an iteration of all loops of `chain`, counted row by row."""
+    flat: Expr = const("i64", 0)
+    for loop in chain:
+        flat = make("add", (make("mul", (flat, loop.extent)), Read(loop.var)))
+    return flat

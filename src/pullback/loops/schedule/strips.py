@@ -1,0 +1,284 @@
+"""Strips: a nest that goes down the same columns several times takes a strip of columns at a time, row by row.
+
+Needs: math expanded, indices simplified; comes before `vectorize`, whose lanes would go down a few columns, a line of
+the cache from each row, several times. Guarantees: what is added to what depends on extents alone. What later loops
+need of a column (a maximum, a mean) lies in a row of scratch space; a strip is as wide as the second cache holds.
+
+    parallel j < 1000 {                       parallel strip < 4 {
+      reduce r < 500 -> m { x[r*1000+j] }       sequential r < 500 { vector j < 256 { acc[j] = max(acc[j], x[...]) } }
+      let t = 2 * m                       =>    vector j < 256 { row[j] = 2 * acc[j] }
+      parallel r < 500 {                        parallel r < 500 {
+        y[r*1000+j] = x[r*1000+j] - t             vector j < 256 { y[...] = x[...] - row[j] }
+      }                                         }
+    }                                         }
+
+A nest with one reduction is `columns`' own, which also cuts the rows into pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from math import prod
+
+from pullback.loops.ir.fold import make
+from pullback.loops.ir.fresh import Fresh
+from pullback.loops.ir.ir import Buffer, Const, Expr, Function, Let, Load, Loop, Read, Stmt, Store, Var
+from pullback.loops.ir.types import ITEMSIZE
+from pullback.loops.ir.visit import (
+    Rewriter,
+    Substitute,
+    accessed,
+    loaded,
+    nodes,
+    reads,
+    statements,
+    stored,
+    with_nests,
+)
+from pullback.loops.schedule.descent import Descent, i64, times_plus
+from pullback.loops.schedule.partials import merged, neutrals
+
+from .columns import FAR, chain_of, known_extent
+from .cost import Vector, bytes_touched
+
+COLUMNS = 64  # a strip is a multiple of so many: some lines of the cache from each row
+ROOM = 1 << 18  # bytes that a strip takes of the second cache
+BYTES = 1 << 18  # that a nest touches: less is not worth the code
+TASKS = 16  # strips that keep any machine we know busy
+
+
+def strips(function: Function) -> Function:
+    """The function with nests that go down columns more than once walked by strips."""
+    new = Fresh("p", function)
+    replaced: set[Buffer] = set()
+
+    def nest(loop: Loop) -> list[Stmt]:
+        chain = chain_of(loop) if loop.role == "parallel" else None
+        if chain is None or not _suits(chain[-1]):
+            return [loop]
+        strip = _Strip(new, chain)
+        result = strip.nest()
+        replaced.update(strip.scratch)
+        return [result]
+
+    body = with_nests(function.body, nest)
+    if not new.buffers:
+        return function
+    kept = tuple(buffer for buffer in function.buffers if buffer not in replaced)
+    return Function(function.name, (*kept, *new.buffers), body)
+
+
+def _suits(column: Loop) -> bool:
+    """Whether iterations of `column` are neighbouring columns, down which its loops go."""
+    loops = [stmt for stmt in column.body if isinstance(stmt, Loop)]
+    if len(loops) < 2 or known_extent(column) < COLUMNS:
+        return False
+    if not all(isinstance(stmt, (Let, Store, Loop)) for stmt in column.body) or bytes_touched((column,)) < BYTES:
+        return False
+    across = Vector(column)
+    own = _scratch_of(column)
+    far = False
+    for loop in loops:
+        if not isinstance(loop.extent, Const) or not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
+            return False
+        if loop.role not in ("parallel", "reduce") or (loop.role == "reduce") != bool(loop.carried):
+            return False
+        if any(neutrals(group) is None for group in loop.carried):
+            return False
+        down = Vector(Loop(loop.var, loop.extent, "parallel", loop.body))
+        for buffer, index in accessed((*loop.body, Loop(loop.var, loop.extent, "reduce", (), loop.carried))):
+            step = across.step(index)
+            if buffer in own:
+                if step != 0:
+                    return False
+                continue
+            if step not in (0, 1, -1):
+                return False
+            along = down.step(index)
+            if step and along != 0:
+                if along is not None and abs(along) < FAR:
+                    return False
+                far = True
+    return far and all(
+        across.step(index) in (0, 1, -1)
+        for buffer, index in accessed(tuple(s for s in column.body if not isinstance(s, Loop)))
+        if buffer not in own
+    )
+
+
+def _scratch_of(column: Loop) -> Set[Buffer]:
+    """Scratch space that each column has to itself."""
+    return {b for b in loaded((column,)) | stored((column,)) if b.space == "local"}
+
+
+class _Strip:
+    """One such nest, cut into strips of columns."""
+
+    def __init__(self, new: Fresh, chain: list[Loop]) -> None:
+        self.new, self.chain, self.column = new, chain, chain[-1]
+        self.scratch = _scratch_of(self.column)
+        self.outer = prod(known_extent(each) for each in chain[:-1])
+        self.total = known_extent(self.column)
+        self.width = self._width()
+        self.strips = -(-self.total // self.width)
+        self.start: Expr = i64(0)
+        self.count: Expr = i64(self.width)
+        self.position: dict[Var, Expr] = {}
+        self.rows: dict[Var, Buffer] = {}  # where a value of each column of the strip lies
+        self.recomputed: list[Let] = []  # indices, which are not worth memory
+        self.lane = Var("lane", "i64")  # number of a column in its strip
+        wide = {b: new.buffer(b.name, b.dtype, b.size * self.width, "local") for b in self.scratch}
+        self.body = _Widen(wide, self.width, self.lane).block(self.column.body) if wide else self.column.body
+        self.needed = self._needed()
+
+    def _width(self) -> int:
+        """Columns of a strip: what the second cache holds of all that the loops read and write."""
+        loops = [stmt for stmt in self.column.body if isinstance(stmt, Loop)]
+        height = max(known_extent(loop) for loop in loops)
+        across = Vector(self.column)
+        walked = {b for b, index in accessed(loops) if b in self.scratch or across.step(index) != 0}
+        width = ROOM // (height * sum(ITEMSIZE[b.dtype] for b in walked))
+        if self.outer < TASKS:
+            width = min(width, -(-self.total // -(-TASKS // self.outer)))
+        width = max(COLUMNS, width // COLUMNS * COLUMNS)
+        return self.total if width >= self.total else width
+
+    def _needed(self) -> set[Var]:
+        """Values of a column that a loop reads, or another run of statements than the one that makes it."""
+        needed: set[Var] = set()
+        run: set[Var] = set()
+        for stmt in self.body:
+            used = {v for s in statements((stmt,)) for v in reads(s)}
+            if isinstance(stmt, Loop):
+                run = set()
+            needed |= used - run
+            if isinstance(stmt, Let):
+                run.add(stmt.var)
+        return needed
+
+    def nest(self) -> Loop:
+        """The loop over strips."""
+        task, number = Var("task", "i64"), Var("strip", "i64")
+        body: list[Stmt] = [Let(number, make("floormod", (Read(task), i64(self.strips))))]
+        left = make("floordiv", (Read(task), i64(self.strips)))
+        for each in reversed(self.chain[:-1]):
+            var = Var(each.var.name, "i64")
+            body.append(Let(var, make("floormod", (left, each.extent))))
+            self.position[each.var] = Read(var)
+            left = make("floordiv", (left, each.extent))
+        if self.strips > 1:
+            first = Var("start", "i64")
+            body.append(Let(first, make("mul", (Read(number), i64(self.width)))))
+            self.start = Read(first)
+            if self.total % self.width:
+                count = Var("columns", "i64")
+                rest = make("sub", (i64(self.total), self.start))
+                body.append(Let(count, make("min", (i64(self.width), rest))))
+                self.count = Read(count)
+        run: list[Stmt] = []
+        for stmt in self.body:
+            if not isinstance(stmt, Loop):
+                run.append(stmt)
+                continue
+            body += self._across(run)
+            run = []
+            body += self._reduction(stmt) if stmt.role == "reduce" else self._stores(stmt)
+        body += self._across(run)
+        loop = Loop(task, i64(self.outer * self.strips), "parallel", tuple(body))
+        (renamed,) = Substitute({}, self.new.var).block((loop,))
+        assert isinstance(renamed, Loop)
+        return renamed
+
+    def _place(self, j: Var, used: Set[Var]) -> tuple[list[Stmt], dict[Var, Expr]]:
+        """What stands for the variables of a column at place `j` of the strip, and the statements that this needs."""
+        here = {**self.position, self.column.var: make("add", (self.start, Read(j))), self.lane: Read(j)}
+        wanted = set(used)
+        again: list[Stmt] = []
+        for let in reversed(self.recomputed):
+            if let.var in wanted:
+                wanted.update(reads(let))
+                again.append(let)
+        lets: list[Stmt] = again[::-1]
+        lets += [Let(var, Load(row, Read(self.lane))) for var, row in self.rows.items() if var in used]
+        return lets, here
+
+    def _kept(self, var: Var) -> Buffer:
+        """The row where a value of each column lies from now on."""
+        if var not in self.rows:
+            self.rows[var] = self.new.buffer(var.name, var.dtype, self.width, "local")
+        return self.rows[var]
+
+    def _across(self, run: Sequence[Stmt]) -> list[Stmt]:
+        """Statements of each column, for a strip of them; what is read later is kept in rows."""
+        known = {each.var for each in self.chain} | {let.var for let in self.recomputed}
+        kept: list[Var] = []
+        rest: list[Stmt] = []
+        for stmt in run:
+            if isinstance(stmt, Let):
+                if (
+                    stmt.var.dtype == "i64"
+                    and known.issuperset(reads(stmt))
+                    and not any(isinstance(x, Load) for x in nodes(stmt))
+                ):
+                    self.recomputed.append(stmt)
+                    known.add(stmt.var)
+                    continue
+                if stmt.var in self.needed:
+                    kept.append(stmt.var)
+            rest.append(stmt)
+        if not kept and not any(isinstance(stmt, Store) for stmt in rest):
+            return []
+        j = Var("j", "i64")
+        before, here = self._place(j, {v for stmt in rest for v in reads(stmt)})
+        return [
+            self._vector(j, [*before, *rest, *(Store(self._kept(v), Read(self.lane), Read(v)) for v in kept)], here)
+        ]
+
+    def _stores(self, loop: Loop) -> list[Stmt]:
+        """A loop down a column, for a strip of them."""
+        j, row = Var("j", "i64"), self.new.var(loop.var)
+        before, here = self._place(j, {v for stmt in loop.body for v in reads(stmt)})
+        return [
+            Loop(row, loop.extent, "parallel", (self._vector(j, [*before, *loop.body], {**here, loop.var: Read(row)}),))
+        ]
+
+    def _reduction(self, loop: Loop) -> list[Stmt]:
+        """A reduction down a column, for a strip of them."""
+        used = {v for stmt in (*loop.body, loop) for v in reads(stmt)}
+        descent = Descent(self.new, loop, lambda j: self._place(j, used), self.count, self.width)
+        steps, rows = descent.down(i64(0), loop.extent, known_extent(loop))
+        j = Var("j", "i64")
+        before, here = self._place(j, used)
+        found = iter([Load(row, Read(self.lane)) for row in rows])
+        body = list(before)
+        for group in loop.carried:
+            values = merged(group, group.inits, [next(found) for _ in group.vars])
+            body += [
+                Store(self._kept(v), Read(self.lane), x) for v, x in zip(group.results, values) if v in self.needed
+            ]
+        return [*steps, self._vector(j, body, here)]
+
+    def _vector(self, j: Var, body: Sequence[Stmt], here: dict[Var, Expr]) -> Loop:
+        """A loop over the columns of the strip."""
+        return Loop(j, self.count, "vector", Substitute(here, self.new.var).block(tuple(body)))
+
+
+class _Widen(Rewriter):
+    """Scratch space of one column becomes that of a strip of them: an element for each column `lane`."""
+
+    def __init__(self, wide: Mapping[Buffer, Buffer], width: int, lane: Var) -> None:
+        super().__init__()
+        self.wide, self.width, self.lane = wide, width, lane
+
+    def _at(self, index: Expr) -> Expr:
+        return times_plus(index, self.width, Read(self.lane))
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer in self.wide:
+            return Load(self.wide[expr.buffer], self._at(expr.index))
+        return expr
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        if isinstance(stmt, Store) and stmt.buffer in self.wide:
+            return [Store(self.wide[stmt.buffer], self._at(stmt.index), stmt.value)]
+        return [stmt]

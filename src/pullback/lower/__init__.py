@@ -1,5 +1,0 @@
-"""From flat jaxprs to loop nests: `lower_program` is the entry; read program, values, nests, reductions, placing."""
-
-from pullback.lower.program import HostFunction, Lowered, NestFact, lower_program
-
-__all__ = ["HostFunction", "Lowered", "NestFact", "lower_program"]

@@ -1,0 +1,1 @@
+"""Arrays and the devices they lie on."""

@@ -1,0 +1,305 @@
+"""Where values say that they lie: the devices of results, found from those of operands.
+
+The devices of one machine share its memory, so every array is whole; what it carries is the Device, or the sharding
+over several, that it is committed to (`Array._device`). A program's results lie where its committed arguments do
+(ValueError where these lie apart). Over a mesh the spec of each result is found by the rules in spread.py, which are
+those of JAX's compiler for elementwise operations, broadcasts, transposes, reductions, products and reshapes; what has
+no rule is replicated. The extension decides the common cases by itself (ext/arrays/placement.h) and asks `placement_of`
+for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
+from pullback.runtime.arrays.arrays import asarray
+from pullback.runtime.arrays.devices import Device
+from pullback.runtime.arrays.spread import RULES, elementwise, spread_by
+from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.sharding._current import current_mesh
+from pullback.util.memory import make_room
+
+SAYS = ("sharding_constraint", "device_put")  # primitives that say where a value lies
+MAX_PLACES = 4096
+_interned: dict[Sharding, Sharding] = {}
+
+
+def place_of(sharding: Any) -> Any:
+    """What an array carries: a Device, or the one object that stands for all equal shardings over several."""
+    if isinstance(sharding, SingleDeviceSharding) and sharding.memory_kind == "device":
+        (device,) = sharding.device_set
+        return device
+    if not isinstance(sharding, Sharding):
+        return sharding
+    if sharding not in _interned:
+        make_room(_interned, MAX_PLACES)
+    return _interned.setdefault(sharding, sharding)
+
+
+def device_put(x: Any, place: Any = None) -> Any:
+    """`x` as an Array committed to a Device or Sharding, with the same memory; where it is if `place` is None."""
+    return asarray(x) if place is None else asarray(x, device=place_of(place))
+
+
+def copied(x: Any) -> Any:
+    """`x` with memory of its own."""
+    if hasattr(x, "_base_array"):
+        return type(x)(x._impl, copied(x._base_array))
+    return _core.from_numpy(np.asarray(x), x.aval, x._device, True)
+
+
+def devices_of(place: Any) -> frozenset[Any]:
+    """The devices of a place."""
+    return (
+        place._devices
+        if isinstance(place, NamedSharding)
+        else frozenset((place,) if isinstance(place, Device) else place.device_set)
+    )
+
+
+class Placing:
+    """What the place of a program's results depends on: its jaxpr, and the numbers of the arguments that it takes."""
+
+    __slots__ = ("found", "jaxpr", "kept")
+
+    def __init__(self, jaxpr: Jaxpr, kept: Sequence[int] | None = None) -> None:
+        self.jaxpr = jaxpr
+        self.kept = kept
+        self.found: dict[Any, tuple[Any, ...]] = {}
+
+    @property
+    def arguments(self) -> list[Any]:
+        """The variables of the arguments."""
+        return self.jaxpr.invars if self.kept is None else [self.jaxpr.invars[k] for k in self.kept]
+
+
+def says_where(closed: ClosedJaxpr) -> bool:
+    """Whether the program itself says where some value lies."""
+    return closed.cached("says where", lambda: (_says_where(closed.jaxpr),))[0]
+
+
+def _says_where(jaxpr: Jaxpr) -> bool:
+    return any(e.primitive.name in SAYS or any(map(_says_where, subjaxprs(e.params))) for e in jaxpr.eqns)
+
+
+def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, out_avals: Sequence[Any]) -> tuple:
+    """The place of each result of a program (None: not committed) whose arguments are at `places`.
+
+    Raises ValueError for arguments, or a program, on incompatible devices.
+    """
+    mesh = current_mesh()
+    mesh = mesh if isinstance(mesh, Mesh) and not mesh.empty else None
+    key = places, mesh
+    if placing is not None and key in placing.found:
+        return placing.found[key]
+    devices = _common_devices(placing, places, mesh, name)
+    if placing is None:
+        found: tuple[Any, ...] = tuple(_without_rules(places, mesh, len(a.shape)) for a in out_avals)
+    else:
+        found = _Rules(mesh, devices).results(placing, places, name)
+        make_room(placing.found, 64)
+        placing.found[key] = found
+    return found
+
+
+def place_results(placing: Placing, args: tuple, results: Sequence[Any], name: str) -> list[Any]:
+    """Results that no executable has made, at the places that they have by those of the arguments."""
+    places = _core.places_of(args)
+    if places is None and not _says_where(placing.jaxpr):
+        return list(results)
+    found = placement_of(placing, places or (None,) * len(args), name, [r.aval for r in results])
+    return [
+        _core.with_aval(r, r.aval, p) if type(r) is _core.Array and r._device is not p else r
+        for r, p in zip(results, found, strict=True)
+    ]
+
+
+def _common_devices(placing: Placing | None, places: Sequence[Any], mesh: Mesh | None, name: str) -> Any:
+    """The devices that all of a program's committed arguments lie on; None if none is committed."""
+    said: tuple[Any, str] | None = None
+    texts = [(p, _argument_text(placing, k, p, name)) for k, p in enumerate(places) if p is not None]
+    if mesh is not None:
+        texts.append(
+            (NamedSharding(mesh, PartitionSpec()), f"jit's context mesh with device ids {_ids(mesh)} on platform CPU")
+        )
+    for place, text in texts:
+        if said is None:
+            said = place, text
+        elif devices_of(said[0]) != devices_of(place):
+            raise incompatible(said[1], text)
+    return None if said is None else said
+
+
+def incompatible(one: str, other: str) -> ValueError:
+    """The error for what lies on different devices."""
+    return ValueError(f"Received incompatible devices for jitted computation. Got {one} and {other}")
+
+
+def _ids(place: Any) -> list[int]:
+    devices = place.devices.flat if isinstance(place, Mesh) else devices_of(place)
+    return sorted(d.id for d in devices)
+
+
+def _argument_text(placing: Placing | None, k: int, place: Any, name: str) -> str:
+    aval = placing.arguments[k].aval.str_short() if placing is not None else "unknown shape"
+    number = k if placing is None or placing.kept is None else placing.kept[k]
+    return f"argument {number} of {name} with shape {aval} and with device ids {_ids(place)} on platform CPU"
+
+
+def _without_rules(places: Sequence[Any], mesh: Mesh | None, ndim: int) -> Any:
+    found = next((p for p in places if p is not None), None)
+    if isinstance(found, NamedSharding) and isinstance(found.mesh, Mesh):
+        mesh = found.mesh
+    elif found is not None:
+        return found
+    return None if mesh is None else place_of(NamedSharding(mesh, _spec_of((), ndim, mesh)))
+
+
+def _spec_of(parts: Sequence[tuple[Any, ...]], ndim: int, mesh: Any) -> PartitionSpec:
+    """The spec as JAX writes it: in full where the mesh has explicit axes only, else without Nones at its end."""
+    entries = [None if not p else p[0] if len(p) == 1 else p for p in parts]
+    if mesh.axis_names and mesh.are_all_axes_explicit:
+        return PartitionSpec(*entries, *[None] * (ndim - len(entries)))
+    while entries and entries[-1] is None:
+        entries.pop()
+    return PartitionSpec(*entries)
+
+
+class _Rules:
+    """The places of a jaxpr's variables: None (not committed), a Device, or, over a mesh, the axes that each dimension
+    is cut along.
+    """
+
+    def __init__(self, mesh: Mesh | None, common: tuple[Any, str] | None) -> None:
+        self.mesh: Any = mesh
+        self.common = common
+        self.fixed = common is not None  # by arguments, or by a constraint: what lies elsewhere is an error
+        self.device: Any = None
+        if common is not None:
+            self._take(common[0])
+
+    def _take(self, place: Any) -> None:
+        if isinstance(place, NamedSharding):
+            self.mesh = self.mesh if self.mesh is not None and self.mesh.size == place.mesh.size else place.mesh
+        elif isinstance(place, Device):
+            self.device = place
+        else:
+            self.device = place  # one device, in another kind of memory
+
+    def results(self, placing: Placing, places: Sequence[Any], name: str) -> tuple[Any, ...]:
+        self.name = name
+        for sharding in _shardings_said(placing.jaxpr):
+            text = f"sharding_constraint inside jit with device ids {_ids(sharding)} on platform CPU"
+            if self.common is None:
+                self.common = sharding, text
+                self._take(place_of(sharding))
+            elif devices_of(self.common[0]) != devices_of(sharding):
+                raise incompatible(self.common[1], text)
+        self.fixed = self.common is not None
+        values: dict[Any, Any] = {}
+        for var, place in zip(placing.arguments, places, strict=True):
+            values[var] = self._value(place)
+        outs = self.jaxpr(placing.jaxpr, values)
+        return tuple(self._place(v, a.aval) for v, a in zip(outs, placing.jaxpr.outvars, strict=True))
+
+    def _value(self, place: Any) -> Any:
+        if isinstance(place, NamedSharding):
+            return spread_by(place.spec)
+        return None if self.mesh is not None else place
+
+    def _place(self, value: Any, aval: Any) -> Any:
+        if self.mesh is not None:
+            parts = value if isinstance(value, tuple) else ()
+            sizes = self.mesh.shape
+            kept = []
+            for names, extent in zip(parts, aval.shape):
+                count = 1
+                for n in names:
+                    count *= sizes[n]
+                kept.append(names if count and extent % count == 0 else ())
+            return place_of(NamedSharding(self.mesh, _spec_of(kept, len(aval.shape), self.mesh)))
+        if self.fixed:
+            return self.device
+        return value
+
+    def jaxpr(self, jaxpr: Jaxpr, values: dict[Any, Any]) -> list[Any]:
+        """The values of the results, from those of the arguments."""
+
+        def read(atom: Any) -> Any:
+            return None if isinstance(atom, Literal) else values.get(atom)
+
+        for eqn in jaxpr.eqns:
+            operands = [read(a) for a in eqn.invars]
+            name = eqn.primitive.name
+            inner = _called(eqn)
+            if name in SAYS:
+                outs = [self._said(eqn, operands[0])]
+            elif inner is not None:
+                outs = self.jaxpr(inner, dict(zip(inner.invars, operands[len(operands) - len(inner.invars) :])))
+            elif self.mesh is None:
+                outs = [next((v for v in operands if v is not None), None)] * len(eqn.outvars)
+            elif name in RULES:
+                outs = RULES[name](eqn, operands)
+            elif "elementwise" in eqn.primitive.traits:
+                outs = elementwise(eqn, operands)
+            else:
+                outs = [None] * len(eqn.outvars)
+            values.update(zip(eqn.outvars, outs))
+        return [read(a) for a in jaxpr.outvars]
+
+    def _said(self, eqn: Any, operand: Any) -> Any:
+        if eqn.primitive.name == "device_put":
+            place = eqn.params["device"]
+            return operand if self.fixed or place is None else place
+        sharding = eqn.params["sharding"]
+        if not isinstance(sharding, NamedSharding):
+            return operand
+        said = spread_by(sharding.spec)
+        open_ = [k for k, part in enumerate(sharding.spec) if part is PartitionSpec.UNCONSTRAINED]
+        if isinstance(operand, tuple):
+            used = {n for names in said for n in names}
+            said = tuple(
+                operand[k] if k in open_ and k < len(operand) and not used & set(operand[k]) else names
+                for k, names in enumerate(said)
+            )
+        return said
+
+
+def _called(eqn: Any) -> Jaxpr | None:
+    """The jaxpr that an equation is a call of."""
+    if eqn.primitive.name not in CALLS:
+        return None
+    inner = list(subjaxprs(eqn.params))
+    return inner[0] if inner else None
+
+
+CALLS = (
+    "jit",
+    "pjit",
+    "closed_call",
+    "core_call",
+    "checkpoint",
+    "remat",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "remembered",
+)
+
+
+def _shardings_said(jaxpr: Jaxpr) -> list[Any]:
+    """The shardings of constraints in a jaxpr and those inside, in order."""
+    found = []
+    for eqn in jaxpr.eqns:
+        sharding = eqn.params.get("sharding") if eqn.primitive.name == "sharding_constraint" else None
+        if isinstance(sharding, Sharding) and not (
+            isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
+        ):
+            found.append(sharding)
+        for inner in subjaxprs(eqn.params):
+            found += _shardings_said(inner)
+    return found

@@ -1,0 +1,1 @@
+"""Work that runs at once: plans, kernels for blocks, the NumPy references."""

@@ -1,0 +1,385 @@
+"""Plans: jaxprs that run at once, without compilation, as lists of strided loops (`ext/programs/plan.h`).
+
+`make_plan(closed)` decides everything that does not depend on values: each elementwise primitive becomes one of
+NumPy's inner loops on strided memory, views (transpose, slice, reshape, broadcast) become strides of the operands that
+read them, reductions accumulate with the same loops, products are NumPy's matmul loop. What has no loop is a call of
+the primitive's reference. A run then costs some ten nanoseconds a step beside the arithmetic, so eager work on small
+arrays is lighter than NumPy's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.compiler.graph.simplify.inline import inline
+from pullback.core.avals import ShapedArray
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from pullback.core.primitive import NoRule
+from pullback.lax.records.sums import CHAIN, folded, pieces
+from pullback.runtime.arrays.placement import Placing, says_where
+from pullback.runtime.eager.plan_rules import RULES
+from pullback.runtime.eager.plan_values import (
+    Temporary,
+    Value,
+    broadcast,
+    coalesce,
+    contiguous_strides,
+    is_convertible,
+    place,
+    ufunc_loop,
+)
+
+MAX_RANK = 16
+FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
+RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan that can be called, and the nanoseconds that a run may take."""
+
+    executable: Any
+    nanoseconds: float
+
+
+COMPILATION = 10e6  # nanoseconds that one takes
+GAIN = 0.5  # the part of a plan's time that compiled code is likely to save
+HOST_CALL = 36_000  # a reference takes about 20,000, of which compiled code saves nine tenths, not half
+DECOMPOSITION = 30_000  # what NumPy does around LAPACK for one matrix
+MATRIX = 2_000  # a reference takes at least as much for each matrix of a stack, with one thread and LAPACK begun anew
+UNCOMPILED = 1_000  # plans that take fewer nanoseconds stay plans
+
+
+def uses_before_compilation(nanoseconds: float) -> int:
+    """How many runs of a plan would pay for a compilation; 0: it is not worth one."""
+    return 1 + int(COMPILATION / (GAIN * nanoseconds)) if nanoseconds > UNCOMPILED else 0
+
+
+def make_plan(closed: ClosedJaxpr, name: str = "plan") -> Planned:
+    """The plan of a jaxpr; NotImplementedError if it has control flow, side effects, or key arrays."""
+    return _Builder(inline(closed)).finish(name)
+
+
+class _Builder:
+    """The steps of one plan while they are found, with symbolic memory."""
+
+    def __init__(self, closed: ClosedJaxpr) -> None:
+        self.closed = closed
+        self.constants: list[Any] = []
+        self.steps: list[Any] = []  # (kind, ..., operands) with Values; see `_resolved`
+        self.values: dict[Any, Value] = {}
+        self.nanoseconds = 0.0
+        self.elements = 0
+        self.targets: dict[Any, int] = {}
+        self.known: dict[Any, np.ndarray] = {}  # values of constants, by base
+
+    # values
+
+    def constant(self, array: np.ndarray) -> Value:
+        """A value known now."""
+        array = np.array(array, order="C", ndmin=0)
+        base = ("const", len(self.constants))
+        self.constants.append(_core.from_numpy(array, ShapedArray(array.shape, array.dtype), None, True))
+        self.known[base] = array
+        return Value(base, 0, array.shape, contiguous_strides(array.shape, array.itemsize), array.dtype)
+
+    def temporary(self, shape: Sequence[int], dtype: np.dtype) -> Value:
+        """Memory for an intermediate result."""
+        shape = tuple(shape)
+        return Value(
+            Temporary(math.prod(shape) * dtype.itemsize), 0, shape, contiguous_strides(shape, dtype.itemsize), dtype
+        )
+
+    def atom(self, a: Any) -> Value:
+        """The value of an operand of an equation."""
+        if isinstance(a, Literal):
+            return self.constant(np.asarray(a.val, _dtype(a.aval)))
+        return self.values[a]
+
+    def target(self, var: Any) -> Value:
+        """Where the result `var` is written: straight into the program's result if it is one."""
+        aval = var.aval
+        dtype = _dtype(aval)
+        if var in self.targets:
+            return Value(
+                ("out", self.targets[var]), 0, aval.shape, contiguous_strides(aval.shape, dtype.itemsize), dtype
+            )
+        return self.temporary(aval.shape, dtype)
+
+    # steps
+
+    def elementwise(self, loop: Any, operands: Sequence[Value], out: Value, cost: float = 0.4) -> Value:
+        """out = loop(operands), each of the shape of `out` or broadcast to it."""
+        spread = [broadcast(x, out.shape) for x in operands] + [out]
+        size = math.prod(out.shape)
+        if size:
+            dims, strides = coalesce(out.shape, [x.strides for x in spread])
+            if len(dims) > 1 and dims[-1] < 16 and max(dims) > dims[-1]:
+                inner = dims.index(max(dims))
+                order = [d for d in range(len(dims)) if d != inner] + [inner]
+                dims, strides = [dims[d] for d in order], [[s[d] for d in order] for s in strides]
+            self._loop(loop, dims, strides, spread, cost * size)
+        return out
+
+    def _loop(self, loop: Any, dims: list[int], strides: list[list[int]], values: list[Value], cost: float) -> None:
+        if len(dims) > MAX_RANK:
+            raise NotImplementedError("plan: too many dimensions")
+        inner = [s[-1] for s in strides] if dims else [x.dtype.itemsize for x in values]
+        self.steps.append(
+            (loop, (dims[-1] if dims else 1,), tuple(inner), tuple(dims[:-1]), values, [tuple(s[:-1]) for s in strides])
+        )
+        self.nanoseconds += 15 + 8 * math.prod(dims[:-1]) + cost
+        self.elements += math.prod(dims)
+
+    def copy(self, x: Value, out: Value) -> Value:
+        """out = x, broadcast."""
+        return self.elementwise(("copy", x.dtype.itemsize), [x], out, 0.3)
+
+    def contiguous(self, x: Value) -> Value:
+        """x itself, or a copy of it in row-major order."""
+        return x if x.is_contiguous else self.copy(x, self.temporary(x.shape, x.dtype))
+
+    def convert(self, x: Value, out: Value) -> Value:
+        """out = x as another type; NotImplementedError if that is left to the reference."""
+        if x.dtype == out.dtype:
+            return self.copy(x, out)
+        if not is_convertible(x.dtype, out.dtype):
+            raise NotImplementedError(f"plan: conversion of {x.dtype} to {out.dtype}")
+        return self.elementwise(("convert", x.dtype, out.dtype), [x], out, 0.6)
+
+    def ufunc(self, ufunc: np.ufunc, operands: Sequence[Value], out: Value, cost: float = 0.4) -> Value:
+        """out = ufunc(operands), by NumPy's loop for exactly these types; NotImplementedError if there is none."""
+        return self.elementwise(ufunc_loop(ufunc, (*[x.dtype for x in operands], out.dtype)), operands, out, cost)
+
+    def accumulate(self, ufunc: np.ufunc, x: Value, axes: Sequence[int], identity: Any, out: Value) -> Value:
+        """out = ufunc.reduce(x, axes)."""
+        loop = ufunc_loop(ufunc, (x.dtype,) * 2 + (out.dtype,))
+        self.copy(broadcast(self.constant(np.asarray(identity, out.dtype)), out.shape), out)
+        if not math.prod(x.shape):
+            return out
+        kept = iter(out.strides)
+        dims, (steps, own) = coalesce(
+            x.shape, [[0 if d in axes else next(kept) for d in range(len(x.shape))], x.strides]
+        )
+        x = replace(x, shape=tuple(dims), strides=tuple(own))
+        if ufunc is np.add and x.dtype.kind in "fc" and dims:
+            x, steps = self._summed(loop, x, steps)
+        self._loop(loop, list(x.shape), [steps, list(x.strides), steps], [out, x, out], 0.5 * math.prod(x.shape))
+        return out
+
+    def _summed(self, loop: Any, x: Value, steps: list[int]) -> tuple[Value, list[int]]:
+        """(values with the same sums of which NumPy's loop, which adds pairwise along the last axis only, may add the
+        others one by one; the steps in the result along their axes, 0 where it sums).
+        """
+        while steps:
+            axes = [d for d, step in enumerate(steps) if step == 0]
+            outer = [d for d in axes if d < len(steps) - 1]
+            found = folded([x.shape[d] for d in outer])
+            if found is None:
+                break
+            if len(outer) < len(axes):
+                shape = x.shape[:-1]
+                total = self.temporary(shape, x.dtype)
+                self.accumulate(np.add, x, (len(shape),), 0, total)
+                x, steps = total, steps[:-1]
+                continue
+            k, parts, rows = found
+            axis = outer[k]
+            total = self.temporary((*x.shape[:axis], rows, *x.shape[axis + 1 :]), x.dtype)
+            first, *others = [_part(x, axis, piece) for piece in pieces(x.shape[axis], parts, rows)]
+            for number, part in enumerate(others):
+                target = _part(total, axis, slice(0, part.shape[axis]))
+                self.elementwise(loop, [first if number == 0 else target, part], target)
+            x = total
+        return x, steps
+
+    def product(self, x: Value, y: Value, out: Value) -> None:
+        """out[b, i, j] = sum over k of x[b, i, k] y[b, k, j], all with as many batch dimensions."""
+        (*lead, m, k), n = x.shape, y.shape[-1]
+        chain = CHAIN if x.dtype.kind == "c" else 4 * CHAIN  # as in lax.records.sums.product
+        if x.dtype.kind in "fc" and k > 2 * chain and min(m, n) == 1:
+            blocks, rank = k // chain, len(lead)
+            parts = self.temporary((*lead, blocks + 1, m, n), out.dtype)
+            (*of_x, row, step), (*of_y, down, column) = x.strides, y.strides
+            left = replace(x, shape=(*lead, blocks, m, chain), strides=(*of_x, step * chain, row, step))
+            right = replace(y, shape=(*lead, blocks, chain, n), strides=(*of_y, down * chain, down, column))
+            self.product(left, right, _part(parts, rank, slice(0, blocks)))
+            left, right = _part(x, rank + 1, slice(blocks * chain, k)), _part(y, rank, slice(blocks * chain, k))
+            last = _part(parts, rank, slice(blocks, blocks + 1))
+            self.product(
+                left, right, replace(last, shape=out.shape, strides=last.strides[:rank] + last.strides[rank + 1 :])
+            )
+            self.accumulate(np.add, parts, (rank,), 0, out)
+            return
+        loop = ufunc_loop(np.matmul, (x.dtype, y.dtype, out.dtype))
+        if not math.prod(out.shape):
+            return
+        dims, strides = coalesce(out.shape[:-2], [v.strides[:-2] for v in (x, y, out)])
+        count = dims[-1] if dims else 1
+        steps = [s[-1] if dims else 0 for s in strides]
+        core = [s for v in (x, y, out) for s in v.strides[-2:]]
+        self.steps.append(
+            (loop, (count, m, k, n), (*steps, *core), tuple(dims[:-1]), [x, y, out], [tuple(s[:-1]) for s in strides])
+        )
+        self.nanoseconds += 40 + math.prod(out.shape) * k * 0.2
+        self.elements += math.prod(out.shape) * k
+
+    def call(self, eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> None:
+        """outs = the primitive's reference on the operands."""
+        reference = eqn.primitive.reference
+        if isinstance(reference, NoRule) or eqn.primitive.evaluate is not None or eqn.effects:
+            raise NotImplementedError(f"plan: {eqn.primitive.name}")
+        function = _quiet(reference, eqn.params)
+        if eqn.primitive.multiple_results and len(outs) == 1:
+            function = _only(function)
+        self.steps.append((function, len(outs), [*operands, *outs]))
+        self.nanoseconds += HOST_CALL + 5 * max((math.prod(v.shape) for v in (*operands, *outs)), default=0)
+        if "matrices" in eqn.primitive.traits:
+            self.nanoseconds += DECOMPOSITION + MATRIX * math.prod(operands[0].shape[:-2])
+
+    # the program
+
+    def finish(self, name: str) -> Planned:
+        """All equations, then the results that no step has written yet."""
+        jaxpr, consts = self.closed.jaxpr, self.closed.consts
+        if any(eqn.effects for eqn in jaxpr.eqns):
+            raise NotImplementedError("plan: side effects")
+        for k, var in enumerate(jaxpr.invars):
+            dtype = _dtype(var.aval)
+            self.values[var] = Value(
+                ("in", k), 0, var.aval.shape, contiguous_strides(var.aval.shape, dtype.itemsize), dtype
+            )
+        for var, value in zip(jaxpr.constvars, consts):
+            if not isinstance(value, (_core.Array, np.ndarray, np.generic, bool, int, float, complex)):
+                raise NotImplementedError("plan: a constant that is not a plain array")
+            self.values[var] = self.constant(np.asarray(value, _dtype(var.aval)))
+        for k, atom in enumerate(jaxpr.outvars):
+            if not isinstance(atom, Literal):
+                self.targets.setdefault(atom, k)
+        for eqn in jaxpr.eqns:
+            self._equation(eqn)
+        forward = [self._result(k, atom) for k, atom in enumerate(jaxpr.outvars)]
+        return self._executable(name, forward)
+
+    def _equation(self, eqn: JaxprEqn) -> None:
+        operands = [self.atom(a) for a in eqn.invars]
+        if self._folded(eqn, operands):
+            return
+        rule = RULES.get(eqn.primitive.name)
+        done, spent, elements = len(self.steps), self.nanoseconds, self.elements
+        if rule is not None:
+            try:
+                self.values[eqn.outvars[0]] = rule(self, eqn, *operands)
+                return
+            except NotImplementedError:  # these types are left to the reference
+                del self.steps[done:]
+                self.nanoseconds, self.elements = spent, elements
+        outs = [self.target(var) for var in eqn.outvars]
+        self.call(eqn, operands, outs)
+        self.values.update(zip(eqn.outvars, outs))
+
+    def _folded(self, eqn: JaxprEqn, operands: Sequence[Value]) -> bool:
+        """Compute an equation now whose operands are known; views stay views."""
+        if not all(x.base in self.known for x in operands) or eqn.primitive.name in ("broadcast_in_dim", "reshape"):
+            return False
+        if len(eqn.outvars) != 1 or eqn.outvars[0].aval.size > FOLDED or eqn.primitive.multiple_results:
+            return False
+        reference = eqn.primitive.reference
+        if isinstance(reference, NoRule) or eqn.primitive.evaluate is not None:
+            return False
+        arrays = [_known_array(self.known[x.base], x) for x in operands]
+        value = _quiet(reference, eqn.params)(*arrays)
+        self.values[eqn.outvars[0]] = self.constant(np.asarray(value, _dtype(eqn.outvars[0].aval)))
+        return True
+
+    def _result(self, k: int, atom: Any) -> int:
+        """The number of the input that result k plainly is; otherwise -1, and the result is written."""
+        value = self.atom(atom)
+        if value.base == ("out", k) and value.offset == 0 and value.is_contiguous:
+            return -1
+        size = math.prod(value.shape) * value.dtype.itemsize
+        is_input = isinstance(value.base, tuple) and value.base[0] == "in"
+        if is_input and value.offset == 0 and value.is_contiguous and size > _core.SHARED_BYTES:
+            whole = self.closed.jaxpr.invars[value.base[1]].aval
+            if whole.size == math.prod(value.shape) and _dtype(whole) == value.dtype:
+                return int(value.base[1])
+        shape = value.shape
+        self.copy(value, Value(("out", k), 0, shape, contiguous_strides(shape, value.dtype.itemsize), value.dtype))
+        return -1
+
+    def _executable(self, name: str, forward: list[int]) -> Planned:
+        jaxpr = self.closed.jaxpr
+        n_in, n_const = len(jaxpr.invars), len(self.constants)
+        arena = n_in + n_const + len(jaxpr.outvars)
+        first = {"in": 0, "const": n_in, "out": n_in + n_const}
+        uses = [[v.base for v in (step[2] if len(step) == 3 else step[4])] for step in self.steps]
+        offsets, arena_bytes = place(uses)
+
+        def place_of(v: Value) -> tuple[int, int]:
+            if isinstance(v.base, Temporary):
+                return arena, offsets[v.base] + v.offset
+            kind, number = v.base
+            return first[kind] + number, v.offset
+
+        steps: list[Any] = []
+        for step in self.steps:
+            if len(step) == 3:
+                function, count, values = step
+                steps.append((function, count, tuple([(*place_of(v), v.shape, v.strides, v.dtype) for v in values])))
+            else:
+                loop, dims, strides, outer, values, outer_strides = step
+                operands = tuple([(*place_of(v), s) for v, s in zip(values, outer_strides)])
+                steps.append((loop, dims, strides, outer, operands))
+        executable = _core.Executable(
+            0,
+            [v.aval for v in jaxpr.invars],
+            self.closed.out_avals,
+            arena_bytes,
+            None,
+            constants=self.constants,
+            forward=forward,
+            release_gil=self.elements > RELEASE_ELEMENTS,
+            name=name,
+            plan=steps,
+            placing=Placing(jaxpr),
+            places=says_where(self.closed),
+        )
+        return Planned(executable, self.nanoseconds)
+
+
+def _quiet(reference: Callable[..., Any], params: dict[str, Any]) -> Callable[..., Any]:
+    def call(*arrays: np.ndarray) -> Any:
+        with np.errstate(all="ignore"):
+            return reference(*arrays, **params)
+
+    return call
+
+
+def _only(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arrays: np.ndarray) -> Any:
+        (value,) = function(*arrays)
+        return value
+
+    return call
+
+
+def _part(x: Value, axis: int, piece: slice) -> Value:
+    shape = (*x.shape[:axis], piece.stop - piece.start, *x.shape[axis + 1 :])
+    return replace(x, shape=shape, offset=x.offset + piece.start * x.strides[axis])
+
+
+def _known_array(array: np.ndarray, x: Value) -> np.ndarray:
+    return np.ndarray(x.shape, x.dtype, array, x.offset, x.strides) if x.shape != array.shape else array
+
+
+def _dtype(aval: Any) -> np.dtype:
+    dtype = aval.dtype
+    if not isinstance(dtype, np.dtype) or dtype.itemsize == 0:
+        raise NotImplementedError(f"plan: values of type {dtype}")
+    return dtype

@@ -1,0 +1,269 @@
+"""How each primitive becomes steps of a plan: rule(builder, equation, *operands) -> the value of its result.
+
+A rule raises NotImplementedError for types or parameters that it leaves to the primitive's reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pullback.core.primitive import registry
+from pullback.lax.reductions.reductions import highest, lowest
+from pullback.runtime.eager.plan_values import Value, contiguous_strides
+
+Rule = Callable[..., Value]
+RULES: dict[str, Rule] = {}
+
+COSTLY = 4.0  # nanoseconds for an element of a transcendental function
+
+
+def _rule(*names: str) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register
+
+
+# ---- elementwise
+
+
+def _by_ufunc(ufunc: np.ufunc, cost: float, narrow: bool) -> Rule:
+    def rule(b: Any, eqn: Any, *operands: Value) -> Value:
+        if not narrow and operands[0].dtype.itemsize < 4:
+            raise NotImplementedError("plan: narrow floats are computed in wider ones")
+        return b.ufunc(ufunc, operands, b.target(eqn.outvars[0]), cost)
+
+    return rule
+
+
+def _add_ufuncs() -> None:
+    """The primitives whose reference plainly is a ufunc of NumPy's, or is one for all but narrow floats."""
+    for name, primitive in registry.items():
+        reference: Any = primitive.reference
+        if isinstance(reference, np.ufunc):
+            RULES[name] = _by_ufunc(reference, 0.4, True)
+        elif isinstance(getattr(reference, "computes", None), np.ufunc):
+            RULES[name] = _by_ufunc(reference.computes, COSTLY, False)
+
+
+@_rule("div")
+def _div(b: Any, eqn: Any, x: Value, y: Value) -> Value:
+    if x.dtype.kind in "iu":
+        raise NotImplementedError("plan: division towards zero")
+    return b.ufunc(np.divide, [x, y], b.target(eqn.outvars[0]), 0.8)
+
+
+@_rule("integer_pow")
+def _integer_pow(b: Any, eqn: Any, x: Value) -> Value:
+    y, out = eqn.params["y"], b.target(eqn.outvars[0])
+    if y == 2:
+        return b.ufunc(np.square, [x], out)
+    if x.dtype.char not in "fd":
+        raise NotImplementedError("plan: powers of integers and complex numbers")
+    if y == -1:
+        return b.ufunc(np.reciprocal, [x], out, 0.8)
+    wide = x if x.dtype.char == "d" else b.convert(x, b.temporary(x.shape, np.dtype(np.float64)))
+    exponent = b.constant(np.asarray(y, np.float64))
+    power = b.ufunc(np.power, [wide, exponent], b.temporary(x.shape, wide.dtype) if wide is not x else out, 20.0)
+    return b.convert(power, out) if wide is not x else power
+
+
+@_rule("clamp")
+def _clamp(b: Any, eqn: Any, low: Value, x: Value, high: Value) -> Value:
+    raised = b.ufunc(np.maximum, [x, low], b.temporary(x.shape, x.dtype))
+    return b.ufunc(np.minimum, [raised, high], b.target(eqn.outvars[0]))
+
+
+@_rule("convert_element_type")
+def _convert(b: Any, eqn: Any, x: Value) -> Value:
+    return x if eqn.params["new_dtype"] == x.dtype else b.convert(x, b.target(eqn.outvars[0]))
+
+
+@_rule("select_n")
+def _select(b: Any, eqn: Any, which: Value, *cases: Value) -> Value:
+    if which.dtype != np.bool_ or len(cases) != 2:
+        raise NotImplementedError("plan: selection by numbers")
+    out = b.target(eqn.outvars[0])
+    return b.elementwise(("select", out.dtype.itemsize), [which, *cases], out, 0.8)
+
+
+@_rule("copy", "copy_p", "stop_gradient", "keep_apart", "reduce_precision_none")
+def _same(b: Any, eqn: Any, x: Value) -> Value:
+    return x
+
+
+# ---- views
+
+
+@_rule("broadcast_in_dim")
+def _broadcast_in_dim(b: Any, eqn: Any, x: Value) -> Value:
+    shape = tuple(eqn.params["shape"])
+    strides = [0] * len(shape)
+    for n, step, d in zip(x.shape, x.strides, eqn.params["broadcast_dimensions"]):
+        strides[d] = step if n == shape[d] else 0
+    return replace(x, shape=shape, strides=tuple(strides))
+
+
+@_rule("reshape")
+def _reshape(b: Any, eqn: Any, x: Value) -> Value:
+    if eqn.params.get("dimensions") is not None:
+        raise NotImplementedError("plan: reshape with an order of dimensions")
+    shape = tuple(eqn.params["new_sizes"])
+    # Axes of length 1 come and go wherever they are.
+    if [n for n in shape if n != 1] == [n for n in x.shape if n != 1]:
+        left = iter([s for n, s in zip(x.shape, x.strides) if n != 1])
+        return replace(x, shape=shape, strides=tuple([next(left) if n != 1 else x.dtype.itemsize for n in shape]))
+    if all(s == 0 for s in x.strides):  # one element, repeated
+        return replace(x, shape=shape, strides=(0,) * len(shape))
+    x = b.contiguous(x)
+    return replace(x, shape=shape, strides=contiguous_strides(shape, x.dtype.itemsize))
+
+
+@_rule("squeeze")
+def _squeeze(b: Any, eqn: Any, x: Value) -> Value:
+    kept = [d for d in range(len(x.shape)) if d not in eqn.params["dimensions"]]
+    return replace(x, shape=tuple([x.shape[d] for d in kept]), strides=tuple([x.strides[d] for d in kept]))
+
+
+@_rule("transpose")
+def _transpose(b: Any, eqn: Any, x: Value) -> Value:
+    order = eqn.params["permutation"]
+    return replace(x, shape=tuple([x.shape[d] for d in order]), strides=tuple([x.strides[d] for d in order]))
+
+
+@_rule("slice")
+def _slice(b: Any, eqn: Any, x: Value) -> Value:
+    starts, limits, steps = (eqn.params[k] for k in ("start_indices", "limit_indices", "strides"))
+    steps = steps or (1,) * len(starts)
+    shape = tuple([max(0, -(-(hi - lo) // s)) for lo, hi, s in zip(starts, limits, steps)])
+    offset = x.offset + sum(lo * stride for lo, stride in zip(starts, x.strides))
+    return replace(x, offset=offset, shape=shape, strides=tuple([a * s for a, s in zip(x.strides, steps)]))
+
+
+@_rule("rev")
+def _rev(b: Any, eqn: Any, x: Value) -> Value:
+    turned = eqn.params["dimensions"]
+    offset = x.offset + sum((x.shape[d] - 1) * x.strides[d] for d in turned if x.shape[d])
+    return replace(x, offset=offset, strides=tuple([-s if d in turned else s for d, s in enumerate(x.strides)]))
+
+
+# ---- joining
+
+
+@_rule("concatenate")
+def _concatenate(b: Any, eqn: Any, *operands: Value) -> Value:
+    axis, out, start = eqn.params["dimension"], b.target(eqn.outvars[0]), 0
+    for x in operands:
+        b.copy(x, replace(out, shape=x.shape, offset=out.offset + start * out.strides[axis]))
+        start += x.shape[axis]
+    return out
+
+
+@_rule("stack")
+def _stack(b: Any, eqn: Any, *operands: Value) -> Value:
+    axis, out = eqn.params["axis"], b.target(eqn.outvars[0])
+    strides = out.strides[:axis] + out.strides[axis + 1 :]
+    for k, x in enumerate(operands):
+        b.copy(x, replace(out, shape=x.shape, strides=strides, offset=out.offset + k * out.strides[axis]))
+    return out
+
+
+@_rule("pad")
+def _pad(b: Any, eqn: Any, x: Value, padding: Value) -> Value:
+    config = eqn.params["padding_config"]
+    if any(lo < 0 or hi < 0 for lo, hi, _ in config):
+        raise NotImplementedError("plan: negative padding")
+    out = b.target(eqn.outvars[0])
+    b.copy(replace(padding, shape=out.shape, strides=(0,) * len(out.shape)), out)
+    offset = out.offset + sum(lo * s for (lo, _, _), s in zip(config, out.strides))
+    strides = tuple([s * (gap + 1) for (_, _, gap), s in zip(config, out.strides)])
+    b.copy(x, replace(out, shape=x.shape, offset=offset, strides=strides))
+    return out
+
+
+# ---- reductions
+
+
+def _accumulation(ufunc: np.ufunc, identity: Callable[[np.dtype], Any]) -> Rule:
+    def rule(b: Any, eqn: Any, x: Value) -> Value:
+        if x.dtype.kind not in "biufc" or (x.dtype.kind == "f" and x.dtype.itemsize < 4):
+            raise NotImplementedError("plan: narrow floats are summed in wider ones")
+        return b.accumulate(ufunc, x, eqn.params["axes"], identity(x.dtype), b.target(eqn.outvars[0]))
+
+    return rule
+
+
+def _all_ones(dtype: np.dtype) -> Any:
+    return np.bool_(True) if dtype == np.bool_ else np.array(-1).astype(dtype)[()]
+
+
+RULES |= {
+    "reduce_sum": _accumulation(np.add, lambda dtype: 0),
+    "reduce_prod": _accumulation(np.multiply, lambda dtype: 1),
+    "reduce_max": _accumulation(np.maximum, lowest),
+    "reduce_min": _accumulation(np.minimum, highest),
+    "reduce_and": _accumulation(np.bitwise_and, _all_ones),
+    "reduce_or": _accumulation(np.bitwise_or, lambda dtype: 0),
+    "reduce_xor": _accumulation(np.bitwise_xor, lambda dtype: 0),
+}
+
+
+# ---- products
+
+
+def _merged(b: Any, x: Value, groups: Sequence[Sequence[int]]) -> tuple[Value, list[tuple[int, int]]]:
+    """(x or a copy of it in the order of the groups, (length, stride) of each group of axes as one axis)."""
+    found = []
+    for axes in groups:
+        length, step = 1, x.dtype.itemsize
+        for d in axes:
+            n, s = x.shape[d], x.strides[d]
+            if n == 1:
+                continue
+            if length != 1 and step != s * n:
+                order = [d for group in groups for d in group]
+                turned = replace(
+                    x, shape=tuple([x.shape[d] for d in order]), strides=tuple([x.strides[d] for d in order])
+                )
+                copy, ends, place = b.copy(turned, b.temporary(turned.shape, x.dtype)), [], 0
+                for group in groups:
+                    ends.append(list(range(place, place + len(group))))
+                    place += len(group)
+                return _merged(b, copy, ends)
+            length, step = length * n, s
+        found.append((length, step))
+    return x, found
+
+
+@_rule("dot_general")
+def _dot_general(b: Any, eqn: Any, x: Value, y: Value) -> Value:
+    (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
+    wanted = eqn.params.get("preferred_element_type")
+    out = b.target(eqn.outvars[0])
+    if x.dtype != y.dtype or out.dtype != x.dtype or wanted not in (None, x.dtype) or x.dtype.char not in "ilfdFD":
+        raise NotImplementedError("plan: products of mixed types")
+    free_x = [d for d in range(len(x.shape)) if d not in cx and d not in bx]
+    free_y = [d for d in range(len(y.shape)) if d not in cy and d not in by]
+    if all(x.shape[d] == 1 for d in cx):  # nothing is summed, and a product of 1 x 1 costs as much as many elements
+        of_x, of_y = [(x.shape[d], x.strides[d]) for d in free_x], [(y.shape[d], y.strides[d]) for d in free_y]
+        left = [(x.shape[d], x.strides[d]) for d in bx] + of_x + [(n, 0) for n, _ in of_y]
+        right = [(y.shape[d], y.strides[d]) for d in by] + [(n, 0) for n, _ in of_x] + of_y
+        return b.ufunc(np.multiply, [_matrices(x, left), _matrices(y, right)], out)
+    x, (*batch_x, rows, inner_x) = _merged(b, x, [*[(d,) for d in bx], free_x, cx])
+    y, (*batch_y, inner_y, columns) = _merged(b, y, [*[(d,) for d in by], cy, free_y])
+    shape = (*[n for n, _ in batch_x], rows[0], columns[0])
+    matrices = _matrices(x, [*batch_x, rows, inner_x]), _matrices(y, [*batch_y, inner_y, columns])
+    b.product(*matrices, replace(out, shape=shape, strides=contiguous_strides(shape, out.dtype.itemsize)))
+    return out
+
+
+def _matrices(x: Value, axes: Sequence[tuple[int, int]]) -> Value:
+    return replace(x, shape=tuple([n for n, _ in axes]), strides=tuple([s for _, s in axes]))
+
+
+_add_ufuncs()

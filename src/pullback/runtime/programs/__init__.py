@@ -1,0 +1,1 @@
+"""Compiled programs: how they are made, kept, found again, and called."""

@@ -1,0 +1,56 @@
+"""The way to the compiler, which is loaded when something is compiled first.
+
+Passes, lowering, emission and LLVM take longer to import than all the rest, and much work needs none of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.util.locks import Lock, held_at_fork
+
+if TYPE_CHECKING:
+    from pullback.runtime.programs.program import Program
+
+_importing = held_at_fork(Lock())  # the child would wait for ever for what another thread imports at the fork
+
+
+def compile_jaxpr(
+    closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | None = None, keep_unused: bool = True
+) -> Program:
+    """The program of a jaxpr, from the cache of this process or made now."""
+    with _importing:
+        from pullback.runtime.programs.program import compile_jaxpr as found
+
+    return found(closed, donated, name, keep_unused)
+
+
+def compile_for_devices(
+    closed: ClosedJaxpr, axis_name: Any, size: int, donated: Sequence[int] = (), name: str | None = None
+) -> Program:
+    """The program that each of `size` devices runs, with exchanges for the collectives over `axis_name`."""
+    with _importing:
+        from pullback.compiler.graph.simplify.collectives import exchange_collectives
+
+    return compile_jaxpr(exchange_collectives(closed, axis_name, size), donated, name, False)
+
+
+def admit(stored: tuple[str, Any] | None) -> None:
+    """Have the code that `Program.stored` gave, maybe in another process, be found in this one."""
+    if stored is None:
+        return
+    with _importing:
+        from pullback.loops.emit.cache import Entry
+        from pullback.runtime.programs.kernels import object_cache
+    key, entry = stored
+    object_cache().admit(key, Entry(*entry))
+
+
+def clear_caches() -> None:
+    """Forget compiled code that nobody holds."""
+    program = sys.modules.get("pullback.runtime.programs.program")
+    if program is not None:
+        program.clear_caches()

@@ -1,0 +1,27 @@
+"""Code of our own that lives outside of programs: the cache of object code, and the kernels that programs call."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from pullback.compiler.products.kernels import NAME, kernel_of
+from pullback.loops.emit import CompiledFunction, ObjectCache, Target, compile_function, host_target
+from pullback.util.switches import switches
+
+
+@functools.cache
+def object_cache() -> ObjectCache:
+    """The cache on disk."""
+    return ObjectCache(Path(switches.cache_dir) if switches.cache_dir else None)
+
+
+@functools.cache
+def _compiled(name: str, target: Target) -> CompiledFunction:
+    verify = bool(switches.check)
+    return compile_function(kernel_of(name), None, target, subroutine=True, cache=object_cache(), verify=verify)
+
+
+def kernel_address(name: str) -> int | None:
+    """The address of a kernel of compiler/products/kernels.py, compiled when first asked for; None for other names."""
+    return _compiled(name, host_target()).address if name.startswith(NAME) else None

@@ -1,0 +1,137 @@
+"""Addresses of BLAS and LAPACK routines, from the capsules that SciPy publishes for Cython, of C functions of the
+runtime and of our own kernels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pullback._ext import _core
+from pullback.loops.emit.module import HOST_SLOT
+from pullback.loops.ir import Call, Function, HostCall, Loop
+from pullback.loops.ir.visit import statements
+from pullback.runtime.programs.kernels import kernel_address
+
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype = ctypes.c_void_p
+_get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_get_name = ctypes.pythonapi.PyCapsule_GetName
+_get_name.restype = ctypes.c_char_p
+_get_name.argtypes = [ctypes.py_object]
+
+
+@functools.cache
+def _capsules() -> dict[str, Any]:
+    from scipy.linalg import cython_blas, cython_lapack
+
+    return {**cython_lapack.__pyx_capi__, **cython_blas.__pyx_capi__}
+
+
+@functools.cache
+def fortran_address(name: str) -> int | None:
+    """The address of a BLAS or LAPACK routine ('dgemm'), all of whose arguments go by reference; None if there is
+    none.
+    """
+    capsule = _capsules().get(name)
+    return None if capsule is None else int(_get_pointer(capsule, _get_name(capsule)))
+
+
+@functools.cache
+def _runtime_symbols() -> dict[str, int]:
+    return {**_core.symbol_addresses(), **_thread_control()}
+
+
+def _thread_control() -> dict[str, int]:
+    """blas_get_num_threads() and blas_set_num_threads(int) of the BLAS that SciPy calls; ones that do nothing if it
+    has none.
+    """
+    import scipy
+
+    folder = Path(scipy.__file__).parent
+    candidates = [*folder.parent.glob("scipy.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")]
+    for path in [*map(str, candidates), None]:
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue
+        for name in ("scipy_openblas_{}_num_threads", "scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads"):
+            try:
+                found = [getattr(library, name.format(verb)) for verb in ("get", "set")]
+            except AttributeError:
+                continue
+            get, set_ = (ctypes.cast(function, ctypes.c_void_p).value for function in found)
+            return {"blas_get_num_threads": get or 0, "blas_set_num_threads": set_ or 0}
+    return {
+        "blas_get_num_threads": ctypes.cast(_get_nothing, ctypes.c_void_p).value or 0,
+        "blas_set_num_threads": ctypes.cast(_set_nothing, ctypes.c_void_p).value or 0,
+    }
+
+
+_get_nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1)
+_set_nothing = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda count: None)
+
+
+def called_symbols(function: Function) -> set[str]:
+    """The C functions that a program calls, those of the emitter's own making included."""
+    found = set()
+    for stmt in statements(function.body):
+        if isinstance(stmt, Call):
+            found.add(stmt.symbol)
+        elif isinstance(stmt, Loop) and stmt.role == "threads":
+            found.add("pb_parallel_for")
+        elif isinstance(stmt, HostCall):
+            found.add("pb_host_call_index")
+    return found
+
+
+def is_library(slot: str) -> bool:
+    """Whether a slot of a program is for a function of BLAS or LAPACK."""
+    return ":" not in slot and not slot.startswith("pb_") and slot != HOST_SLOT
+
+
+def addresses(names: set[str]) -> dict[str, int]:
+    """The addresses of those names that the runtime or a library has."""
+    known = _runtime_symbols()
+    result = {}
+    for name in names:
+        address = known.get(name) or kernel_address(name) or fortran_address(name)
+        if address:
+            result[name] = address
+    return result
+
+
+class PythonCalls(Mapping[str, Callable[..., Any]]):
+    """C functions as Python functions of i64 numbers and (array, offset) pairs: what the loop IR interpreter calls."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._functions: dict[str, Callable[..., Any]] = {
+            name: _as_python(address) for name, address in addresses(names).items()
+        }
+        self._functions |= {"blas_get_num_threads": lambda: 1, "blas_set_num_threads": lambda count: None}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self._functions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+
+def _as_python(address: int) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        values: list[ctypes.c_void_p | ctypes.c_int64] = []
+        for argument in arguments:
+            if isinstance(argument, tuple):
+                array, offset = argument
+                values.append(ctypes.c_void_p(array.ctypes.data + offset * array.itemsize))
+            else:
+                values.append(ctypes.c_int64(int(argument)))
+        return ctypes.CFUNCTYPE(None, *map(type, values))(address)(*values)
+
+    return call

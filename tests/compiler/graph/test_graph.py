@@ -1,0 +1,136 @@
+"""Graph passes: what is left of a program after them."""
+
+import numpy as np
+import pytest
+
+import pullback
+from pullback import lax
+from pullback.compiler.pipelines import optimize_jaxpr
+from pullback.core import trace
+from pullback.core.jaxpr import Literal
+from pullback.runtime import reference_eval
+
+F = np.float32
+
+
+def optimized(fun, *args):
+    """(names of the primitives left, the jaxpr) after checking that results stay."""
+    closed = trace(lambda *xs: list(fun(*xs)), [pullback.typeof(a) for a in args])
+    after = optimize_jaxpr(closed)
+    for got, want in zip(reference_eval(after, args), reference_eval(closed, args)):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    return [eqn.primitive.name for eqn in after.eqns], after
+
+
+X = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "fun, left",
+    [
+        (lambda x: [lax.mul(x, F(1))], []),
+        (lambda x: [lax.add(x, F(0))], []),
+        (lambda x: [lax.neg(lax.neg(x))], []),
+        (lambda x: [lax.div(x, F(4))], ["mul"]),
+        (lambda x: [lax.transpose(lax.transpose(x, (1, 0)), (1, 0))], []),
+        (lambda x: [lax.reshape(lax.reshape(x, (20,)), (4, 5))], []),
+        (lambda x: [lax.add(x, lax.neg(x))], ["sub"]),
+        (lambda x: [lax.mul(x, lax.full((4, 5), F(3)))], ["mul"]),
+        (lambda x: [lax.rev(lax.rev(x, (0,)), (0,))], []),
+        (lambda x: [lax.reduce_sum_p.bind(lax.full((4, 5), F(2)), axes=(0, 1))], []),
+        (lambda x: [lax.dynamic_slice(x, (np.int32(1), np.int32(9)), (2, 3))], ["slice"]),
+        (lambda x: [lax.add(lax.sin(x), lax.sin(x))], ["sin", "add"]),
+        (
+            lambda x: [lax.convert_element_type(lax.convert_element_type(x, np.complex64), np.complex64)],
+            ["convert_element_type"],
+        ),
+    ],
+)
+def test_simplified(fun, left):
+    assert optimized(fun, X)[0] == left
+
+
+@pytest.mark.parametrize("n", [10, 50_000])
+def test_sum_of_a_progression_is_a_number(n):
+    names, after = optimized(lambda: [lax.reduce_sum_p.bind(lax.iota(np.int32, n), axes=(0,))])
+    assert names == []
+    (atom,) = after.jaxpr.outvars
+    assert type(atom) is Literal and int(atom.val) == int(np.int32(np.int64(n * (n - 1) // 2) & 0xFFFFFFFF))
+
+
+def test_unused_results_of_loops_go():
+    def fun(x):
+        (a, _), _ = lax.scan(lambda c, r: ((lax.add(c[0], r), lax.exp(c[1])), lax.sin(r)), (x[0], x[0]), x)
+        return [a]
+
+    _, after = optimized(fun, X)
+    (scan,) = [e for e in after.eqns if e.primitive.name == "scan"]
+    assert [e.primitive.name for e in scan.params["jaxpr"].eqns] == ["add"]
+
+
+def test_checkpoint_recomputes():
+    def loss(x):
+        return lax.reduce_sum_p.bind(pullback.checkpoint(lambda x: lax.sin(lax.sin(x)))(x), axes=(0, 1))
+
+    names, _ = optimized(lambda x: [pullback.grad(loss)(x)], X)
+    assert names.count("sin") == 1  # of the derivative alone; the loss itself is not asked for
+    names, _ = optimized(lambda x: list(pullback.value_and_grad(loss)(x)), X)
+    assert names.count("sin") == 3
+
+
+def test_calls_are_inlined():
+    f = pullback.jit(lambda x: lax.sin(x))
+    assert optimized(lambda x: [f(f(x))], X)[0] == ["sin", "sin"]
+
+
+def test_products_of_one_factor_are_added_first():
+    def fun(x, a):
+        return [
+            lax.add(
+                lax.transpose(lax.dot(a, lax.transpose(x, (1, 0))), (1, 0)),
+                lax.transpose(lax.dot_general(a, x, (((0,), (1,)), ((), ()))), (1, 0)),
+            )
+        ]
+
+    x = np.random.default_rng(1).integers(-3, 3, (90, 20)).astype(np.float32)
+    names, _ = optimized(fun, x, x[:20])
+    assert names.count("dot_general") == 1 and "transpose" in names
+
+
+def test_product_with_an_identity_is_movement():
+    def fun(x):
+        eye = lax.convert_element_type(
+            lax.eq(lax.broadcasted_iota(np.int32, (5, 5), 0), lax.broadcasted_iota(np.int32, (5, 5), 1)), F
+        )
+        return [lax.dot(x, eye), lax.dot_general(eye, x, (((0,), (1,)), ((), ())))]
+
+    assert optimized(fun, X)[0] == ["transpose"]
+
+
+def test_invariant_work_leaves_the_loop():
+    def fun(w, xs):
+        return [lax.scan(lambda c, x: (lax.add(c, lax.dot(lax.exp(w), x)), None), xs[0], xs)[0]]
+
+    x = np.random.default_rng(1).integers(0, 2, (12, 12)).astype(np.float32)
+    names, after = optimized(fun, x, x)
+    scan = after.eqns[-1]
+    assert names == ["slice", "reshape", "exp", "scan"] or names == ["exp", "slice", "reshape", "scan"]
+    assert [e.primitive.name for e in scan.params["jaxpr"].eqns] == ["dot_general", "add"]
+
+
+def test_products_over_few_elements_are_written_out():
+    assert optimized(lambda x: [lax.add(lax.dot(lax.transpose(x, (1, 0)), x), F(1))], X)[0] == ["inner_product", "add"]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8", "i4", "bool", "bfloat16"])
+def test_products_without_free_axes_are_sums(dtype):
+    r = np.random.default_rng(0)
+    x, y = (pullback.numpy.asarray(r.integers(0, 2, s), dtype) for s in ((10, 3, 9), (9, 10, 3)))
+
+    def fun(x, y):
+        batched = lax.dot_general(x, y, (((0, 2), (1, 0)), ((1,), (2,))))
+        return [batched, lax.dot_general(x[:, 0, 0], y[0, :, 0], (((0,), (0,)), ((), ())))]
+
+    names, after = optimized(fun, x, y)
+    assert "dot_general" not in names and names.count("reduce_or" if dtype == "bool" else "reduce_sum") == 2
+    assert [str(v.aval.dtype) for v in after.jaxpr.outvars] == [str(x.dtype)] * 2

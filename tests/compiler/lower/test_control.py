@@ -1,0 +1,207 @@
+"""Loops and branches: values, and carries that are updated in place."""
+
+import numpy as np
+import pytest
+from lowering_checks import check, lax, normal, pullback, spread, total
+
+from pullback.compiler.pipelines import optimize_loops
+from pullback.loops.ir import Loop
+from pullback.loops.ir.visit import statements
+
+F, I = np.float32, np.int32
+
+
+def test_scan_updates_its_carry_in_place():
+    def body(c, x):
+        return lax.add(lax.mul(c, F(0.9)), x), total(c)
+
+    r = check(lambda c, xs: lax.scan(body, c, xs), normal(4), normal(10, 4))
+    assert r.buffers("temporary") == 0
+
+
+def test_carries_that_swap():
+    def body(c, x):
+        a, b, d = c
+        return (b, lax.add(a, x), d), lax.sub(a, b)
+
+    def fun(a, b, d, xs):
+        (a, b, d), ys = lax.scan(body, (a, b, d), xs)
+        return a, b, d, ys
+
+    check(fun, normal(3), normal(3, seed=1), normal(2), normal(7, 3))
+
+
+def test_carry_read_after_its_update_is_copied():
+    def body(c, x):
+        new = lax.add(lax.rev(c, (0,)), x)
+        return new, lax.mul(new, c)
+
+    check(lambda c, xs: lax.scan(body, c, xs), normal(5), normal(6, 5))
+
+
+@pytest.mark.parametrize("n", [15, 16, 17, 40])
+def test_carry_that_other_rows_of_its_nest_still_read(n):
+    """new[j] needs all of the carry, and its nest shares its loop with the reduction that reads it."""
+
+    def body(c, x):
+        return lax.add(lax.log(lax.reduce_sum(lax.exp(outer(c, w)), axes=(0,))), x), x[0]
+
+    def outer(c, w):
+        return lax.add(lax.broadcast_in_dim(c, (n, n), (0,)), w)
+
+    w = normal(n, n, seed=3)
+    check(lambda c, xs: lax.scan(body, c, xs), normal(n), normal(3, n))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_in_both_directions(reverse):
+    check(lambda c, xs: lax.scan(lambda c, x: (lax.mul(c, x), c), c, xs, reverse=reverse), F(1.5), normal(6))
+
+
+def test_scan_of_no_steps():
+    check(lambda c, xs: lax.scan(lambda c, x: (lax.add(c, x), c), c, xs), normal(3), normal(0, 3))
+
+
+def test_loops_in_loops():
+    def inner(c, x):
+        return lax.add(c, x), lax.mul(c, x)
+
+    def outer(c, row):
+        c, ys = lax.scan(inner, c, row)
+        return lax.mul(c, F(0.5)), total(ys)
+
+    check(lambda c, xs: lax.scan(outer, c, xs), F(0), normal(4, 5))
+
+
+def test_while_loop():
+    def fun(n):
+        return lax.while_loop(
+            lambda s: lax.lt(s[0], n), lambda s: (lax.add(s[0], I(1)), lax.mul(s[1], F(1.5))), (I(0), F(1))
+        )
+
+    check(fun, I(5))
+    check(fun, I(0))
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+def test_cond_over_arrays(flag):
+    def fun(flag, x):
+        return lax.cond(lax.gt(flag, I(0)), lambda x: lax.exp(x), lambda x: lax.rev(x, (0,)), x)
+
+    check(fun, I(flag), normal(4, 3))
+
+
+@pytest.mark.parametrize("index", [-1, 0, 1, 2, 9])
+def test_switch_clamps(index):
+    def fun(i, x):
+        return lax.switch(i, [lambda x: lax.add(x, F(1)), lambda x: lax.mul(x, F(2)), lax.neg], x)
+
+    check(fun, I(index), normal(3))
+
+
+def test_window_updates_are_in_place():
+    def body(c, i):
+        return lax.dynamic_update_slice(c, lax.reshape(lax.convert_element_type(i, np.float32), (1,)), (i,)), None
+
+    def fun(c):
+        return lax.scan(body, c, lax.iota(np.int32, 6))[0]
+
+    r = check(fun, normal(6))
+    loop = next(s for s in r.lowered.function.body if isinstance(s, Loop) and s.role == "sequential")
+    assert not any(isinstance(s, Loop) for s in statements(loop.body))
+
+
+def _full_passes(r, size):
+    """Loops over `size` elements inside of the program's sequential loops."""
+    steps = [s for s in r.lowered.function.body if isinstance(s, Loop) and s.role == "sequential"]
+    assert steps
+    return [s for loop in steps for s in statements(loop.body) if isinstance(s, Loop) and s.extent.value == size]
+
+
+def _gradient(fun, *args):
+    return pullback.grad(lambda *xs: total(fun(*xs)), argnums=tuple(range(len(args))))(*args)
+
+
+@pytest.mark.parametrize("n", [17, 40])
+def test_gradient_of_rows_read_and_written_in_a_loop_touches_rows_only(n):
+    def fun(table, row):
+        def step(i, state):
+            table, row = state
+            row = lax.add(lax.mul(row, F(0.5)), lax.dynamic_index_in_dim(table, i, keepdims=False))
+            return lax.dynamic_update_slice(table, lax.reshape(lax.sin(row), (1, 5)), (i, I(0))), row
+
+        return lax.fori_loop(0, n, step, (table, row))[0]
+
+    r = check(lambda *xs: _gradient(fun, *xs), normal(n, 5), normal(5, seed=1))
+    assert not _full_passes(r, 5 * n)
+
+
+def test_gradient_of_element_updates_touches_elements_only():
+    def fun(x):
+        def step(i, x):
+            at = lax.expand_dims(i, (0,))
+            numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+            new = lax.reshape(lax.sin(lax.dynamic_index_in_dim(x, i)), ())
+            return lax.scatter(x, at, new, numbers, unique_indices=True, indices_are_sorted=True)
+
+        return lax.fori_loop(0, 50, step, x)
+
+    r = check(lambda x: _gradient(fun, x), normal(50))
+    assert not _full_passes(r, 50)
+
+
+def test_element_wanted_after_its_array_was_changed_is_taken_out_before():
+    def body(c, i):
+        old = lax.dynamic_index_in_dim(c, i, keepdims=False)
+        new = lax.dynamic_update_slice(c, lax.reshape(lax.add(old, F(1)), (1,)), (i,))
+        return new, lax.mul(lax.dynamic_index_in_dim(new, lax.sub(I(39), i), keepdims=False), old)
+
+    r = check(lambda c, i: lax.scan(body, c, i), normal(40), np.arange(40, dtype=I))
+    assert not _full_passes(r, 40)
+
+
+def test_start_of_a_loop_is_computed_where_its_carry_lies():
+    r = check(
+        lambda x: lax.scan(lambda c, y: (lax.add(c, y), None), lax.sin(x), spread(x, (3, 50), (1,)))[0], normal(50)
+    )
+    assert r.buffers("temporary") == 1  # the rows
+    # An argument of the program is not overwritten, nor is a value that is used again.
+    check(
+        lambda x: (lax.scan(lambda c, y: (lax.add(c, y), None), lax.sin(x), spread(x, (3, 50), (1,)))[0], lax.sin(x)),
+        normal(50),
+    )
+    check(lambda x: (lax.while_loop(lambda c: lax.lt(c[0], F(9)), lambda c: lax.add(c, F(1)), x), x), normal(50))
+
+
+def test_changes_of_an_array_that_is_read_again_are_made_on_a_copy():
+    def body(c, i):
+        new = lax.dynamic_update_slice(c, spread(total(c), (1,), ()), (i,))
+        return lax.add(new, lax.rev(c, (0,))), lax.mul(new, c)
+
+    check(lambda c, i: lax.scan(body, c, i), normal(40), np.arange(4, dtype=I))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_small_state_of_a_loop_is_straight_code(n):
+    """Products of n x n matrices: without loops inside the steps, state can live in registers."""
+    numbers = (((1,), (0,)), ((), ()))
+
+    def fun(a, s):
+        def body(s, _):
+            s = lax.dot_general(a, s, numbers)
+            return lax.div(s, lax.sqrt(total(lax.mul(s, s)))), None
+
+        return lax.scan(body, s, None, length=20)[0]
+
+    r = check(fun, normal(n, n), normal(n, n, seed=1))
+    after = optimize_loops(r.lowered.function)
+    assert [s.role for s in statements(after.body) if isinstance(s, Loop)] == ["sequential"]
+
+
+def test_one_element_of_a_carry_is_taken_out_before_the_carry_is_overwritten():
+    def body(c, i):
+        one = lax.dynamic_index_in_dim(c, i, keepdims=False)
+        return lax.add(lax.mul(c, F(0.5)), one), one
+
+    r = check(lambda c, i: lax.scan(body, c, i), normal(40), np.arange(5, dtype=I))
+    assert len(_full_passes(r, 40)) == 1

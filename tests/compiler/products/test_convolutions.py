@@ -1,0 +1,111 @@
+"""Convolutions by the indexed kernel against the reference: every order of the copy, phases, groups, short lanes."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+from pullback._ext import _core
+from pullback.lax.products.conv import conv_dimension_numbers, conv_general_dilated_p
+
+NHWC = ("NHWC", "HWIO", "NHWC")
+ONE, PAD = (1, 1), ((1, 1), (1, 1))
+
+
+def case(x, w, strides=ONE, pads=PAD, x_dilation=ONE, dilation=ONE, numbers=None, groups=1, batches=1):
+    return x, w, {
+        "window_strides": strides,
+        "padding": pads,
+        "lhs_dilation": x_dilation,
+        "rhs_dilation": dilation,
+        "feature_group_count": groups,
+        "batch_group_count": batches,
+        "dimension_numbers": conv_dimension_numbers(x, w, numbers),
+        "precision": None,
+        "preferred_element_type": None,
+    }  # fmt: skip
+
+
+CASES = {
+    "space": case((2, 3, 12, 11), (8, 3, 3, 3)),
+    "space in place": case((2, 3, 40, 41), (8, 3, 3, 3), pads=((0, 0), (0, 0))),
+    "strides": case((2, 3, 12, 11), (80, 3, 3, 3), (2, 3), ((1, 1), (1, 2))),
+    "dilation": case((2, 3, 12, 11), (8, 3, 3, 2), pads=((2, 1), (1, 2)), dilation=(2, 3)),
+    "dilated x": case((2, 3, 12, 11), (8, 3, 4, 4), pads=((2, 2), (2, 2)), x_dilation=(2, 2)),
+    "phases without taps": case((2, 3, 12, 11), (8, 3, 2, 2), pads=((2, 1), (1, 2)), x_dilation=(3, 3)),
+    "all dilated": case((2, 3, 12, 11), (8, 3, 3, 2), (2, 2), ((2, 1), (1, 2)), (2, 3), (1, 2)),
+    "cropped": case((2, 3, 12, 11), (8, 3, 3, 2), (1, 2), ((-1, 1), (1, -2))),
+    "groups": case((2, 6, 12, 11), (8, 3, 3, 3), groups=2),
+    "depthwise": case((2, 6, 12, 11), (12, 1, 3, 3), (2, 2), groups=6),
+    "depthwise, in place": case((2, 6, 22, 31), (12, 1, 3, 3), groups=6),
+    "depthwise, cropped": case((2, 6, 22, 31), (6, 1, 3, 3), (1, 1), ((-2, 3), (2, -1)), groups=6),
+    "depthwise, dilation": case((2, 6, 22, 31), (6, 1, 3, 3), pads=((2, 2), (5, 1)), dilation=(2, 3), groups=6),
+    "depthwise, dilated x": case((2, 6, 12, 11), (6, 1, 3, 3), pads=((2, 1), (1, 2)), x_dilation=(2, 3), groups=6),
+    "depthwise, all padding": case((2, 6, 2, 1), (6, 1, 3, 3), pads=((4, 5), (6, 2)), groups=6),
+    "depthwise, five": case((2, 6, 50), (6, 1, 5), (1,), ((2, 2),), (1,), (1,), groups=6),
+    "depthwise in place, features last": case((2, 22, 31, 32), (3, 3, 1, 32), numbers=NHWC, groups=32),
+    "one feature": case((2, 40, 12, 11), (1, 40, 3, 3)),
+    "one feature, large window": case((2, 4, 30, 31), (1, 4, 9, 9)),
+    "batch groups": case((4, 6, 12, 11), (12, 6, 3, 3), batches=2),
+    "features": case((2, 12, 11, 3), (3, 3, 3, 20), numbers=NHWC),
+    "features, strides": case((2, 12, 11, 3), (3, 3, 3, 20), (2, 1), dilation=(1, 2), numbers=NHWC),
+    "features, dilated x": case((2, 12, 11, 3), (3, 3, 3, 20), x_dilation=(2, 2), numbers=NHWC),
+    "features, groups": case((2, 12, 11, 32), (3, 3, 16, 64), numbers=NHWC, groups=2),
+    "depthwise, features last": case((2, 12, 11, 32), (3, 3, 1, 32), numbers=NHWC, groups=32),
+    "batch": case((3, 5, 30, 31), (7, 5, 30, 30)),
+    "batch, dilation": case((3, 5, 30, 31), (7, 5, 14, 15), pads=((0, 0), (0, 0)), dilation=(2, 2)),
+    "batch, many": case((40, 5, 30, 31), (50, 5, 28, 29), pads=((0, 0), (0, 0))),
+    "batch, pieces": case((3, 12, 30, 31), (60, 12, 28, 29), pads=((0, 0), (0, 0))),
+    "long lines": case((1, 2, 3, 9000), (4, 2, 2, 2)),
+    "one dimension": case((2, 3, 50), (5, 3, 7), (1,), ((3, 3),), (1,), (1,)),
+    "short": case((2, 3, 5), (5, 3, 7), (1,), ((3, 3),), (1,), (1,)),
+    "three dimensions": case((2, 3, 6, 7, 8), (5, 3, 3, 3, 3), (2, 1, 2), ((1, 1),) * 3, (1, 1, 1), (1, 1, 1)),
+    "many features": case((2, 30, 6, 7), (700, 30, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+def test_convolution(name, dtype):
+    x_shape, w_shape, params = CASES[name]
+    if dtype != np.float32 and name not in ("space", "features", "batch", "depthwise, in place", "strides"):
+        return
+    rng = np.random.default_rng(0)
+    x, w = ((3 * rng.standard_normal(shape)).astype(dtype) for shape in (x_shape, w_shape))
+    got = np.asarray(jax.jit(lambda x, w: conv_general_dilated_p.bind(x, w, **params))(x, w))
+    want = conv_general_dilated_p.reference(x, w, **params)
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_allclose(
+        got.astype(float), want.astype(float), rtol=2e-2 if dtype == np.float16 else 1e-3, atol=1e-2
+    )
+
+
+@pytest.mark.parametrize("name", ["depthwise, in place", "depthwise, dilated x", "depthwise, five"])
+def test_small_windows_of_one_channel_need_no_padded_copy(name):
+    x_shape, w_shape, params = CASES[name]
+    x, w = np.zeros(x_shape, np.float32), np.zeros(w_shape, np.float32)
+    loops = jax.jit(lambda x, w: conv_general_dilated_p.bind(x, w, **params)).lower(x, w).compile().as_text("loops")
+    assert "padded" not in loops
+
+
+def test_windows_are_not_written():
+    x, w, params = case((2, 8, 40, 40), (16, 8, 5, 5), pads=((2, 2), (2, 2)))
+    function = jax.jit(lambda x, w: conv_general_dilated_p.bind(x, w, **params))
+    stats = function.lower(np.zeros(x, np.float32), np.zeros(w, np.float32)).compile().memory_analysis()
+    assert stats.temp_size_in_bytes < 2 * 4 * np.prod(x)
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    rng = np.random.default_rng(0)
+    shapes = ((4, 16, 33, 35), (21, 16, 3, 3), (301, 500), (500, 333))
+    x, w, a, c = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    function = jax.jit(lambda x, w, a, c: (jax.lax.conv_general_dilated(x, w, (1, 1), "SAME"), a @ c))
+    before, results = _core.num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            _core.set_num_threads(threads)
+            results.append([np.asarray(r) for r in function(x, w, a, c)])
+    finally:
+        _core.set_num_threads(before)
+    for other in results[1:]:
+        for first, again in zip(results[0], other):
+            np.testing.assert_array_equal(first, again)

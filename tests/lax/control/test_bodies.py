@@ -1,0 +1,201 @@
+"""Bodies of loops are traced once where they do the same each time, and again where something around them changed."""
+
+import functools
+import types
+
+import numpy as np
+import pytest
+
+import pullback as pb
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.lax.control import bodies
+
+XS = jnp.arange(4.0)
+SCALE = jnp.float32(2.0)
+TABLE = {"scale": 3.0}
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    """How often a body was traced."""
+    bodies.clear()
+    count = [0]
+    original = lax.control.common._trace_body
+
+    def counted(*args):
+        count[0] += 1
+        return original(*args)
+
+    monkeypatch.setattr(lax.control.common, "_trace_body", counted)
+    return count
+
+
+def by_global(carry, x):
+    return carry + SCALE * x, carry
+
+
+def by_table(carry, x):
+    return carry + TABLE["scale"] * x, carry
+
+
+def test_once_for_the_same(traces):
+    for k in range(5):
+        lax.scan(by_global, jnp.float32(k), XS)
+        lax.scan(lambda c, x: (c * x + 1, c), jnp.float32(k), XS)
+        lax.fori_loop(0, 3, lambda i, c: c + i, jnp.float32(k))
+        lax.while_loop(lambda c: c < 10, lambda c: c + 1, jnp.float32(k))
+        lax.map(jnp.sin, XS)
+    assert traces[0] == 6
+    lax.scan(by_global, 1.0, jnp.arange(4))
+    assert traces[0] > 6
+
+
+def test_again_after_a_change(traces, monkeypatch):
+    def total():
+        return float(lax.scan(by_global, jnp.float32(0), XS)[0])
+
+    assert [total(), total(), traces[0]] == [12, 12, 1]
+    monkeypatch.setitem(globals(), "SCALE", jnp.float32(5))
+    assert [total(), total(), traces[0]] == [30, 30, 2]
+
+    for k in range(4):  # closures over numbers, arrays, functions
+        f = jnp.sin if k % 2 else jnp.cos
+        y = jnp.float32(k)
+        got = lax.scan(lambda c, x, k=k, f=f: (c + k * f(x) * y, None), 0.0, XS)[0]  # noqa: B023  a closure is meant
+        np.testing.assert_allclose(got, k * k * float(jnp.sum(f(XS))), rtol=1e-5)
+
+    def outer(number):
+        def inner(x):
+            return x * number
+
+        return float(lax.scan(lambda c, x: (c + inner(x), None), 0.0, XS)[0])
+
+    assert [outer(k) for k in (1, 2, 1.0, True, 3)] == [6, 12, 6, 6, 18]
+
+
+def test_what_may_change_unseen_is_traced_each_time(traces):
+    for k in range(3):
+        TABLE["scale"] = float(k)
+        assert float(lax.scan(by_table, 0.0, XS)[0]) == 6 * k
+
+    class Model:
+        scale = 1.0
+
+        def step(self, carry, x):
+            return carry + self.scale * x, None
+
+    model = Model()
+    data = np.ones(1, np.float32)
+    for k in range(3):
+        model.scale = float(k)
+        data[0] = k
+        assert float(lax.scan(model.step, 0.0, XS)[0]) == 6 * k
+        assert float(lax.scan(lambda c, x: (c + model.scale * x, None), 0.0, XS)[0]) == 6 * k
+        assert float(lax.scan(functools.partial(lambda m, c, x: (c + m.scale * x, None), model), 0.0, XS)[0]) == 6 * k
+        assert float(lax.scan(lambda c, x: (c + data[0] * x, None), 0.0, XS)[0]) == 6 * k
+
+
+def test_closed_over_tracers():
+    def f(y):
+        return lax.scan(lambda c, x: (c * y + x, None), 1.0, XS)[0]
+
+    want = float(pb.jit(pb.grad(f))(2.0))
+    for _ in range(3):
+        assert float(f(2.0)) == 27
+        assert float(pb.grad(f)(2.0)) == pytest.approx(want)
+        np.testing.assert_allclose(pb.vmap(f)(jnp.array([2.0, 0.0])), [27, 3])
+        np.testing.assert_allclose(pb.jit(f)(2.0), 27)
+
+
+def test_named_axes():
+    def total(x):
+        return lax.scan(lambda c, y: (c + lax.psum(y, "i"), None), 0.0, x)[0]
+
+    for size in (2, 3, 2):
+        x = jnp.ones((size, 4))
+        np.testing.assert_allclose(pb.vmap(total, axis_name="i")(x), [4.0 * size] * size)
+
+
+def test_large_constants_are_not_kept(traces):
+    big = jnp.ones(100_000)
+    for _ in range(2):
+        assert float(lax.scan(lambda c, x: (c + big[0] * x, None), jnp.float32(0), XS)[0]) == 6
+    assert traces[0] == 2 and not bodies._bodies
+
+
+def test_recursion_and_settings():
+    def power(x, n):
+        return x if n == 0 else x * power(x, n - 1)
+
+    for n in (1, 2, 3):
+        got = lax.scan(lambda c, x: (c + power(x, n), None), 0.0, XS)[0]  # noqa: B023  a closure is meant
+        assert float(got) == sum(k ** (n + 1) for k in range(4))
+    for _ in range(2):
+        with pb.enable_x64(True):
+            assert lax.scan(lambda c, x: (c + x, None), np.float64(0), np.ones(3))[0].dtype == np.float64
+        assert lax.scan(lambda c, x: (c + x, None), np.float64(0), np.ones(3))[0].dtype == np.float32
+
+
+def test_what_modules_and_classes_hold_may_change():
+    module = types.ModuleType("settings_of_test")
+
+    class Settings:
+        rate = 1.0
+
+    module.rate = 1.0
+
+    def run():
+        by_class = lax.scan(lambda c, _: (c * Settings.rate, None), 1.0, None, length=2)[0]
+        return float(by_class), float(lax.scan(lambda c, _: (c * module.rate, None), 1.0, None, length=2)[0])
+
+    assert run() == (1, 1)
+    Settings.rate, module.rate = 5.0, 3.0
+    assert run() == (25, 9)
+
+
+def test_zeros_have_signs():
+    def run(s):
+        return float(lax.scan(lambda c, _: (c * s, None), 1.0, None, length=1)[0])
+
+    assert [np.signbit(run(s)) for s in (0.0, -0.0, 0.0)] == [False, True, False]
+
+
+def test_methods_of_containers_may_change():
+    """Bound methods of containers say what is in them."""
+    table = {"k": 1.0}
+    entries = [jnp.float32(1)]
+
+    def totals():
+        get = table.get
+        item = entries.__getitem__
+        return (
+            float(lax.scan(lambda c, _: (c + get("k"), None), jnp.float32(0), None, length=3)[0]),
+            float(lax.scan(lambda c, _: (c + item(0), None), jnp.float32(0), None, length=3)[0]),
+        )
+
+    assert totals() == (3, 3)
+    table["k"], entries[0] = 100.0, jnp.float32(100)
+    assert totals() == (300, 300)
+
+
+def test_instances_of_our_classes_may_change():
+    from pullback.experimental import sparse
+
+    matrix = sparse.BCOO.fromdense(jnp.ones(1))
+
+    def total():
+        return float(lax.scan(lambda c, _: (c + matrix.data[0], None), jnp.float32(0), None, length=3)[0])
+
+    assert total() == 3
+    matrix.data = jnp.full(1, 100.0)
+    assert total() == 300
+
+
+def test_our_functions_are_named_by_bodies(traces):
+    """Functions of ours by their own names are what they are."""
+    from pullback.numpy import add, tanh
+
+    for _ in range(3):
+        lax.scan(lambda c, x: (add(tanh(c), x), c), jnp.float32(0), XS)
+    assert traces[0] == 1

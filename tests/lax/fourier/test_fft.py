@@ -1,0 +1,125 @@
+"""The loops of Fourier transforms: every kind of length, type and direction; accuracy beside the library's; threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.fft
+from lowering_checks import check
+
+import pullback
+import pullback.numpy as jnp
+from pullback.compiler.pipelines import optimize_loops
+from pullback.lax.fourier import codelets, loops
+from pullback.loops.ir import Loop
+
+# One codelet; several passes; primes that are convolutions; powers of each prime.
+LENGTHS = [1, 2, 3, 5, 8, 11, 13, 15, 16, 17, 18, 27, 31, 32, 34, 49, 60, 81, 101, 121, 128, 210, 1000]
+BOUND = {np.complex64: 4e-7, np.complex128: 8e-16}
+
+
+def spectrum(shape, dtype=np.complex64, seed=0):
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+def error(got, want):
+    """Relative, in the root mean square."""
+    return np.linalg.norm((np.asarray(got) - want).ravel()) / max(np.linalg.norm(want.ravel()), 1e-30)
+
+
+def exact(name, x, **options):
+    """By SciPy in extended precision."""
+    return getattr(scipy.fft, name)(x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble), **options)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_lengths(n):
+    x = spectrum((n,) if n % 2 else (3, n))
+    half = x[..., : n // 2 + 1]
+    assert error(pullback.jit(jnp.fft.fft)(x), exact("fft", x)) < BOUND[np.complex64]
+    assert error(pullback.jit(jnp.fft.ifft)(x), exact("ifft", x)) < BOUND[np.complex64]
+    assert error(pullback.jit(jnp.fft.rfft)(x.real), exact("rfft", x.real)) < BOUND[np.complex64]
+    back = pullback.jit(lambda h: jnp.fft.irfft(h, n))(half)
+    assert error(back, exact("irfft", half, n=n)) < BOUND[np.complex64]
+
+
+@pytest.mark.parametrize("n", [7, 16, 24, 37, 360, 1024])
+def test_double_precision(n):
+    with pullback.enable_x64(True):
+        x = spectrum((2, n), np.complex128)
+        for name in ("fft", "ifft"):
+            assert error(pullback.jit(getattr(jnp.fft, name))(x), exact(name, x)) < BOUND[np.complex128]
+        assert error(pullback.jit(jnp.fft.rfft)(x.real), exact("rfft", x.real)) < BOUND[np.complex128]
+        assert error(pullback.jit(jnp.fft.irfft)(x), exact("irfft", x)) < BOUND[np.complex128]
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (20, 30), (64, 64), (5, 17, 3), (2, 40, 33), (7, 101, 9), (4, 18, 1)])
+def test_several_axes(shape):
+    x = spectrum(shape)
+    half = x[..., : shape[-1] // 2 + 1]
+    axes = tuple(range(len(shape)))
+    assert error(pullback.jit(jnp.fft.fftn)(x), exact("fftn", x)) < BOUND[np.complex64]
+    assert error(pullback.jit(jnp.fft.ifftn)(x), exact("ifftn", x)) < BOUND[np.complex64]
+    assert error(pullback.jit(jnp.fft.rfftn)(x.real), exact("rfftn", x.real)) < BOUND[np.complex64]
+    back = pullback.jit(lambda h: jnp.fft.irfftn(h, shape))(half)
+    assert error(back, exact("irfftn", half, s=shape, axes=axes)) < BOUND[np.complex64]
+
+
+@pytest.mark.parametrize("n", [10_000, 1 << 14, 2 * 9_999])
+def test_long_ones_are_made_of_two(n):
+    x = spectrum((2, n))
+    half = x[..., : n // 2 + 1]
+    assert error(pullback.jit(jnp.fft.fft)(x), exact("fft", x)) < BOUND[np.complex64]
+    assert error(pullback.jit(jnp.fft.rfft)(x.real), exact("rfft", x.real)) < BOUND[np.complex64]
+    assert error(pullback.jit(jnp.fft.irfft)(half), exact("irfft", half)) < BOUND[np.complex64]
+
+
+def test_what_is_left_to_the_library():
+    x = spectrum(20_011)  # a prime whose convolution is too long
+    assert error(pullback.jit(jnp.fft.fft)(x), exact("fft", x)) < BOUND[np.complex64]
+
+
+def test_no_less_accurate_than_the_library():
+    for n in (64, 1000, 4096):
+        x = spectrum((8, n))
+        ours, theirs = error(pullback.jit(jnp.fft.fft)(x), exact("fft", x)), error(scipy.fft.fft(x), exact("fft", x))
+        assert ours < 1.1 * theirs, n
+
+
+def test_lanes_run_along_the_passes():
+    """Each pass is a vector loop, none of them inside another one, although their planes are different buffers."""
+    result = check(jnp.fft.fft, spectrum((20, 256)), rtol=1e-3, atol=1e-3)
+
+    def vectors(stmts, inside=False):
+        for stmt in stmts:
+            if isinstance(stmt, Loop):
+                assert not (inside and stmt.role == "vector")
+                yield from vectors(stmt.body, inside or stmt.role == "vector")
+                if stmt.role == "vector":
+                    yield stmt
+
+    assert len(list(vectors(optimize_loops(result.lowered.function).body))) == len(codelets.radices(256))
+
+
+def test_roots_are_rounded_once():
+    for n in (1, 2, 3, 8, 12, 100, 1009):
+        k = np.arange(n)
+        angle = 2 * np.longdouble(np.pi) * k / n + 2 * np.longdouble(1.2246467991473532e-16) * k / n
+        w = codelets.roots(n)
+        assert np.abs(w.real - np.cos(angle)).max() <= 2e-16 and np.abs(w.imag - np.sin(angle)).max() <= 2e-16
+
+
+def test_plans():
+    for n in range(1, 3000):
+        if loops.has_small_primes(n):
+            assert np.prod(codelets.radices(n)) == n
+        good = codelets.good_length(n)
+        assert good >= n and loops.has_small_primes(good)
+
+
+def test_special_values_reach_the_result():
+    x = np.ones(64, np.complex64)
+    x[5] = np.nan
+    assert np.isnan(np.asarray(pullback.jit(jnp.fft.fft)(x))).all()
+    assert not np.asarray(pullback.jit(jnp.fft.fft)(np.zeros(64, np.complex64))).any()

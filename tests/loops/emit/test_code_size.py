@@ -1,0 +1,85 @@
+"""What keeps LLVM's code generation short: rare branches in parts, integers of which it need not know bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pullback.loops.emit import compile_function, host_target
+from pullback.loops.ir.build import Builder
+
+from .kit import both, sample
+
+RARE = (("rare", True),)
+
+
+def _spread(b, x, rounds=12):
+    """A long computation in 64 bits on an f32."""
+    bits = b.convert(b.bitcast(x, "u32"), "u64")
+    for k in range(rounds):
+        bits = (bits * (2 * k + 3)) ^ b.shr_logical(bits, 7)
+    return bits
+
+
+def _function(n, load_inside=False):
+    b = Builder()
+    x, y = b.input("x", "f32", n), b.output("y", "f32", n)
+    with b.loop(n, "vector", attrs=(("lanes", 16),) if n >= 16 else ()) as i:
+        v = b.load(x, i)
+        bits = _spread(b, v)
+        if load_inside:
+            bits = bits ^ b.convert(b.bitcast(b.load(x, n - 1 - i), "u32"), "u64")
+        far = b.convert(b.shr_logical(bits, 40), "f32")
+        c = b.gt(v, 100.0)
+        first = b.op("select", c, far, v * 2.0, attrs=RARE)
+        second = b.op("select", c, b.convert(bits & 255, "f32") + v, v, attrs=RARE)
+        b.store(y, i, first + second)
+    return b.function("f")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 1.0])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 64, 133])
+def test_rare_branches_in_parts(n, share):
+    function = _function(n)
+    data = sample("f32", n, edges=False)
+    data[np.random.default_rng(1).random(n) < share] = 1000.0
+    ((got, want),) = both(function, [data])
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_part_fills_a_register():
+    """Both selects of a vector share one loop over its parts; nothing wider is computed in 64 bits."""
+    text = compile_function(_function(64)).llvm
+    lanes = host_target().vector_bytes // 8
+    loops = [line for line in text.splitlines() if line.startswith("parts.")]
+    assert len(loops) == (1 if lanes < 16 else 0)
+    assert f"mul <{lanes} x i64>" in text
+    assert lanes == 16 or "mul <16 x i64>" not in text
+
+
+def test_loads_in_rare_branches_take_whole_vectors():
+    function = _function(133, load_inside=True)
+    data = sample("f32", 133, edges=False)
+    data[::3] = 1000.0
+    assert "parts." not in compile_function(function).llvm
+    ((got, want),) = both(function, [data])
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["u8", "u16", "u32", "i32", "u64", "i64"])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+def test_rounds_of_xors_and_rotations(dtype, lanes):
+    """Bits are what they are, also those of NaNs, wherever LLVM is told to know nothing of them."""
+    b, n = Builder(), 67
+    x, y = b.input("x", dtype, n), b.output("y", dtype, n)
+    bits = int(dtype[1:])
+    with b.loop(n, "vector", attrs=(("lanes", lanes),)) as i:
+        v = w = b.load(x, i)
+        for k in range(8):
+            v = v + w
+            w = v ^ (b.shl(w, b.const(dtype, k % 5 + 1)) | b.shr_logical(w, b.const(dtype, bits - k % 5 - 1)))
+        b.store(y, i, w)
+    data = sample(dtype, n)
+    data[:4] = np.array([0x7FC00001, 0x7F800001, 0xFFFFFFFF, 0x7FF0000000000001], np.uint64).astype(data.dtype)
+    ((got, want),) = both(b.function("f"), [data])
+    np.testing.assert_array_equal(got, want)

@@ -1,0 +1,92 @@
+"""What lanes need of indices is made in narrow registers, and without gathers where elements lie together."""
+
+import numpy as np
+import pytest
+
+from pullback.loops.emit import compile_function, host_target
+from pullback.loops.ir import NP_DTYPE, Builder
+
+from .kit import both
+
+
+def padded_reversal(dtype: str, n: int):
+    """Element i of the result is x[n - 1 - (i - 3)], or zero where there is none."""
+    b = Builder()
+    x, y = b.input("x", dtype, n), b.output("y", dtype, n + 7)
+    with b.loop(n + 7, "vector") as i:
+        inside = b.and_(b.ge(i, 3), b.lt(i, n + 3))
+        zero = b.const(dtype, 0)
+        b.store(y, i, b.op("select", inside, b.load(x, n + 2 - i), zero))
+    return b.function("f")
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "f16", "f32", "i32", "f64", "c64", "c128"])
+@pytest.mark.parametrize("n", [1, 7, 16, 17, 100])
+def test_masked_loads_backwards(dtype, n):
+    data = np.arange(1, n + 1).astype(NP_DTYPE[dtype])
+    ((got, want),) = both(padded_reversal(dtype, n), [data])
+    np.testing.assert_array_equal(got, want)
+
+
+def test_masked_loads_backwards_are_no_gathers():
+    text = compile_function(padded_reversal("f32", 100)).llvm
+    assert "masked.load" in text and "masked.gather" not in text
+
+
+@pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "eq", "ne"])
+@pytest.mark.parametrize("step", [1, 3, -2])
+def test_indices_are_compared_in_32_bits(name, step):
+    n = 77
+    b = Builder()
+    y = b.output("y", "f32", n)
+    with b.loop(n, "vector") as i:
+        b.store(y, i, b.op("select", b.op(name, i * step + 5, 20), b.const("f32", 1.0), b.const("f32", 2.0)))
+    function = b.function("f")
+    assert "x i64>" not in compile_function(function).llvm
+    ((got, want),) = both(function, [])
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("far", [(1 << 31) - 30, -(1 << 31) - 20, 1 << 40])
+def test_indices_beyond_32_bits_are_compared_whole(far):
+    n = 77
+    b = Builder()
+    y = b.output("y", "f32", n)
+    with b.loop(n, "vector") as i:
+        b.store(y, i, b.op("select", b.lt(i + far, far + 20), b.const("f32", 1.0), b.const("f32", 2.0)))
+    ((got, want),) = both(b.function("f"), [])
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["shl", "shr_logical", "shr_arithmetic"])
+def test_masked_shifts_need_no_choice(name):
+    n = 40
+    b = Builder()
+    x, s, y = b.input("x", "i32", n), b.input("s", "i32", n), b.output("y", "i32", n)
+    with b.loop(n, "vector") as i:
+        b.store(y, i, b.op(name, b.load(x, i), b.op("and", b.load(s, i), b.const("i32", 31))))
+    function = b.function("f")
+    assert "select" not in compile_function(function).llvm
+    rng = np.random.default_rng(0)
+    ((got, want),) = both(function, [rng.integers(-(1 << 31), 1 << 31, n, dtype="i4") for _ in range(2)])
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f16", "f32", "i32", "f64", "c64", "c128", "bool"])
+@pytest.mark.parametrize("row", [0, 3])
+def test_places_of_32_bits_are_widened_by_addresses(dtype, row):
+    """x[row * 20 + p[i] - 5], p[i] of 32 bits: no lanes of 64 bits but on machines that gather by themselves."""
+    n = 77
+    b = Builder()
+    x, p, y = b.input("x", dtype, 100), b.input("p", "i32", n), b.output("y", dtype, n)
+    with b.loop(n, "vector") as i:
+        place = b.convert(b.load(p, i), "i64")
+        b.store(y, i, b.load(x, place + (row * 20 - 5)))
+    function = b.function("f")
+    text = compile_function(function).llvm
+    assert ("x i64>" in text and "gather" in text) == (host_target().vector_bytes == 64)
+    rng = np.random.default_rng(0)
+    places = rng.integers(5 - row * 20, 105 - row * 20, n).astype(np.int32)
+    data = rng.integers(0, 2 if dtype == "bool" else 100, 100).astype(NP_DTYPE[dtype])
+    ((got, want),) = both(function, [data, places])
+    np.testing.assert_array_equal(got, want)

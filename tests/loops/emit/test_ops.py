@@ -1,0 +1,104 @@
+"""Every op of the table, on every type it accepts, vector and scalar, against the interpreter."""
+
+import numpy as np
+import pytest
+
+from pullback.loops.ir import OPS, Builder
+from pullback.loops.ir.ops import result_dtype
+from pullback.loops.ir.types import BITS, DTYPES, NP_DTYPE, REAL_OF, is_int
+
+from .kit import both, same, sample
+
+N = 141  # whole vectors and a rest for every number of lanes
+
+ULP = {"mul": 4, "square": 4}  # of complex numbers, whose sums of products are contracted
+EXPANDED = ("sqrt", "abs", "sign", "div")  # for complex numbers: expand_math leaves none of them
+CASES = [
+    (name, dtype)
+    for name, info in OPS.items()
+    if not info.math and name not in ("convert", "bitcast", "select", "floordiv", "floormod")
+    for dtype in info.accepts
+    if not (dtype in REAL_OF and (name.endswith("_total") or name in EXPANDED))
+]
+
+
+def elementwise(role, in_dtypes, out_dtype, value):
+    b = Builder()
+    xs = [b.input(f"x{k}", dtype, N) for k, dtype in enumerate(in_dtypes)]
+    y = b.output("y", out_dtype, N)
+    with b.loop(N, role) as i:
+        b.store(y, i, value(b, *(b.load(x, i) for x in xs)))
+    return b.function("op")
+
+
+@pytest.mark.parametrize("role", ["vector", "sequential"])
+@pytest.mark.parametrize("name, dtype", CASES)
+def test_op(name, dtype, role):
+    info = OPS[name]
+    dtypes = (dtype,) * info.arity
+    function = elementwise(role, dtypes, result_dtype(name, dtypes), lambda b, *xs: b.op(name, *xs))
+    inputs = [sample(dtype, N, seed=k) for k in range(info.arity)]
+    if info.arity == 2 and name.startswith(("eq", "ne", "lt", "le", "gt", "ge", "nextafter")):
+        inputs[1][::3] = inputs[0][::3]
+    ((got, want),) = both(function, inputs)
+    ulp = ULP.get(name, 0) if dtype in REAL_OF else 0
+    if name in ("min", "max") and dtype[0] in "fb" and dtype != "bool":
+        got, want = got + np.zeros_like(got), want + np.zeros_like(want)  # the sign of a zero is either's
+    same(got, want, ulp)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i32", "i64", "u8", "u32", "u64"])
+@pytest.mark.parametrize("divisor", [1, 2, 3, 8, 10, 100])
+def test_index_division_by_a_constant(dtype, divisor):
+    for name in ("floordiv", "floormod", "div", "rem"):
+        function = elementwise("vector", (dtype,), dtype, lambda b, x, name=name: b.op(name, x, divisor))
+        ((got, want),) = both(function, [sample(dtype, N)])
+        same(got, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_select(dtype):
+    function = elementwise("vector", ("bool", dtype, dtype), dtype, lambda b, c, x, y: b.select(c, x, y))
+    ((got, want),) = both(function, [sample("bool", N), sample(dtype, N, 1), sample(dtype, N, 2)])
+    same(got, want)
+
+
+@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("target", DTYPES)
+def test_convert(source, target):
+    function = elementwise("vector", (source,), target, lambda b, x: b.convert(x, target))
+    ((got, want),) = both(function, [sample(source, N)])
+    same(got, want)
+
+
+@pytest.mark.parametrize("role", ["vector", "sequential"])
+@pytest.mark.parametrize("target", [d for d in DTYPES if is_int(d)])
+@pytest.mark.parametrize("source", ["f16", "f32", "f64"])
+def test_convert_at_the_limits_of_integers(source, target, role):
+    """Around the least and greatest number of every integer type, their neighbours, infinities and NaN."""
+    info = np.iinfo(NP_DTYPE[target])
+    dtype = NP_DTYPE[source]
+    with np.errstate(over="ignore"):
+        edges = np.array([0.0, -0.0, info.min, info.max, info.max + 1.0, 0.5, -0.5, 1.0, -1.0, 1e300, -1e300]).astype(
+            dtype
+        )
+        below, above = (np.nextafter(edges, dtype.type(limit)) for limit in (-np.inf, np.inf))
+        halves = [edges + dtype.type(step) for step in (-1, -0.5, 0.5, 1)]
+    x = np.concatenate([edges, below, above, *halves, np.array([np.inf, -np.inf, np.nan], dtype)])
+    x = np.resize(x, N)
+    ((got, want),) = both(elementwise(role, (source,), target, lambda b, x: b.convert(x, target)), [x])
+    same(got, want)
+    exact = [
+        0 if np.isnan(v) else info.max if v > info.max else info.min if v < info.min else int(v) for v in map(float, x)
+    ]
+    np.testing.assert_array_equal(got, np.array(exact, NP_DTYPE[target]))
+
+
+@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("target", DTYPES)
+def test_bitcast(source, target):
+    if BITS[source] != BITS[target] or source in REAL_OF or target in REAL_OF:
+        return
+    function = elementwise("vector", (source,), target, lambda b, x: b.bitcast(x, target))
+    ((got, want),) = both(function, [sample(source, N, edges=source not in ("f16", "bf16"))])
+    same(got, want)

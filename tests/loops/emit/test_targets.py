@@ -1,0 +1,83 @@
+"""Other vector widths mean the same, and other processors compile."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from pullback.compiler.pipelines import optimize_loops
+from pullback.loops.emit import Target, build_module, emit_object, host_target
+from pullback.loops.emit.jit import _machine
+from pullback.loops.ir import Builder
+
+from .kit import both, compiled, same, sample
+
+OTHERS = [
+    Target("x86_64-unknown-linux-gnu", "skylake-avx512", "", 64),
+    Target("x86_64-unknown-linux-gnu", "x86-64", "", 16),
+    Target("aarch64-unknown-linux-gnu", "neoverse-n1", "", 16),
+]
+
+
+def mixture(n):
+    """Several types, masks, a gather, reductions and a column sum."""
+    b = Builder()
+    x, h, k, m = b.input("x", "f32", n), b.input("h", "bf16", n), b.input("k", "i8", n), b.input("m", "bool", n)
+    c = b.input("c", "c64", n)
+    y, z, w, s = b.output("y", "f64", n), b.output("z", "bf16", n), b.output("w", "c64", n), b.output("s", "f32", 3)
+    with b.loop(n, "vector") as i:
+        v = b.select(b.load(m, i), b.load(x, b.min(i + 2, n - 1)), b.convert(b.load(k, i), "f32"))
+        b.store(y, i, b.convert(v, "f64") + b.convert(i, "f64"))
+        b.store(z, i, b.load(h, i) * b.convert(v, "bf16"))
+        b.store(w, i, b.select(b.lt(i, n - 3), b.load(c, i + 3), b.load(c, i)) * b.load(c, n - 1 - i))
+    with b.carried_loop(n, [((b.const("f32", 0),), "add"), ((b.const("f32", 0),), "max")], "vector") as r:
+        r.update(r.vars[0] + b.load(x, r.i), b.max(r.vars[1], b.load(x, r.i)))
+    b.store(s, 0, r.results[0])
+    b.store(s, 1, r.results[1])
+    with b.carried_loop(n, [((b.index(0),), "add")], "vector") as r:
+        r.update(r.var + b.convert(b.load(k, r.i), "i64"))
+    b.store(s, 2, b.convert(r.result, "f32"))
+    return b.function("mixture")
+
+
+@pytest.mark.parametrize("n", [3, 8, 33, 100])
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_every_vector_width(width, n):
+    target = dataclasses.replace(host_target(), vector_bytes=width)
+    inputs = [sample(dtype, n, k, edges=False) for k, dtype in enumerate(("f32", "bf16", "i8", "bool", "c64"))]
+    (y, z, w, s) = both(mixture(n), inputs, target=target)
+    same(*y)
+    same(*z)
+    same(*w, ulp=4)
+    assert np.allclose(*s, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [16, 64])
+def test_passes_and_widths(width):
+    b = Builder()
+    x, y = b.input("x", "f32", 40 * 50), b.output("y", "f32", 40 * 50)
+    with b.loop(40) as i, b.loop(50) as j:
+        b.store(y, i * 50 + j, b.sin(b.exp(b.load(x, j * 40 + i))))
+    function = b.function("f")
+    function = optimize_loops(function)
+    data = np.linspace(-3, 3, 2000, dtype=np.float32)
+    (got,) = compiled(function, [data], target=dataclasses.replace(host_target(), vector_bytes=width))
+    assert np.allclose(got, np.sin(np.exp(data.reshape(50, 40).T)).reshape(-1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", OTHERS, ids=lambda target: target.cpu)
+def test_other_processors_compile(target):
+    text = build_module(mixture(1000), {}, target).text
+    assert len(emit_object(text, target, verify=True)) > 1000
+
+
+def test_512_bit_registers_are_used_where_there_are_some():
+    import llvmlite.binding as llvm
+
+    b = Builder()
+    x, y = b.input("x", "f32", 1000), b.output("y", "f32", 1000)
+    with b.loop(1000, "vector") as i:
+        b.store(y, i, b.load(x, i) * 2.0)
+    target = OTHERS[0]
+    asm = _machine(target).emit_assembly(llvm.parse_assembly(build_module(b.function("f"), {}, target).text))
+    assert "zmm" in asm

@@ -1,0 +1,130 @@
+"""Incomplete gamma and beta functions, zeta and polygamma against mpmath: errors measured in units of eps."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from pathlib import Path
+
+import mpmath as mp
+import numpy as np
+import pytest
+from loops.math import kit
+
+from pullback.loops.ir.interpret import interpret
+
+TOOLS = Path(__file__).resolve().parents[3] / "tools"
+INF, NAN = math.inf, math.nan
+RNG = np.random.default_rng(0)
+
+
+def gamma_points(size: int = 25) -> tuple[np.ndarray, np.ndarray]:
+    """Shapes from 0.01 to 5000, arguments around them, near them and around 1."""
+    a = np.exp(RNG.uniform(np.log(0.01), np.log(5000), size))
+    x = [a * RNG.uniform(0.2, 3, size), a * (1 + RNG.normal(size=size) / np.sqrt(a)).clip(0.01)]
+    x.append(np.exp(RNG.uniform(-3, 3, size)))
+    return np.tile(a, 3), np.concatenate(x)
+
+
+def beta_points(size: int = 60) -> tuple[np.ndarray, ...]:
+    p, q = np.exp(RNG.uniform(-3, 6, (2, size)))
+    return p, q, np.clip(p / (p + q) + RNG.normal(size=size) * 0.2, 0.001, 0.999)
+
+
+def slope(a, x):
+    """dP/da by a central difference in 50 digits, of whichever of P and -Q is small."""
+    h = mp.mpf(10) ** -15 * max(1, a)
+    f = lambda t: mp.gammainc(t, 0, x, regularized=True) if x < a else -mp.gammainc(t, x, mp.inf, regularized=True)
+    return (f(a + h) - f(a - h)) / (2 * h)
+
+
+def log_gamma_density(a, x):
+    return (a - 1) * mp.log(x) - x - mp.loggamma(a)
+
+
+CASES = {
+    "igamma": (gamma_points, lambda a, x: mp.gammainc(a, 0, x, regularized=True)),
+    "igammac": (gamma_points, lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True)),
+    "igamma_grad_a": (lambda: gamma_points(8), slope),
+    "random_gamma_grad": (lambda: gamma_points(8), lambda a, x: -slope(a, x) / mp.exp(log_gamma_density(a, x))),
+    "regularized_incomplete_beta": (beta_points, lambda p, q, x: mp.betainc(p, q, 0, x, regularized=True)),
+    "zeta": (lambda: (1 + np.exp(RNG.uniform(-3, 4, 60)), np.exp(RNG.uniform(-4, 5, 60))), mp.zeta),
+    "polygamma": (
+        lambda: (RNG.integers(0, 8, 60).astype(float), np.exp(RNG.uniform(-4, 5, 60))),
+        lambda m, x: mp.psi(int(m), x),
+    ),
+}
+# In units of eps: f32 is computed in f64. In f64 the exponents of far tails and of B(p, q) cost what they are large.
+BOUNDS = {"igamma": 2000, "igammac": 1000, "igamma_grad_a": 2000, "regularized_incomplete_beta": 6000, "polygamma": 20}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", CASES)
+def test_against_mpmath(name, dtype, capsys):
+    kind = kit.NP_DTYPE[dtype]
+    points, function = CASES[name]
+    args = [v.astype(kind) for v in points()]
+    got = kit.compiled(name, *args).astype(np.float64)
+    with mp.workdps(50):
+        want = np.array([float(function(*(mp.mpf(float(v)) for v in row))) for row in zip(*args)])
+    normal = np.abs(want) > (1e-37 if dtype == "f32" else 1e-290)
+    error = np.where(normal, np.abs(got - want) / np.where(want == 0, 1, np.abs(want)), 0) / np.finfo(kind).eps
+    k = int(np.argmax(error))
+    with capsys.disabled():
+        print(f"\n{name} {dtype}: {error[k]:.3g} eps, 90 % below {np.quantile(error, 0.9):.2g}", end="")
+    bound = (2 if name == "polygamma" else 1) if dtype == "f32" else BOUNDS.get(name, 10)
+    assert error[k] <= bound, [v[k] for v in args]
+
+
+EDGES = {
+    "igamma": [(1, 0, 0), (0, 1, 1), (0, 0, NAN), (-1, 1, NAN), (1, -1, NAN), (2, INF, 1), (INF, 2, 0), (NAN, 1, NAN)],
+    "igammac": [(1, 0, 1), (0, 1, 0), (0, 0, NAN), (-1, 1, NAN), (2, INF, 0), (INF, 2, 1), (1, NAN, NAN)],
+    "igamma_grad_a": [(1, 0, 0), (1, INF, 0), (-1, 1, NAN), (1, NAN, NAN)],
+    "random_gamma_grad": [(1, 0, 0), (-1, 1, NAN), (1, NAN, NAN)],
+    "regularized_incomplete_beta": [
+        (1, 2, 0, 0),
+        (1, 2, 1, 1),
+        (-1, 2, 0.5, NAN),
+        (1, 2, 1.5, NAN),
+        (1, 1, 0.5, 0.5),
+    ],
+    "zeta": [(1, 2, INF), (0.5, 2, NAN), (2, 0, INF), (NAN, 1, NAN), (2, 1, math.pi**2 / 6), (3000, 2, 0)],
+    "polygamma": [(1.5, 2, NAN), (-1, 2, NAN), (1, 0, INF), (2, 0, -INF), (1, 1, math.pi**2 / 6), (1, NAN, NAN)],
+}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(name, dtype):
+    kind = kit.NP_DTYPE[dtype]
+    *args, want = (np.array(column, kind) for column in zip(*EDGES[name]))
+    got = kit.compiled(name, *args)
+    assert np.allclose(got, want, rtol=4 * np.finfo(kind).eps, atol=0, equal_nan=True), list(zip(*args, got, want))
+
+
+@pytest.mark.parametrize("name", ["igamma", "random_gamma_grad", "zeta"])
+def test_interpreted_is_compiled(name):
+    """The loops that these functions write mean the same to the interpreter of the loop IR."""
+    args = [v[:12] for v in CASES[name][0]()]
+    function, _ = kit.program(name, args, {})
+    with np.errstate(all="ignore"):
+        (want,) = interpret(function, args)
+    assert np.allclose(kit.compiled(name, *args), want, rtol=1e-12, atol=0)
+
+
+def test_coefficients_of_the_uniform_expansion():
+    """The table is what the recurrences give, and the expansion at x = a is half of one minus DLMF 8.11.12's terms."""
+    from pullback.loops.math._tables.incomplete import TEMME
+
+    sys.path.insert(0, str(TOOLS))
+    try:
+        tool = importlib.import_module("uniform_gamma")
+    finally:
+        sys.path.remove(str(TOOLS))
+    with mp.workdps(60):
+        rows = tool.coefficients()
+        assert [[float(c) for c in row] for row in rows] == [list(row) for row in TEMME]
+        a = mp.mpf(30)
+        at_a = mp.mpf(1) / 2 + mp.fsum(row[0] * a**-k for k, row in enumerate(rows)) / mp.sqrt(2 * mp.pi * a)
+        assert abs(at_a - mp.gammainc(a, a, mp.inf, regularized=True)) < mp.mpf(10) ** -17

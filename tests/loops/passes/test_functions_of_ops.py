@@ -1,0 +1,123 @@
+"""Math that one nest uses many times is a function that the nest calls."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.compiler.lower.arena import plan_arena
+from pullback.compiler.pipelines import optimize_loops
+from pullback.loops.emit import compile_function
+from pullback.loops.ir import Builder, Op
+from pullback.loops.ir.interpret import interpret
+from pullback.loops.ir.print import to_text
+from pullback.loops.ir.visit import expressions, function_of, statements, subexpressions
+from pullback.loops.passes.expand_math import expand_math
+
+
+def chain(names, steps, n, dtype="f32"):
+    """One nest that applies functions in turn, `steps` times."""
+    b = Builder()
+    x, y = b.input("x", dtype, n), b.output("y", dtype, n)
+    with b.loop(n) as i:
+        value = b.load(x, i)
+        for k in range(steps):
+            value = b.op(names[k % len(names)], value) + b.const(dtype, 0.125)
+        b.store(y, i, value)
+    return b.function("f")
+
+
+def functions(function):
+    exprs = subexpressions([expr for stmt in statements(function.body) for expr in expressions(stmt)])
+    return [function_of(expr) for expr in exprs if isinstance(expr, Op) and function_of(expr) is not None]
+
+
+def run(function, x):
+    final = optimize_loops(function)
+    out = [np.empty_like(x)]
+    assert compile_function(final, *plan_arena(final)[:1])([x], out) == 0
+    return out[0]
+
+
+def test_only_what_is_used_often_is_a_function():
+    assert not functions(expand_math(chain(["tanh"], 10, 64)))
+    many = functions(expand_math(chain(["tanh"], 40, 64)))
+    assert len(many) == 40 and len(set(many)) == 1
+    assert len(set(functions(expand_math(chain(["tanh", "sin"], 40, 64))))) == 2
+
+
+def test_straight_code_calls_functions_as_nests_do():
+    """Scalar programs have no nest: at the top, among the steps of a loop, and in branches."""
+    b = Builder()
+    x, y = b.input("x", "f32", 3), b.output("y", "f32", 3)
+
+    def steps(place, count):
+        value = b.load(x, place)
+        for _ in range(count):
+            value = b.let(b.op("sin", value))
+        b.store(y, place, value)
+
+    steps(0, 40)
+    with b.loop(5, "sequential"):
+        steps(1, 10)
+        steps(1, 10)
+    with b.loop(5, "sequential"):
+        steps(2, 10)
+    found = functions(expand_math(b.function("f")))
+    assert len(found) == 60 and len(set(found)) == 1
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16"])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 1000])
+def test_results_are_those_of_code_in_place(dtype, n, monkeypatch):
+    np_dtype = {"f32": np.float32, "f64": np.float64, "f16": np.float16}[dtype]
+    x = np.linspace(-3, 3, n).astype(np_dtype)
+    x[0] = np.nan if n > 1 else 0.5
+    f = chain(["tanh", "sin"], 36, n, dtype)
+    called = run(f, x)
+    monkeypatch.setattr(sys.modules["pullback.loops.passes.expand_math"], "OFTEN", 1000)
+    assert np.array_equal(called, run(f, x), equal_nan=True)
+    tolerance = {"f32": 2e-6, "f64": 1e-14, "f16": 4e-3}[dtype]
+    np.testing.assert_allclose(called.astype("f8"), interpret(f, [x])[0].astype("f8"), rtol=tolerance, atol=tolerance)
+
+
+def test_the_text_says_what_is_computed():
+    text = to_text(expand_math(chain(["tanh"], 40, 64)))
+    assert text.count("tanh(") == 40 and "Lambda" not in text
+
+
+def test_long_programs_stay_small():
+    def f(x):
+        for _ in range(60):
+            x = jnp.tanh(x) + 0.5
+        return x
+
+    x = jnp.linspace(-1, 1, 64)
+    compiled = jax.jit(f).lower(x).compile()
+    assert compiled.memory_analysis().generated_code_size_in_bytes < 12_000
+    want = np.linspace(-1, 1, 64)
+    for _ in range(60):
+        want = np.tanh(want) + 0.5
+    np.testing.assert_allclose(compiled(x), want, rtol=1e-5)
+
+
+def test_expansions_of_ops_over_functions_keep_these():
+    """A power of a complex number whose parts call functions is expanded twice; the calls are not."""
+    b = Builder()
+    n = 64
+    x, y = b.input("x", "f32", n), b.output("y", "c64", n)
+    with b.loop(n) as i:
+        value = b.load(x, i)
+        for _ in range(40):
+            value = b.op("tanh", value) + b.const("f32", 0.125)
+        b.store(y, i, b.op("integer_pow", b.complex(value, value), attrs=(("y", -2),)))
+    function = b.function("f")
+    assert len(functions(expand_math(function))) == 40
+    data = np.linspace(-2, 2, n, dtype=np.float32)
+    final = optimize_loops(function)
+    out = np.empty(n, np.complex64)
+    assert compile_function(final, *plan_arena(final)[:1])([data], [out]) == 0
+    (want,) = interpret(function, [data])
+    np.testing.assert_allclose(out, want, rtol=1e-5)

@@ -1,0 +1,105 @@
+"""Reductions down columns: which are walked row by row, and that they mean the same."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from pullback.loops.ir import NP_DTYPE, Builder, Loop
+from pullback.loops.ir.check import check
+from pullback.loops.ir.interpret import interpret
+from pullback.loops.ir.visit import statements
+from pullback.loops.schedule.columns import columns
+
+from .test_parallelize import run, through_passes
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Arrays of a size that the interpreter can walk count as large."""
+    monkeypatch.setattr(sys.modules[columns.__module__], "BYTES", 1 << 17)
+
+
+def column_reduction(rows, width, combine="add", dtype="f32", stacked=1, stores=False, pair=False):
+    """For each of `stacked` matrices: y[j] = 2 * (init + reduction of x[:, j])."""
+    b = Builder()
+    size = stacked * rows * width
+    x, y = b.input("x", dtype, size), b.output("y", dtype, stacked * width)
+    z = b.output("z", dtype, size) if stores else None
+    with b.loop(stacked) as i, b.loop(width) as j:
+        scale = b.let(b.load(x, j))
+        groups = [((b.const(dtype, 3),), combine)] * (1 + pair)
+        with b.carried_loop(rows, groups, "reduce") as r:
+            at = i * (rows * width) + r.i * width + j
+            value = b.let(b.load(x, at))
+            if z is not None:
+                b.store(z, at, value + scale)
+            following = [b.op(combine, v, value if k == 0 else value * value) for k, v in enumerate(r.vars)]
+            r.update(*following)
+        total = r.results[0] + r.results[1] if pair else r.result
+        b.store(y, i * width + j, total * b.const(dtype, 2))
+    return b.function("columns")
+
+
+@pytest.mark.parametrize("rows, width", [(1000, 64), (640, 117), (129, 300), (64, 2048), (33, 5003), (4000, 100)])
+@pytest.mark.parametrize("combine, dtype", [("add", "f32"), ("max", "f32"), ("add", "i32"), ("min", "f64")])
+def test_walked_by_rows(rows, width, combine, dtype):
+    function = column_reduction(rows, width, combine, dtype)
+    walked = columns(function)
+    check(walked)
+    assert len(walked.body) == 2  # pieces, then what combines them
+    lanes = [s for s in statements(walked.body) if isinstance(s, Loop) and s.role == "vector"]
+    assert lanes and not any(s.role == "reduce" and s.extent.value == rows for s in _loops(walked))
+    x = np.random.default_rng(0).integers(-99, 99, rows * width)
+    x = (x if dtype == "i32" else x / 7).astype(NP_DTYPE[dtype])
+    with np.errstate(all="ignore"):
+        (want,) = interpret(function, [x])
+    final = through_passes(function)
+    for parts in (1, 3):
+        (got,) = run(final, [x], [want], parts)
+        assert np.array_equal(got, run(final, [x], [want], 7, backwards=True)[0])
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-3 if combine == "add" else 0)
+
+
+def _loops(function):
+    return [s for s in statements(function.body) if isinstance(s, Loop) and hasattr(s.extent, "value")]
+
+
+@pytest.mark.parametrize("rows, width", [(300, 130), (20, 2501)])  # one strip, two of different widths
+def test_what_is_beside_the_sum_is_kept(rows, width):
+    function = column_reduction(rows, width, stacked=3, stores=True, pair=True)
+    walked = columns(function)
+    check(walked)
+    assert walked is not function
+    x = np.random.default_rng(1).normal(size=(3, rows, width)).astype("f4")
+    y = 2 * (6 + x.sum(1) + (x * x).sum(1))
+    z = x + x[:1, :1]
+    got = run(through_passes(function), [x.ravel()], [y.ravel(), z.ravel()], 2)
+    np.testing.assert_allclose(got[0], y.ravel(), rtol=1e-4, atol=1e-4)
+    assert np.array_equal(got[1], z.ravel())
+
+
+@pytest.mark.parametrize("rows, width", [(10_000, 40), (20, 1000)])
+def test_few_columns_and_little_memory_stay(rows, width):
+    function = column_reduction(rows, width)
+    assert columns(function) is function
+
+
+def test_long_sums_keep_their_rounding_errors():
+    rows, width = 40_000, 64
+    function = through_passes(column_reduction(rows, width))
+    x = np.random.default_rng(2).random(rows * width).astype("f4") + 1
+    (got,) = run(function, [x], [np.zeros(width, "f4")], 2)
+    exact = 2 * (3 + x.reshape(rows, width).astype("f8").sum(0))
+    assert np.abs(got / exact - 1).max() < 2e-7
+
+
+def test_infinite_sums():
+    rows, width = 1024, 64
+    x = np.ones((rows, width), "f4")
+    x[3, 5] = np.inf
+    x[7, 6] = np.nan
+    x[:, 7] = 3e38
+    x[5, 8], x[900, 8] = np.inf, -np.inf
+    (got,) = run(through_passes(column_reduction(rows, width)), [x.ravel()], [np.zeros(width, "f4")], 2)
+    assert got[5] == np.inf and np.isnan(got[6]) and got[7] == np.inf and np.isnan(got[8]) and got[9] == 2 * 1027

@@ -1,0 +1,171 @@
+"""Plans: the same results as the references, whatever the layout of operands; memory, views, errors."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+import pullback.numpy as jnp
+from pullback._ext import _core
+from pullback.runtime.eager.plan import make_plan, uses_before_compilation
+from pullback.runtime.eager.plan_values import Temporary, coalesce, place
+
+RNG = np.random.default_rng(0)
+
+
+def planned(fun, *args):
+    """The results of the plan of `fun`."""
+    closed = pb.make_jaxpr(fun)(*args)
+    return make_plan(closed).executable.call([jnp.asarray(a) for a in args])
+
+
+def check(fun, *args, rtol=1e-6):
+    want = pb.tree_util.tree_leaves(fun(*[jnp.asarray(a) for a in args]))
+    got = planned(fun, *args)
+    for g, w in zip(got, want, strict=True):
+        assert g.shape == w.shape and g.dtype == w.dtype and g.weak_type == w.weak_type
+        np.testing.assert_allclose(
+            np.asarray(g).astype(np.complex128), np.asarray(w).astype(np.complex128), rtol=rtol, atol=1e-7
+        )
+
+
+def f32(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 1000])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "complex64"])
+def test_elementwise(n, dtype):
+    x = (RNG.normal(size=n) * 3).astype(jnp.dtype(dtype))
+    check(lambda x: (x + x, x * 2, x == x, jnp.abs(x), jnp.where(x != 0, x, 1)), x)
+
+
+@pytest.mark.parametrize("target", ["bool", "int8", "uint8", "int32", "uint32", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("source", ["bool", "int8", "uint8", "int32", "uint32", "float32"])
+def test_conversions(source, target):
+    values = np.array([0, 1, -1, 3.7, -3.7, 300, -300, 2e9, 3e9, -3e9, 5e9, np.inf, -np.inf, np.nan])
+    with np.errstate(all="ignore"):
+        x = values.astype(np.float32) if source == "float32" else np.nan_to_num(values).astype(np.int64).astype(source)
+    check(lambda x: pb.lax.convert_element_type(x, target), x)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: x.T,
+        lambda x: x[::-1, 1:4:2],
+        lambda x: x.T.reshape(-1)[3:],
+        lambda x: x[None, :, None] + x[:, None],
+        lambda x: jnp.concatenate([x, x[:1]]) * 2,
+        lambda x: jnp.stack([x, -x], axis=1),
+        lambda x: jnp.pad(x, ((1, 0), (2, 1)), constant_values=3),
+        lambda x: jnp.broadcast_to(x[:, :1], (4, 9)).reshape(6, 6),
+        lambda x: (x, x.reshape(2, -1), x),
+        lambda x: jnp.zeros(3),
+        lambda x: jnp.arange(5) + jnp.sum(x),
+        lambda x: jnp.split(x, 2),
+    ],
+)
+def test_views_and_joins(fun):
+    check(fun, f32(4, 5) if "reshape(2, -1)" not in fun.__name__ else f32(4, 6))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 2), ()])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "max", "min", "mean", "any"])
+def test_reductions(axis, reduce):
+    x = f32(3, 17, 4)
+    check(lambda x: getattr(jnp, reduce)(x, axis=axis), x, rtol=1e-5)
+    check(lambda x: getattr(jnp, reduce)(x.T[::-1], axis=axis), x, rtol=1e-5)
+
+
+def test_sums_are_as_accurate_as_pairwise_ones():
+    x = f32(100_000) + 1
+    (got,) = planned(jnp.sum, x)
+    assert abs(float(got) - x.astype(np.float64).sum()) <= abs(float(x.sum()) - x.astype(np.float64).sum()) + 0.01
+
+
+@pytest.mark.parametrize(
+    "spec, shapes",
+    [
+        ("i,i->", [(5,), (5,)]),
+        ("ij,jk->ik", [(3, 4), (4, 5)]),
+        ("ji,kj->ik", [(4, 3), (5, 4)]),
+        ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]),
+        ("aijb,bjk->akib", [(2, 3, 4, 2), (2, 4, 5)]),
+        ("ni,ni->ni", [(10, 10), (10, 10)]),
+        ("ij,jk->ik", [(3, 0), (0, 5)]),
+        ("ij,jk->ik", [(0, 4), (4, 5)]),
+        ("i,j->ij", [(3,), (4,)]),
+        ("ij,kj->ik", [(16, 1), (17, 1)]),
+        ("bia,cb->cbai", [(2, 3, 5), (4, 2)]),
+        ("ab,ab->ba", [(3, 0), (3, 0)]),
+    ],
+)
+def test_products(spec, shapes):
+    check(lambda *x: jnp.einsum(spec, *x), *[f32(*s) for s in shapes], rtol=1e-5)
+
+
+def test_products_without_sums_are_elementwise():
+    """Matrices of 1 x 1 would cost a call each."""
+    x, y = jnp.zeros((100, 10)), jnp.zeros((100, 10))
+    plan = make_plan(pb.make_jaxpr(lambda x, y: jnp.einsum("ni,ni->ni", x, y))(x, y))
+    assert plan.nanoseconds < make_plan(pb.make_jaxpr(lambda x, y: x * y)(x, y)).nanoseconds + 1
+
+
+def test_references_are_called_where_there_is_no_loop():
+    x = f32(3, 4)
+    check(lambda x: jnp.cumsum(jnp.sort(x + 1, axis=0), axis=1) * 2, x)
+    check(lambda x: pb.lax.top_k(x, 2), x)
+
+
+def test_errors_of_references_are_raised():
+    def fail(*arrays):
+        raise ZeroDivisionError("on purpose")
+
+    aval = jnp.zeros(3).aval
+    step = (fail, 1, ((0, 0, (3,), (4,), aval.dtype), (1, 0, (3,), (4,), aval.dtype)))
+    run = _core.Executable(0, [aval], [aval], plan=[step])
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError, match="on purpose"):
+            run.call([jnp.ones(3)])
+
+
+@pytest.mark.parametrize("step", [(1, 2), ("x",) * 5, (("copy", 3), (1,), (4, 4), (), ()), ((), (), (), (), ())])
+def test_malformed_plans_are_refused(step):
+    aval = jnp.zeros(3).aval
+    with pytest.raises((TypeError, ValueError, NotImplementedError)):
+        _core.Executable(0, [aval], [aval], plan=[step])
+
+
+def test_control_flow_has_no_plan():
+    closed = pb.make_jaxpr(lambda x: pb.lax.fori_loop(0, 3, lambda i, x: x * 2, x))(1.0)
+    with pytest.raises(NotImplementedError):
+        make_plan(closed)
+
+
+def test_memory_of_intermediate_results_is_used_again():
+    a, b, c, d = (Temporary(100) for _ in range(4))
+    offsets, size = place([[("in", 0), a], [a, b], [b, c], [c, d]])
+    assert size == 256 and offsets[a] == offsets[c] and offsets[b] == offsets[d] != offsets[a]
+
+
+def test_coalesced_dimensions():
+    assert coalesce((2, 3, 4), [(48, 16, 4), (0, 0, 0)]) == ([24], [[4], [0]])
+    assert coalesce((2, 1, 4), [(16, 99, 4)]) == ([8], [[4]])
+    assert coalesce((2, 3), [(4, 8)]) == ([2, 3], [[4, 8]])
+    assert coalesce((), [()]) == ([], [[]])
+
+
+def test_large_views_share_memory_and_small_ones_do_not():
+    x = jnp.asarray(f32(100, 100))
+    (big,) = planned(lambda x: x.reshape(-1), x)
+    assert big.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+    y = jnp.asarray(f32(3, 3))
+    (small,) = planned(lambda x: x.reshape(-1), y)
+    assert small.unsafe_buffer_pointer() != y.unsafe_buffer_pointer()
+
+
+@pytest.mark.parametrize("function", [jnp.linalg.eigvals, jnp.linalg.cholesky, lambda x: jnp.linalg.svd(x)[1]])
+def test_stacks_of_matrices_pay_for_a_compilation_soon(function):
+    """A reference takes longer for many matrices than for one of as many elements, which compiled code hardly beats."""
+    many, one = (make_plan(pb.make_jaxpr(function)(f32(*shape))).nanoseconds for shape in ((400, 3, 3), (60, 60)))
+    assert 5 * uses_before_compilation(many) < uses_before_compilation(one)

@@ -138,3 +138,12 @@ def test_extrema_of_complex_numbers(function):
 def test_sums_of_bytes_that_are_floats_are_made_in_wider_ones():
     x = jnp.ones(100, jnp.float8_e4m3fn)
     assert float(lax.reduce_sum(x, (0,))) == 96  # the float8 next to 100; one by one the sum would stay at 16
+
+
+@pytest.mark.parametrize("function", [jnp.max, jnp.min, jnp.ptp])
+def test_no_place_has_the_gradient_of_a_nan(function):
+    """As compiled in JAX: the extremum NaN equals no element."""
+    x = np.array([[1, np.nan, 2], [3, 3, 3]], np.float32)
+    for way in (pb.grad, lambda f: pb.jit(pb.grad(f))):
+        assert np.array_equal(way(lambda x: function(x, 1)[0])(x), np.zeros_like(x))
+    assert np.allclose(pb.grad(lambda x: jnp.max(x, 1)[1])(x)[1], 1 / 3)

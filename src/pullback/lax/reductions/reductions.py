@@ -153,9 +153,10 @@ reduce_prod_p = reduction(
 
 def _extremum_jvp(x_dot, y, x, axes):
     """The mean of the tangents at all places where the extremum is reached."""
-    reached = lax.convert_element_type(lax.eq_p.bind(x, spread(y, axes, x.shape)), x.dtype)
-    total = reduce_sum_p.bind(lax.mul_p.bind(x_dot, reached), axes=axes)
-    return lax.div_p.bind(total, reduce_sum_p.bind(reached, axes=axes))
+    reached = lax.eq_p.bind(x, spread(y, axes, x.shape))
+    # Chosen, not multiplied: where NaN is the extremum no place has it, and in reverse 0 times infinity were NaN.
+    total = reduce_sum_p.bind(lax.select_n_p.bind(reached, lax.full_like(x_dot, 0), x_dot), axes=axes)
+    return lax.div_p.bind(total, reduce_sum_p.bind(lax.convert_element_type(reached, x.dtype), axes=axes))
 
 
 def _extremum(name, doc, ufunc, loop_op, identity):

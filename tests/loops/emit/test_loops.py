@@ -507,3 +507,27 @@ def test_two_registers_a_value_leave_no_more_to_single_elements(registers, rest,
     assert lane_count(function.body[0], host_target()) == lanes * (2 if wider else 1)
     for got, want in both(function, [sample("u32", extent)]):
         same(got, want)
+
+
+@pytest.mark.parametrize("lanes", [4, 16, 32])
+def test_what_a_rare_branch_shares_with_the_rest(lanes):
+    """A constant, or another value, that stands in a rare branch and outside of it is the same in both places."""
+    n = 64
+    b = Builder()
+    x, y = b.input("x", "f64", n), b.output("y", "f64", n)
+    rare = (("rare", True),)
+    with b.loop(n, "vector", attrs=(("lanes", lanes),)) as i:
+        v = b.load(x, i)
+        high = b.gt(v, 100.0)
+        shared, long = v * 3.0, b.convert(v, "i64")
+        for k in range(24):  # enough that the branch is a loop over parts of the vector
+            long = b.op("xor", long, b.op("mul", long, b.const("i64", 2 * k + 3)))
+        first = b.op("select", high, b.convert(long, "f64"), v, attrs=rare)
+        second = b.op("select", high, b.const("f64", 0.0), v * v, attrs=rare)
+        third = b.op("select", high, shared, v + 1.0, attrs=rare)
+        b.store(y, i, b.max(first, 0.0) + second * shared + third + b.fma(v, v, 0.0))
+    data = sample("f64", n, edges=False)
+    for some in (False, True):
+        data[::5] = 1000.0 if some else 0.5
+        for got, want in both(b.function("f"), [data]):
+            same(got, want, ulp=8)

@@ -32,6 +32,7 @@ class Evaluator(Access):
         super().__init__(code, function, register_bytes)
         self._scalars: dict[int, Value] = {}
         self._rare: dict[int, list[Op]] = {}  # selects whose condition seldom holds, by that condition
+        self._taken: dict[int, Value] = {}  # first branches of such selects, by these; poison where nothing takes them
         self._short: set[int] = set()  # comparisons of indices that are made in 32 bits
 
     def begin(self, roots: Sequence[Expr]) -> None:
@@ -40,6 +41,7 @@ class Evaluator(Access):
         self.vectors = {}
         self._made = []
         self._rare = {}
+        self._taken = {}
         self._short = set()
         order = subexpressions(roots)
         selects = [expr for expr in order if isinstance(expr, Op) and expr.name == "select"]
@@ -93,8 +95,9 @@ class Evaluator(Access):
 
     def _needed(self, node: Op) -> tuple[Expr, ...]:
         """The operands to evaluate before an op: not what a select needs only in a branch of its own."""
-        if node.name == "select" and id(node.args[0]) in self._rare and node in self._rare[id(node.args[0])]:
-            return node.args[0], node.args[2]
+        if node.name == "select" and id(node.args[0]) in self._rare:
+            if id(node) in self._taken or node in self._rare[id(node.args[0])]:
+                return node.args[0], node.args[2]
         return node.args
 
     def _rare_select(self, node: Op, chosen: Value, other: Value) -> Value:
@@ -102,6 +105,8 @@ class Evaluator(Access):
 
         All selects on the same condition are evaluated together, so that they share what they have in common.
         """
+        if id(node) in self._taken:
+            return self._choose(node, chosen, self._taken[id(node)], other)
         group = self._rare[id(node.args[0])]
         members = {id(each) for each in group}
         now = [node]
@@ -121,8 +126,8 @@ class Evaluator(Access):
         code.line(f"  br i1 {taken}, label %rare.{number}, label %join.{number}")
         code.open_branch()
         code.label(f"rare.{number}")
-        saved = self._scalars, self.vectors
-        self._scalars, self.vectors = dict(saved[0]), dict(saved[1])
+        saved = self._scalars, self.vectors, self._taken
+        self._scalars, self.vectors, self._taken = map(dict, saved)
         lanes = 1 if self.vector is None else self.vector.lanes
         roots = [each.args[1] for each in now]
         values = in_parts(self, roots) or [self._known_or(root) for root in roots]
@@ -130,14 +135,15 @@ class Evaluator(Access):
             values = [broadcast(code, value, lanes) for value in values]
         last = code.block
         code.line(f"  br label %join.{number}")
-        self._scalars, self.vectors = saved
+        self._scalars, self.vectors, self._taken = saved
         code.close()
         code.label(f"join.{number}")
         for each, value in zip(now, values):
             refs = [code.here(f"phi {value.type} [ poison, %{before} ], [ {ref}, %{last} ]") for ref in value.parts]
             merged = Value(value.dtype, refs[0], value.lanes, refs[1] if len(refs) > 1 else None)
-            (self.vectors if merged.lanes > 1 else self._scalars)[id(each.args[1])] = merged
-        return self._choose(node, chosen, self._known_or(node.args[1]), other)
+            # Not as the value of the expression, which may be wanted elsewhere, too: a constant often is.
+            self._taken[id(each)] = merged
+        return self._choose(node, chosen, self._taken[id(node)], other)
 
     def _known_or(self, expr: Expr) -> Value:
         """The value of an operand, evaluated now if it has not been."""

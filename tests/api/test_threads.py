@@ -33,7 +33,9 @@ def test_set_and_restore():
     assert pb.get_num_threads() == 3
 
 
-@pytest.mark.parametrize("bad, error", [(0, ValueError), (-1, ValueError), (1.5, TypeError), ("2", TypeError)])
+@pytest.mark.parametrize(
+    "bad, error", [(0, ValueError), (1025, ValueError), (2**40, ValueError), (1.5, TypeError), ("2", TypeError)]
+)
 def test_bad_numbers(bad, error):
     with pytest.raises(error, match="set_num_threads"):
         pb.set_num_threads(bad)

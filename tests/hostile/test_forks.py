@@ -57,7 +57,7 @@ def test_forks_under_load(tmp_path):
         threads = [threading.Thread(target=busy, args=(k, stop), daemon=True) for k in range(2)]
         [t.start() for t in threads]
         failed = 0
-        for k in range(20):
+        for k in range(14):
             time.sleep(0.002 * (k % 5))
             pid = os.fork()
             if pid == 0:
@@ -76,6 +76,25 @@ def test_forks_under_load(tmp_path):
         """,
         timeout=150,
     )
+    assert out == ["0"]
+
+
+def test_a_fork_waits_for_imports_of_other_threads(tmp_path):
+    """The child would wait for the lock of the module for ever: the compiler is imported when it is wanted."""
+    (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(0.4)\n")
+    out = run(f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        thread = threading.Thread(target=lambda: __import__("slow_module"))
+        thread.start()
+        time.sleep(0.1)
+        pid = os.fork()
+        if pid == 0:
+            faulthandler.dump_traceback_later(20, exit=True)
+            import slow_module
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """)
     assert out == ["0"]
 
 

@@ -104,6 +104,11 @@ def test_switches():
         ("DUMP", "loop", "unknown stage 'loop'"),
         ("INTERPRET", "perhaps", "expected one of"),
         ("NUM_THREADS", "-1", "whole number"),
+        ("NUM_THREADS", "1025", "up to 1024"),
+        ("NUM_THREADS", "9" * 30, "up to 1024"),
+        ("NUM_THREADS", "²", "whole number"),
+        ("NUM_THREADS", "", "whole number"),
+        ("CACHE_PROGRAMS", "-1", "whole number"),
         ("CPU", "x86-64-v5", "expected one of host, x86-64, x86-64-v2"),
     ]:
         with pytest.raises(ValueError, match=f"PULLBACK_{name}='{text}': .*{message}"):

@@ -15,13 +15,13 @@ import sys
 from typing import Any
 
 from pullback._ext import _core
-from pullback.util.switches import switches
+from pullback.util.switches import MAX_THREADS, switches
 
 
 class set_num_threads:
     """Have compiled loops use `n` threads, the caller's included; as a context manager, until the end of the block.
 
-    Raises TypeError if n is not an integer, ValueError if it is less than 1.
+    Raises TypeError if n is not an integer, ValueError if it is less than 1 or more than 1024.
     """
 
     def __init__(self, n: int) -> None:
@@ -29,8 +29,8 @@ class set_num_threads:
             count = operator.index(n)
         except TypeError:
             raise TypeError(f"set_num_threads: n must be an integer, got {n!r} of type {type(n).__name__}") from None
-        if count < 1:
-            raise ValueError(f"set_num_threads: n must be at least 1, got {count}")
+        if not 1 <= count <= MAX_THREADS:
+            raise ValueError(f"set_num_threads: n must be at least 1 and at most {MAX_THREADS}, got {count}")
         self._before = _core.num_threads()
         _core.set_num_threads(count)
 
@@ -51,7 +51,7 @@ def _from_environment() -> int:
     if switches.num_threads:
         return switches.num_threads
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return int(first) if first.isdigit() else 0
+    return min(int(first), MAX_THREADS) if first.isascii() and first.isdigit() else 0
 
 
 # ---- threadpoolctl

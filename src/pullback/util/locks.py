@@ -9,8 +9,10 @@ of these two:
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
+import time
 from typing import Any, TypeVar
 
 _generation = 0  # how many forks this process is away from the first
@@ -61,13 +63,31 @@ def held_at_fork(lock: _Held) -> _Held:
     return lock
 
 
+PATIENCE = 10.0  # seconds; an import may itself wait for the thread that forks
+
+
+def _others_import() -> bool:
+    """Whether another thread is importing a module, for whose lock the child would wait for ever."""
+    own = threading.get_ident()
+    known: Any = getattr(importlib, "_bootstrap", None)  # nothing public tells
+    locks = [found() for found in list(getattr(known, "_module_locks", {}).values())]
+    return any(getattr(lock, "owner", None) not in (None, own) for lock in locks)
+
+
 def _before_fork() -> None:
     global _taken
-    count = 0
-    while count < len(_held):  # it may grow meanwhile: a thread imports the module of a lock that is waited for
-        _held[count].acquire()
-        count += 1
-    _taken = count
+    until = time.monotonic() + PATIENCE
+    while True:
+        while _others_import() and time.monotonic() < until:
+            time.sleep(0.001)
+        count = 0
+        while count < len(_held):  # it may grow meanwhile: a thread imports the module of a lock that is waited for
+            _held[count].acquire()
+            count += 1
+        _taken = count
+        if not _others_import() or time.monotonic() > until:
+            return
+        _release()  # a module that is being imported may want them
 
 
 def _release() -> None:

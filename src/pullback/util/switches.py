@@ -34,14 +34,17 @@ def _level(text: str) -> int:
     return int(text)
 
 
+MAX_THREADS = 1024  # as ext/thread_pool.cpp has it
+
+
 def _threads(text: str) -> int:
-    if not text.isdigit():
-        raise ValueError("expected a whole number, 0 for one per core")
+    if not (text.isascii() and text.isdigit()) or int(text) > MAX_THREADS:
+        raise ValueError(f"expected a whole number up to {MAX_THREADS}, 0 for one per core")
     return int(text)
 
 
 def _count(text: str) -> int:
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise ValueError("expected a whole number")
     return int(text)
 

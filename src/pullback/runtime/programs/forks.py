@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 
 from pullback._ext import _core
+from pullback.util.locks import PATIENCE, held_at_fork
 
-PATIENCE = 10.0  # seconds; a program may itself wait for the thread that forks
 
-os.register_at_fork(
-    before=lambda: _core.hold_libraries(PATIENCE),
-    after_in_parent=_core.release_libraries,
-    after_in_child=_core.release_libraries_in_child,
-)
+class _Libraries:
+    """The libraries, as a lock; a program that calls some may itself wait for the thread that forks."""
+
+    def acquire(self) -> None:
+        _core.hold_libraries(PATIENCE)
+
+    def release(self) -> None:
+        _core.release_libraries()
+
+
+held_at_fork(_Libraries())
+os.register_at_fork(after_in_child=_core.release_libraries_in_child)

@@ -63,3 +63,48 @@ def test_quantiles_have_the_type_of_the_values(dtype):
         wanted = jnp.dtype("float32" if dtype == "int32" else dtype)
         for q in (0.5, np.float64(0.5), jnp.array([0.5]), jnp.float32(0.5)):
             assert jnp.quantile(x, q).dtype == jnp.percentile(x, q).dtype == wanted
+
+
+def test_frequencies_of_numbers_that_are_not_whole():
+    for n, both, one in [
+        (2.5, [0, 1, -0.5], [0]),
+        (4.5, [0, 1, 2, -1.5, -0.5], [0, 1]),
+        (0.5, [0], []),
+        (-1.5, [], []),
+    ]:
+        assert np.allclose(jnp.fft.fftfreq(n) * n, both) and np.allclose(jnp.fft.rfftfreq(n) * n, one)
+    for n in range(1, 9):
+        assert np.allclose(jnp.fft.fftfreq(n), np.fft.fftfreq(n)) and np.allclose(
+            jnp.fft.rfftfreq(n), np.fft.rfftfreq(n)
+        )
+    for wrong, error in [
+        (lambda: jnp.fft.fftfreq("a"), TypeError),
+        (lambda: jnp.fft.fftfreq(4, d="a"), ValueError),
+        (lambda: jnp.fft.fftshift(jnp.arange(4), axes=5), IndexError),
+    ]:
+        with pytest.raises(error):
+            wrong()
+
+
+def test_quantiles_of_scalars_keep_one_axis():
+    for f in (
+        jnp.median,
+        jnp.nanmedian,
+        lambda x, **kw: jnp.quantile(x, 0.5, **kw),
+        lambda x, **kw: jnp.percentile(x, 5, **kw),
+    ):
+        assert f(3.0, keepdims=True).tolist() == [3] and f(jnp.float32(3.0)).shape == ()
+    assert jnp.quantile(3.0, jnp.array([0.5, 0.2]), keepdims=True).shape == (2, 1)
+
+
+def test_negative_numbers_count_as_zero():
+    assert jnp.bincount(jnp.array([-1])).tolist() == [1]
+    assert jnp.bincount(jnp.array([-5, -1, 0, 3])).tolist() == [3, 0, 0, 1]
+    assert jnp.bincount(jnp.array([-5, -1]), minlength=3).tolist() == [2, 0, 0]
+    assert jnp.bincount(jnp.array([], int)).shape == (0,)
+
+
+def test_remainder_of_truth_values():
+    values = jnp.array([True, True, False, False]), jnp.array([True, False, True, False])
+    assert jnp.fmod(*values).tolist() == [0, 1, 0, 0] == pb.jit(jnp.fmod)(*values).tolist()
+    assert jnp.fmod(jnp.array([7, -7]), jnp.array([0, 2])).tolist() == [0, -1]

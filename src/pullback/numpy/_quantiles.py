@@ -97,7 +97,8 @@ def _quantile(
     # q stands first in the result, then what was not reduced.
     if keepdims:
         lead = result.shape[: q.ndim]
-        result = lax.reshape(result, (*lead, *(1 if k in axes else d for k, d in enumerate(shape))))
+        kept = (1,) if not shape else tuple(1 if k in axes else d for k, d in enumerate(shape))  # one axis of a scalar
+        result = lax.reshape(result, (*lead, *kept))
     return result
 
 

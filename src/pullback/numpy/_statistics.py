@@ -212,7 +212,7 @@ def bincount(
                 "`length` argument.",
             )
         )
-        length = max(minlength, int(known.max()) + 1 if known.size else 0)
+        length = max(minlength, max(int(known.max()), 0) + 1 if known.size else 0)
     else:
         length = static_int(length, "'length' argument of jnp.bincount")
     if weights is None:

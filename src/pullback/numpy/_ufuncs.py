@@ -181,9 +181,14 @@ def _fmod(x1: Any, x2: Any) -> Any:
 
 
 mod = named(lambda x1, x2, /: remainder(x1, x2), "mod", remainder.__doc__ or "")
-fmod = binary(
-    "fmod", _fmod, TO_NUMERIC, "Remainder with the sign of x1, elementwise, as C's fmod; TypeError for complex."
-)
+_fmod_of_numbers = binary("fmod", _fmod, TO_NUMERIC, "")
+
+
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """Remainder with the sign of x1, elementwise, as C's fmod; TypeError for complex."""
+    if getattr(x1, "dtype", None) == getattr(x2, "dtype", 0) == np.bool_:  # True by False leaves True, as in JAX
+        return lax.rem(*TO_NUMERIC("fmod", x1, x2))
+    return _fmod_of_numbers(x1, x2)
 
 
 # ---- powers

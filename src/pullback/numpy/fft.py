@@ -237,13 +237,18 @@ def irfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str |
 # ---- frequencies
 
 
-def _frequencies(name: str, numbers: Callable[[int], np.ndarray], n: Any, d: Any, dtype: Any, device: Any) -> Any:
+def _frequencies(name: str, numbers: Callable[[float], np.ndarray], n: Any, d: Any, dtype: Any, device: Any) -> Any:
     """numbers(n) / (n d); the numbers are static."""
     if isinstance(n, (list, tuple)) or np.ndim(n):
         raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {n}.")
     if isinstance(d, (list, tuple)) or np.ndim(d):
         raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}.")
-    n = int(concrete_or_error(n, f"The n argument of jax.numpy.fft.{name} must be static"))
+    n = concrete_or_error(n, f"The n argument of jax.numpy.fft.{name} must be static")
+    if np.asarray(n).dtype.kind not in "biuf":
+        raise TypeError(f"The n argument of jax.numpy.fft.{name} must be a number. Got n = {n!r}.")
+    if isinstance(d, str):
+        raise ValueError(f"The d argument of jax.numpy.fft.{name} must be a number. Got d = {d!r}.")
+    n = np.asarray(n).item()
     target = np.dtype(
         dtypes.canonicalize_dtype(np.float64) if dtype is None else dtypes.check_user_dtype_supported(dtype)
     )
@@ -252,12 +257,16 @@ def _frequencies(name: str, numbers: Callable[[int], np.ndarray], n: Any, d: Any
     return place(lax.div(values, lax.broadcast_in_dim(length, values.shape, ())), device)
 
 
-def _both_signs(n: int) -> np.ndarray:
-    return np.concatenate([np.arange((n - 1) // 2 + 1), np.arange(-(n // 2), 0)])
+def _both_signs(n: float) -> np.ndarray:
+    """0, 1, ..., -2, -1; of a number that is not whole, as many as there are numbers below it."""
+    count = max(math.ceil(n), 0)
+    rising = count // 2 + (n % 2 != 0)
+    numbers = np.arange(count)
+    return np.where(numbers < rising, numbers, numbers - n)
 
 
-def _one_sign(n: int) -> np.ndarray:
-    return np.arange(n // 2 + 1)
+def _one_sign(n: float) -> np.ndarray:
+    return np.arange(max(int(n // 2 + 1 if n % 2 == 0 else (n + 1) // 2), 0))
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
@@ -275,15 +284,22 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     return _frequencies("rfftfreq", _one_sign, n, d, dtype, device)
 
 
+def _axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
+    try:
+        return canonical_axes(name, axes, ndim)
+    except ValueError as error:
+        raise IndexError(str(error)) from None
+
+
 def fftshift(x: Any, axes: Any = None) -> Any:
     """x with frequency 0 moved to the middle of axes."""
     (x,) = arrays("fft.fftshift", x)
-    chosen = canonical_axes("fft.fftshift", axes, x.ndim)
+    chosen = _axes("fft.fftshift", axes, x.ndim)
     return roll(x, tuple(x.shape[k] // 2 for k in chosen), chosen) if chosen else x
 
 
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """Inverse of `fftshift`."""
     (x,) = arrays("fft.ifftshift", x)
-    chosen = canonical_axes("fft.ifftshift", axes, x.ndim)
+    chosen = _axes("fft.ifftshift", axes, x.ndim)
     return roll(x, tuple(-(x.shape[k] // 2) for k in chosen), chosen) if chosen else x

@@ -128,3 +128,16 @@ def test_coefficients_of_the_uniform_expansion():
         a = mp.mpf(30)
         at_a = mp.mpf(1) / 2 + mp.fsum(row[0] * a**-k for k, row in enumerate(rows)) / mp.sqrt(2 * mp.pi * a)
         assert abs(at_a - mp.gammainc(a, a, mp.inf, regularized=True)) < mp.mpf(10) ** -17
+
+
+def test_all_of_the_distribution_lies_below_infinity():
+    """At x = inf for every a, infinite ones as well; eager and compiled."""
+    import pullback as pb
+    from pullback import lax
+
+    for dtype in (np.float32, np.float64):
+        with pb.enable_x64(True):
+            a, x = np.array([np.inf, 2, 0, np.inf, -1], dtype), np.array([np.inf, np.inf, np.inf, 3, np.inf], dtype)
+            for way in (lambda f: f, pb.jit):
+                assert np.array_equal(way(lax.igamma)(a, x), [1, 1, 1, 0, np.nan], equal_nan=True)
+                assert np.array_equal(way(lax.igammac)(a, x), [0, 0, 0, 1, np.nan], equal_nan=True)

@@ -177,12 +177,17 @@ def _gamma_density(a, x):
     return _exp(exponent)
 
 
+def _at_infinity(reference, value):
+    """The reference, but `value`, as at any other a, where x and a are both infinite; SciPy has NaN there."""
+    return lambda a, x: np.where((a == np.inf) & (x == np.inf), np.asarray(value, x.dtype), reference(a, x))
+
+
 igamma_p = nary(
     "igamma",
     2,
     doc="The regularized lower incomplete gamma function P(a, x).",
     accepts=FLOAT,
-    reference=_scipy("gammainc"),
+    reference=_at_infinity(_scipy("gammainc"), 1.0),
     jvp=(
         lambda a_dot, out, a, x: mul_p.bind(a_dot, igamma_grad_a_p.bind(a, x)),
         lambda x_dot, out, a, x: mul_p.bind(x_dot, _gamma_density(a, x)),
@@ -196,7 +201,7 @@ igammac_p = nary(
     2,
     doc="The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
     accepts=FLOAT,
-    reference=_scipy("gammaincc"),
+    reference=_at_infinity(_scipy("gammaincc"), 0.0),
     lower=_in_f32("igammac"),
     cost=200,
     samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=128, derivatives=False),

@@ -134,8 +134,8 @@ def _igamma(b: Builder, a: Expr, x: Expr, upper: bool) -> Expr:
     v = b.convert(v, dtype)
     none, zero_a = b.eq(x, 0.0), b.eq(a, 0.0)
     end_x, end_a = b.eq(x, INF), b.eq(a, INF)
-    v = b.select(none | end_a, at_zero, b.select(end_x | zero_a, at_end, v))
-    invalid = (a < 0.0) | (x < 0.0) | (zero_a & none) | (end_a & end_x) | b.ne(a, a) | b.ne(x, x)
+    v = b.select(end_x | zero_a, at_end, b.select(none | end_a, at_zero, v))
+    invalid = (a < 0.0) | (x < 0.0) | (zero_a & none) | b.ne(a, a) | b.ne(x, x)
     return b.select(invalid, NAN, v)
 
 

@@ -21,6 +21,7 @@ from pullback.compiler.graph.simplify.dead_code import eliminate_dead_code
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.keys import replace_keys
 from pullback.compiler.graph.simplify.motion import move_invariants
+from pullback.compiler.graph.simplify.narrow import replace_narrow
 from pullback.compiler.graph.structure.structure import write_out_products
 from pullback.core.check import check_jaxpr
 from pullback.core.jaxpr import ClosedJaxpr
@@ -54,6 +55,7 @@ class Pass(NamedTuple):
 JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("inline", "the passes below and fusion see one flat program", inline, needed=True),
     Pass("keys", "lowering knows plain element types only", replace_keys, needed=True),
+    Pass("narrow", "values of 8 bits and fewer are bytes in memory", replace_narrow, needed=True),
     Pass("dead_code", "less for all that follows", eliminate_dead_code),
     Pass("cse", "derivatives repeat what the function computed", eliminate_common_subexpressions),
     Pass(

@@ -1,0 +1,208 @@
+"""Replaces values of 8 bits and fewer (float8, float4, int4, int2) by bytes, which the loop IR knows.
+
+    c:f8 = mul a b     becomes     x:f16 = decode a;  y:f16 = decode b;  z:f16 = mul x y;  c:u8 = encode z
+
+What only moves elements moves bytes. Everything else computes in a wider type and rounds after each primitive, as XLA
+does on CPUs; reductions and products round once, at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.avals import ShapedArray
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from pullback.core.primitive import registry
+from pullback.compiler.graph.simplify.inner import has_inner, map_inner
+from pullback.lax.elementwise.narrow import INTEGERS, decode_p, encode_p, is_narrow, work_dtype
+from pullback.util import dtypes
+
+_BYTE = np.dtype(np.uint8)
+# Of the movements these make elements of their own, of a type.
+_MAKE_ELEMENTS = {"gather", "iota"}
+_AS_BYTES = {"keep_apart", "scatter", "empty", "stage"}
+# Results of these are operands or limits of the type, never sums to be wrapped around.
+_CHOOSE = {"reduce_max", "reduce_min", "reduce_window_max", "reduce_window_min", "cummax", "cummin"}
+_BITS_OF_UNSIGNED = {"shift_right_logical", "population_count", "clz"}
+
+
+def replace_narrow(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program on bytes, also inside of loops and branches; NotImplementedError names a primitive that has no
+    meaning on them.
+    """
+    if not _has_narrow(closed):
+        return closed
+    done = _Narrowing()
+    jaxpr = closed.jaxpr
+    constvars = [done.new(v) for v in jaxpr.constvars]
+    invars = [done.new(v) for v in jaxpr.invars]
+    for eqn in jaxpr.eqns:
+        done.place(map_inner(eqn, "narrow", replace_narrow))
+    outvars = [done.bytes_of(a) for a in jaxpr.outvars]
+    consts = [
+        np.asarray(c).view(_BYTE) if is_narrow(v.aval.dtype) else c for v, c in zip(jaxpr.constvars, closed.consts)
+    ]
+    return ClosedJaxpr(Jaxpr(constvars, invars, outvars, done.eqns, jaxpr.effects, jaxpr.debug_info), consts)
+
+
+def _has_narrow(closed: ClosedJaxpr) -> bool:
+    jaxpr = closed.jaxpr
+    return any(is_narrow(v.aval.dtype) for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)) or any(
+        any(is_narrow(v.aval.dtype) for v in (*eqn.invars, *eqn.outvars))
+        or (has_inner(eqn) and any(map(_has_narrow, _inner(eqn))))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _inner(eqn: JaxprEqn) -> list[ClosedJaxpr]:
+    found = []
+    for value in eqn.params.values():
+        found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, ClosedJaxpr)]
+    return found
+
+
+class _Narrowing:
+    """The equations so far, and the bytes that stand for each narrow variable."""
+
+    def __init__(self) -> None:
+        self.eqns: list[JaxprEqn] = []
+        self.env: dict[Var, Any] = {}
+
+    def new(self, var: Var) -> Var:
+        """The variable of the bytes, or `var` itself where it is not narrow."""
+        if not is_narrow(var.aval.dtype):
+            return var
+        found = self.env.get(var)
+        if found is None:
+            found = self.env[var] = Var(ShapedArray(var.aval.shape, _BYTE))
+        return found
+
+    def bytes_of(self, atom: Any) -> Any:
+        """The bytes of a narrow atom, or the atom itself."""
+        if not is_narrow(atom.aval.dtype):
+            return atom
+        if isinstance(atom, Literal):
+            byte = np.asarray(atom.val).astype(atom.aval.dtype).view(_BYTE)
+            return Literal(byte[()], ShapedArray(atom.aval.shape, _BYTE))
+        return self.env[atom]
+
+    def decoded(self, atom: Any, dtype: np.dtype | None = None) -> Any:
+        """A narrow atom in the type in which to compute, or in `dtype`; another atom as it is."""
+        if not is_narrow(atom.aval.dtype):
+            return atom
+        wide = work_dtype(atom.aval.dtype) if dtype is None else dtype
+        aval = ShapedArray(atom.aval.shape, wide)
+        if isinstance(atom, Literal):
+            return Literal(np.asarray(atom.val).astype(atom.aval.dtype).astype(wide)[()], aval)
+        return self._emit(decode_p, self.env[atom], aval, dtype=atom.aval.dtype, new_dtype=wide)
+
+    def encode(self, atom: Any, var: Var, saturate: bool = False) -> None:
+        """`var` becomes the bytes of `atom`."""
+        params: dict[str, Any] = {"dtype": var.aval.dtype} | ({"saturate": True} if saturate else {})
+        self.eqns.append(JaxprEqn([atom], [self.new(var)], encode_p, params))
+
+    def place(self, eqn: JaxprEqn) -> None:
+        """Append an equation in terms of bytes."""
+        name = eqn.primitive.name
+        old = [a.aval.dtype for a in (*eqn.invars, *eqn.outvars) if is_narrow(a.aval.dtype)]
+        if not old:
+            self.eqns.append(eqn)
+        elif name == "convert_element_type":
+            self._convert(eqn)
+        elif _moves(eqn) or has_inner(eqn):
+            self._on_bytes(eqn)
+        elif name == "bitcast_convert_type" and len(old) == 2 and _bits(old[0]) == _bits(old[1]) < 8:
+            self.env[eqn.outvars[0]] = self.bytes_of(eqn.invars[0])
+        elif name == "bitcast_convert_type" and not any(_bits(d) < 8 for d in old):
+            self._on_bytes(eqn)
+        elif name in ("nextafter", "bitcast_convert_type") or "callback" in name:
+            raise NotImplementedError(
+                f"jit: primitive '{name}' has no compiled form for values of dtype {old[0]}; convert them to a wider "
+                "dtype first"
+            )
+        else:
+            self._widened(eqn)
+
+    def _on_bytes(self, eqn: JaxprEqn) -> None:
+        params = _replaced(eqn.params, lambda dtype: _BYTE)
+        invars, outvars = [self.bytes_of(a) for a in eqn.invars], [self.new(v) for v in eqn.outvars]
+        self.eqns.append(eqn.replace(invars=invars, outvars=outvars, params=params))
+
+    def _widened(self, eqn: JaxprEqn) -> None:
+        name = eqn.primitive.name
+        chosen = _SIGNS.get(name)
+
+        def wide_of(dtype: np.dtype) -> np.dtype:
+            return chosen if chosen is not None and dtype in INTEGERS else work_dtype(dtype)
+
+        invars = [self.decoded(a, wide_of(a.aval.dtype)) if is_narrow(a.aval.dtype) else a for a in eqn.invars]
+        outvars = [
+            Var(ShapedArray(v.aval.shape, wide_of(v.aval.dtype))) if is_narrow(v.aval.dtype) else v for v in eqn.outvars
+        ]
+        self.eqns.append(eqn.replace(invars=invars, outvars=outvars, params=_replaced(eqn.params, wide_of)))
+        for var, wide in zip(eqn.outvars, outvars):
+            if wide is var:
+                continue
+            atom: Any = wide
+            if name == "clz" and var.aval.dtype in INTEGERS:
+                excess = Literal(np.uint8(8 - INTEGERS[var.aval.dtype]), ShapedArray((), _BYTE))
+                full = excess
+                if var.aval.shape:
+                    dims = {"shape": var.aval.shape, "broadcast_dimensions": (), "sharding": None}
+                    full = self._emit(registry["broadcast_in_dim"], excess, wide.aval, **dims)
+                atom = Var(wide.aval)
+                self.eqns.append(JaxprEqn([wide, full], [atom], registry["sub"], {}))
+            self.encode(atom, var, saturate=name in _CHOOSE)
+
+    def _convert(self, eqn: JaxprEqn) -> None:
+        (x,), (out,) = eqn.invars, eqn.outvars
+        old, new = x.aval.dtype, out.aval.dtype
+        if old == new:
+            self.env[out] = self.bytes_of(x)
+            return
+        wide = self.decoded(x)
+        if not is_narrow(new):
+            self.eqns.append(eqn.replace(invars=[wide]))
+            return
+        kind = dtypes.kind_of(old)
+        if new in INTEGERS:
+            self.encode(self._as(wide, work_dtype(new)), out, saturate=kind in "fc")
+            return
+        if kind != "f":
+            wide = self._as(wide, np.dtype(np.float64 if old == np.complex128 else np.float32))
+        self.encode(wide, out)
+
+    def _as(self, atom: Any, dtype: np.dtype) -> Any:
+        if atom.aval.dtype == dtype:
+            return atom
+        aval = ShapedArray(atom.aval.shape, dtype)
+        params = {"new_dtype": dtype, "weak_type": False}
+        return self._emit(registry["convert_element_type"], atom, aval, **params)
+
+    def _emit(self, primitive: Any, atom: Any, aval: ShapedArray, **params: Any) -> Var:
+        out = Var(aval)
+        self.eqns.append(JaxprEqn([atom], [out], primitive, params))
+        return out
+
+
+_SIGNS = dict.fromkeys(_BITS_OF_UNSIGNED, _BYTE) | {"shift_right_arithmetic": np.dtype(np.int8)}
+
+
+def _moves(eqn: JaxprEqn) -> bool:
+    name, traits = eqn.primitive.name, eqn.primitive.traits
+    if name in _MAKE_ELEMENTS:
+        return False
+    return name in _AS_BYTES or not traits.isdisjoint(("movement", "selection", "identity"))
+
+
+def _bits(dtype: np.dtype) -> int:
+    return dtypes.finfo(dtype).bits if dtypes.kind_of(dtype) == "f" else dtypes.iinfo(dtype).bits
+
+
+def _replaced(params: dict[str, Any], wide_of: Any) -> dict[str, Any]:
+    return {
+        key: wide_of(value) if isinstance(value, np.dtype) and is_narrow(value) else value
+        for key, value in params.items()
+    }

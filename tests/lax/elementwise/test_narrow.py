@@ -55,12 +55,13 @@ def test_conversions_of_floats(dtype):
     @jax.jit
     def convert(x, half, brain, single, whole, double):
         out = [x.astype(t) for t in ("float32", "float16", "bfloat16", "complex64", "int32", "uint8", "bool")]
-        return out, [v.astype(dtype) for v in (half, brain, single, whole, lax.complex(single, single).real, single > 0)], double.astype(dtype)
+        given = half, brain, single, whole, lax.complex(single, single).real, single > 0
+        return out, [v.astype(dtype) for v in given], double.astype(dtype)
 
     with jax.enable_x64(True), np.errstate(all="ignore"):
         # Near a middle a float64 must not be rounded twice.
-        values = np.sort(x.astype(np.float64)[np.isfinite(x.astype(np.float64))])
-        values = values[np.abs(values) > 2.0**-100]
+        values = np.unique(x.astype(np.float64)[np.isfinite(x.astype(np.float64))])
+        values = values[(values == 0) | (np.abs(values) > 2.0**-100)]
         middles = (values[1:] + values[:-1]) / 2
         double = np.concatenate([middles, middles * (1 + 2.0**-45), middles * (1 - 2.0**-45)])
         brain = half.view(ml_dtypes.bfloat16)
@@ -79,14 +80,11 @@ def test_conversions_of_floats(dtype):
                 same_bits(np.asarray(found).astype(np.float32) + 0, expected.astype(np.float32) + 0)
             else:
                 same_bits(found, expected)
-        away = np.array([double[: len(middles)]] * 3)
-        n = len(middles)
         low, high = values[:-1], values[1:]
-        even = away[0].astype(np.float32).astype(dtype).astype(np.float64)
+        even = middles.astype(np.float32).astype(dtype).astype(np.float64)
         up = np.where(middles > 0, high, low)
         down = np.where(middles > 0, low, high)
-        same_bits(np.asarray(rounded).astype(np.float64), np.concatenate([even, up, down]))
-        assert n
+        np.testing.assert_array_equal(np.asarray(rounded).astype(np.float64), np.concatenate([even, up, down]))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -217,8 +215,8 @@ def test_integers_wrap_around_and_conversions_saturate(dtype):
             "div": lax.div(x, y),
             "clz": lax.clz(x),
             "count": lax.population_count(x),
-            "sum": lax.reduce_sum_p.bind(x, axes=(0,)) if hasattr(lax, "reduce_sum_p") else x[0],
             "cumsum": jnp.cumsum(x),
+            "outside": x.at[np.array([10**6])].get(mode="fill"),
             "least": lax.reduce(x[:0], np.array(low).astype(dtype), lax.max, (0,)),
         }
 
@@ -241,6 +239,7 @@ def test_integers_wrap_around_and_conversions_saturate(dtype):
         "clz": bits - np.ceil(np.log2((a & mask) + 1)).astype(np.int32),
         "count": np.bitwise_count((a & mask).astype(np.uint8)).astype(np.int32),
         "cumsum": np.cumsum(a),
+        "outside": [low if signed else high],
         "least": np.array(low),
     }
     np.testing.assert_array_equal(found["out"], a)
@@ -248,6 +247,54 @@ def test_integers_wrap_around_and_conversions_saturate(dtype):
     np.testing.assert_array_equal(found["less"], a < b)
     for name, value in expected.items():
         assert found[name].dtype == dtype, name
-        np.testing.assert_array_equal(
-            found[name].astype(np.int32) & mask, np.asarray(value) & mask, err_msg=name
-        )
+        np.testing.assert_array_equal(found[name].astype(np.int32) & mask, np.asarray(value) & mask, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_products_reductions_and_derivatives(dtype):
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-2, 2, (4, 6)).astype(dtype)
+    y = rng.uniform(-2, 2, (6, 3)).astype(dtype)
+    a, b = x.astype(np.float32), y.astype(np.float32)
+    numbers = (((1,), (0,)), ((), ()))
+
+    @jax.jit
+    def f(x, y, wide):
+        def through(w):
+            return (w.astype(dtype).astype(jnp.float32) ** 2).sum()
+
+        def product(x, y):
+            return lax.dot_general(x, y, numbers, preferred_element_type=jnp.float32).sum()
+
+        return {
+            "wide": lax.dot_general(x, y, numbers, preferred_element_type=jnp.float32),
+            "bfloat16": lax.dot_general(x, y, numbers, preferred_element_type=jnp.bfloat16),
+            "narrow": x @ y,
+            "sum": x.sum(1),
+            "through": jax.grad(through)(wide),
+            "product": jax.grad(product, (0, 1))(x, y),
+            "square": jax.grad(lambda x: (x * x).astype(jnp.float32).sum())(x),
+            "vmap": jax.vmap(lambda r: (r.astype(jnp.float32) * 3).astype(dtype))(x),
+            "most": jnp.max(x, axis=1),
+            "empty": lax.reduce(x[:0], np.array(ml_dtypes.finfo(dtype).min), lax.max, (0,)),
+            "fill": x.at[np.array([0, 9])].get(mode="fill"),
+            "bits": lax.bitcast_convert_type(lax.bitcast_convert_type(x, jnp.uint8), dtype),
+        }
+
+    found = f(x, y, a)
+    same_bits(found["wide"], a @ b)
+    same_bits(found["bfloat16"], (a @ b).astype(ml_dtypes.bfloat16))
+    same_bits(found["narrow"], (a @ b).astype(np.float16).astype(dtype))
+    same_bits(found["sum"], a.sum(1).astype(np.float16).astype(dtype))
+    same_bits(found["through"], (2 * a).astype(dtype).astype(np.float32))
+    ones = np.ones((4, 3), np.float32)
+    for one, other in zip(found["product"], (ones @ b.T, a.T @ ones)):
+        same_bits(one, other.astype(dtype))
+    same_bits(found["square"], (2 * a).astype(dtype))
+    same_bits(found["vmap"], (3 * a).astype(dtype))
+    same_bits(found["most"], a.max(1).astype(dtype))
+    same_bits(found["empty"], np.full(6, ml_dtypes.finfo(dtype).min))
+    filled = np.asarray(found["fill"]).astype(np.float32)
+    np.testing.assert_array_equal(filled[0], a[0])
+    assert np.isnan(filled[1]).all()
+    same_bits(found["bits"], x)

@@ -42,8 +42,7 @@ INTEGERS: dict[np.dtype, int] = {
     np.dtype(dtypes.int4): 4,
     np.dtype(dtypes.uint4): 4,
 }
-_ROUNDS_DOWN = 0x00600000  # half-way between the two least values of _SCALE, as bits of a float32
-_LEAST = 0x00400000  # the least of them
+_LEAST = 0x00400000  # the least value of _SCALE, as bits of a float32; ml_dtypes and XLA round what is above it up
 
 
 def is_narrow(dtype: Any) -> bool:
@@ -164,8 +163,8 @@ def _float_code(b, size, sign, f):
 
 
 def _scale_code(b, size, sign, saturate):
-    code = _rounded(b, size, 23)
-    code = b.select(b.lt(size, 0x00800000), b.convert(b.gt(size, _ROUNDS_DOWN), "u32"), code)
+    code = b.shr_logical(b.add(size, 1 << 22), 23)  # ties go up: there is no last bit that could be even
+    code = b.select(b.lt(size, 0x00800000), b.convert(b.gt(size, _LEAST), "u32"), code)
     if saturate:
         code = b.select(b.ne(sign, 0), b.const("u32", 0), b.min(code, 254))
         return b.select(b.gt(size, 0x7F800000), b.const("u32", 255), code)

@@ -261,6 +261,8 @@ def _transpose_lhs(out_bar, x_aval, y, dimension_numbers, precision, preferred_e
     start = nb if swap else nb + len(free_x)
     numbers = ((tuple(range(start, start + len(free_y))), free_y), (tuple(range(nb)), by))
     kept = sorted(range(len(cy)), key=lambda k: cy[k])  # contracted dimensions of y come in y's order
+    if out_bar.dtype != y.dtype and y.dtype.itemsize == 1 and dtypes.kind_of(y.dtype) == "f":
+        y = convert(y, out_bar.dtype)  # which holds all values, and which small floats are not promoted to
     grad = dot_general_p.bind(
         out_bar, y, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred_element_type
     )

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.compiler.graph.simplify.inner import has_inner, map_inner
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.primitive import registry
-from pullback.compiler.graph.simplify.inner import has_inner, map_inner
 from pullback.lax.elementwise.narrow import INTEGERS, decode_p, encode_p, is_narrow, work_dtype
 from pullback.util import dtypes
 
@@ -148,13 +148,15 @@ class _Narrowing:
             atom: Any = wide
             if name == "clz" and var.aval.dtype in INTEGERS:
                 excess = Literal(np.uint8(8 - INTEGERS[var.aval.dtype]), ShapedArray((), _BYTE))
-                full = excess
+                full: Any = excess
                 if var.aval.shape:
                     dims = {"shape": var.aval.shape, "broadcast_dimensions": (), "sharding": None}
                     full = self._emit(registry["broadcast_in_dim"], excess, wide.aval, **dims)
                 atom = Var(wide.aval)
                 self.eqns.append(JaxprEqn([wide, full], [atom], registry["sub"], {}))
-            self.encode(atom, var, saturate=name in _CHOOSE)
+            # What a gather finds outside is the least or largest number of the wider type.
+            outside = name == "gather" and var.aval.dtype in INTEGERS
+            self.encode(atom, var, saturate=outside or name in _CHOOSE)
 
     def _convert(self, eqn: JaxprEqn) -> None:
         (x,), (out,) = eqn.invars, eqn.outvars

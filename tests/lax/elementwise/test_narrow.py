@@ -116,6 +116,24 @@ def test_arithmetic_rounds_after_each_primitive(dtype):
             same_bits(np.asarray(one)[defined], other[defined])
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_next_number(dtype):
+    v = every(dtype)
+    x, y = np.repeat(v, len(v)), np.tile(v, len(v))
+    with np.errstate(all="ignore"):
+        same_bits(jax.jit(jnp.nextafter)(x, y), np.nextafter(x, y))
+
+
+def test_samplers_draw_small_floats():
+    key = jax.random.key(3)
+    cut = jax.random.truncated_normal(key, -1.0, 1.0, (3,), dtype=jnp.float8_e5m2)
+    np.testing.assert_array_equal(np.asarray(cut).astype(np.float32), [-0.5, 0.5, 0.5])  # as JAX
+    normal = np.asarray(jax.random.normal(key, (3,), dtype=jnp.float8_e4m3fn))
+    np.testing.assert_array_equal(normal.astype(np.float32), [-0.234375, 0.75, 0.75])
+    with pytest.raises(TypeError, match="only accepts 8-, 16-, 32-, or 64-bit"):
+        jax.random.uniform(key, (3,), dtype=jnp.float4_e2m1fn)
+
+
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2fnuz", "int4", "uint2"])
 def test_movement_selection_and_loops(dtype):
     rng = np.random.default_rng(1)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pullback.core.lowering import Elementwise
 from pullback.lax.records.families import *
 
-__all__ = ["INTEGERS", "decode_p", "encode_p", "is_narrow", "work_dtype"]
+__all__ = ["INTEGERS", "decode_p", "encode_p", "is_narrow", "nextafter_p", "work_dtype"]
 
 
 class _Format(NamedTuple):
@@ -172,6 +172,33 @@ def _scale_code(b, size, sign, saturate):
     return b.select(wrong, b.const("u32", 255), b.min(code, 255))
 
 
+def _nextafter_reference(x, y, *, dtype):
+    with np.errstate(all="ignore"):
+        return np.asarray(np.nextafter(x.view(dtype), y.view(dtype))).view(np.uint8)
+
+
+def _nextafter(b, x, y, *, dtype):
+    b.out_dtype = "f32"
+    start, end = (_decode(b, code, dtype=dtype, new_dtype=np.dtype(np.float32)) for code in (x, y))
+    b.out_dtype = "u8"
+    up = b.lt(start, end)
+    if dtype == _SCALE:
+        code, nan = b.select(up, b.add(x, 1), b.sub(x, 1)), 255
+    else:
+        f = _FLOATS[dtype]
+        top, nan = 1 << (f.bits - 1), f.nan
+        size = b.and_(x, top - 1)
+        grows = b.eq(up, b.lt(x, top))
+        code = b.select(grows, b.add(x, 1), b.sub(x, 1))
+        if f.one_zero:
+            code = b.select(b.and_(b.eq(size, 1), b.not_(grows)), b.const("u8", 0), code)
+        first = b.select(up, b.const("u8", 1), b.const("u8", top | 1))
+        code = b.select(b.eq(size, 0), first, code)
+    code = b.select(b.eq(start, end), y, code)
+    unordered = b.or_(b.ne(start, start), b.ne(end, end))
+    return b.select(unordered, b.const("u8", nan), code)
+
+
 _MADE = NoRule("made by a compiler pass")
 
 decode_p = Primitive(
@@ -192,6 +219,18 @@ encode_p = Primitive(
     abstract_eval=lambda aval, *, dtype, saturate=False: ShapedArray(aval.shape, np.dtype(np.uint8)),
     reference=_encode_reference,
     lower=Elementwise(_encode, cost=12),
+    jvp=_MADE,
+    transpose=_MADE,
+    batch=_MADE,
+    traits={"elementwise"},
+    register=False,
+)
+nextafter_p = Primitive(
+    "nextafter_narrow",
+    doc="The bytes of the number after x towards y, both bytes of floats of the narrow type `dtype`.",
+    abstract_eval=lambda x, y, *, dtype: x,
+    reference=_nextafter_reference,
+    lower=Elementwise(_nextafter, cost=8),
     jvp=_MADE,
     transpose=_MADE,
     batch=_MADE,

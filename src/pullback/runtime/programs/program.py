@@ -27,6 +27,7 @@ from pullback.compiler import pipelines
 from pullback.compiler.lower import HostFunction, Lowered, lower_program
 from pullback.compiler.lower.arena import plan_arena
 from pullback.core.jaxpr import ClosedJaxpr, Literal
+from pullback.lax.elementwise.narrow import is_narrow
 from pullback.loops.emit import (
     INTERRUPT,
     ModuleText,
@@ -211,10 +212,14 @@ class Program:
         from pullback.loops.ir.interpret import interpret  # needs scipy.special: not at every start-up
 
         hosts = [_interpreted_host(host) for host in self.lowered.host_calls]
-        flat = interpret(function, [np.asarray(x) for x in inputs], PythonCalls(called_symbols(function)), hosts)
+        given = [np.asarray(x) for x in inputs]
+        given = [x.view(np.uint8) if is_narrow(x.dtype) else x for x in given]
+        flat = interpret(function, given, PythonCalls(called_symbols(function)), hosts)
         results = []
         for array, aval, source in zip(flat, self.out_avals, self.native.facts.forwards):
             aval = physical(aval)
+            if is_narrow(aval.dtype):
+                array = array.view(aval.dtype)
             results.append(
                 _core.with_aval(inputs[source], aval)
                 if source >= 0

@@ -16,7 +16,7 @@ from pullback.compiler.graph.simplify.inner import has_inner, map_inner
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.primitive import registry
-from pullback.lax.elementwise.narrow import INTEGERS, decode_p, encode_p, is_narrow, work_dtype
+from pullback.lax.elementwise.narrow import INTEGERS, decode_p, encode_p, is_narrow, nextafter_p, work_dtype
 from pullback.util import dtypes
 
 _BYTE = np.dtype(np.uint8)
@@ -117,7 +117,10 @@ class _Narrowing:
             self.env[eqn.outvars[0]] = self.bytes_of(eqn.invars[0])
         elif name == "bitcast_convert_type" and not any(_bits(d) < 8 for d in old):
             self._on_bytes(eqn)
-        elif name in ("nextafter", "bitcast_convert_type") or "callback" in name:
+        elif name == "nextafter":
+            invars = [self.bytes_of(a) for a in eqn.invars]
+            self.eqns.append(JaxprEqn(invars, [self.new(eqn.outvars[0])], nextafter_p, {"dtype": old[0]}))
+        elif name == "bitcast_convert_type" or "callback" in name:
             raise NotImplementedError(
                 f"jit: primitive '{name}' has no compiled form for values of dtype {old[0]}; convert them to a wider "
                 "dtype first"

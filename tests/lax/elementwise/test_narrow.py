@@ -124,6 +124,28 @@ def test_the_next_number(dtype):
         same_bits(jax.jit(jnp.nextafter)(x, y), np.nextafter(x, y))
 
 
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "int4"])
+def test_callbacks_see_the_narrow_type(dtype):
+    seen = []
+
+    def host(a, b):
+        seen.append((np.asarray(a).dtype, np.asarray(b).dtype))
+        return np.asarray(a)[::-1]
+
+    x = np.arange(5).astype(dtype)
+
+    @jax.jit
+    def f(x):
+        jax.debug.callback(lambda v: seen.append(np.asarray(v).dtype), x)
+        return jax.pure_callback(host, jax.ShapeDtypeStruct(x.shape, dtype), x + x, jnp.float32(1)), x
+
+    reverse, same = f(x)
+    jax.effects_barrier()
+    same_bits(reverse, (x.astype(np.int32) * 2).astype(dtype)[::-1])
+    same_bits(same, x)
+    assert (np.dtype(dtype), np.dtype(np.float32)) in seen and np.dtype(dtype) in seen
+
+
 def test_samplers_draw_small_floats():
     key = jax.random.key(3)
     cut = jax.random.truncated_normal(key, -1.0, 1.0, (3,), dtype=jnp.float8_e5m2)

@@ -14,6 +14,7 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.inner import has_inner, map_inner
 from pullback.core.avals import ShapedArray
+from pullback.core.hooks import hooks
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.primitive import registry
 from pullback.lax.elementwise.narrow import INTEGERS, decode_p, encode_p, is_narrow, nextafter_p, work_dtype
@@ -120,7 +121,9 @@ class _Narrowing:
         elif name == "nextafter":
             invars = [self.bytes_of(a) for a in eqn.invars]
             self.eqns.append(JaxprEqn(invars, [self.new(eqn.outvars[0])], nextafter_p, {"dtype": old[0]}))
-        elif name == "bitcast_convert_type" or "callback" in name:
+        elif "callback" in eqn.params:
+            self._call(eqn)
+        elif name == "bitcast_convert_type":
             raise NotImplementedError(
                 f"jit: primitive '{name}' has no compiled form for values of dtype {old[0]}; convert them to a wider "
                 "dtype first"
@@ -131,6 +134,15 @@ class _Narrowing:
     def _on_bytes(self, eqn: JaxprEqn) -> None:
         params = _replaced(eqn.params, lambda dtype: _BYTE)
         invars, outvars = [self.bytes_of(a) for a in eqn.invars], [self.new(v) for v in eqn.outvars]
+        self.eqns.append(eqn.replace(invars=invars, outvars=outvars, params=params))
+
+    def _call(self, eqn: JaxprEqn) -> None:
+        """A Python function, which is given and gives arrays of the narrow types."""
+        given, made = ([a.aval.dtype for a in atoms] for atoms in (eqn.invars, eqn.outvars))
+        params = eqn.params | {"callback": _OfBytes(eqn.params["callback"], given, made)}
+        invars, outvars = [self.bytes_of(a) for a in eqn.invars], [self.new(v) for v in eqn.outvars]
+        if "result_avals" in params:
+            params["result_avals"] = tuple(v.aval for v in outvars)
         self.eqns.append(eqn.replace(invars=invars, outvars=outvars, params=params))
 
     def _widened(self, eqn: JaxprEqn) -> None:
@@ -190,6 +202,23 @@ class _Narrowing:
         out = Var(aval)
         self.eqns.append(JaxprEqn([atom], [out], primitive, params))
         return out
+
+
+class _OfBytes:
+    """A user's callback, called with the bytes of its operands. It has no hash, as it may hold anything."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, function: Any, given: list[Any], made: list[Any]) -> None:
+        self.function, self.given, self.made = function, given, made
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, *arrays: Any, **keywords: Any) -> Any:
+        values = [hooks.asarray(np.asarray(a).view(d)) if is_narrow(d) else a for a, d in zip(arrays, self.given)]
+        found = self.function(*values, **keywords)
+        if not self.made:
+            return found
+        return [np.asarray(a).view(_BYTE) if is_narrow(d) else a for a, d in zip(found, self.made)]
 
 
 _SIGNS = dict.fromkeys(_BITS_OF_UNSIGNED, _BYTE) | {"shift_right_arithmetic": np.dtype(np.int8)}

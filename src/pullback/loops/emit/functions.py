@@ -70,11 +70,14 @@ class Surroundings(Protocol):
 class FunctionEmitter:
     """Writes the statements of one LLVM function."""
 
+    asks = False  # whether a loop may end the function early
+
     def __init__(self, module: Surroundings) -> None:
         self.module = module
         self.code = Code(module.target.converts_halves)
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes)
         self._writes: dict[int, Set[Buffer]] = {}
+        self._in_rounds: set[int] = set()  # loops around, by identity, that ask already
 
     def block(self, body: Sequence[Stmt]) -> None:
         done: set[int] = set()
@@ -179,8 +182,6 @@ class FunctionEmitter:
             ev.env[loop.var] = Value("i64", i)
             self._bind(carried, values)
             self.block(loop.body)
-            if vector is None and asks_every(loop):
-                self.ask_interrupt(i, asks_every(loop))
             ev.begin(updates)
             return [broadcast(self.code, ev.value(update), lanes) for update in updates]
 
@@ -191,7 +192,7 @@ class FunctionEmitter:
         self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
     ) -> list[Value]:
         """Runs `body` for each iteration; what the loop carries at its end."""
-        return self.counted(start, end, 1, inits, self.writes(loop), body)
+        return self.counted(loop, start, end, 1, inits, body)
 
     def _bind(self, variables: Sequence[Var], values: Sequence[Value]) -> None:
         vector = self.eval.vector
@@ -203,6 +204,57 @@ class FunctionEmitter:
 
     def counted(
         self,
+        loop: Loop,
+        start: str,
+        end: str,
+        step: int,
+        inits: list[Value],
+        body: Callable[[str, list[Value]], list[Value]],
+        some: bool = False,
+    ) -> list[Value]:
+        """for i = start; i < end; i += step, carrying values; `body` gives the next ones. Returns the last ones.
+
+        `some`: there is at least one iteration. All iterations of `loop`, of whatever role, are written here: in
+        rounds, between which the program asks for Ctrl-C, where they may take long.
+        """
+        writes, every = self.writes(loop), 0
+        if self.asks and id(loop) not in self._in_rounds:
+            bounds = self.eval.ranges.get(loop.var)
+            if bounds is not None or self.eval.vector is None:
+                every = asks_every(loop, bounds and bounds[1] + 1)
+        if not every:
+            return self._counted(start, end, step, inits, writes, body, some)
+        known = start[0] != "%" and end[0] != "%"
+        size = step
+        while 2 * size <= every:
+            size *= 2
+
+        def round_(i: str, values: list[Value]) -> list[Value]:
+            self.ask_interrupt(self.code.here(f"icmp ne i64 {i}, {start}"))
+            if size == step:
+                return body(i, values)
+            stop = self.later(i, size)
+            if not known or (int(end) - int(start)) % size:
+                stop = self.least(stop, end)
+            return self._counted(i, stop, step, values, writes, body, some=True)
+
+        self._in_rounds.add(id(loop))
+        results = self._counted(start, end, size, inits, writes, round_, some)
+        self._in_rounds.remove(id(loop))
+        return results
+
+    def later(self, i: str, size: int) -> str:
+        """i + size."""
+        return self.code.inst(f"add nuw nsw i64 {i}, {size}", i) if i[0] == "%" else str(int(i) + size)
+
+    def least(self, x: str, y: str) -> str:
+        """The smaller index."""
+        if x[0] != "%" and y[0] != "%":
+            return str(min(int(x), int(y)))
+        return Asm(self.code, 1).call("llvm.smin", "i64", x, y)
+
+    def _counted(
+        self,
         start: str,
         end: str,
         step: int,
@@ -211,10 +263,7 @@ class FunctionEmitter:
         body: Callable[[str, list[Value]], list[Value]],
         some: bool = False,
     ) -> list[Value]:
-        """for i = start; i < end; i += step, carrying values; `body` gives the next ones. Returns the last ones.
-
-        `some`: there is at least one iteration.
-        """
+        """What `counted` says, without questions."""
         code = self.code
         known = start[0] != "%" and end[0] != "%"
         if known and int(start) >= int(end):
@@ -325,14 +374,16 @@ class FunctionEmitter:
         code.label(f"do.{number}")
         self.block(stmt.body)
         following = code.here(f"add i64 {count}, 1")
-        self.ask_interrupt(count, asks_every(stmt))
+        every = asks_every(stmt)
+        part = code.here(f"and i64 {count}, {every - 1}")
+        self.ask_interrupt(code.here(f"icmp eq i64 {part}, {every - 1}"))
         phis.append(f"  {count} = phi i64 [ 0, %{before} ], [ {following}, %{code.block} ]")
         code.line(f"  br label %while.{number}")
         code.close()
         code.label(f"end.{number}")
 
-    def ask_interrupt(self, count: str, every: int) -> None:
-        """Ends the program if the user wants that; asks in one iteration of `every`. Only the program function asks."""
+    def ask_interrupt(self, due: str = "") -> None:
+        """Ends the function if the user wants that; asks where `due`. Functions that `asks` do."""
 
     # Calls.
 

@@ -1,7 +1,8 @@
 """Which loops of a program ask whether the user has pressed Ctrl-C, and how often.
 
-A loop that may run for long asks the runtime every so many iterations; a program that is told to stop returns
-INTERRUPTED. Only the program function asks, and after each loop that the thread pool runs, which stops by itself.
+A loop that may run for long, of whatever role, goes by rounds of iterations and asks the runtime between them; what
+would run in lanes or carry sums does the same in the same order. A program that is told to stop returns INTERRUPTED.
+Its kernels and the bodies of its threads return early, and it asks after them, too: a yes stays a yes.
 Calls of sorts and of LAPACK cannot ask: a program in which one may take long runs on a thread of its own
 (ext/programs/apart.h).
 """
@@ -10,32 +11,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pullback.loops.ir.ir import Address, Call, Const, Function, HostCall, If, Loop, Stmt, While
+from pullback.loops.ir.ir import Address, Call, Const, Function, HostCall, If, Loop, Run, Stmt, While
 from pullback.loops.ir.visit import statements
 
 INTERRUPT = "pb_interrupt_pending"
 INTERRUPTED = 2  # what the program returns then
 
-# In scalar operations, about 0.3 ns each: loops that are surely shorter do not ask, and the others ask this often.
-_LONG = 1 << 22
-_BETWEEN = 1 << 16
-_MOST = 1 << 12  # iterations between two questions
+# In scalar operations, about 0.3 ns each: loops that are surely shorter do not ask, and the others ask this often. A
+# statement may be a whole expression of elementary functions, and its loads may miss the caches: 0.1 s at the worst.
+_LONG = 1 << 20
+_BETWEEN = 1 << 18
 _UNKNOWN = 16  # iterations of a loop whose extent is not known
 _CALL = 10_000
 _STATEMENT = 8
 
 
-def asks_every(stmt: Loop | While) -> int:
-    """The number of iterations, a power of two, after which `stmt` asks; 0 if it is not worth asking."""
+def asks_every(stmt: Loop | While, most: int | None = None) -> int:
+    """The number of iterations, a power of two, after which `stmt` asks; 0 if it is not worth asking.
+
+    `most`: iterations of the loop, if that is known. What has no known end and no steps is work of a bounded size.
+    """
     if isinstance(stmt, While):
         each = _operations((*stmt.body_cond, *stmt.body))
     else:
-        if stmt.role != "sequential":
+        if most is None and stmt.role != "sequential":
             return 0
         each = _operations(stmt.body)
-        if isinstance(stmt.extent, Const) and stmt.extent.value * each < _LONG:
+        if most is not None and most * each < _LONG:
             return 0
-    return 1 << max(0, min(_MOST, _BETWEEN // max(each, 1)).bit_length() - 1)
+    return 1 << max(0, (_BETWEEN // each).bit_length() - 1)
 
 
 # Nanoseconds for each element of what is sorted or selected from, at most.
@@ -84,7 +88,9 @@ def _operations(body: Sequence[Stmt]) -> int:
             case If():
                 total += max(_operations(stmt.then), _operations(stmt.orelse))
             case Call() | HostCall():
-                total += _CALL
+                total += max(_CALL, int(_nanoseconds(stmt) / 0.3))
+            case Run():
+                total += _operations(stmt.kernel.body)
             case _:
                 total += _STATEMENT
     return total

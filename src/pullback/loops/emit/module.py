@@ -100,6 +100,7 @@ class Module:
         self.functions: list[str] = []
         self.declarations: dict[str, str] = {}
         self._kernels: dict[Kernel, str] = {}
+        self._asking: set[str] = set()  # kernels that may end early
         self._functions_of_ops: dict[tuple[Lambda, int], str] = {}
         self._position = {buffer: k for k, buffer in enumerate(function.buffers)}
         self._uses_threads = False
@@ -217,7 +218,8 @@ class Module:
         name = self._kernels.get(kernel)
         if name is None:
             name = self._kernels[kernel] = f"@kernel.{len(self._kernels)}"
-            self._emit_kernel(name, kernel)
+            if self._emit_kernel(name, kernel):
+                self._asking.add(name)
         args = [("ptr", ev.pointers[buffer]) for buffer in stmt.buffers]
         ev.begin(stmt.args)
         for arg in stmt.args:
@@ -226,11 +228,12 @@ class Module:
         code.line(f"  call void {name}({', '.join(f'{kind} {ref}' for kind, ref in args)})")
         for buffer in stored((stmt,)):
             ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
-        if _has_threads(kernel.body):
-            emitter.ask_interrupt("0", 1)
+        if name in self._asking:
+            emitter.ask_interrupt()
 
-    def _emit_kernel(self, name: str, kernel: Kernel) -> None:
-        emitter = VectorFunctionEmitter(self)
+    def _emit_kernel(self, name: str, kernel: Kernel) -> bool:
+        """Whether it may end early."""
+        emitter = KernelEmitter(self)
         params = []
         for k, buffer in enumerate(kernel.buffers):
             size = max(buffer.size * ITEMSIZE[buffer.dtype], 1)
@@ -240,6 +243,7 @@ class Module:
         params += self._scalar_params(emitter, kernel.params)
         emitter.block(kernel.body)
         self._finish(emitter, f"define internal void {name}({', '.join(params)})")
+        return emitter.has_asked
 
     @staticmethod
     def _scalar_params(emitter: FunctionEmitter, free: Sequence[Var]) -> list[str]:
@@ -303,7 +307,7 @@ class Module:
         code.line(f"  call void {chosen}(ptr {name}, ptr {context}, i64 {extent}, i64 {grain})")
         for buffer in stored(loop.body):
             ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
-        emitter.ask_interrupt("0", 1)
+        emitter.ask_interrupt()
         return True
 
     def _emit_body(self, name: str, loop: Loop, buffers: Sequence[Buffer], free: Sequence[Var]) -> None:
@@ -325,7 +329,7 @@ class Module:
             ref = unpack(kind)
             im = unpack(kind) if var.dtype in REAL_OF else None
             work.eval.env[var] = Value(var.dtype, ref, 1, im)
-        work.scalar_loop(loop, "%begin", "%end")
+        work.threads_loop(loop)
         self._finish(work, f"define internal void {name}(ptr %ctx, i64 %begin, i64 %end)")
 
     # Host calls.
@@ -350,21 +354,19 @@ class Module:
         code.line(f"  ret i32 {status}")
         code.label(f"go.{number}")
 
-    def ask_interrupt(self, emitter: FunctionEmitter, count: str, every: int) -> None:
-        """Returns from the program if the runtime says so; asks when `count` ends a round of `every`."""
+    def ask_interrupt(self, emitter: FunctionEmitter, due: str, last: str) -> None:
+        """Returns from the function by `last` if the runtime says so; asks if `due`, or always."""
         code = emitter.code
         number = code.fresh("").strip("%.")
         function = self._slot_value(emitter, INTERRUPT)
-        if every > 1:
-            last = code.here(f"and i64 {count}, {every - 1}")
-            due = code.here(f"icmp eq i64 {last}, {every - 1}")
+        if due:
             code.line(f"  br i1 {due}, label %ask.{number}, label %go.{number}, !prof !1")
             code.label(f"ask.{number}")
         pending = code.here(f"call i32 {function}() cold nounwind")
         stop = code.here(f"icmp ne i32 {pending}, 0")
         code.line(f"  br i1 {stop}, label %stop.{number}, label %go.{number}, !prof !1")
         code.line(f"stop.{number}:")
-        code.line(f"  ret i32 {INTERRUPTED}")
+        code.line(last)
         code.label(f"go.{number}")
 
 
@@ -403,30 +405,44 @@ def _scalars(function: Function) -> set[Buffer]:
     return whole & looped
 
 
-def _has_threads(body: Sequence[Stmt]) -> bool:
-    """Whether the thread pool runs one of these loops."""
-    return any(
-        (isinstance(stmt, Loop) and stmt.role == "threads") or any(_has_threads(block) for block in blocks(stmt))
-        for stmt in body
-    )
-
-
 def _alloca_type(buffer: Buffer) -> str:
     count = buffer.size * (2 if buffer.dtype in REAL_OF else 1)
     return f"[{count} x {memory_type(buffer.dtype)}]"
 
 
-class ThreadBodyEmitter(VectorFunctionEmitter):
+class KernelEmitter(VectorFunctionEmitter):
+    """Emits a function that may end early, without a word: whoever calls it asks afterwards."""
+
+    module: Module
+    has_asked = False
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self.asks = not module.subroutine
+
+    def ask_interrupt(self, due: str = "") -> None:
+        if self.asks:
+            self.has_asked = True
+            self.module.ask_interrupt(self, due, "  ret void")
+
+
+class ThreadBodyEmitter(KernelEmitter):
     """Emits what a thread runs: threads loops inside it are plain loops."""
+
+    def threads_loop(self, loop: Loop) -> None:
+        """The iterations of one call, which the thread pool keeps short if each one is."""
+        self._in_rounds.add(id(loop))
+        self.scalar_loop(loop, "%begin", "%end")
 
 
 class ProgramEmitter(VectorFunctionEmitter):
-    """Emits the program function, which alone may end early."""
+    """Emits the program function, which says that it has ended early."""
 
     module: Module
+    asks = True
 
-    def ask_interrupt(self, count: str, every: int) -> None:
-        self.module.ask_interrupt(self, count, every)
+    def ask_interrupt(self, due: str = "") -> None:
+        self.module.ask_interrupt(self, due, f"  ret i32 {INTERRUPTED}")
 
     def copy_out(self, buffer: Buffer, address: str) -> None:
         """Writes an output that was kept in registers to its place."""

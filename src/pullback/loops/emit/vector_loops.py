@@ -18,7 +18,6 @@ from pullback.loops.ir.visit import expressions
 
 from .access import VectorIndex
 from .functions import FunctionEmitter
-from .interrupt import asks_every
 from .lanes import accumulators, lane_count, operations
 from .ops import emit_op
 from .square_access import square_store
@@ -115,7 +114,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             self.eval.vector = None
             return []
 
-        self.counted("0", n, lanes, [], self.writes(loop), body)
+        self.counted(loop, "0", n, lanes, [], body)
 
     # Squares.
 
@@ -145,7 +144,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             ev.square = None
             return []
 
-        self.counted("0", str(whole), side, [], self.writes(loop), body)
+        self.counted(loop, "0", str(whole), side, [], body)
         if whole < n:
             self.scalar_loop(loop, str(whole), str(n))
         return True
@@ -159,7 +158,6 @@ class VectorFunctionEmitter(FunctionEmitter):
         inits = [ev.value(init) for group in loop.carried for init in group.inits]
         neutrals = self._neutrals(loop)
         start = [broadcast(self.code, value, lanes) for value in neutrals]
-        writes = self.writes(loop)
         done, sums = "0", Sums()
         step = lanes * count
         if any(float_sums(loop)) and (n[0] == "%" or int(n) >= BLOCK * step * (1 if step < FEW else 2)):
@@ -168,11 +166,11 @@ class VectorFunctionEmitter(FunctionEmitter):
         if count > 1:
             end = self._floor(n, lanes * count)
             copies = self._copies(start, count)
-            every = self.counted(done, end, lanes * count, copies, writes, self._body(loop, lanes, count))
+            every = self.counted(loop, done, end, lanes * count, copies, self._body(loop, lanes, count))
             partial = self._tree(loop, every, count, lanes)
             done = end
         end = self._floor(n, lanes)
-        partial = self.counted(done, end, lanes, partial, writes, self._body(loop, lanes, 1))
+        partial = self.counted(loop, done, end, lanes, partial, self._body(loop, lanes, 1))
         # The rest comes to the partial results of the first lanes: added to their sum, it would lose more.
         parts: list[tuple[int, list[Value]]] = [(lanes, partial)]
         for first, few in self._rest(loop, int(end), int(n)) if n[0] != "%" else []:
@@ -345,7 +343,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         `prefix` gives the running values within a step, and the last of them. Float sums run from 0 in each block of
         CHAIN steps; what came before, and what rounding lost of it, is added where they are wanted.
         """
-        ev, code, writes, lanes = self.eval, self.code, self.writes(loop), starts[0].lanes
+        ev, code, lanes = self.eval, self.code, starts[0].lanes
         groups = {group.updates[0].var: group for group in loop.carried if isinstance(group.updates[0], Read)}
         flags, k = float_sums(loop), len(starts)
         outer = ev.vector
@@ -376,19 +374,19 @@ class VectorFunctionEmitter(FunctionEmitter):
                 ev.vector = outer
                 return [following[group] for group in loop.carried]
 
-            return self.counted(first, last, step, starts, writes, body, some=bases is not None)
+            return self.counted(loop, first, last, step, starts, body, some=bases is not None)
 
         if not any(flags) or (end[0] != "%" and int(end) <= 2 * CHAIN * step):
             return steps("0", end, starts, None)
 
         def block(i: str, values: list[Value]) -> list[Value]:
-            sums, stop = Sums.of(values, k), self._least(self._later(i, CHAIN * step), end)
+            sums, stop = Sums.of(values, k), self.least(self.later(i, CHAIN * step), end)
             bases = settled(code, sums, flags)
             runs = [zero(code, v.dtype, v.lanes, -0.0) if flag else v for v, flag in zip(sums.totals, flags)]
             return self._kept(sums, steps(i, stop, runs, bases), flags)
 
         none = [zero(code, v.dtype, v.lanes) for v, flag in zip(starts, flags) if flag]
-        values = self.counted("0", end, CHAIN * step, starts + none, writes, block)
+        values = self.counted(loop, "0", end, CHAIN * step, starts + none, block)
         return settled(code, Sums.of(values, k), flags)
 
     def _scanned_singly(self, loop: Loop, end: str, inits: list[Value]) -> list[Value]:
@@ -396,8 +394,6 @@ class VectorFunctionEmitter(FunctionEmitter):
 
         def begin(i: str) -> None:
             self.eval.env[loop.var] = Value("i64", i)
-            if self.eval.vector is None and asks_every(loop):
-                self.ask_interrupt(i, asks_every(loop))
 
         return self._scanned(loop, end, 1, inits, begin, lambda group, value: (value, value))
 
@@ -441,17 +437,16 @@ class VectorFunctionEmitter(FunctionEmitter):
         end = self._floor(n, size)
         flags, k = float_sums(loop), len(start)
         errors = [zero(self.code, value.dtype, lanes) for value, flag in zip(start, flags) if flag]
-        writes = self.writes(loop)
 
         def body(i: str, values: list[Value]) -> list[Value]:
-            stop = self._later(i, size)
+            stop = self.later(i, size)
             inner = self.counted(
-                i, stop, lanes * count, self._copies(start, count), writes, self._body(loop, lanes, count), some=True
+                loop, i, stop, lanes * count, self._copies(start, count), self._body(loop, lanes, count), some=True
             )
             sums = self._add(loop, Sums.of(values, k), self._tree(loop, inner, count, lanes), lanes)
             return sums.totals + sums.errors
 
-        return end, Sums.of(self.counted("0", end, size, start + errors, writes, body), k)
+        return end, Sums.of(self.counted(loop, "0", end, size, start + errors, body), k)
 
     def accumulate(
         self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
@@ -467,41 +462,33 @@ class VectorFunctionEmitter(FunctionEmitter):
                 if scannable(loop)
                 else super().accumulate(loop, start, end, inits, body)
             )
-        code, writes, k = self.code, self.writes(loop), len(inits)
+        code, k = self.code, len(inits)
 
         def fresh(values: list[Value]) -> list[Value]:
             return [zero(code, v.dtype, v.lanes, -0.0) if flag else v for v, flag in zip(values, flags)]
 
         def until(i: str, size: int, stop: str) -> str:
-            later = self._later(i, size)
+            later = self.later(i, size)
             if known and int(end) % size == 0:
                 return later
-            return self._least(later, stop)
+            return self.least(later, stop)
 
         def chain(i: str, values: list[Value], stop: str) -> list[Value]:
-            inner = self.counted(i, until(i, CHAIN, stop), 1, fresh(values), writes, body, some=True)
+            inner = self.counted(loop, i, until(i, CHAIN, stop), 1, fresh(values), body, some=True)
             return [plus(code, v, x) if flag else x for v, x, flag in zip(values, inner, flags)]
 
         if most <= STEPS:
-            return self.counted("0", end, CHAIN, inits, writes, lambda i, values: chain(i, values, end))
+            return self.counted(loop, "0", end, CHAIN, inits, lambda i, values: chain(i, values, end))
 
         def block(i: str, values: list[Value]) -> list[Value]:
             sums, stop = Sums.of(values, k), until(i, STEPS, end)
             inner = self.counted(
-                i, stop, CHAIN, fresh(sums.totals), writes, lambda i, values: chain(i, values, stop), some=True
+                loop, i, stop, CHAIN, fresh(sums.totals), lambda i, values: chain(i, values, stop), some=True
             )
             return self._kept(sums, inner, flags)
 
         none = [zero(code, v.dtype, v.lanes) for v, flag in zip(inits, flags) if flag]
-        return settled(code, Sums.of(self.counted("0", end, STEPS, inits + none, writes, block), k), flags)
-
-    def _later(self, i: str, size: int) -> str:
-        return self.code.inst(f"add nuw nsw i64 {i}, {size}", i) if i[0] == "%" else str(int(i) + size)
-
-    def _least(self, x: str, y: str) -> str:
-        if x[0] != "%" and y[0] != "%":
-            return str(min(int(x), int(y)))
-        return Asm(self.code, 1).call("llvm.smin", "i64", x, y)
+        return settled(code, Sums.of(self.counted(loop, "0", end, STEPS, inits + none, block), k), flags)
 
     def _add(self, loop: Loop, sums: Sums, values: list[Value], lanes: int) -> Sums:
         """sums + values; what else the loop carries is combined."""

@@ -1,4 +1,6 @@
-"""Ctrl-C during library calls that cannot be stopped: the caller goes on at once, the call ends by itself."""
+"""Ctrl-C during library calls that cannot be stopped: the caller goes on at once, the call ends by itself.
+
+And during long loops of a thread's own, which ask."""
 
 import pytest
 
@@ -17,6 +19,10 @@ CALLS = {
     "fft": ("jnp.fft.fft", "R.random(2**25, np.float32)"),
     "fft by SciPy": ("jnp.fft.fft", "R.random(2_000_003, np.float32)"),
     "permutation": ("lambda x: jax.random.permutation(jax.random.key(0), x)", "np.arange(10_000_000)"),
+    "two rows of windows": (
+        "lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 400), (1, 1), 'SAME')",
+        "R.random((2, 10_000_000), np.float32)",
+    ),
     "inside a loop": ("lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sort(-c), x)", "R.random(9_000_000, np.float32)"),
 }
 

@@ -146,6 +146,15 @@ def test_callbacks_see_the_narrow_type(dtype):
     assert (np.dtype(dtype), np.dtype(np.float32)) in seen and np.dtype(dtype) in seen
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_largest_elements(dtype):
+    x = np.float32([1, 2, 0.5, 4, 2]).astype(dtype)
+    for top_k in (lax.top_k, jax.jit(lax.top_k, static_argnums=1)):
+        values, places = top_k(x, 3)
+        same_bits(values, np.float32([4, 2, 2]).astype(dtype))
+        np.testing.assert_array_equal(places, [3, 1, 4])
+
+
 def test_samplers_draw_small_floats():
     key = jax.random.key(3)
     cut = jax.random.truncated_normal(key, -1.0, 1.0, (3,), dtype=jnp.float8_e5m2)

@@ -119,6 +119,8 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
 
 def _total_order(x: Any) -> Array:
     """Integers in the total order of floats, which is that of their bits but for the order of negative ones."""
+    if x.dtype.itemsize == 1:  # of which not all have a sign, or as many bits as a byte
+        x = lax.convert_element_type(x, np.dtype(np.float32))
     bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
     return lax.select(
         lax.lt(bits, constant(bits, 0)), lax.bitwise_xor(bits, constant(bits, dtypes.iinfo(bits.dtype).max)), bits

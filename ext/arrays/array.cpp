@@ -1,5 +1,6 @@
 #include "arrays/array.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "arrays/allocator.h"
@@ -124,6 +125,24 @@ Array* new_array_part(AvalInfo* info, Array* source, void* data) {
 
 bool is_device(PyObject* place) { return reinterpret_cast<PyObject*>(Py_TYPE(place)) == hooks.device; }
 
+// Copies and converts by some rows at a time, between which Ctrl-C is heard. False with an error set.
+static bool copy_in_parts(PyArrayObject* target, PyArrayObject* source) {
+    constexpr npy_intp kPart = 1 << 22;  // elements
+    const npy_intp size = PyArray_SIZE(target);
+    if (size <= kPart) return PyArray_CopyInto(target, source) == 0;
+    const npy_intp n = PyArray_DIM(target, 0), rows = std::max<npy_intp>(1, kPart / (size / n));
+    for (npy_intp i = 0; i < n; i += rows) {
+        if (PyErr_CheckSignals() < 0) return false;
+        const npy_intp end = std::min(i + rows, n);
+        Ref to = Ref::steal(PySequence_GetSlice(reinterpret_cast<PyObject*>(target), i, end));
+        Ref from = Ref::steal(PySequence_GetSlice(reinterpret_cast<PyObject*>(source), i, end));
+        if (!to || !from ||
+            PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(to.get()), reinterpret_cast<PyArrayObject*>(from.get())))
+            return false;
+    }
+    return true;
+}
+
 Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share) {
     if (PyArray_NDIM(source) != info->ndim || !PyArray_CompareLists(PyArray_DIMS(source), info->dims, info->ndim)) {
         Ref shape = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(source), "shape"));
@@ -144,7 +163,7 @@ Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share) {
         return a;
     }
     Ref target = Ref::steal(writable_view(a));
-    if (!target || PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(target.get()), source) < 0) {
+    if (!target || !copy_in_parts(reinterpret_cast<PyArrayObject*>(target.get()), source)) {
         Py_DECREF(a);
         return nullptr;
     }

@@ -4,6 +4,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -108,11 +109,35 @@ PyObject* item(PyObject* self, PyObject* args) {
     return method ? PyObject_CallObject(method.get(), args) : nullptr;
 }
 
+// In parts, between which Ctrl-C is heard.
+PyObject* nested_list(PyArrayObject* view) {
+    constexpr npy_intp kPart = 1 << 20;  // elements
+    const npy_intp size = PyArray_SIZE(view);
+    if (size <= kPart) return PyArray_ToList(view);
+    const npy_intp n = PyArray_DIM(view, 0), rows = std::max<npy_intp>(1, kPart / (size / n));
+    Ref result = Ref::steal(PyList_New(0));
+    for (npy_intp i = 0; result && i < n; i += rows) {
+        if (PyErr_CheckSignals() < 0) return nullptr;
+        auto* array = reinterpret_cast<PyObject*>(view);
+        Ref part, items;
+        if (size / n > kPart) {
+            part = Ref::steal(PySequence_GetItem(array, i));
+            items = part ? Ref::steal(nested_list(as_numpy(part.get()))) : Ref();
+            if (!items || PyList_Append(result.get(), items.get()) < 0) return nullptr;
+            continue;
+        }
+        part = Ref::steal(PySequence_GetSlice(array, i, std::min(i + rows, n)));
+        items = part ? Ref::steal(PyArray_ToList(as_numpy(part.get()))) : Ref();
+        if (!items || PyList_SetSlice(result.get(), i, i, items.get()) < 0) return nullptr;
+    }
+    return result.release();
+}
+
 PyObject* tolist(PyObject* self, PyObject*) {
     Array* a = as_array(self);
     if (a->info->ndim == 0) return single_item(a);
     PyObject* view = numpy_view(a);
-    return view ? PyArray_ToList(as_numpy(view)) : nullptr;
+    return view ? nested_list(as_numpy(view)) : nullptr;
 }
 
 // ---- text -----------------------------------------------------------------------------------------------------------

@@ -214,3 +214,19 @@ def test_callbacks_run_on_the_thread_of_the_caller():
     print(jax.jit(lambda x: jax.pure_callback(callback, kind, jnp.sort(x)[0]))(x))
     """)
     assert out == ["1.0"]
+
+
+def test_ctrl_c_is_heard_while_elements_are_copied_and_listed():
+    """Arrays of other layouts and lists of elements are made in parts, with the same elements."""
+    out = in_process("""
+    x = R.random((3, 1500, 1100), np.float32)
+    for turned in (x.transpose(1, 2, 0), x.T, x[:, ::-1], x.reshape(-1)[::-1], np.broadcast_to(x[0], (4, 1500, 1100))):
+        y = jnp.asarray(turned)
+        print(np.array_equal(y, turned), y.tolist() == turned.tolist())
+    long = np.zeros((5000, 1000), np.float32)
+    y = jnp.asarray(long)
+    for call, argument in ((lambda y: y.tolist(), y), (jnp.asarray, np.broadcast_to(long[:1], (40_000, 1000)))):
+        waits = [interrupted(call, argument) for _ in range(2)]
+        print(min(waits) < bound() or waits)
+    """)
+    assert out == ["True"] * 12

@@ -102,7 +102,7 @@ def test_functions_that_are_gone_and_many_shapes_of_one_leave_little():
 
 def test_what_caches_keep_has_bounds():
     out = run("""
-        from pullback.runtime import program
+        from pullback.runtime.programs import program
         from pullback.util.switches import switches
         with switches.set(cache_calls=10):
             f = jax.jit(lambda v: v * 2 + 1)

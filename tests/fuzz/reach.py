@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from fuzz.library import jax, jnp, lax
@@ -43,14 +44,18 @@ def long_reduction(g: Generator) -> Value:
 
 
 def row_block(g: Generator) -> Value:
-    """A product of more than a megabyte whose rows are read again, and contracted with a few others."""
+    """A product of more than a megabyte whose rows are read again, and contracted with a few others; or columns of the
+    same data, gone down twice.
+    """
     v = g.value("f")
     need(v.size > 0)
     x = jnp.reshape(jnp.resize(tame(v), (8192 * 40,)), (8192, 40))
     mix = jnp.cos(x[:40] * 3 + jnp.transpose(x[40:80]))
+    columns = jnp.reshape(x, (160, 2048))
     rows = jnp.tanh(x @ jnp.concatenate([mix, mix[:, :24]], 1) * 0.1 + x[0, 0])
     op = g.choose([
         lambda: jnp.mean(rows, 0), lambda: rows[:, :3] * 2, lambda: jnp.transpose(rows) @ x[:, :3] / 8192,
+        lambda: jnp.max(jnp.abs(columns - jnp.mean(columns, 0)), 0),
     ])  # fmt: skip
     return Value(op(), False, 4.0)
 
@@ -104,8 +109,9 @@ def tiny_products(g: Generator) -> Value:
 
 
 def random_words(g: Generator) -> Value:
-    """Random bits of a key, which the program makes of a number."""
+    """Random bits of a key, which the program makes of a number; some of them go through a type of four bits."""
     v, seed = g.value("f", most=2000), g.value("i", exact=True)
     need(seed.size > 0)
     words = jax.random.bits(jax.random.key(jnp.abs(seed.array.reshape(-1)[0])), v.shape, jnp.uint32)
-    return Value((words & np.uint32(255)).astype(jnp.int32), True, 256.0)
+    few = (words & np.uint32(7)).astype(ml_dtypes.int4).astype(jnp.int32)
+    return Value((words & np.uint32(255)).astype(jnp.int32) + few, True, 263.0)

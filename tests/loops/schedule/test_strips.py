@@ -106,3 +106,11 @@ def test_long_sums_keep_their_rounding_errors():
     (got,) = run(through_passes(function), [data.ravel()], [np.zeros(width, "f4")], 2)
     exact = ((data - data.astype("f8").mean(0)) ** 2).sum(0)
     assert np.abs(got / exact - 1).max() < 1e-6
+
+
+def test_scratch_space_of_long_columns_stays_within_a_threads_stack(monkeypatch):
+    monkeypatch.setattr(sys.modules[strips.__module__], "SCRATCH", 1 << 16)
+    long = normalized(200, 64, "f64", scratch=True)  # 64 columns of it would take more
+    assert strips(long) is long
+    wide = strips(normalized(40, 2048, "f64", scratch=True))
+    assert max(b.size * 8 for b in wide.buffers if b.space == "local") <= 1 << 16

@@ -43,6 +43,7 @@ from .cost import Vector, bytes_touched
 
 COLUMNS = 64  # a strip is a multiple of so many: some lines of the cache from each row
 ROOM = 1 << 18  # bytes that a strip takes of the second cache
+SCRATCH = 1 << 18  # bytes that an array of scratch space takes of a thread's stack, at most; more are not emitted
 BYTES = 1 << 18  # that a nest touches: less is not worth the code
 TASKS = 16  # strips that keep any machine we know busy
 
@@ -77,6 +78,8 @@ def _suits(column: Loop) -> bool:
         return False
     across = Vector(column)
     own = _scratch_of(column)
+    if any(b.size * ITEMSIZE[b.dtype] * COLUMNS > SCRATCH for b in own):
+        return False
     far = False
     for loop in loops:
         if not isinstance(loop.extent, Const) or not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
@@ -138,6 +141,7 @@ class _Strip:
         across = Vector(self.column)
         walked = {b for b, index in accessed(loops) if b in self.scratch or across.step(index) != 0}
         width = ROOM // (height * sum(ITEMSIZE[b.dtype] for b in walked))
+        width = min([width, *(SCRATCH // (b.size * ITEMSIZE[b.dtype]) for b in self.scratch)])
         if self.outer < TASKS:
             width = min(width, -(-self.total // -(-TASKS // self.outer)))
         width = max(COLUMNS, width // COLUMNS * COLUMNS)

@@ -110,7 +110,7 @@ void sort_wide(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* so
             any |= Kind::is_special(x[i]);
             sorted[i] = x[i];
         }
-        quick_sort(sorted, n, nullptr);
+        quick_sort(sorted, n, scratch);
         if constexpr (std::is_floating_point_v<Number>)
             if (any) restore_specials<Kind>(x, sorted, n);
         return;
@@ -122,14 +122,15 @@ void sort_wide(int64_t kind, const typename Kind::Raw* x, typename Kind::Raw* so
     Number* runs = odd ? other : result;
     std::vector<int64_t> sizes(size_t(chunks.count));
     std::vector<char> special(size_t(chunks.count), 0);
-    chunks.run([&special, &sizes, x, runs, quick_sort](int64_t chunk, int64_t begin, int64_t end) {
+    Number* const rest = odd ? result : other;
+    chunks.run([&special, &sizes, x, runs, rest, quick_sort](int64_t chunk, int64_t begin, int64_t end) {
         auto* run = reinterpret_cast<typename Kind::Raw*>(runs + begin);
         bool any = false;
         for (int64_t i = begin; i < end; ++i) {
             any |= Kind::is_special(x[i]);
             run[i - begin] = x[i];
         }
-        quick_sort(run, end - begin, nullptr);
+        quick_sort(run, end - begin, rest + begin);
         special[size_t(chunk)] = any;
         sizes[size_t(chunk)] = end - begin;
     });

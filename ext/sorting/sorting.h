@@ -7,9 +7,10 @@
 
 namespace pb {
 
-// NumPy's sorts by kind (AVX-512 or AVX2 where there is such), which are not stable; for kinds of 4 and 8 bytes. They
-// are found by one call when NumPy has been imported.
-using QuickSort = int (*)(void* start, intptr_t n, void* unused);
+// Sorts by kind, which are not stable; for kinds of 4 and 8 bytes: NumPy's (AVX-512 or AVX2 where there is such), or
+// compress_sort where that is quicker. They are found by one call when NumPy has been imported. scratch: n elements, or
+// null.
+using QuickSort = int (*)(void* start, intptr_t n, void* scratch);
 extern QuickSort quick_sorts[];
 bool find_quick_sorts();
 

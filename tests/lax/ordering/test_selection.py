@@ -75,6 +75,27 @@ def test_sorts_are_stable_and_keep_bits(name, few, threads):
         np.testing.assert_array_equal(np.asarray(payloads), order)
 
 
+@pytest.mark.parametrize("name", ["u4", "u8", "i4", "i8", "f4", "f8"])
+def test_sorts_of_uneven_rows(name, threads):
+    """Orders and ties in which pivots taken from a sample are the least element, or nearly so, again and again."""
+    rng = np.random.default_rng(7)
+    dtype = np.dtype(name)
+    run = pb.jit(jnp.sort)
+    for n in (513, 2051, 70_003):
+        i = np.arange(n)
+        pipe, step = np.minimum(i, n - i), max(1, n // 64)
+        hidden = np.where(i % step == step // 2, i // step, n + pipe)  # what samples see are the least elements
+        rows = [i, i[::-1], pipe, pipe[::-1], i * 0, i % 2, i % 5, i > 0, i == n - 1, hidden, i & -i]
+        rows = [np.asarray(row).astype(dtype) for row in rows]
+        if dtype.kind == "f":
+            parts = [(np.nan, 0.9), (np.nan, 1), (np.inf, 0.6), (-np.inf, 0.6), (-0.0, 0.5)]
+            rows += [np.where(rng.random(n) < part, dtype.type(value), values(name, n, True)) for value, part in parts]
+        else:
+            rows += [row + np.iinfo(dtype).min for row in rows[:3]] + [np.iinfo(dtype).max - row for row in rows[:3]]
+        for row in rows:
+            np.testing.assert_array_equal(bits(np.asarray(run(row))), bits(row[order_of(row)]))
+
+
 def total_order(x):
     """Numbers in the total order: -NaN, -inf, ..., -0, 0, ..., inf, NaN."""
     if x.dtype.kind in "biu":

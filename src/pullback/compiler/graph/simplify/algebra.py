@@ -9,6 +9,7 @@ from __future__ import annotations
 from pullback.compiler.graph.simplify.fold import folding_rules
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, repeated_number
 from pullback.compiler.graph.simplify.simplify import simplification_rules
+from pullback.compiler.graph.structure.axes import axis_rules
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
@@ -34,7 +35,15 @@ def apply_algebra(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _rules() -> dict[str, tuple[Rule, ...]]:
     if len(_all) < len(registry):
-        tables = (folding_rules(), simplification_rules(), STRUCTURE_RULES, ONE_HOT_RULES, UPDATE_RULES, ORDER_RULES)
+        tables = (
+            folding_rules(),
+            simplification_rules(),
+            STRUCTURE_RULES,
+            ONE_HOT_RULES,
+            UPDATE_RULES,
+            ORDER_RULES,
+            axis_rules(),
+        )
         for name in registry:
             _all[name] = tuple(rule for table in tables for rule in table.get(name, ()))
     return _all

@@ -74,11 +74,11 @@ def test_long_leading_axis():
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 9), (9, 1), (17, 3, 5), (3, 17, 5), (8, 9, 10, 2), (0, 3), (3, 0, 20), (130, 1, 9)]
+    "shape", [(1, 9), (9, 1), (17, 3, 5), (3, 17, 5), (8, 9, 10, 2), (0, 3), (3, 0, 20), (130, 1, 9), (20, 20, 23)]
 )
-@pytest.mark.parametrize("dtype", ["float32", "complex64", "int32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int32", "uint32", "bfloat16"])
 def test_eager_sums_of_all_shapes(shape, dtype):
-    x = np.random.default_rng(1).integers(-8, 9, shape).astype(np.float32)
+    x = np.random.default_rng(1).integers(0 if dtype == "uint32" else -8, 9, shape).astype(np.float32)
     a = jnp.asarray(x).astype(dtype)
     axes = [None, *range(len(shape)), (0, len(shape) - 1), tuple(range(len(shape)))[:-1], (0, 1), ()]
     for axis in axes:

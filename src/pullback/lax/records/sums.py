@@ -1,7 +1,7 @@
 """Sums by NumPy that are as accurate as pairwise ones over any axes.
 
 NumPy adds pairwise along the innermost axis only; along others it adds row by row, so that the error grows with their
-number. Here rows are added in few large parts first (`folded` says which), as plans do it, too.
+number. Here rows are added in few large parts first (`folded` says which).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.primitive import NoRule
-from pullback.lax.records.sums import CHAIN, folded, pieces
+from pullback.lax.records.sums import CHAIN
 from pullback.runtime.arrays.placement import Placing, says_where
 from pullback.runtime.eager.plan_rules import RULES
 from pullback.runtime.eager.plan_values import (
@@ -37,6 +37,7 @@ from pullback.runtime.eager.plan_values import (
 
 MAX_RANK = 16
 FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
+SUMMED = "ilILfdFD"  # types for which there is a loop that sums
 RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile
 
 
@@ -160,44 +161,49 @@ class _Builder:
     def accumulate(self, ufunc: np.ufunc, x: Value, axes: Sequence[int], identity: Any, out: Value) -> Value:
         """out = ufunc.reduce(x, axes)."""
         loop = ufunc_loop(ufunc, (x.dtype,) * 2 + (out.dtype,))
-        self.copy(broadcast(self.constant(np.asarray(identity, out.dtype)), out.shape), out)
-        if not math.prod(x.shape):
-            return out
         kept = iter(out.strides)
         dims, (steps, own) = coalesce(
             x.shape, [[0 if d in axes else next(kept) for d in range(len(x.shape))], x.strides]
         )
-        x = replace(x, shape=tuple(dims), strides=tuple(own))
-        if ufunc is np.add and x.dtype.kind in "fc" and dims:
-            x, steps = self._summed(loop, x, steps)
-        self._loop(loop, list(x.shape), [steps, list(x.strides), steps], [out, x, out], 0.5 * math.prod(x.shape))
+        summed = [d for d, step in enumerate(steps) if step == 0]
+        size = math.prod(x.shape)
+        if ufunc is np.add and x.dtype.char in SUMMED and summed and size:
+            return self._sum(replace(x, shape=tuple(dims), strides=tuple(own)), summed, steps, out)
+        self.copy(broadcast(self.constant(np.asarray(identity, out.dtype)), out.shape), out)
+        if size:
+            self._loop(loop, dims, [steps, own, steps], [out, x, out], 0.5 * size)
         return out
 
-    def _summed(self, loop: Any, x: Value, steps: list[int]) -> tuple[Value, list[int]]:
-        """(values with the same sums of which NumPy's loop, which adds pairwise along the last axis only, may add the
-        others one by one; the steps in the result along their axes, 0 where it sums).
-        """
-        while steps:
-            axes = [d for d, step in enumerate(steps) if step == 0]
-            outer = [d for d in axes if d < len(steps) - 1]
-            found = folded([x.shape[d] for d in outer])
-            if found is None:
-                break
-            if len(outer) < len(axes):
-                shape = x.shape[:-1]
-                total = self.temporary(shape, x.dtype)
-                self.accumulate(np.add, x, (len(shape),), 0, total)
-                x, steps = total, steps[:-1]
-                continue
-            k, parts, rows = found
-            axis = outer[k]
-            total = self.temporary((*x.shape[:axis], rows, *x.shape[axis + 1 :]), x.dtype)
-            first, *others = [_part(x, axis, piece) for piece in pieces(x.shape[axis], parts, rows)]
-            for number, part in enumerate(others):
-                target = _part(total, axis, slice(0, part.shape[axis]))
-                self.elementwise(loop, [first if number == 0 else target, part], target)
-            x = total
-        return x, steps
+    def _sum(self, x: Value, axes: list[int], steps: list[int], out: Value) -> Value:
+        """out = the sum of x over `axes`, by our own loop; `steps`: those of `out` along the axes of x."""
+        *others, axis = axes
+        if others:
+            kept = [d for d in range(len(x.shape)) if d != axis]
+            shape = tuple([x.shape[d] for d in kept])
+            part = self.temporary(shape, x.dtype)
+            self._sum(x, [axis], _between(part.strides, axis), part)
+            return self._sum(part, others, [steps[d] for d in kept], out)
+        # Columns that are neighbours are added as vectors; otherwise one loop does as many as there are along an axis.
+        columns = [d for d in range(len(x.shape)) if d != axis]
+        inner = max(columns, key=lambda d: (x.strides[d] == x.dtype.itemsize, x.shape[d]), default=None)
+        outer = [d for d in columns if d != inner]
+        column = (
+            (1, x.dtype.itemsize, x.dtype.itemsize)
+            if inner is None
+            else (x.shape[inner], x.strides[inner], steps[inner])
+        )
+        count, around = column[0], [x.shape[d] for d in outer]
+        if len(around) > MAX_RANK:
+            raise NotImplementedError("plan: too many dimensions")
+        strides = [tuple([s[d] for d in outer]) for s in (x.strides, steps)]
+        self.steps.append(
+            (("sum", x.dtype), (count, x.shape[axis]), (*column[1:], x.strides[axis]), tuple(around), [x, out], strides)
+        )
+        size = math.prod(x.shape)
+        one_by_one = 0 if column[1] == x.dtype.itemsize else 2.5 * size / x.shape[axis]
+        self.nanoseconds += 15 + 10 * math.prod(around) + one_by_one + 0.1 * size
+        self.elements += size
+        return out
 
     def product(self, x: Value, y: Value, out: Value) -> None:
         """out[b, i, j] = sum over k of x[b, i, k] y[b, k, j], all with as many batch dimensions."""
@@ -367,6 +373,11 @@ def _only(function: Callable[..., Any]) -> Callable[..., Any]:
         return value
 
     return call
+
+
+def _between(strides: Sequence[int], axis: int) -> list[int]:
+    """Steps along all axes of a result that lacks one of them: 0 along that."""
+    return [*strides[:axis], 0, *strides[axis:]]
 
 
 def _part(x: Value, axis: int, piece: slice) -> Value:

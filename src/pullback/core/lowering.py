@@ -48,7 +48,7 @@ class Reduction:
     With one operand and one accumulator of the result's dtype: `combine` is the name of a loop IR operation ('add',
     'mul', 'min', 'max', 'and', 'or', 'xor') and `identity(dtype)` its neutral element, a NumPy scalar.
     The general form has k accumulators: `init(ctx) -> tuple[Expr]`, `element(ctx, operands, index) -> tuple[Expr]` (the
-    accumulators that hold one element; `index` is the full index of the operand), `merge(b, left, right) ->
+    accumulators that hold one element; `index` is the full index of the operand), `merge(ctx, left, right) ->
     tuple[Expr]` and `finish(ctx, accumulators) -> tuple[Expr]`, one per result. `step`, if given, is a quicker
     `merge` for a right side that is one element and comes after all that the left side holds. `axes(params)` gives the
     axes where params hold them otherwise.

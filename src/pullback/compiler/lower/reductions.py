@@ -81,7 +81,7 @@ def _fold(region: Region, eqn: JaxprEqn) -> _Fold:
     inits = tuple(_required(rule.init)(ctx))
     left = tuple(b.var("left", x.dtype) for x in inits)
     right = tuple(b.var("right", x.dtype) for x in inits)
-    merged = tuple(_required(rule.merge)(b, [b.read(v) for v in left], [b.read(v) for v in right]))
+    merged = tuple(_required(rule.merge)(ctx, [b.read(v) for v in left], [b.read(v) for v in right]))
     return _Fold(eqn, ctx, inits, Combine(left, right, merged, inits))
 
 
@@ -138,7 +138,7 @@ def _body(
             continue
         element = tuple(_required(rule.element)(fold.ctx, operands, full))
         step = rule.step or _required(rule.merge)
-        updates.append(tuple(step(b, list(values), list(element))))
+        updates.append(tuple(step(fold.ctx, list(values), list(element))))
     if group.stores:
         region.store(full, group.stores)
     return updates

@@ -245,7 +245,8 @@ def _arg_lowering(greater: str, not_less: str, identity: Callable) -> Reduction:
         place, target = index[ctx.params["axes"][0]], dtypes.short_name(ctx.params["index_dtype"])
         return operands[0], place if target == "i64" else ctx.b.convert(place, target)
 
-    def merge(b, left, right):
+    def merge(ctx, left, right):
+        b = ctx.b
         (x, i), (y, j) = left, right
         wins, ties = b.op(greater, x, y), b.op("eq", x, y)
         if x.dtype in ("f16", "bf16", "f32", "f64"):
@@ -255,7 +256,8 @@ def _arg_lowering(greater: str, not_less: str, identity: Callable) -> Reduction:
         left_wins = b.op("or", wins, b.op("and", ties, b.op("lt", i, j)))
         return b.select(left_wins, x, y), b.select(left_wins, i, j)
 
-    def step(b, left, right):
+    def step(ctx, left, right):
+        b = ctx.b
         (x, i), (y, j) = left, right
         if x.dtype in ("f16", "bf16", "f32", "f64"):
             right_wins = b.op("and", b.op("not", b.op(not_less, x, y)), b.op("eq", x, x))

@@ -10,6 +10,7 @@ from pullback.compiler.graph.simplify.fold import folding_rules
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, repeated_number
 from pullback.compiler.graph.simplify.simplify import simplification_rules
 from pullback.compiler.graph.structure.axes import axis_rules
+from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
@@ -42,6 +43,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             ONE_HOT_RULES,
             UPDATE_RULES,
             ORDER_RULES,
+            FOLD_RULES,
             axis_rules(),
         )
         for name in registry:

@@ -221,6 +221,19 @@ PyObject* from_numpy(PyObject*, PyObject* args, PyObject* kwargs) {
     return reinterpret_cast<PyObject*>(a);
 }
 
+PyObject* copy_of(PyObject*, PyObject* const* args, Py_ssize_t n) {
+    if (n != 4 || !PyArray_Check(args[0]) || !PyArray_DescrCheck(args[1]) || !PyBool_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "copy_of: expected an ndarray, a dtype, a bool, and a device or None");
+        return nullptr;
+    }
+    auto* source = reinterpret_cast<PyArrayObject*>(args[0]);
+    AvalInfo* info = info_of_shape(reinterpret_cast<PyArray_Descr*>(args[1]), args[2] == Py_True, PyArray_NDIM(source),
+                                   PyArray_DIMS(source));
+    Array* a = info ? new_array_from_numpy(info, source, false) : nullptr;
+    if (a && args[3] != Py_None) a->device = Py_NewRef(args[3]);
+    return reinterpret_cast<PyObject*>(a);
+}
+
 PyObject* zeros(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"aval", "device", nullptr};
     PyObject *aval, *device = Py_None;
@@ -306,6 +319,9 @@ PyMethodDef functions[] = {
      "its dtype if that differs.\n\nUnless `copy`, the memory is shared where its layout allows it; the caller "
      "promises that "
      "nobody will write to it."},
+    {"copy_of", reinterpret_cast<PyCFunction>(copy_of), METH_FASTCALL,
+     "copy_of(x, dtype, weak_type, device)\n--\n\nAn Array with a copy of the contents of an ndarray, cast to the dtype "
+     "if that differs."},
     {"zeros", reinterpret_cast<PyCFunction>(zeros), METH_VARARGS | METH_KEYWORDS,
      "zeros(aval, device=None)\n--\n\nAn Array of zeros."},
     {"writable", reinterpret_cast<PyCFunction>(writable), METH_VARARGS | METH_KEYWORDS,

@@ -183,3 +183,43 @@ def test_x64_creation(x64):
     assert jnp.arange(3).dtype == np.int64
     assert jnp.linspace(0, 1, 3).dtype == np.float64
     assert jnp.array(2**40).item() == 2**40
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_copies_of_numpy_arrays(x64):
+    """The quick way of plain arrays gives what the general one does: types, layouts, whatever is refused."""
+    with pullback.enable_x64(x64):
+        for name in ("bool", "int8", "uint16", "int64", "uint64", "float16", "bfloat16", "float64", "complex128"):
+            dtype = jnp.dtype(name)
+            x = np.arange(24).reshape(2, 3, 4).astype(dtype)
+            for view in (x, x.T, x[:, ::-2], x[:0], x[0, 0, 0], x.copy()[1]):
+                expected = np.array(view, pullback.dtypes.canonicalize_dtype(dtype))
+                for got in (
+                    jnp.array(view),
+                    jnp.asarray(view),
+                    jnp.array(view, copy=True, order="K"),
+                    pullback.device_put(view),
+                ):
+                    assert (got.dtype, got.shape, got.weak_type) == (expected.dtype, expected.shape, False)
+                    np.testing.assert_array_equal(np.asarray(got), expected)
+                narrow = jnp.array(view, dtype=jnp.complex64, ndmin=4)
+                assert (narrow.dtype, narrow.shape) == (np.complex64, (1,) * (4 - view.ndim) + view.shape)
+        for value, weak in ((True, False), (3, True), (2.5, True), (1j, True)):
+            for got in (jnp.array(value), jnp.asarray(value)):
+                assert (
+                    got.weak_type == weak
+                    and got.dtype == pullback.dtypes.canonicalize_dtype(type(value))
+                    and got == value
+                )
+    x = np.ones(3, np.float32)
+    copy = jnp.array(x)
+    x[:] = 7
+    assert copy.tolist() == [1, 1, 1]
+    with pytest.raises(TypeError, match="native byte order"):
+        jnp.array(np.ones(3, ">f4"))
+    with pytest.raises(TypeError):
+        jnp.array(np.array([object()]))
+    with pytest.raises(ValueError, match="masked"):
+        jnp.array(np.ma.array([1, 2], mask=[True, False]))
+    with pytest.raises(NotImplementedError, match="order"):
+        jnp.array(x, order="F")

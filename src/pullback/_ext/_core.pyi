@@ -57,6 +57,9 @@ def from_numpy(x: np.ndarray, aval: Aval, device: Any = None, copy: bool = False
     """The contents of `x` (cast if the dtype differs; the shape must agree). Unless `copy`, memory is shared where it
     is C-contiguous and aligned to 64 bytes; the caller then promises that nobody writes to it."""
 
+def copy_of(x: np.ndarray, dtype: np.dtype, weak_type: bool, device: Any, /) -> Array:
+    """A copy of the contents of `x`, cast if the dtype differs; found without Python for shapes seen lately."""
+
 def zeros(aval: Aval, device: Any = None) -> Array: ...
 def writable(aval: Aval, device: Any = None) -> tuple[Array, np.ndarray]:
     """A new Array with undefined contents, and a writable ndarray over its memory to fill it before anyone sees it."""

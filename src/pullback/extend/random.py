@@ -43,7 +43,7 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
     n = flat.shape[0]
     half = (n + 1) // 2
     padded = jnp.concatenate([flat, jnp.zeros(2 * half - n, np.uint32)])
-    key = jnp.stack(list(keypair)) if isinstance(keypair, tuple | list) else keypair
+    key = jnp.stack(list(keypair)) if isinstance(keypair, (tuple, list)) else keypair
     words = _blocks(key, padded[:half], padded[half:])
     return jnp.concatenate(words)[:n].reshape(jnp.shape(count))
 

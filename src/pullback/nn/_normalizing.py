@@ -16,7 +16,7 @@ from pullback.util import dtypes
 
 
 def _axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    axes = tuple(range(ndim)) if axis is None else tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple(range(ndim)) if axis is None else tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     for a in axes:
         if isinstance(a, str):
             raise NameError(f"{name}: argument 'axis' takes integers, got {a!r}")

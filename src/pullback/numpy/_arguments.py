@@ -29,7 +29,7 @@ from pullback.util.warning import warn
 
 Array = _core.Array
 PYTHON_SCALARS = (bool, int, float, complex)
-_PYTHON_SCALAR_SET = frozenset(PYTHON_SCALARS)
+PYTHON_SCALAR_TYPES = frozenset(PYTHON_SCALARS)
 _BOOL = np.dtype(bool)
 
 
@@ -70,14 +70,16 @@ def check_no_float0(name: str, *args: Any) -> None:
 def as_array(x: Any) -> Any:
     """Array or Tracer with the value of the array-like x; a Python scalar becomes weakly typed."""
     kind = type(x)
-    if kind is Array or isinstance(x, (Array, Tracer)):
+    if kind is Array:
         return x
-    if kind in _PYTHON_SCALAR_SET:
+    if kind in PYTHON_SCALAR_TYPES:
         dtype = dtypes.dtype_of(x)
         if kind is int and not -(2**31) <= x < 2**31:
             _check_int(x)
         return make_array(x, dtype, kind is not bool)
-    if isinstance(x, (np.ndarray, np.generic)):
+    if isinstance(x, (Array, Tracer)):
+        return x
+    if kind is np.ndarray or isinstance(x, (np.ndarray, np.generic)):
         return make_array(x)
     if isinstance(x, AnyArray):
         return x
@@ -121,7 +123,7 @@ def is_weak(x: Any) -> bool:
 def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     """x with the dtype and weak type given; x itself if it has them."""
     if not isinstance(x, (Array, Tracer)):
-        if type(x) in _PYTHON_SCALAR_SET:
+        if type(x) in PYTHON_SCALAR_TYPES:
             return _scalar(x, np.dtype(dtype), weak)
         x = as_array(x)
     aval = x.aval

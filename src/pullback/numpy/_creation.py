@@ -13,6 +13,7 @@ from pullback.core import Array as AnyArray
 from pullback.core import ShapedArray, Tracer
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
+    PYTHON_SCALAR_TYPES,
     PYTHON_SCALARS,
     Array,
     arrays,
@@ -69,6 +70,12 @@ def array(
     None and for nested sequences of unequal lengths, OverflowError for integers that do not fit, NotImplementedError
     for another `order` than 'K'.
     """
+    kind = type(object)
+    if dtype is device is out_sharding is None and not (args or ndmin) and (order == "K" or order is None):
+        if kind is np.ndarray:  # by far the most frequent
+            return make_array(object)
+        if kind in PYTHON_SCALAR_TYPES:
+            return as_array(object)
     if args:  # the older way to give them, by position
         if len(args) > 3:
             raise TypeError(f"array: takes at most 5 arguments by position, got {len(args) + 2}")
@@ -79,9 +86,11 @@ def array(
     if object is None:
         raise ValueError("None is not a valid value for jnp.array")
     target = None if dtype is None else dtypes.check_user_dtype_supported(dtype, "array")
-    if hasattr(object, "__jax_array__") and not isinstance(object, type):
-        object = object.__jax_array__()
-    if isinstance(object, (Array, Tracer)):
+    if kind is np.ndarray:
+        result = make_array(object, target)
+    elif kind is not Array and hasattr(object, "__jax_array__") and not isinstance(object, type):
+        return array(object.__jax_array__(), dtype, copy, order, ndmin, device=device, out_sharding=out_sharding)
+    elif kind is Array or isinstance(object, (Array, Tracer)):
         result = object if target is None else convert(object, target)
         if copy and result is object:
             result = lax.copy_p.bind(object)
@@ -164,7 +173,9 @@ def _from_sequence(nested: Any, dtype: Any) -> Any:
             raise _not_numeric(nested, value)
     if value.dtype.kind in "iuf" and dtypes.issubdtype(dtype, np.integer) and value.size and leaves_are_scalars:
         limits = dtypes.iinfo(dtype)
-        for extreme in (int(value.min()), int(value.max())):  # of floats, ValueError for NaN
+        are_few_integers = len(leaves) < 64 and float not in kinds
+        extremes = (min(leaves), max(leaves)) if are_few_integers else (value.min(), value.max())
+        for extreme in map(int, extremes):  # of floats, ValueError for NaN
             if not limits.min <= extreme <= limits.max:
                 raise OverflowError(f"Python integer {extreme} out of bounds for {np.dtype(dtype)}")
     return make_array(value, dtype)

@@ -346,7 +346,7 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
     if is_typed(key):
         impl, words, typed = key.dtype._impl, unwrap(key), True
     else:
-        if isinstance(key, list | tuple):
+        if isinstance(key, (list, tuple)):
             raise TypeError(f"{name}: unexpected PRNG key type {type(key)}")
         impl, words, typed = resolve_impl(None), key, False
         _check_words(key, impl)
@@ -383,7 +383,7 @@ def _seed_words(name: str, seed: Any) -> Any:
         if not -(2**63) <= seed < 2**63:
             raise OverflowError(f"{name}: Python int {seed} too large for a seed; seeds are 64-bit integers")
         seed = np.int64(seed)
-    if isinstance(seed, bool | np.generic | np.ndarray) and not np.ndim(seed):
+    if isinstance(seed, (bool, np.generic, np.ndarray)) and not np.ndim(seed):
         kind = np.asarray(seed).dtype
         if kind != np.bool_ and not dtypes.issubdtype(kind, np.integer):
             raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of type {kind}")
@@ -488,7 +488,7 @@ def fold_in(key: Any, data: Any) -> Any:
             f"fold_in accepts a scalar, but was given an array of shape {tuple(np.shape(data))} != (). "
             "Use jax.vmap for batching."
         )
-    if isinstance(data, int | float | np.generic) and not isinstance(data, Tracer):
+    if isinstance(data, (int, float, np.generic)) and not isinstance(data, Tracer):
         with np.errstate(all="ignore"):
             data = np.asarray(data, np.uint32) if isinstance(data, int) else np.asarray(data).astype(np.uint32)
         data = jnp.asarray(data)

@@ -67,6 +67,7 @@ class ExtendedDType:
 
 
 DType = np.dtype | ExtendedDType
+_DTYPES = (np.dtype, ExtendedDType)
 _D = np.dtype
 _BOOL = _D(bool)
 
@@ -124,6 +125,9 @@ _X32 = {
 }
 
 
+_HELD = {False: {d: _X32.get(d, d) for d in _ALL}, True: {d: d for d in _ALL}}  # by whether x64 is on
+
+
 class TypePromotionError(ValueError):
     """Operands of an operation have types with no implicit promotion to a common one: convert one with `.astype`."""
 
@@ -176,12 +180,12 @@ def as_dtype(spec: Any) -> DType:
     Accepts dtypes, scalar types (NumPy's, ml_dtypes', Python's), names, and objects with a `dtype` attribute.
     Raises TypeError for what is not a dtype.
     """
-    if isinstance(spec, np.dtype | ExtendedDType):
+    if isinstance(spec, _DTYPES):
         return spec
     if isinstance(spec, str) and spec in _BY_NAME:
         return _BY_NAME[spec]
     inner = getattr(spec, "dtype", None)
-    if isinstance(inner, np.dtype | ExtendedDType):
+    if isinstance(inner, _DTYPES):
         return inner
     return np.dtype(spec)
 
@@ -205,12 +209,17 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     return _X32.get(dtype, dtype)
 
 
+def held_as(dtype: np.dtype) -> np.dtype | None:
+    """The canonical type of NumPy's elements of this type; None where arrays cannot hold it, and for float0."""
+    return _HELD[_config.x64_enabled()].get(dtype)
+
+
 def is_weak(x: Any) -> bool:
     """Whether `x` is weakly typed: a Python int, float or complex, or an array or tracer made from them alone."""
     t = type(x)
     if t in _PYTHON_SCALARS:
         return True
-    if t is bool or isinstance(x, np.ndarray | np.generic):
+    if t is bool or isinstance(x, (np.ndarray, np.generic)):
         return False
     weak = getattr(x, "weak_type", None)
     if weak is None:
@@ -230,10 +239,10 @@ def dtype_of(x: Any, canonicalize: bool = True) -> Any:
     dtype: Any = python_scalar_dtypes.get(t)
     if dtype is None:
         dtype = getattr(x, "dtype", None)
-        if not isinstance(dtype, np.dtype | ExtendedDType):
+        if not isinstance(dtype, _DTYPES):
             aval = getattr(x, "aval", None)
             dtype = getattr(aval, "dtype", None)
-            if not isinstance(dtype, np.dtype | ExtendedDType):
+            if not isinstance(dtype, _DTYPES):
                 dtype = next((d for s, d in python_scalar_dtypes.items() if isinstance(x, s)), None)
         if dtype is None:
             raise TypeError(f"Cannot determine dtype of {x}")
@@ -249,7 +258,7 @@ def scalar_type_of(x: Any) -> type:
     """
     if isinstance(x, type) and x in python_scalar_dtypes:
         return x
-    if isinstance(x, str | type | np.dtype | ExtendedDType):
+    if isinstance(x, (str, type, np.dtype, ExtendedDType)):
         dtype = as_dtype(x)
     else:
         dtype = dtype_of(x)
@@ -432,9 +441,9 @@ def _node_of(x: Any) -> Any:
         return float
     dtype: Any
     weak = False
-    if isinstance(x, str | type | np.dtype | ExtendedDType):
+    if isinstance(x, (str, type, np.dtype, ExtendedDType)):
         dtype = as_dtype(x)
-        if isinstance(x, str | type) and dtype in _X32:
+        if isinstance(x, (str, type)) and dtype in _X32:
             dtype = check_user_dtype_supported(dtype, "dtype")
     else:
         dtype = dtype_of(x, canonicalize=False)
@@ -564,16 +573,24 @@ def is_supported(dtype: Any) -> bool:
     return isinstance(dtype, ExtendedDType) or dtype in _SUPPORTED or dtype == float0
 
 
+_of_scalar_type: dict[type, np.dtype] = {}  # those seen that mean the same whether x64 is on or not
+
+
 def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     """Check a user's `dtype=` argument of function `fun_name`, and return the canonical dtype.
 
     Raises TypeError for types that arrays cannot hold. Warns (UserWarning) when an explicit 64-bit type becomes a
     32-bit one; `int`, `float` and `complex` mean the default types, without a warning.
     """
+    if isinstance(dtype, np.dtype) and dtype in _SUPPORTED and dtype not in _X32:
+        return dtype
     if isinstance(dtype, ExtendedDType):
         return dtype
-    if isinstance(dtype, type) and dtype in python_scalar_dtypes:
-        return canonicalize_dtype(dtype)
+    if isinstance(dtype, type):
+        if (found := _of_scalar_type.get(dtype)) is not None:
+            return found
+        if dtype in python_scalar_dtypes:
+            return canonicalize_dtype(dtype)
     if hasattr(dtype, "shape") and hasattr(dtype, "dtype") and not isinstance(dtype, (type, np.dtype, np.generic)):
         raise TypeError(f"{fun_name or 'dtype'}: a dtype is expected, got an array; give its dtype, of {dtype!r}")
     resolved = as_dtype(dtype)
@@ -595,6 +612,8 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
             raise ValueError(text)
         if mode == "warn":
             warn(text, UserWarning, stacklevel=3)
+    elif isinstance(dtype, type) and resolved in _SUPPORTED and resolved not in _X32:
+        _of_scalar_type[dtype] = resolved
     return canonical
 
 
@@ -607,7 +626,7 @@ def python_scalar_to_numpy(x: Any, dtype: Any = None, *, strict: bool = True) ->
         target: Any = canonicalize_dtype(python_scalar_dtypes.get(type(x)) or dtype_of(x))
     else:
         target = as_dtype(dtype)
-    if strict and isinstance(x, int) and not isinstance(x, bool | np.generic) and kind_of(target) in "iu":
+    if strict and isinstance(x, int) and not isinstance(x, (bool, np.generic)) and kind_of(target) in "iu":
         limits = iinfo(target)
         if not int(limits.min) <= x <= int(limits.max):
             raise OverflowError(

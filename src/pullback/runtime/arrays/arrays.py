@@ -17,9 +17,13 @@ def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: An
     `dtype` converts, `weak_type` overrides, `device` commits. TypeError for what is not an array, number or key array.
     """
     kind = type(x)
-    if (kind is float or kind is int) and dtype is not None:  # as `typeof` would have it, in fewer steps: traces ask
-        aval = ShapedArray((), dtypes.canonicalize_dtype(dtype), bool(weak_type))
-        return _from_numpy(np.asarray(x) if kind is float else np.asarray(x, aval.dtype), aval, device)
+    if kind is np.ndarray and (held := dtypes.held_as(x.dtype)) is not None:
+        return _core.copy_of(x, held if dtype is None else dtypes.canonicalize_dtype(dtype), bool(weak_type), device)
+    if (
+        dtype is not None and kind in dtypes.python_scalar_dtypes
+    ):  # as `typeof` would have it, in fewer steps: traces ask
+        target = dtypes.canonicalize_dtype(dtype)
+        return _core.copy_of(np.asarray(x, target if kind is int else None), target, bool(weak_type), device)
     if kind is _core.Array or hasattr(x, "_base_array"):
         aval = x.aval
         if dtype is not None and aval.dtype != dtype:

@@ -5,6 +5,8 @@ import sys
 import numpy as np
 import pytest
 
+import pullback
+import pullback.numpy as jnp
 from pullback.loops.ir import NP_DTYPE, Builder, Loop
 from pullback.loops.ir.check import check
 from pullback.loops.ir.interpret import interpret
@@ -79,10 +81,34 @@ def test_what_is_beside_the_sum_is_kept(rows, width):
     assert np.array_equal(got[1], z.ravel())
 
 
-@pytest.mark.parametrize("rows, width", [(10_000, 40), (20, 1000)])
-def test_few_columns_and_little_memory_stay(rows, width):
+@pytest.mark.parametrize("rows, width", [(100, 40), (20, 1000)])
+def test_little_memory_stays(rows, width):
     function = column_reduction(rows, width)
     assert columns(function) is function
+
+
+@pytest.mark.parametrize("rows, width", [(10_000, 40), (20_007, 3), (4096, 10)])
+def test_few_columns_are_folded(rows, width):
+    function = column_reduction(rows, width)
+    assert columns(function) is not function
+    x = np.random.default_rng(2).random(rows * width).astype("f4") + 1
+    results = [run(through_passes(function), [x], [np.zeros(width, "f4")], parts)[0] for parts in (1, 2, 5)]
+    assert all(np.array_equal(results[0], other) for other in results)
+    exact = 2 * (3 + x.reshape(rows, width).astype("f8").sum(0))
+    assert np.abs(results[0] / exact - 1).max() < 2e-7
+
+
+def test_what_is_known_of_a_column_is_repeated_for_the_rows_side_by_side():
+    rng = np.random.default_rng(0)
+    x, m = rng.standard_normal((6, 3001, 5)).astype("f4"), rng.standard_normal((6, 5)).astype("f4")
+
+    def spread(x, m):
+        return jnp.sum((x - m[:, None]) ** 2 * jnp.abs(m[:, None]), 1), jnp.max(x * m[:, None], 1)
+
+    total, most = pullback.jit(spread)(x, m)
+    d = x.astype("f8") - m[:, None]
+    np.testing.assert_allclose(total, np.sum(d**2 * np.abs(m[:, None]), 1), rtol=1e-6)
+    np.testing.assert_array_equal(most, (x * m[:, None]).max(1))
 
 
 def test_long_sums_keep_their_rounding_errors():

@@ -36,13 +36,15 @@ from pullback.loops.schedule.descent import (
     times_plus,
     two_sum,
 )
+from pullback.loops.schedule.folding import Folded, fold, left_over
 from pullback.loops.schedule.partials import combining, neutrals
 
-from .cost import NANOSECONDS, Vector, bytes_touched, cost
+from .cost import NANOSECONDS, Vector, bytes_touched, cost, known_extent
 
-COLUMNS = 64  # fewer are held in registers, all of them at once
+COLUMNS = 64  # fewer are folded: several rows side by side
 STRIP = 2048  # columns that are walked together: some pages of a row, and scratch rows that stay in the first cache
 BYTES = 1 << 20  # that a reduction reads over all columns: less stays in the cache, and is not worth the code
+FEW_BYTES = 1 << 16  # the same where columns are so few that lanes would lie idle
 FAR = 16  # elements from row to row
 PIECE = 20_000.0  # ns of work that one thread takes at a time
 THRESHOLD = 30_000.0  # ns: below this, waking threads costs more than it saves
@@ -68,10 +70,20 @@ class _Columns:
         column = chain[-1]
         at = next((k for k, stmt in enumerate(column.body) if isinstance(stmt, Loop)), -1)
         lets, reduce = column.body[:at], column.body[at]
-        if at < 0 or not isinstance(reduce, Loop) or not _is_long(column, lets, reduce):
+        if at < 0 or not isinstance(reduce, Loop) or reduce.role != "reduce" or not isinstance(reduce.extent, Const):
             return [loop]
-        walk = _Walk(self.new, chain, lets, reduce)
-        return [walk.rows(), walk.combined(column.body[at + 1 :])]
+        folded = None
+        if known_extent(column) < COLUMNS:
+            folded = fold(self.new, chain, lets, reduce)
+            if folded is None:
+                return [loop]
+        least = BYTES if folded is None else FEW_BYTES // prod(map(known_extent, chain[:-1]))
+        walked = (column, lets, reduce) if folded is None else (folded.column, folded.lets, folded.reduce)
+        if not _is_long(*walked, least):
+            return [loop]
+        walk = _Walk(self.new, chain, lets, reduce, folded)
+        repeats = [] if folded is None else folded.repeats
+        return [*repeats, walk.rows(), walk.combined(column.body[at + 1 :])]
 
 
 def chain_of(loop: Loop) -> list[Loop] | None:
@@ -82,11 +94,9 @@ def chain_of(loop: Loop) -> list[Loop] | None:
     return chain if all(isinstance(each.extent, Const) and each.extent.value for each in chain) else None
 
 
-def _is_long(column: Loop, lets: Sequence[Stmt], reduce: Loop) -> bool:
-    """Whether `reduce` walks down columns that are neighbours along `column`, over much memory."""
-    if reduce.role != "reduce" or not reduce.carried or not isinstance(reduce.extent, Const):
-        return False
-    if known_extent(column) < COLUMNS or not all(isinstance(stmt, Let) for stmt in lets):
+def _is_long(column: Loop, lets: Sequence[Stmt], reduce: Loop, least: int) -> bool:
+    """Whether `reduce` walks down columns that are neighbours along `column`, over `least` bytes or more."""
+    if not reduce.carried or not all(isinstance(stmt, Let) for stmt in lets):
         return False
     if not all(isinstance(stmt, (Let, Store)) for stmt in reduce.body) or cost(lets) > LANES:
         return False
@@ -104,22 +114,22 @@ def _is_long(column: Loop, lets: Sequence[Stmt], reduce: Loop) -> bool:
             return False
         if across.step(index) != 0:
             bytes_read += ITEMSIZE[buffer.dtype]
-    return bytes_read * known_extent(column) * known_extent(reduce) >= BYTES
-
-
-def known_extent(loop: Loop) -> int:
-    """The number of iterations of a loop that has a fixed one."""
-    assert isinstance(loop.extent, Const)
-    return int(loop.extent.value)
+    return bytes_read * known_extent(column) * known_extent(reduce) >= least
 
 
 class _Walk:
     """One such reduction: how it is cut, and the two nests that take its place."""
 
-    def __init__(self, new: Fresh, chain: list[Loop], lets: Sequence[Stmt], reduce: Loop) -> None:
-        self.new, self.chain, self.lets, self.reduce = new, chain, tuple(lets), reduce
+    def __init__(
+        self, new: Fresh, chain: list[Loop], lets: Sequence[Stmt], reduce: Loop, folded: Folded | None
+    ) -> None:
+        self.new, self.folded = new, folded
+        self.before, self.lets = tuple(lets), tuple(lets) if folded is None else folded.lets
+        self.whole, self.results = chain, reduce  # the loops whose results these are
+        self.chain = chain if folded is None else [*chain[:-1], folded.column]
+        self.reduce = reduce = reduce if folded is None else folded.reduce
         self.outer = prod(known_extent(each) for each in chain[:-1])
-        self.width, self.height = known_extent(chain[-1]), known_extent(reduce)
+        self.width, self.height = known_extent(self.chain[-1]), known_extent(reduce)
         strips = -(-self.width // STRIP)
         self.strip = self.width if strips == 1 else -(-self.width // (strips * COLUMNS)) * COLUMNS
         self.strips = -(-self.width // self.strip)
@@ -201,32 +211,45 @@ class _Walk:
 
     def combined(self, rest: Sequence[Stmt]) -> Loop:
         """The nest that combines the partial results, and whatever else was done for each column."""
+        rows = 1 if self.folded is None else self.folded.rows
         index: Expr = i64(0)
-        for each in self.chain:
+        for each in self.whole[:-1]:
             index = make("add", (make("mul", (index, each.extent)), Read(each.var)))
-        piece = Var("piece", "i64")
-        at = times_plus(Read(piece), self.outer * self.width, index)
+        part = Var("piece", "i64")  # and row of it
+        piece = Read(part) if rows == 1 else make("floordiv", (Read(part), i64(rows)))
+        place = make("mul", (times_plus(piece, self.outer, index), i64(rows)))
+        if rows != 1:
+            place = make("add", (place, make("floormod", (Read(part), i64(rows)))))
+        at = times_plus(place, self.width // rows, Read(self.whole[-1].var))
         partials = iter(self.partials)
         body: list[Stmt] = []
         carried: list[Carried] = []
         finish: list[Stmt] = []
-        for group in self.reduce.carried:
+        starts: list[list[Expr]] = []
+        for group in self.results.carried:
             parts: list[Expr] = [Load(next(partials), at) for _ in group.vars]
+            results = tuple(map(self.new.var, group.results))
             if not is_float_sum(group):
-                carried.append(replace(combining(group, parts), combine=None))
+                carried.append(replace(combining(group, parts), results=results, combine=None))
+                starts.append(list(map(Read, results)))
                 continue
             dtype = group.vars[0].dtype
             names = total, error = tuple(self.new.var(Var(name, dtype)) for name in ("total", "error"))
-            results = tuple(map(self.new.var, names))
+            sums = tuple(map(self.new.var, names))
             added, s, lost = two_sum(self.new, Read(total), parts[0])
             body += added
             updates = (s, make("add", (Read(error), lost)))
-            carried.append(Carried(names, (const(dtype, -0.0), const(dtype, 0.0)), updates, results))
-            value = corrected(*map(Read, results))
-            finish.append(Let(group.results[0], make("add", (group.inits[0], value))))
-        body = [Loop(piece, i64(self.pieces), "sequential", tuple(body), tuple(carried)), *finish]
-        inner: tuple[Stmt, ...] = (*self.lets, *body, *rest)
-        for each in reversed(self.chain):
+            carried.append(Carried(names, (const(dtype, -0.0), const(dtype, 0.0)), updates, sums))
+            finish.append(Let(results[0], make("add", (group.inits[0], corrected(*map(Read, sums))))))
+            starts.append([Read(results[0])])
+        merge = Loop(part, i64(self.pieces * rows), "sequential", tuple(body), tuple(carried))
+        last: list[Stmt]
+        if self.folded is not None:
+            last = left_over(self.new, self.results, self.folded, starts)
+        else:
+            last = [Let(v, x) for group, xs in zip(self.results.carried, starts) for v, x in zip(group.results, xs)]
+        inner: tuple[Stmt, ...] = (*self.before, merge, *finish, *last, *rest)
+        for each in reversed(self.whole):
             inner = (Loop(each.var, each.extent, each.role, inner, each.carried, each.attrs),)
         (result,) = inner
         assert isinstance(result, Loop)

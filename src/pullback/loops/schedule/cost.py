@@ -84,6 +84,12 @@ def extent_of(loop: Loop) -> int:
     return loop.extent.value if isinstance(loop.extent, Const) else UNKNOWN_EXTENT
 
 
+def known_extent(loop: Loop) -> int:
+    """The number of iterations of a loop that has a fixed one."""
+    assert isinstance(loop.extent, Const)
+    return int(loop.extent.value)
+
+
 def cost(body: Sequence[Stmt], vector: Vector | None = None) -> float:
     """Of running `body` once; inside a vector loop, of one lane of it."""
     total = 0.0

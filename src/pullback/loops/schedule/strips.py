@@ -38,8 +38,8 @@ from pullback.loops.ir.visit import (
 from pullback.loops.schedule.descent import Descent, i64, times_plus
 from pullback.loops.schedule.partials import merged, neutrals
 
-from .columns import FAR, chain_of, known_extent
-from .cost import Vector, bytes_touched
+from .columns import FAR, chain_of
+from .cost import Vector, bytes_touched, known_extent
 
 COLUMNS = 64  # a strip is a multiple of so many: some lines of the cache from each row
 ROOM = 1 << 18  # bytes that a strip takes of the second cache

@@ -22,6 +22,7 @@ from . import (
     inverse_trigonometric,
     logarithm,
     power,
+    remainder,
     trigonometric,
     zeta,
 )
@@ -55,6 +56,7 @@ REAL: dict[str, Callable[..., Expr]] = {
     "reciprocal": power.reciprocal,
     "rsqrt": power.rsqrt,
     "cbrt": power.cbrt,
+    "rem": remainder.rem,
     "erf": error_function.erf,
     "erfc": error_function.erfc,
     "erf_inv": error_function.erf_inv,

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from pullback.loops.ir.build import Builder
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ir import Expr, Function, Lambda, Let, Loop, Op, Read, Stmt, Store, Var, While
-from pullback.loops.ir.types import REAL_OF
+from pullback.loops.ir.types import REAL_OF, is_int
 from pullback.loops.ir.visit import Rewriter, expressions, function_of, nodes, statements, subexpressions
 from pullback.loops.math import expand
-from pullback.loops.math._contract import Contract, contracted
+from pullback.loops.math._contract import EXACT, Contract, contracted
 
 # Ops that the emitter knows for real numbers, but the math kernels may know better or for complex ones.
-_ALSO = frozenset({"sqrt", "sign", "abs", "div", "rem"})
+_ALSO = frozenset({"sqrt", "sign", "abs", "div"})
 
 
 # A nest, or straight code outside of nests, that uses one math function more often than this is a long unrolled
@@ -40,13 +40,15 @@ def _key(op: Op) -> _Key:
 def _is_left_to_kernels(op: Op) -> bool:
     if function_of(op) is not None:
         return False
+    if op.name == "rem":
+        return not is_int(op.dtype) and EXACT not in op.attrs
     return is_math(op.name) or (op.name in _ALSO and op.args[0].dtype in REAL_OF)
 
 
 def expand_math(function: Function) -> Function:
     """The function without math ops; NotImplementedError for one that no kernel is known for."""
     if not any(
-        isinstance(expr, Op) and (is_math(expr.name) or expr.name in _ALSO)
+        isinstance(expr, Op) and (is_math(expr.name) or expr.name in _ALSO or expr.name == "rem")
         for stmt in statements(function.body)
         for expr in nodes(stmt)
     ):

@@ -22,7 +22,7 @@ from math import prod
 
 from pullback.loops.ir.fold import make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Buffer, Const, Expr, Function, Let, Load, Loop, Read, Stmt, Store, Var
+from pullback.loops.ir.ir import SQUARE, Buffer, Const, Expr, Function, Let, Load, Loop, Read, Stmt, Store, Var
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import (
     Rewriter,
@@ -37,14 +37,17 @@ from pullback.loops.ir.visit import (
 )
 from pullback.loops.schedule.descent import Descent, i64, times_plus
 from pullback.loops.schedule.partials import merged, neutrals
+from pullback.loops.schedule.short_rows import with_rows_apart
 
 from .columns import FAR, chain_of
 from .cost import Vector, bytes_touched, known_extent
 
 COLUMNS = 64  # a strip is a multiple of so many: some lines of the cache from each row
 ROOM = 1 << 18  # bytes that a strip takes of the second cache
+NEAR = 1 << 14  # bytes that one of short rows takes of the first
 SCRATCH = 1 << 18  # bytes that an array of scratch space takes of a thread's stack, at most; more are not emitted
 BYTES = 1 << 18  # that a nest touches: less is not worth the code
+SHORT_BYTES = 1 << 15  # the same of short rows, which leave lanes idle
 TASKS = 16  # strips that keep any machine we know busy
 
 
@@ -55,9 +58,14 @@ def strips(function: Function) -> Function:
 
     def nest(loop: Loop) -> list[Stmt]:
         chain = chain_of(loop) if loop.role == "parallel" else None
-        if chain is None or not _suits(chain[-1]):
+        if chain is None:
             return [loop]
-        strip = _Strip(new, chain)
+        if _suits(chain[-1]):
+            strip = _Strip(new, chain, ROOM)
+        elif bytes_touched((loop,)) >= SHORT_BYTES and (column := with_rows_apart(new, chain)) is not None:
+            strip = _Strip(new, [*chain[:-1], column], NEAR)
+        else:
+            return [loop]
         result = strip.nest()
         replaced.update(strip.scratch)
         return [result]
@@ -65,8 +73,8 @@ def strips(function: Function) -> Function:
     body = with_nests(function.body, nest)
     if not new.buffers:
         return function
-    kept = tuple(buffer for buffer in function.buffers if buffer not in replaced)
-    return Function(function.name, (*kept, *new.buffers), body)
+    kept = tuple(buffer for buffer in (*function.buffers, *new.buffers) if buffer not in replaced)
+    return Function(function.name, kept, body)
 
 
 def _suits(column: Loop) -> bool:
@@ -117,8 +125,8 @@ def _scratch_of(column: Loop) -> Set[Buffer]:
 class _Strip:
     """One such nest, cut into strips of columns."""
 
-    def __init__(self, new: Fresh, chain: list[Loop]) -> None:
-        self.new, self.chain, self.column = new, chain, chain[-1]
+    def __init__(self, new: Fresh, chain: list[Loop], room: int) -> None:
+        self.new, self.chain, self.column, self.room = new, chain, chain[-1], room
         self.scratch = _scratch_of(self.column)
         self.outer = prod(known_extent(each) for each in chain[:-1])
         self.total = known_extent(self.column)
@@ -135,12 +143,12 @@ class _Strip:
         self.needed = self._needed()
 
     def _width(self) -> int:
-        """Columns of a strip: what the second cache holds of all that the loops read and write."""
+        """Columns of a strip: what there is room for of all that the loops read and write."""
         loops = [stmt for stmt in self.column.body if isinstance(stmt, Loop)]
         height = max(known_extent(loop) for loop in loops)
         across = Vector(self.column)
         walked = {b for b, index in accessed(loops) if b in self.scratch or across.step(index) != 0}
-        width = ROOM // (height * sum(ITEMSIZE[b.dtype] for b in walked))
+        width = self.room // (height * sum(ITEMSIZE[b.dtype] for b in walked))
         width = min([width, *(SCRATCH // (b.size * ITEMSIZE[b.dtype]) for b in self.scratch)])
         if self.outer < TASKS:
             width = min(width, -(-self.total // -(-TASKS // self.outer)))
@@ -242,6 +250,8 @@ class _Strip:
         """A loop down a column, for a strip of them."""
         j, row = Var("j", "i64"), self.new.var(loop.var)
         before, here = self._place(j, {v for stmt in loop.body for v in reads(stmt)})
+        if SQUARE in loop.attrs:
+            return [self._vector(j, [*before, loop], here)]
         return [
             Loop(row, loop.extent, "parallel", (self._vector(j, [*before, *loop.body], {**here, loop.var: Read(row)}),))
         ]

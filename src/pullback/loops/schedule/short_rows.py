@@ -1,0 +1,180 @@
+"""Short rows: what goes through each of many short rows several times has a row in each lane, not along the lanes.
+
+    parallel i < 1000 {                                  parallel strip < 8 {
+      reduce r < 10 -> m { x[i*10 + r] }                   vector i < 128 { parallel r < 10 { p[r*128 + i] = x[..] } }
+      parallel r < 10 { y[i*10 + r] = x[i*10 + r] - m }  =>  (as columns, of p and q: see strips.py)
+    }                                                      vector i < 128 { parallel r < 10 { y[..] = q[r*128 + i] } }
+                                                         }
+
+Ten elements leave lanes idle, a reduction ends with a tree over the lanes, and what is done once for each row is done
+for one row at a time. The copies are transposes in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+from pullback.loops.ir.affine import interval, terms
+from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fresh import Fresh
+from pullback.loops.ir.ir import SQUARE, Buffer, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
+from pullback.loops.ir.visit import Rewriter, Substitute, accessed, nodes, statements
+
+from .cost import LANES, Vector, cost, known_extent
+
+LONGEST = 32  # elements of a row: more fill the lanes, or nearly
+FEWEST = 64  # rows
+# In scalar ops, measured on Zen 4 over softmax, log-sum-exp and norms of rows of 3 to 32 elements.
+START, TREE = 2.0, 20.0  # of a vector loop, and of what a reduction does after it
+ALONE = 3.0  # an op that waits for the one before, against one among others
+COPIED, LEFT_OVER = 1.2, 8.0  # an element of a square that is transposed, and one that is left over
+
+
+def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
+    """The last loop of `chain`, over rows, with the rows it goes through copied to scratch space, and work there; None
+    if it does not go through short rows that lie one after the other.
+    """
+    column = chain[-1]
+    ranges = {each.var: (0, known_extent(each) - 1) for each in chain}
+    loops = [stmt for stmt in column.body if isinstance(stmt, Loop)]
+    if len(loops) < 2 or known_extent(column) < FEWEST or not any(loop.carried for loop in loops):
+        return None
+    if not all(isinstance(stmt, (Let, Store, Loop)) for stmt in column.body):
+        return None
+    if any(b.space == "local" for b, _ in accessed(column.body)):
+        return None
+    across = Vector(column)
+    rows: dict[tuple, tuple[Buffer, Expr, int]] = {}  # what is copied: the place of its first element, and its length
+    of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
+    for loop in loops:
+        if not isinstance(loop.extent, Const) or not 2 <= loop.extent.value <= LONGEST:
+            return None
+        if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
+            return None
+        down = Vector(Loop(loop.var, loop.extent, "parallel", loop.body))
+        for buffer, index in accessed((*loop.body, Loop(loop.var, loop.extent, "reduce", (), loop.carried))):
+            steps = across.step(index), down.step(index)
+            if None in steps:
+                return None
+            if steps[0] in (0, 1):
+                if steps[0] and steps[1]:
+                    return None
+                continue
+            if steps[1] != 1:
+                return None
+            first = Substitute({loop.var: const("i64", 0)}).rewrite(index)
+            key, bounds = _key(buffer, first, ranges), interval(first, ranges)
+            # Loads that only some elements perform may lie outside; all of a row is copied.
+            if key is None or bounds is None or bounds[0] < 0 or bounds[1] + loop.extent.value > buffer.size:
+                return None
+            known = rows.get(key)
+            rows[key] = (buffer, first, max(loop.extent.value, 0 if known is None else known[2]))
+            of[buffer, index] = key
+    if not rows:
+        return None
+    stored_to = {s.buffer for s in statements(column.body) if isinstance(s, Store)}
+    written = stored_to & {row[0] for row in rows.values()}
+    # Of a buffer that is written there is one row, which all go through as it is then.
+    if any(sum(row[0] is buffer for row in rows.values()) != 1 for buffer in written):
+        return None
+    if any(buffer in written and (buffer, index) not in of for buffer, index in accessed(column.body)):
+        return None
+    copied: set[tuple] = set()  # rows that are read before all of them is written
+    filled: set[tuple] = set()
+    for loop in loops:
+        copied |= {of[x.buffer, x.index] for x in _loads(loop) if (x.buffer, x.index) in of} - filled
+        stores = [of[s.buffer, s.index] for s in loop.body if isinstance(s, Store) and (s.buffer, s.index) in of]
+        filled |= {key for key in stores if rows[key][2] == known_extent(loop)}
+    if any(row[0] in written and key not in copied | filled for key, row in rows.items()):
+        return None
+    lengths = [row[2] for key, row in rows.items() if key in copied] + [r[2] for r in rows.values() if r[0] in written]
+    if _price_apart(column, loops, lengths) > _price_along(column, loops):
+        return None
+    scratch = {key: new.buffer("row", row[0].dtype, row[2], "local") for key, row in rows.items()}
+    inside = {place: scratch[key] for place, key in of.items()}
+    body: list[Stmt] = []
+    for key in rows:
+        if key in copied:
+            body.append(_copy(new, rows[key], scratch[key], True))
+    for stmt in column.body:
+        if isinstance(stmt, Loop):
+            stmt = _There(inside, stmt.var).loop(stmt)
+        body.append(stmt)
+    for key, row in rows.items():
+        if row[0] in written:
+            body.append(_copy(new, row, scratch[key], False))
+    return Loop(column.var, column.extent, column.role, tuple(body), (), column.attrs)
+
+
+def _loads(loop: Loop) -> list[Load]:
+    return [x for stmt in statements((loop,)) for x in nodes(stmt) if isinstance(x, Load)]
+
+
+def _price_along(column: Loop, loops: Sequence[Loop]) -> float:
+    """Of one row with lanes along it."""
+    total = ALONE * cost([stmt for stmt in column.body if not isinstance(stmt, Loop)])
+    for loop in loops:
+        total += -(-known_extent(loop) // LANES) * _price(loop) + START + (TREE if loop.carried else 0)
+    return total
+
+
+def _price_apart(column: Loop, loops: Sequence[Loop], copies: Sequence[int]) -> float:
+    """Of one row among those in the lanes, with copies of rows of some lengths."""
+    total = cost([stmt for stmt in column.body if not isinstance(stmt, Loop)]) / LANES
+    total += sum(known_extent(loop) * _price(loop) for loop in loops) / LANES
+    return total + sum(n // LANES * LANES * COPIED + n % LANES * LEFT_OVER for n in copies)
+
+
+def _price(loop: Loop) -> float:
+    """Of one iteration."""
+    return cost((Loop(loop.var, const("i64", 1), "sequential", loop.body, loop.carried),))
+
+
+def _copy(new: Fresh, row: tuple[Buffer, Expr, int], scratch: Buffer, there: bool) -> Loop:
+    """A row copied to scratch space (`there`) or back."""
+    buffer, first, length = row
+    k = new.var(Var("k", "i64"))
+    place = make("add", (first, Read(k)))
+    if there:
+        store = Store(scratch, Read(k), Load(buffer, place))
+    else:
+        store = Store(buffer, place, Load(scratch, Read(k)))
+    return Loop(k, const("i64", length), "parallel", (store,), (), (SQUARE,))
+
+
+def _key(buffer: Buffer, index: Expr, loops: Container[Var]) -> tuple | None:
+    """Equal for equal indices that are sums of multiples of the variables of `loops`; None for others."""
+    found, constant = terms(index)
+    parts: dict[Var, int] = {}
+    for term in found:
+        inner, factor = term, 1
+        if isinstance(term, Op) and term.name == "mul" and isinstance(term.args[1], Const):
+            inner, factor = term.args[0], term.args[1].value
+        if not isinstance(inner, Read) or inner.var not in loops:
+            return None
+        parts[inner.var] = parts.get(inner.var, 0) + factor
+    return (buffer, constant, *sorted(parts.items(), key=lambda part: part[0].name))
+
+
+class _There(Rewriter):
+    """Elements of rows are those of scratch space."""
+
+    def __init__(self, rows: Mapping[tuple[Buffer, Expr], Buffer], var: Var) -> None:
+        super().__init__()
+        self.rows, self.var = rows, var
+
+    def loop(self, loop: Loop) -> Loop:
+        """The loop on scratch space."""
+        (result,) = self.block((loop,))
+        assert isinstance(result, Loop)
+        return result
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Load) and (expr.buffer, expr.index) in self.rows:
+            return Load(self.rows[expr.buffer, expr.index], Read(self.var))
+        return expr
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        if isinstance(stmt, Store) and (stmt.buffer, stmt.index) in self.rows:
+            return [Store(self.rows[stmt.buffer, stmt.index], Read(self.var), stmt.value)]
+        return [stmt]

@@ -1,0 +1,71 @@
+"""Nests that go through short rows have a row in each lane, and mean the same."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.loops.schedule import short_rows
+
+SHAPES = [(700, 10), (64, 3), (1003, 7), (5, 130, 16), (300, 32), (129, 2)]
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch):
+    """Whatever it costs, where it is possible."""
+    monkeypatch.setattr(short_rows, "_price_apart", lambda *args: 0.0)
+
+
+def apart(f, *args):
+    """Whether the program copies rows to scratch space."""
+    return "local row" in jax.jit(f).lower(*args).as_text("nests")
+
+
+def centered(x):
+    m = x.mean(-1, keepdims=True)
+    return (x - m) / jnp.sqrt(jnp.sum((x - m) ** 2, -1, keepdims=True) + 1e-5)
+
+
+def weighted(x):
+    w = jnp.arange(1.0, x.shape[-1] + 1)
+    z = jnp.exp(x - jnp.max(x * w, -1, keepdims=True))
+    return z / z.sum(-1, keepdims=True), jnp.argmax(z, -1), jnp.log(z.sum(-1))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("f", [centered, weighted, jax.nn.log_softmax])
+def test_values(shape, f):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    for got, wanted in zip(jax.tree.leaves(jax.jit(f)(x)), jax.tree.leaves(f(jnp.asarray(x)))):
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6)
+
+
+def test_rows_are_apart():
+    x = np.ones((3000, 10), "f4")
+    assert apart(centered, x) and apart(jax.nn.log_softmax, x)
+    assert not apart(centered, np.ones((3000, 40), "f4"))
+    assert not apart(lambda x: x * 2 + 1, x)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4", "f2", "c8"])
+def test_types(dtype):
+    x = (np.random.default_rng(0).standard_normal((900, 6)) * 9).astype(dtype)
+
+    def spread(x):
+        return x - x.sum(-1, keepdims=True), (x * x).sum(-1)
+
+    for got, wanted in zip(jax.jit(spread)(x), spread(x.astype("c16" if dtype == "c8" else "f8"))):
+        np.testing.assert_allclose(
+            np.asarray(got, wanted.dtype), wanted, rtol=2e-2 if dtype == "f2" else 1e-4, atol=0.3
+        )
+
+
+def test_elements_outside_of_the_array_are_not_copied():
+    x = np.random.default_rng(0).standard_normal((500, 8)).astype("f4")
+
+    def windows(x):
+        y = jnp.pad(x, ((0, 0), (2, 3)))
+        m = y.max(-1, keepdims=True)
+        return jnp.exp(y - m) / jnp.exp(y - m).sum(-1, keepdims=True)
+
+    np.testing.assert_allclose(jax.jit(windows)(x), windows(jnp.asarray(x)), rtol=2e-5)

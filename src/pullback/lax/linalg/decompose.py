@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax.linalg import small_matrices
+from pullback.lax.linalg.jacobi import MOST_SVD, svd_in_lanes
 from pullback.lax.linalg.matrices import (
     adjoint,
     batch_leading,
@@ -38,7 +39,9 @@ Array = Any
 
 
 class SvdAlgorithm(enum.Enum):
-    """How a singular value decomposition is computed; on a CPU always by LAPACK's divide and conquer."""
+    """How a singular value decomposition is computed; on a CPU sizes decide: Jacobi's rotations for stacks of small
+    matrices, else LAPACK's divide and conquer.
+    """
 
     DEFAULT = "default"
     QR = "QR"
@@ -501,9 +504,13 @@ def _svd_emit(ctx):
             [ctx.result(i) for i in range(len(ctx.out_avals))],
         )
         return
+    vectors = params["compute_uv"] and (ctx.is_read(1) or ctx.is_read(2))
+    if small_matrices.suits(batch, aval.dtype, MOST_SVD, m, n) and not (vectors and params["full_matrices"] and m != n):
+        sides = [ctx.result(k) if vectors and ctx.is_read(k) else None for k in (1, 2)]
+        svd_in_lanes(ctx, batch, m, n, ctx.operand(0), ctx.result(0), *sides)
+        return
     kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
     # The matrix is copied column-major, though the transpose could be decomposed without: signs are then as NumPy's.
-    vectors = params["compute_uv"] and (ctx.is_read(1) or ctx.is_read(2))
     job = "N" if not vectors else "A" if params["full_matrices"] else "S"
     source = ctx.operand(0)
     length = 4 * low * low + 7 * low + 66 * (m + n) + 3 * high

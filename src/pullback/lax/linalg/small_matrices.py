@@ -58,13 +58,18 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a block holds of a stack: rows x columns of one dtype, copied from `source` and to `target` if given."""
+    """What a block holds of a stack: rows x columns of one dtype, copied from `source` and to `target` if given.
+
+    `places`: the number of what is held that says to which row of the target each row goes, or column if `by_columns`.
+    """
 
     dtype: str
     rows: int
     columns: int
     source: Any = None
     target: Any = None
+    places: int | None = None
+    by_columns: bool = False
 
     @property
     def count(self) -> int:
@@ -72,8 +77,65 @@ class Held:
         return self.rows * self.columns
 
 
+class Block:
+    """The matrices of a block while statements are made for it; `chunk` numbers the memory of its thread."""
+
+    def __init__(self, ctx: Any, lanes: int, held: Sequence[Held], own: Sequence[Any], chunk: Index) -> None:
+        self.ctx, self.lanes, self.held, self.own, self.chunk = ctx, lanes, held, own, chunk
+
+    def run(self, body: Any) -> None:
+        """`body(*Lanes)`, one for each of what is held, in all lanes."""
+        with self.ctx.b.loop(self.lanes, "vector") as lane:
+            body(*[Lanes(self.ctx, mine, lane, h.columns) for mine, h in zip(self.own, self.held)])
+
+    def largest(self, k: int, row: int) -> Any:
+        """The largest among all lanes of a number that is not negative, an element of the k-th of what is held."""
+        b, mine = self.ctx.b, self.own[k]
+        with b.reduce(self.lanes, b.const(mine.dtype, 0), "max") as r:
+            r.update(b.op("max", r.var, self.ctx.load(mine, (row, r.i))))
+        return r.result
+
+    def read(self, first: Any, n: int) -> None:
+        """Copies the sources."""
+        b = self.ctx.b
+        for mine, h in zip(self.own, self.held):
+            if h.source is not None:
+                with b.loop(self.lanes, "parallel") as lane, b.loop(h.count, "parallel") as e:
+                    place = h.source.reshaped((n, h.count))
+                    self.ctx.store(mine, (e, lane), self.ctx.load(place, (b.add(first, lane), e)))
+
+    def write(self, first: Any, n: int) -> None:
+        """Copies to the targets."""
+        b = self.ctx.b
+        for mine, h in zip(self.own, self.held):
+            if h.target is None:
+                continue
+            if h.places is None:
+                with b.loop(self.lanes, "parallel") as lane, b.loop(h.count, "parallel") as e:
+                    place = h.target.reshaped((n, h.count))
+                    self.ctx.store(place, (b.add(first, lane), e), self.ctx.load(mine, (e, lane)))
+                continue
+            target = h.target.reshaped((n, h.rows, h.columns))
+            with (
+                b.loop(self.lanes, "sequential") as lane,
+                b.loop(h.rows, "sequential") as i,
+                b.loop(h.columns, "sequential") as j,
+            ):
+                to = b.let(b.convert(self.ctx.load(self.own[h.places], (j if h.by_columns else i, lane)), "i64"))
+                at = (i, to) if h.by_columns else (to, j)
+                value = self.ctx.load(mine, (b.add(b.mul(i, b.index(h.columns)), j), lane))
+                self.ctx.store(target, (b.add(first, lane), *at), value)
+
+
 def in_lanes(ctx: Any, batch: Sequence[int], lanes: int, work: float, held: Sequence[Held], body: Any) -> None:
-    """`body(*Lanes)`, one for each of `held`, for each block of a stack.
+    """`body(*Lanes)`, one for each of `held`, for each block of a stack; see `in_blocks`."""
+    in_blocks(ctx, batch, lanes, work, held, lambda block: block.run(body))
+
+
+def in_blocks(
+    ctx: Any, batch: Sequence[int], lanes: int, work: float, held: Sequence[Held], body: Callable[[Block], None]
+) -> None:
+    """`body(block)` for each block of a stack.
 
     `work`: operations for one matrix. The last block may do matrices again that the one before it did, so no target
     may lie where a source does.
@@ -89,18 +151,10 @@ def in_lanes(ctx: Any, batch: Sequence[int], lanes: int, work: float, held: Sequ
     def block(index: Any, chunk: Any) -> None:
         first = b.let(b.op("min", b.mul(index, b.index(lanes)), b.index(n - lanes)))
         own = [m.at(chunk).slice((0,), (h.count * lanes,)).reshaped((h.count, lanes)) for m, h in zip(memory, held)]
-        for mine, h in zip(own, held):
-            if h.source is not None:
-                with b.loop(lanes, "parallel") as lane, b.loop(h.count, "parallel") as e:
-                    place = h.source.reshaped((n, h.count))
-                    ctx.store(mine, (e, lane), ctx.load(place, (b.add(first, lane), e)))
-        with b.loop(lanes, "vector") as lane:
-            body(*[Lanes(ctx, mine, lane, h.columns) for mine, h in zip(own, held)])
-        for mine, h in zip(own, held):
-            if h.target is not None:
-                with b.loop(lanes, "parallel") as lane, b.loop(h.count, "parallel") as e:
-                    place = h.target.reshaped((n, h.count))
-                    ctx.store(place, (b.add(first, lane), e), ctx.load(mine, (e, lane)))
+        made = Block(ctx, lanes, held, own, chunk)
+        made.read(first, n)
+        body(made)
+        made.write(first, n)
 
     if chunks == 1:
         with b.loop(blocks, "sequential") as index:

@@ -13,6 +13,7 @@ from typing import Any
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax.linalg.decompose import all_finite, in_one_call, reciprocal_differences, spread_spectrum, svd
 from pullback.lax.linalg.factor import lu_p, symmetrized
+from pullback.lax.linalg.jacobi import MOST_EIGENVALUES, MOST_EIGH, eigh_in_lanes
 from pullback.lax.linalg.matrices import (
     adjoint,
     batch_leading,
@@ -28,6 +29,7 @@ from pullback.lax.linalg.matrices import (
     rows,
     to_dtype,
 )
+from pullback.lax.linalg.small_matrices import suits
 from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import fill_nan, fill_unless, for_each, is_finite, scratch
 from pullback.lax.records.families import *
@@ -36,7 +38,7 @@ Array = Any
 
 
 class EighImplementation(enum.Enum):
-    """How Hermitian eigenvalues are computed; on a CPU always by LAPACK."""
+    """How Hermitian eigenvalues are computed; on a CPU sizes decide between Jacobi's rotations and LAPACK."""
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -116,8 +118,12 @@ def _eigh_emit(ctx):
             [ctx.result(0), ctx.result(1)],
         )
         return
-    kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
     vectors = ctx.is_read(0)
+    if suits(batch, aval.dtype, MOST_EIGH if vectors else MOST_EIGENVALUES, n):
+        found = ctx.result(0) if vectors else None
+        eigh_in_lanes(ctx, batch, n, ctx.operand(0), params["lower"], found, ctx.result(1))
+        return
+    kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
     length, reals, integers = (
         (2 * n + n * n + 64 * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n)
         if complex_

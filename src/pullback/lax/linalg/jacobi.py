@@ -1,0 +1,369 @@
+"""Jacobi's methods for many small matrices at once, one in each lane: eigenvalues of symmetric matrices, singular
+values (Golub and Van Loan, 8.5 and 8.6.3).
+
+Rotations make one element off the diagonal after the other zero, or two columns orthogonal. All lanes go through the
+same pairs, so there is nothing to choose, until no lane has anything left to do; matrices that are done early turn by
+angles of zero. Errors are those of LAPACK or less, and small singular values keep more of their digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.lax.linalg.small_matrices import Block, Held, Index, Lanes, after, fold, in_blocks, number, repeat
+from pullback.lax.linalg.stacks import CHUNKS
+from pullback.loops.ir import ITEMSIZE
+
+# Rows and columns, at most, with which LAPACK does no better, also where registers are half as wide as here.
+MOST_EIGH, MOST_EIGENVALUES, MOST_SVD = 12, 8, 12
+SWEEPS = 16  # at most; seldom more than 8 are made
+SCALE, POISON, LEFT = 0, 1, 2  # what a lane notes of its matrix: power of two, NaN if not finite, what is left to do
+
+Entry = Callable[[Index, Index], tuple[Index, Index]]
+
+
+def _along_columns(p: Index, k: Index) -> tuple[Index, Index]:
+    return k, p
+
+
+def _along_rows(p: Index, k: Index) -> tuple[Index, Index]:
+    return p, k
+
+
+def _limits(dtype: str) -> Any:
+    return np.finfo({"f32": np.float32, "f64": np.float64}[dtype])
+
+
+def _prepare(b: Any, a: Lanes, notes: Lanes, read: Sequence[tuple[int, int]]) -> None:
+    """Scales a matrix by a power of two, so that no square overflows; one that is not finite becomes zero."""
+    dtype = a.work.dtype
+    zero = b.const(dtype, 0.0)
+    # The bits of the largest element without its fraction are the power of two below it.
+    integer, kept = ("i32", 0x7F800000) if dtype == "f32" else ("i64", 0x7FF0000000000000)
+    limits = _limits(dtype)
+    largest, poison = zero, zero
+    for at in read:
+        x = a[at]
+        largest, poison = b.let(b.op("max", largest, b.op("abs", x))), b.let(b.add(poison, b.mul(x, zero)))
+    finite = b.let(b.op("eq", poison, zero))
+    power = b.bitcast(b.op("and", b.bitcast(b.select(finite, largest, zero), integer), b.const(integer, kept)), dtype)
+    smallest = b.const(dtype, float(limits.tiny))
+    power = b.let(b.op("min", b.op("max", power, smallest), b.op("div", b.const(dtype, 1.0), smallest)))
+    factor = b.let(b.op("div", b.const(dtype, 1.0), power))
+    notes[SCALE, 0], notes[POISON, 0] = power, poison
+    for at in read:
+        a[at] = b.select(finite, b.mul(a[at], factor), zero)
+
+
+def _unit(b: Any, v: Lanes, n: int) -> None:
+    one, zero = b.const(v.work.dtype, 1.0), b.const(v.work.dtype, 0.0)
+
+    def row(i: Index) -> None:
+        def element(j: Index) -> None:
+            v[i, j] = b.select(b.op("eq", number(b, i), number(b, j)), one, zero)
+
+        repeat(b, 0, n, element)
+
+    repeat(b, 0, n, row)
+
+
+def _pairs(b: Any, n: int, body: Callable[[Index, Index], None]) -> None:
+    """body(p, q) for p < q; always a loop, as rotations are much code."""
+    if n == 1:
+        return
+    with b.loop(n - 1, "sequential") as p:
+        repeat(b, after(b, p), n, lambda q: body(p, q))
+
+
+def _angle(b: Any, height: Any, off: Any) -> tuple[Any, Any, Any]:
+    """(tangent, sine, sine / (1 + cosine)) of the rotation that makes `off` zero between diagonal elements that differ
+    by `height`; the smaller angle.
+    """
+    dtype = height.dtype
+    zero, one = b.const(dtype, 0.0), b.const(dtype, 1.0)
+    twice = b.add(off, off)
+    cotangent = b.let(b.op("div", height, twice))  # of twice the angle
+    size = b.let(b.op("abs", cotangent))
+    some = b.let(b.op("min", size, b.const(dtype, 2.0**40)))  # whose square does not overflow
+    root = b.op("max", size, b.op("sqrt", b.add(one, b.term(some, some))))
+    least = b.op("div", one, b.add(size, root))
+    signed = b.select(b.op("lt", cotangent, zero), b.op("neg", least), least)
+    tangent = b.let(b.select(b.op("eq", off, zero), zero, signed))
+    cosine = b.let(b.op("div", one, b.op("sqrt", b.add(one, b.term(tangent, tangent)))))
+    sine = b.let(b.mul(tangent, cosine))
+    return tangent, sine, b.let(b.op("div", sine, b.add(one, cosine)))
+
+
+def _turn(b: Any, x: Lanes, first: Any, second: Any, sine: Any, ratio: Any) -> tuple[Any, Any]:
+    """Two elements, turned: what they were, and corrections, which round less than products by a cosine."""
+    p, q = x[first], x[second]
+    return (
+        b.let(b.sub(p, b.term(sine, b.add(q, b.term(ratio, p))))),
+        b.let(b.add(q, b.term(sine, b.sub(p, b.term(ratio, q))))),
+    )
+
+
+def _until_done(block: Block, notes: int, enough: float, measure: Any, sweep: Any) -> None:
+    """Sweeps until no lane has more than `enough` left, which `measure` notes before each, or else the sweep before."""
+    ctx, b = block.ctx, block.ctx.b
+    going = ctx.temporary("i32", (CHUNKS, 16), "going")  # a cache line for each chunk
+    mine = going.at(block.chunk)
+    ctx.store(mine, (0,), b.const("i32", SWEEPS + 1))
+    with b.while_() as loop:
+        loop.test(b.op("gt", ctx.load(mine, (0,)), b.const("i32", 0)))
+        if measure is not None:
+            block.run(measure)
+        left = block.largest(notes, LEFT)
+        goes_on = b.op("gt", left, b.const(left.dtype, enough))
+        again = b.sub(ctx.load(mine, (0,)), b.const("i32", 1))
+        ctx.store(mine, (0,), b.select(goes_on, again, b.const("i32", 0)))
+        with b.if_(b.op("gt", ctx.load(mine, (0,)), b.const("i32", 0))):
+            block.run(sweep)
+
+
+def _rank(b: Any, w: Lanes, places: Lanes, n: int, descending: bool) -> None:
+    """places[i]: the number of elements that come before the i-th in order."""
+    zero, one = b.const("i32", 0), b.const("i32", 1)
+
+    def of(i: Index) -> None:
+        own = w[i, 0]
+
+        def count(j: Index, found: Any) -> list[Any]:
+            other = w[j, 0]
+            comes = b.op("gt" if descending else "lt", other, own)
+            ties = b.op("and", b.op("eq", other, own), b.op("lt", number(b, j), number(b, i)))
+            return [b.add(found, b.select(b.op("or", comes, ties), one, zero))]
+
+        places[i, 0] = fold(b, 0, n, [zero], count)[0]
+
+    repeat(b, 0, n, of)
+
+
+# ---------------------------------------------------------------------------------------------------------------- eigh
+
+
+def eigh_in_lanes(ctx: Any, batch: Sequence[int], n: int, source: Any, lower: bool, vectors: Any, values: Any) -> None:
+    """values[n] ascending and vectors[n, n] (or None) of the symmetric matrices of which one triangle is read."""
+    b, dtype = ctx.b, source.dtype
+    held = [Held(dtype, n, n, source), Held(dtype, n, 1, None, values, 2), Held("i32", n, 1), Held(dtype, 3, 1)]
+    if vectors is not None:
+        held.append(Held(dtype, n, n, None, vectors, 2, True))
+    triangle = [(i, j) if lower else (j, i) for i in range(n) for j in range(i + 1)]
+
+    def start(a: Lanes, w: Lanes, places: Lanes, notes: Lanes, *v: Lanes) -> None:
+        _prepare(b, a, notes, triangle)
+        for i, j in triangle:
+            if i != j:
+                a[j, i] = a[i, j]
+        for x in v:
+            _unit(b, x, n)
+
+    def measure(a: Lanes, w: Lanes, places: Lanes, notes: Lanes, *v: Lanes) -> None:
+        notes[LEFT, 0] = b.const(dtype, 0.0)
+
+        def pair(p: Index, q: Index) -> None:
+            notes[LEFT, 0] = b.op("max", notes[LEFT, 0], b.op("abs", a[p, q]))
+
+        _pairs(b, n, pair)
+
+    def sweep(a: Lanes, w: Lanes, places: Lanes, notes: Lanes, *v: Lanes) -> None:
+        def pair(p: Index, q: Index) -> None:
+            off, upper, lower = a[p, q], a[p, p], a[q, q]
+            tangent, sine, ratio = _angle(b, b.let(b.sub(lower, upper)), off)
+
+            def row(k: Index) -> None:
+                first, second = _turn(b, a, (k, p), (k, q), sine, ratio)
+                a[k, p] = a[p, k] = first
+                a[k, q] = a[q, k] = second
+
+            repeat(b, 0, n, row)  # rows p and q are set below
+            a[p, p], a[q, q] = b.sub(upper, b.term(tangent, off)), b.add(lower, b.term(tangent, off))
+            a[p, q] = a[q, p] = b.const(dtype, 0.0)
+            for x in v:
+                _turn_vectors(b, x, n, _along_columns, p, q, sine, ratio)
+
+        _pairs(b, n, pair)
+
+    def finish(a: Lanes, w: Lanes, places: Lanes, notes: Lanes, *v: Lanes) -> None:
+        scale, poison = notes[SCALE, 0], notes[POISON, 0]
+
+        def value(i: Index) -> None:
+            w[i, 0] = b.mul(a[i, i], scale)
+
+        repeat(b, 0, n, value)
+        _rank(b, w, places, n, False)
+        for x in (w, *v):
+            _add_to_all(b, x, poison)
+
+    def body(block: Block) -> None:
+        block.run(start)
+        _until_done(block, 3, float(_limits(dtype).eps) / 8, measure, sweep)
+        block.run(finish)
+
+    in_blocks(ctx, batch, 64 // ITEMSIZE[dtype], 30 * n**3, held, body)
+
+
+def _turn_vectors(b: Any, x: Lanes, n: int, entry: Entry, p: Index, q: Index, sine: Any, ratio: Any) -> None:
+    def element(k: Index) -> None:
+        first, second = entry(p, k), entry(q, k)
+        x[first], x[second] = _turn(b, x, first, second, sine, ratio)
+
+    repeat(b, 0, n, element)
+
+
+def _add_to_all(b: Any, x: Lanes, value: Any) -> None:
+    with b.loop(x.work.shape[0], "sequential") as i:
+        at = i, x.lane
+        x.ctx.store(x.work, at, b.add(x.ctx.load(x.work, at), value))
+
+
+# ----------------------------------------------------------------------------------------------------------------- svd
+
+
+def svd_in_lanes(
+    ctx: Any, batch: Sequence[int], m: int, n: int, source: Any, values: Any, left: Any, right: Any
+) -> None:
+    """values[k] descending, and if wanted left[m, k] and right[k, n], k = min(m, n).
+
+    The columns of a tall matrix, the rows of a wide one, are turned until they are orthogonal: their lengths are the
+    singular values, their directions the singular vectors of one side, the rotations those of the other.
+    """
+    b, dtype = ctx.b, source.dtype
+    tall = m >= n
+    k, length = min(m, n), max(m, n)
+    entry, other = (_along_columns, _along_rows) if tall else (_along_rows, _along_columns)
+    directions, rotations = (left, right) if tall else (right, left)
+    held = [
+        Held(dtype, m, n, source, directions, 2 if directions is not None else None, tall),
+        Held(dtype, k, 1, None, values, 2),
+        Held("i32", k, 1),
+        Held(dtype, 3, 1),
+        Held(dtype, k, 1),
+    ]
+    if rotations is not None:
+        held.append(Held(dtype, k, k, None, rotations, 2, not tall))
+    limits = _limits(dtype)
+    zero, one = b.const(dtype, 0.0), b.const(dtype, 1.0)
+    # Of equal columns a difference is left, by so much shorter again in each sweep: in the end it is nothing.
+    least = float(limits.eps) ** 2
+    everywhere = [(i, j) for i in range(m) for j in range(n)]
+
+    def start(a: Lanes, s: Lanes, places: Lanes, notes: Lanes, squares: Lanes, *v: Lanes) -> None:
+        _prepare(b, a, notes, everywhere)
+        notes[LEFT, 0] = one
+        for x in v:
+            _unit(b, x, k)
+
+    def product(a: Lanes, p: Index, q: Index) -> Any:
+        return b.let(
+            fold(b, 0, length, [zero], lambda i, total: [b.add(total, b.term(a[entry(p, i)], a[entry(q, i)]))])[0]
+        )
+
+    def sweep(a: Lanes, s: Lanes, places: Lanes, notes: Lanes, squares: Lanes, *v: Lanes) -> None:
+        notes[LEFT, 0] = zero
+
+        def measure(p: Index) -> None:
+            squares[p, 0] = product(a, p, p)
+
+        def pair(p: Index, q: Index) -> None:
+            off, first, second = product(a, p, q), squares[p, 0], squares[q, 0]
+            matters = b.let(b.op("gt", b.op("min", first, second), b.const(dtype, least**2)))
+            cosine = b.op("div", b.op("abs", off), b.mul(b.op("sqrt", first), b.op("sqrt", second)))
+            notes[LEFT, 0] = b.op("max", notes[LEFT, 0], b.select(matters, cosine, zero))
+            tangent, sine, ratio = _angle(b, b.let(b.sub(second, first)), b.let(b.select(matters, off, zero)))
+            squares[p, 0], squares[q, 0] = b.sub(first, b.term(tangent, off)), b.add(second, b.term(tangent, off))
+            _turn_vectors(b, a, length, entry, p, q, sine, ratio)
+            for x in v:
+                _turn_vectors(b, x, k, other, p, q, sine, ratio)
+
+        repeat(b, 0, k, measure)
+        _pairs(b, k, pair)
+
+    def finish(a: Lanes, s: Lanes, places: Lanes, notes: Lanes, squares: Lanes, *v: Lanes) -> None:
+        scale, poison = notes[SCALE, 0], notes[POISON, 0]
+        notes[LEFT, 0] = zero
+
+        def value(p: Index) -> None:
+            size = b.let(b.op("sqrt", product(a, p, p)))
+            vanishes = b.let(b.op("le", size, b.const(dtype, least)))
+            size = b.let(b.select(vanishes, zero, size))
+            s[p, 0] = b.mul(size, scale)
+            notes[LEFT, 0] = b.select(vanishes, one, notes[LEFT, 0])
+            factor = b.let(b.select(vanishes, zero, b.op("div", one, size)))
+
+            def direction(i: Index) -> None:
+                a[entry(p, i)] = b.mul(a[entry(p, i)], factor)
+
+            repeat(b, 0, length, direction)
+
+        repeat(b, 0, k, value)
+        _rank(b, s, places, k, True)
+        for x in (s, a, *v):
+            _add_to_all(b, x, poison)
+
+    def complete(a: Lanes, s: Lanes, places: Lanes, notes: Lanes, squares: Lanes, *v: Lanes) -> None:
+        with b.loop(k, "sequential") as p:
+            _fill_direction(b, a, s, k, length, entry, p)
+
+    def body(block: Block) -> None:
+        block.run(start)
+        _until_done(block, 3, length * float(limits.eps), None, sweep)
+        block.run(finish)
+        if directions is not None:
+            gone = block.largest(3, LEFT)
+            with b.if_(b.op("gt", gone, b.const(gone.dtype, 0))):
+                block.run(complete)
+
+    in_blocks(ctx, batch, 64 // ITEMSIZE[dtype], 50 * length * k * k, held, body)
+
+
+def _fill_direction(b: Any, a: Lanes, s: Lanes, k: int, length: int, entry: Entry, p: Index) -> None:
+    """The p-th direction, where its singular value is zero: orthogonal to all that are there already.
+
+    The axis that has the least part in these, without that part, twice, since once leaves rounding errors.
+    """
+    dtype = a.work.dtype
+    zero, one = b.const(dtype, 0.0), b.const(dtype, 1.0)
+    is_gone = b.let(b.op("eq", s[p, 0], zero))
+
+    def least(i: Index, best: Any, axis: Any) -> list[Any]:
+        def add(j: Index, total: Any) -> list[Any]:
+            x = a[entry(j, i)]
+            return [b.add(total, b.term(x, x))]
+
+        (part,) = fold(b, 0, k, [zero], add)
+        part = b.let(part)
+        wins = b.op("lt", part, best)
+        return [b.select(wins, part, best), b.select(wins, number(b, i), axis)]
+
+    _, axis = fold(b, 0, length, [b.const(dtype, math.inf), b.const("i32", 0)], least)
+    axis = b.let(axis)
+
+    def begin(i: Index) -> None:
+        unit = b.select(b.op("eq", axis, number(b, i)), one, zero)
+        a[entry(p, i)] = b.select(is_gone, unit, a[entry(p, i)])
+
+    def without(j: Index) -> None:
+        (part,) = fold(b, 0, length, [zero], lambda i, total: [b.add(total, b.term(a[entry(j, i)], a[entry(p, i)]))])
+        itself = b.op("eq", number(b, j), number(b, p))
+        part = b.let(b.select(b.op("or", itself, b.op("not", is_gone)), zero, part))
+
+        def element(i: Index) -> None:
+            a[entry(p, i)] = b.sub(a[entry(p, i)], b.term(part, a[entry(j, i)]))
+
+        repeat(b, 0, length, element)
+
+    repeat(b, 0, length, begin)
+    for _ in range(2):
+        repeat(b, 0, k, without)
+    (square,) = fold(b, 0, length, [zero], lambda i, total: [b.add(total, b.term(a[entry(p, i)], a[entry(p, i)]))])
+    factor = b.let(b.select(is_gone, b.op("div", one, b.op("sqrt", square)), one))
+
+    def scale(i: Index) -> None:
+        a[entry(p, i)] = b.mul(a[entry(p, i)], factor)
+
+    repeat(b, 0, length, scale)

@@ -180,6 +180,47 @@ def test_sizes_of_complex64_over_all_exponents():
 
 
 @pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_quotients_over_all_exponents(dtype):
+    """What is divided in the numbers' own precision, and what by the longer way beside it in a vector: 3 eps of the
+    value, and of each part that is not far smaller than the other.
+    """
+    rng = np.random.default_rng(0)
+    kind, n = kit.NP_DTYPE[dtype], 20_000
+    most = 60 if dtype == "c64" else 500
+
+    def numbers():
+        sizes = np.exp2(rng.uniform(-most, most, n) * (rng.random(n) < 0.5))
+        return (sizes * (rng.normal(size=n) + 1j * rng.normal(size=n))).astype(kind)
+
+    z, w = numbers(), numbers()
+    z[::100] = 0
+    wide, by = z.astype(np.clongdouble), w.astype(np.clongdouble)
+    eps = np.finfo(kind).eps
+    square = by.real**2 + by.imag**2
+    conjugate = (wide.real * by.real + wide.imag * by.imag, wide.imag * by.real - wide.real * by.imag)
+    for got, want in (
+        (kit.compiled("div", z, w), (conjugate[0] / square, conjugate[1] / square)),
+        (kit.compiled("reciprocal", w), (by.real / square, -by.imag / square)),
+        (kit.compiled("sign", w), (by.real / np.sqrt(square), by.imag / np.sqrt(square))),
+    ):
+        size = np.hypot(*want)
+        for part, right in zip((got.real, got.imag), want):
+            error = np.abs(part - right)
+            assert (error <= 3 * eps * size).all()
+            if dtype == "c64":  # in c128, exact products have more digits than a long double
+                assert (error <= 3 * eps * np.abs(right)).all()
+    assert not kit.compiled("div", z, w)[::100].any()
+
+
+def test_signs_of_zeros_in_quotients_by_real_numbers():
+    z = np.array([complex(5, -0.0), complex(-0.0, 5), complex(5, 0), complex(-5, -0.0)], np.complex64)
+    got, want = kit.compiled("div", z, np.complex64(2)), kit.compiled("div", z.astype("c16"), np.complex128(2))
+    for quotient in (got, want):
+        assert (np.signbit(quotient.imag) == [True, False, False, False]).all()
+    assert (np.abs(got) == 2.5).all()
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
 @pytest.mark.parametrize("y", [-3, -1, 2, 5])
 def test_whole_powers_are_expanded_to_the_end(dtype, y):
     """Those below zero are quotients of complex numbers, which are expanded again."""

@@ -1,7 +1,7 @@
 """Complex functions over real and imaginary part; a complex value here is a pair of float expressions.
 
 Special values are those of C99 Annex G where NumPy has them. Functions whose formulas cancel or overflow in the
-precision of their parts (log, sqrt, the inverses, pow, quotients) compute complex64 in f64, where the plain
+precision of their parts (log, sqrt, the inverses, pow) compute complex64 in f64, where the plain
 formula is safe; in complex128 they scale by powers of two and carry low parts. Sources: Kahan, Branch cuts for complex
 elementary functions (1987); Hull, Fairgrieve, Tang, ACM TOMS 23 (1997) for asin and acos.
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pullback.loops.ir.ir import RARE, Const, Expr, Op
 
-from ._kit import F32, bits_of, clamp_high, fast_two_sum, format_of, polynomial, two_product, two_sum, with_sign_of
+from ._kit import bits_of, clamp_high, fast_two_sum, format_of, polynomial, two_product, two_sum, with_sign_of
 from .exponential import EXP, power_of_two, reduce_by_ln2
 from .exponential import expm1 as real_expm1
 from .hyperbolic import SCALED, scaled_sinh_cosh
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 Pair = tuple[Expr, Expr]
 LN2 = 0.6931471805599453
 BIG, SMALL = 2.0**500, 2.0**-480  # between them squares of f64 are safe
+LEAST_SQUARE = {"f32": 2.0**-90, "f64": 2.0**-900}  # of sums of two squares that underflow does no harm
+# Sizes |x| + |y| of divisors, and of what they divide, for which no product leaves the normal numbers, nor does its
+# rounding error but for one of parts 2^75 (f32) times as far apart.
+DIVISORS = {"f32": (2.0**-20, 2.0**20), "f64": (2.0**-200, 2.0**200)}
+DIVIDENDS = {"f32": (2.0**-30, 2.0**40), "f64": (2.0**-300, 2.0**400)}
 
 
 def _finite(b: Builder, x: Expr) -> Expr:
@@ -78,19 +83,14 @@ def hypot(b: Builder, x: Expr, y: Expr) -> Expr:
     return b.select(_infinite(b, x) | _infinite(b, y), INF, size)
 
 
-def _size(b: Builder, x: Expr, y: Expr) -> Expr:
-    """|x + i y| of f32 parts within 1.1 ulp: the larger part is brought to [1, 4) by a power of two, exactly.
-
-    In f64 it would need no scaling, but converts eight lanes four times and takes two long square roots.
-    """
-    large, small = _larger(b, b.abs(x), b.abs(y))
-    exponent = bits_of(b, large) & (0xFF << F32.mantissa)
-    exponent = b.op("min", exponent, b.const("i32", 0xFD << F32.mantissa))
-    exponent = b.op("max", exponent, b.const("i32", 1 << F32.mantissa))
-    inverse = b.bitcast(b.const("i32", 2 * F32.bias << F32.mantissa) - exponent, "f32")
-    large, small = large * inverse, small * inverse
-    size = b.sqrt(b.fma(large, large, small * small)) * b.bitcast(exponent, "f32")
-    return b.select(_infinite(b, x) | _infinite(b, y), INF, size)
+def size(b: Builder, x: Expr, y: Expr) -> Expr:
+    """|x + i y| within 1.1 ulp, inf if either part is infinite: the root of a sum of squares of moderate size."""
+    square = b.fma(x, x, y * y)
+    least = LEAST_SQUARE[x.dtype]
+    some = b.ne((bits_of(b, x) | bits_of(b, y)) & ~format_of(x).sign_bit, 0)
+    hard = b.not_(square < INF) | ((square < least) & some)
+    wide = [b.convert(part, "f64") for part in (x, y)]
+    return b.op("select", hard, b.convert(hypot(b, *wide), x.dtype), b.sqrt(square), attrs=(RARE,))
 
 
 def _log_size(b: Builder, x: Expr, y: Expr, low: Expr | None = None) -> Expr:
@@ -362,17 +362,29 @@ def divide(b: Builder, z: Pair, w: Pair) -> Pair:
     return b.select(zero, far * z[0], real), b.select(zero, far * z[1], imag)
 
 
+def _between(b: Builder, bounds: tuple[float, float], x: Expr, y: Expr) -> Expr:
+    """Whether |x| + |y| is in a range; False for NaN."""
+    total = b.abs(x) + b.abs(y)
+    return (total >= bounds[0]) & (total <= bounds[1])
+
+
+def _unless(b: Builder, plain: Expr, simple: Pair, z: Pair, *more: Pair, by: Callable[..., Pair]) -> Pair:
+    """`simple` where it is good, `by` in f64 of the numbers z and `more` where not, which is rare."""
+    hard = by(b, *[(b.convert(x, "f64"), b.convert(y, "f64")) for x, y in (z, *more)])
+    part = z[0].dtype
+    no = b.not_(plain)
+    real, imag = [b.op("select", no, b.convert(h, part), s, attrs=(RARE,)) for h, s in zip(hard, simple)]
+    return real, imag
+
+
 def quotient(b: Builder, z: Pair, w: Pair) -> Pair:
-    """z / w; parts that are f32 need neither scaling nor the products' errors, and are seldom special."""
-    if not _of_f32(*z, *w):
-        return divide(b, z, w)
+    """z / w: numbers of moderate size, zero among those divided, need no scaling and are not special."""
     (a, c), (x, y) = z, w
     inverse = 1.0 / b.fma(x, x, y * y)
-    size = b.abs(x) + b.abs(y)
-    hard = b.op("not", (b.abs(a) + b.abs(c) + size < INF) & (size > 0.0))
-    real, imag = b.fma(a, x, c * y) * inverse, b.fma(c, x, -(a * y)) * inverse
-    hard_real, hard_imag = divide(b, z, w)
-    return b.op("select", hard, hard_real, real, attrs=(RARE,)), b.op("select", hard, hard_imag, imag, attrs=(RARE,))
+    simple = _dot(b, a, x, c, y) * inverse, _dot(b, c, x, -a, y) * inverse
+    dividend = _between(b, DIVIDENDS[x.dtype], a, c) | b.eq(b.abs(a) + b.abs(c), 0.0)
+    plain = dividend & _between(b, DIVISORS[x.dtype], x, y)
+    return _unless(b, plain, simple, z, w, by=divide)
 
 
 def _box(b: Builder, x: Expr) -> Expr:
@@ -381,15 +393,21 @@ def _box(b: Builder, x: Expr) -> Expr:
 
 
 def _dot(b: Builder, a: Expr, c: Expr, d: Expr, e: Expr) -> Expr:
-    """a c + d e with one rounding of each product's error (Kahan; Handbook of Floating-Point Arithmetic, 4.10)."""
+    """a c + d e with one rounding of each product's error (Kahan; Handbook of Floating-Point Arithmetic, 4.10).
+
+    The error is subtracted, as exact ones are +0: a sum of -0 stays so.
+    """
     p = b.mul(d, e, exact=True)
-    low = b.fma(d, e, -p)
-    return b.fma(a, c, p) + low
+    return b.fma(a, c, p) - b.fma(-d, e, p)
 
 
 def reciprocal(b: Builder, z: Pair) -> Pair:
     """1 / z."""
-    return quotient(b, (b.const("f64", 1.0), b.const("f64", 0.0)), z)
+    x, y = z
+    inverse = 1.0 / b.fma(x, x, y * y)
+    one = b.const("f64", 1.0), b.const("f64", 0.0)
+    plain = _between(b, DIVISORS[x.dtype], x, y)
+    return _unless(b, plain, (x * inverse, -y * inverse), z, by=lambda b, z: divide(b, one, z))
 
 
 def rsqrt(b: Builder, z: Pair) -> Pair:
@@ -404,7 +422,7 @@ def logistic(b: Builder, z: Pair) -> Pair:
     real, imag = exp(b, (-b.abs(x), b.select(left, y, -y)))  # e^-|x|
     one, zero = b.const("f64", 1.0), b.const("f64", 0.0)
     top = b.select(left, real, one), b.select(left, imag, zero)
-    return divide(b, top, (real + 1.0, imag))
+    return quotient(b, top, (real + 1.0, imag))
 
 
 def exp2(b: Builder, z: Pair) -> Pair:
@@ -426,14 +444,24 @@ def power(b: Builder, z: Pair, w: Pair) -> Pair:
     return real, b.select(none, 0.0, b.select(zero, at_zero, imag))
 
 
-def sign(b: Builder, z: Pair) -> Pair:
+def _scaled_sign(b: Builder, z: Pair) -> Pair:
     """z / |z| (f64 parts), 0 at 0."""
     x, y = z
-    size = hypot(b, x, y)
-    none = b.eq(size, 0.0)
+    none = b.eq(hypot(b, x, y), 0.0)
     s, _ = _scaling(b, _larger(b, b.abs(x), b.abs(y))[0], x, y)
-    size = hypot(b, x * s, y * s)
-    return b.select(none, x, x * s / size), b.select(none, y, y * s / size)
+    length = hypot(b, x * s, y * s)
+    return b.select(none, x, x * s / length), b.select(none, y, y * s / length)
+
+
+def sign(b: Builder, z: Pair) -> Pair:
+    """z / |z|, 0 at 0."""
+    x, y = z
+    square = b.fma(x, x, y * y)
+    inverse = 1.0 / b.sqrt(square)
+    zero = b.eq(x, 0.0) & b.eq(y, 0.0)
+    plain = ((square < INF) & (square >= LEAST_SQUARE[x.dtype])) | zero
+    simple = b.select(zero, x, x * inverse), b.select(zero, y, y * inverse)
+    return _unless(b, plain, simple, z, by=_scaled_sign)
 
 
 # Functions computed in the precision of their parts, and those that compute complex64 in f64.
@@ -446,6 +474,9 @@ NATIVE: dict[str, Callable[[Builder, Pair], Pair]] = {
     "sinh": sinh,
     "cosh": cosh,
     "tanh": tanh,
+    "reciprocal": reciprocal,
+    "div": quotient,
+    "sign": sign,
 }
 WIDE: dict[str, Callable[..., Pair]] = {
     "exp2": exp2,
@@ -453,11 +484,8 @@ WIDE: dict[str, Callable[..., Pair]] = {
     "log1p": log1p,
     "sqrt": sqrt,
     "rsqrt": rsqrt,
-    "reciprocal": reciprocal,
-    "div": quotient,
     "logistic": logistic,
     "pow": power,
-    "sign": sign,
     "asin": asin,
     "acos": acos,
     "atan": atan,
@@ -472,7 +500,7 @@ def expand_complex(b: Builder, name: str, args: tuple[Expr, ...]) -> Expr | None
     part = "f32" if args[0].dtype == "c64" else "f64"
     pairs = [(b.real(arg), b.imag(arg)) for arg in args]
     if name == "abs":
-        return _size(b, *pairs[0]) if part == "f32" else hypot(b, *pairs[0])
+        return size(b, *pairs[0])
     if name in NATIVE:
         return b.complex(*NATIVE[name](b, *pairs))
     if part == "f32":

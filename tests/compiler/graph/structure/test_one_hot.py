@@ -64,6 +64,67 @@ def test_other_comparisons_stay_products():
         assert "dot_general" in names(f, i, x)
 
 
+def is_scatter(f, *args, want):
+    found = names(f, *args)
+    assert "scatter-add" in found and "dot_general" not in found and "reduce_sum" not in found
+    got = pb.jit(f)(*args)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "int32"])
+def test_sums_of_segments(dtype):
+    x = RNG.integers(-9, 9, (70, 3, 5)).astype(dtype)
+    i = RNG.integers(-2, 13, (70, 3)).astype("i4")
+    want = np.zeros((11, 5), dtype)
+    inside = (i >= 0) & (i < 11)
+    np.add.at(want, i[inside], x[inside])
+    hot = lambda i, dtype: pb.nn.one_hot(i, 11, dtype=dtype)
+    is_scatter(lambda i, x: jnp.einsum("abk,abd->kd", hot(i, x.dtype), x), i, x, want=want)
+    is_scatter(lambda i, x: jnp.einsum("abd,abk->dk", x, hot(i, x.dtype)), i, x, want=want.T)
+    is_scatter(lambda i, x: jnp.einsum("bda,abk->kd", x.transpose(1, 2, 0), hot(i, x.dtype)), i, x, want=want)
+    first = np.zeros((11, 3, 5), dtype)
+    np.add.at(first, i[:, 0][inside[:, 0]], x[inside[:, 0]])
+    is_scatter(lambda i, x: jnp.tensordot(hot(i, x.dtype).T, x, 1), i[:, 0], x, want=first)
+    is_scatter(lambda i, x: hot(i, x.dtype).T @ x, i[:, 0], x[:, 0, 0], want=first[:, 0, 0])
+    is_scatter(lambda i, x: x @ hot(i, x.dtype), i[:, 0], x[:, 0, 0], want=first[:, 0, 0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "complex64"])
+def test_counts(dtype):
+    i = RNG.integers(-3, 14, (60, 30)).astype("i4")
+    want = np.bincount(i[(i >= 0) & (i < 11)].ravel(), minlength=11).astype(dtype)
+    is_scatter(lambda i: pb.nn.one_hot(i, 11, dtype=dtype).sum((0, 1)).astype(dtype), i, want=want)
+
+
+def test_long_segments_are_as_accurate_as_products():
+    x = RNG.random((200_000, 2)).astype("f4")
+    i = np.zeros(200_000, np.int32)
+    got = pb.jit(lambda i, x: pb.nn.one_hot(i, 20).T @ x)(i, x)
+    np.testing.assert_allclose(got[0], x.astype("f8").sum(0), rtol=2e-7)
+
+
+def test_sums_that_keep_other_axes_stay_products():
+    x = RNG.standard_normal((6, 4)).astype("f4")
+    i = RNG.integers(0, 20, (6, 3)).astype("i4")
+    for f in (
+        lambda i, x: jnp.einsum("abk,ad->bkd", pb.nn.one_hot(i, 20), x),
+        lambda i, x: jnp.einsum("ak,ad->kd", pb.nn.one_hot(i[:, 0], 5), x),
+        lambda i, x: jnp.einsum("ak,ad->kd", (i[:, :1] > jnp.arange(20)).astype("f4"), x),
+    ):
+        assert "scatter-add" not in names(f, i, x)
+        np.testing.assert_allclose(pb.jit(f)(i, x), f(i, x), rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_of_segments():
+    x = RNG.standard_normal((30, 5)).astype("f4")
+    i = RNG.integers(0, 20, 30).astype("i4")
+    got = pb.jit(pb.grad(lambda x: ((pb.nn.one_hot(i, 20).T @ x) ** 2).sum()))(x)
+    sums = np.zeros((20, 5), np.float32)
+    np.add.at(sums, i, x)
+    np.testing.assert_allclose(got, 2 * sums[i], rtol=1e-5, atol=1e-6)
+
+
 def test_gradients():
     x = RNG.standard_normal((20, 5)).astype("f4")
     i = RNG.integers(0, 20, 6).astype("i4")

@@ -1,12 +1,15 @@
-"""Products with one-hot rows are gathers.
+"""Products with one-hot rows are gathers, products with what has one-hot columns are sums of segments.
 
-    dot(convert(i[:, None] == iota), x)    =>    rows i of x, zeros where i counts no row
+    dot(convert(i[:, None] == iota), x)      =>    rows i of x, zeros where i counts no row
+    dot(convert(i[:, None] == iota).T, x)    =>    zeros, with each row of x added to the row that i says
+    sum(convert(i[:, None] == iota), 0)      =>    how often i says each row
 
 As in `terms.py`, what is zero by structure stays zero: a NaN or an infinity in a row that is not chosen is not met.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,11 @@ import numpy as np
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
+from pullback.lax.movement.scatter import ScatterDimensionNumbers
 
 FEW = 8  # classes up to which a product fuses with what is around it
+ONE_BY_ONE = 128  # elements that may be added one after the other; more of them are added in a wider type
+WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64", "complex64": "complex128"}
 
 
 def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -117,4 +123,78 @@ def _without(r: Rewriter, atom: Any, axis: int) -> Any:
     return r.broadcast(inner, shape, [d - (d > axis) for d in dims])
 
 
-ONE_HOT_RULES: dict[str, tuple[Rule, ...]] = {"dot_general": (_dot,)}
+def _segments(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product over all axes of one-hot rows but that of the classes."""
+    (contract, batch), out = eqn.params["dimension_numbers"], eqn.outvars[0].aval
+    if batch[0]:
+        return None
+    for side in (0, 1):
+        one, other = eqn.invars[side], eqn.invars[1 - side]
+        if other.aval.dtype != out.dtype or not other.aval.size:
+            continue
+        found = _classes(r, one, contract[side])
+        if found is None:
+            continue
+        axis, chosen = found
+        where = dict(zip(*contract)) if side == 0 else dict(zip(*reversed(contract)))
+        summed = [where[a] for a in range(one.aval.ndim) if a != axis]
+        rest = [a for a in range(other.aval.ndim) if a not in summed]
+        order = (*summed, *rest)
+        rows = r.emit("transpose", other, permutation=order) if order != tuple(range(len(order))) else other
+        total = _added(r, chosen, rows, one.aval.shape[axis])
+        if side == 0 or not rest:
+            return total
+        return r.emit("transpose", total, permutation=(*range(1, len(rest) + 1), 0))
+    return None
+
+
+def _counted(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """How often each class is chosen: a sum over all axes of one-hot rows but that of the classes."""
+    x, dtype = eqn.invars[0], eqn.invars[0].aval.dtype
+    found = _classes(r, x, eqn.params["axes"])
+    if found is None or dtype.kind not in "iufcV":
+        return None
+    axis, chosen = found
+    ones = r.full(chosen.aval.update(dtype=np.dtype(np.int32), weak_type=False), 1)
+    return _converted(r, _added(r, chosen, ones, x.aval.shape[axis]), eqn.outvars[0].aval)
+
+
+def _classes(r: Rewriter, x: Any, summed: Sequence[int]) -> tuple[int, Any] | None:
+    """(the axis that is not summed, indices as `_chosen` says along it); None if x is not one-hot so."""
+    left = set(range(x.aval.ndim)) - set(summed)
+    if len(left) != 1 or not x.aval.size:
+        return None
+    (axis,) = left
+    if x.aval.shape[axis] <= FEW:
+        return None
+    chosen = _chosen(r, x, axis)
+    return None if chosen is None else (axis, chosen)
+
+
+def _added(r: Rewriter, chosen: Any, rows: Any, count: int) -> Any:
+    """zeros[count, ...] with each of `rows` added at its place; those whose place is not there are left out."""
+    aval, dims = rows.aval, chosen.aval.ndim
+    wide = np.dtype(WIDER.get(aval.dtype.name, aval.dtype)) if chosen.aval.size > ONE_BY_ONE else aval.dtype
+    shape = (count, *aval.shape[dims:])
+    total = r.emit(
+        "scatter-add",
+        r.full(aval.update(shape=shape, dtype=wide, weak_type=False), 0),
+        r.reshape(chosen, (*chosen.aval.shape, 1)),
+        _converted(r, rows, aval.update(dtype=wide, weak_type=False)),
+        dimension_numbers=ScatterDimensionNumbers(tuple(range(dims, aval.ndim)), (0,), (0,)),
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=GatherScatterMode.FILL_OR_DROP,
+        update_jaxpr=None,
+        update_consts=(),
+    )
+    return _converted(r, total, aval.update(shape=shape))
+
+
+def _converted(r: Rewriter, x: Any, aval: Any) -> Any:
+    if (x.aval.dtype, x.aval.weak_type) == (aval.dtype, aval.weak_type):
+        return x
+    return r.emit("convert_element_type", x, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
+
+
+ONE_HOT_RULES: dict[str, tuple[Rule, ...]] = {"dot_general": (_dot, _segments), "reduce_sum": (_counted,)}

@@ -19,9 +19,35 @@ from collections.abc import Mapping, Sequence
 from pullback.loops.ir.affine import interval, terms
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Carried, Const, Expr, Function, If, Load, Loop, Op, Read, Stmt, Var, While
+from pullback.loops.ir.ir import (
+    Buffer,
+    Call,
+    Carried,
+    Const,
+    Expr,
+    Function,
+    If,
+    Load,
+    Loop,
+    Op,
+    Read,
+    Run,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from pullback.loops.ir.types import ITEMSIZE
-from pullback.loops.ir.visit import Substitute, expressions, fact, nodes, statements, subexpressions
+from pullback.loops.ir.visit import (
+    Rewriter,
+    Substitute,
+    expressions,
+    fact,
+    local_uses,
+    nodes,
+    statements,
+    subexpressions,
+)
 from pullback.loops.schedule.cost import extent_of, operations
 
 from .simplify import simplify
@@ -38,18 +64,20 @@ def split(function: Function) -> Function:
     """The function with loops cut where their conditions change."""
     settled: dict[Stmt, int] = {}
     for _ in range(3):  # one level of nested loops at a time: what is known outside decides what is left inside
-        splitter = _Split(settled)
+        splitter = _Split(settled, function)
         body = splitter.block(function.body, 1)
         if not splitter.cuts:
             return function
-        function = simplify(Function(function.name, function.buffers, body), settled.keys())
+        buffers = (*function.buffers, *splitter.new.buffers)
+        function = simplify(Function(function.name, buffers, body), settled.keys())
     return function
 
 
 class _Split:
-    def __init__(self, settled: dict[Stmt, int]) -> None:
+    def __init__(self, settled: dict[Stmt, int], function: Function) -> None:
         self.cuts = 0
-        self.new = Fresh("p")
+        self.new = Fresh("p", function)
+        self.locals = local_uses(function.body)
         self.settled = settled  # loops in which there is nothing to cut, with how often they run: not looked at again
 
     def block(self, body: Sequence[Stmt], trips: int) -> tuple[Stmt, ...]:
@@ -84,6 +112,7 @@ class _Split:
         edges = [0, *points, loop.extent.value]
         result: list[Stmt] = []
         carry = [tuple(group.inits) for group in loop.carried]
+        own = self._own(loop)
         for k, start in enumerate(edges[:-1]):
             stop = edges[k + 1]
             last = stop == loop.extent.value
@@ -93,6 +122,8 @@ class _Split:
             for group, fresh in zip(loop.carried, names):
                 copy.values.update(zip(group.vars, map(Read, fresh)))
             body = copy.block(loop.body)
+            if k and own:
+                body = _OnOther({b: self.new.buffer(b.name, b.dtype, b.size, "local") for b in own}).block(body)
             groups = []
             for group, fresh, inits in zip(loop.carried, names, carry):
                 updates = tuple(map(copy.rewrite, group.updates))
@@ -101,6 +132,33 @@ class _Split:
             carry = [tuple(map(Read, group.results)) for group in groups]
             result.append(Loop(var, const("i64", stop - start), loop.role, body, tuple(groups), loop.attrs))
         return result
+
+    def _own(self, loop: Loop) -> list[Buffer]:
+        """Scratch space that iterations of a parallel loop have to themselves: of each part, or threads could not share
+        the parts out.
+        """
+        inside = local_uses((loop,)) if loop.role == "parallel" else {}
+        if any(isinstance(stmt, (Call, Run)) for stmt in statements((loop,))):
+            return []
+        return [buffer for buffer, count in inside.items() if count == self.locals[buffer]]
+
+
+class _OnOther(Rewriter):
+    """The same on other buffers."""
+
+    def __init__(self, others: Mapping[Buffer, Buffer]) -> None:
+        super().__init__()
+        self.others = others
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer in self.others:
+            return Load(self.others[expr.buffer], expr.index)
+        return expr
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        if isinstance(stmt, Store) and stmt.buffer in self.others:
+            return [Store(self.others[stmt.buffer], stmt.index, stmt.value)]
+        return [stmt]
 
 
 def _points(loop: Loop, trips: int) -> list[int] | None:

@@ -14,9 +14,11 @@ import types
 USAGE = """usage: python -m pullback run FILE [args...]
        python -m pullback run -m MODULE [args...]
        python -m pullback run -c CODE [args...]
+       python -m pullback tune
        python -m pullback version
 
-run: a program whose imports of jax get pullback"""
+run: a program whose imports of jax get pullback
+tune: measure this machine, for what as_text("schedule") expects; kept in the folder of compiled programs"""
 
 
 def run(arguments: list[str]) -> int:
@@ -58,6 +60,10 @@ def main(arguments: list[str]) -> int:
     """The command line."""
     if arguments[:1] == ["run"]:
         return run(arguments[1:])
+    if arguments == ["tune"]:
+        from pullback import tune
+
+        return tune.main()
     if arguments == ["version"]:
         from pullback import version
 

@@ -18,7 +18,7 @@ from pullback.runtime.programs.compiler import admit
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
 
-DIALECTS = ("jaxpr", "fused", "loops", "nests", "llvm", "asm")
+DIALECTS = ("jaxpr", "fused", "loops", "nests", "schedule", "llvm", "asm")
 _OF_XLA = ("stablehlo", "hlo", "mhlo")
 CompilerOptions = dict[str, Any]
 
@@ -203,7 +203,8 @@ class Lowered(_Stage):
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text: 'jaxpr' (after the graph passes), 'fused' (a table of its loop nests), 'loops' (the
-        default), 'nests' (after the loop passes), 'llvm' or 'asm'; ValueError for another name.
+        default), 'nests' (after the loop passes), 'schedule' (what each nest is expected to take, and what without each
+        pass that chooses), 'llvm' or 'asm'; ValueError for another name.
         """
         _check_dialect("as_text", dialect or "loops")
         return self._compiled().as_text(dialect or "loops")

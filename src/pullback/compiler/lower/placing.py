@@ -19,8 +19,9 @@ from pullback.compiler.graph.fuse.groups import Fusion, Group, Row, operand_pair
 from pullback.compiler.lower.storage import Storage, contiguous, row_major
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder
+from pullback.loops.schedule.machine import NOMINAL
 
-LOCAL_BYTES = 32 * 1024  # rows up to this size are kept in scratch space
+LOCAL_BYTES = NOMINAL.first.bytes  # rows up to this size are kept in scratch space
 
 Position = tuple[int, int]  # unit, group within the unit
 _END = (1 << 60, 0)

@@ -9,6 +9,7 @@ import numpy as np
 from pullback.compiler.lower.storage import Storage, contiguous
 from pullback.compiler.products.kernels import GRAM_SIZES, block_shape, gram_kernel_name
 from pullback.loops.ir import ITEMSIZE
+from pullback.loops.schedule.machine import NOMINAL
 
 if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
@@ -18,7 +19,6 @@ MOST = 256  # rows of the result from which on rows of x are so long that BLAS, 
 WORTH_THREADS = 1 << 20  # multiply-adds of the whole product
 PIECE = 128  # contracted elements in one piece, at least
 PIECES = 8  # at most; their number is even, as that of cores is
-FIRST_CACHE = 1 << 15  # bytes
 
 
 def suits(out: Storage, x: Storage) -> bool:
@@ -40,7 +40,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage) -> None:
     rows, columns = block_shape(out.dtype, n, n)
     panels, blocks = -(-n // columns), -(-n // rows)
     pieces = min(PIECES, max(1, k // PIECE // 2 * 2)) if n * n * k >= WORTH_THREADS else 1
-    length = min(max(FIRST_CACHE // (n * ITEMSIZE[out.dtype]) // 16 * 16, 32), 64)
+    length = min(max(NOMINAL.first.bytes // (n * ITEMSIZE[out.dtype]) // 16 * 16, 32), 64)
     size = -(-k // pieces)  # no multiple of `length`, which would cost pieces: 1300 rows of 64 took 1.15 times as long
     tiles = ctx.temporary(out.dtype, (pieces, panels, blocks, rows, columns), "tiles")
     given = np.array([n, size, length, x.strides[1]], np.int64)

@@ -39,17 +39,17 @@ from pullback.loops.schedule.descent import (
 from pullback.loops.schedule.folding import Folded, fold, left_over
 from pullback.loops.schedule.partials import combining, neutrals
 
-from .cost import NANOSECONDS, Vector, bytes_touched, cost, known_extent
+from .cost import LANES, NANOSECONDS, Vector, bytes_touched, cost, known_extent
+from .machine import CORES, NOMINAL
 
 COLUMNS = 64  # fewer are folded: several rows side by side
-STRIP = 2048  # columns that are walked together: some pages of a row, and scratch rows that stay in the first cache
-BYTES = 1 << 20  # that a reduction reads over all columns: less stays in the cache, and is not worth the code
+STRIP = NOMINAL.first.bytes // 16  # columns that are walked together: some pages of a row, and a few scratch rows
+BYTES = (
+    2 * NOMINAL.second.bytes
+)  # that a reduction reads over all columns: less stays in the cache, and is not worth the code
 FEW_BYTES = 1 << 16  # the same where columns are so few that lanes would lie idle
 FAR = 16  # elements from row to row
-PIECE = 20_000.0  # ns of work that one thread takes at a time
-THRESHOLD = 30_000.0  # ns: below this, waking threads costs more than it saves
-TASKS = 16  # pieces that keep any machine we know busy
-LANES = 8  # nominal
+PIECE = 2 * NOMINAL.task_ns  # beside which the combining of pieces is little
 
 
 def columns(function: Function) -> Function:
@@ -138,14 +138,14 @@ class _Walk:
         time = max(NANOSECONDS * cost((chain[0],)) / LANES, 0.05 * bytes_touched((chain[0],)))
         tasks = self.outer * self.strips
         pieces = 1
-        if tasks < TASKS and time > THRESHOLD:
-            pieces = max(1, min(round(time / PIECE) // tasks, 4 * TASKS // tasks, self.height // COLUMNS))
+        if tasks < CORES and time > NOMINAL.threads_ns:
+            pieces = max(1, min(round(time / PIECE) // tasks, 4 * CORES // tasks, self.height // COLUMNS))
         unit = BLOCK
         if self.height < 2 * BLOCK * pieces:  # no piece has more than one block
             unit, pieces = ROWS, max(pieces, -(-self.height // BLOCK))
         self.piece = -(-self.height // (pieces * unit)) * unit
         self.pieces = -(-self.height // self.piece)
-        self.threads = time > THRESHOLD and tasks * self.pieces > 1
+        self.threads = time > NOMINAL.threads_ns and tasks * self.pieces > 1
         count = self.pieces * self.outer * self.width
         self.partials = [new.buffer("partial", v.dtype, count) for v in self.vars]
 

@@ -1,4 +1,4 @@
-"""How long loops take, roughly: the one model by which passes choose. Unit: one scalar op or access, about 0.3 ns."""
+"""How long loops take, roughly: the one model by which passes choose. Unit: one scalar op or access."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.vectors import scannable, varying_vars
 from pullback.loops.ir.visit import expressions, fact, function_of, nodes, statements
 
+from .machine import NOMINAL
+
 LANES = 8  # nominal: the choice between axes hardly depends on the machine's width
 UNKNOWN_EXTENT = 16
 PREFIX = 8  # running results within a vector: shifts and combinations
-NANOSECONDS = 0.3
+NANOSECONDS = NOMINAL.op_ns
 
 MATH = 20  # ops of a math function as long as it is one
 INTEGRAL = 200  # of one by a sum over many points: gammainc of a float64 takes 270 to 480 ns

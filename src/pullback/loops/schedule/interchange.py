@@ -69,6 +69,7 @@ from pullback.loops.passes.simplify import simplify
 from pullback.loops.passes.unroll import straight_code
 
 from .cost import computed, operations
+from .machine import NOMINAL
 
 MAX_STATE = 16  # elements that are carried for each lane: about what fits registers
 MAX_OPS = 320  # of a step of one lane; more of them take longer than walking through memory saves
@@ -76,7 +77,9 @@ BLOCK = 1 << 23  # ops of the steps of one block: most take some milliseconds, g
 TOGETHER = 128  # lanes that at most run as one piece: `parallelize` gives more to threads, which stop between pieces
 DIVISORS = 1024  # numbers of blocks that are tried
 ROW = 512  # bytes of what is read or written at each step: longer rows are better walked one after the other
-NEAR = 1 << 17  # bytes in which data say where to read: farther, many elements wait for memory together only in rows
+NEAR = (
+    NOMINAL.second.bytes // 4
+)  # bytes in which data say where to read: farther, many elements wait for memory together only in rows
 CANDIDATES = 8  # loops that are tried
 FEW = 16  # elements that lanes have to take all at once
 # Extents that LLVM keeps in whole registers though they are no powers of two, by the bytes of an element.

@@ -1,6 +1,6 @@
 """Parallelize: bulk work goes to the thread pool, in pieces that do not depend on how many threads there are.
 
-Needs: vector loops chosen. Guarantees: only nests of more than THRESHOLD ns get a loop of threads; what each iteration
+Needs: vector loops chosen. Guarantees: only nests worth waking threads get a loop of them; what each iteration
 computes, and in which order partial results are combined, is fixed by the extents alone, so results are bitwise the
 same for any number of threads. Three cases, and scans (_scans.py):
 
@@ -38,10 +38,7 @@ from pullback.loops.schedule.partials import combining, neutrals
 from pullback.loops.schedule.scans import split_scan
 
 from .cost import extent_of, nanoseconds
-
-THRESHOLD = 30_000.0  # ns: below this, waking threads costs more than it saves
-PIECE = 10_000.0  # ns of work that one thread takes at a time
-ENOUGH = 16  # iterations of the outermost loop that keep any machine we know busy
+from .machine import CORES, NOMINAL
 
 
 def parallelize(function: Function) -> Function:
@@ -58,7 +55,7 @@ class _Parallelize:
 
     def nest(self, loop: Loop) -> list[Stmt]:
         time = nanoseconds((loop,))
-        if time < THRESHOLD or any(_fixed(stmt) for stmt in statements((loop,))):
+        if time < NOMINAL.threads_ns or any(_fixed(stmt) for stmt in statements((loop,))):
             return [loop]
         # A local buffer belongs to one thread: what passes values through one to later loops cannot be shared out.
         if shares_locals(loop, self._locals):
@@ -68,7 +65,7 @@ class _Parallelize:
         for each in chain:
             lanes = 32 if each.role == "vector" else 1
             free *= max(1, extent_of(each) // lanes)
-        if free < ENOUGH:
+        if free < CORES:
             split = self._split(chain, loop, time) or self._scan(chain, loop)
             if split is not None:
                 return split
@@ -76,13 +73,13 @@ class _Parallelize:
             return [loop]
         widest = max(range(len(chain)), key=lambda k: extent_of(chain[k]) if chain[k].role == "parallel" else 0)
         for k, each in enumerate(chain):
-            if each.role == "parallel" and extent_of(each) >= ENOUGH:
+            if each.role == "parallel" and extent_of(each) >= CORES:
                 widest = k
                 break
         outer = chain[widest]
-        if outer.role == "parallel" and extent_of(outer) >= 2 and (extent_of(outer) >= ENOUGH or len(chain) > 1):
+        if outer.role == "parallel" and extent_of(outer) >= 2 and (extent_of(outer) >= CORES or len(chain) > 1):
             rest = chain[:widest] + chain[widest + 1 :]
-            grain = max(1, round(PIECE / (time / extent_of(outer))))
+            grain = max(1, round(NOMINAL.task_ns / (time / extent_of(outer))))
             threads = Loop(outer.var, outer.extent, "threads", (), (), (("grain", grain),))
             return [_around([threads, *rest], chain[-1].body)]
         if chain[-1].role == "vector" and len(chain) == 1:
@@ -98,7 +95,7 @@ class _Parallelize:
             return loop
         n = loop.extent.value
         unit = 64 if any(isinstance(stmt, Loop) for stmt in loop.body) else 1024
-        size = max(unit, round(PIECE / (time / n) / unit) * unit)
+        size = max(unit, round(NOMINAL.task_ns / (time / n) / unit) * unit)
         if size * 2 > n:
             return loop
         count = -(-n // size)
@@ -145,7 +142,7 @@ class _Parallelize:
         for each in chain:
             outer *= extent_of(each)
         n = reduce.extent.value
-        count = max(2, min(256, round(time / (2 * PIECE)), n // 64))
+        count = max(2, min(256, round(time / (2 * NOMINAL.task_ns)), n // 64))
         size = n // count
         if size < 64:
             return None

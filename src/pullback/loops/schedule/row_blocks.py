@@ -63,6 +63,7 @@ from pullback.loops.ir.visit import (
     stores,
 )
 from pullback.loops.passes.simplify import make_sum
+from pullback.loops.schedule.machine import CORES, NOMINAL
 from pullback.loops.schedule.partials import combining, neutrals
 
 # ("rows", n) of a loop of threads: its body begins with Lets of the first row and of the number of rows of this
@@ -73,12 +74,13 @@ ROWS, LEAST = "rows", "least"
 # steps of ("rows", r) rows each, which begins with a Let of the first one; nothing else in it depends on its index.
 SUMS = "sums"
 
-BYTES = 1 << 20  # of a product's result: less stays in the cache, however its readers go through it
-BLOCK = 1 << 15  # bytes of the rows of a result that are computed at once: half of what the first or second cache has
-LARGEST = 1 << 17  # bytes beyond which not even the fewest rows stay in the second cache
+BYTES = 2 * NOMINAL.second.bytes  # of a product's result: less stays in the cache, however its readers go through it
+BLOCK = (
+    NOMINAL.first.bytes
+)  # bytes of the rows of a result that are computed at once: half of what the first or second cache has
+LARGEST = NOMINAL.second.bytes // 4  # bytes beyond which not even the fewest rows stay in the second cache
 FEWEST, MOST = 24, 192  # rows of a block: multiples of the rows that kernels of products take at once
-BLOCKS = 16  # that keep any machine we know busy
-SHARED = 1 << 18  # bytes of the product's other operand that each block reads again
+SHARED = NOMINAL.second.bytes // 2  # bytes of the product's other operand that each block reads again
 AHEAD = 64  # statements among which readers are looked for
 
 
@@ -313,7 +315,7 @@ class _Cut:
         size = MOST
         sums = members[-1] if members[-1].kind == "sums" else None
         piece = MOST if sums is None else dict(sums.loop.attrs)[SUMS]
-        while size > FEWEST and (size * row > BLOCK or rows < BLOCKS * size or piece % size):
+        while size > FEWEST and (size * row > BLOCK or rows < CORES * size or piece % size):
             size //= 2
         if size * row > LARGEST:
             return None

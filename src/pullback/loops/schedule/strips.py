@@ -41,14 +41,14 @@ from pullback.loops.schedule.short_rows import with_rows_apart
 
 from .columns import FAR, chain_of
 from .cost import Vector, bytes_touched, known_extent
+from .machine import CORES, NOMINAL
 
 COLUMNS = 64  # a strip is a multiple of so many: some lines of the cache from each row
-ROOM = 1 << 18  # bytes that a strip takes of the second cache
-NEAR = 1 << 14  # bytes that one of short rows takes of the first
+ROOM = NOMINAL.second.bytes // 2  # bytes that a strip takes of the second cache
+NEAR = NOMINAL.first.bytes // 2  # bytes that one of short rows takes of the first
 SCRATCH = 1 << 18  # bytes that an array of scratch space takes of a thread's stack, at most; more are not emitted
-BYTES = 1 << 18  # that a nest touches: less is not worth the code
-SHORT_BYTES = 1 << 15  # the same of short rows, which leave lanes idle
-TASKS = 16  # strips that keep any machine we know busy
+BYTES = NOMINAL.second.bytes // 2  # that a nest touches: less is not worth the code
+SHORT_BYTES = NOMINAL.first.bytes  # the same of short rows, which leave lanes idle
 
 
 def strips(function: Function) -> Function:
@@ -150,8 +150,8 @@ class _Strip:
         walked = {b for b, index in accessed(loops) if b in self.scratch or across.step(index) != 0}
         width = self.room // (height * sum(ITEMSIZE[b.dtype] for b in walked))
         width = min([width, *(SCRATCH // (b.size * ITEMSIZE[b.dtype]) for b in self.scratch)])
-        if self.outer < TASKS:
-            width = min(width, -(-self.total // -(-TASKS // self.outer)))
+        if self.outer < CORES:
+            width = min(width, -(-self.total // -(-CORES // self.outer)))
         width = max(COLUMNS, width // COLUMNS * COLUMNS)
         return self.total if width >= self.total else width
 

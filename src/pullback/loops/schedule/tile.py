@@ -44,12 +44,15 @@ from pullback.loops.ir.vectors import repeatable
 from pullback.loops.ir.visit import Rewriter, Substitute, accessed, expressions, statements, subexpressions
 
 from .cost import Vector, extent_of
+from .machine import NOMINAL
 
-LINE = 64  # bytes: a tile spans one cache line along the axis that is read contiguously
+LINE = NOMINAL.line  # a tile spans one along the axis that is read contiguously
 ALONG = 64  # iterations of a tile along the vector loop
 FEW = 16  # iterations of a loop that is not worth cutting
 FAR = 16  # elements from lane to lane beyond which each lane has a cache line of its own
-CACHE_WAY = 4096  # bytes that are as far apart compete for one set of the first cache, in all machines we know
+CACHE_WAY = (
+    NOMINAL.first.way
+)  # bytes that are as far apart compete for one set of the first cache, in all machines we know
 CROWDED = 1024  # of a stride's common divisor with that: all lanes share the places of 32 lines or less
 TURNS = 8  # elements that fill the gaps between lanes: beyond that, single ones are as quick
 SQUARE_NODES = 64  # expressions in a body beyond which copies of it side by side are too much code

@@ -3,7 +3,8 @@
 program = compile_jaxpr(closed_jaxpr)
 program.call([Array, ...]) -> [Array, ...]
 program.executable          what the call cache of jit runs
-program.as_text("jaxpr" | "fused" | "loops" | "llvm" | "asm"), .cost_analysis(), .memory_analysis()
+program.as_text(stage)      stage: "jaxpr", "fused", "loops", "nests", "schedule", "llvm" or "asm"
+program.cost_analysis(), program.memory_analysis()
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from pullback.runtime.programs.fingerprint import fingerprint
 from pullback.runtime.programs.host_call import native_callback
 from pullback.runtime.programs.kernels import object_cache
 from pullback.runtime.programs.libraries import PythonCalls, addresses, called_symbols, is_library
+from pullback.runtime.programs.schedule_report import schedule_text
 from pullback.runtime.programs.stored import Facts, key_of, pack, unpack
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
@@ -230,7 +232,9 @@ class Program:
     # Looking at it.
 
     def as_text(self, stage: str = "asm") -> str:
-        """The program at a stage: 'jaxpr', 'fused', 'loops', 'llvm' or 'asm'; ValueError for another name."""
+        """The program at a stage: 'jaxpr', 'fused', 'loops', 'nests', 'schedule', 'llvm' or 'asm'; ValueError for
+        another name.
+        """
         if stage == "jaxpr":
             return str(self.flat)
         if stage == "fused":
@@ -239,6 +243,8 @@ class Program:
             return pipelines.text_of(self.lowered.function)
         if stage == "nests":
             return pipelines.text_of(pipelines.optimize_loops(pipelines.order_loops(self.lowered.function)))
+        if stage == "schedule":
+            return schedule_text(pipelines.order_loops(self.lowered.function))
         if stage in ("llvm", "asm"):
             native = self.native
             if native.compiled is None:
@@ -246,7 +252,8 @@ class Program:
             module = _module(self.closed, self._keep_unused, self._donated, self.name)
             return module.text if stage == "llvm" else assembly(module)
         raise ValueError(
-            f"as_text: unknown stage {stage!r}; expected 'jaxpr', 'fused', 'loops', 'nests', 'llvm' or 'asm'"
+            f"as_text: unknown stage {stage!r}; expected 'jaxpr', 'fused', 'loops', 'nests', 'schedule', 'llvm' or "
+            "'asm'"
         )
 
     def cost_analysis(self) -> dict[str, float]:

@@ -18,6 +18,7 @@ from pullback.compiler.graph.fuse.access import Index
 from pullback.compiler.graph.fuse.groups import Group, Row, Shape, operand_pairs
 from pullback.core.jaxpr import JaxprEqn, Var
 from pullback.loops.ir import Const
+from pullback.loops.schedule.machine import NOMINAL
 
 
 def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
@@ -63,7 +64,6 @@ MIN_COLUMNS = 32  # rows along an axis other than the last: neighbours in memory
 SHORT_COLUMN = 256  # elements of theirs, each in a line of its own, that the first cache holds for several arrays
 LONG_COLUMN = 2048  # and the second: slower than walking whole arrays in order, unless those come from memory
 FROM_MEMORY = 1 << 22  # elements
-WAY = 1 << 16  # bytes after which the second cache puts lines into the same place, of which it has some eight
 SMALL = 8  # a value so many times smaller than what it is for is computed row by row, as the reductions it comes from
 
 
@@ -122,7 +122,8 @@ def _goes_down(group: Group, row: Row, extents: Shape) -> bool:
 def _is_short(group: Group, row: Row, extents: Shape) -> bool:
     """Whether columns are so short that some of them, side by side, stay in the cache from one group to the next."""
     size = max(g.size for g in (group, *row.groups))
-    places = 8 * WAY // math.gcd(4 * extents[-1], WAY)
+    second = NOMINAL.second
+    places = second.ways * second.way // math.gcd(4 * extents[-1], second.way)
     return size <= min(SHORT_COLUMN if size < FROM_MEMORY else LONG_COLUMN, places) * math.prod(extents)
 
 

@@ -1,0 +1,145 @@
+"""How good the schedule is: what nests are expected to take against what they take, and each choice against others.
+
+    python -m benchmarks regret [--only NAME] [--sample N] [--json FILE] [--minutes M]
+
+For every program: the time that the model expects (as_text("schedule")), the measured one, and the measured times of
+the program without each of the passes that choose. Printed are the rank correlation of expected and measured times over
+the programs that are loops alone, and the regret: measured time over the best of the candidates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import report
+from benchmarks.program import Program
+from benchmarks.programs import groups
+from benchmarks.sides import JaxLike
+
+CANDIDATES = ("rows", "siblings", "strips", "columns", "tile", "split", "unroll", "interchange", "parallelize")
+ROUNDS, LEAST = 5, 0.004  # of each measurement: rounds, and seconds of one
+NOISE = 0.03  # share of a time that measurements differ by, on a quiet machine
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure and print; always 0."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks regret", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--only", default="", help="groups or programs whose name contains this")
+    parser.add_argument("--sample", type=int, metavar="N", help="at most N programs of each group, evenly taken")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
+    parser.add_argument("--minutes", type=float, default=30.0, help="after which no program is begun")
+    options = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    end = time.monotonic() + 60 * options.minutes
+    found: list[dict[str, Any]] = []
+    for group, programs in groups().items():
+        chosen = [p for p in programs if options.only in group or options.only in report.title(p)]
+        if options.sample and chosen:
+            count = min(options.sample, len(chosen))
+            chosen = [chosen[k * len(chosen) // count] for k in range(count)]
+        for program in chosen:
+            if time.monotonic() > end:
+                break
+            figures = _measure(program)
+            if figures is not None:
+                found.append(figures)
+                print(_line(figures), flush=True)
+                if options.json:
+                    options.json.write_text(json.dumps(found, indent=1))
+    print("\n" + "\n".join(summary(found)))
+    return 0
+
+
+def _measure(program: Program) -> dict[str, Any] | None:
+    """Expected and measured times of a program, in seconds; None if it is no function of arrays that can be lowered."""
+    from pullback.compiler import pipelines
+    from pullback.loops.schedule.machine import host
+    from pullback.runtime.programs.schedule_report import prices
+    from pullback.util.switches import switches
+
+    side = JaxLike("pullback", "pullback")
+    if not program.jit or program.x64:
+        return None
+    try:
+        given = side.inputs(program, program.inputs(np.random.default_rng(0)))
+        arguments = tuple(x for k, x in enumerate(given) if k not in program.static)
+        lowered = side.jitted(program).lower(*given)
+        ordered = pipelines.order_loops(lowered.compiler_ir("loops"))
+        found = prices(ordered, host())
+    except Exception as error:
+        print(f"{report.title(program)[:48]:48} left out: {type(error).__name__}: {str(error)[:60]}")
+        return None
+    calls = lowered.as_text("loops").count("call ") + sum(price.calls for _, price in found)
+    variants: dict[str, Any] = {}
+    texts: dict[str, str] = {}
+    for name in ("", *CANDIDATES):
+        with switches.set(skip=switches.skip | ({name} if name else set())):
+            again = side.jitted(program).lower(*given)
+            texts[name], variants[name] = again.as_text("nests"), again.compile()
+            variants[name](*arguments)
+    own = {name: v for name, v in variants.items() if not name or texts[name] != texts[""]}
+    times = _times(own, arguments)
+    return {
+        "name": report.title(program),
+        "expected": sum(price.total for _, price in found) / 1e9,
+        "calls": calls,
+        "times": times,
+        "regret": times[""] / min(times.values()),
+    }
+
+
+def _times(variants: dict[str, Any], arguments: tuple) -> dict[str, float]:
+    """Seconds of each, the best of rounds that take turns."""
+    best = dict.fromkeys(variants, float("inf"))
+    for _ in range(ROUNDS):
+        for name, call in variants.items():
+            started, count = time.perf_counter(), 0
+            while time.perf_counter() - started < LEAST or not count:
+                call(*arguments)
+                count += 1
+            best[name] = min(best[name], (time.perf_counter() - started) / count)
+    return best
+
+
+def _line(figures: dict[str, Any]) -> str:
+    times = figures["times"]
+    best = min(times, key=times.__getitem__)
+    other = f"without {best}" if best and figures["regret"] > 1 + NOISE else ""
+    return (
+        f"{figures['name'][:48]:48} expected {report.readable(figures['expected']):>9}"
+        f" measured {report.readable(times['']):>9}  regret {figures['regret']:5.2f} {other}"
+    )
+
+
+def summary(found: list[dict[str, Any]]) -> list[str]:
+    """The correlation of ranks, and the regret at the median and near the end."""
+    if not found:
+        return ["no programs"]
+    loops = [f for f in found if not f["calls"]]
+    regrets = np.sort([f["regret"] for f in found])
+    median, high = np.quantile(regrets, [0.5, 0.95])
+    lines = [f"{len(found)} programs, {len(loops)} of loops alone"]
+    if len(loops) > 2:
+        expected, measured = (
+            np.argsort(np.argsort([value(f) for f in loops]))
+            for value in (lambda f: f["expected"], lambda f: f["times"][""])
+        )
+        ratios = np.log([f["expected"] / f["times"][""] for f in loops if f["expected"] > 0])
+        lines.append(
+            f"rank correlation of expected and measured times {np.corrcoef(expected, measured)[0, 1]:.3f}; expected "
+            f"over measured {np.exp(np.median(ratios)):.2f} in the median, {np.exp(np.std(ratios)):.2f} times off typically"
+        )
+    lines.append(f"regret {median:.3f} in the median, {high:.2f} at the 95th percentile, {regrets[-1]:.2f} at most")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""Machines, as the schedule reckons with them: the only place with numbers of a machine.
+
+Two of them count. `NOMINAL` decides whatever changes the order in which floats are added, so that results are the same
+on every machine. `host()` is for what does not: read from the system, and refined by `python -m pullback tune`, whose
+measurements are kept on disk. The other fixed ones are for tests, which must choose alike everywhere.
+
+Sizes of the fixed ones are of the CPUs named; times are a core's, of a small C program that reads and copies arrays of
+8 KB to 512 MB (orders of magnitude for a model, not bounds).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from pullback.loops.emit.cache import default_folder
+from pullback.loops.emit.folder import read, usable
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One level, as far as a core has it to itself."""
+
+    bytes: int
+    ways: int
+    line_ns: float  # that a line takes from here, where lines follow each other
+
+    @property
+    def way(self) -> int:
+        """Bytes between addresses that compete for one set."""
+        return self.bytes // self.ways
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What passes need to know. Times are in ns."""
+
+    name: str
+    first: Cache
+    second: Cache
+    last: Cache
+    line: int  # bytes
+    memory_ns: float  # a line from memory, one core alone
+    shared_ns: float  # the same where all cores read
+    pages: int  # of 4096 bytes whose places are known
+    page_ns: float  # finding the place of another one
+    op_ns: float  # a scalar operation among others, or a load from the first cache
+    vector_bytes: int  # of a register
+    cores: int
+    wake_ns: float  # until a sleeping thread works
+
+    @property
+    def task_ns(self) -> float:
+        """Work that one thread takes at a time: as much as waking it costs."""
+        return self.wake_ns
+
+    @property
+    def threads_ns(self) -> float:
+        """Work that threads share: waking them costs more than they save on less."""
+        return 3 * self.wake_ns
+
+
+# EPYC with Zen 3: the machine on which most was measured first.
+AVX2_SERVER = Machine(
+    "AVX2 server", Cache(1 << 15, 8, 0.4), Cache(1 << 19, 8, 0.9), Cache(1 << 25, 16, 1.6), 64, 5.0, 3.2, 2048, 8.0,
+    0.3, 32, 2, 10_000.0,
+)  # fmt: skip
+# Xeon with AMX, two cores of a larger one.
+AVX512_SERVER = Machine(
+    "AVX-512 server", Cache(3 << 14, 12, 0.35), Cache(1 << 21, 16, 0.6), Cache(1 << 25, 16, 3.3), 64, 6.4, 4.0, 2048,
+    8.0, 0.3, 64, 2, 11_000.0,
+)  # fmt: skip
+LAPTOP = replace(AVX2_SERVER, name="laptop", last=Cache(1 << 23, 16, 1.6), shared_ns=2.0, cores=4)
+# Everything is large on it: tests reach what takes large arrays elsewhere.
+TINY = replace(
+    AVX2_SERVER, name="tiny", first=Cache(1 << 11, 2, 0.4), second=Cache(1 << 13, 4, 0.9), last=Cache(1 << 15, 4, 1.6),
+    pages=16, vector_bytes=16, wake_ns=100.0,
+)  # fmt: skip
+
+NOMINAL = AVX2_SERVER
+CORES = 16  # pieces of work that keep the cores of any machine we know busy; part of results, so no machine's own
+
+_CPU = Path("/sys/devices/system/cpu/cpu0/cache")
+FILE = "machine.json"
+
+_instead: Machine | None = None
+
+
+def host() -> Machine:
+    """This machine, or the one of `using`."""
+    return _host() if _instead is None else _instead
+
+
+@contextmanager
+def using(machine: Machine) -> Iterator[None]:
+    """Choose as for another machine, for a while."""
+    global _instead
+    before, _instead = _instead, machine
+    try:
+        yield
+    finally:
+        _instead = before
+
+
+@functools.cache
+def _host() -> Machine:
+    found = of_system()
+    folder = default_folder()
+    data = read(folder / FILE, 1 << 14) if usable(folder) else None
+    if data is None:
+        return found
+    try:
+        kept = json.loads(data)
+        return with_measured(found, kept) if kept.get("of") == facts_of(found) else found
+    except (ValueError, TypeError, AttributeError):
+        return found
+
+
+def facts_of(machine: Machine) -> str:
+    """What a calibration belongs to: sizes, as the system says them."""
+    return f"{machine.first.bytes} {machine.second.bytes} {machine.last.bytes} {machine.cores} {_said('model name')}"
+
+
+def _said(name: str) -> str:
+    """What the system says of the first CPU under a name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
+
+
+def of_system() -> Machine:
+    """The sizes of this machine's caches and its cores as the system says them; all else is the nominal one's."""
+    flags = _said("flags").split()
+    vector_bytes = 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
+    found = replace(NOMINAL, name="host", cores=_cores(), vector_bytes=vector_bytes if flags else NOMINAL.vector_bytes)
+    levels: dict[int, Cache] = {}
+    for folder in sorted(_CPU.glob("index*")) if _CPU.exists() else ():
+        try:
+            said = {name: (folder / name).read_text().strip() for name in ("type", "level", "size")}
+            ways = int((folder / "ways_of_associativity").read_text())
+            size = int(said["size"].rstrip("K")) << 10
+        except (OSError, ValueError):
+            continue
+        if said["type"] in ("Data", "Unified") and size and ways:
+            level = int(said["level"])
+            before = {1: found.first, 2: found.second, 3: found.last}.get(level)
+            if before is not None:
+                levels[level] = replace(before, bytes=size, ways=ways)
+    return replace(
+        found,
+        first=levels.get(1, found.first),
+        second=levels.get(2, found.second),
+        last=levels.get(3, levels.get(2, found.last)),
+    )
+
+
+def _cores() -> int:
+    try:
+        return max(1, len(os.sched_getaffinity(0)))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+_TIMES = ("memory_ns", "shared_ns", "page_ns", "op_ns", "wake_ns")  # as a file may have them
+
+
+def with_measured(machine: Machine, kept: Mapping[str, Any]) -> Machine:
+    """The machine with measured times in place of nominal ones."""
+    times: dict[str, Any] = {name: float(kept[name]) for name in _TIMES if name in kept}
+    for level in ("second", "last"):
+        if f"{level}_ns" in kept:
+            times[level] = replace(getattr(machine, level), line_ns=float(kept[f"{level}_ns"]))
+    return replace(machine, **times)
+
+
+def keep_measured(times: Mapping[str, float]) -> Path:
+    """Write measured times down for this machine; the file's path. OSError if that cannot be."""
+    folder = default_folder()
+    if not usable(folder, make=True):
+        raise OSError(f"{folder} is not there, or others may write it")
+    path = folder / FILE
+    path.write_text(json.dumps({"of": facts_of(of_system()), **times}, indent=1))
+    _host.cache_clear()
+    return path
+
+
+def described(machine: Machine) -> str:
+    """A machine as lines of text."""
+    lines = []
+    for field in fields(machine):
+        value = getattr(machine, field.name)
+        if isinstance(value, Cache):
+            value = ", ".join(f"{name} {number:g}" for name, number in asdict(value).items())
+        lines.append(f"{field.name:12} {value:g}" if isinstance(value, float) else f"{field.name:12} {value}")
+    return "\n".join(lines)

@@ -1,0 +1,80 @@
+"""Measures what the schedule reckons with on this machine; `python -m pullback tune` keeps it on disk.
+
+Lines of the caches and of memory are timed by copies of arrays that fit each of them, on one core, and from memory on
+all cores at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from pullback.loops.schedule.machine import Machine, host, keep_measured, of_system
+
+LEAST = 0.03  # seconds of each measurement
+FROM_MEMORY = 4  # times the last cache
+
+
+def measure(report: Callable[[str], None] = lambda text: None) -> dict[str, float]:
+    """Times of this machine, in ns, by the names that `Machine` has for them; takes one to two seconds."""
+    machine = of_system()
+    first, second, last = machine.first.bytes, machine.second.bytes, machine.last.bytes
+    times: dict[str, float] = {}
+    for name, size in (("second_ns", (first + second) // 2), ("last_ns", second * 2)):
+        times[name] = _line(min(size, last // 2), machine)
+        report(f"{name:10} {times[name]:.2f}")
+    times["memory_ns"] = _line(last * FROM_MEMORY, machine)
+    report(f"memory_ns  {times['memory_ns']:.2f}")
+    times["shared_ns"] = _line(last * FROM_MEMORY, machine, machine.cores)
+    report(f"shared_ns  {times['shared_ns']:.2f}")
+    return times
+
+
+def _line(size: int, machine: Machine, threads: int = 1) -> float:
+    """ns for each line that a copy of `size` bytes reads or writes, on some threads together."""
+    parts = [np.ones(max(size // threads // 16, machine.line), np.float64) for _ in range(2 * threads)]
+    best = float("inf")
+    for _ in range(3):
+        repeats = 1
+        while (seconds := _copied(parts, repeats)) < LEAST / 3:
+            repeats *= 2
+        best = min(best, seconds / repeats)
+    return best * 1e9 * machine.line / sum(part.nbytes for part in parts)
+
+
+def _copied(parts: list[np.ndarray], repeats: int) -> float:
+    """Seconds of copying each second part to the one before, all pairs at once."""
+
+    def work(to: np.ndarray, source: np.ndarray) -> None:
+        for _ in range(repeats):
+            np.copyto(to, source)
+
+    pairs = list(zip(parts[::2], parts[1::2]))
+    others = [threading.Thread(target=work, args=pair) for pair in pairs[1:]]
+    started = time.perf_counter()
+    for thread in others:
+        thread.start()
+    work(*pairs[0])
+    for thread in others:
+        thread.join()
+    return time.perf_counter() - started
+
+
+def main() -> int:
+    """Measure, say what was found, and keep it; an exit status."""
+    from pullback.loops.schedule.machine import described
+
+    print("Measuring this machine (one to two seconds)", file=sys.stderr)
+    times = measure(lambda text: print("  " + text, file=sys.stderr))
+    try:
+        path = keep_measured(times)
+    except OSError as error:
+        print(f"pullback tune: nothing is kept: {error}", file=sys.stderr)
+        return 1
+    print(described(host()))
+    print(f"kept in {path}")
+    return 0

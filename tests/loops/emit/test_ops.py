@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from cpu_levels import cpus
 
 from pullback.loops.ir import OPS, Builder
 from pullback.loops.ir.ops import result_dtype
 from pullback.loops.ir.types import BITS, DTYPES, NP_DTYPE, REAL_OF, is_int
+from pullback.util.switches import switches
 
 from .kit import both, same, sample
 
@@ -16,7 +18,7 @@ EXPANDED = ("sqrt", "abs", "sign", "div")  # for complex numbers: expand_math le
 CASES = [
     (name, dtype)
     for name, info in OPS.items()
-    if not info.math and name not in ("convert", "bitcast", "select", "floordiv", "floormod")
+    if not info.math and name not in ("convert", "bitcast", "lookup", "select", "floordiv", "floormod")
     for dtype in info.accepts
     if not (dtype in REAL_OF and (name.endswith("_total") or name in EXPANDED))
 ]
@@ -61,6 +63,22 @@ def test_select(dtype):
     function = elementwise("vector", ("bool", dtype, dtype), dtype, lambda b, c, x, y: b.select(c, x, y))
     ((got, want),) = both(function, [sample("bool", N), sample(dtype, N, 1), sample(dtype, N, 2)])
     same(got, want)
+
+
+@pytest.mark.parametrize("cpu", cpus())
+@pytest.mark.parametrize("index, dtype", [("i32", "f32"), ("i64", "f64"), ("i32", "f64"), ("i64", "f32")])
+def test_lookup(index, dtype, cpu):
+    """With one instruction for a register of lanes or lane by lane; of an index, the lowest four bits count."""
+    table = tuple(np.random.default_rng(0).normal(size=16).astype(NP_DTYPE[dtype]).tolist())
+    inputs = [np.concatenate([sample(index, N - 32), np.arange(-16, 16)]).astype(NP_DTYPE[index])]
+    for lanes in (1, 2, 4, 8, 16, 32):
+        b = Builder()
+        x, y = b.input("x", index, N), b.output("y", dtype, N)
+        with b.loop(N, "vector" if lanes > 1 else "sequential", attrs=(("lanes", lanes),)) as i:
+            b.store(y, i, b.op("lookup", b.load(x, i), dtype=dtype, attrs=(("table", table),)))
+        with switches.set(cpu=cpu):
+            ((got, want),) = both(b.function("op"), inputs)
+        same(got, want)
 
 
 @pytest.mark.parametrize("source", DTYPES)

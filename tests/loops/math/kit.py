@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.emit import compile_function
+from pullback.loops.emit import compile_function, current_target
 from pullback.loops.ir import Builder
 from pullback.loops.ir.ir import Buffer, Const, Expr, Function, Op, Read, Var
 from pullback.loops.ir.numpy_ops import evaluate as evaluate_op
@@ -89,13 +89,15 @@ def count_ops(root: Expr) -> int:
     return count
 
 
-def expansion(name: str, dtypes: tuple[str, ...], **attrs: object) -> tuple[Expr, list[Var]]:
-    """The expansion of op `name` and the variables it reads."""
+def expansion(
+    name: str, dtypes: tuple[str, ...], lookups: bool | None = None, **attrs: object
+) -> tuple[Expr, list[Var]]:
+    """The expansion of op `name`, for this CPU or one with `lookups` or without, and the variables it reads."""
     b = Builder()
     variables = [b.var("x", dtype) for dtype in dtypes]
     op = b.op(name, *(b.read(v) for v in variables), attrs=tuple(attrs.items()))
     assert isinstance(op, Op)
-    result = expand(op, b)
+    result = expand(op, b, current_target().looks_up if lookups is None else lookups)
     assert result is not None, f"{name} of {dtypes} has no expansion"
     assert result.dtype == op.dtype
     return result, variables

@@ -9,6 +9,8 @@ from pathlib import Path
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy.special as sp
+from loops.math import kit
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
 
@@ -16,12 +18,12 @@ TOOLS = Path(__file__).resolve().parents[3] / "tools"
 def _targets():
     sys.path.insert(0, str(TOOLS))
     try:
-        return importlib.import_module("minimax"), importlib.import_module("minimax_targets")
+        return [importlib.import_module(name) for name in ("minimax", "minimax_targets", "piece_tables")]
     finally:
         sys.path.remove(str(TOOLS))
 
 
-MINIMAX, TARGETS = _targets()
+MINIMAX, TARGETS, PIECES = _targets()
 ALL = [(subject, target) for subject, targets in TARGETS.TARGETS.items() for target in targets]
 
 
@@ -37,6 +39,24 @@ def test_error_is_as_claimed(subject, target):
     with mp.workdps(60):
         bits = MINIMAX.bits_of(target, rounded, polynomial.centre, count=41)
     assert bits >= polynomial.bits - 0.05
+
+
+@pytest.mark.parametrize("target", PIECES.TARGETS, ids=[target.name for target in PIECES.TARGETS])
+def test_pieces_are_as_claimed(target):
+    """The polynomials, and what is computed with them: exactly 1 where the function rounds to 1, and never more."""
+    table = getattr(importlib.import_module("pullback.loops.math._tables.pieces"), target.name)
+    assert (table.limit, table.density) == (target.limit, target.density)
+    with mp.workdps(40):
+        assert PIECES.error(target, [list(row) for row in table.coefficients], list(table.centres), 12) <= table.ulps
+    root, (variable,) = kit.expansion(target.name[:-4].lower(), ("f32",), lookups=True)
+    x = np.concatenate([np.geomspace(1e-45, 20, 300_000).astype(np.float32), kit.spread("f32", 4000)])
+    got = kit.evaluate(root, {variable: x})
+    with np.errstate(invalid="ignore"):
+        want = {"ERF_F32": sp.erf, "TANH_F32": np.tanh}[target.name](x.astype(np.float64))
+    error, place = kit.worst(got, want, x)
+    assert error <= 1.2, place
+    assert (got[np.abs(x) >= target.limit] == np.sign(x[np.abs(x) >= target.limit])).all()
+    assert np.nanmax(np.abs(got)) == 1 and (np.signbit(got) == np.signbit(x))[~np.isnan(x)].all()
 
 
 def test_remez_finds_a_known_polynomial():

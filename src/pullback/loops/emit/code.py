@@ -31,8 +31,9 @@ class Scope:
 class Code:
     """Writes one function; references are LLVM value names or constants as text."""
 
-    def __init__(self, converts_halves: bool = True) -> None:
+    def __init__(self, converts_halves: bool = True, looks_up: bool = False) -> None:
         self.converts_halves = converts_halves  # the CPU has instructions for it
+        self.looks_up = looks_up  # the same
         lines: list[Line] = []
         self.entry: list[Line] = []  # allocas
         self.scopes = [Scope(lines, lines, True, True, frozenset())]

@@ -74,7 +74,7 @@ class FunctionEmitter:
 
     def __init__(self, module: Surroundings) -> None:
         self.module = module
-        self.code = Code(module.target.converts_halves)
+        self.code = Code(module.target.converts_halves, module.target.looks_up)
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes)
         self._writes: dict[int, Set[Buffer]] = {}
         self._in_rounds: set[int] = set()  # loops around, by identity, that ask already

@@ -15,7 +15,8 @@ from pullback.loops.ir.ir import TERM, Const, Expr, Op
 from pullback.loops.ir.types import BITS, REAL_OF, is_int, type_class
 
 from .code import Code
-from .types import int_type
+from .shuffles import shuffled
+from .types import float_literal, int_type
 from .values import Asm, Value, broadcast, element_of, from_bits, narrow_to_odd, round_16, to_bits
 
 Refs = Union[str, tuple[str, str]]
@@ -430,6 +431,61 @@ def _nextafter(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     value = a.select(a.cmp("oeq", element, x.ref, y.ref), element, y.ref, value)
     nan = a.cmp("uno", element, x.ref, y.ref)
     return a.select(nan, element, a.op("fadd", element, x.ref, y.ref), value)
+
+
+@rule("lookup", "signed")
+def _lookup(a: Asm, op: Op, x: Value) -> Refs:
+    """One permutation for 16 lanes of f32 or 8 of f64, other lanes are filled up; elsewhere lane by lane."""
+    element, index = element_of(op.dtype), element_of(x.dtype)
+    table = dict(op.attrs)["table"]
+    numbers = [f"{element} {float_literal(number, element == 'float')}" for number in table]
+    if not a.code.looks_up:
+        return _looked_up_singly(a, element, index, f"<16 x {element}> <{', '.join(numbers)}>", x.ref)
+    size = 512 // BITS[op.dtype]
+    same = int_type(op.dtype)
+    places = x.ref if index == same else a.cast("zext" if index == "i32" else "trunc", index, x.ref, same)
+    kind, indices = f"<{size} x {element}>", f"<{size} x {same}>"
+    halves = [f"<{', '.join(numbers[k : k + size])}>" for k in range(0, 16, size)]
+    found = []
+    for part in _in_vectors(a, same, places, size):
+        if len(halves) == 1:
+            name = "llvm.x86.avx512.permvar.sf.512"
+            found.append(a.code.intrinsic(name, kind, (kind, halves[0]), (indices, part)))
+        else:
+            name = "llvm.x86.avx512.vpermi2var.pd.512"
+            found.append(a.code.intrinsic(name, kind, (kind, halves[0]), (indices, part), (kind, halves[1])))
+    if a.lanes == 1:
+        return a.code.inst(f"extractelement {kind} {found[0]}, i64 0", found[0])
+    while len(found) > 1:
+        found = [shuffled(a.code, kind, x, y, range(2 * size)) for x, y in zip(found[::2], found[1::2])]
+        size *= 2
+        kind = f"<{size} x {element}>"
+    return found[0] if a.lanes == size else shuffled(a.code, kind, found[0], "poison", range(a.lanes))
+
+
+def _in_vectors(a: Asm, element: str, ref: str, size: int) -> list[str]:
+    """Lanes in vectors of `size`, of which one may be filled up."""
+    kind = a.t(element)
+    if a.lanes == 1:
+        return [a.code.inst(f"insertelement <{size} x {element}> poison, {element} {ref}, i64 0", ref)]
+    if a.lanes < size:
+        return [shuffled(a.code, kind, ref, "poison", [min(k, a.lanes) for k in range(size)])]
+    if a.lanes == size:
+        return [ref]
+    return [shuffled(a.code, kind, ref, "poison", range(k, k + size)) for k in range(0, a.lanes, size)]
+
+
+def _looked_up_singly(a: Asm, element: str, index: str, table: str, ref: str) -> str:
+    place = a.op("and", index, ref, a.imm(index, 15))
+    kind = table[: table.index(">") + 1]
+    if a.lanes == 1:
+        return a.code.inst(f"extractelement {kind} {table[len(kind) + 1 :]}, {index} {place}", place)
+    result = "poison"
+    for lane in range(a.lanes):
+        at = a.code.inst(f"extractelement {a.t(index)} {place}, i64 {lane}", place)
+        one = a.code.inst(f"extractelement {kind} {table[len(kind) + 1 :]}, {index} {at}", at)
+        result = a.code.inst(f"insertelement {a.t(element)} {result}, {element} {one}, i64 {lane}", result, one)
+    return result
 
 
 # Conversions.

@@ -16,7 +16,8 @@ from .code import Code
 INTERLEAVED = (2, 3, 4, 5, 8)
 
 
-def _shuffled(code: Code, kind: str, x: str, y: str, lanes: Sequence[int]) -> str:
+def shuffled(code: Code, kind: str, x: str, y: str, lanes: Sequence[int]) -> str:
+    """The lanes of two vectors, numbered on, that `lanes` lists."""
     chosen = ", ".join(f"i32 {k}" for k in lanes)
     return code.inst(f"shufflevector {kind} {x}, {kind} {y}, <{len(lanes)} x i32> <{chosen}>", x, y)
 
@@ -30,7 +31,7 @@ def interleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[s
     turns = [k // 2 + lanes * (k % 2) for k in range(2 * lanes)]
     for _ in range(n.bit_length() - 1):
         halves = [(refs[k], refs[k + n // 2]) for k in range(n // 2)]
-        refs = [_shuffled(code, kind, x, y, part) for x, y in halves for part in (turns[:lanes], turns[lanes:])]
+        refs = [shuffled(code, kind, x, y, part) for x, y in halves for part in (turns[:lanes], turns[lanes:])]
     return refs
 
 
@@ -45,7 +46,7 @@ def deinterleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list
         return found
     for _ in range(n.bit_length() - 1):
         pairs = [(refs[k], refs[k + 1]) for k in range(0, n, 2)]
-        refs = [_shuffled(code, kind, x, y, range(start, 2 * lanes, 2)) for start in (0, 1) for x, y in pairs]
+        refs = [shuffled(code, kind, x, y, range(start, 2 * lanes, 2)) for start in (0, 1) for x, y in pairs]
     return refs
 
 
@@ -56,7 +57,7 @@ def _order(lanes: int, n: int, j: int, inverse: bool = False) -> list[int]:
 
 
 def _permuted(code: Code, kind: str, x: str, lanes: Sequence[int]) -> str:
-    return _shuffled(code, kind, x, "poison", lanes)
+    return shuffled(code, kind, x, "poison", lanes)
 
 
 def _blended(code: Code, kind: str, refs: Sequence[str], sources: Sequence[int]) -> str:
@@ -64,7 +65,7 @@ def _blended(code: Code, kind: str, refs: Sequence[str], sources: Sequence[int])
     lanes = len(sources)
     result = refs[0]
     for q in range(1, len(refs)):
-        result = _shuffled(code, kind, result, refs[q], [p + lanes * (sources[p] == q) for p in range(lanes)])
+        result = shuffled(code, kind, result, refs[q], [p + lanes * (sources[p] == q) for p in range(lanes)])
     return result
 
 
@@ -81,7 +82,7 @@ def transpose(code: Code, element: str, n: int, parts: Sequence[str]) -> list[st
     low = [start + k for start in range(0, side, n) for k in turns]
     for _ in range(n.bit_length() - 1):
         halves = [(refs[k], refs[k + n // 2]) for k in range(n // 2)]
-        refs = [_shuffled(code, kind, x, y, [k + up for k in low]) for x, y in halves for up in (0, n // 2)]
+        refs = [shuffled(code, kind, x, y, [k + up for k in low]) for x, y in halves for up in (0, n // 2)]
     return refs
 
 
@@ -89,9 +90,9 @@ def _joined(code: Code, element: str, n: int, parts: Sequence[str]) -> str:
     """Vectors of n elements as one."""
     refs = list(parts)
     while len(refs) > 1:
-        refs = [_shuffled(code, f"<{n} x {element}>", x, y, range(2 * n)) for x, y in zip(refs[::2], refs[1::2])]
+        refs = [shuffled(code, f"<{n} x {element}>", x, y, range(2 * n)) for x, y in zip(refs[::2], refs[1::2])]
         n *= 2
     return refs[0]
 
 
-__all__ = ["INTERLEAVED", "deinterleave", "interleave", "transpose"]
+__all__ = ["INTERLEAVED", "deinterleave", "interleave", "shuffled", "transpose"]

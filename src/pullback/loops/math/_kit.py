@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pullback.loops.ir.ir import Expr
 
-from ._polynomials import Polynomial
+from ._polynomials import Pieces, Polynomial
 
 if TYPE_CHECKING:
     from pullback.loops.ir.build import Builder
@@ -89,6 +89,23 @@ def polynomial(b: Builder, z: Expr, p: Polynomial | Sequence[float]) -> Expr:
     for c in reversed(coefficients[:-1]):
         result = b.fma(result, z, b.const(z.dtype, c))
     return result
+
+
+def by_pieces(b: Builder, x: Expr, p: Pieces) -> Expr:
+    """An odd function by a table of its pieces: Horner's rule with coefficients looked up for each lane.
+
+    |x| times `density` is rounded to the number of a piece in the low bits of a sum.
+    """
+    f = format_of(x)
+    size = clamp_high(b, b.abs(x), p.limit)
+    piece = bits_of(b, b.fma(size, p.density, f.magic))
+    entry = lambda row: b.op("lookup", piece, dtype=f.name, attrs=(("table", row),))
+    h = size - entry(p.centres)
+    result = entry(p.coefficients[-1])
+    for row in reversed(p.coefficients[1:-1]):
+        result = b.fma(result, h, entry(row))
+    # Around 0, where entry 0 is 0, h is most of the sum: its factor 1 is not rounded with the rest of the slope.
+    return with_sign_of(b, b.fma(result, h, h) + entry(p.coefficients[0]), x)
 
 
 def clamp_low(b: Builder, x: Expr, low: float) -> Expr:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from pullback.loops.emit import current_target
 from pullback.loops.ir.build import Builder
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ir import Expr, Function, Lambda, Let, Loop, Op, Read, Stmt, Store, Var, While
@@ -62,6 +63,7 @@ class _Expand(Rewriter):
     def __init__(self) -> None:
         super().__init__()
         self.b = Builder()
+        self._lookups = current_target().looks_up
         self._nest: Loop | None = None
         self._often: set[_Key] = set()  # math ops that the current nest, or straight code among steps, uses often
         self._functions: dict[_Key, Lambda | None] = {}
@@ -80,7 +82,7 @@ class _Expand(Rewriter):
     def expanded(self, expr: Op) -> Expr:
         """The op as basic ones; itself if the emitter knows it best."""
         with self.b.block() as written:
-            found = expand(expr, self.b)
+            found = expand(expr, self.b, self._lookups)
         if found is not None:
             (found,) = contracted(self.b, (found,), expr.args)
         for stmt in Contract(self.b, expr.args).block(tuple(written)):

@@ -31,6 +31,11 @@ class Target:
         return "-f16c" not in listed and (self.cpu != "x86-64" or "+f16c" in listed)
 
     @property
+    def looks_up(self) -> bool:
+        """Whether an instruction finds an entry of a table of 16 numbers of 32 bits for each lane."""
+        return self.vector_bytes == 64
+
+    @property
     def attributes(self) -> str:
         """Function attributes of everything emitted: without the second, LLVM splits 512-bit vectors on many CPUs."""
         width = 8 * self.vector_bytes

@@ -133,10 +133,10 @@ def summary(found: list[dict[str, Any]]) -> list[str]:
             for value in (lambda f: f["expected"], lambda f: f["times"][""])
         )
         ratios = np.log([f["expected"] / f["times"][""] for f in loops if f["expected"] > 0])
-        lines.append(
-            f"rank correlation of expected and measured times {np.corrcoef(expected, measured)[0, 1]:.3f}; expected "
-            f"over measured {np.exp(np.median(ratios)):.2f} in the median, {np.exp(np.std(ratios)):.2f} times off typically"
-        )
+        agreement = np.corrcoef(expected, measured)[0, 1]
+        middle, spread = np.exp(np.median(ratios)), np.exp(np.std(ratios))
+        lines.append(f"rank correlation of expected and measured times {agreement:.3f}")
+        lines.append(f"expected over measured {middle:.2f} in the median, {spread:.2f} times off typically")
     lines.append(f"regret {median:.3f} in the median, {high:.2f} at the 95th percentile, {regrets[-1]:.2f} at most")
     return lines
 

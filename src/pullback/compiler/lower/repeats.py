@@ -1,8 +1,8 @@
-"""Groups that are equal but for their arrays are lowered a few times, and run as one kernel from then on.
+"""Groups that are equal but for their arrays are lowered a few times, and run as one kernel from the fourth on.
 
 Unrolled loops of a user's program consist of such groups. `loops/passes/outline.py` finds equal nests, too, but these
-have to be made and compared first: 500 steps `relu(x @ w + b) / 2` of 8 x 8 took 1.7 s of processor time to compile,
-now 0.75.
+have to be made and compared first: 500 steps `relu(x @ w + b) / 2` of 8 x 8 (2,000 operations) took 1.72 s of processor
+time to compile, now 0.75.
 """
 
 from __future__ import annotations

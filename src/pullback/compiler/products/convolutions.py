@@ -13,6 +13,14 @@ by what runs along the lanes:
 With strides, x is copied in phases, so that neighbours in out are neighbours in the copy; where x itself is dilated
 (the transpose of a strided convolution), each phase of out is a convolution of its own with some of the taps, and no
 zeros are multiplied. A group of few features is a loop nest: it is bound by memory.
+
+No matrix of windows is written. Where many features read the same windows, some panels of them are packed on a thread's
+stack. Phases of a transposed convolution are computed and stored together: those along a row take turns, and share one
+loop of threads. Depthwise convolutions with small windows read x where it is; `loops/passes/split.py` cuts their loops
+at the edges.
+
+Measured: 58 to 76 GFLOP/s for 64 channels of 32 x 32 (oneDNN: 81). Depthwise 3 x 3 on 8 x 64 x 56 x 56 took 845 us of
+processor time with a padded copy, now 545 (features last: 1011 and 644).
 """
 
 from __future__ import annotations

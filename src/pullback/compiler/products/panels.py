@@ -2,6 +2,20 @@
 
 Complex products are real ones: rows of x are read as they lie, as twice as many real numbers, and row k of y becomes
 two, y[k] and i y[k], so that (re, im) of x times these two is what lies in memory of the complex result.
+
+That needs no more multiplications than complex ones, and has the same kernel, and threads of ours: OpenBLAS started its
+own for little work, 64 x 64 complex128 took 226 us where one thread takes 54. Beyond 1 MB of packed y blocks of BLAS
+are ahead: 512 x 512 complex128 have 0.96 of NumPy's speed, by the kernel 0.7 to 0.8.
+
+y is packed along its rows, eight at a time: panel by panel, a line of the cache of each row, no prefetcher saw the next
+one. A product of 512 x 512 spent 0.5 of 3.3 ms of one core on it, now 0.1; of 1024 x 1024 float32 it takes 24.5 ms,
+before 27.6.
+
+Blocks of a product do not overlap (`_share`): 15 blocks of 36 rows for 512 computed a twentieth twice. With that, one
+core does 256 to 512 at OpenBLAS's speed in float32 and 1.0 to 1.04 times that in float64. Slabs of the contracted axis
+(256 or 512 elements, x copied into the second cache) lost up to a tenth at 1000 to 2048, as sums are read and written
+again; prefetching the next panel of y, other numbers of rows in a block, and rows of x that are not 4 KB apart made no
+difference.
 """
 
 from __future__ import annotations

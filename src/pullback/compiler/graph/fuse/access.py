@@ -4,6 +4,9 @@
 index tuples are equal. `accesses` runs the `at` rule of an equation at an index and reports, per operand, the index
 it reads there, and whether it does so always or only in one branch of a `select` (a lazy access, whose index may lie
 outside).
+
+Why: equal equations are asked once at which indices they read, a part of what made all that comes before emission take
+2.2 s instead of 3.5 (see `fact` in loops/ir/visit.py).
 """
 
 from __future__ import annotations

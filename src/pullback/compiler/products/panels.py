@@ -11,11 +11,9 @@ y is packed along its rows, eight at a time: panel by panel, a line of the cache
 one. A product of 512 x 512 spent 0.5 of 3.3 ms of one core on it, now 0.1; of 1024 x 1024 float32 it takes 24.5 ms,
 before 27.6.
 
-Blocks of a product do not overlap (`_share`): 15 blocks of 36 rows for 512 computed a twentieth twice. With that, one
-core does 256 to 512 at OpenBLAS's speed in float32 and 1.0 to 1.04 times that in float64. Slabs of the contracted axis
-(256 or 512 elements, x copied into the second cache) lost up to a tenth at 1000 to 2048, as sums are read and written
-again; prefetching the next panel of y, other numbers of rows in a block, and rows of x that are not 4 KB apart made no
-difference.
+Tried, and no better: slabs of the contracted axis (256 or 512 elements, x copied into the second cache), which lost up
+to a tenth at 1000 to 2048, as sums are read and written again; prefetching the next panel of y, other numbers of rows
+in a block, and rows of x that are not 4 KB apart made no difference.
 """
 
 from __future__ import annotations
@@ -215,7 +213,8 @@ def _share(ctx: NestContext, i: Expr | int, count: int, units: int, unit: int, e
     """(start, size, largest size) of the i-th of `count` blocks of an extent: whole units, what is left in the last.
 
     The first two are variables, as of_rows wants them. What blocks of equal size overlap would be computed twice: 15
-    blocks of 36 rows are 540, not 512.
+    blocks of 36 rows are 540, not 512, a twentieth twice. Without that, one core does 256 to 512 at OpenBLAS's speed in
+    float32 and 1.0 to 1.04 times that in float64.
     """
     b = ctx.b
     i = b.index(i)

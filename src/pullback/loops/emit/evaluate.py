@@ -1,6 +1,11 @@
 """From expressions to values: scalars, and inside a vector loop values of several lanes.
 
 What does not depend on the vector loop's index stays scalar. Loads are in loads.py, stores in stores.py.
+
+Comparisons of indices in lanes are made in 32 bits where that is enough. Measured: with masked loads backwards as
+masked loads and shuffles (loads.py), a concatenation with a reversal and padding took 6.5 ms of LLVM, before 13, and
+runs in 279 ns instead of 359: selections had masks of 64-bit lanes and gathers, which legalization took half of LLVM's
+time for.
 """
 
 from __future__ import annotations

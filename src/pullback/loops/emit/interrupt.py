@@ -5,6 +5,11 @@ would run in lanes or carry sums does the same in the same order. A program that
 Its kernels and the bodies of its threads return early, and it asks after them, too: a yes stays a yes.
 Calls of sorts and of LAPACK cannot ask: a program in which one may take long runs on a thread of its own
 (ext/programs/apart.h).
+
+Rounds are of about 2^18 operations, and `FunctionEmitter.counted` is the one place that writes iterations. Measured:
+sums over windows of two long rows took 2 s to hear Ctrl-C, now 0.05; loops on the thread pool stop by themselves
+(ext/programs/host_call.cpp), and the program asks after each: a nest of 3.6e9 elements ended after 32 s, now 0.1, a
+loop of products after 0.35, now 0.02.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 An index that grows by one from lane to lane is one contiguous access at the address of lane 0; by zero, a broadcast; by
 another constant, one access per lane from a common address, or a choice from contiguous ones; else a gather.
+
+Masked loads backwards are masked loads and shuffles (see evaluate.py for what that took before).
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Each entry takes an `Asm` of the right lane count, the op, and its arguments as `Value`s of that many lanes, and returns
 the registers of the result. 16-bit floats are f32 registers here; `emit_op` rounds the results of the ops in ROUNDED.
+
+Why floats are divided by dividers: by a reciprocal and one correction an update by Adam took 0.7 of the time, but 0.4 %
+of float32 quotients were one unit off; with the second correction, which rounds rightly, it took 1.1.
 """
 
 from __future__ import annotations
@@ -132,7 +135,9 @@ def _mix(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     """In lanes, a result of which LLVM knows no bits.
 
     At each op it looks for known bits among operands six ops deep, which for rounds of sums, rotations and xors took
-    more than half of code generation. A fence of floats, which is no instruction and changes no bit, ends that.
+    more than half of code generation. A fence of floats, which is no instruction and changes no bit, ends that: with
+    rare.py, code generation of uniform, gamma and permutation went from 307 to 148 ms, of normal variables from 33 to
+    22; random bits take 0.96 of the time, gamma variables 1.015.
     """
     element = element_of(x.dtype)
     ref = a.op(op.name, element, x.ref, y.ref)
@@ -215,7 +220,7 @@ def _div_uniform(code: Code, op: Op, x: Value, y: str) -> str:
 
     The reciprocal of |y| is taken too large by 2^-51 of itself, more than its rounding error: quotients that are whole
     do not fall below, and others, at least 1 / y below a whole number, do not reach it, as x 2^-50 is less than 1. For
-    y = 0 it is that of 1.
+    y = 0 it is that of 1. A sieve to 10,000 by `index % i` took 1.17 ms by divisions, so it takes 0.64.
     """
     one, a, element = Asm(code, 1), Asm(code, x.lanes), element_of(x.dtype)
     signed = op.dtype[0] == "i"
@@ -548,7 +553,8 @@ def _saturate(a: Asm, x: Value, target: str) -> str:
     """Float to integer: towards zero, saturating, NaN to 0.
 
     LLVM's own saturating conversion takes lanes one by one; clamped before, they convert together. Where the largest
-    integer is no float, the clamp is the float below it, and numbers beyond are put right afterwards.
+    integer is no float, the clamp is the float below it, and numbers beyond are put right afterwards. 1e6 of
+    f32 to u8 took 0.99 ms, now 0.11, to u32 14 ms, now 0.2.
     """
     source, wide = element_of(x.dtype), element_of(target)
     bits, signed = BITS[target], target[0] == "i"

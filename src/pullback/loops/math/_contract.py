@@ -6,6 +6,15 @@ of a program are rounded (`ir.TERM`).
 
     x * y + z      =>      fma(x, y, z)         where nothing else in the expansion uses the product
     z - x * y      =>      fma(-x, y, z)
+
+Why: differences of equal values are zero, whether a value was computed here or there, loaded or passed in, and compiled
+arithmetic has eager arithmetic's bits. LLVM had fused products into sums by how often the product was used: x y - y x
+was a rounding error. Terms of contractions (`ir.TERM`, made by `Builder.term`: `dot_general`, convolutions, Fourier
+transforms, small factorizations) are rounded together with their sum.
+
+Measured: it costs where steps wait for each other, Lorenz by Runge-Kutta 13.5 to 16.7 ns a step, a recurrence stacked
+over 1e7 steps 11.2 to 16.6 ms. Elementwise programs, programs by rows and training showed no change beyond the noise of
+a loaded machine, a fifth either way.
 """
 
 from __future__ import annotations

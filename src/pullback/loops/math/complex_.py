@@ -7,6 +7,8 @@ elementary functions (1987); Hull, Fairgrieve, Tang, ACM TOMS 23 (1997) for asin
 
 Measured: |error| / |value| below 2.7 eps for all but exp2 and pow, whose error is about |w log z| eps in complex128;
 each part within 3 eps, but where it vanishes by cancellation (expm1, log near |z| = 1, logistic).
+
+Sizes of complex64 are found in f32, scaled by a power of two from the exponent's bits: half of the time of f64, 1 ulp.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ function as for two small nests, so a nest has to occur often or be large.
     parallel i < 8 { y[i] = sin(x[i]) }            kernel k(a: f32[8], b: f32[8]) { parallel i < 8 { b[i] = sin(a[i]) }}
     parallel i < 8 { z[i] = sin(y[i]) }     =>      run k(x, y)
                                                     run k(y, z)
+
+It comes before the other passes. Measured: 500 unrolled steps of sin and reverse with their gradient took 14 s to
+compile, now 3.
 """
 
 from __future__ import annotations

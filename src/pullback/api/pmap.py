@@ -4,6 +4,11 @@ A call on arrays runs on the devices at once: the function is compiled for one e
 runs it on its own (`_core.DeviceProgram`); collectives are exchanges between them. Where the call is itself part of
 something that is traced (jit, grad, vmap, another pmap), or is to be interpreted or checked, it is the vectorized
 program, `vmap` over the axis, which means the same.
+
+Why not one vectorized program always: it shares one loop over a scan's steps, of which only what is inside is split
+over threads, so devices would wait for each other at every step; and moving the axis outside of all loops is not
+possible where a loop has a collective in it, which is what training does. Inside of `jit`, `grad` and `vmap` the axis
+is one of several of one program, and there it stays. The tests compare both.
 """
 
 from __future__ import annotations

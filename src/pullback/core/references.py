@@ -7,6 +7,8 @@ then gives it the value as one more argument, takes the new value as one more re
     scan(f, init, xs)   ->   scan(lambda (value, carry), x: (r[...] after f, f(carry, x)), (r[...], init), xs)
 
 So jaxprs stay functional, whatever loops and branches a reference passes through, and all rules hold for them.
+
+Writes from inside of vmap and derivatives are errors.
 """
 
 from __future__ import annotations

@@ -3,6 +3,12 @@
     pullback.export.to_c(step, x, w, path="build/model")
 
 writes a shared library, a C header, a CMake package and an example into the folder; the library runs without Python.
+
+The code is the same LLVM text as in a process, with other names: the table of what it reaches outside of itself, which
+the loader fills in a process, is written in C and filled by the linker. Sorts come from a static library that is part
+of the extension as bytes (1.5 MB), so that nothing more has to be installed. A library runs on one thread: results are
+the same bits for any number. The programs of `tests/export/programs.py`, on memory that ends at a guard page, give the
+bits of `jit`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Lowering rules of primitives. There is no MLIR here: a rule is a Python function in terms of other primitives.
 
 mlir.register_lowering(p, mlir.lower_fun(fun, multiple_results=False))
+
+Why: a library's lowering that builds MLIR has nothing to build here, so of such a primitive the implementation is
+called from inside of the program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Discrete distributions: Poisson, binomial, multinomial, geometric, categorical; permutations and choices."""
+"""Discrete distributions: Poisson, binomial, multinomial, geometric, categorical; permutations and choices.
+
+The rounds of a short permutation are sorted side by side, each on a thread, and applied one after the other; longer
+ones sort one round after the other on all threads. See ext/sorting/radix_sort.h and packed_sort.h for what that takes.
+"""
 
 from __future__ import annotations
 

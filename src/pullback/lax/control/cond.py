@@ -1,6 +1,8 @@
 """cond and switch: one of several branches, chosen when the program runs.
 
 outs = branches[index](*operands)
+
+A concrete `cond` outside of a trace runs only the chosen branch, as a program of its own.
 """
 
 from __future__ import annotations

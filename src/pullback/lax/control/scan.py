@@ -3,6 +3,9 @@
     carry, ys[i] = f(consts, carry, xs[i])      for i = 0 .. length-1, or backwards
 
 The body is a jaxpr with arguments consts, carry, xs and results carry, ys; the numbers of each are parameters.
+
+Why: the backward loop of a scan takes carries that start at known values as linear. Their start is a zero tangent,
+whose cotangent is dropped.
 """
 
 from __future__ import annotations

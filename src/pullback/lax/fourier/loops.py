@@ -9,6 +9,11 @@ and m = n / (s r),
 Between passes real and imaginary parts lie in planes of their own. `width` neighbouring transforms may share their
 passes: s then starts at `width`. Lengths with a large prime are convolutions with a chirp (Bluestein; the same book,
 4.2.3). A real transform of even length is a complex one of half the length with a pass before or after it.
+
+Measured: through the library (SciPy's pocketfft, one core, f32) 1024 points take 9 us and 100 x 1024 points 280 us;
+JAX's 60 and 350, MKL's 11 and 270; these loops 1.3 and 116, no less accurate. They cost 50 ms of compilation, the
+library none. Long transforms (by these loops as two) with a large prime, and long axes that are not the last, stay with
+the library.
 """
 
 from __future__ import annotations

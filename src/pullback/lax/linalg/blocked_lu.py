@@ -7,6 +7,9 @@
                                  A22 -= L21 U12                   gemm
 
 Blocks depend on the sizes alone, so the factors do not depend on the number of threads.
+
+Blocks have 64 columns, 128 from 768 on. Measured: 500 x 500 float64 takes 3.8 ms of two threads together and 3.7 of one
+by LAPACK, 1000 x 1000 32.7 and 30.4 (with blocks of 64: 38).
 """
 
 from __future__ import annotations

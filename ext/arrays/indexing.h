@@ -2,6 +2,8 @@
 //
 // The rules are those of numpy/_indexing.py: a negative index counts from the end, then the nearest element is taken.
 // Results are copies, but for contiguous parts that are large both by themselves and as a part of the array.
+//
+// Why: a copy of 4 KB is quicker than the object that shares it, and a small part must not keep a large array alive.
 #pragma once
 #include "arrays/array.h"
 

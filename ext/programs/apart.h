@@ -3,6 +3,10 @@
 // Sorts and LAPACK calls take seconds and cannot be stopped. A program that makes such calls runs apart: when a signal
 // handler raises (Ctrl-C), the caller goes on at once, and the task goes on by itself until it can end. So a task must
 // own all that it reads and writes.
+//
+// Measured: after Ctrl-C the caller goes on after 0.02 s (an svd of 2000 x 2000 took 6 s to raise). Starting the thread
+// takes 20 to 40 us. So only programs in which a call of a library may take more than some 10 ms run apart
+// (`emit.has_long_calls`), and none with callbacks of the user's, as these may go by their thread.
 #pragma once
 #include <Python.h>
 

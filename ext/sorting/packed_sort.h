@@ -7,6 +7,8 @@
 // no 16 buckets in a row may be empty between others. 10,000 random words took 4.1 ns each in two passes by digits of 9
 // bits, and 3.1 so. Few elements tie in all bits that count, and these are put in order by their whole keys afterwards:
 // a stable order is unique, only the time depends on how even the keys are.
+//
+// A permutation of 10,000 so takes 116 us of processor time, before 132.
 #pragma once
 #include <algorithm>
 #include <array>

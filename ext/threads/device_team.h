@@ -14,6 +14,10 @@
 // A device that fails abandons the team: from then on exchanges return at once (with undefined contents) and
 // pb_interrupt_pending tells the others to stop. The team is abandoned, too, when an exchange can never be complete: a
 // device has ended while others wait, or devices have met at different exchanges.
+//
+// Operands of up to 32 KB are copied, and an exchange waits once for them; larger ones are read where they are, and the
+// devices wait again before they go on. Measured: on a machine under load an exchange takes 36 us, with 50 us of
+// spinning 280.
 #pragma once
 #include <atomic>
 #include <condition_variable>

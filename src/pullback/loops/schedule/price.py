@@ -104,26 +104,24 @@ class _Access:
 
 
 def _accesses(body: Sequence[Stmt], around: list[Loop], definitions: dict[Var, Expr]) -> Iterator[_Access]:
-    """All of `body`, those that differ by a constant once."""
+    """All of `body`; those in one loop that differ by a constant, as neighbours do, once."""
+    found: dict[tuple, _Access] = {}
     for stmt in body:
         if isinstance(stmt, Let) and stmt.var.dtype == "i64":
             definitions[stmt.var] = stmt.value
         inner = [*around, stmt] if isinstance(stmt, Loop) else around
-        found: dict[tuple, _Access] = {}
-        exprs = nodes(stmt)
-        for buffer, index in [(x.buffer, x.index) for x in exprs if isinstance(x, Load)] + (
-            [(stmt.buffer, stmt.index)] if isinstance(stmt, Store) else []
-        ):
+        places = [(x.buffer, x.index) for x in nodes(stmt) if isinstance(x, Load)]
+        for buffer, index in [*places, *([(stmt.buffer, stmt.index)] if isinstance(stmt, Store) else [])]:
             item = ITEMSIZE[buffer.dtype]
             steps = [_step(index, loop, definitions) for loop in inner]
             scaled = [None if step is None else step * item for step in steps]
-            found.setdefault((buffer, *scaled), _Access(buffer, item, inner, scaled))
-        yield from found.values()
+            found.setdefault((len(inner), buffer, *scaled), _Access(buffer, item, inner, scaled))
         if isinstance(stmt, Loop):
             yield from _accesses(stmt.body, inner, definitions)
         elif not isinstance(stmt, (Let, Store, Call, HostCall, Run)):
             for name in ("then", "orelse", "body_cond", "body"):
                 yield from _accesses(getattr(stmt, name, ()), around, definitions)
+    yield from found.values()
 
 
 def _step(index: Expr, loop: Loop, definitions: dict[Var, Expr]) -> int | None:

@@ -38,6 +38,7 @@ from pullback.loops.schedule.interchange import interchange
 from pullback.loops.schedule.parallelize import parallelize
 from pullback.loops.schedule.row_blocks import row_blocks
 from pullback.loops.schedule.strips import strips
+from pullback.loops.schedule.tails import tails
 from pullback.loops.schedule.tile import tile
 from pullback.loops.schedule.vectorize import vectorize
 from pullback.util.switches import switches
@@ -95,6 +96,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("strips", "nests that go down columns several times do so by strips that stay in the cache", strips),
     Pass("columns", "reductions down columns read row by row; it writes vector loops of its own", columns),
     Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
+    Pass("tails", "what is done once for each row after its loops had one lane", tails),
     Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),
     Pass("parallelize", "knows what runs in lanes, so how long it takes", parallelize),
 )

@@ -16,9 +16,14 @@ def _always(monkeypatch):
     monkeypatch.setattr(short_rows, "_price_apart", lambda *args: 0.0)
 
 
+def nests_of(f, *args):
+    """The buffers and nests of a program after all passes."""
+    return jax.jit(f).lower(*args).as_text("nests")
+
+
 def apart(f, *args):
     """Whether the program copies rows to scratch space."""
-    return "local row" in jax.jit(f).lower(*args).as_text("nests")
+    return "local row" in nests_of(f, *args)
 
 
 def centered(x):

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from .ir import Buffer, Call, Expr, Function, HostCall, If, Kernel, Load, Loop, Run, Stmt, Store, Var, While
+from .ir import Buffer, Call, Expr, Function, HostCall, If, Kernel, Load, Loop, Run, Space, Stmt, Store, Var, While
 from .visit import Substitute, kernels
+
+_SPACE: dict[str, Space] = {"local": "local"}
 
 
 def map_kernels(function: Function, change: Callable[[Function], Function]) -> Function:
     """The function with the body of each kernel changed, as a function of the kernel's buffers.
 
-    Temporaries that `change` adds behind those buffers become the program's, the same ones wherever the kernel runs.
+    Temporaries that `change` adds behind those buffers become the program's, the same ones wherever the kernel runs;
+    local buffers stay the kernel's own, and have no memory in the program.
     """
     new: dict[Kernel, tuple[Kernel, tuple[Buffer, ...]]] = {}
     buffers = list(function.buffers)
     for kernel in kernels(function.body):
         changed = change(Function(kernel.name, kernel.buffers, kernel.body))
         added = changed.buffers[len(kernel.buffers) :]
-        buffers += [Buffer(f"{b.name}_{kernel.name}", b.dtype, b.size, "temporary") for b in added]
+        buffers += [Buffer(f"{b.name}_{kernel.name}", b.dtype, b.size, _SPACE.get(b.space, "temporary")) for b in added]
         given = tuple(buffers[len(buffers) - len(added) :])
         new[kernel] = Kernel(kernel.name, changed.buffers, kernel.params, changed.body), given
     return Function(function.name, tuple(buffers), _block(function.body, new)) if new else function

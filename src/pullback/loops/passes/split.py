@@ -35,13 +35,12 @@ from pullback.loops.ir.ir import (
     Read,
     Run,
     Stmt,
-    Store,
     Var,
     While,
 )
+from pullback.loops.ir.kernels import OnOtherBuffers
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import (
-    Rewriter,
     Substitute,
     expressions,
     fact,
@@ -119,13 +118,13 @@ class _Split:
             stop = edges[k + 1]
             last = stop == loop.extent.value
             var = self.new.var(loop.var)
-            copy = Substitute({loop.var: make("add", (Read(var), const("i64", start)))}, self.new.var)
+            others = {b: self.new.buffer(b.name, b.dtype, b.size, "local") for b in own} if k else {}
+            here = {loop.var: make("add", (Read(var), const("i64", start)))}
+            copy = OnOtherBuffers(others, here, self.new.var) if others else Substitute(here, self.new.var)
             names = [tuple(map(self.new.var, group.vars)) for group in loop.carried]
             for group, fresh in zip(loop.carried, names):
                 copy.values.update(zip(group.vars, map(Read, fresh)))
             body = copy.block(loop.body)
-            if k and own:
-                body = _OnOther({b: self.new.buffer(b.name, b.dtype, b.size, "local") for b in own}).block(body)
             groups = []
             for group, fresh, inits in zip(loop.carried, names, carry):
                 updates = tuple(map(copy.rewrite, group.updates))
@@ -143,24 +142,6 @@ class _Split:
         if any(isinstance(stmt, (Call, Run)) for stmt in statements((loop,))):
             return []
         return [buffer for buffer, count in inside.items() if count == self.locals[buffer]]
-
-
-class _OnOther(Rewriter):
-    """The same on other buffers."""
-
-    def __init__(self, others: Mapping[Buffer, Buffer]) -> None:
-        super().__init__()
-        self.others = others
-
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Load) and expr.buffer in self.others:
-            return Load(self.others[expr.buffer], expr.index)
-        return expr
-
-    def stmt(self, stmt: Stmt) -> list[Stmt]:
-        if isinstance(stmt, Store) and stmt.buffer in self.others:
-            return [Store(self.others[stmt.buffer], stmt.index, stmt.value)]
-        return [stmt]
 
 
 def _points(loop: Loop, trips: int) -> list[int] | None:

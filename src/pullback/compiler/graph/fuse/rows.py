@@ -67,7 +67,7 @@ LONG_ROW = 100_000  # elements, which no cache holds: nothing is gained, and thr
 MIN_COLUMNS = 32  # rows along an axis other than the last: neighbours in memory, walked by lanes side by side
 SHORT_COLUMN = 256  # elements of theirs, each in a line of its own, that the first cache holds for several arrays
 LONG_COLUMN = 2048  # and the second: slower than walking whole arrays in order, unless those come from memory
-FROM_MEMORY = 1 << 22  # elements
+FROM_MEMORY = NOMINAL.last.bytes // 4  # elements of several arrays that no cache holds
 SMALL = 8  # a value so many times smaller than what it is for is computed row by row, as the reductions it comes from
 
 

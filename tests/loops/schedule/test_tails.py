@@ -1,0 +1,46 @@
+"""What is done once for each row after its loops is a nest of its own, in lanes, and means the same."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+
+from .test_short_rows import nests_of
+
+
+def spread(x):
+    s = jnp.sum(x * x, -1)
+    return jnp.log(s) + jnp.max(x, -1), lax.lgamma(1 + s)
+
+
+def read_again(x):
+    """Rows that need the logarithm again are no tail."""
+    return x - jnp.log(jnp.sum(jnp.exp(x), -1, keepdims=True))
+
+
+@pytest.mark.parametrize("shape", [(300, 100), (7, 20, 50), (64, 40), (65, 33)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_values(shape, dtype):
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    for f in (spread, read_again):
+        for got, wanted in zip(jax.tree.leaves(jax.jit(f)(x)), jax.tree.leaves(f(jnp.asarray(x)))):
+            np.testing.assert_allclose(got, wanted, rtol=2e-5)
+
+
+def test_which_are_apart():
+    x = np.ones((300, 100), "f4")
+    assert "temporary row" in nests_of(spread, x)
+    assert "temporary row" not in nests_of(read_again, x)
+    assert "temporary row" not in nests_of(lambda x: x.sum(-1) + 1, x)
+    assert "temporary row" not in nests_of(spread, x[:20])
+
+
+def test_inside_of_a_loop():
+    t = np.random.default_rng(0).standard_normal((64, 64)).astype("f4")
+
+    def forward(t):
+        return lax.scan(lambda a, x: (jax.scipy.special.logsumexp(t + a, 1) + x, None), t[0], t)[0]
+
+    np.testing.assert_allclose(jax.jit(forward)(t), forward(jnp.asarray(t)), rtol=1e-5)

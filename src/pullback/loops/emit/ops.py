@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Union
 
-from pullback.loops.ir.ir import TERM, Const, Expr, Op
+from pullback.loops.ir.ir import SHORT_NANS, TERM, Const, Expr, Op
 from pullback.loops.ir.types import BITS, REAL_OF, is_int, type_class
 
 from .code import Code
@@ -57,12 +57,20 @@ def emit_op(code: Code, op: Op, args: list[Value]) -> Value:
     if isinstance(refs, tuple):
         return Value(op.dtype, refs[0], lanes, refs[1])
     if op.dtype in ("f16", "bf16") and op.name in ROUNDED and not _keeps(op):
-        refs = round_16(code, op.dtype, refs, lanes)
+        refs = round_16(code, op.dtype, refs, lanes, _has_short_nans(op))
     return Value(op.dtype, refs, lanes)
 
 
 def _keeps(op: Op) -> bool:
     return op.name == "convert" and (op.args[0].dtype in ("bool", "i8", "u8") and op.dtype == "f16")
+
+
+def _has_short_nans(op: Op) -> bool:
+    """Whether the lower half of every NaN is zero in a result about to be rounded to 16 bits.
+
+    Arithmetic makes such ones, and else passes on those of its operands, which have 16 bits.
+    """
+    return op.name != "convert" or SHORT_NANS in op.attrs or type_class(op.args[0].dtype) != "float"
 
 
 def _product(op: Op) -> str:

@@ -111,8 +111,11 @@ def broadcast(code: Code, value: Value, lanes: int) -> Value:
     return Value(value.dtype, refs[0], lanes, refs[1] if len(refs) > 1 else None)
 
 
-def round_16(code: Code, dtype: str, ref: str, lanes: int) -> str:
-    """An f32 register rounded to the nearest value of f16 or bf16 (ties to even), still as f32."""
+def round_16(code: Code, dtype: str, ref: str, lanes: int, short_nans: bool = False) -> str:
+    """An f32 register rounded to the nearest value of f16 or bf16 (ties to even), still as f32.
+
+    `short_nans` says that the lower half of every NaN is zero: adding to it then changes nothing above.
+    """
     if ref[0] != "%" and lanes == 1:
         return ref
     a = Asm(code, lanes)
@@ -121,9 +124,10 @@ def round_16(code: Code, dtype: str, ref: str, lanes: int) -> str:
     bits = a.cast("bitcast", "float", ref, "i32")
     last = a.op("and", "i32", a.op("lshr", "i32", bits, a.imm("i32", 16)), a.imm("i32", 1))
     up = a.op("add", "i32", a.op("add", "i32", bits, a.imm("i32", 0x7FFF)), last)
-    quiet = a.op("or", "i32", bits, a.imm("i32", 0x400000))
-    chosen = a.select(a.cmp("uno", "float", ref, ref), "i32", quiet, up)
-    return a.cast("bitcast", "i32", a.op("and", "i32", chosen, a.imm("i32", -65536)), "float")
+    if not short_nans:
+        quiet = a.op("or", "i32", bits, a.imm("i32", 0x400000))
+        up = a.select(a.cmp("uno", "float", ref, ref), "i32", quiet, up)
+    return a.cast("bitcast", "i32", a.op("and", "i32", up, a.imm("i32", -65536)), "float")
 
 
 def narrow_to_odd(code: Code, ref: str, lanes: int) -> str:

@@ -109,6 +109,7 @@ class Op(Expr):
 # equal values have a difference of zero however they were computed.
 TERM = ("term", True)
 RARE = ("rare", True)  # attr of a select: its first branch is evaluated only where some lane takes it
+SHORT_NANS = ("short_nans", True)  # attr of a conversion to 16 bits: NaNs among its operands have zeros beyond those
 
 
 @_node

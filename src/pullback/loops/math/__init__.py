@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pullback.loops.ir.ir import Expr, Op
+from pullback.loops.ir.ir import SHORT_NANS, Expr, Op
 from pullback.loops.ir.types import REAL_OF, is_int
 
 from . import (
@@ -100,5 +100,6 @@ def expand(op: Op, b: Builder, lookups: bool = False) -> Expr | None:
     if dtype in ("f32", "f64"):
         return function(b, *op.args, **attrs)
     if dtype in ("f16", "bf16"):
-        return b.convert(function(b, *(b.convert(arg, "f32") for arg in op.args), **attrs), dtype)
+        value = function(b, *(b.convert(arg, "f32") for arg in op.args), **attrs)
+        return b.op("convert", value, dtype=dtype, attrs=(SHORT_NANS,))  # NaN as a constant, or an argument's
     return None

@@ -41,6 +41,7 @@ class Code:
         self.block = "entry"  # label of the block being written
         self.declarations: dict[str, str] = {}
         self._count = 0
+        self._never = ""  # a byte on the stack that is zero
 
     # Names and raw lines.
 
@@ -68,6 +69,21 @@ class Code:
         """States that `name` is a value of the current scope (a phi, a parameter)."""
         self.level[name] = len(self.scopes) - 1
         return name
+
+    def part(self) -> None:
+        """Ends the block being written by a branch that LLVM does not know to be always taken."""
+        if not self._never:
+            self._never = self.fresh("never")
+            self.entry += [f"  {self._never} = alloca i8", f"  store volatile i8 0, ptr {self._never}"]
+            self.declare("declare void @llvm.trap()")
+        number = self.fresh("").strip("%.")
+        never = self.here(f"load volatile i8, ptr {self._never}")
+        goes_on = self.here(f"icmp eq i8 {never}, 0")
+        self.line(f"  br i1 {goes_on}, label %part.{number}, label %never.{number}")
+        self.line(f"never.{number}:")
+        self.line("  call void @llvm.trap()")
+        self.line("  unreachable")
+        self.label(f"part.{number}")
 
     # Pure instructions.
 

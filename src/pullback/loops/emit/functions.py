@@ -30,6 +30,7 @@ from .code import Code
 from .cpu.target import Target
 from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
+from .parts import LONG, Parts
 from .shuffles import INTERLEAVED
 from .stores import emit_store, interleaved_store
 from .types import register_type
@@ -81,15 +82,20 @@ class FunctionEmitter:
 
     def block(self, body: Sequence[Stmt]) -> None:
         done: set[int] = set()
+        parts = Parts(self.eval, body) if len(body) >= LONG else None
         for k, stmt in enumerate(body):
             if id(stmt) in done:
                 continue
+            if parts is not None:
+                parts.before(k)
             if isinstance(stmt, Store) and self.eval.vector is not None:
                 group = interleaved(body, k)
                 if group and interleaved_store(self.eval, group):
                     done.update(map(id, group))
                     continue
             self.stmt(stmt)
+            if parts is not None:
+                parts.after(stmt)
 
     def stmt(self, stmt: Stmt) -> None:
         ev = self.eval

@@ -40,7 +40,7 @@ from .ir import (
 
 T = TypeVar("T")
 U = TypeVar("U")
-MAX_FACTS = 1 << 15  # statements of which something is kept
+MAX_FACTS = 1 << 18  # statements of which something is kept
 
 
 _facts: list[Any] = []

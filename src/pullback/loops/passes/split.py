@@ -154,6 +154,9 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
     if not any(map(_chooses, inside)):
         return None
     order = subexpressions([expr for stmt in inside for expr in expressions(stmt)])
+    work = operations(order)
+    if work > MAX_OPS:  # no part is rid of more than all of it
+        return []
     conditions: dict[int, list[int]] = {}
     for expr in order:
         if isinstance(expr, Op) and expr.name in _COMPARES and expr.args[0].dtype == "i64":
@@ -180,7 +183,6 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
     total = trips
     for each in loops:
         total *= extent_of(each)
-    work = operations(order)
     many = narrow or total >= MANY
     if work * (len(points) + 1) - saved * len(points) > MAX_OPS or not many:
         return []

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.loops.emit import compile_function, host_target
-from pullback.loops.emit.parts import LONG, PART
+from pullback.loops.emit import compile_function, functions, parts
 from pullback.loops.ir.build import Builder
 
 from .kit import both, sample
+
+PART, LONG = 16, 64
+
+
+@pytest.fixture(autouse=True)
+def short_parts(monkeypatch):
+    monkeypatch.setattr(parts, "PART", PART)
+    monkeypatch.setattr(functions, "LONG", LONG)
 
 
 def there_and_back(b, x, steps, flags=False):
@@ -23,11 +30,8 @@ def there_and_back(b, x, steps, flags=False):
     return x
 
 
-@pytest.mark.parametrize("flags", [False, True])
-@pytest.mark.parametrize("dtype", ["f32", "f64", "c64", "i32"])
+@pytest.mark.parametrize(("dtype", "flags"), [("f32", True), ("f64", False), ("c64", False), ("i32", True)])
 def test_in_lanes_and_in_scalars(dtype, flags):
-    if flags and dtype == "c64":
-        pytest.skip("complex numbers have no order")
     b = Builder()
     n = 19
     x, y, z = b.input("x", dtype, n), b.output("y", dtype, n), b.output("z", dtype, 1)
@@ -47,3 +51,22 @@ def test_in_lanes_and_in_scalars(dtype, flags):
         data %= 100
     for got, want in both(function, [data]):
         np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_every_part_ends_with_a_branch_and_leaves_what_waits_on_the_stack():
+    """Results of loops wait, too; what only one part reads stays in registers."""
+    b = Builder()
+    n = 4
+    x, y = b.input("x", "f32", n), b.output("y", "f32", 1)
+    with b.carried_loop(n, [([b.const("f32", 0.0)], "add")], "reduce") as loop:
+        loop.update(loop.var + b.load(x, loop.i))
+    value = there_and_back(b, loop.result, LONG)
+    b.store(y, 0, value + loop.result)
+    function = b.function("f")
+    text = compile_function(function).llvm
+    blocks = text.count("label %part.")
+    assert blocks == len(function.body) // PART
+    # The first half of the chain, its sum, and one value where each part ends.
+    assert LONG < text.count("store volatile float") <= LONG + blocks + 1
+    ((got, want),) = both(function, [sample("f32", n, edges=False)])
+    np.testing.assert_allclose(got, want, rtol=1e-4)

@@ -6,6 +6,9 @@ The body is a jaxpr with arguments consts, carry, xs and results carry, ys; the 
 
 Why: the backward loop of a scan takes carries that start at known values as linear. Their start is a zero tangent,
 whose cotangent is dropped.
+
+Residuals that do not depend on the iteration are computed once and enter the backward loop as constants instead of
+being stacked.
 """
 
 from __future__ import annotations

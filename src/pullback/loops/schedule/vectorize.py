@@ -7,6 +7,9 @@ a formula: the cost of the nest for each candidate, where contiguous accesses ar
     parallel j < 1000 {                             parallel i < 300 {
       parallel i < 300 {                      =>      vector j < 1000 {
         y[i*1000 + j] = x[i*1000 + j]                   y[i*1000 + j] = x[i*1000 + j]
+
+Of loops that lanes could take at equal cost the innermost is taken. Measured: with lanes over the outermost,
+log-sum-exps along rows took 3.7 ms instead of 1.4.
 """
 
 from __future__ import annotations

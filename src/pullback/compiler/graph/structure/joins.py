@@ -3,6 +3,9 @@
 Elsewhere an element of a concatenation is a choice among all operands, computed wherever it is wanted, so that what is
 made of it needs no memory. Of n operands that takes n choices an element: 64 rows of 100 took 115 us to sum, and the
 program as long to compile as their square; in memory they take 3.5.
+
+Measured: 1,000 scalars in a stack took 50 us, now 2.8; the sum of a stack of 1,000 took minutes to compile, now half a
+second. Sums along the axis of up to 64 stay choices, which become straight code (loops/passes/unroll.py).
 """
 
 from __future__ import annotations

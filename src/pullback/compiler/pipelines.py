@@ -97,8 +97,8 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
     Pass("strips", "nests that go down columns several times do so by strips that stay in the cache", strips),
     Pass("columns", "reductions down columns read row by row; it writes vector loops of its own", columns),
-    Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
     Pass("tails", "what is done once for each row after its loops had one lane", tails),
+    Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
     Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),
     Pass("parallelize", "knows what runs in lanes, so how long it takes", parallelize),
 )

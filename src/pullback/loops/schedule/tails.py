@@ -1,14 +1,15 @@
 """Tails: what is done once for each row after its loops, a logarithm or a root, is done for all rows in lanes.
 
-Needs: vector loops chosen. Guarantees: the same values, which pass through memory from one nest to the next.
+Needs: math expanded; comes before `vectorize`, which then chooses for both. Guarantees: the same values, which pass
+through memory from one nest to the next.
 
     parallel i < 1000 {                              parallel i < 1000 {
-      vector r < 100 carry ... -> (s) { ... }          vector r < 100 carry ... -> (s) { ... }
+      reduce r < 100 -> s { x[i*100 + r] }             reduce r < 100 -> s { x[i*100 + r] }
       y[i] = log(s)                            =>      t[i] = s
     }                                                }
-                                                     vector i < 1000 { y[i] = log(t[i]) }
+                                                     parallel i < 1000 { y[i] = log(t[i]) }
 
-One row's logarithm waits for its sum and fills one lane.
+One row's logarithm waits for its sum and fills one lane, or lanes have a row each, whose elements lie far apart.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Expr, Function, Let, Load, Loop, Read, Stmt, Store, Var
 from pullback.loops.ir.vectors import vectorizable
-from pullback.loops.ir.visit import Substitute, bound, loaded, nodes, reads, statements, stored, with_nests
+from pullback.loops.ir.visit import Substitute, accessed, bound, loaded, nodes, reads, statements, stored, with_nests
 
 from .columns import chain_of
 from .cost import Vector, cost, known_extent
@@ -49,8 +50,7 @@ def _apart(new: Fresh, chain: list[Loop]) -> list[Stmt] | None:
     before, tail = body[: at + 1], body[at + 1 :]
     if at < 0 or count < FEWEST or not all(isinstance(stmt, (Let, Store)) for stmt in tail):
         return None
-    inside = [stmt for stmt in statements(before) if isinstance(stmt, Loop)]
-    if not any(stmt.role == "vector" for stmt in inside) or cost(tail) < WORTH:
+    if cost(tail) < WORTH or not _along_rows(chain[-1], before):
         return None
     if any(buffer.space == "local" for buffer in loaded(tail) | stored(tail)) or not stored(tail):
         return None
@@ -79,9 +79,21 @@ def _apart(new: Fresh, chain: list[Loop]) -> list[Stmt] | None:
     if not vectorizable(across) or any(Vector(across).step(s.index) != 1 for s in tail if isinstance(s, Store)):
         del new.buffers[-len(kept) :]
         return None
-    second = Loop(last.var, last.extent, "vector", across.body)
-    (renamed,) = Substitute({}, new.var).block((_around(chain[:-1], second),))
+    (renamed,) = Substitute({}, new.var).block((_around(chain[:-1], across),))
     return [_around(chain[:-1], Loop(last.var, last.extent, last.role, first, (), last.attrs)), renamed]
+
+
+def _along_rows(column: Loop, before: tuple[Stmt, ...]) -> bool:
+    """Whether the loops in `before` go along rows, whose elements are neighbours, and not down neighbouring columns."""
+    across = Vector(column)
+    found = False
+    for loop in [stmt for stmt in statements(before) if isinstance(stmt, Loop)]:
+        down = Vector(Loop(loop.var, loop.extent, "parallel", loop.body))
+        for _, index in accessed((*loop.body, Loop(loop.var, loop.extent, "reduce", (), loop.carried))):
+            if across.step(index) in (1, -1):
+                return False
+            found = found or down.step(index) in (1, -1)
+    return found
 
 
 def _loads(stmt: Stmt) -> bool:

@@ -342,7 +342,9 @@ regularized_incomplete_beta_p = nary(
 def _zeta_reference(x, q):
     import scipy.special
 
-    return scipy.special.zeta(x, q)
+    # SciPy's is NaN for large x, where 0 is multiplied by infinity, and infinite for x that is NaN at poles.
+    found = np.where((x > 700) & (q > 1), np.power(q, -x), scipy.special.zeta(x, q))
+    return np.where(np.isnan(x), x, found)
 
 
 zeta_p = nary(
@@ -375,7 +377,7 @@ def _polygamma_reference(m, x):
             * scipy.special.zeta(m.astype(np.float64) + 1, x.astype(np.float64))
         )
         out = np.where(m == 0, scipy.special.psi(x.astype(np.float64)), higher)
-    return np.where((m >= 0) & (m == np.floor(m)), out, np.nan)
+    return np.where((m >= 0) & (m == np.floor(m)) & (m < np.inf), out, np.nan)
 
 
 polygamma_p = nary(

@@ -5,8 +5,8 @@
 What only moves elements moves bytes. Everything else computes in a wider type and rounds after each primitive, as XLA
 does on CPUs; reductions and products round once, at the end.
 
-Why: results are those of XLA, which computes in float16 (float8_e8m0fnu in float32). Sums, products, integer powers and
-the logistic function round once, where XLA rounds after each of its steps.
+The wider type is float16, as in XLA (for float8_e8m0fnu float32). Sums, products, integer powers and the logistic
+function round once, where XLA rounds after each of its steps.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import collections
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -24,69 +23,18 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 
-from explained_differences import CLASSES, explain  # noqa: E402
+from explained_differences import CLASSES, ELEMENTS, excused, explain  # noqa: E402
 from fuzz.calls import Call, make_call, with_other_values, with_values  # noqa: E402
 from fuzz.compare import Difference, Evidence, compare, shaken, verdict, widened, worded  # noqa: E402
+from fuzz.composed import make_composed, with_fewer_moves  # noqa: E402
 from fuzz.stored import write_stored  # noqa: E402
-from fuzz.worker import Outcome, Raised, Task, receive, send  # noqa: E402
+from fuzz.worker import Outcome, Raised, Task  # noqa: E402
+from side_by_side import Answers, Worker  # noqa: E402
 
 BATCH = 24
+COMPOSED = 16  # every so many batches one is of composed programs
 JIT_SHARE, PEER_JIT_SHARE = 0.3, 0.02
-RESTART = 6000  # programs after which a peer is started anew, as what it has compiled stays in memory
-NORMWISE = ("linalg", "products")
-
-
-class Worker:
-    """A process that evaluates programs by one library."""
-
-    def __init__(self, python: str, library: str, x64: bool, cache: str) -> None:
-        self.command = [python, str(ROOT / "tests" / "fuzz" / "worker.py"), library, str(int(x64))]
-        self.environment = {
-            **os.environ, "JAX_PLATFORMS": "cpu", "JAX_COMPILATION_CACHE_DIR": cache,
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-            "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
-        }  # fmt: skip
-        self.is_peer, self.lock, self.served = library == "jax", threading.Lock(), 0
-        self.start()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environment
-        )
-
-    def ask(self, tasks: list[Task]) -> list[Outcome]:
-        """The outcomes of tasks; a task that ends the process is reported as raising `Crash`."""
-        with self.lock:
-            self.served += len(tasks)
-            if self.is_peer and self.served > RESTART:
-                self.stop()
-                self.start()
-                self.served = 0
-            answer = self.exchange(tasks)
-            if answer is not None:
-                return answer
-            found: list[Outcome] = []
-            for task in tasks:
-                one = self.exchange([task])
-                found.append(Raised(("Crash",), "the process ended") if one is None else one[0])
-            return found
-
-    def exchange(self, tasks: list[Task]) -> list[Outcome] | None:
-        if not tasks:
-            return []
-        try:
-            send(self.process.stdin, tasks)
-            answer = receive(self.process.stdout)
-        except (BrokenPipeError, EOFError):
-            answer = None
-        if answer is None:
-            self.stop()
-            self.start()
-        return answer
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
+NORMWISE = ("linalg", "products", "composed")
 
 
 class Finding(NamedTuple):
@@ -105,9 +53,10 @@ class Run:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
+        answers = Answers(Path(options.cache) / "answers.sqlite")
         self.workers = {
-            (library, x64): Worker(python, library, x64, options.cache)
-            for library, python in (("pullback", sys.executable), ("jax", options.peer))
+            (library, x64): Worker(python, library, x64, options.cache, kept)
+            for library, python, kept in (("pullback", sys.executable, None), ("jax", options.peer, answers))
             for x64 in (False, True)
         }
         self.groups: collections.Counter[str] = collections.Counter()
@@ -125,11 +74,13 @@ class Run:
         while not self.over():
             rng = np.random.default_rng([self.options.seed, int(x64), number])
             number += 1
-            calls = []
+            composed = number % COMPOSED == 0
+            calls: list[Call] = []
             while len(calls) < BATCH:
-                call = make_call(rng, x64)
+                call = make_composed(rng) if composed else make_call(rng, x64)
                 if self.options.only in call.text:
-                    calls += [call] + [with_other_values(call, rng) for _ in range(self.options.values - 1)]
+                    others = [] if composed else range(self.options.values - 1)
+                    calls += [call] + [with_other_values(call, rng) for _ in others]
             self.batch(calls, x64, rng)
 
     def over(self) -> bool:
@@ -138,7 +89,7 @@ class Run:
 
     def batch(self, calls: list[Call], x64: bool, rng: np.random.Generator) -> None:
         """Run some programs on both sides, and judge them."""
-        jitted = [c for c in calls if rng.random() < JIT_SHARE]
+        jitted = [c for c in calls if rng.random() < JIT_SHARE and c.group != "composed"]
         ours = [Task(c.text, c.arguments, False) for c in calls] + [Task(c.text, c.arguments, True) for c in jitted]
         there = [c for c in jitted if rng.random() < PEER_JIT_SHARE / JIT_SHARE]
         theirs = [Task(c.text, c.arguments, False) for c in calls] + [Task(c.text, c.arguments, True) for c in there]
@@ -186,6 +137,8 @@ class Run:
         if difference.what == "value":
             name = self.rounding(c, x64, how, got, want, rng)
         name = name or explain(c, x64, how, difference, got, want)
+        if not name and difference.what == "value":
+            name = self.by_elements(c, x64, how, got, want, rng)
         with self.lock:
             if name:
                 self.classes[name] += 1
@@ -202,6 +155,15 @@ class Run:
             self.findings.append(small)
             self.report(small)
 
+    def by_elements(self, c: Call, x64: bool, how: str, got: Outcome, want: Outcome, rng: np.random.Generator) -> str:
+        """The kind that explains some elements, if something explains the others."""
+        rest, name = excused(c, got, want)
+        difference = compare(rest, want) if name else None
+        if difference is None:
+            return name
+        others = self.rounding(c, x64, how, rest, want, rng) or explain(c, x64, how, difference, rest, want)
+        return name if others else ""
+
     def keep(self, c: Call, x64: bool, want: Outcome) -> None:
         """Note a small result of JAX that ours agrees with, one for each text."""
         size = sum(len(a.data) for a in c.arguments) + (
@@ -216,7 +178,7 @@ class Run:
         """What wide and slightly moved arguments say about a difference of values."""
         lifted = tuple(widened(a) for a in c.arguments)
         is_wide = lifted != c.arguments
-        moved = [tuple(shaken(a, rng) for a in c.arguments) for _ in range(4)]
+        moved = [tuple(a if d == "exact" else shaken(a, rng) for a, d in zip(c.arguments, c.domains)) for _ in range(4)]
         if is_wide:
             moved = [tuple(widened(a) for a in m) for m in moved]
         tasks = [Task(c.text, m, False) for m in moved]
@@ -236,7 +198,12 @@ class Run:
         return "" if found == "ask" else found
 
     def shrink(self, f: Finding) -> Finding:
-        """The same difference of a program with simpler arguments."""
+        """The same difference of a program with fewer moves and simpler arguments."""
+        for call in with_fewer_moves(f.call):
+            again = self.once(call, f)
+            if again is not None:
+                f = again
+                break
         for k, a in enumerate(f.call.arguments):
             value = a.value()
             for simple in (
@@ -263,6 +230,7 @@ class Run:
         return (
             None
             if explain(call, f.x64, f.how, difference, got, want)
+            or (difference.what == "value" and self.by_elements(call, f.x64, f.how, got, want, rng))
             else replace_finding(f, call, difference, got, want)
         )
 
@@ -315,22 +283,22 @@ def page(run: Run) -> str:
         *(f"| {group} | {count} |" for group, count in sorted(run.groups.items())), "",
         f"Programs with differences that nothing below explains: **{len(run.findings)}**.", "",
         "| difference | number | reason |", "| --- | ---: | --- |",
-        *(f"| {c.name} | {run.classes[c.name]} | {c.reason} |" for c in CLASSES), "",
+        *(f"| {c.name} | {run.classes[c.name]} | {c.reason} |" for c in (*CLASSES, *ELEMENTS)), "",
     ]  # fmt: skip
     for f in run.findings[:40]:
         lines += ["```", described(f), "```", ""]
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Run programs until the limit; 1 if something is unexplained."""
+def arguments(given: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--peer", required=True, help="the interpreter of an environment with JAX")
     parser.add_argument("--programs", type=int, default=0, help="stop after so many")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so long")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--values", type=int, default=3, help="how many sets of arguments each program gets (default 3)"
+        "--values", type=int, default=4, help="how many sets of arguments each program gets (default 4)"
     )
     parser.add_argument("--store", help="write results of JAX that ours agree with to this file, which tests read")
     parser.add_argument("--stored", type=int, default=700, help="how many of them (default 700)")
@@ -339,9 +307,15 @@ def main() -> int:
     parser.add_argument("--log", help="append what is unexplained to this file as it is found")
     parser.add_argument("--cache", default="/tmp/against-jax-cache", help="where the peer keeps what it has compiled")
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
-    options = parser.parse_args()
+    options = parser.parse_args(given)
     if not options.programs and not options.minutes:
         options.programs = 2000
+    return options
+
+
+def main() -> int:
+    """Run programs until the limit; 1 if something is unexplained."""
+    options = arguments()
     run = Run(options)
     threads = [threading.Thread(target=run.stream, args=(x64,), daemon=True) for x64 in (False, True)]
     for t in threads:

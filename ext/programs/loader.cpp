@@ -241,7 +241,10 @@ class Object {
         if (s.st_shndx == SHN_ABS) return reinterpret_cast<char*>(s.st_value);
         if (s.st_shndx != SHN_UNDEF) {
             const Elf64_Shdr& in = section(s.st_shndx);
-            if (!is_loaded(in) || s.st_value > in.sh_size) throw BadObject("a symbol is not in its section");
+            // A constant without elements lies in a section without bytes, which has no place; nothing reads there.
+            if (!(in.sh_flags & SHF_ALLOC) || s.st_value > in.sh_size) {
+                throw BadObject("a symbol is not in its section");
+            }
             return start(s.st_shndx) + s.st_value;
         }
         std::string name = name_of(s);

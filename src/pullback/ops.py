@@ -20,6 +20,8 @@ def _segments(
         raise TypeError(
             f"{name}: argument 'segment_ids' must have an integer dtype, got {typeof(segment_ids).str_short()}"
         )
+    if method in ("add", "multiply") and data.dtype == np.bool_:
+        raise TypeError(f"{name}: argument 'data' must be of numbers, got {typeof(data).str_short()}")
     if segment_ids.shape != data.shape[: segment_ids.ndim]:
         raise ValueError(f"{name}: segment_ids of shape {segment_ids.shape} must lead the shape of data, {data.shape}")
     if num_segments is None:

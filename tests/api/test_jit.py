@@ -194,3 +194,9 @@ def test_traced_values_are_not_hashable():
 
     assert float(jax.jit(f)(2.0)) == 4 and float(jax.grad(f)(2.0)) == 4
     np.testing.assert_array_equal(jax.vmap(f)(jnp.arange(3.0)), [0, 1, 4])
+
+
+def test_a_type_is_no_result():
+    with pytest.raises(TypeError, match="ShapeDtypeStruct"):
+        jax.jit(lambda x: jax.eval_shape(lambda y: y, x))(1.0)
+    assert jax.eval_shape(lambda x: jax.ShapeDtypeStruct((2,), x.dtype), 1.0).shape == (2,)

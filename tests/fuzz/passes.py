@@ -13,6 +13,7 @@ from fuzz.library import using
 from fuzz.program import FuzzProgram
 from pullback.compiler import pipelines
 from pullback.compiler.lower import lower_program
+from pullback.core.jaxpr import ClosedJaxpr
 
 LISTS = tuple(name for name in vars(pipelines) if name.endswith("_PASSES"))
 
@@ -51,7 +52,11 @@ def reached(seed: int, count: int) -> set[str]:
     found = FuzzProgram(seed, count)
     inputs = found.inputs()
     with using(pullback):
-        closed = pullback.make_jaxpr(found.function)(*inputs)
+        return changing(pullback.make_jaxpr(found.function)(*inputs))
+
+
+def changing(closed: ClosedJaxpr) -> set[str]:
+    """The passes that change something in a traced function."""
     with watched() as changed:
         lowered = lower_program(pipelines.optimize_jaxpr(closed), "program", set(), {})
         pipelines.optimize_loops(pipelines.order_loops(lowered.function))

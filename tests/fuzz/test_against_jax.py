@@ -1,13 +1,16 @@
 """Random calls against stored results of JAX 0.10.2; `tools/against_jax.py --store` makes the file anew."""
 
+import importlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pullback
-from fuzz.calls import make_call
+from fuzz.calls import Call, make_call
 from fuzz.compare import Evidence, compare, near, shaken, verdict
+from fuzz.program import FuzzProgram
 from fuzz.stored import read_stored, write_stored
 from fuzz.worker import Argument, Leaf, Library, Raised, Task
 
@@ -79,3 +82,74 @@ def test_shaken_arguments_move_by_one_unit():
     a = Argument("array", "complex64", (3,), np.array([1 + 2j, 0, 3], np.complex64).tobytes())
     moved = shaken(a, np.random.default_rng(0)).value()
     assert np.all(near(moved, a.value(), 2)) and np.any(moved != a.value()) and moved[1] == 0
+
+
+class Planted:
+    """A stand-in for a worker: this process, whose results of `texts` a fault changes."""
+
+    def __init__(self, library, fault=None):
+        self.library, self.fault, self.asked = library, fault or (lambda task, outcome: outcome), 0
+
+    def ask(self, tasks):
+        self.asked += len(tasks)
+        return [self.fault(t, self.library.evaluate(t)) for t in tasks]
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "tools"))
+    return importlib.import_module("against_jax")
+
+
+def run_of(tool, tmp_path, library, fault):
+    options = tool.arguments(["--peer", "none", "--programs", "1", "--cache", str(tmp_path)])
+    run = tool.Run(options)
+    run.workers = {
+        (name, x64): Planted(library, f) for name, f in (("pullback", fault), ("jax", None)) for x64 in (False, True)
+    }
+    return run
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_planted_difference_is_found_and_made_small(tool, library, tmp_path):
+    def fault(task, outcome):
+        """1 is added to the first result."""
+        if "composed" not in task.text or isinstance(outcome, Raised):
+            return outcome
+        first = outcome[0]._replace(data=(outcome[0].value() + 1).astype(outcome[0].dtype).tobytes())
+        return [first, *outcome[1:]]
+
+    run = run_of(tool, tmp_path, library(False), fault)
+    call = Call("composed", "def program(*x):\n    f = composed(11, 6)\n    return f(*x)\n", (), ())
+    inputs = FuzzProgram(11, 6).inputs()
+    arguments = tuple(Argument("array", a.dtype.name, a.shape, np.ascontiguousarray(a).tobytes()) for a in inputs)
+    call = replace(call, arguments=arguments, domains=("", "", *["exact"] * (len(inputs) - 2)))
+    run.batch([call], False, np.random.default_rng(0))
+    (found,) = run.findings
+    assert found.difference.what == "value" and "composed(11, 1)" in found.call.text
+    simple = [a.value() for a in found.call.arguments]
+    assert all(not a.size or np.all(a == a.reshape(-1)[0]) for a in simple)
+    assert "pullback:" in tool.described(found) and "**1**" in tool.page(run)
+
+
+def test_answers_are_asked_for_once(tool, tmp_path):
+    from side_by_side import Answers
+
+    answers = Answers(tmp_path / "answers.sqlite")
+    outcome = [leaf(1.0, weak=True)]
+    answers.put({b"a": outcome, b"b": Raised(("ValueError", "Exception"), "no"), b"c": []})
+    again = Answers(tmp_path / "answers.sqlite")
+    assert again.get(b"a") == outcome and again.get(b"c") == [] and again.get(b"d") is None
+    assert again.get(b"b") == Raised(("ValueError", "Exception"), "no")
+
+
+def test_elements_are_explained_one_by_one(tool):
+    from explained_differences import excused
+
+    call = Call("special", "return special.erf(x0)", (), ())
+    got, want = [leaf(np.inf, 1.0, 1e-40)], [leaf(np.nan, 2.0, 0.0)]
+    rest, name = excused(call, got, want)
+    assert name == "subnormal numbers" and compare(rest, want).what == "value"
+    np.testing.assert_array_equal(rest[0].value(), np.array([np.inf, 1.0, 0.0], np.float32))
+    rest, name = excused(replace(call, text="return special.gammaln(x0)"), got, want)
+    np.testing.assert_array_equal(rest[0].value(), np.array([np.nan, 1.0, 0.0], np.float32))

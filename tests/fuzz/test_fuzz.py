@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import pullback
+import pullback.numpy as jnp
 from fuzz import passes
 from fuzz.__main__ import attempt
 from fuzz.library import using
@@ -25,6 +27,9 @@ REACHING = ((13, 15), (23, 25), (39, 17), (63, 17), (125, 7), (20, 22), (205, 7)
 
 def test_a_few_programs_reach_every_pass():
     reached = set().union(*(passes.reached(seed, moves) for seed, moves in REACHING))
+    # Random programs have no derivatives in integers.
+    gradient = pullback.grad(lambda x: jnp.sum(x * 2.0), allow_int=True)
+    reached |= passes.changing(pullback.make_jaxpr(gradient)(np.arange(3)))
     assert passes.names() - reached == set()
 
 

@@ -7,6 +7,7 @@ run by interpreters that have only one of the two, and imports neither before it
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import importlib
 import os
 import pickle
@@ -14,12 +15,15 @@ import signal
 import struct
 import sys
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 SECONDS = 30  # for one program; what takes longer is reported as such
+PATIENCE = 15  # more seconds for what does not hear the alarm, as a compiler; then the process ends
 
 
 class Argument(NamedTuple):
@@ -83,7 +87,7 @@ class Library:
         self.names = {
             "jax": self.jax, "jnp": self.jnp, "lax": self.jax.lax, "nn": self.jax.nn, "np": np,
             "special": self.jax.scipy.special, "linalg": self.jax.scipy.linalg, "signal": self.jax.scipy.signal,
-            "ml_dtypes": ml_dtypes,
+            "ml_dtypes": ml_dtypes, "composed": self.composed,
         }  # fmt: skip
         self.compiled: dict[str, Any] = {}
 
@@ -111,6 +115,17 @@ class Library:
             self.compiled[text] = own["program"]
         return self.compiled[text]
 
+    def composed(self, seed: int, moves: int) -> Callable[..., Any]:
+        """The function of a composed program (program.py)."""
+        from fuzz.library import using
+        from fuzz.program import FuzzProgram
+
+        def function(*arrays: Any) -> list[Any]:
+            with using(self.jax):
+                return FuzzProgram(seed, moves).function(*arrays)
+
+        return function
+
     def argument(self, a: Argument) -> Any:
         value = a.value()
         if a.form == "python":
@@ -122,6 +137,8 @@ class Library:
         if hasattr(x, "dtype") and self.jax.dtypes.issubdtype(x.dtype, self.jax.dtypes.prng_key):
             x = self.jax.random.key_data(x)
         value = np.asarray(x)
+        if value.dtype.names:  # float0
+            return Leaf("void", weak, value.shape, b"")
         if value.dtype.kind in "OSU":
             text = repr(x).encode()
             return Leaf("uint8", False, (len(text),), text)
@@ -139,12 +156,14 @@ def serve(library: Library, source: BinaryIO, sink: BinaryIO) -> None:
         outcomes: list[Outcome] = []
         for task in tasks:
             signal.alarm(SECONDS)
+            faulthandler.dump_traceback_later(SECONDS + PATIENCE, exit=True)
             try:
                 outcomes.append(library.evaluate(task))
             except TimeoutError:
                 outcomes.append(Raised(("TimeoutError",), f"more than {SECONDS} s"))
             finally:
                 signal.alarm(0)
+                faulthandler.cancel_dump_traceback_later()
         send(sink, outcomes)
 
 
@@ -181,6 +200,7 @@ def receive(pipe: BinaryIO) -> Any:
 
 
 def main() -> None:
+    sys.path.append(str(Path(__file__).resolve().parent.parent))  # of the package that composed programs come from
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing that libraries print gets into the answers
     with contextlib.redirect_stdout(sys.stderr):  # programs must not print into the answers

@@ -247,3 +247,9 @@ def test_largest_elements_are_in_the_total_order():
         [[0, 1, 2], [1, 2, 0], [2, 0, 0]],
         [[3, 4, 5], [4, 5, 0], [5, 0, 0]],
     ]
+
+
+def test_segments_of_booleans_have_no_sum():
+    for f in (jax.ops.segment_sum, jax.ops.segment_prod):
+        with pytest.raises(TypeError, match="numbers"):
+            f(np.array([True]), np.array([0]), 2)

@@ -62,3 +62,16 @@ def test_gradients_through_integers_are_zero_each_time(shape):
         for _ in range(3):
             found = pullback.grad(lambda x, order=order: jnp.sum(order(x).astype(np.float32) * x.sum()))(x)
             np.testing.assert_array_equal(found, np.full(shape, np.sum(order(x))))
+
+
+def test_sums_and_products_over_nothing_have_shapes():
+    np.testing.assert_array_equal(jnp.dot(none_of(0), none_of(0)), 0)
+    assert jnp.dot(none_of(3, 0), none_of(0)).shape == (3,) and jnp.dot(none_of(0), none_of(0, 2)).shape == (2,)
+    assert lax.reduce((none_of(0, 0),) * 2, (0.0, 1.0), lambda a, b: (a[0] + b[0], a[1] * b[1]), (0,))[0].shape == (0,)
+    with pullback.enable_x64(True):
+        assert jnp.cumsum(np.zeros((0, 70_000)), -1).shape == (0, 70_000)
+
+
+def test_a_compiled_program_has_constants_without_elements():
+    q, r = pullback.jit(lambda: jnp.linalg.qr(none_of(0, 4)))()
+    assert q.shape == (0, 0) and r.shape == (0, 4)

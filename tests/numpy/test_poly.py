@@ -249,3 +249,13 @@ def test_mistakes_in_polyfit():
     ]:
         with pytest.raises(error, match=text):
             call()
+
+
+def test_an_infinite_root_leaves_the_other_coefficients():
+    np.testing.assert_array_equal(jnp.poly(np.array([2.0, np.inf]))[:1], [1.0])
+
+
+def test_scalars_are_no_polynomials_to_differentiate():
+    for f in (jnp.polyder, jnp.polyint):
+        with pytest.raises(TypeError, match="scalar"):
+            f(np.float32(1))

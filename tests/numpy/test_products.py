@@ -171,3 +171,15 @@ def test_gradients():
     np.testing.assert_allclose(pullback.grad(lambda a: jnp.einsum("ii", a @ a.T))(a), 2 * a, rtol=1e-5)
     rows = pullback.vmap(lambda x: jnp.einsum("i,ij->j", x, b))(a)
     np.testing.assert_allclose(rows, a @ b, rtol=1e-5)
+
+
+def test_products_of_other_sizes_and_narrower_types_are_refused():
+    with pytest.raises(ValueError, match="matvec"):
+        jnp.matvec(np.ones((2, 3)), np.ones(2))
+    with pytest.raises(ValueError, match="vecmat"):
+        jnp.vecmat(np.ones(3), np.ones((2, 2)))
+    wide = np.ones((2, 2), np.int32)
+    for narrow in (np.int16, np.float16):
+        with pytest.raises(TypeError, match="narrower"):
+            jnp.matmul(wide, wide, preferred_element_type=narrow)
+    assert jnp.matmul(wide, wide, preferred_element_type=np.float32).dtype == np.float32

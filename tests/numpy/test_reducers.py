@@ -174,3 +174,25 @@ def test_gradients():
     np.testing.assert_allclose(pullback.grad(jnp.prod)(jnp.array([2.0, 3.0, 0.0])), [0, 0, 6])
     np.testing.assert_allclose(pullback.grad(jnp.var)(jnp.arange(3.0)), [-2 / 3, 0, 2 / 3], atol=1e-6)
     np.testing.assert_allclose(pullback.grad(lambda x: 2 * jnp.nansum(x))(jnp.array([1.0, jnp.nan])), [2.0, 0.0])
+
+
+@pytest.mark.parametrize("x", [[2.5, 0.0, np.nan], [-1, 0, 3], [True, False, True]])
+def test_sums_and_products_in_booleans_are_disjunctions_and_conjunctions(x):
+    x = np.array(x)
+    for name, want in (("sum", True), ("nansum", True), ("prod", False), ("nanprod", False)):
+        assert getattr(jnp, name)(x, dtype=bool) == want, name
+    for name, want in (("cumsum", [1, 1, 1]), ("cumprod", [1, 0, 0])):
+        for running in (getattr(jnp, name), getattr(jnp, f"nan{name}")):
+            found = running(x, dtype=bool)
+            assert found.dtype == bool and found.tolist() == [bool(k) for k in want], name
+    where = np.array([False, True, True])
+    assert jnp.sum(x[:2], dtype=bool, where=where[:2], initial=False).item() is False
+    assert jnp.add.accumulate(x, dtype=bool).all() and jnp.trace(jnp.diag(x), dtype=bool)
+    with pytest.raises(TypeError, match="booleans"):
+        jnp.mean(x, dtype=bool)
+
+
+def test_variances_asked_for_as_complex_and_running_products_keep_their_types():
+    for f in (jnp.var, jnp.std, jnp.nanvar, jnp.nanstd):
+        assert f(np.arange(3.0), dtype=np.complex64).dtype == np.complex64
+    assert jnp.cumulative_prod(np.ones(3, np.int8)).dtype == np.int8

@@ -219,3 +219,8 @@ def test_gradient_and_vmap():
         np.testing.assert_allclose(gradient.ravel()[k], d, rtol=1e-2, atol=1e-2)
     g = lambda x: jnp.concatenate([jnp.tile(x, 2), jnp.repeat(x, 2), jnp.flip(x)])
     np.testing.assert_array_equal(pullback.vmap(g)(X), np.stack([g(row) for row in X]))
+
+
+def test_scalars_have_no_zeros_to_trim():
+    for x in (np.float32(0), np.float32(2)):
+        np.testing.assert_array_equal(jnp.trim_zeros(x), x)

@@ -444,3 +444,12 @@ def test_quantiles_of_more_halves_than_a_half_can_count(dtype):
         found.append(jnp.quantile(x, q, weights=weights, method="inverted_cdf"))
         np.testing.assert_allclose(np.asarray(found, np.float64), want, atol=0.01)
     assert float(jnp.median(x)) == np.median(wide)
+
+
+@pytest.mark.parametrize("types, want", [
+    ((np.float32, np.float16, np.float16), np.float32), ((np.uint32, np.uint8, "bfloat16"), np.float32),
+    ((np.float32, np.float32, np.complex64), np.complex64), ((np.float16, np.float16, np.float32), np.float32),
+])  # fmt: skip
+def test_interpolation_has_the_type_of_all_its_arguments(types, want):
+    x, xp, fp = (jnp.ones(n, t) for n, t in zip((2, 3, 3), types))
+    assert jnp.interp(x, xp, fp).dtype == want

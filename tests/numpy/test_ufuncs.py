@@ -248,3 +248,20 @@ def test_derivatives_at_special_points():
     np.testing.assert_allclose(grad(lambda x: jnp.maximum(x, 0.0))(0.0), 0.5)
     assert grad(lambda x: x**2)(0.0) == 0.0
     np.testing.assert_allclose(grad(lambda x: jnp.frexp(x)[0])(8.0), 1 / 16)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_roots_as_powers_are_those_of_powers(dtype):
+    x = np.array([-np.inf, -0.0, 4.0, np.inf, -1.0, np.nan], dtype)
+    want = np.array([np.inf, 0.0, 2.0, np.inf, np.nan, np.nan])
+    for f in (lambda x: x**0.5, lambda x: jnp.power(x, 0.5), lambda x: jnp.float_power(x, dtype(0.5))):
+        for found in (f(jnp.asarray(x)), pullback.jit(f)(x)):
+            np.testing.assert_array_equal(found, want)
+            assert not np.signbit(found[1])
+
+
+def test_the_larger_of_complex_numbers_has_derivatives():
+    x, one = np.array([1 + 1j, -2, 1], np.complex64), np.ones(3, np.complex64)
+    for f, share in ((jnp.maximum, [1, 0, 0.5]), (jnp.minimum, [0, 1, 0.5])):
+        found = pullback.jvp(f, (x, one), (one, 0 * one))[1]
+        np.testing.assert_array_equal(found, np.array(share, np.complex64))

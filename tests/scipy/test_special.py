@@ -101,3 +101,21 @@ def test_errors():
         special.bernoulli(-1)
     with pytest.raises(TypeError, match="series_order"):
         special.log_ndtr(jnp.ones(2), 1.5)
+
+
+def test_the_logarithm_of_the_gamma_function_has_no_real_values_below_0():
+    x = np.array([-0.5, -2.0, 0.0, 1.5, np.inf, np.nan], np.float32)
+    np.testing.assert_allclose(special.loggamma(x), [np.nan, np.nan, np.nan, -0.1207822, np.inf, np.nan], rtol=1e-6)
+    assert special.loggamma(2.0).weak_type and special.entr(2.0).weak_type and special.factorial(2.0).weak_type
+
+
+def test_shapes_that_do_not_fit_and_complex_arguments_are_refused():
+    for name in ("rel_entr", "kl_div", "xlogy", "beta", "poch", "gammainc", "zeta", "boxcox"):
+        with pytest.raises(TypeError, match="incompatible shapes"):
+            getattr(special, name)(np.ones(3), np.ones(4))
+        with pytest.raises(ValueError, match="Incompatible shapes"):
+            getattr(special, name)(np.ones(3), np.ones((2, 4)))
+    counts = {"rel_entr": 2, "kl_div": 2, "beta": 2, "poch": 2, "betainc": 3, "entr": 1, "gammasgn": 1}
+    for name, count in counts.items():
+        with pytest.raises(ValueError, match=f"{name} does not support complex"):
+            getattr(special, name)(*[np.ones(2, np.complex64)] * count)

@@ -187,9 +187,11 @@ def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[A
     """(leaves, treedef) of what `fun` returned; TypeError that names function, line and component otherwise."""
     leaves, tree = tree_flatten(out)
     for i, leaf in enumerate(leaves):
-        if hasattr(leaf, "aval"):
+        if hasattr(leaf, "aval") and not (transformation == "jit" and getattr(leaf, "is_only_a_type", False)):
             continue
         try:
+            if hasattr(leaf, "aval"):
+                raise TypeError
             typeof(leaf)
         except TypeError:
             path = keystr(tree_flatten_with_path(out)[0][i][0])

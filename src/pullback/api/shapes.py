@@ -24,6 +24,7 @@ class ShapeDtypeStruct:
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
+    is_only_a_type = True  # has an aval, but no value to compute with
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, vma=None, is_ref: bool = False):
         if dtype is None:

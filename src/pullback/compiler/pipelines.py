@@ -18,6 +18,7 @@ from pullback.compiler.graph.closed_forms.closed_forms import close_forms
 from pullback.compiler.graph.simplify.algebra import apply_algebra
 from pullback.compiler.graph.simplify.cse import eliminate_common_subexpressions
 from pullback.compiler.graph.simplify.dead_code import eliminate_dead_code
+from pullback.compiler.graph.simplify.float0 import replace_float0
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.keys import replace_keys
 from pullback.compiler.graph.simplify.motion import move_invariants
@@ -57,6 +58,7 @@ class Pass(NamedTuple):
 JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("inline", "the passes below and fusion see one flat program", inline, needed=True),
     Pass("keys", "lowering knows plain element types only", replace_keys, needed=True),
+    Pass("float0", "tangents of integers have no bytes", replace_float0, needed=True),
     Pass("narrow", "values of 8 bits and fewer are bytes in memory", replace_narrow, needed=True),
     Pass("dead_code", "less for all that follows", eliminate_dead_code),
     Pass("cse", "derivatives repeat what the function computed", eliminate_common_subexpressions),

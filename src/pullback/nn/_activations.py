@@ -8,8 +8,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp, jit
@@ -201,7 +199,7 @@ def _log1mexp(x: Any) -> Any:
     Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
     """
     x = _inexact(x)
-    small = x < np.log(2)
+    small = x < math.log(2)
     return jnp.where(small, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 

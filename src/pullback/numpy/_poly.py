@@ -175,9 +175,15 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return lax.scan(step, y, convert(p, x.dtype), unroll=unroll)[0]
 
 
+def _check_vector(name: str, p: Any) -> None:
+    if np.ndim(p) == 0:
+        raise TypeError(f"{name}: argument 'p' must be a vector of coefficients, got a scalar")
+
+
 def polyder(p: Any, m: int = 1) -> Any:
     """m-th derivative of a polynomial; ValueError for negative m."""
     check_arraylike("polyder", p)
+    _check_vector("polyder", p)
     m = static_int(m, "'m' argument of jnp.polyder")
     (p,) = promote_dtypes_inexact(p)
     if m < 0:
@@ -201,6 +207,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
     check_arraylike("polyint", p, 0 if k is None else k)
+    _check_vector("polyint", p)
     p, k = promote_dtypes_inexact(p, 0 if k is None else k)
     k = atleast_1d(k)
     if k.shape[0] == 1:
@@ -232,7 +239,9 @@ def poly(seq_of_zeros: Any) -> Any:
         root = lax.slice_in_dim(roots_, k, k + 1, axis=0)
         zero = const(result, 0)
         shifted = lax.pad(result, zero, [(0, 1, 0)])
-        result = lax.sub(shifted, lax.mul(lax.pad(result, zero, [(1, 0, 0)]), broadcast_to(root, shifted.shape)))
+        # Multiplied before it is padded: zeros times an infinite root would be NaN.
+        scaled = lax.mul(result, broadcast_to(root, result.shape))
+        result = lax.sub(shifted, lax.pad(scaled, zero, [(1, 0, 0)]))
     return result
 
 

@@ -134,6 +134,8 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     x1, x2 = _promoted("matvec", x1, x2)
     if x1.ndim < 2 or x2.ndim < 1:
         raise ValueError(f"matvec: expected a matrix and a vector, got shapes {x1.shape} and {x2.shape}")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise ValueError(f"matvec: inconsistent sizes {x1.shape[-1]} and {x2.shape[-1]} of the axes that are summed")
     return lax.squeeze(matmul(x1, lax.expand_dims(x2, (x2.ndim,))), (max(x1.ndim, x2.ndim + 1) - 1,))
 
 
@@ -144,6 +146,8 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     x1, x2 = _promoted("vecmat", x1, x2)
     if x2.ndim < 2 or x1.ndim < 1:
         raise ValueError(f"vecmat: expected a vector and a matrix, got shapes {x1.shape} and {x2.shape}")
+    if x1.shape[-1] != x2.shape[-2]:
+        raise ValueError(f"vecmat: inconsistent sizes {x1.shape[-1]} and {x2.shape[-2]} of the axes that are summed")
     return lax.squeeze(matmul(conj(lax.expand_dims(x1, (x1.ndim - 1,))), x2), (max(x1.ndim + 1, x2.ndim) - 2,))
 
 

@@ -94,6 +94,8 @@ _ANY = _Reduction(
     "any", lambda x, axes: lax.reduce_or(x, axes), lambda a, b: lax.bitwise_or(a, b), lambda dtype: False, truth=True
 )
 
+_OF_BOOLEANS = {_SUM.reduce: _ANY, _PROD.reduce: _ALL}  # what sums and products are in booleans
+
 
 def widened(dtype: np.dtype) -> np.dtype:
     """dtype of sums over a dtype: integers narrower than the default integer are widened to it, booleans count."""
@@ -174,6 +176,8 @@ def _reduce(
         # Only where the user has not asked for a type is a half-precision sum computed in single precision.
         work = np.dtype(np.float32) if op.accumulates and dtype is None and result_dtype in _HALF else result_dtype
         x = convert(a, work)
+        if work == _BOOL:
+            op = _OF_BOOLEANS.get(op.reduce, op)
     if mask is not None:
         check_arraylike(op.name, mask)
         (mask,) = arrays(op.name, mask)
@@ -298,6 +302,8 @@ def mean(
         result_dtype = np.dtype(dtypes.to_inexact_dtype(a.dtype))
     else:
         result_dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "mean"))
+        if result_dtype == _BOOL:
+            raise TypeError("mean cannot be computed in booleans: got dtype=bool")
     work = _work_dtype(np.dtype(dtypes.to_inexact_dtype(result_dtype)))
     axes = _axes("mean", axis, a.ndim)
     _check_mask("mean", where)
@@ -333,8 +339,8 @@ def var(
 ) -> Any:
     """Mean squared distance from the mean over axes, with divisor n - ddof; NaN where that is not positive.
 
-    Of complex numbers the distance is the modulus; the result is real. `mean` may be given if known, with the reduced
-    axes kept. Raises ValueError if both ddof and correction are given.
+    Of complex numbers the distance is the modulus; the result is real unless dtype is complex. `mean` may be given if
+    known, with the reduced axes kept. Raises ValueError if both ddof and correction are given.
     """
     return _var("var", a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
 
@@ -388,7 +394,7 @@ def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dty
                 f"The semantics of numpy seem unclear in this case: got dtype={requested} for {dtype}"
             )
         work = np.dtype(dtypes.to_inexact_dtype(dtypes.result_type(dtype, requested)))
-        return _work_dtype(work), to_real_dtype(requested)
+        return _work_dtype(work), requested
     work = np.dtype(dtypes.to_inexact_dtype(dtype))
     return _work_dtype(work), to_real_dtype(work)
 
@@ -622,7 +628,13 @@ def _cumulate(
         target = widened(a.dtype)
     else:
         target = np.dtype(dtypes.canonicalize_dtype(np.int64)) if a.dtype == _BOOL else a.dtype
+    if target == _BOOL:  # running disjunctions and conjunctions
+        ones = convert(convert(a, target), np.dtype(np.int8))
+        return convert(_RUNNING_BOOLEANS.get(lax_fn, lax_fn)(ones, axis=axis), target)
     return lax_fn(convert(a, target), axis=axis)
+
+
+_RUNNING_BOOLEANS: dict[Any, Callable[..., Any]] = {lax.cumsum: lax.cummax, lax.cumprod: lax.cummin}
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -662,7 +674,7 @@ def _cumulative(
             )
         axis = 0
     axis = canonical_axis(name, static_int(axis, f"{name}: argument 'axis'"), x.ndim)
-    result = _cumulate(name, lax_fn, x, axis, dtype, None, widen=True)
+    result = _cumulate(name, lax_fn, x, axis, dtype, None, widen=lax_fn is lax.cumsum)
     if not include_initial:
         return result
     start = tuple(1 if k == axis else n for k, n in enumerate(result.shape))
@@ -675,7 +687,5 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Products of all elements up to each along an axis, from 1 if `include_initial`; integers are widened as by
-    `prod`.
-    """
+    """Products of all elements up to each along an axis, from 1 if `include_initial`, in the dtype of x."""
     return _cumulative("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial)

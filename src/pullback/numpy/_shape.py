@@ -426,6 +426,8 @@ def resize(a: Any, new_shape: Any) -> Any:
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """A concrete array without the zeros at its front ('f'), back ('b') or both; along all axes by default."""
     (filt,) = arrays("trim_zeros", filt)
+    if filt.ndim == 0:
+        return filt
     nonzero = np.nonzero(np.asarray(concrete_or_error(filt, "Error arose in the `filt` argument of trim_zeros()")))
     axes = canonical_axes("trim_zeros", axis, filt.ndim)
     index: list[Any] = [slice(None)] * filt.ndim

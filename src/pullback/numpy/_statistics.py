@@ -390,6 +390,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise ValueError("jnp.interp: complex x values not supported.")
     (fp,) = promote_dtypes_inexact(fp)
+    fp = convert(fp, dtypes.lattice_result_type(x, fp)[0])
     if np.shape(xp)[0] == 0:
         raise ValueError("array of sample points is empty")
     if isinstance(left, str) and left != "extrapolate":

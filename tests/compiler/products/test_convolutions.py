@@ -109,3 +109,9 @@ def test_results_do_not_depend_on_the_number_of_threads():
     for other in results[1:]:
         for first, again in zip(results[0], other):
             np.testing.assert_array_equal(first, again)
+
+
+def test_words_for_padding_do_not_say_how_much_between_holes():
+    x, k = np.ones((1, 2, 6, 7), np.float32), np.ones((3, 2, 3, 2), np.float32)
+    with pytest.raises(ValueError, match="lhs_dilation"):
+        jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", lhs_dilation=(1, 2))

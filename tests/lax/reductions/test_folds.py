@@ -173,3 +173,32 @@ def test_sort_keeps_the_order_of_equal_keys():
     assert np.signbit(np.asarray(lax.sort(np.array([0.0, -0.0, -1.0], np.float32)))).tolist() == [True, False, True]
     values, places = lax.top_k(np.array([1.0, np.nan, 3.0, 3.0], np.float32), 3)
     assert np.isnan(np.asarray(values)[0]) and np.asarray(places).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_windows_begin_with_a_value_and_padding_is_no_element(wrap):
+    x = np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]], np.float32)
+    pads = ((0, 1), (0, 1))
+
+    def fold(op, init):
+        return wrap(lambda x, i: lax.reduce_window(x, i, op, (2, 2), (1, 1), pads))(x, np.float32(init))
+
+    np.testing.assert_array_equal(fold(lax.add, 0.5), [[27.5, 54.5, 36.5], [24.5, 48.5, 32.5]])
+    np.testing.assert_array_equal(fold(lax.max, 20.0), [[20, 32, 32], [20, 32, 32]])
+    np.testing.assert_array_equal(fold(lax.min, 3.0), [[1, 2, 3], [3, 3, 3]])
+    np.testing.assert_array_equal(fold(lax.mul, 2.0), [[512, 8192, 256], [256, 1024, 64]])
+    np.testing.assert_array_equal(fold(lambda a, b: a + 2 * b, 0.5), [[54.5, 108.5, 72.5], [48.5, 96.5, 64.5]])
+
+
+def test_windows_with_a_start_value_have_derivatives_and_maps():
+    x = f32(4, 5)
+
+    def total(x, init):
+        return lax.reduce_window(x, init, lax.add, (2, 2), (2, 2), "SAME").sum()
+
+    dx, di = pullback.grad(total, (0, 1))(x, np.float32(0.5))
+    np.testing.assert_array_equal(dx, np.ones((4, 5)))
+    assert di == 6
+    starts = np.array([0.0, 1.0], np.float32)
+    found = pullback.vmap(total, (None, 0))(x, starts)
+    np.testing.assert_allclose(found, x.sum() + 6 * starts, rtol=1e-5)

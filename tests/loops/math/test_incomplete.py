@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 from loops.math import kit
 
+import pullback
+import pullback.numpy as jnp
+from pullback import lax
 from pullback.loops.ir.interpret import interpret
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
@@ -141,3 +144,18 @@ def test_all_of_the_distribution_lies_below_infinity():
             for way in (lambda f: f, pb.jit):
                 assert np.array_equal(way(lax.igamma)(a, x), [1, 1, 1, 0, np.nan], equal_nan=True)
                 assert np.array_equal(way(lax.igammac)(a, x), [0, 0, 0, 1, np.nan], equal_nan=True)
+
+
+@pytest.mark.parametrize("size", [1, 37, 70_001])
+def test_functions_by_loops_are_reduced_where_they_are_computed(size):
+    x = np.linspace(0.5, 3, size).astype(np.float32)
+    y = x[::-1].copy()
+    functions = {
+        "igamma": lax.igamma, "zeta": lambda a, b: lax.zeta(a + 1, b), "polygamma": lax.polygamma,
+        "betainc": lambda a, b: lax.betainc(a, b, a / (a + b)), "random_gamma_grad": lax.random_gamma_grad,
+    }  # fmt: skip
+    for name, f in functions.items():
+        want = np.asarray(f(x, y), np.float64)
+        for reduce, total in ((jnp.sum, np.sum(want)), (jnp.max, np.max(want)), (jnp.mean, np.mean(want))):
+            found = pullback.jit(lambda a, b, reduce=reduce, f=f: reduce(f(a, b)))(x, y)
+            np.testing.assert_allclose(found, total, rtol=1e-5, err_msg=name)

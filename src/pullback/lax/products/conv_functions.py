@@ -65,6 +65,11 @@ def conv_general_dilated(
                 f"{window_strides}"
             )
         check_strides(window_strides)
+        if any(d != 1 for d in lhs_dilation):
+            raise ValueError(
+                f"conv_general_dilated: padding={padding!r} does not say how much, with lhs_dilation={lhs_dilation}; "
+                "give (low, high) for each spatial dimension, or use conv_transpose"
+            )
         sizes = [dilated(lhs.shape[i], d) for i, d in zip(spec.lhs_spec[2:], lhs_dilation)]
         windows = [dilated(rhs.shape[i], d) for i, d in zip(spec.rhs_spec[2:], rhs_dilation)]
         padding = padtype_to_pads(sizes, windows, window_strides, padding)

@@ -136,6 +136,11 @@ def canonical_precision(precision: Any) -> Any:
 # --------------------------------------------------------------------------------------------------------- dot_general
 
 
+def _number_bytes(dtype: np.dtype) -> int:
+    """Bytes of a number, or of each part of a complex one."""
+    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+
+
 def _dot_shape(x, y, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
     (cx, cy), (bx, by) = dimension_numbers
     for side, aval, batch, contract in (("lhs", x, bx, cx), ("rhs", y, by, cy)):
@@ -185,6 +190,11 @@ def _dot_shape(x, y, *, dimension_numbers, precision=None, preferred_element_typ
                 f"dot_general: preferred_element_type={np.dtype(dtype).name} cannot hold products of {x.dtype} and "
                 f"{y.dtype}"
             )
+        if dtypes.kind_of(computed) in "iuc" and _number_bytes(np.dtype(dtype)) < _number_bytes(computed):
+            raise TypeError(
+                f"dot_general: preferred_element_type={np.dtype(dtype).name} is narrower than products of {x.dtype} "
+                f"and {y.dtype}"
+            )
     free_x = [n for d, n in enumerate(x.shape) if d not in cx and d not in bx]
     free_y = [n for d, n in enumerate(y.shape) if d not in cy and d not in by]
     return ShapedArray((*[x.shape[d] for d in bx], *free_x, *free_y), dtype, weak)
@@ -228,7 +238,8 @@ def _dot_reference(x, y, dimension_numbers, precision=None, preferred_element_ty
         x, y = x.T if x.ndim == 2 and cx[0] == 0 else x, y.T if y.ndim == 2 and cy[0] == 1 else y
         if x.ndim == y.ndim == 2 and x.shape[0] != 1 and y.shape[1] != 1:
             return np.asarray(np.dot(x, y), dtype)
-        out = product(x.reshape(-1, x.shape[-1]), y.reshape(y.shape[0], -1))
+        rows, columns = math.prod(x.shape[:-1]), math.prod(y.shape[1:])
+        out = product(x.reshape(rows, x.shape[-1]), y.reshape(y.shape[0], columns))
         return np.asarray(out.reshape((*x.shape[:-1], *y.shape[1:])), dtype)
     roles = _roles(x.shape, y.shape, dimension_numbers)
     left = np.transpose(x, (*bx, *roles.free_x, *cx)).reshape(

@@ -74,7 +74,7 @@ def running_sum(x: np.ndarray, axis: int) -> np.ndarray:
     rows = np.moveaxis(x, axis, -1)
     n = rows.shape[-1]
     whole = n // BLOCK * BLOCK
-    blocks = np.add.accumulate(rows[..., :whole].reshape(*rows.shape[:-1], -1, BLOCK), -1)
+    blocks = np.add.accumulate(rows[..., :whole].reshape(*rows.shape[:-1], whole // BLOCK, BLOCK), -1)
     before = running_sum(blocks[..., -1], blocks.ndim - 2)
     blocks[..., 1:, :] += before[..., :-1, None]
     rest = np.add.accumulate(rows[..., whole:], -1) + before[..., -1:]

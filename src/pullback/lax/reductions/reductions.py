@@ -466,7 +466,10 @@ def _reduce_reference(*args, computation, jaxpr, dimensions):
     ndim = operands[0].ndim
     kept = [i for i in range(ndim) if i not in dimensions]
     shape = tuple(operands[0].shape[i] for i in kept)
-    rows = [np.transpose(x, (*dimensions, *kept)).reshape(-1, *shape) for x in operands]
+    rows = [
+        np.transpose(x, (*dimensions, *kept)).reshape(math.prod([x.shape[d] for d in dimensions]), *shape)
+        for x in operands
+    ]
     acc = [np.broadcast_to(init, shape) for init in inits]
     for k in range(rows[0].shape[0]):
         acc = evaluate_reference(jaxpr, *acc, *[x[k] for x in rows])

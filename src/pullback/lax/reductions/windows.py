@@ -458,9 +458,12 @@ def _general_reference(*args, jaxpr, consts=(), **params):
     operands, inits = args[:n], args[n:]
     shape = window_shape("reduce_window", operands[0].shape, **params)
     views = [_view(x, init, **params) for x, init in zip(operands, inits)]
+    # Padding is no element: what it would be combined with stays as it is.
+    inside = _view(np.ones(operands[0].shape, np.bool_), np.False_, **params)
     acc = [np.broadcast_to(init, shape) for init in inits]
     for k in range(views[0].shape[-1]):
-        acc = evaluate_reference(jaxpr, *acc, *[view[..., k] for view in views])
+        new = evaluate_reference(jaxpr, *acc, *[view[..., k] for view in views])
+        acc = [np.where(inside[..., k], a, b) for a, b in zip(new, acc)]
     return [np.asarray(a, x.dtype) for a, x in zip(acc, operands)]
 
 
@@ -480,7 +483,12 @@ def _general_emit(ctx):
                 init = ctx.load(ctx.operand(n + k), ())
                 value = init if 0 in shape else ctx.load(ctx.operand(k), place)
                 ctx.store(elements[k], (), value if inside is None else b.select(inside, value, init))
+            before = [b.let(ctx.load(cell, ())) for cell in cells]
             ctx.subprogram(params["jaxpr"], [*cells, *elements], cells)
+            for cell, old in zip(cells, before):  # padding is no element
+                kept = old if 0 in shape else b.select(inside, ctx.load(cell, ()), old) if inside is not None else None
+                if kept is not None:
+                    ctx.store(cell, (), kept)
 
         loops(b, params["window_dimensions"], step, "sequential")
         for k in range(n):
@@ -528,8 +536,9 @@ def reduce_window(
 ) -> Any:
     """Folds over sliding windows of a pytree of arrays, from init_value, by an associative computation of scalars.
 
-    padding: 'SAME', 'SAME_LOWER', 'VALID' or (low, high) per dimension; padding reads as init_value. Sums, maxima and
-    minima are recognized. Raises TypeError and ValueError for arguments that don't fit.
+    padding: 'SAME', 'SAME_LOWER', 'VALID' or (low, high) per dimension; only elements of the array count, each window
+    begins with init_value. Sums, maxima and minima are recognized. Raises TypeError and ValueError for arguments that
+    don't fit.
     """
     from pullback.util import pytree
 
@@ -578,17 +587,18 @@ def reduce_window(
     closed = trace_computation(computation, flat, treedef, "reduce_window")
     monoid = monoid_of(closed)
     known = {
-        "add": (reduce_window_sum_p, _zero),
-        "max": (reduce_window_max_p, lowest),
-        "min": (reduce_window_min_p, highest),
+        "add": (reduce_window_sum_p, _zero, lambda x, y: lax.add(x, y)),
+        "max": (reduce_window_max_p, lowest, lambda x, y: lax.max(x, y)),
+        "min": (reduce_window_min_p, highest, lambda x, y: lax.min(x, y)),
     }
     if monoid in known and len(flat) == 1:
         from pullback.core import Tracer
 
-        primitive, identity = known[monoid]
-        init = inits[0]
-        if not isinstance(init, Tracer) and np.asarray(init) == identity(init.dtype):
-            return pytree.tree_unflatten(treedef, [primitive.bind(flat[0], **params)])
+        primitive, identity, combine = known[monoid]
+        init, out = inits[0], primitive.bind(flat[0], **params)
+        if isinstance(init, Tracer) or np.asarray(init) != identity(init.dtype):
+            out = combine(out, lax.full_like(out, init))
+        return pytree.tree_unflatten(treedef, [out])
     outs = reduce_window_p.bind(*flat, *inits, jaxpr=closed, consts=(), **params)
     return pytree.tree_unflatten(treedef, outs)
 

@@ -10,12 +10,12 @@ stand in front of the statement that uses it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pullback.loops.emit import current_target
 from pullback.loops.ir.build import Builder
 from pullback.loops.ir.fold import is_math
-from pullback.loops.ir.ir import Expr, Function, Lambda, Let, Loop, Op, Read, Stmt, Store, Var, While
+from pullback.loops.ir.ir import Carried, Expr, Function, Lambda, Let, Loop, Op, Read, Stmt, Store, Var, While
 from pullback.loops.ir.types import REAL_OF, is_int
 from pullback.loops.ir.visit import Rewriter, expressions, function_of, nodes, statements, subexpressions
 from pullback.loops.math import expand
@@ -68,6 +68,7 @@ class _Expand(Rewriter):
         self._nest: Loop | None = None
         self._often: set[_Key] = set()  # math ops that the current nest, or straight code among steps, uses often
         self._functions: dict[_Key, Lambda | None] = {}
+        self._writes: dict[_Key, bool] = {}
 
     def expr(self, expr: Expr) -> Expr:
         if not isinstance(expr, Op):
@@ -108,7 +109,19 @@ class _Expand(Rewriter):
             self._functions[key] = Lambda(expr.name, params, value) if good else None
         return self._functions[key]
 
+    def writes(self, op: Op) -> bool:
+        """Whether the op's kernel writes statements."""
+        key = _key(op)
+        if key not in self._writes:
+            params = tuple(Read(Var(f"x{k}", arg.dtype)) for k, arg in enumerate(op.args))
+            with self.b.block() as ahead:
+                self.expanded(Op(op.name, op.dtype, params, op.attrs))
+            self._writes[key] = bool(ahead)
+        return self._writes[key]
+
     def inside(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Loop) and stmt.carried:
+            stmt = _with_lets(stmt, self.writes)
         if self._nest is not None or not isinstance(stmt, Loop) or stmt.role == "sequential":
             return super().inside(stmt)
         before, self._nest, self._often = self._often, stmt, _used_often(tuple(statements((stmt,))))
@@ -132,10 +145,35 @@ class _Expand(Rewriter):
         for stmt in body:
             with self.b.block() as ahead:
                 inside = self.inside(stmt)
-            if ahead and isinstance(stmt, (Loop, While)):
-                raise NotImplementedError("a math kernel that writes statements, in the head of a loop")
+            if ahead and isinstance(stmt, While):
+                raise NotImplementedError("a math kernel that writes statements, in the condition of a loop")
             result += [*ahead, inside]
         return tuple(result)
+
+
+class _Lets(Rewriter):
+    """Gives the ops that `chosen` accepts names."""
+
+    def __init__(self, chosen: Callable[[Op], bool]) -> None:
+        super().__init__()
+        self.chosen, self.lets = chosen, list[Let]()
+
+    def expr(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Op) or not _is_left_to_kernels(expr) or not self.chosen(expr):
+            return expr
+        self.lets.append(Let(Var(f"m{len(self.lets)}", expr.dtype), expr))
+        return Read(self.lets[-1].var)
+
+
+def _with_lets(loop: Loop, chosen: Callable[[Op], bool]) -> Loop:
+    """The loop with such ops of its updates as Lets at the end of its body: what they write belongs there."""
+    naming = _Lets(chosen)
+    carried = tuple([
+        Carried(g.vars, g.inits, tuple(map(naming.rewrite, g.updates)), g.results, g.combine) for g in loop.carried
+    ])  # fmt: skip
+    if not naming.lets:
+        return loop
+    return Loop(loop.var, loop.extent, loop.role, (*loop.body, *naming.lets), carried, loop.attrs)
 
 
 def _used_often(body: Sequence[Stmt]) -> set[_Key]:

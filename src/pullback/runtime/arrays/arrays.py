@@ -51,13 +51,27 @@ def _from_numpy(x: np.ndarray, aval: ShapedArray, device: Any) -> Any:
 
 
 def words_of(x: Any) -> Any:
-    """The words of a key array, anything else as it is."""
+    """The words of a key array, zeros that are never read for tangents of integers, anything else as it is."""
+    if getattr(x, "dtype", None) == dtypes.float0:
+        return asarray(np.zeros(x.shape, np.bool_))
     return getattr(x, "_base_array", x)
 
 
+def is_plain(dtype: Any) -> bool:
+    """Whether elements are numbers in memory: not keys, nor float0, which has none."""
+    return isinstance(dtype, np.dtype) and dtype != dtypes.float0
+
+
+def dressed(x: Any, dtype: Any) -> Any:
+    """What a program has computed in place of an array of a dtype that is not plain, as such an array."""
+    return np.zeros(x.shape, dtypes.float0) if dtype == dtypes.float0 else dtype.wrap(x)
+
+
 def physical(aval: ShapedArray) -> ShapedArray:
-    """The aval of what is in memory: words for keys."""
+    """The aval of what is in memory: words for keys, booleans for float0."""
     dtype = aval.dtype
+    if dtype == dtypes.float0:
+        return ShapedArray(aval.shape, np.dtype(np.bool_))
     if isinstance(dtype, np.dtype):
         return aval
     return ShapedArray(aval.shape + tuple(dtype.base_shape), dtype.base)

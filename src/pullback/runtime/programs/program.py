@@ -47,7 +47,7 @@ from pullback.loops.emit.module import HOST_SLOT, PARALLEL_FOR
 from pullback.loops.ir import Buffer, Function
 from pullback.loops.ir.visit import forget_facts
 from pullback.loops.passes.count import transcendentals
-from pullback.runtime.arrays.arrays import physical, words_of
+from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import Placing, place_results, says_where
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.canonical import holds_functions, jaxpr_key
@@ -96,7 +96,7 @@ class Program:
         self.name = name or closed.jaxpr.debug_info.func_name or "program"
         self.closed = closed
         self.out_avals = tuple(closed.out_avals)
-        self.has_keys = any(not isinstance(a.dtype, np.dtype) for a in (*closed.in_avals, *closed.out_avals))
+        self.is_plain = all([is_plain(a.dtype) for a in (*closed.in_avals, *closed.out_avals)])
         self._keep_unused = keep_unused
         self._donated = donated
         self._finished: _Native | None = None
@@ -165,8 +165,8 @@ class Program:
             found = self._interpreted if self.native.compiled is None else self.machine_code()
             if checks.is_active():
                 found = checks.checked(found, self.flat, self.name)
-            if self.has_keys:
-                found = _WithKeys(found, self.out_avals)
+            if not self.is_plain:
+                found = _Dressed(found, self.out_avals)
             self.__dict__["_executable"] = found
         return found
 
@@ -204,12 +204,12 @@ class Program:
         found = _core.DeviceProgram(
             self.machine_code(), size, tuple(mapped_in), tuple(map(physical, avals)), tuple(mapped_out), shardings
         )
-        return _WithKeys(found, avals) if self.has_keys else found
+        return found if self.is_plain else _Dressed(found, avals)
 
     def call(self, inputs: Sequence[Any]) -> list[Any]:
         """Run on arrays of exactly the avals it was compiled for, unused ones included."""
         arrays = list(inputs) if self.kept is None else [inputs[k] for k in self.kept]
-        return self.executable([words_of(x) for x in arrays] if self.has_keys else arrays)
+        return self.executable(arrays if self.is_plain else [words_of(x) for x in arrays])
 
     __call__ = call
 
@@ -290,16 +290,16 @@ class Program:
         return MemoryStats(arguments, results, native.arena_bytes, code, shared, peak)
 
 
-class _WithKeys:
-    """An executable that takes or gives key arrays; inside there are only their words."""
+class _Dressed:
+    """An executable that takes or gives arrays of keys or of float0; inside there are only words, and booleans."""
 
     def __init__(self, executable: Any, out_avals: Sequence[Any]) -> None:
         self._executable = executable
-        self._wraps = [None if isinstance(a.dtype, np.dtype) else a.dtype.wrap for a in out_avals]
+        self._kinds = [None if is_plain(a.dtype) else a.dtype for a in out_avals]
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         outs = self._executable([words_of(x) for x in inputs])
-        return [x if wrap is None else wrap(x) for x, wrap in zip(outs, self._wraps)]
+        return [x if kind is None else dressed(x, kind) for x, kind in zip(outs, self._kinds)]
 
 
 def _among(numbers: tuple[int, ...], kept: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
-from pullback.scipy.special._common import inexact
-from pullback.scipy.special._piecewise import real_arguments, widened
+from pullback.scipy.special._common import inexact, real_arguments
+from pullback.scipy.special._piecewise import widened
 
 
 def i0e(x: Any) -> Any:

@@ -10,7 +10,7 @@ import scipy.special
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
-from pullback.scipy.special._common import inexact
+from pullback.scipy.special._common import inexact, real_arguments
 
 
 @custom_jvp
@@ -60,13 +60,13 @@ def _xlogx_jvp(primals: Any, tangents: Any) -> Any:
 
 def entr(x: Any) -> Any:
     """-x log x; -inf for x < 0."""
-    x = inexact(x)
-    return jnp.where(x < 0, -np.inf, -_xlogx(jnp.where(x < 0, 1, x))).astype(x.dtype)
+    x = real_arguments("entr", x)
+    return jnp.where(x < 0, -np.inf, -_xlogx(jnp.where(x < 0, 1, x)))
 
 
 def rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q) for p, q > 0; 0 for p = 0 <= q; inf elsewhere."""
-    p, q = inexact(p, q)
+    p, q = real_arguments("rel_entr", p, q)
     both, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     a, b = jnp.where(both, p, 1), jnp.where(both, q, 1)
     return jnp.where(both, _xlogx(a) - _xlogy(a, b), jnp.where(zero, 0, np.inf)).astype(p.dtype)
@@ -74,7 +74,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 def kl_div(p: Any, q: Any) -> Any:
     """rel_entr(p, q) - p + q."""
-    p, q = inexact(p, q)
+    p, q = real_arguments("kl_div", p, q)
     value = rel_entr(p, q)
     return jnp.where(jnp.isfinite(value), value - p + q, value)
 

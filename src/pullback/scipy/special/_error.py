@@ -67,6 +67,7 @@ def erfcx(x: Any) -> Any:
 def ndtr(x: Any) -> Any:
     """The normal distribution function: erfc(-x / sqrt 2) / 2."""
     x = inexact(x)
+    x = x.astype(x.dtype)  # no longer weakly typed
     return 0.5 * lax.erfc(-x * math.sqrt(0.5))
 
 

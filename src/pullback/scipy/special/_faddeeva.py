@@ -11,9 +11,9 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
 from pullback.scipy.special import _tables as tables
-from pullback.scipy.special._common import inexact
+from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._error import erf, erfcx
-from pullback.scipy.special._piecewise import real_arguments, widened
+from pullback.scipy.special._piecewise import widened
 from pullback.util import dtypes
 
 _NODES = 11

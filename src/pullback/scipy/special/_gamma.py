@@ -10,7 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.scipy.special._common import inexact
+from pullback.scipy.special._common import inexact, real_arguments
 from pullback.util import dtypes
 
 
@@ -19,12 +19,15 @@ def gammaln(x: Any) -> Any:
     return lax.lgamma(inexact(x))
 
 
-loggamma = gammaln
+def loggamma(x: Any) -> Any:
+    """log Gamma(x), on the branch that is real for x > 0; NaN for real x <= 0. TypeError for complex x."""
+    x = inexact(x)
+    return jnp.where(x > 0, lax.lgamma(x), np.nan)
 
 
 def gammasgn(x: Any) -> Any:
     """The sign of Gamma(x): nan at negative integers and -inf, that of x at 0."""
-    x = inexact(x)
+    x = real_arguments("gammasgn", x)
     floor = jnp.floor(x)
     negative = jnp.where(floor == x, np.nan, jnp.where(jnp.mod(floor, 2) == 0, 1.0, -1.0))
     value = jnp.where(x == 0, jnp.copysign(1.0, x), jnp.where(x > 0, 1.0, negative))
@@ -86,13 +89,13 @@ def _stirling(x: Any) -> Any:
 
 def beta(a: Any, b: Any) -> Any:
     """B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)."""
-    a, b = inexact(a, b)
+    a, b = real_arguments("beta", a, b)
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function I_x(a, b)."""
-    return lax.betainc(*inexact(a, b, x))
+    return lax.betainc(*real_arguments("betainc", a, b, x))
 
 
 def gammainc(a: Any, x: Any) -> Any:
@@ -117,7 +120,7 @@ def multigammaln(a: Any, d: int) -> Any:
 
 def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol Gamma(z + m) / Gamma(z)."""
-    z, m = inexact(z, m)
+    z, m = real_arguments("poch", z, m)
     sign = gammasgn(z) * gammasgn(z + m)
     return jnp.where(m == 0, 1, sign * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z))).astype(z.dtype)
 
@@ -127,7 +130,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     if exact:
         raise NotImplementedError("factorial with exact=True")
     n = inexact(n)
-    return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1))).astype(n.dtype)
+    return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:

@@ -11,7 +11,8 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer
-from pullback.scipy.special._piecewise import real_arguments, widened
+from pullback.scipy.special._common import real_arguments
+from pullback.scipy.special._piecewise import widened
 
 
 def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:

@@ -15,8 +15,9 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
 from pullback.scipy.special import _tables as tables
+from pullback.scipy.special._common import real_arguments
 from pullback.scipy.special._gamma import digamma
-from pullback.scipy.special._piecewise import evaluate, real_arguments, real_function, widened
+from pullback.scipy.special._piecewise import evaluate, real_function, widened
 
 
 def _exp_over(x: Any, factor: Any) -> Any:

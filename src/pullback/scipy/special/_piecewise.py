@@ -13,7 +13,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.api import custom_jvp
-from pullback.scipy.special._common import inexact
+from pullback.scipy.special._common import real_arguments
 
 
 def evaluate(table: tuple[np.ndarray, np.ndarray], x: Any) -> Any:
@@ -60,15 +60,6 @@ def real_function(derivative: Callable[..., Any]) -> Callable[[Callable[[Any], A
         return public
 
     return decorate
-
-
-def real_arguments(name: str, *args: Any) -> Any:
-    """The arguments as real arrays of one float type, one for one argument; ValueError if that is complex."""
-    arrays = inexact(*args)
-    dtype = (arrays if len(args) == 1 else arrays[0]).dtype
-    if np.issubdtype(dtype, np.complexfloating):
-        raise ValueError(f"{name} does not support complex-valued inputs, got {dtype}")
-    return arrays
 
 
 def widened(x: Any) -> Any:

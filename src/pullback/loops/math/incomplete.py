@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 STEPS = 112  # of series and fraction: enough for 2^-53 where they are used
 BETA_STEPS = 64  # enough for a, b below 2000
+HUGE = 1e300  # a and b beyond count as infinite: their sums overflow
 TWO_PI = 6.283185307179586
 
 
@@ -192,9 +193,12 @@ def random_gamma_grad(b: Builder, a: Expr, x: Expr) -> Expr:
 
 
 def regularized_incomplete_beta(b: Builder, p: Expr, q: Expr, x: Expr) -> Expr:
-    """I_x(p, q) for p, q > 0 and 0 <= x <= 1, else NaN; by symmetry where x > (p + 1) / (p + q + 2)."""
+    """I_x(p, q) for p, q >= 0 and 0 <= x <= 1, else NaN; by symmetry where x > (p + 1) / (p + q + 2).
+
+    A step at x = 0 where p is 0 or q infinite, a step at x = 1 where q is 0 or p infinite, NaN where both are.
+    """
     dtype = p.dtype
-    invalid = b.not_((p > 0.0) & (q > 0.0) & (x >= 0.0) & (x <= 1.0))
+    invalid = b.not_((p >= 0.0) & (q >= 0.0) & (x >= 0.0) & (x <= 1.0))
     left, right, z = b.convert(p, "f64"), b.convert(q, "f64"), b.convert(x, "f64")
     swap = z * (left + right + 2.0) > left + 1.0
     a, c = b.select(swap, right, left), b.select(swap, left, right)
@@ -213,4 +217,8 @@ def regularized_incomplete_beta(b: Builder, p: Expr, q: Expr, x: Expr) -> Expr:
     value = exp(b, exponent) / (a * (loop.result + 1.0))
     value = b.select(b.eq(u, 0.0), 0.0, value)
     value = b.select(swap, 1.0 - value, value)
-    return b.select(invalid, NAN, b.convert(value, dtype))
+    zero, one = b.const("f64", 0.0), b.const("f64", 1.0)
+    at_zero, at_one = b.eq(left, 0.0) | (right > HUGE), b.eq(right, 0.0) | (left > HUGE)
+    value = b.select(at_one | b.eq(z, 0.0), zero, b.select(at_zero | b.eq(z, 1.0), one, value))
+    value = b.select(at_one & b.eq(z, 1.0), one, value)
+    return b.select(invalid | (at_zero & at_one), NAN, b.convert(value, dtype))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from cpu_levels import cpus
 
+from pullback.loops.emit import host_target
 from pullback.loops.ir import OPS, Builder
 from pullback.loops.ir.ops import result_dtype
 from pullback.loops.ir.types import BITS, DTYPES, NP_DTYPE, REAL_OF, is_int
@@ -18,7 +19,7 @@ EXPANDED = ("sqrt", "abs", "sign", "div")  # for complex numbers: expand_math le
 CASES = [
     (name, dtype)
     for name, info in OPS.items()
-    if not info.math and name not in ("convert", "bitcast", "lookup", "select", "floordiv", "floormod")
+    if not info.math and name not in ("convert", "bitcast", "lookup", "scale", "select", "floordiv", "floormod")
     for dtype in info.accepts
     if not (dtype in REAL_OF and (name.endswith("_total") or name in EXPANDED))
 ]
@@ -79,6 +80,24 @@ def test_lookup(index, dtype, cpu):
         with switches.set(cpu=cpu):
             ((got, want),) = both(b.function("op"), inputs)
         same(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_scale(dtype):
+    """Rounded once where denormal, zero or infinite where too small or large; only code for AVX-512 has it."""
+    b = Builder()
+    x, y, z = b.input("x", dtype, N), b.input("y", dtype, N), b.output("z", dtype, N)
+    with b.loop(N) as i:
+        b.store(z, i, b.scale(b.load(x, i), b.load(y, i)))
+    far = 180 if dtype == "f32" else 1200
+    inputs = [sample(dtype, N, 1), np.random.default_rng(0).integers(-far, far, N).astype(NP_DTYPE[dtype])]
+    if not host_target().looks_up:
+        with pytest.raises(NotImplementedError, match="AVX-512"):
+            both(b.function("op"), inputs)
+        return
+    with np.errstate(all="ignore"):
+        ((got, want),) = both(b.function("op"), inputs)
+    same(got, want)
 
 
 @pytest.mark.parametrize("source", DTYPES)

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from loops.math import kit
 
+from pullback.loops.ir.ir import Op
+from pullback.loops.ir.visit import subexpressions
+
 pytestmark = pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 63, reason="the reference needs a long double wider than f64"
 )
@@ -102,6 +105,20 @@ def test_signs_of_zeros(name, dtype):
     zero = (want == 0) & (got == 0)
     wrong = zero & (np.signbit(got) != np.signbit(want))
     assert not wrong.any(), f"{name}: {[(*(a[k] for a in args), got[k]) for k in np.flatnonzero(wrong)]}"
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["exp", "exp2", "logistic"])
+def test_two_ulp_with_and_without_scaling(name, dtype):
+    """Powers of two by an instruction of AVX-512, and by two products: on every machine, denormal results included."""
+    x = kit.spread(dtype, 4000)
+    with np.errstate(all="ignore"):
+        want = UNARY[name](x.astype(np.longdouble))
+    for scales in (False, True):
+        root, (variable,) = kit.expansion(name, (dtype,), lookups=scales)
+        assert scales == any(isinstance(node, Op) and node.name == "scale" for node in subexpressions((root,)))
+        error, place = kit.worst(kit.evaluate(root, {variable: x}), want, x)
+        assert error <= 2, (scales, place)
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])

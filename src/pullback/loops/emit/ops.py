@@ -467,6 +467,12 @@ def _lookup(a: Asm, op: Op, x: Value) -> Refs:
         else:
             name = "llvm.x86.avx512.vpermi2var.pd.512"
             found.append(a.code.intrinsic(name, kind, (kind, halves[0]), (indices, part), (kind, halves[1])))
+    return _of_vectors(a, element, found, size)
+
+
+def _of_vectors(a: Asm, element: str, found: list[str], size: int) -> str:
+    """What `_in_vectors` undoes."""
+    kind = f"<{size} x {element}>"
     if a.lanes == 1:
         return a.code.inst(f"extractelement {kind} {found[0]}, i64 0", found[0])
     while len(found) > 1:
@@ -499,6 +505,24 @@ def _looked_up_singly(a: Asm, element: str, index: str, table: str, ref: str) ->
         one = a.code.inst(f"extractelement {kind} {table[len(kind) + 1 :]}, {index} {at}", at)
         result = a.code.inst(f"insertelement {a.t(element)} {result}, {element} {one}, i64 {lane}", result, one)
     return result
+
+
+@rule("scale", "float")
+def _scale(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    """One instruction for a register, whole or filled up."""
+    if not a.code.looks_up:
+        raise NotImplementedError("emit: the op scale is for CPUs with AVX-512 (Target.looks_up)")
+    element = element_of(op.dtype)
+    size = 512 // BITS[op.dtype]
+    kind, mask = f"<{size} x {element}>", f"i{size}"
+    name = f"llvm.x86.avx512.mask.scalef.p{element[0].replace('f', 's')}.512"
+    pairs = zip(_in_vectors(a, element, x.ref, size), _in_vectors(a, element, y.ref, size))
+    current = "4"  # the rounding in force
+    found = [
+        a.code.intrinsic(name, kind, (kind, p), (kind, q), (kind, "zeroinitializer"), (mask, "-1"), ("i32", current))
+        for p, q in pairs
+    ]
+    return _of_vectors(a, element, found, size)
 
 
 # Conversions.

@@ -276,6 +276,7 @@ TABLE: dict[str, Callable[..., Array]] = {
     **{name: _compare(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     **{f"{name}_total": _total(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "complex": lambda op, x, y: _complex(x, y),
+    "scale": lambda op, x, y: np.ldexp(x, np.clip(np.nan_to_num(y), -4000, 4000).astype(np.int32)),
     "lookup": lambda op, x: np.array(dict(op.attrs)["table"], NP_DTYPE[op.dtype])[np.asarray(x) & 15],
     "nextafter": _nextafter,
     "fma": _fma,

@@ -66,6 +66,7 @@ _add("lt le gt ge", OpInfo(2, DTYPES, "bool"))  # complex: lexicographic; bool: 
 _add("eq_total ne_total lt_total le_total gt_total ge_total", OpInfo(2, DTYPES, "bool"))
 _add("complex", OpInfo(2, ("f32", "f64"), "complex"))
 _add("nextafter", OpInfo(2, FLOATS))
+_add("scale", OpInfo(2, ("f32", "f64")))  # x 2^y, rounded once, for a whole number y; AVX-512 only
 # Three arguments.
 _add("select", OpInfo(3, DTYPES, "select"))
 _add("fma", OpInfo(3, ("f32", "f64")))  # rounded once

@@ -30,13 +30,18 @@ def reduce_by_ln2(b: Builder, x: Expr, offset: int) -> tuple[Expr, Expr]:
 
     For |x| < 2**20 ln 2 (f32), 2**50 (f64); the bits of i above the low 9 (f32) or 12 (f64) are zeros and magic.
     """
+    t, _, r = _reduced(b, x, offset)
+    return b.bitcast(t, format_of(x).bits), r
+
+
+def _reduced(b: Builder, x: Expr, offset: int) -> tuple[Expr, Expr, Expr]:
+    """(a float with the bits i, n, r) of `reduce_by_ln2`."""
     f = format_of(x)
     magic = f.magic + offset
     t = b.fma(x, f.log2e, magic)
     n = t - magic
     r = b.fma(n, -f.ln2[0], x)
-    r = b.fma(n, -f.ln2[1], r)
-    return b.bitcast(t, f.bits), r
+    return t, n, b.fma(n, -f.ln2[1], r)
 
 
 def power_of_two(b: Builder, i: Expr, dtype: str) -> Expr:
@@ -50,24 +55,25 @@ def scale_twice(b: Builder, p: Expr, i: Expr) -> Expr:
     return p * power_of_two(b, half, p.dtype) * power_of_two(b, i - half, p.dtype)
 
 
-def exp(b: Builder, x: Expr) -> Expr:
-    """e^x on all reals; exp(-inf) = 0, exp(inf) = inf, denormal results included."""
+def exp(b: Builder, x: Expr, scales: bool = False) -> Expr:
+    """e^x on all reals; exp(-inf) = 0, exp(inf) = inf, denormal results included; `scales`: by the op scale."""
+    f = format_of(x)
     low, high = EXP_RANGE[x.dtype]
-    i, r = reduce_by_ln2(b, clamp_high(b, clamp_low(b, x, low), high), 2 * format_of(x).bias)
+    t, n, r = _reduced(b, clamp_high(b, clamp_low(b, x, low), high), 2 * f.bias)
     p = polynomial(b, r, (1.0, 1.0, *EXP[x.dtype].coefficients))
-    return scale_twice(b, p, i)
+    return b.scale(p, n) if scales else scale_twice(b, p, b.bitcast(t, f.bits))
 
 
-def exp2(b: Builder, x: Expr) -> Expr:
-    """2^x on all reals, exact for integers; denormal results included."""
+def exp2(b: Builder, x: Expr, scales: bool = False) -> Expr:
+    """2^x on all reals, exact for integers; denormal results included; `scales`: by the op scale."""
     f = format_of(x)
     low, high = (-151.0, 129.0) if f.name == "f32" else (-1076.0, 1025.0)
     x = clamp_high(b, clamp_low(b, x, low), high)
     magic = f.magic + 2 * f.bias
     t = b.add(x, magic, exact=True)
-    r = b.sub(x, b.sub(t, magic, exact=True), exact=True)
-    p = polynomial(b, r, (1.0, *EXP2[x.dtype].coefficients))
-    return scale_twice(b, p, b.bitcast(t, f.bits))
+    n = b.sub(t, magic, exact=True)
+    p = polynomial(b, b.sub(x, n, exact=True), (1.0, *EXP2[x.dtype].coefficients))
+    return b.scale(p, n) if scales else scale_twice(b, p, b.bitcast(t, f.bits))
 
 
 def expm1_scaled(b: Builder, x: Expr, offset: int) -> Expr:
@@ -90,16 +96,19 @@ def expm1(b: Builder, x: Expr) -> Expr:
     return with_sign_of(b, y + y, x)
 
 
-def logistic(b: Builder, x: Expr) -> Expr:
-    """1 / (1 + e^-x) without cancellation or overflow, denormal results included.
+def logistic(b: Builder, x: Expr, scales: bool = False) -> Expr:
+    """1 / (1 + e^-x) without cancellation or overflow, denormal results included; `scales`: by the op scale.
 
-    With e = e^-|x| = s (1 + p), s = 2^n, and q = 1 / (1 + e): q itself, or e q = s (q + p q) where x < 0.
+    With e = e^-|x| = s (1 + p), s = 2^n, and q = 1 / (1 + e): q itself, or e q = s (q + p q) where x < 0, which rounds
+    less than e / (1 + e) does.
     """
     f = format_of(x)
-    i, r = reduce_by_ln2(b, clamp_low(b, -b.abs(x), EXP_RANGE[f.name][0]), 2 * f.bias)
+    t, n, r = _reduced(b, clamp_low(b, -b.abs(x), EXP_RANGE[f.name][0]), 2 * f.bias)
     p = b.fma(r * r, polynomial(b, r, EXP[f.name]), r)
+    i = b.bitcast(t, f.bits)
     half = b.shr_logical(i, 1)
     s1, s2 = power_of_two(b, half, f.name), power_of_two(b, i - half, f.name)
-    s = s1 * s2
+    s = b.scale(1.0, n) if scales else s1 * s2
     q = 1.0 / b.fma(s, p, s + 1.0)
-    return b.select(x < 0.0, b.fma(p, q, q) * s1 * s2, q)
+    y = b.fma(p, q, q)
+    return b.select(x < 0.0, b.scale(y, n) if scales else y * s1 * s2, q)

@@ -32,7 +32,7 @@ class Target:
 
     @property
     def looks_up(self) -> bool:
-        """Whether an instruction finds an entry of a table of 16 numbers of 32 bits for each lane."""
+        """Whether instructions find an entry of a table of 16 numbers for each lane, and scale by powers of two."""
         return self.vector_bytes == 64
 
     @property

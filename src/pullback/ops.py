@@ -9,13 +9,20 @@ import numpy as np
 
 from pullback import numpy as jnp
 from pullback.core import typeof
+from pullback.numpy._arguments import check_arraylike, check_flags, static_int
 from pullback.util import dtypes
 
 
 def _segments(
     name: str, method: str, empty: Any, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
 ):
+    check_arraylike(name, data, segment_ids)
+    check_flags(name, TypeError, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
     data, segment_ids = jnp.asarray(data), jnp.asarray(segment_ids)
+    if segment_ids.ndim == 0:
+        raise ValueError(f"{name}: argument 'segment_ids' must have at least one dimension, got a scalar")
+    if data.dtype == np.bool_ and method in ("add", "multiply"):
+        raise TypeError(f"{name}: argument 'data' must have a numeric dtype, got bool")
     if not dtypes.issubdtype(typeof(segment_ids).dtype, np.integer):
         raise TypeError(
             f"{name}: argument 'segment_ids' must have an integer dtype, got {typeof(segment_ids).str_short()}"
@@ -26,7 +33,7 @@ def _segments(
         raise ValueError(f"{name}: segment_ids of shape {segment_ids.shape} must lead the shape of data, {data.shape}")
     if num_segments is None:
         num_segments = int(jnp.max(segment_ids)) + 1 if segment_ids.size else 0
-    num_segments = int(num_segments)
+    num_segments = static_int(num_segments, f"{name}: argument 'num_segments'")
     if num_segments < 0:
         raise ValueError(f"{name}: argument 'num_segments' must be non-negative, got {num_segments}")
     start = jnp.full((num_segments, *data.shape[segment_ids.ndim :]), empty(data.dtype), data.dtype)

@@ -179,7 +179,15 @@ def typeof(x) -> ShapedArray:
     kind = type(x)
     if kind in dtypes.python_scalar_dtypes:
         if kind is int:
-            return ShapedArray((), dtypes.dtype_of(x), True)
+            dtype = dtypes.dtype_of(x)
+            if not -(2**31) <= x < 2**31:
+                limits = np.iinfo(dtype)
+                if not limits.min <= x <= limits.max:
+                    raise OverflowError(
+                        f"Python int {x} too large to convert to {dtype}, the default integer; make it an array of "
+                        "another dtype first"
+                    )
+            return ShapedArray((), dtype, True)
         return _python_scalar_aval(kind)
     if isinstance(x, (np.ndarray, np.generic)):
         dtype = x.dtype

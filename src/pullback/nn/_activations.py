@@ -11,6 +11,7 @@ from typing import Any
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp, jit
+from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
 
 
@@ -51,6 +52,7 @@ def relu6(x: Any) -> Any:
 @jit
 def identity(x: Any) -> Any:
     """x."""
+    check_arraylike("identity", x)
     return jnp.asarray(x)
 
 
@@ -69,6 +71,7 @@ def softplus(x: Any) -> Any:
 @jit
 def sparse_plus(x: Any) -> Any:
     """0 for x <= -1, (x + 1)^2 / 4 up to 1, then x."""
+    check_arraylike("sparse_plus", x)
     x = jnp.asarray(x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
@@ -76,12 +79,14 @@ def sparse_plus(x: Any) -> Any:
 @jit
 def soft_sign(x: Any) -> Any:
     """x / (1 + |x|)."""
+    check_arraylike("soft_sign", x)
     x = jnp.asarray(x)
     return x / (jnp.abs(x) + 1)
 
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)), of floats or complex numbers; TypeError for others."""
+    check_arraylike("sigmoid", x)
     return lax.logistic(jnp.asarray(x))
 
 
@@ -94,6 +99,7 @@ def sparse_sigmoid(x: Any) -> Any:
 @jit
 def silu(x: Any) -> Any:
     """x sigmoid(x). Also called swish."""
+    check_arraylike("silu", x)
     x = jnp.asarray(x)
     return x * sigmoid(x)
 
@@ -104,6 +110,7 @@ swish = silu
 @jit
 def mish(x: Any) -> Any:
     """x tanh(softplus(x))."""
+    check_arraylike("mish", x)
     x = jnp.asarray(x)
     return x * jnp.tanh(softplus(x))
 
@@ -111,12 +118,14 @@ def mish(x: Any) -> Any:
 @jit
 def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)) = -softplus(-x)."""
+    check_arraylike("log_sigmoid", x)
     return -softplus(-jnp.asarray(x))
 
 
 @jit
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x for x > 0, else alpha (exp(x) - 1)."""
+    check_arraylike("elu", x)
     x = jnp.asarray(x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
@@ -124,6 +133,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 @jit
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x for x >= 0, else negative_slope x."""
+    check_arraylike("leaky_relu", x)
     x = jnp.asarray(x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
@@ -131,6 +141,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
 @jit
 def hard_tanh(x: Any) -> Any:
     """x, clipped to [-1, 1]."""
+    check_arraylike("hard_tanh", x)
     x = jnp.asarray(x)
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
@@ -148,6 +159,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 @jit
 def selu(x: Any) -> Any:
     """scale elu(x, alpha), with the constants that keep mean 0 and variance 1."""
+    check_arraylike("selu", x)
     return _SELU_SCALE * elu(x, _SELU_ALPHA)
 
 
@@ -157,6 +169,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
     `approximate`: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), else by erfc. Hendrycks and Gimpel, 2016.
     """
+    check_arraylike("gelu", x)
     x = _inexact(x)
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x**3))
@@ -167,6 +180,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 @functools.partial(jit, static_argnames=("axis",))
 def glu(x: Any, axis: int = -1) -> Any:
     """a sigmoid(b), a and b the halves of x along `axis`, whose size must be even (ValueError)."""
+    check_arraylike("glu", x)
     x = jnp.asarray(x)
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"glu: argument 'axis' is {axis}, but x is {x.aval.str_short()}")
@@ -180,12 +194,14 @@ def glu(x: Any, axis: int = -1) -> Any:
 @jit
 def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6."""
+    check_arraylike("hard_sigmoid", x)
     return relu6(jnp.asarray(x) + 3.0) / 6.0
 
 
 @jit
 def hard_silu(x: Any) -> Any:
     """x hard_sigmoid(x). Also called hard_swish."""
+    check_arraylike("hard_silu", x)
     x = jnp.asarray(x)
     return x * hard_sigmoid(x)
 
@@ -198,6 +214,9 @@ def _log1mexp(x: Any) -> Any:
 
     Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
     """
+    check_arraylike("log1mexp", x)
+    if dtypes.dtype_of(x) == np.bool_:
+        raise TypeError("log1mexp does not accept dtype bool; accepted are numbers")
     x = _inexact(x)
     small = x < math.log(2)
     return jnp.where(small, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))

@@ -34,7 +34,7 @@ def dot_product_attention(
     and mask: [(b,) n, t, s], broadcast. scale is 1/sqrt(h) by default. `is_causal`: position i sees j <= i;
     `local_window_size` (left, right): those with i - left <= j <= i + right; sequence lengths i32[b] cut the rest off.
     `return_residual`: also the log-sum-exp of the logits, f[(b,) t, n].
-    Raises ValueError for shapes that do not fit, a mask that is not bool, and an unknown implementation.
+    Raises ValueError for shapes and dtypes that do not fit, a mask that is not bool, and an unknown implementation.
     """
     if implementation not in (None, "xla", "cudnn"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
@@ -48,6 +48,14 @@ def dot_product_attention(
         raise ValueError(
             f"dot_product_attention: query, key and value must all have 3 or all have 4 dimensions, got {shapes}"
         )
+    for name, x in (("key", key), ("value", value)):
+        if x.dtype != query.dtype:
+            raise ValueError(f"dot_product_attention: {name} dtype should be {query.dtype}, but got {x.dtype}")
+    for name, x in (("query_seq_lengths", query_seq_lengths), ("key_value_seq_lengths", key_value_seq_lengths)):
+        if x is not None and (jnp.asarray(x).dtype != np.int32 or jnp.asarray(x).ndim != 1):
+            raise ValueError(
+                f"dot_product_attention: {name} should be int32[batch], got {jnp.asarray(x).aval.str_short()}"
+            )
     batched = query.ndim == 4
     if not batched:
         query, key, value = query[None], key[None], value[None]

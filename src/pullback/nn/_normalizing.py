@@ -11,7 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import jit
-from pullback.numpy._arguments import promote_dtypes_inexact
+from pullback.numpy._arguments import check_arraylike, check_flags, promote_dtypes_inexact
 from pullback.util import dtypes
 
 
@@ -34,6 +34,9 @@ def _inexact(x: Any) -> Any:
 
 def _exponentials(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, Any, Any]:
     """(x - max, exp of it, its sum along the axes): masked elements are -inf, 0 and left out."""
+    check_arraylike(name, x)
+    if dtypes.dtype_of(x) == np.bool_:
+        raise TypeError(f"{name} does not accept dtype bool; accepted are numbers")
     x = _inexact(x)
     axes = _axes(name, axis, x.ndim)
     largest = lax.stop_gradient(jnp.max(x, axes, where=where, initial=-np.inf, keepdims=True))
@@ -68,9 +71,12 @@ def logsumexp(
 
     With `return_sign`, (log |sum|, its sign); without, the result of a negative real sum is nan. Errors as softmax.
     """
+    check_flags("logsumexp", keepdims=keepdims)
     if b is None:
+        check_arraylike("logsumexp", a)
         a = _inexact(a)
     else:
+        check_arraylike("logsumexp", a, b)
         a, b = jnp.broadcast_arrays(*promote_dtypes_inexact(a, b))
         a = jnp.where(b != 0, a, -np.inf)
     axes = _axes("logsumexp", axis, a.ndim)
@@ -97,6 +103,8 @@ def logsumexp(
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
     """log(mean(exp(x))) along `axis` (default: all)."""
+    check_arraylike("logmeanexp", x)
+    check_flags("logmeanexp", keepdims=keepdims)
     x = jnp.asarray(x)
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:
@@ -122,6 +130,7 @@ def standardize(
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
+    check_arraylike("standardize", x, *(given for given in (mean, variance, where) if given is not None))
     x = _inexact(x)
     axes = _axes("standardize", axis, x.ndim)
     if mean is None:

@@ -324,6 +324,20 @@ def refuse_out(name: str, out: Any) -> None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 
 
+def check_flags(name: str, error: type[Exception] = ValueError, **flags: Any) -> None:
+    """Raises the error for an argument that decides by its truth and is given what cannot be hashed: a list, an array
+    or a tracer in place of a flag."""
+    for argument, value in flags.items():
+        if type(value) is not bool:
+            try:
+                hash(value)
+            except TypeError:
+                raise error(
+                    f"Non-hashable static arguments are not supported: {name}: argument '{argument}' is a bool, got "
+                    f"{value!r} of type {type(value).__name__}"
+                ) from None
+
+
 def canonical_axis(name: str, axis: Any, rank: int, argument: str = "axis", error: type[Exception] = ValueError) -> int:
     """Axis as a number from 0 to rank - 1; the error if it is out of bounds, TypeError if it is not an integer."""
     number = static_int(axis, f"{name}: argument '{argument}'")

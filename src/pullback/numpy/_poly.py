@@ -15,6 +15,7 @@ from pullback.numpy._arguments import (
     broadcast_shapes_of,
     broadcast_to,
     check_arraylike,
+    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -315,6 +316,7 @@ def polyfit(
     y may be a matrix of columns. With `full` also residuals, rank, singular values and rcond; with `cov` the
     covariance of the coefficients ('unscaled' without the estimate of the variance).
     """
+    check_flags("polyfit", full=full, cov=cov)
     if w is None:
         check_arraylike("polyfit", x, y)
         x, y = promote_dtypes_inexact(x, y)

@@ -15,6 +15,7 @@ from pullback.numpy._arguments import (
     arrays,
     canonical_axes,
     check_arraylike,
+    check_flags,
     const,
     convert,
     promote_dtypes_inexact,
@@ -46,6 +47,7 @@ def _quantile(
     skip_nan: bool,
     percent: bool = False,
 ) -> Any:
+    check_flags(name, overwrite_input=overwrite_input, keepdims=keepdims)
     check_arraylike(name, a, q)
     if overwrite_input or out is not None:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")

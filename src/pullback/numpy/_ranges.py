@@ -15,6 +15,7 @@ from pullback.numpy._arguments import (
     canonical_axis,
     canonical_shape,
     check_arraylike,
+    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -95,6 +96,7 @@ def linspace(
 
     Start and stop may be arrays. Integer dtypes round down. Raises ValueError for a negative num.
     """
+    check_flags("linspace", endpoint=endpoint, retstep=retstep)
     num = static_int(num, "'num' argument of jnp.linspace")
     axis = static_int(axis, "'axis' argument of jnp.linspace")
     if num < 0:
@@ -170,6 +172,7 @@ def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
     """`num` values from base**start to base**stop, of equal ratios."""
+    check_flags("logspace", endpoint=endpoint)
     num = static_int(num, "'num' argument of jnp.logspace")
     check_arraylike("logspace", start, stop, base)
     if dtype is None:
@@ -182,6 +185,7 @@ def logspace(
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """`num` values from start to stop, of equal ratios; both must be nonzero and, if real, of one sign."""
+    check_flags("geomspace", endpoint=endpoint)
     num = static_int(num, "'num' argument of jnp.geomspace")
     check_arraylike("geomspace", start, stop)
     if dtype is None:
@@ -204,6 +208,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Matrix of the powers x**(N-1), ..., x, 1 of a vector as columns, or in increasing order; ValueError unless 1D."""
+    check_flags("vander", increasing=increasing)
     (x,) = arrays("vander", x)
     if x.ndim != 1:
         raise ValueError(f"x must be a one-dimensional array, got shape {x.shape}")

@@ -23,6 +23,7 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    check_flags,
     const,
     convert,
     dtype_of,
@@ -138,6 +139,8 @@ def _reduce(
 ) -> Any:
     if out is not None:
         refuse_out(op.name, out)
+    if type(keepdims) is not bool or type(widen) is not bool:
+        check_flags(op.name, keepdims=keepdims, promote_integers=widen)
     if (
         axis is None
         and dtype is None
@@ -276,6 +279,7 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Number of nonzero elements over axes, as the default integer."""
+    check_flags("count_nonzero", keepdims=keepdims)
     (a,) = arrays("count_nonzero", a)
     return sum(lax.ne(a, const(a, 0)), axis, np.dtype(dtypes.canonicalize_dtype(np.int64)), None, keepdims)
 
@@ -523,6 +527,7 @@ def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
 ) -> Any:
     """Mean over axes of the elements that are not NaN; NaN if there are none."""
+    check_flags("nanmean", keepdims=keepdims)
     refuse_out("nanmean", out)
     (a,) = arrays("nanmean", a)
     if not dtypes.issubdtype(a.dtype, np.inexact):
@@ -550,6 +555,7 @@ def nanvar(
 def _nan_var(
     name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, center: Any
 ) -> Any:
+    check_flags(name, keepdims=keepdims)
     refuse_out(name, out)
     (a,) = arrays(name, a)
     work, result_dtype = _variance_dtypes(a.dtype, dtype, name)

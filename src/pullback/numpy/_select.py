@@ -18,6 +18,7 @@ from pullback.numpy._arguments import (
     broadcast_to,
     canonical_axis,
     check_arraylike,
+    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -300,6 +301,7 @@ def _static(fill_value: Any, dtype: Any) -> Any:
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol |b|, elementwise; equal infinities are close, NaN are if `equal_nan`."""
+    check_flags("isclose", equal_nan=equal_nan)
     check_arraylike("isclose", a, b)
     a, b = promote("isclose", a, b)
     if not dtypes.issubdtype(a.dtype, np.inexact):
@@ -322,6 +324,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close, as `isclose` says."""
+    check_flags("allclose", equal_nan=equal_nan)
     check_arraylike("allclose", a, b)
     return _all(isclose(a, b, rtol, atol, equal_nan))
 

@@ -16,6 +16,7 @@ from pullback.numpy._arguments import (
     as_array,
     broadcast_to,
     canonical_axis,
+    check_flags,
     concrete_or_error,
     convert,
     make_array,
@@ -366,6 +367,7 @@ def isin(
 
     `method`: 'compare_all', 'binary_search', 'sort', or 'auto'.
     """
+    check_flags("isin", assume_unique=assume_unique, invert=invert)
     del assume_unique
     if method not in ("compare_all", "binary_search", "sort", "auto"):
         raise ValueError(

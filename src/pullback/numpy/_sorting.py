@@ -13,6 +13,7 @@ from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
     canonical_axis,
+    check_flags,
     convert,
     make_array,
     promote_dtypes,
@@ -51,6 +52,7 @@ def sort(
 
     Raises TypeError for `kind` and `order`.
     """
+    check_flags("sort", descending=descending)
     _refuse("sort", kind, order)
     a, axis = _laid_out("sort", a, axis)
     result = lax.sort(a, dimension=axis, is_stable=stable)
@@ -70,6 +72,7 @@ def argsort(
     """Positions of the elements in order along an axis (of all in C order if it is None), equal ones as they come if
     `stable`.
     """
+    check_flags("argsort", descending=descending)
     _refuse("argsort", kind, order)
     a, axis = _laid_out("argsort", a, axis)
     if dtype is not None:

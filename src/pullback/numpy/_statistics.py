@@ -17,6 +17,7 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -73,6 +74,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
     Raises ValueError if weights have neither a's shape nor that of the axes.
     """
+    check_flags("average", returned=returned, keepdims=keepdims)
     if weights is None:
         (a,) = arrays("average", a)
         (a,) = promote_dtypes_inexact(a)
@@ -110,6 +112,7 @@ def cov(
     `fweights` are integer numbers of repetitions, `aweights` relative weights of the observations. Raises ValueError
     above rank 2, TypeError for frequencies that are not integers.
     """
+    check_flags("cov", rowvar=rowvar, bias=bias)
     if y is not None:
         m, y = promote_dtypes_inexact(*arrays("cov", m, y))
         if y.ndim > 2:
@@ -174,6 +177,7 @@ def _variables(x: Any, rowvar: bool) -> Any:
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
     """Matrix of the correlations of variables given as rows (or columns), of x and then of y."""
+    check_flags("corrcoef", rowvar=rowvar)
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return lax.div(c, c)
@@ -233,6 +237,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 
     With `right` the right edge belongs to a bin, else the left. Raises ValueError unless the bins are a vector.
     """
+    check_flags("digitize", right=right)
     x, bins = arrays("digitize", x, bins)
     if bins.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins of shape {bins.shape}")

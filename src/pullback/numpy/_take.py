@@ -17,6 +17,7 @@ from pullback.numpy._arguments import (
     broadcast_to,
     canonical_axis,
     check_arraylike,
+    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -50,6 +51,7 @@ def take(
     Numbers out of bounds give `fill_value` (mode 'fill', the default: NaN for floats), the nearest element ('clip')
     or the one that counting on from the other end meets ('wrap').
     """
+    check_flags("take", unique_indices=unique_indices, indices_are_sorted=indices_are_sorted)
     refuse_out("take", out)
     a, indices = arrays("take", a, indices)
     if not dtypes.issubdtype(indices.dtype, np.integer):
@@ -100,6 +102,7 @@ def take_along_axis(
 
     The other axes broadcast. Indices out of bounds give the fill value unless mode is 'clip'.
     """
+    check_flags("take_along_axis", wrap_negative_indices=wrap_negative_indices)
     arr, indices = arrays("take_along_axis", arr, indices)
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise TypeError(f"take_along_axis indices must be of integer type, got {indices.dtype}")
@@ -160,6 +163,7 @@ def put_along_axis(
     arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
 ) -> Any:
     """arr with the elements that `take_along_axis` takes replaced by values; `inplace=False` must be given."""
+    check_flags("put_along_axis", inplace=inplace)
     _refuse_inplace("put_along_axis", inplace)
     arr, indices, values = arrays("put_along_axis", arr, indices, values)
     shape = arr.shape

@@ -92,7 +92,9 @@ def scalar_fits(dtype: np.dtype, scalar: Any) -> bool:
     if kind is float:
         return dtype in FLOATS
     if kind is int:
-        return dtype in FLOATS or (dtype in INTEGERS and dtype.kind == "i" and _SIGNED_MIN <= scalar <= _SIGNED_MAX)
+        if dtype in FLOATS:
+            return -(2**31) <= scalar < 2**31  # what the default integer may not hold is checked elsewhere
+        return dtype in INTEGERS and dtype.kind == "i" and _SIGNED_MIN <= scalar <= _SIGNED_MAX
     return False
 
 

@@ -21,6 +21,7 @@ from pullback.numpy._arguments import (
     as_array,
     broadcast_arrays,
     check_arraylike,
+    check_flags,
     const,
     convert,
     dtype_of,
@@ -538,6 +539,7 @@ def conj(x: Any, /) -> Any:
 
 def angle(z: Any, deg: bool = False) -> Any:
     """Phase of complex numbers in (-pi, pi], or in degrees."""
+    check_flags("angle", deg=deg)
     (z,) = arrays("angle", z)
     re, im = real(z), imag(z)
     if not has_kind(re, np.inexact) or (has_kind(z, np.floating) and z.ndim == 0):

@@ -19,6 +19,7 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -106,6 +107,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
     The input is made Hermitian first unless `symmetrize_input` is False. Raises ValueError unless matrices are square.
     """
+    check_flags("linalg.cholesky", upper=upper, symmetrize_input=symmetrize_input)
     (a,) = _inexact("cholesky", a)
     _check_square("cholesky", a, error=TypeError)
     factor = lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
@@ -146,6 +148,7 @@ def svd(
     `full_matrices` gives square U and V^H. `hermitian` computes them by `eigh`. `subset_by_index` gives singular
     values first to last.
     """
+    check_flags("linalg.svd", full_matrices=full_matrices, compute_uv=compute_uv, hermitian=hermitian)
     (a,) = _inexact("svd", a)
     if a.ndim < 2:
         raise TypeError(f"Argument to svd must have shape [..., m, n], got {a.shape}.")
@@ -205,6 +208,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
     UPLO names the triangle that is read. Raises ValueError for other names than 'L' and 'U'.
     """
+    check_flags("linalg.eigh", symmetrize_input=symmetrize_input)
     (a,) = _inexact("eigh", a)
     _check_square("eigh", a, error=TypeError)
     if UPLO is None or UPLO == "L":
@@ -219,6 +223,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
     """Eigenvalues (real, ascending) of Hermitian matrices a: [..., n, n]."""
+    check_flags("linalg.eigvalsh", symmetrize_input=symmetrize_input)
     return eigh(a, UPLO, symmetrize_input=symmetrize_input).eigenvalues
 
 
@@ -401,6 +406,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
     `rcond` is another name of rtol. Raises ValueError below rank 2.
     """
+    check_flags("linalg.pinv", hermitian=hermitian)
     if rcond is not None:
         if rtol is not None:
             raise ValueError("pinv: only one of rtol and rcond may be specified.")
@@ -413,6 +419,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """Number of singular values above tol, or rtol (max(m, n) eps) times the largest; of a vector 1 unless it is 0."""
+    check_flags("linalg.matrix_rank", hermitian=hermitian)
     (M,) = _inexact("matrix_rank", M)
     if M.ndim < 2:
         return convert(_any(lax.ne(M, lax.full_like(M, 0))), np.dtype(np.int32))
@@ -440,6 +447,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     Vectors: any number, inf, -inf, 0. Matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf. Raises ValueError for other
     orders and numbers of axes.
     """
+    check_flags("linalg.norm", keepdims=keepdims)
     (x,) = _inexact("norm", x)
     rank = x.ndim
     if axis is None:
@@ -485,6 +493,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """Norm over axes (all by default) taken as one vector: (sum |x|**ord)**(1/ord), the largest or smallest |x| for
     infinities, the number of nonzero elements for 0. Norms 1 and infinity of integers are integers.
     """
+    check_flags("linalg.vector_norm", keepdims=keepdims)
     (x,) = arrays("vector_norm", x)
     if not dtypes.issubdtype(x.dtype, np.inexact):
         if not hasattr(ord, "aval") and ord in (1, math.inf, -math.inf):

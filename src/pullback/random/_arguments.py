@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.numpy._arguments import is_arraylike
 from pullback.util import config, dtypes
 
 
@@ -82,6 +83,22 @@ def batch_shape(name: str, shape: Any, **parameters: tuple[int, ...]) -> tuple[i
             "broadcast to the shape"
         )
     return out
+
+
+def check_parameters(name: str, real: bool = True, **parameters: Any) -> None:
+    """Raises TypeError for a parameter that is neither an array nor a number, ValueError for a complex one if they must
+    be real."""
+    for argument, x in parameters.items():
+        if not is_arraylike(x):
+            hint = "; convert it first with asarray" if isinstance(x, (list, tuple)) else ""
+            raise TypeError(
+                f"{name} requires ndarray or scalar arguments, got {type(x)} for argument '{argument}'{hint}."
+            )
+        if real and dtypes.issubdtype(dtypes.dtype_of(x), np.complexfloating):
+            raise ValueError(
+                f"{name}: argument '{argument}' must be real, got dtype {dtypes.dtype_of(x)}, which cannot safely be "
+                "cast to a float dtype"
+            )
 
 
 def _list(parameters: dict[str, tuple[int, ...]]) -> str:

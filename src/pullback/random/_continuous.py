@@ -15,7 +15,15 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.lax.collectives.sharding import out_placed
-from pullback.random._arguments import above, as_dtype, batch_shape, float_dtype, shape_of, smallest_normal
+from pullback.random._arguments import (
+    above,
+    as_dtype,
+    batch_shape,
+    check_parameters,
+    float_dtype,
+    shape_of,
+    smallest_normal,
+)
 from pullback.random._jit import jitted
 from pullback.random._keys import PRNGImpl, open_key
 from pullback.random._uniform import normal_of, rademacher_of, two_keys, uniform_of
@@ -136,11 +144,12 @@ def _gumbel(words: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, mode: 
 
 
 def with_parameters(
-    *names: str, doc: str, fixed_shape: bool = False
+    *names: str, doc: str, fixed_shape: bool = False, lists: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make `sample(impl, words, shape, dtype, *parameters)` the public `name(key, *parameters, shape, dtype)`.
 
-    The parameters arrive as arrays of `dtype`; `fixed_shape`: shape is () by default, not the parameters' common shape.
+    The parameters arrive as arrays of `dtype`; `fixed_shape`: shape is () by default, not the parameters' common shape;
+    `lists`: lists are taken for arrays.
     """
 
     def decorate(sample: Callable[..., Any]) -> Callable[..., Any]:
@@ -150,11 +159,15 @@ def with_parameters(
         def compiled(words: Any, *parameters: Any, impl: PRNGImpl, shape: Shape, dtype: np.dtype) -> Any:
             return sample(impl, words, shape, dtype, *[as_dtype(p, dtype) for p in parameters])
 
-        def run(key: Any, parameters: tuple[Any, ...], shape: Any, dtype: Any) -> Any:
+        def run(key: Any, parameters: tuple[Any, ...], shape: Any, dtype: Any, out_sharding: Any) -> Any:
             impl, words, _ = open_key(name, key)
+            if lists:
+                parameters = tuple([jnp.asarray(p) if isinstance(p, (list, tuple)) else p for p in parameters])
+            check_parameters(name, not (lists or fixed_shape), **dict(zip(names, parameters, strict=True)))
             kind = float_dtype(name, dtype)
             shapes = {n: np.shape(p) for n, p in zip(names, parameters, strict=True)}
-            return compiled(words, *parameters, impl=impl, shape=batch_shape(name, shape, **shapes), dtype=kind)
+            whole = shape_of(name, shape) if fixed_shape and shape is None else batch_shape(name, shape, **shapes)
+            return out_placed(name, compiled(words, *parameters, impl=impl, shape=whole, dtype=kind), out_sharding)
 
         public = _signature(name, names, run, () if fixed_shape else None)
         public.__doc__ = (
@@ -172,14 +185,14 @@ def _signature(name: str, names: tuple[str, ...], run: Callable[..., Any], defau
     names."""
     source = (
         f"def {name}(key, {', '.join(names)}, shape=default, dtype=None, *, out_sharding=None):\n"
-        f"    return run(key, ({', '.join(names)},), shape, dtype)\n"
+        f"    return run(key, ({', '.join(names)},), shape, dtype, out_sharding)\n"
     )
     scope: dict[str, Any] = {"run": run, "default": default}
     exec(source, scope)
     return scope[name]
 
 
-@with_parameters("lower", "upper", doc="Normal, restricted to (lower, upper).")
+@with_parameters("lower", "upper", lists=True, doc="Normal, restricted to (lower, upper).")
 def truncated_normal(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, lower: Any, upper: Any) -> Any:
     """sqrt(2) erfinv(v), v uniform between erf(lower / sqrt 2) and erf(upper / sqrt 2), kept inside the open
     interval"""
@@ -271,6 +284,7 @@ def lognormal(
     dtype."""
     impl, words, _ = open_key("lognormal", key)
     dtype = float_dtype("lognormal", dtype)
+    check_parameters("lognormal", sigma=sigma)
     return out_placed(
         "lognormal",
         _lognormal(words, sigma, impl=impl, shape=batch_shape("lognormal", shape, sigma=np.shape(sigma)), dtype=dtype),

@@ -16,7 +16,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer
 from pullback.lax.collectives.sharding import out_placed
-from pullback.random._arguments import batch_shape, float_dtype, int_dtype, shape_of
+from pullback.random._arguments import batch_shape, check_parameters, float_dtype, int_dtype, shape_of
 from pullback.random._continuous import Shape, gumbel_mode, gumbel_of
 from pullback.random._jit import jitted
 from pullback.random._keys import PRNGImpl, open_key, random_bits
@@ -126,6 +126,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     """
     impl, words, _ = open_key("binomial", key)
     dtype = float_dtype("binomial", dtype)
+    check_parameters("binomial", n=n, p=p)
     return _binomial(
         words, n, p, impl=impl, shape=batch_shape("binomial", shape, n=np.shape(n), p=np.shape(p)), dtype=dtype
     )
@@ -212,6 +213,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     """
     impl, words, _ = open_key("multinomial", key)
     dtype = float_dtype("multinomial", dtype)
+    check_parameters("multinomial", n=n, p=p)
     n_shape, p_shape = np.shape(n), np.shape(p)
     if not p_shape:
         raise ValueError("multinomial requires p.ndim >= 1, got p.ndim == 0")
@@ -294,7 +296,9 @@ def categorical(
     draws.
     """
     impl, words, _ = open_key("categorical", key)
-    logits_shape = np.shape(logits)
+    logits_shape, kind = np.shape(logits), dtypes.dtype_of(jnp.asarray(logits))
+    if not dtypes.issubdtype(kind, np.floating):
+        raise ValueError(f"categorical: argument 'logits' must be of a float dtype, got {kind}")
     if not -len(logits_shape) <= axis < len(logits_shape):
         raise IndexError(f"categorical: argument 'axis' is {axis}, but logits have shape {logits_shape}")
     axis %= len(logits_shape)

@@ -20,7 +20,8 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
 from pullback.lax.collectives.sharding import out_placed
-from pullback.random._arguments import as_dtype, batch_shape, float_dtype, shape_of, smallest_normal
+from pullback.numpy._arguments import static_int
+from pullback.random._arguments import as_dtype, batch_shape, check_parameters, float_dtype, shape_of, smallest_normal
 from pullback.random._continuous import Shape, exponential_of, with_parameters
 from pullback.random._jit import jitted
 from pullback.random._keys import PRNGImpl, open_key, threefry
@@ -129,13 +130,15 @@ def gamma_of(impl: PRNGImpl, words: Any, shape: Shape, a: Any, log_space: bool =
     return _standard_gamma(impl, log_space, words, jnp.broadcast_to(a, shape))
 
 
-@with_parameters("a", doc="Gamma: density x^(a-1) exp(-x) / Gamma(a), x > 0. Differentiable by a.")
+@with_parameters("a", lists=True, doc="Gamma: density x^(a-1) exp(-x) / Gamma(a), x > 0. Differentiable by a.")
 def gamma(impl: PRNGImpl, words: Any, shape: Shape, _dtype: np.dtype, a: Any) -> Any:
     return gamma_of(impl, words, shape, a)
 
 
 @with_parameters(
-    "a", doc="The logarithm of a gamma variable, accurate where the variable itself would underflow (small a)."
+    "a",
+    lists=True,
+    doc="The logarithm of a gamma variable, accurate where the variable itself would underflow (small a).",
 )
 def loggamma(impl: PRNGImpl, words: Any, shape: Shape, _dtype: np.dtype, a: Any) -> Any:
     return gamma_of(impl, words, shape, a, log_space=True)
@@ -192,6 +195,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     """Generalized normal: density p exp(-|x|^p) / (2 Gamma(1/p)). ValueError if `dtype` is not a float dtype."""
     impl, words, _ = open_key("generalized_normal", key)
     dtype = float_dtype("generalized_normal", dtype)
+    check_parameters("generalized_normal", real=False, p=p)
     return out_placed(
         "generalized_normal",
         _generalized_normal(words, p, impl=impl, shape=shape_of("generalized_normal", shape), dtype=dtype),
@@ -210,10 +214,12 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, ou
     Barthe, Guedon, Mendelson, Naor, "A probabilistic approach to the geometry of the l_p^n ball", 2005.
     """
     impl, words, _ = open_key("ball", key)
+    check_parameters("ball", real=False, p=p)
+    dimensions = static_int(d, "ball: argument 'd'")
+    if dimensions < 0:
+        raise ValueError(f"ball: argument 'd' is {d}; dimensions must not be negative")
     dtype, shape = float_dtype("ball", dtype), shape_of("ball", shape)
-    return out_placed(
-        "ball", _ball(words, p, impl=impl, d=shape_of("ball", d)[0], shape=shape, dtype=dtype), out_sharding
-    )
+    return out_placed("ball", _ball(words, p, impl=impl, d=dimensions, shape=shape, dtype=dtype), out_sharding)
 
 
 @jitted("impl", "d", "shape", "dtype")

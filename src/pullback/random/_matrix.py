@@ -9,7 +9,8 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.lax.collectives.sharding import out_placed
-from pullback.random._arguments import batch_shape, float_dtype, inexact_dtype, shape_of
+from pullback.numpy._arguments import static_int
+from pullback.random._arguments import batch_shape, check_parameters, float_dtype, inexact_dtype, shape_of
 from pullback.random._continuous import Shape
 from pullback.random._jit import jitted
 from pullback.random._keys import PRNGImpl, open_key
@@ -33,6 +34,7 @@ def multivariate_normal(
     do not fit.
     """
     impl, words, _ = open_key("multivariate_normal", key)
+    check_parameters("multivariate_normal", mean=mean, cov=cov)
     mean_shape, cov_shape = np.shape(mean), np.shape(cov)
     dtype = (
         float_dtype("multivariate_normal", dtype)
@@ -88,7 +90,8 @@ def orthogonal(
     """
     impl, words, _ = open_key("orthogonal", key)
     dtype, shape = inexact_dtype("orthogonal", dtype), shape_of("orthogonal", shape)
-    rows, columns = int(n), int(n if m is None else m)
+    rows = static_int(n, "orthogonal: argument 'n'")
+    columns = rows if m is None else static_int(m, "orthogonal: argument 'm'")
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got n={n} and m={m}")
     return out_placed(

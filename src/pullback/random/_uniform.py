@@ -9,7 +9,15 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.lax.collectives.sharding import out_placed
-from pullback.random._arguments import above, as_dtype, batch_shape, float_dtype, inexact_dtype, shape_of
+from pullback.random._arguments import (
+    above,
+    as_dtype,
+    batch_shape,
+    check_parameters,
+    float_dtype,
+    inexact_dtype,
+    shape_of,
+)
 from pullback.random._jit import jitted
 from pullback.random._keys import PRNGImpl, open_key, random_bits
 from pullback.util import dtypes
@@ -45,6 +53,7 @@ def uniform(
     """
     impl, words, _ = open_key("uniform", key)
     dtype, shape = float_dtype("uniform", dtype), shape_of("uniform", shape)
+    check_parameters("uniform", real=False, minval=minval, maxval=maxval)
     batch_shape("uniform", shape, minval=np.shape(minval), maxval=np.shape(maxval))
     return out_placed("uniform", _uniform(words, minval, maxval, impl=impl, shape=shape, dtype=dtype), out_sharding)
 

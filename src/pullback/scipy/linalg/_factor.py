@@ -9,6 +9,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.lax import linalg as lax_linalg
+from pullback.numpy._arguments import check_flags
 from pullback.util import dtypes
 
 _UNCHECKED = frozenset(("eigh", "hessenberg", "lu", "lu_factor", "qr", "schur", "sqrtm", "svd"))
@@ -41,6 +42,7 @@ def _adjoint(a: Any) -> Any:
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """U with U^H U = a (L with L L^H = a if `lower`), of the triangle of a that is named; nan where a is not
     definite."""
+    check_flags("cholesky", lower=lower, overwrite_a=overwrite_a, check_finite=check_finite)
     a = square("cholesky", a)
     factor = lax_linalg.cholesky(a if lower else _adjoint(a), symmetrize_input=False)
     return factor if lower else _adjoint(factor)
@@ -48,6 +50,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
     """(cholesky(a, lower), lower), for cho_solve."""
+    check_flags("cho_factor", lower=lower, overwrite_a=overwrite_a, check_finite=check_finite)
     return cholesky(a, lower), lower
 
 
@@ -88,6 +91,7 @@ def eigh(
 
     Raises NotImplementedError for the generalized problem (b) and for `eigvals`.
     """
+    check_flags("eigh", lower=lower, eigvals_only=eigvals_only)
     if b is not None:
         raise NotImplementedError("Only the b=None case of eigh is implemented")
     if type != 1:
@@ -100,6 +104,7 @@ def eigh(
 
 def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """H, zero below the first subdiagonal, with Q H Q^H = a; (H, Q) if `calc_q`."""
+    check_flags("hessenberg", calc_q=calc_q, overwrite_a=overwrite_a, check_finite=check_finite)
     a = square("hessenberg", a)
     n = a.shape[-1]
     packed, taus = lax_linalg.hessenberg(a)
@@ -116,6 +121,7 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
 
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """(P, L, U) with P L U = a; (P L, U) if `permute_l`."""
+    check_flags("lu", permute_l=permute_l, overwrite_a=overwrite_a, check_finite=check_finite)
     a = matrices("lu", a)
     m, n = a.shape[-2:]
     k = min(m, n)
@@ -128,6 +134,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """(L and U in one matrix, pivots i32[n]), for lu_solve."""
+    check_flags("lu_factor", overwrite_a=overwrite_a, check_finite=check_finite)
     packed, pivots, _ = lax_linalg.lu(matrices("lu_factor", a))
     return packed, pivots
 
@@ -136,6 +143,7 @@ def lu_solve(
     lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """x with a x = b (a^T x for trans=1, a^H x for 2), from lu_factor(a). Raises ValueError for another `trans`."""
+    check_flags("lu_solve", overwrite_b=overwrite_b, check_finite=check_finite)
     packed, pivots = lu_and_piv
     if trans not in (0, 1, 2):
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
@@ -187,6 +195,7 @@ def qr(
     """(Q, R) with Q R = a: 'full' squares, 'economic' the needed columns, 'r' (R,) alone; with `pivoting` also the
     columns p: Q R = a[:, p]. Raises ValueError for another mode.
     """
+    check_flags("qr", pivoting=pivoting)
     a = matrices("qr", a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
@@ -221,6 +230,7 @@ def solve_triangular(
 ) -> Any:
     """x with op(a) x = b, a triangular; op: 0 or 'N' itself, 1 or 'T' transposed, 2 or 'C' adjoint; ValueError
     otherwise."""
+    check_flags("solve_triangular", lower=lower, unit_diagonal=unit_diagonal)
     kinds = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
     if trans not in kinds:
         raise ValueError(f"Invalid 'trans' value {trans}")
@@ -250,6 +260,7 @@ def solve(
 
     Raises ValueError for another `assume_a`.
     """
+    check_flags("solve", lower=lower)
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
     a, b = square("solve", a, b)
@@ -267,6 +278,7 @@ def svd(
     lapack_driver: str = "gesdd",
 ) -> Any:
     """(U, s, V^H) with U diag(s) V^H = a, s descending; s alone unless `compute_uv`."""
+    check_flags("svd", full_matrices=full_matrices, compute_uv=compute_uv)
     a = matrices("svd", a)
     found = jnp.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
     return tuple(found) if compute_uv else found

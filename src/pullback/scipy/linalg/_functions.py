@@ -12,6 +12,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import jit, jvp
+from pullback.numpy._arguments import check_flags
 from pullback.scipy.linalg._factor import schur, square
 from pullback.util import dtypes
 
@@ -93,6 +94,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
     Raises ValueError if the shapes differ.
     """
+    check_flags("expm_frechet", compute_expm=compute_expm)
     a, e = square("expm_frechet", A, E)
     if a.shape != e.shape:
         raise ValueError(f"expected A and E to be the same shape, got A.shape={a.shape} E.shape={e.shape}")
@@ -105,6 +107,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
     Each 2x2 block is made triangular by a rotation. Golub, Van Loan, "Matrix Computations", 7.4.
     """
+    check_flags("rsf2csf", check_finite=check_finite)
     t, z = square("rsf2csf", T, Z)
     kind = dtypes.to_complex_dtype(t.dtype)
     t, z = t.astype(kind), z.astype(kind)

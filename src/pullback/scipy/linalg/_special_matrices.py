@@ -11,11 +11,13 @@ import scipy.linalg
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.numpy._arguments import check_arraylike, check_flags
 from pullback.util import dtypes
 
 
 def block_diag(*arrs: Any) -> Any:
     """The matrices, 2-d or less, along the diagonal; zeros elsewhere. Raises ValueError for more dimensions."""
+    check_arraylike("block_diag", *arrs)
     if not arrs:
         arrs = (jnp.zeros((1, 0)),)
     blocks = [jnp.atleast_2d(jnp.asarray(a)) for a in arrs]
@@ -43,6 +45,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
     c: [..., n], r: [..., m] -> [..., n, m], where the other axes broadcast.
     """
+    check_arraylike("toeplitz", c, *(() if r is None else (r,)))
     column = jnp.atleast_1d(jnp.asarray(c))
     row = jnp.conj(column) if r is None else jnp.atleast_1d(jnp.asarray(r))
     column, row = _stacks(column, row)
@@ -58,6 +61,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
     c: [..., n], r: [..., m] -> [..., n, m], where the other axes broadcast.
     """
+    check_arraylike("hankel", c, *(() if r is None else (r,)))
     column = jnp.atleast_1d(jnp.asarray(c))
     row = jnp.zeros_like(column) if r is None else jnp.atleast_1d(jnp.asarray(r))
     column, row = _stacks(column, row)
@@ -70,6 +74,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 def circulant(c: Any) -> Any:
     """Each column the one before it, moved down cyclically: entry (i, j) is c[(i - j) mod n]. c: [..., n]."""
+    check_arraylike("circulant", c)
     c = jnp.atleast_1d(jnp.asarray(c))
     n = c.shape[-1]
     return c[..., (np.arange(n)[:, None] - np.arange(n)[None, :]) % n]
@@ -77,6 +82,7 @@ def circulant(c: Any) -> Any:
 
 def companion(a: Any) -> Any:
     """The companion matrix of the polynomial with coefficients a, highest first. ValueError for fewer than two."""
+    check_arraylike("companion", a)
     a = jnp.atleast_1d(jnp.asarray(a))
     n = a.shape[-1]
     if n < 2:
@@ -89,6 +95,7 @@ def companion(a: Any) -> Any:
 
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """The matrix that convolves a vector of length n with a; `mode` as numpy.convolve's. ValueError for another one."""
+    check_arraylike("convolution_matrix", a)
     a, n = jnp.asarray(a), operator.index(n)
     if a.ndim != 1 or a.shape[0] == 0:
         raise ValueError(f"convolution_matrix expects a one-dimensional array, not empty; got {a.aval.str_short()}")
@@ -119,6 +126,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
 def fiedler(a: Any) -> Any:
     """Entry (i, j) is |a[i] - a[j]|. a: [..., n]."""
+    check_arraylike("fiedler", a)
     a = jnp.asarray(a)
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
@@ -126,6 +134,7 @@ def fiedler(a: Any) -> Any:
 def fiedler_companion(a: Any) -> Any:
     """Fiedler's pentadiagonal companion matrix of the polynomial a, highest first. Fiedler, Linear Algebra Appl.
     2003."""
+    check_arraylike("fiedler_companion", a)
     a = jnp.asarray(a)
     if a.ndim != 1:
         raise ValueError(f"Input `a` must be a 1-D array, got {a.aval.str_short()}")
@@ -158,6 +167,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 
 def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix of order n without its first row, or whole if `full`."""
+    check_flags("helmert", full=full)
     return jnp.asarray(scipy.linalg.helmert(n, full))
 
 
@@ -173,6 +183,7 @@ def invhilbert(n: int) -> Any:
 
 def leslie(f: Any, s: Any) -> Any:
     """The Leslie matrix of fecundities f[..., n] and survival rates s[..., n - 1]. ValueError for other sizes."""
+    check_arraylike("leslie", f, s)
     f, s = jnp.asarray(f), jnp.asarray(s)
     if f.shape[-1] != s.shape[-1] + 1 or f.shape[-1] < 2:
         raise ValueError(f"Incorrect lengths for f and s. Got f.shape={f.shape}, s.shape={s.shape}")

@@ -8,6 +8,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.api import vmap
+from pullback.numpy._arguments import check_flags
 from pullback.util import dtypes
 
 
@@ -41,6 +42,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
 
     Raises ValueError for a bad axis or policy, NotImplementedError for nan_policy 'omit' and 'raise'.
     """
+    check_flags("mode", keepdims=keepdims)
     _policy("mode", nan_policy)
     if nan_policy == "omit":
         raise NotImplementedError("mode: nan_policy 'omit' is not supported")
@@ -114,6 +116,7 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
 
     Raises ValueError for a bad policy, NotImplementedError for 'raise'.
     """
+    check_flags("sem", keepdims=keepdims)
     _policy("sem", nan_policy)
     x = jnp.asarray(a)
     if axis is None:

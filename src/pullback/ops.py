@@ -17,7 +17,7 @@ def _segments(
     name: str, method: str, empty: Any, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
 ):
     check_arraylike(name, data, segment_ids)
-    check_flags(name, TypeError, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+    check_flags(name, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
     data, segment_ids = jnp.asarray(data), jnp.asarray(segment_ids)
     if segment_ids.ndim == 0:
         raise ValueError(f"{name}: argument 'segment_ids' must have at least one dimension, got a scalar")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp, jit
-from pullback.numpy._arguments import check_arraylike
+from pullback.numpy._arguments import check_arraylike, static_int
 from pullback.util import dtypes
 
 
@@ -249,7 +248,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
 
     Raises TypeError if num_classes is not a static integer, ValueError for a bad axis.
     """
-    num_classes = operator.index(num_classes)
+    num_classes = static_int(num_classes, "one_hot: argument 'num_classes'")
     kind = dtypes.check_user_dtype_supported(float if dtype is None else dtype, "one_hot")
     x = jnp.asarray(x)
     ndim = x.ndim + 1

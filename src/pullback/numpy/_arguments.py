@@ -24,7 +24,7 @@ from pullback.core import Array as AnyArray
 from pullback.core import Tracer, hooks, typeof
 from pullback.util import dtypes
 from pullback.util.config import config
-from pullback.util.errors import ConcretizationTypeError
+from pullback.util.errors import ConcretizationTypeError, UnhashableArgumentError
 from pullback.util.warning import warn
 
 Array = _core.Array
@@ -199,24 +199,32 @@ def to_real_dtype(dtype: Any) -> np.dtype:
     return np.zeros((), dtype).real.dtype if dtype.kind == "c" else dtype
 
 
-def promote(name: str, *args: Any) -> list[Any]:
-    """Checked, of one dtype, of compatible ranks: ready for an n-ary lax function."""
+def _check_operands(name: str, args: tuple[Any, ...]) -> None:
+    """TypeError for what is no array, for float0, and for keys beside arrays of another dtype."""
     check_arraylike(name, *args)
     check_no_float0(name, *args)
+    kinds = [getattr(x, "dtype", None) for x in args]
+    if any(isinstance(kind, dtypes.ExtendedDType) and kind != kinds[0] for kind in kinds) or (
+        isinstance(kinds[0], dtypes.ExtendedDType) and len({*kinds}) > 1
+    ):
+        raise TypeError(f"{name} does not accept dtypes {', '.join(str(dtype_of(x)) for x in args)} together")
+
+
+def promote(name: str, *args: Any) -> list[Any]:
+    """Checked, of one dtype, of compatible ranks: ready for an n-ary lax function."""
+    _check_operands(name, args)
     return align_ranks(name, promote_dtypes(*args))
 
 
 def promote_inexact(name: str, *args: Any) -> list[Any]:
     """As promote, of one floating-point or complex dtype."""
-    check_arraylike(name, *args)
-    check_no_float0(name, *args)
+    _check_operands(name, args)
     return align_ranks(name, promote_dtypes_inexact(*args))
 
 
 def promote_numeric(name: str, *args: Any) -> list[Any]:
     """As promote, of one dtype that is not bool."""
-    check_arraylike(name, *args)
-    check_no_float0(name, *args)
+    _check_operands(name, args)
     return align_ranks(name, promote_dtypes_numeric(*args))
 
 
@@ -324,22 +332,22 @@ def refuse_out(name: str, out: Any) -> None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 
 
-def check_flags(name: str, error: type[Exception] = ValueError, **flags: Any) -> None:
-    """Raises the error for an argument that decides by its truth and is given what cannot be hashed: a list, an array
-    or a tracer in place of a flag."""
+def check_flags(name: str, **flags: Any) -> None:
+    """Raises UnhashableArgumentError for a flag, which decides by its truth, that is a list, an array or a tracer."""
     for argument, value in flags.items():
-        if type(value) is not bool:
-            try:
-                hash(value)
-            except TypeError:
-                raise error(
-                    f"Non-hashable static arguments are not supported: {name}: argument '{argument}' is a bool, got "
-                    f"{value!r} of type {type(value).__name__}"
-                ) from None
+        if type(value) is not bool and not is_hashable(value):
+            raise UnhashableArgumentError(
+                f"Non-hashable static arguments are not supported: {name}: argument '{argument}' is "
+                f"{value!r} of type {type(value).__name__}"
+            )
 
 
-def canonical_axis(name: str, axis: Any, rank: int, argument: str = "axis", error: type[Exception] = ValueError) -> int:
-    """Axis as a number from 0 to rank - 1; the error if it is out of bounds, TypeError if it is not an integer."""
+def canonical_axis(
+    name: str, axis: Any, rank: int, argument: str = "axis", error: type[Exception] = np.exceptions.AxisError
+) -> int:
+    """Axis as a number from 0 to rank - 1; the error (a ValueError and an IndexError) if it is out of bounds, TypeError
+    if it is not an integer.
+    """
     number = static_int(axis, f"{name}: argument '{argument}'")
     if not -rank <= number < rank:
         accepted = f"expected {-rank} to {rank - 1}" if rank else "a scalar has no axes"
@@ -357,9 +365,18 @@ def canonical_axes(name: str, axis: Any, rank: int, argument: str = "axis") -> t
         return tuple(range(rank))
     if is_integer(axis):
         return (canonical_axis(name, axis, rank, argument),)
-    axes = tuple(canonical_axis(name, a, rank, argument) for a in axis)
+    if isinstance(axis, Tracer):
+        raise ConcretizationTypeError(axis, f"{name}: argument '{argument}' must be static")
+    try:
+        given = tuple(axis)
+    except TypeError:
+        raise TypeError(
+            f"{name}: argument '{argument}' must be an integer or a sequence of integers, got {axis!r} of type "
+            f"{type(axis).__name__}"
+        ) from None
+    axes = tuple(canonical_axis(name, a, rank, argument) for a in given)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axis': {tuple(axis)} ({name})")
+        raise ValueError(f"duplicate value in 'axis': {given} ({name})")
     return axes
 
 
@@ -381,7 +398,17 @@ def static_int(x: Any, context: str) -> int:
     try:
         return operator.index(x)
     except TypeError:
-        raise TypeError(f"{context} must be an integer, got {x!r} of type {type(x).__name__}") from None
+        kind = TypeError if is_hashable(x) else UnhashableArgumentError
+        raise kind(f"{context} must be an integer, got {x!r} of type {type(x).__name__}") from None
+
+
+def is_hashable(x: Any) -> bool:
+    """Whether x can be static: neither a list nor an array, nor a tuple of such."""
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
 
 
 def concrete_or_error(x: Any, context: str) -> Any:
@@ -399,9 +426,9 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     if is_integer(shape) and not isinstance(shape, bool):
         shape = (shape,)
     try:
-        result = () if isinstance(shape, (dict, set)) else tuple(shape)
+        result = () if isinstance(shape, (dict, set, str)) else tuple(shape)
         sizes = tuple(d if type(d) is int else operator.index(d) for d in result)
-        if not isinstance(shape, (dict, set)):
+        if not isinstance(shape, (dict, set, str)):
             if any(d >= 2**63 for d in sizes):
                 raise OverflowError(
                     f"a shape's lengths are below 2**63, got {sizes}{f' ({context})' if context else ''}"

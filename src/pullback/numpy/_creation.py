@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,12 @@ from pullback.numpy._arguments import (
     canonical_axis,
     canonical_shape,
     check_arraylike,
+    check_flags,
     const,
     convert,
     is_integer,
     make_array,
+    static_int,
 )
 from pullback.util import dtypes
 
@@ -294,6 +295,8 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
         check_arraylike(name, a)
         a = as_array(a)
+    elif not dtypes.is_supported(a.dtype):
+        raise TypeError(f"{name}: dtype {a.dtype} is not a valid JAX array type. Only numeric types are supported.")
     weak = dtype is None and bool(getattr(a, "weak_type", False))
     target = dtypes.canonicalize_dtype(a.dtype) if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
     shape = a.shape if shape is None else canonical_shape(shape)
@@ -337,7 +340,7 @@ def full_like(
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """N x M matrix with ones on the k-th diagonal and zeros elsewhere; ValueError for negative sizes."""
     dtype = _float() if dtype is None else dtypes.check_user_dtype_supported(dtype, "eye")
-    if not is_integer(k) and not isinstance(k, Tracer):
+    if not is_integer(k) and not (isinstance(k, Tracer) and k.ndim == 0 and dtypes.issubdtype(k.dtype, np.integer)):
         raise ValueError(f"k must be a scalar integer; got {k}")
     (n,) = canonical_shape((N,), "argument of 'N' jnp.eye()")
     m = n if M is None else canonical_shape((M,), "argument of 'M' jnp.eye()")[0]
@@ -372,7 +375,12 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """N x M matrix with ones on and below the k-th diagonal."""
     dtype = np.dtype(np.float32) if dtype is None else dtypes.check_user_dtype_supported(dtype, "tri")
     m = N if M is None else M
-    return convert(lower_mask((operator.index(N), operator.index(m)), k), dtype)
+    return convert(
+        lower_mask(
+            (static_int(N, "tri: argument 'N'"), static_int(m, "tri: argument 'M'")), _diagonal_number("tri", k)
+        ),
+        dtype,
+    )
 
 
 def _at_least_2d(name: str, m: Any) -> Any:
@@ -385,15 +393,25 @@ def _at_least_2d(name: str, m: Any) -> Any:
 def tril(m: Any, k: int = 0) -> Any:
     """m with zeros above the k-th diagonal of its last two axes; ValueError below rank 2."""
     m = _at_least_2d("tril", m)
-    mask = broadcast_to(lower_mask(m.shape[-2:], k), m.shape)
+    mask = broadcast_to(lower_mask(m.shape[-2:], _diagonal_number("tril", k)), m.shape)
     return lax.select(mask, m, lax.full_like(m, 0))
 
 
 def triu(m: Any, k: int = 0) -> Any:
     """m with zeros below the k-th diagonal of its last two axes; ValueError below rank 2."""
     m = _at_least_2d("triu", m)
-    mask = broadcast_to(lower_mask(m.shape[-2:], _minus_one(k)), m.shape)
+    mask = broadcast_to(lower_mask(m.shape[-2:], _minus_one(_diagonal_number("triu", k))), m.shape)
     return lax.select(mask, lax.full_like(m, 0), m)
+
+
+def _diagonal_number(name: str, k: Any) -> Any:
+    """k, an integer or a traced one; TypeError for other numbers, ValueError for what cannot be hashed."""
+    if isinstance(k, Tracer) and dtypes.issubdtype(k.dtype, np.integer):
+        return k
+    check_flags(name, k=k)
+    if isinstance(k, (bool, np.bool_)):
+        raise TypeError(f"{name}: argument 'k' must be an integer, got {k}")
+    return static_int(k, f"{name}: argument 'k'")
 
 
 def _minus_one(k: Any) -> Any:
@@ -405,7 +423,7 @@ def diag(v: Any, k: int = 0) -> Any:
     ranks.
     """
     (v,) = arrays("diag", v)
-    k = operator.index(k)
+    k = static_int(k, "diag: argument 'k'")
     if v.ndim == 1:
         n = v.shape[0] + abs(k)
         # The element of row i is v[i] for k >= 0, of column j v[j] for k < 0.
@@ -428,7 +446,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     axes out of bounds.
     """
     (a,) = arrays("diagonal", a)
-    offset = operator.index(offset)
+    offset = static_int(offset, "diagonal: argument 'offset'")
     if a.ndim < 2:
         raise ValueError(f"diagonal requires an array of at least two dimensions, got shape {a.shape}")
     axis1 = canonical_axis("diagonal", axis1, a.ndim, "axis1")

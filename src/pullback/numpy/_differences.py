@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from pullback.numpy._arguments import (
     convert,
     promote_dtypes,
     promote_dtypes_inexact,
+    static_int,
 )
 from pullback.numpy._comparison import not_equal
 from pullback.numpy._join import concatenate
@@ -33,7 +33,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     Raises ValueError for scalars and negative n.
     """
     (a,) = arrays("diff", a)
-    n = operator.index(n)
+    n = static_int(n, "diff: argument 'n'")
     if n == 0:
         return a
     if n < 0:

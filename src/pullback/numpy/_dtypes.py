@@ -157,6 +157,8 @@ def iscomplexobj(x: Any) -> bool:
         kind = x.dtype
     except AttributeError:
         kind = np.asarray(x).dtype
+    if not dtypes.is_supported(kind):
+        raise TypeError(f"iscomplexobj: {x!r} with dtype {kind} is not a valid JAX array type")
     return dtypes.issubdtype(kind, np.complexfloating)
 
 
@@ -208,6 +210,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     from pullback.numpy._creation import place
 
     check_arraylike("astype", x)
+    bool(copy)  # decides nothing, as arrays are immutable, but must be a truth value
     (x,) = arrays("astype", x)
     target = (
         np.dtype(dtypes.canonicalize_dtype(np.float64))

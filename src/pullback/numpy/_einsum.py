@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -194,11 +195,7 @@ def einsum(
     if preferred_element_type is not None:
         element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "einsum"))
     values = promote_dtypes(*operands) if len(operands) > 1 else [as_array(x) for x in operands]
-    key = (
-        optimize
-        if isinstance(optimize, (str, bool))
-        else tuple(tuple(p) if not isinstance(p, str) else p for p in optimize)
-    )
+    key = _order("einsum", optimize)
     expected = subscripts.split("->")[0].count(",") + 1
     if expected != len(values):
         raise ValueError(
@@ -230,6 +227,21 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
         plain[2 * k] = np.broadcast_to(np.zeros((), np.int8), x.shape)
     inputs, output, _ = opt_einsum.parser.parse_einsum_input(plain)
     return f"{inputs}->{output}", tuple(arrays)
+
+
+def _order(name: str, optimize: Any) -> Any:
+    """How contractions are ordered: a bool, a name, or a path of positions; TypeError for anything else."""
+    if optimize is None:
+        return False
+    if isinstance(optimize, (str, bool)):
+        return optimize
+    try:
+        path = tuple(p if p == "einsum_path" else tuple(map(operator.index, p)) for p in optimize)
+    except (TypeError, ValueError):
+        path = ("",)
+    if any(isinstance(p, str) for p in path[1:]) or path[:1] == ("",):
+        raise TypeError(f"{name}: argument 'optimize' must be a bool, a name or a list of positions, got {optimize!r}")
+    return path
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:

@@ -99,6 +99,8 @@ def vectorize(
     Raises ValueError for a signature that is none or that arguments or results contradict, TypeError for a wrong number
     of arguments or results.
     """
+    if isinstance(excluded, (str, dict)) or len({*excluded}) != len(excluded):
+        raise TypeError(f"vectorize: argument 'excluded' must be a set of integers or names, got {excluded!r}")
     kept = frozenset(excluded)
     if any(not isinstance(e, (str, int)) for e in kept):
         raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(kept)}")

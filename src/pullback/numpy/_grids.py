@@ -42,6 +42,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     """Positions along each axis of an array of these lengths, stacked along a first axis; a tuple if `sparse`."""
+    if np.ndim(dimensions) == 0:
+        raise TypeError(f"indices: argument 'dimensions' must be a sequence of integers, got {dimensions!r}")
     lengths = canonical_shape(dimensions)
     target = np.dtype(dtypes.check_user_dtype_supported(int if dtype is None else dtype, "indices"))
     if sparse:
@@ -73,6 +75,8 @@ class _Grid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _line(key, f"jnp.{self.name}")
+        if not isinstance(key, (tuple, list)):
+            raise TypeError(f"jnp.{self.name} takes slices, got {key!r}")
         lines = promote_dtypes(*(_line(k, f"jnp.{self.name}") for k in key)) if key else []
         grid = meshgrid(*lines, indexing="ij", sparse=self.sparse)
         return grid if self.sparse else stack(grid) if grid else lax.full((0,), 0, np.dtype(np.int32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from pullback.numpy._arguments import (
     check_arraylike,
     concrete_or_error,
     convert,
+    dtype_of,
     is_integer,
     promote_dtypes,
     refuse_out,
+    static_int,
 )
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._shape import atleast_1d, atleast_2d, atleast_3d
@@ -92,6 +95,8 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     refuse_out("stack", out)
     if isinstance(arrays, (AnyArray, np.ndarray)):
         (arrays,) = _checked("stack", arrays)
+        if arrays.ndim and not arrays.shape[0]:
+            raise ValueError("Need at least one array to stack.")
         axis = canonical_axis("stack", axis, arrays.ndim)
         order = list(range(1, arrays.ndim))
         order.insert(axis, 0)
@@ -151,6 +156,8 @@ dstack = _stacker("dstack", atleast_3d, lambda first: 2, "Arrays joined along a 
 def column_stack(tup: Any) -> Any:
     """Vectors as the columns of a matrix; matrices joined along axis 1."""
     parts = [as_array(p) for p in _parts("column_stack", tup)]
+    if not parts:
+        raise ValueError("column_stack: Need at least one array to concatenate.")
     columns = [p if p.ndim >= 2 else lax.reshape(p, (p.size, 1)) for p in parts]
     return _concatenate("column_stack", columns, 1, None)
 
@@ -199,13 +206,21 @@ def _cut(name: str, ary: Any, where: Any, axis: int, uneven: bool) -> list[Any]:
     (ary,) = arrays(name, ary)
     axis = canonical_axis(name, axis, ary.ndim)
     n = ary.shape[axis]
-    context = f"in argument 'indices_or_sections' of jnp.{name}"
+    context = f"{name}: argument 'indices_or_sections'"
     where = concrete_or_error(where, context)
     if np.ndim(where) > 0:
-        cuts = [concrete_or_error(w, context) for w in where]
-        bounds = [slice(int(c)).indices(n)[1] for c in cuts]
+        if not isinstance(where, (list, tuple)) and dtype_of(where) == np.bool_:
+            raise TypeError(f"{name}: argument 'indices_or_sections' must be of integers, got booleans")
+        bounds = [static_int(w, context) for w in where]
+        if any(a > b for a, b in pairwise([0, *bounds, n])):
+            raise ValueError(
+                f"{name}: argument 'indices_or_sections' must ascend from 0 to {n}, the length of axis {axis}, got "
+                f"{bounds}"
+            )
     else:
         sections = int(where)
+        if sections < 0:
+            raise ValueError(f"{name}: argument 'indices_or_sections' must be positive, got {sections}")
         if sections == 0:
             raise ZeroDivisionError(f"{name}: argument 'indices_or_sections' is 0; integer division or modulo by zero")
         size, rest = divmod(n, sections)
@@ -217,7 +232,7 @@ def _cut(name: str, ary: Any, where: Any, axis: int, uneven: bool) -> list[Any]:
         bounds = list(np.cumsum(sizes)[:-1])
     starts = [0, *(int(b) for b in bounds)]
     stops = [*(int(b) for b in bounds), n]
-    return [lax.slice_in_dim(ary, a, max(a, b), axis=axis) for a, b in zip(starts, stops)]
+    return [lax.slice_in_dim(ary, a, b, axis=axis) for a, b in zip(starts, stops)]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -286,10 +301,14 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
             )
         kept = np.flatnonzero(~known)
     else:
-        flat = known.ravel()
+        if not dtypes.issubdtype(known.dtype, np.integer):
+            raise ValueError(f"delete: argument 'obj' has dtype {known.dtype}; must be integer or bool.")
+        flat = known.ravel().astype(np.int64)
+        if flat.size and not -n <= flat.min() <= flat.max() < n:
+            raise IndexError(f"delete: argument 'obj' is out of bounds for axis {axis} with size {n}, got {known}")
         flat = np.where(flat < 0, flat + n, flat)
         mask = np.ones(n, bool)
-        mask[flat[(flat >= 0) & (flat < n)]] = False
+        mask[flat] = False
         kept = np.flatnonzero(mask)
     return rewriting_take(arr, (*before, kept.astype(np.int32)))
 
@@ -322,11 +341,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         obj = np.arange(*obj.indices(n))
     (indices,) = arrays("insert", obj)
     scalar = indices.ndim == 0
-    if indices.dtype == np.bool_:
-        known = np.asarray(concrete_or_error(indices, "'obj' argument of jnp.insert()"))
-        indices, scalar = as_array(np.flatnonzero(known).astype(np.int32)), False
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise TypeError(f"insert: argument 'obj' has dtype {indices.dtype}; expected integers")
+        raise ValueError(f"insert: argument 'obj' has dtype {indices.dtype}; expected integers")
+    if indices.ndim > 1:
+        raise ValueError(
+            f"insert: argument 'obj' must be a slice, an index or a vector of them, got shape {indices.shape}"
+        )
     indices = convert(lax.reshape(indices, (indices.size,)), np.dtype(np.int32))
     values = convert(values, arr.dtype)
     if values.ndim < arr.ndim:

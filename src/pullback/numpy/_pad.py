@@ -54,6 +54,11 @@ def _traced_pairs(name: str, value: Any, rank: int) -> list[list[Any]]:
         spread = broadcast_to(value, (rank, 2))
         return [[spread[k, j] for j in (0, 1)] for k in range(rank)]
     if isinstance(value, (tuple, list)):
+        if not value or (not isinstance(value[0], (tuple, list)) and np.ndim(value[0]) == 0 and len(value) > 2):
+            raise ValueError(
+                f"jnp.pad: {name} with nd={rank} has unsupported shape ({len(value)},). Valid shapes are "
+                f"({rank}, 2), (1, 2), (2,), (1,), or ()."
+            )
         rows = [list(v) if isinstance(v, (tuple, list)) else v for v in value]
         if rows and all(isinstance(v, list) for v in rows):
             rows = rows * rank if len(rows) == 1 else rows
@@ -212,6 +217,8 @@ _STATISTICS: dict[str, Callable[..., Any]] = {"maximum": _max, "minimum": _min, 
 def _statistic(x: Any, widths: np.ndarray, function: Callable[..., Any], stat_length: Any) -> Any:
     if stat_length is not None:
         lengths = _pairs("stat_length", stat_length, x.ndim)
+        if lengths.dtype.kind not in "iu":
+            raise TypeError(f"jnp.pad: argument 'stat_length' must be of integers, got {stat_length!r}")
         if lengths.size and lengths.min() < 1:
             raise ValueError(f"stat_length of 0 or less yields no value for padding, got {stat_length}")
     for axis, (before, behind) in enumerate(widths):

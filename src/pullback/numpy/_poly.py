@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -135,6 +134,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """(quotient, remainder) of two polynomials; leading zeros of the remainder are cut if asked for."""
     check_arraylike("polydiv", u, v)
+    if np.ndim(u) == 0 or np.ndim(v) == 0:
+        raise TypeError(f"polydiv: expected vectors of coefficients, got shapes {np.shape(u)} and {np.shape(v)}")
     u, v = (atleast_1d(x) for x in promote_dtypes_inexact(u, v))
     if u.ndim != 1 or v.ndim != 1:
         raise ValueError(f"polydiv: expected vectors of coefficients, got shapes {u.shape} and {v.shape}")
@@ -323,7 +324,7 @@ def polyfit(
     else:
         check_arraylike("polyfit", x, y, w)
         x, y, w = promote_dtypes_inexact(x, y, w)
-    degree = operator.index(concrete_or_error(deg, "'deg' argument of jnp.polyfit"))
+    degree = static_int(deg, "polyfit: argument 'deg'")
     if degree < 0:
         raise ValueError("expected deg >= 0")
     if x.ndim != 1:
@@ -336,6 +337,8 @@ def polyfit(
         raise TypeError("expected x and y to have same length")
     if rcond is None:
         rcond = x.shape[0] * float(dtypes.finfo(x.dtype).eps)
+    elif isinstance(rcond, complex):
+        raise TypeError(f"polyfit: argument 'rcond' must be real, got {rcond}")
     lhs, rhs = vander(x, degree + 1), y
     if w is not None:
         if w.ndim != 1:

@@ -218,6 +218,8 @@ def tensordot(
     a, b = _promoted("tensordot", a, b)
     element_type = _element_type("tensordot", preferred_element_type)
     if isinstance(axes, (int, np.integer)) or (hasattr(axes, "__index__") and np.ndim(axes) == 0):
+        if isinstance(axes, (bool, np.bool_)):
+            raise TypeError(f"tensordot: argument 'axes' must be an int, a pair of ints or a pair of lists, got {axes}")
         count = operator.index(axes)
         if count > min(a.ndim, b.ndim):
             raise TypeError(f"Number of tensordot axes (axes {count}) exceeds input ranks ({a.shape} and {b.shape})")
@@ -300,7 +302,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     from pullback.numpy._arguments import promote_dtypes_inexact
     from pullback.numpy._reducers import sum as _sum
 
-    check_arraylike("trapezoid", y)
+    check_arraylike("trapezoid", y, dx)
     if x is None:
         (y,) = promote_dtypes_inexact(y)
         step: Any = promote_dtypes_inexact(y, dx)[1] if np.ndim(dx) else dx

@@ -49,6 +49,8 @@ def _quantile(
 ) -> Any:
     check_flags(name, overwrite_input=overwrite_input, keepdims=keepdims)
     check_arraylike(name, a, q)
+    if dtypes.issubdtype(dtypes.dtype_of(q), np.complexfloating):
+        raise TypeError(f"{name}: argument 'q' must be real, got dtype {dtypes.dtype_of(q)}")
     if overwrite_input or out is not None:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
     if method not in _QUANTILE_METHODS:

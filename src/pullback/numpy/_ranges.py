@@ -37,6 +37,9 @@ def arange(
     """
     if dtype is not None:
         dtype = dtypes.check_user_dtype_supported(dtype, "arange")
+    check_arraylike("arange", *(x for x in (start, stop, step) if x is not None))
+    if start is None and stop is not None:
+        raise TypeError("arange: argument 'start' must be a real number, not None")
     given = {"start": start, "stop": stop, "step": step}
     if stop is None and step is None:
         given = {"stop": start}

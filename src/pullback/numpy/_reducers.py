@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -114,6 +113,8 @@ def widened(dtype: np.dtype) -> np.dtype:
 def _axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
     """The axes reduced; NameError for text, which would be the name of a mapped axis."""
     if str in map(type, axis if isinstance(axis, (tuple, list)) else (axis,)):
+        if name in ("all", "any"):
+            raise NotImplementedError(f"{name}: argument 'axis' takes integers, got {axis!r}, the name of an axis")
         raise NameError(f"{name}: argument 'axis' takes integers, got {axis!r}; lax.psum and its kin reduce named axes")
     return canonical_axes(name, axis, rank)
 
@@ -321,7 +322,9 @@ def mean(
     return convert(lax.div(total, divisor), result_dtype)
 
 
-def _ddof(ddof: Any, correction: Any) -> Any:
+def _ddof(name: str, ddof: Any, correction: Any) -> Any:
+    if dtypes.issubdtype(dtype_of(ddof), np.complexfloating):
+        raise TypeError(f"{name}: argument 'ddof' must be real, got {ddof}")
     if correction is None:
         return ddof
     if not isinstance(ddof, int) or ddof != 0:
@@ -346,7 +349,7 @@ def var(
     Of complex numbers the distance is the modulus; the result is real unless dtype is complex. `mean` may be given if
     known, with the reduced axes kept. Raises ValueError if both ddof and correction are given.
     """
-    return _var("var", a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean)
+    return _var("var", a, axis, dtype, out, _ddof("var", ddof, correction), keepdims, where, mean)
 
 
 def _var(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, center: Any) -> Any:
@@ -418,7 +421,7 @@ def std(
     """Square root of the variance over axes; arguments as of `var`."""
     if dtype is not None and not dtypes.issubdtype(dtypes.check_user_dtype_supported(dtype, "std"), np.inexact):
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return lax.sqrt(_var("std", a, axis, dtype, out, _ddof(ddof, correction), keepdims, where, mean))
+    return lax.sqrt(_var("std", a, axis, dtype, out, _ddof("std", ddof, correction), keepdims, where, mean))
 
 
 # ---- positions of extrema
@@ -431,7 +434,7 @@ def _argument(name: str, lax_fn: Callable[..., Any], a: Any, axis: Any, out: Any
         shape = (1,) * a.ndim
         x, number = lax.reshape(a, (a.size,)), 0
     else:
-        number = canonical_axis(name, operator.index(axis), a.ndim)
+        number = canonical_axis(name, axis, a.ndim)
         x, shape = a, tuple(1 if k == number else n for k, n in enumerate(a.shape))
     if x.shape[number] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
@@ -549,7 +552,7 @@ def nanvar(
     mean: Any = None,
 ) -> Any:
     """Variance over axes of the elements that are not NaN; NaN where fewer than ddof + 1 remain."""
-    return _nan_var("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean)
+    return _nan_var("nanvar", a, axis, dtype, out, _ddof("nanvar", ddof, None), keepdims, where, mean)
 
 
 def _nan_var(
@@ -590,7 +593,7 @@ def nanstd(
     mean: Any = None,
 ) -> Any:
     """Square root of `nanvar`."""
-    return lax.sqrt(_nan_var("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean))
+    return lax.sqrt(_nan_var("nanstd", a, axis, dtype, out, _ddof("nanstd", ddof, None), keepdims, where, mean))
 
 
 def _nan_argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from pullback.numpy._arguments import (
     const,
     convert,
     dtype_of,
+    is_integer,
     make_array,
     promote,
     promote_dtypes,
@@ -126,7 +128,7 @@ def _piece(function: Any, x: Any, args: Any, kw: Any) -> Any:
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """x with NaN and infinities replaced by numbers, by default 0 and the largest and smallest of the type."""
-    del copy
+    check_arraylike("nan_to_num", x, copy)
     (x,) = arrays("nan_to_num", x)
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x
@@ -174,7 +176,12 @@ def unravel(flat: Any, shape: Sequence[int]) -> list[Any]:
 
 
 def _static_size(name: str, size: Any) -> int | None:
-    return None if size is None else static_int(size, f"The size argument of jnp.{name} must be statically specified")
+    if size is None:
+        return None
+    size = static_int(size, f"The size argument of jnp.{name} must be statically specified: it")
+    if size < 0:
+        raise TypeError(f"{name}: argument 'size' must not be negative, got {size}")
+    return size
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
@@ -187,7 +194,12 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if a.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     dtype = index_dtype()
+    if not isinstance(a.dtype, np.dtype):
+        raise TypeError(f"nonzero does not accept dtype {a.dtype}; accepted are numbers and booleans")
     size = _static_size("nonzero", size)
+    fill = _fill_values(fill_value, a.ndim)
+    if size is not None and (a.size == 0 or size == 0):
+        return tuple(lax.full((size,), 0, dtype) for _ in fill)
     concrete = a.to_concrete() if isinstance(a, Tracer) else a
     if size is None or concrete is not None:
         if concrete is None:
@@ -196,21 +208,14 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                 "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX "
                 "transformations: jnp.nonzero(x, size=n), or jnp.where(mask, x, fill) in place of jnp.where(mask).",
             )
-        if size is None or fill_value is None or not _any_traced(fill_value):
-            return _nonzero_concrete(np.asarray(concrete), size, fill_value, dtype)
+        if size is None or all(is_integer(f) and not isinstance(f, Tracer) for f in fill):
+            return _nonzero_concrete(np.asarray(concrete), size, fill, dtype)
     mask = lax.ne(a, const(a, 0)) if a.dtype != np.bool_ else a
     flat = lax.reshape(mask, (a.size,))
-    fill = _fill_values(fill_value, a.ndim)
-    if a.size == 0 or size == 0:
-        return tuple(lax.broadcast_in_dim(convert(f, dtype), (size or 0,), ()) for f in fill)
     found, count = selection.positions(flat, size, dtype)
     valid = lax.lt(lax.iota(dtype, size), broadcast_to(count, (size,)))
     positions = unravel(found, a.shape)
-    return tuple(select_where(valid, p, convert(f, dtype)) for p, f in zip(positions, fill))
-
-
-def _any_traced(x: Any) -> bool:
-    return any(isinstance(v, Tracer) for v in (x if isinstance(x, tuple) else (x,)))
+    return tuple(select_where(valid, p, f) for p, f in zip(positions, fill))
 
 
 def _fill_values(fill_value: Any, rank: int) -> tuple[Any, ...]:
@@ -221,16 +226,22 @@ def _fill_values(fill_value: Any, rank: int) -> tuple[Any, ...]:
             raise ValueError(
                 f"nonzero: argument 'fill_value' has {len(fill_value)} entries, but the array has rank {rank}"
             )
+        check_arraylike("nonzero: argument 'fill_value'", *fill_value)
         return fill_value
+    if np.ndim(fill_value) != 0:
+        raise ValueError(
+            f"nonzero: argument 'fill_value' must be a scalar or a tuple of length {rank}, got {fill_value}"
+        )
+    check_arraylike("nonzero: argument 'fill_value'", fill_value)
     return (fill_value,) * rank
 
 
-def _nonzero_concrete(a: np.ndarray, size: int | None, fill_value: Any, dtype: np.dtype) -> tuple[Any, ...]:
+def _nonzero_concrete(a: np.ndarray, size: int | None, fill: tuple[Any, ...], dtype: np.dtype) -> tuple[Any, ...]:
     found = np.nonzero(a)
     out = []
-    for positions, fill in zip(found, _fill_values(fill_value, a.ndim)):
+    for positions, value in zip(found, fill):
         if size is not None:
-            filler = np.full(max(0, size - positions.size), np.asarray(fill))
+            filler = np.full(max(0, size - positions.size), np.asarray(value))
             positions = np.concatenate([positions[:size], filler])
         out.append(make_array(positions.astype(dtype), dtype))
     return tuple(out)
@@ -246,6 +257,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """Positions of the elements that are not zero, as rows of a matrix; size as for `nonzero`."""
     (a,) = arrays("argwhere", a)
     if a.ndim == 0:
+        size = _static_size("argwhere", size)
         count = int(np.asarray(concrete_or_error(a, "argwhere of a scalar")) != 0) if size is None else size
         return make_array(np.zeros((count, 0), index_dtype()))
     found = nonzero(a, size=size, fill_value=fill_value)
@@ -275,10 +287,11 @@ def compress(
         a, axis = lax.reshape(a, (a.size,)), 0
     axis = canonical_axis("compress", axis, a.ndim)
     n = a.shape[axis]
-    if size is not None and not 0 < size <= n:
+    size = None if size is None else static_int(size, "compress: argument 'size'")
+    if size is not None and not 0 < size <= builtins.min(n, condition.shape[0]):
         raise ValueError(
             f"size must be positive and not greater than the size of the array axis; got size={size} for "
-            f"a.shape[axis]={n}"
+            f"a.shape[axis]={builtins.min(n, condition.shape[0])}"
         )
     if condition.shape[0] > n:
         rest = condition.to_concrete() if isinstance(condition, Tracer) else condition

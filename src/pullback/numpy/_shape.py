@@ -164,7 +164,9 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 
 def permute_dims(a: Any, /, axes: Any) -> Any:
-    """a with its axes in the order given."""
+    """a with its axes in the order given; TypeError without one."""
+    if axes is None:
+        raise TypeError("permute_dims: argument 'axes' must be a sequence of integers, got None")
     return transpose(a, axes)
 
 
@@ -205,7 +207,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """a with an axis moved in front of the axis `start`."""
     (a,) = arrays("rollaxis", a)
     axis = canonical_axis("rollaxis", axis, a.ndim)
-    start = operator.index(start)
+    start = static_int(start, "rollaxis: argument 'start'")
     if not -a.ndim <= start <= a.ndim:
         raise ValueError(f"rollaxis: argument 'start' is {start}, expected {-a.ndim} to {a.ndim}")
     start = start + a.ndim if start < 0 else start
@@ -232,9 +234,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which shapes broadcast; ValueError if there is none."""
-    return broadcast_shapes_of(
-        "broadcast_shapes", [(s,) if is_integer(s) else tuple(map(operator.index, s)) for s in shapes]
-    )
+    return broadcast_shapes_of("broadcast_shapes", [canonical_shape(s, "argument of broadcast_shapes") for s in shapes])
 
 
 # ---- order of elements
@@ -264,7 +264,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     first, second = (canonical_axis("rot90", axis, m.ndim, "axes") for axis in axes)
     if first == second:
         raise ValueError("Axes must be different")
-    turns = operator.index(k) % 4
+    turns = static_int(k, "rot90: argument 'k'") % 4
     if turns == 0:
         return m
     if turns == 2:
@@ -277,6 +277,8 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """a with elements moved along axes, those pushed out coming in at the other end; of all in C order without axis."""
     (a,) = arrays("roll", a)
+    if np.ndim(shift) > 1:
+        raise ValueError(f"roll: argument 'shift' must be a scalar or a vector, got shape {np.shape(shift)}")
     if axis is None:
         return lax.reshape(roll(lax.reshape(a, (a.size,)), shift, 0), a.shape)
     axes = (axis,) if is_integer(axis) else tuple(axis)
@@ -320,7 +322,7 @@ def tile(A: Any, reps: Any) -> Any:
     """A repeated as a whole, reps times along each axis."""
     (A,) = arrays("tile", A)
     counts = (reps,) if is_integer(reps) else tuple(reps)
-    counts = tuple(operator.index(r) for r in counts)
+    counts = tuple(static_int(r, "tile: argument 'reps'") for r in counts)
     rank = max(A.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (rank - A.ndim) + A.shape
@@ -346,6 +348,11 @@ def repeat(
         a, axis = lax.reshape(a, (a.size,)), 0
     axis = canonical_axis("repeat", axis, a.ndim)
     n = a.shape[axis]
+    if (
+        total_repeat_length is not None
+        and static_int(total_repeat_length, "repeat: argument 'total_repeat_length'") < 0
+    ):
+        raise TypeError(f"repeat: argument 'total_repeat_length' must not be negative, got {total_repeat_length}")
     if isinstance(repeats, Tracer) and (known := repeats.to_concrete()) is not None:
         repeats = known
     traced = isinstance(repeats, Tracer)

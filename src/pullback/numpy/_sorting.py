@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 def _checked_kth(name: str, a: Any, kth: Any, axis: int) -> int:
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
-    return canonical_axis(name, operator.index(kth), a.shape[axis], "kth")
+    return canonical_axis(name, kth, a.shape[axis], "kth")
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:

@@ -28,7 +28,7 @@ from pullback.numpy._arguments import (
     refuse_out,
     static_int,
 )
-from pullback.numpy._creation import array, asarray, diagonal_mask
+from pullback.numpy._creation import asarray, diagonal_mask
 from pullback.numpy._creation import diagonal as _diagonal
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import rewriting_take
@@ -40,7 +40,6 @@ from pullback.numpy._reducers import mean
 from pullback.numpy._reducers import min as _min
 from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._select import select_where
-from pullback.numpy._shape import moveaxis
 from pullback.numpy._sorting import argsort, searchsorted
 from pullback.numpy._ufuncs import conj, real, remainder
 from pullback.util import dtypes
@@ -57,7 +56,11 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     if first == second:
         raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     if not isinstance(offset, Tracer):
+        if isinstance(offset, (bool, np.bool_)) or not is_integer(offset):
+            raise ValueError(f"trace: argument 'offset' must be an integer, got {offset!r}")
         return _sum(_diagonal(a, operator.index(offset), first, second), -1, dtype)
+    if not dtypes.issubdtype(offset.dtype, np.integer):
+        raise ValueError(f"trace: argument 'offset' must be an integer, got {offset}")
     # The place of the diagonal is not known, so that all that is not on it becomes 0.
     a = lax.transpose(a, (*(k for k in builtin_range(a.ndim) if k not in (first, second)), first, second))
     mask = lax.broadcast_in_dim(diagonal_mask(a.shape[-2:], offset), a.shape, (a.ndim - 2, a.ndim - 1))
@@ -208,6 +211,8 @@ def bincount(
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
     minlength = static_int(minlength, "'minlength' argument of jnp.bincount")
+    if length is not None and static_int(length, "bincount: argument 'length'") < 0:
+        raise TypeError(f"bincount: argument 'length' must not be negative, got {length}")
     if length is None:
         known = np.asarray(
             concrete_or_error(
@@ -259,14 +264,14 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     del weights
     if isinstance(bins, str):
         raise NotImplementedError(f"histogram_bin_edges: bins={bins!r}: choosing bins from the data is not implemented")
-    check_arraylike("histogram_bin_edges", a)
+    check_arraylike("histogram_bin_edges", a, bins)
     (a,) = promote_dtypes_inexact(*arrays("histogram_bin_edges", a))
     if np.ndim(bins) == 0 and not is_integer(bins):
         raise TypeError(f"histogram_bin_edges: argument 'bins' must be an integer or edges, got {bins!r}")
     if not is_integer(bins):
         (edges,) = promote_dtypes_inexact(asarray(bins))
         return convert(edges, np.result_type(a.dtype, edges.dtype) if edges.dtype != a.dtype else a.dtype)
-    count = operator.index(bins)
+    count = static_int(bins, "histogram_bin_edges: argument 'bins'")
     if range is None:
         low, high = _min(a), _max(a)
     else:
@@ -320,8 +325,6 @@ def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, list[Any]]:
     """(numbers of points or sums of weights in boxes, list of edges); points are the rows of a matrix."""
-    if isinstance(sample, (list, tuple)):
-        sample = moveaxis(array([asarray(s) for s in sample]), 0, -1)
     (sample,) = arrays("histogramdd", sample)
     if sample.ndim != 2:
         raise ValueError(f"histogramdd: expected points as rows of a matrix, got shape {sample.shape}")

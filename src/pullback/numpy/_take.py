@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -166,6 +165,11 @@ def put_along_axis(
     check_flags("put_along_axis", inplace=inplace)
     _refuse_inplace("put_along_axis", inplace)
     arr, indices, values = arrays("put_along_axis", arr, indices, values)
+    if axis is not None and arr.ndim != indices.ndim:
+        raise ValueError(
+            "put_along_axis: arguments 'arr' and 'indices' must have as many dimensions, got shapes "
+            f"{arr.shape} and {indices.shape}"
+        )
     shape = arr.shape
     if axis is None:
         arr, axis = lax.reshape(arr, (arr.size,)), 0
@@ -241,8 +245,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     refuse_out("choose", out)
     check_arraylike("choose", a, *choices)
     index = as_array(a)
-    if not (index.dtype == np.bool_ or dtypes.issubdtype(index.dtype, np.integer)):
-        raise ValueError("`a` array must be integer typed")
+    if not dtypes.issubdtype(index.dtype, np.integer):
+        raise ValueError("choose: `a` array must be integer typed")
     index = convert(index, _INT32)
     count = len(choices)
     if mode == "raise":
@@ -277,7 +281,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Positions along each axis of numbers in C order; numbers out of bounds become the last (or first) position."""
     (indices,) = arrays("unravel_index", indices)
     lengths = [
-        operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else np.atleast_1d(np.asarray(shape)))
+        static_int(n, "unravel_index: argument 'shape'")
+        for n in (shape if isinstance(shape, (tuple, list)) else np.atleast_1d(np.asarray(shape)))
     ]
     total = math.prod(lengths)
     if not dtypes.issubdtype(indices.dtype, np.integer):
@@ -296,13 +301,20 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
     Mode, or a tuple of one an axis: 'raise' (needs concrete positions; ValueError if one is out of bounds), 'wrap',
     'clip'.
     """
-    lengths = [operator.index(d) for d in (dims if isinstance(dims, (tuple, list)) else [dims])]
+    lengths = [
+        static_int(d, "ravel_multi_index: argument 'dims'")
+        for d in (dims if isinstance(dims, (tuple, list)) else [dims])
+    ]
     parts = arrays("ravel_multi_index", *multi_index)
     if len(parts) != len(lengths):
         raise ValueError(f"len(multi_index)={len(parts)} != len(dims)={len(lengths)}")
     modes = mode if isinstance(mode, tuple) else (mode,) * len(lengths)
     if order not in ("C", "F"):
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
+    if dtype is not None and not dtypes.issubdtype(dtype, np.integer):
+        raise ValueError(f"ravel_multi_index: argument 'dtype' must be an integer type, got {dtype!r}")
+    if len(modes) != len(lengths):
+        raise ValueError(f"ravel_multi_index: argument 'mode' must be one mode or {len(lengths)}, got {mode!r}")
     checked = []
     for k, (x, n, how) in enumerate(zip(parts, lengths, modes)):
         if not dtypes.issubdtype(x.dtype, np.integer):
@@ -378,6 +390,8 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 def _triangle(name: str, find: Callable[..., Any], n: Any, k: Any, m: Any) -> tuple[Any, Any]:
     n, k = static_int(n, f"n argument of jnp.{name}"), static_int(k, f"k argument of jnp.{name}")
     m = n if m is None else static_int(m, f"m argument of jnp.{name}")
+    if n < 0 or m < 0:
+        raise TypeError(f"{name}: arguments 'n' and 'm' must not be negative, got {n} and {m}")
     dtype = index_dtype()
     rows, columns = find(n, k, m)
     return make_array(rows.astype(dtype), dtype), make_array(columns.astype(dtype), dtype)
@@ -406,6 +420,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 
 def _matrix_shape(arr: Any) -> tuple[int, int]:
+    check_arraylike("tril_indices_from and triu_indices_from", arr)
     shape = np.shape(arr)
     if len(shape) != 2:
         raise ValueError(f"Only 2-D inputs are accepted, got shape {shape}")

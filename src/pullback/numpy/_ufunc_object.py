@@ -23,8 +23,11 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    check_flags,
     convert,
+    dtype_of,
     promote_dtypes,
+    static_int,
 )
 
 
@@ -159,11 +162,14 @@ class ufunc(_core.JitFunction):
         check_arraylike(f"{self.__name__}.reduce", a)
         if where is not None:
             check_arraylike(f"{self.__name__}.reduce", where)
+            if dtype_of(where) != np.bool_:
+                raise ValueError(f"{self.__name__}.reduce: argument 'where' must be boolean, got {dtype_of(where)}")
             if self.identity is None and initial is None:
                 raise ValueError(
                     f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one "
                     "has to specify 'initial'."
                 )
+        check_flags(f"{self.__name__}.reduce", keepdims=keepdims)
         if self._reduce is not None:
             return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         return self._reduce_by_loop(a, axis, dtype, keepdims, initial, where)
@@ -337,4 +343,7 @@ def _named_ufunc(name: str) -> ufunc:
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """ufunc made from a function of scalars that is traceable."""
+    if not callable(func):
+        raise TypeError(f"frompyfunc: argument 'func' must be callable, got {type(func).__name__}")
+    nin, nout = static_int(nin, "frompyfunc: argument 'nin'"), static_int(nout, "frompyfunc: argument 'nout'")
     return ufunc(func, nin, nout, identity=identity)

@@ -32,6 +32,7 @@ from pullback.numpy._arguments import (
     promote_inexact,
     promote_numeric,
     refuse_out,
+    static_int,
 )
 from pullback.numpy._ufunc_tables import SAME, TO_INEXACT, TO_NUMERIC, as_ufunc, binary, named, unary
 from pullback.util import dtypes
@@ -485,7 +486,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     Raises NotImplementedError for integers with decimals < 0, and for `out`.
     """
     (a,) = arrays("round", a)
-    decimals = operator.index(decimals)
+    decimals = static_int(decimals, "round: argument 'decimals'")
     refuse_out("round", out)
     if has_kind(a, np.integer):
         if decimals < 0:
@@ -500,7 +501,8 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     # float16 and bfloat16 would overflow in the product with the power of ten.
     small = dtypes.finfo(a.dtype).bits < 32
     work = lax.convert_element_type(a, np.float32) if small else a
-    factor = const(work, 10 ** builtins.abs(decimals))
+    # Beyond every exponent of the type the power is infinite, whatever it is exactly.
+    factor = const(work, 10 ** builtins.abs(decimals) if -400 < decimals < 400 else math.inf)
     if decimals > 0:
         result = lax.div(_rint(lax.mul(work, factor)), factor)
     else:

@@ -61,6 +61,8 @@ def bartlett(M: int) -> Any:
 def kaiser(M: int, beta: Any) -> Any:
     """Kaiser window: i0(beta sqrt(1 - (n / a - 1)**2)) / i0(beta) with a = (M - 1) / 2."""
     m, dtype = _points("kaiser", M)
+    if dtypes.issubdtype(dtypes.dtype_of(beta), np.complexfloating):
+        raise ValueError(f"kaiser: argument 'beta' must be real, got {beta}")
     if m <= 1:
         return lax.full((m,), 1, dtype)
     beta = convert(beta, dtype)

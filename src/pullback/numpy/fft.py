@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from pullback.numpy._arguments import (
     convert,
     make_array,
     promote_dtypes_inexact,
+    static_int,
 )
 from pullback.numpy._creation import place
 from pullback.numpy._shape import moveaxis, roll
@@ -82,7 +82,7 @@ def _transform(
         if real_out:
             lengths[-1] = 2 * (a.shape[axes[-1]] - 1) if default_last is None else default_last
     else:
-        lengths = [operator.index(n) for n in s]
+        lengths = [static_int(n, f"{name}: argument 's'") for n in s]
     if s is not None and any(n < 1 for n in lengths):
         raise ValueError(f"Shape should be positive, got {tuple(lengths)} ({name})")
     if any(n < 1 for n in lengths):  # of an empty array, or of the one coefficient that irfft takes for none
@@ -147,7 +147,14 @@ def _fit(a: Any, axes: Sequence[int], lengths: Sequence[int]) -> Any:
 def _one(name: str, kind: Any, a: Any, n: Any, axis: Any, norm: Any) -> Any:
     if isinstance(axis, (tuple, list)) or (hasattr(axis, "ndim") and axis.ndim):
         raise ValueError(f"{name} does not support multiple axes. Please use {name}n. Got axis = {axis!r}.")
-    return _transform(name, kind, a, None if n is None else [n], [-1 if axis is None else axis], norm)
+    return _transform(
+        name,
+        kind,
+        a,
+        None if n is None else [n],
+        [-1 if axis is None and name not in ("fft.hfft", "fft.ihfft") else axis],
+        norm,
+    )
 
 
 def _two(name: str, kind: Any, a: Any, s: Any, axes: Any, norm: Any) -> Any:
@@ -246,6 +253,8 @@ def _frequencies(name: str, numbers: Callable[[float], np.ndarray], n: Any, d: A
     n = concrete_or_error(n, f"The n argument of jax.numpy.fft.{name} must be static")
     if np.asarray(n).dtype.kind not in "biuf":
         raise TypeError(f"The n argument of jax.numpy.fft.{name} must be a number. Got n = {n!r}.")
+    if isinstance(d, complex):
+        raise TypeError(f"The d argument of jax.numpy.fft.{name} must be real. Got d = {d!r}.")
     if isinstance(d, str):
         raise ValueError(f"The d argument of jax.numpy.fft.{name} must be a number. Got d = {d!r}.")
     n = np.asarray(n).item()

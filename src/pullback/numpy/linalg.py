@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from pullback.numpy._arguments import (
     concrete_or_error,
     const,
     convert,
+    static_int,
     to_real_dtype,
 )
 from pullback.numpy._comparison import isnan
@@ -297,7 +297,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """Inverse of a as a linear map from its last axes to its first `ind`; ValueError unless both have the same size."""
     (a,) = arrays("jnp.linalg.tensorinv", a)
-    ind = operator.index(ind)
+    ind = static_int(ind, "linalg.tensorinv: argument 'ind'")
     if ind <= 0:
         raise ValueError(f"ind must be a positive integer; got ind={ind}")
     rows, columns = a.shape[:ind], a.shape[ind:]
@@ -486,6 +486,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 def _vector_order(ord: Any) -> Any:
     if isinstance(ord, str):
         raise ValueError(f"Invalid order '{ord}' for vector norm.")
+    if isinstance(ord, complex):
+        raise TypeError(f"argument 'ord' of a vector norm must be real, got {ord}")
     return ord
 
 
@@ -565,7 +567,7 @@ def matrix_power(a: Any, n: int) -> Any:
     if a.shape[-2] != a.shape[-1]:
         raise TypeError("Last 2 dimensions of the array must be square")
     try:
-        n = operator.index(n)
+        n = static_int(n, "linalg.matrix_power: argument 'n'")
     except TypeError as error:
         raise TypeError(f"exponent must be an integer, got {n}") from error
     if n == 0:

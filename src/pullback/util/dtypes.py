@@ -17,6 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from . import config as _config
+from .errors import UnhashableArgumentError
 from .warning import warn
 
 # ----------------------------------------------------------------------------------------------- the types themselves
@@ -185,6 +186,8 @@ def as_dtype(spec: Any) -> DType:
     if isinstance(spec, str) and spec in _BY_NAME:
         return _BY_NAME[spec]
     inner = getattr(spec, "dtype", None)
+    if isinstance(spec, np.ndarray):
+        raise TypeError(f"a dtype is expected, got an array; give its dtype, of {spec!r}")
     if isinstance(inner, _DTYPES):
         return inner
     return np.dtype(spec)
@@ -592,7 +595,10 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         if dtype in python_scalar_dtypes:
             return canonicalize_dtype(dtype)
     if hasattr(dtype, "shape") and hasattr(dtype, "dtype") and not isinstance(dtype, (type, np.dtype, np.generic)):
-        raise TypeError(f"{fun_name or 'dtype'}: a dtype is expected, got an array; give its dtype, of {dtype!r}")
+        kind = UnhashableArgumentError if isinstance(dtype, np.ndarray) else ValueError
+        raise kind(f"{fun_name or 'dtype'}: a dtype is expected, got an array; give its dtype, of {dtype!r}")
+    if isinstance(dtype, (list, dict)):
+        raise UnhashableArgumentError(f"{fun_name or 'dtype'}: a dtype is expected, got {dtype!r}")
     resolved = as_dtype(dtype)
     if isinstance(resolved, ExtendedDType):
         return resolved

@@ -116,6 +116,13 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(message)
 
 
+class UnhashableArgumentError(TypeError, ValueError):
+    """A list, dict or array was given for a static argument; give a number, a name or a tuple.
+
+    It is a TypeError by what came, and the ValueError that functions with static arguments raise for it.
+    """
+
+
 class KeyReuseError(RuntimeError):
     """A random key was consumed twice."""
 

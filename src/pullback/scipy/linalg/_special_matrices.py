@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import scipy.linalg
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.numpy._arguments import check_arraylike, check_flags
+from pullback.numpy._arguments import check_arraylike, check_flags, static_int
 from pullback.util import dtypes
 
 
@@ -96,7 +95,7 @@ def companion(a: Any) -> Any:
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """The matrix that convolves a vector of length n with a; `mode` as numpy.convolve's. ValueError for another one."""
     check_arraylike("convolution_matrix", a)
-    a, n = jnp.asarray(a), operator.index(n)
+    a, n = jnp.asarray(a), static_int(n, "convolution_matrix: argument 'n'")
     if a.ndim != 1 or a.shape[0] == 0:
         raise ValueError(f"convolution_matrix expects a one-dimensional array, not empty; got {a.aval.str_short()}")
     if n <= 0:
@@ -158,7 +157,7 @@ def fiedler_companion(a: Any) -> Any:
 
 def hadamard(n: int, dtype: Any = int) -> Any:
     """Sylvester's matrix of signs with orthogonal rows; n must be a power of two (ValueError)."""
-    n = operator.index(n)
+    n = static_int(n, "hadamard: argument 'n'")
     if n < 1 or n & (n - 1):
         raise ValueError(f"n must be an integer, and n must be a power of 2; got {n}")
     bits = np.array([[bin(i & j).count("1") & 1 for j in range(n)] for i in range(n)])

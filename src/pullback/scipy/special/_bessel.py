@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
+from pullback.numpy._arguments import static_int
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._piecewise import widened
 
@@ -130,7 +130,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     The number of steps follows from v; `n_iter` is what JAX has in its place. Raises ValueError if z is complex or v is
     negative.
     """
-    z, orders = real_arguments("bessel_jn", z), operator.index(v)
+    z, orders = real_arguments("bessel_jn", z), static_int(v, "bessel_jn: argument 'v'")
     if orders < 0:
         raise ValueError(f"bessel_jn: the order v must not be negative, got {v}")
     return _bessel_jn(widened(z), orders).astype(z.dtype)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.numpy._arguments import static_int
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.util import dtypes
 
@@ -111,7 +111,7 @@ def gammaincc(a: Any, x: Any) -> Any:
 def multigammaln(a: Any, d: int) -> Any:
     """log of the multivariate gamma function: d (d-1)/4 log pi + sum_(i<d) log Gamma(a - i/2). d is a static
     integer."""
-    d = operator.index(d)
+    d = static_int(d, "multigammaln: argument 'd'")
     a = inexact(a)
     shifts = np.arange(d) / 2
     terms = lax.lgamma(jnp.expand_dims(a, -1) - jnp.asarray(shifts, a.dtype))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer
+from pullback.numpy._arguments import static_int
 from pullback.scipy.special._common import real_arguments
 from pullback.scipy.special._piecewise import widened
 
@@ -33,7 +33,7 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, 
     given_theta, given_phi = real_arguments("sph_harm_y", theta, phi)
     n, m, theta, phi = jnp.broadcast_arrays(n, m, widened(given_theta), widened(given_phi))
     order = abs(m)
-    value = _legendre(n, order, theta, operator.index(n_max))
+    value = _legendre(n, order, theta, static_int(n_max, "sph_harm_y: argument 'n_max'"))
     value = jnp.where((m < 0) & (order % 2 == 1), -value, value)
     angle = m.astype(phi.dtype) * phi
     return lax.complex(value * jnp.cos(angle), value * jnp.sin(angle))

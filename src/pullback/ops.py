@@ -9,8 +9,9 @@ import numpy as np
 
 from pullback import numpy as jnp
 from pullback.core import typeof
-from pullback.numpy._arguments import check_arraylike, check_flags, static_int
+from pullback.numpy._arguments import check_arraylike, static_int
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 def _segments(

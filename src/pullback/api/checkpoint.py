@@ -31,6 +31,12 @@ def checkpoint(
     if fun is None:
         return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
     arguments.check_callable("checkpoint", fun)
+    if not all(isinstance(p, bool) for p in (prevent_cse if isinstance(prevent_cse, tuple) else (prevent_cse,))):
+        raise TypeError(f"checkpoint: argument 'prevent_cse' must be a bool or a tuple of bools, got {prevent_cse!r}")
+    if policy is not None and not callable(policy):
+        raise TypeError(f"checkpoint: argument 'policy' must be a function or None, got {policy!r}")
+    if static_argnums is None:
+        raise TypeError("checkpoint: argument 'static_argnums' must be an integer or integers, got None")
     if concrete:
         raise NotImplementedError("The 'concrete' option to jax.checkpoint is deprecated; use static_argnums instead.")
     nums = arguments.as_tuple(static_argnums)
@@ -168,7 +174,8 @@ class checkpoint_policies:
     @staticmethod
     def save_only_these_names(*names) -> Callable:
         """Keep the values with these names only."""
-        return lambda primitive, *_, **params: primitive is name_p and params["name"] in names
+        kept = frozenset(names)  # TypeError for what is no name
+        return lambda primitive, *_, **params: primitive is name_p and params["name"] in kept
 
     @staticmethod
     def offload_dot_with_no_batch_dims(offload_src, offload_dst) -> Callable:

@@ -480,6 +480,8 @@ def check_argnums(name: str, argnums) -> None:
 def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
     """(flat function of the differentiated leaves, those leaves, function from their gradients to a tree)."""
     several = isinstance(argnums, (tuple, list))
+    if several and not argnums:
+        raise ValueError(f"{name}: argument 'argnums' is empty; expected an integer or several")
     if type(argnums) is int and 0 <= argnums < len(args):
         nums = [argnums]
     else:

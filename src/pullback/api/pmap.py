@@ -23,7 +23,7 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.api.jit import jit
-from pullback.api.vmap import vmap
+from pullback.api.vmap import check_axes_tree, vmap
 from pullback.core import DebugInfo, current_interpreter, eval_interpreter, hoist_tracers, hooks, trace, typeof
 from pullback.core.interpreter import extend_axis_env
 from pullback.core.tracer import Tracer
@@ -64,6 +64,8 @@ def pmap(
     for name, numbers in (("static_broadcasted_argnums", static), ("donate_argnums", donated)):
         if not all(hasattr(n, "__index__") for n in numbers):
             raise TypeError(f"pmap: {name} must be an integer or integers, got {numbers}")
+    check_axes_tree("in_axes", in_axes, "pmap")
+    check_axes_tree("out_axes", out_axes, "pmap")
     if set(static) & set(donated):
         raise ValueError(f"`static_argnums` {list(static)} and `donate_argnums` {list(donated)} cannot intersect.")
     return _Pmap(

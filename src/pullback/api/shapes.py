@@ -29,7 +29,10 @@ class ShapeDtypeStruct:
     def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, vma=None, is_ref: bool = False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.shape = (int(shape),) if isinstance(shape, int) else tuple(shape)
+        try:
+            self.shape = tuple(shape)
+        except TypeError:
+            raise TypeError(f"ShapeDtypeStruct: argument 'shape' must be a sequence, got {shape!r}") from None
         self.dtype = dtype if dtypes.is_extended(dtype) else dtypes.as_dtype(dtype)
         self.weak_type = weak_type
         if sharding is not None and not isinstance(sharding, (Sharding, PartitionSpec, Format)):

@@ -127,11 +127,15 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     return wrapped
 
 
-@contextlib.contextmanager
 def named_scope(name: str):
     """Context manager: operations inside belong to the scope `name`. TypeError if name is no string."""
     if not isinstance(name, str):
         raise TypeError(f"named_scope: argument 'name' must be a string, got {name!r}")
+    return _scope(name)
+
+
+@contextlib.contextmanager
+def _scope(name: str):
     with names_inside(name):
         yield
 

@@ -34,8 +34,8 @@ def vmap(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
             f"passed to the function, but got {in_axes!r}."
         )
-    _check_axes_tree("in_axes", in_axes)
-    _check_axes_tree("out_axes", out_axes)
+    check_axes_tree("in_axes", in_axes)
+    check_axes_tree("out_axes", out_axes)
 
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -90,7 +90,8 @@ def _axes_of_leaves(name, tree, axes):
     return [axes] * tree.num_leaves if type(axes) is int else list(flatten_axes(name, tree, axes))
 
 
-def _check_axes_tree(name, axes):
+def check_axes_tree(name, axes, transformation="vmap"):
+    """TypeError unless the leaves of in_axes or out_axes are integers."""
     if type(axes) is int:
         return
     for leaf in tree_flatten(axes)[0]:
@@ -100,7 +101,7 @@ def _check_axes_tree(name, axes):
                 if name == "in_axes"
                 else ("out_axes must be an int, None, or (nested) container")
             )
-            raise TypeError(f"vmap {what} with those types as leaves, but got {axes!r}.")
+            raise TypeError(f"{transformation} {what} with those types as leaves, but got {axes!r}.")
 
 
 def _canonical(leaf, axis, number, fun, args, kwargs):

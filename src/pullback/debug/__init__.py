@@ -37,6 +37,8 @@ def callback(
     Without `callback`, a decorator. TypeError if it is no function.
     """
     if callback is None:
+        if args or kwargs:
+            raise TypeError("debug.callback: argument 'callback' must be a function beside other arguments, got None")
 
         def decorate(function):
             def wrapped(*a, **k):

@@ -11,8 +11,9 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import jit
-from pullback.numpy._arguments import check_arraylike, check_flags, promote_dtypes_inexact
+from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 def _axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:

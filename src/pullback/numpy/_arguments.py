@@ -25,6 +25,7 @@ from pullback.core import Tracer, hooks, typeof
 from pullback.util import dtypes
 from pullback.util.config import config
 from pullback.util.errors import ConcretizationTypeError, UnhashableArgumentError
+from pullback.util.static import is_hashable
 from pullback.util.warning import warn
 
 Array = _core.Array
@@ -332,16 +333,6 @@ def refuse_out(name: str, out: Any) -> None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 
 
-def check_flags(name: str, **flags: Any) -> None:
-    """Raises UnhashableArgumentError for a flag, which decides by its truth, that is a list, an array or a tracer."""
-    for argument, value in flags.items():
-        if type(value) is not bool and not is_hashable(value):
-            raise UnhashableArgumentError(
-                f"Non-hashable static arguments are not supported: {name}: argument '{argument}' is "
-                f"{value!r} of type {type(value).__name__}"
-            )
-
-
 def canonical_axis(
     name: str, axis: Any, rank: int, argument: str = "axis", error: type[Exception] = np.exceptions.AxisError
 ) -> int:
@@ -400,15 +391,6 @@ def static_int(x: Any, context: str) -> int:
     except TypeError:
         kind = TypeError if is_hashable(x) else UnhashableArgumentError
         raise kind(f"{context} must be an integer, got {x!r} of type {type(x).__name__}") from None
-
-
-def is_hashable(x: Any) -> bool:
-    """Whether x can be static: neither a list nor an array, nor a tuple of such."""
-    try:
-        hash(x)
-    except TypeError:
-        return False
-    return True
 
 
 def concrete_or_error(x: Any, context: str) -> Any:

@@ -21,7 +21,6 @@ from pullback.numpy._arguments import (
     canonical_axis,
     canonical_shape,
     check_arraylike,
-    check_flags,
     const,
     convert,
     is_integer,
@@ -29,6 +28,7 @@ from pullback.numpy._arguments import (
     static_int,
 )
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 def _float() -> np.dtype:

@@ -14,7 +14,6 @@ from pullback.numpy._arguments import (
     broadcast_shapes_of,
     broadcast_to,
     check_arraylike,
-    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -31,6 +30,7 @@ from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._shape import atleast_1d, trim_zeros
 from pullback.numpy._ufuncs import conj
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 # ---- convolution
 

@@ -15,7 +15,6 @@ from pullback.numpy._arguments import (
     arrays,
     canonical_axes,
     check_arraylike,
-    check_flags,
     const,
     convert,
     promote_dtypes_inexact,
@@ -30,6 +29,7 @@ from pullback.numpy._shape import moveaxis
 from pullback.numpy._take import take_along_axis
 from pullback.numpy._ufuncs import true_divide
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 _QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 

@@ -15,7 +15,6 @@ from pullback.numpy._arguments import (
     canonical_axis,
     canonical_shape,
     check_arraylike,
-    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -25,6 +24,7 @@ from pullback.numpy._arguments import (
 from pullback.numpy._creation import place
 from pullback.numpy._ufuncs import log10, power
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 def arange(

@@ -22,7 +22,6 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
-    check_flags,
     const,
     convert,
     dtype_of,
@@ -36,6 +35,7 @@ from pullback.numpy._comparison import isnan
 from pullback.numpy._ufunc_tables import COMPLEXES
 from pullback.numpy._ufuncs import imag, real, where
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 _BOOL = np.dtype(bool)
 _HALF = frozenset((np.dtype(np.float16), np.dtype(dtypes.bfloat16)))

@@ -19,7 +19,6 @@ from pullback.numpy._arguments import (
     broadcast_to,
     canonical_axis,
     check_arraylike,
-    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -37,6 +36,7 @@ from pullback.numpy._indexing import Mode, index_get
 from pullback.numpy._reducers import all as _all
 from pullback.numpy._reducers import count_nonzero
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 _INT32 = np.dtype(np.int32)
 

@@ -16,7 +16,6 @@ from pullback.numpy._arguments import (
     as_array,
     broadcast_to,
     canonical_axis,
-    check_flags,
     concrete_or_error,
     convert,
     make_array,
@@ -30,6 +29,7 @@ from pullback.numpy._select import nonzero, select_where
 from pullback.numpy._shape import moveaxis
 from pullback.numpy._sorting import searchsorted
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 class _UniqueAllResult(NamedTuple):

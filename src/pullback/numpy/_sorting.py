@@ -12,13 +12,13 @@ from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
     canonical_axis,
-    check_flags,
     convert,
     make_array,
     promote_dtypes,
 )
 from pullback.numpy._indexing import rewriting_take, take_inside
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 def _refuse(name: str, kind: Any, order: Any) -> None:

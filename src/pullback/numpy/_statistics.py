@@ -17,7 +17,6 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
-    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -43,6 +42,7 @@ from pullback.numpy._select import select_where
 from pullback.numpy._sorting import argsort, searchsorted
 from pullback.numpy._ufuncs import conj, real, remainder
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:

@@ -16,7 +16,6 @@ from pullback.numpy._arguments import (
     broadcast_to,
     canonical_axis,
     check_arraylike,
-    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -31,6 +30,7 @@ from pullback.numpy._indexing import Mode, index_get, normalize, rewriting_take
 from pullback.numpy._select import _INT32, clip, index_dtype, nonzero, unravel
 from pullback.numpy._ufuncs import remainder
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 # ---- by index
 

@@ -23,12 +23,12 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
-    check_flags,
     convert,
     dtype_of,
     promote_dtypes,
     static_int,
 )
+from pullback.util.static import check_flags
 
 
 class ufunc(_core.JitFunction):

@@ -21,7 +21,6 @@ from pullback.numpy._arguments import (
     as_array,
     broadcast_arrays,
     check_arraylike,
-    check_flags,
     const,
     convert,
     dtype_of,
@@ -36,6 +35,7 @@ from pullback.numpy._arguments import (
 )
 from pullback.numpy._ufunc_tables import SAME, TO_INEXACT, TO_NUMERIC, as_ufunc, binary, named, unary
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 _BOOL = np.dtype(bool)
 

@@ -18,7 +18,6 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
-    check_flags,
     concrete_or_error,
     const,
     convert,
@@ -39,6 +38,7 @@ from pullback.numpy._shape import expand_dims, matrix_transpose, moveaxis
 from pullback.numpy._statistics import trace as _trace
 from pullback.numpy._ufuncs import conj, multiply, real, sign
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",

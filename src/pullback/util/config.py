@@ -186,11 +186,11 @@ class _Override:
 
     def __init__(self, flag: Flag, value: Any) -> None:
         self._flag = flag
-        self._value = value
+        self._value = flag.validate(value)
         self._saved: list[tuple[bool, Any]] = []
 
     def __enter__(self) -> None:
-        value = self._flag.validate(self._value)
+        value = self._value
         name, overrides = self._flag.name, _thread.overrides
         self._saved.append((name in overrides, overrides.get(name)))
         _thread.overrides = {**overrides, name: value}

@@ -65,6 +65,9 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
     """The result of the function given for the platform ('cpu'), or of `default`. Raises NotImplementedError if there
     is neither.
     """
+    for name, branch in (*per_platform.items(), *(("default", default),) * (default is not None)):
+        if not callable(branch):
+            raise TypeError(f"platform_dependent: the branch '{name}' must be a function, got {branch!r}")
     function = per_platform.get("cpu", default)
     if function is None:
         raise NotImplementedError(

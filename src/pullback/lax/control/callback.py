@@ -58,6 +58,8 @@ def pure_callback(
     once for each element ('sequential'), or once with the batch axis in front of all ('broadcast_all') or as size 1
     where there is none ('expand_dims'). ValueError for another vmap_method.
     """
+    if not callable(callback):
+        raise TypeError(f"pure_callback: argument 'callback' must be a function, got {callback!r}")
     if vmap_method not in VMAP_METHODS:
         raise ValueError(
             f"pure_callback: vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))}, got {vmap_method!r}"

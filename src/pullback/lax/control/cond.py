@@ -57,12 +57,12 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
         raise TypeError("cond predicate is None")
     aval = _predicate_aval("cond", pred)
     if control.python_control_flow():
-        chosen = control.concrete_bool(pred)
+        chosen = None if dtypes.issubdtype(aval.dtype, np.complexfloating) else control.concrete_bool(pred)
         if chosen is not None:
             return true_fun(*operands) if chosen else false_fun(*operands)
     if dtypes.issubdtype(aval.dtype, np.bool_):
         index = hooks.convert(pred, np.dtype(np.int32), False)
-    elif dtypes.issubdtype(aval.dtype, np.number):
+    elif dtypes.issubdtype(aval.dtype, np.number) and not dtypes.issubdtype(aval.dtype, np.complexfloating):
         index = hooks.convert(hooks.not_equal(pred, hooks.zeros(aval)), np.dtype(np.int32), False)
     else:
         raise TypeError(f"Pred type must be either boolean or number, got {aval.str_short()}.")

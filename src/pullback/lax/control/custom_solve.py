@@ -247,6 +247,9 @@ def custom_root(
     `tangent_solve(g, y)` solves g(x) = y for linear g. With `has_aux`, `solve` gives (x, anything), and so does
     this function. f must keep the structure and shapes of its argument (TypeError).
     """
+    for argument, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
+        if not callable(function):
+            raise TypeError(f"custom_root: argument '{argument}' must be a function, got {function!r}")
     leaves, tree = tree_flatten(initial_guess)
     leaves = as_arrays("custom_root", *leaves)
     avals = [typeof(x).strip_weak_type() for x in leaves]

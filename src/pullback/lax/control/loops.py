@@ -15,6 +15,8 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None):
     """`f` over the leading axis of the arrays in `xs`, one element at a time (or `batch_size` at a time,
     vectorized)."""
     control.check_callable("map", "f", f)
+    if batch_size is not None and (isinstance(batch_size, bool) or not hasattr(batch_size, "__index__")):
+        raise TypeError(f"map: argument 'batch_size' must be an integer, got {batch_size!r}")
     if not batch_size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     leaves, tree = tree_flatten(xs)

@@ -111,6 +111,8 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
         checked = jaxpr.cached("scan", lambda: out_children)  # for when the body is remembered
     carry_tree, ys_tree = checked
     n_carry = carry_tree.num_leaves
+    if not hasattr(unroll, "__index__"):
+        raise TypeError(f"scan: argument 'unroll' must be an integer or a bool, got {unroll!r}")
     unroll = max(length, 1) if unroll is True else int(unroll or 1)
     if unroll < 1:
         raise ValueError(f"scan: argument 'unroll' must be at least 1, got {unroll}")

@@ -254,6 +254,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Floats become integers towards zero and within their limits, NaN becomes 0; numbers become bool by `!= 0`; a complex
     operand loses its imaginary part, with a ComplexWarning. Raises TypeError for what is not a dtype.
     """
+    if new_dtype is None:
+        raise ValueError("convert_element_type: argument 'new_dtype' must be specified, got None")
+    scalar = type(operand) is complex
     operand = as_array(operand, "convert_element_type")
     if type(new_dtype) is not np.dtype:
         new_dtype = (
@@ -263,6 +266,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         )
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) not in "cb":
+        if scalar:
+            raise TypeError(f"convert_element_type: a complex number cannot become {new_dtype}")
         warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=2)
     return convert(operand, new_dtype)
 
@@ -359,6 +364,8 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     A narrower type adds a last dimension, a wider one consumes the last dimension, which must then have the right size
     (ValueError). Raises TypeError between bool or complex numbers and other types.
     """
+    if new_dtype is None:
+        raise ValueError("bitcast_convert_type: argument 'new_dtype' must be specified, got None")
     operand = as_array(operand, "bitcast_convert_type")
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "bitcast_convert_type")
     return bitcast_convert_type_p.bind(operand, new_dtype=new_dtype)

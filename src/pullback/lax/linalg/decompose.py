@@ -34,6 +34,7 @@ from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import fill_unless, for_each, scratch
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.static import check_flags
 
 Array = Any
 
@@ -220,6 +221,7 @@ def qr(
 
     Raises TypeError for operands of rank below 2.
     """
+    check_flags("linalg.qr", pivoting=pivoting, full_matrices=full_matrices, use_magma=use_magma)
     return tuple(
         qr_p.bind(as_array(x, "qr"), pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=use_magma)
     )
@@ -595,6 +597,7 @@ def svd(
     U has m columns and V^H n rows, or min(m, n) unless `full_matrices`. NaN where x is not finite. Raises TypeError
     for rank below 2, ValueError for a subset that is not there.
     """
+    check_flags("linalg.svd", full_matrices=full_matrices, compute_uv=compute_uv, algorithm=algorithm)
     x = as_array(x, "svd")
     outs = svd_p.bind(
         x,

@@ -29,6 +29,7 @@ from pullback.lax.linalg.small_matrices import Held, in_lanes
 from pullback.lax.linalg.stacks import for_each
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.static import check_flags
 
 Array = Any
 
@@ -236,6 +237,14 @@ def triangular_solve(
     b may lack the dimension k. op transposes and conjugates as told; the other triangle is not read, nor the diagonal
     if it is unit. Raises ValueError for shapes that don't fit.
     """
+    check_flags(
+        "linalg.triangular_solve",
+        left_side=left_side,
+        lower=lower,
+        transpose_a=transpose_a,
+        conjugate_a=conjugate_a,
+        unit_diagonal=unit_diagonal,
+    )
     a, b = as_arrays("triangular_solve", a, b)
     vector = b.ndim == a.ndim - 1
     place = b.ndim if left_side else b.ndim - 1

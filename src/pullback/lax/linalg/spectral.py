@@ -33,6 +33,7 @@ from pullback.lax.linalg.small_matrices import suits
 from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import fill_nan, fill_unless, for_each, is_finite, scratch
 from pullback.lax.records.families import *
+from pullback.util.static import check_flags
 
 Array = Any
 
@@ -197,6 +198,7 @@ def eigh(
     With `symmetrize_input`, of (x + x^H) / 2; else one triangle is read. NaN where x is not finite. Raises ValueError
     for matrices that are not square.
     """
+    check_flags("linalg.eigh", lower=lower, sort_eigenvalues=sort_eigenvalues, implementation=implementation)
     x = as_array(x, "eigh")
     check_matrix("eigh", x.aval, square=True)
     if symmetrize_input:
@@ -395,6 +397,13 @@ def eig(
 
     NaN where x is not finite. Raises ValueError for matrices that are not square.
     """
+    check_flags(
+        "linalg.eig",
+        compute_left_eigenvectors=compute_left_eigenvectors,
+        compute_right_eigenvectors=compute_right_eigenvectors,
+        enable_eigvec_derivs=enable_eigvec_derivs,
+        implementation=implementation,
+    )
     return list(
         eig_p.bind(
             as_array(x, "eig"),
@@ -469,6 +478,12 @@ def schur(
 
     With `sort_eig_vals`, eigenvalues for which `select_callable` holds come first.
     """
+    check_flags(
+        "linalg.schur",
+        compute_schur_vectors=compute_schur_vectors,
+        sort_eig_vals=sort_eig_vals,
+        select_callable=select_callable,
+    )
     if sort_eig_vals and select_callable is None:
         raise ValueError("schur: sort_eig_vals=True needs select_callable")
     return list(
@@ -569,6 +584,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Arr
     """(A', d, e, taus): diagonal d and off-diagonal e of the tridiagonal form of Hermitian a: f[..., n, n]; reflectors
     in A' and taus.
     """
+    check_flags("linalg.tridiagonal", lower=lower)
     return tuple(tridiagonal_p.bind(as_array(a, "tridiagonal"), lower=bool(lower)))  # type: ignore[return-value]
 
 

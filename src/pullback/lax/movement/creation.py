@@ -87,6 +87,8 @@ def iota(dtype: Any, size: int) -> Array:
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Array:
     """An array of `shape` whose elements are their index along `dimension`."""
+    if dtype is None or hasattr(dtype, "aval"):
+        raise ValueError(f"broadcasted_iota: argument 'dtype' must be a dtype, got {dtype!r}")
     dtype = dtypes.canonicalize_dtype(dtype)
     return out_placed(
         "broadcasted_iota",
@@ -104,6 +106,12 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     Raises TypeError for a fill_value that is not a scalar.
     """
     shape = canonical_shape(shape, "full")
+    if type(fill_value) in (int, complex) and dtype is not None:
+        kind = dtypes.check_user_dtype_supported(dtype, "full")
+        if isinstance(kind, np.dtype):
+            if type(fill_value) is complex and dtypes.kind_of(kind) not in "cb":
+                raise TypeError(f"full: argument 'fill_value' is {fill_value}, which cannot become {kind}")
+            fill_value = dtypes.python_scalar_to_numpy(fill_value, kind)
     fill_value = as_array(fill_value, "full", 1)
     if fill_value.shape:
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")
@@ -123,6 +131,8 @@ def full_like(
     dtype = dtypes.dtype_of(x) if dtype is None else dtypes.check_user_dtype_supported(dtype, "full_like")
     if not isinstance(dtype, np.dtype):
         return full(x_shape, fill_value, sharding=sharding)
+    if type(fill_value) is complex and dtypes.kind_of(dtype) not in "cb":
+        raise TypeError(f"full_like: argument 'fill_value' is {fill_value}, which cannot become {dtype}")
     fill_value = as_array(fill_value, "full_like", 1)
     if fill_value.shape:
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")

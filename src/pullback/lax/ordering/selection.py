@@ -191,6 +191,8 @@ approx_top_k_p = Primitive(
 
 def _approx(operand, k, reduction_dimension, recall_target, override, aggregate, is_max_k):
     operand = as_array(operand, "approx_max_k" if is_max_k else "approx_min_k")
+    if operator.index(k) <= 0:
+        raise ValueError(f"approx_max_k, approx_min_k: argument 'k' must be positive, got {k}")
     if not 0 < recall_target <= 1:
         raise ValueError(f"recall_target must be in (0, 1], got {recall_target}")
     axis = canonical_axis(reduction_dimension, operand.ndim, "approx_top_k")

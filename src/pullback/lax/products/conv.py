@@ -208,7 +208,22 @@ def _conv_shape(
     for size, i in zip(canonical, spec.out_spec):
         shape[i] = size
     dtype = lhs.dtype if preferred_element_type is None else np.dtype(preferred_element_type)
+    _check_element_type(lhs.dtype, dtype)
     return ShapedArray(shape, dtype, preferred_element_type is None and lhs.weak_type and rhs.weak_type)
+
+
+def _check_element_type(given: np.dtype, preferred: np.dtype) -> None:
+    """TypeError unless the preferred type is of the operands' kind (or a float for integers) and no narrower."""
+    kinds = {"b": "i", "u": "i"}
+    before, after = (kinds.get(k, k) for k in (dtypes.kind_of(given), dtypes.kind_of(preferred)))
+    if (before, after) not in (("i", "i"), ("i", "f"), ("f", "f"), ("c", "c")):
+        raise TypeError(
+            f"convolution: argument 'preferred_element_type' is {preferred}, which cannot hold products of {given}"
+        )
+    if before == after and preferred.itemsize < given.itemsize:
+        raise TypeError(
+            f"convolution: argument 'preferred_element_type' is {preferred}, narrower than the operands' {given}"
+        )
 
 
 def _windows(

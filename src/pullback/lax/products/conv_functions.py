@@ -163,7 +163,7 @@ def conv_transpose(
     rhs_dilation = (1,) * n if rhs_dilation is None else _ints(rhs_dilation)
     if isinstance(padding, str):
         if padding not in ("SAME", "VALID"):
-            raise ValueError(f"`padding` must be 'VALID' or 'SAME'. Passed: {padding}.")
+            raise RuntimeError(f"conv_transpose: argument 'padding' must be 'VALID', 'SAME' or pairs, got {padding!r}")
         pads = []
         for i, s, d in zip(spec.rhs_spec[2:], strides, rhs_dilation):
             k = dilated(rhs.shape[i], d)
@@ -210,6 +210,11 @@ def conv_general_dilated_patches(
     """The windows that a convolution sees, as features: channel-major, then the window in row-major order."""
     lhs = as_array(lhs, "conv_general_dilated_patches")
     filter_shape = _ints(filter_shape)
+    if lhs.ndim != len(filter_shape) + 2:
+        raise TypeError(
+            f"conv_general_dilated_patches: lhs must have {len(filter_shape) + 2} dimensions for filter_shape "
+            f"{filter_shape}, got shape {lhs.shape}"
+        )
     spec = conv_dimension_numbers(lhs.shape, (1,) * lhs.ndim, dimension_numbers)
     channels = lhs.shape[spec.lhs_spec[1]]
     size = math.prod(filter_shape)

@@ -427,6 +427,8 @@ def dot_general(
     TypeError for dimension numbers or sizes that don't fit.
     """
     lhs, rhs = as_arrays("dot_general", lhs, rhs)
+    if dimension_numbers is None:  # the last dimension of lhs with the first of rhs
+        dimension_numbers = (((max(lhs.ndim - 1, 0),), (0,)), ((), ()))
     (cx, cy), (bx, by) = dimension_numbers
     numbers = ((_ints(cx), _ints(cy)), (_ints(bx), _ints(by)))
     if preferred_element_type is not None:
@@ -554,6 +556,11 @@ def ragged_dot(
 
     Raises TypeError for ranks other than 2, 3 and 1.
     """
+    shapes = [np.shape(x) for x in (lhs, rhs, group_sizes)]
+    if [len(s) for s in shapes] != [2, 3, 1]:
+        raise TypeError(f"ragged_dot: lhs, rhs and group_sizes must have 2, 3 and 1 dimensions, got shapes {shapes}")
+    if shapes[1][0] != shapes[2][0] and len(shapes[2]) == 1:
+        raise TypeError(f"ragged_dot: rhs must have a matrix for each of {shapes[2][0]} groups, got {shapes[1]}")
     return out_placed(
         "ragged_dot",
         ragged_dot_general(
@@ -586,6 +593,8 @@ def ragged_dot_general(
     """
     lhs, rhs, group_sizes = as_arrays("ragged_dot_general", lhs, rhs, group_sizes)
     ((cx, cy), (bx, by)), (ragged,), groups = ragged_dot_dimension_numbers
+    if not dtypes.issubdtype(group_sizes.dtype, np.integer):
+        raise TypeError(f"ragged_dot: argument 'group_sizes' must be of integers, got dtype {group_sizes.dtype}")
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not supported")
     if ragged in cx or ragged in bx or len(groups) != 1 or group_sizes.ndim != 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pullback.numpy as jnp
+from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
 
 __all__ = ["vq"]
@@ -16,6 +17,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     obs: f[m, n] or f[m]; code_book: f[k, n] or f[k]. `check_finite` is accepted and has no effect. ValueError for
     other ranks or different n.
     """
+    check_arraylike("vq", obs, code_book)
     obs, code_book = jnp.asarray(obs), jnp.asarray(code_book)
     dtype = dtypes.to_inexact_dtype(jnp.result_type(obs, code_book))
     obs, code_book = obs.astype(dtype), code_book.astype(dtype)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.numpy._arguments import check_arraylike, static_int
 from pullback.util import dtypes
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -58,10 +59,16 @@ def idctn(
 
 
 def _along(transform: Any, x: Any, type: int, s: Any, axes: Any, norm: Any) -> Any:
+    name = f"{transform.__name__}n"
+    check_arraylike(name, x)
     x = jnp.asarray(x)
+    if s is not None and len(s) > x.ndim:
+        raise ValueError(f"{name}: argument 's' must have at most {x.ndim} elements, got {len(s)}")
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
-    axes = list(axes)
+    axes = [static_int(a, f"{name}: argument 'axes'") for a in axes]
+    if len({a % x.ndim for a in axes if x.ndim}) < len(axes):
+        raise ValueError(f"{name}: repeated axis: {tuple(axes)}")
     if s is not None and len(s) != len(axes):
         raise ValueError(f"{transform.__name__}n: 's' has {len(s)} sizes, but there are {len(axes)} axes")
     for k, axis in enumerate(axes):
@@ -74,6 +81,7 @@ def _operand(name: str, x: Any, type: int, n: int | None, axis: int, norm: str |
         raise NotImplementedError(f"Only DCT type 2 is implemented. {name} got type {type}")
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"{name}: argument 'norm' is {norm!r}; expected None, 'backward' or 'ortho'")
+    check_arraylike(name, x)
     x = jnp.asarray(x)
     x = x.astype(dtypes.to_inexact_dtype(x.dtype))
     if dtypes.issubdtype(x.dtype, np.complexfloating):

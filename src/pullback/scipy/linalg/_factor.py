@@ -9,8 +9,8 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.lax import linalg as lax_linalg
-from pullback.numpy._arguments import check_flags
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 _UNCHECKED = frozenset(("eigh", "hessenberg", "lu", "lu_factor", "qr", "schur", "sqrtm", "svd"))
 

@@ -12,9 +12,9 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import jit, jvp
-from pullback.numpy._arguments import check_flags
 from pullback.scipy.linalg._factor import schur, square
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 def _pade(degree: int) -> list[float]:

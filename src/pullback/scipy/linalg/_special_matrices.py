@@ -10,8 +10,9 @@ import scipy.linalg
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.numpy._arguments import check_arraylike, check_flags, static_int
+from pullback.numpy._arguments import check_arraylike, static_int
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 def block_diag(*arrs: Any) -> Any:
@@ -61,6 +62,8 @@ def hankel(c: Any, r: Any = None) -> Any:
     c: [..., n], r: [..., m] -> [..., n, m], where the other axes broadcast.
     """
     check_arraylike("hankel", c, *(() if r is None else (r,)))
+    if np.ndim(c) == 0 or (r is not None and np.ndim(r) == 0):
+        raise ValueError("hankel: arguments 'c' and 'r' must have at least one dimension, got a scalar")
     column = jnp.atleast_1d(jnp.asarray(c))
     row = jnp.zeros_like(column) if r is None else jnp.atleast_1d(jnp.asarray(r))
     column, row = _stacks(column, row)

@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
 
 MODES = ("full", "same", "valid")
@@ -110,6 +111,7 @@ def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
     """Both as inexact arrays of one dtype."""
     if mode not in MODES:
         raise ValueError(f"{name}: argument 'mode' is {mode!r}; expected 'full', 'same' or 'valid'")
+    check_arraylike(name, in1, in2)
     x, y = jnp.asarray(in1), jnp.asarray(in2)
     if x.ndim != y.ndim:
         raise ValueError(
@@ -124,6 +126,7 @@ def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
 def _matrices(name: str, in1: Any, in2: Any, mode: str, boundary: str) -> tuple[Any, Any]:
     if boundary not in PADDING:
         raise ValueError(f"{name}: argument 'boundary' is {boundary!r}; expected 'fill', 'wrap' or 'symm'")
+    check_arraylike(name, in1, in2)
     if jnp.ndim(in1) != 2 or jnp.ndim(in2) != 2:
         raise ValueError(f"{name} takes two matrices, got shapes {jnp.shape(in1)} and {jnp.shape(in2)}")
     return _operands(name, in1, in2, mode)

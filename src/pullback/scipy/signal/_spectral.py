@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
 
 EXTENSIONS = ("even", "odd", "constant", "zeros", None)
@@ -117,6 +118,7 @@ def istft(
     Griffin and Lim, IEEE Trans. Acoust. Speech Signal Process. 32, 1984. Raises ValueError for arrays of less than two
     axes, equal axes, and lengths that do not fit.
     """
+    check_arraylike("istft", Zxx)
     z = jnp.asarray(Zxx)
     if z.ndim < 2:
         raise ValueError(f"istft: argument 'Zxx' must have two axes at least, got shape {z.shape}")
@@ -202,6 +204,9 @@ def _segments(
         raise ValueError(f"{name}: argument 'boundary' is {boundary!r}; expected one of {EXTENSIONS}")
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"{name}: Unknown scaling: {scaling!r}; expected 'density' or 'spectrum'")
+    check_arraylike(name, *((x,) if y is None else (x, y)))
+    if isinstance(fs, complex):
+        raise TypeError(f"{name}: argument 'fs' must be real, got {fs}")
     signals = [jnp.asarray(s) for s in ((x,) if y is None else (x, y))]
     if len(signals) == 2 and signals[0].ndim != signals[1].ndim:
         raise ValueError(f"{name}: x and y must have the same rank, got shapes {signals[0].shape}, {signals[1].shape}")

@@ -17,6 +17,14 @@ def promoted(*args: Any) -> list[Any]:
     return [lax.convert_element_type(jnp.asarray(a), dtype) for a in args]
 
 
+def promoted_reals(*args: Any) -> list[Any]:
+    """As `promoted`, for what is decided by comparisons: TypeError for complex numbers."""
+    arrays = promoted(*args)
+    if dtypes.issubdtype(arrays[0].dtype, np.complexfloating):
+        raise TypeError(f"distributions of real numbers do not accept dtype {arrays[0].dtype}")
+    return arrays
+
+
 def inside(support: Any, value: Any, outside: float = -np.inf) -> Any:
     """`value` where the mask holds, else -inf (or `outside`), without letting what is masked into derivatives'
     choice."""

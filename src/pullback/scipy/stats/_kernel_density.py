@@ -11,6 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import random
 from pullback.nn import logsumexp
+from pullback.numpy._arguments import check_arraylike
 from pullback.scipy.linalg import cho_solve, solve_triangular
 from pullback.scipy.special import ndtr
 from pullback.tree_util import register_pytree_node_class
@@ -25,6 +26,7 @@ class gaussian_kde:
     """
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+        check_arraylike("gaussian_kde", dataset, *(() if weights is None else (weights,)))
         points = jnp.atleast_2d(jnp.asarray(dataset))
         if jnp.issubdtype(points.dtype, np.complexfloating):
             raise NotImplementedError("gaussian_kde does not support complex data")

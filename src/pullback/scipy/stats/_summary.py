@@ -8,8 +8,9 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.api import vmap
-from pullback.numpy._arguments import check_flags
+from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 class ModeResult(NamedTuple):
@@ -42,6 +43,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
 
     Raises ValueError for a bad axis or policy, NotImplementedError for nan_policy 'omit' and 'raise'.
     """
+    check_arraylike("mode", a)
     check_flags("mode", keepdims=keepdims)
     _policy("mode", nan_policy)
     if nan_policy == "omit":
@@ -79,6 +81,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
 
     Raises ValueError for another method or a bad axis, NotImplementedError for nan_policy 'omit' and 'raise'.
     """
+    check_arraylike("rankdata", a)
     _policy("rankdata", nan_policy)
     if nan_policy == "omit":
         raise NotImplementedError("rankdata: nan_policy 'omit' is not supported")
@@ -116,6 +119,7 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
 
     Raises ValueError for a bad policy, NotImplementedError for 'raise'.
     """
+    check_arraylike("sem", a)
     check_flags("sem", keepdims=keepdims)
     _policy("sem", nan_policy)
     x = jnp.asarray(a)

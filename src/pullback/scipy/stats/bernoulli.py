@@ -8,12 +8,12 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.scipy import special
-from pullback.scipy.stats._common import promoted
+from pullback.scipy.stats._common import promoted_reals
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """log p at 1, log(1 - p) at 0, -inf elsewhere."""
-    k, p, loc = promoted(k, p, loc)
+    k, p, loc = promoted_reals(k, p, loc)
     x = k - loc
     value = special.xlogy(x, p) + special.xlog1py(1 - x, -p)
     return jnp.where((x == 0) | (x == 1), value, -np.inf)
@@ -26,13 +26,13 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 def cdf(k: Any, p: Any) -> Any:
     """0 below 0, 1 - p up to 1, then 1; nan for p outside [0, 1]."""
-    k, p = promoted(k, p)
+    k, p = promoted_reals(k, p)
     value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1)).astype(p.dtype)
     return jnp.where(jnp.isnan(k) | jnp.isnan(p) | (p < 0) | (p > 1), np.nan, value)
 
 
 def ppf(q: Any, p: Any) -> Any:
     """0 for q <= 1 - p, else 1; nan for q or p outside [0, 1]."""
-    q, p = promoted(q, p)
+    q, p = promoted_reals(q, p)
     bad = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
     return jnp.where(bad, np.nan, jnp.where(q <= 1 - p, 0, 1).astype(p.dtype))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pullback.numpy as jnp
-from pullback.scipy.stats._common import promoted
+from pullback.scipy.stats._common import promoted_reals
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-|z| - log(2 scale)."""
-    x, loc, scale = promoted(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale)
     return -(jnp.abs(x - loc) / scale + jnp.log(2 * scale))
 
 
@@ -21,7 +21,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X <= x)."""
-    x, loc, scale = promoted(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale)
     z = (x - loc) / scale
     half = 0.5 * jnp.exp(-jnp.abs(z))
     return jnp.where(z <= 0, half, 1 - half)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.scipy.stats._common import inside, promoted
+from pullback.scipy.stats._common import inside, promoted, promoted_reals
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log(b) - (b+1) log z - log(scale), z >= 1."""
-    x, b, loc, scale = promoted(x, b, loc, scale)
+    x, b, loc, scale = promoted_reals(x, b, loc, scale)
     z = (x - loc) / scale
     return inside(z >= 1, jnp.log(b) - (b + 1) * jnp.log(z) - jnp.log(scale))
 

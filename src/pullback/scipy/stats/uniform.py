@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.scipy.stats._common import inside, promoted
+from pullback.scipy.stats._common import inside, promoted, promoted_reals
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-log(scale) inside."""
-    x, loc, scale = promoted(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale)
     return inside((x >= loc) & (x <= loc + scale), -jnp.log(scale))
 
 

@@ -56,7 +56,7 @@ def test_forward_and_backward_as_two_functions():
     forward, backward = jax.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
     out, residuals = forward(2.0, 3.0)
     assert out == 6 and tuple(map(float, backward(residuals, 1.0))) == (3, 2)
-    with pytest.raises(TypeError, match="positional arguments"):
+    with pytest.raises(ValueError, match="positional arguments"):
         jax.fwd_and_bwd(lambda x, y: x * y, argnums=2, jitted=False)[0](1.0, 2.0)
     forward, backward = jax.fwd_and_bwd(lambda x: (x**2, "aux"), argnums=0, has_aux=True, jitted=False)
     out, residuals, aux = forward(3.0)

@@ -172,6 +172,11 @@ REFUSED = {
         jsp.signal.istft(A.tolist())
         jsp.signal.stft(X, fs=1j)
         jsp.cluster.vq.vq(A.tolist(), A)
+        jax.grad(jnp.sin, argnums=3)(1.0)
+        jax.checkpoint(jnp.sin, static_argnums=1.5)(1.0)
+        lax.switch(0, [lambda x: x], 1.0, operand=2.0)
+        jax.vmap(jnp.sin, spmd_axis_name=[1])(X)
+        jax.jit(lambda v: lax.scan(lambda c, x: (c, x), 0.0, v, reverse=[1]))(X)
     """,
     ValueError: """
         jnp.asarray(KEY, int)
@@ -280,6 +285,11 @@ REFUSED = {
         jsp.fft.dctn(A, axes=(0, 0))
         jsp.fft.idctn(A, s=(1, 2, 3))
         jsp.linalg.hankel(1.0)
+        jax.jit(lambda x: 1 if x > 0 else 2)(X)
+        jax.jit(lambda x: 1 if x > 0 else 2)(X[:0])
+        jax.grad(lambda x: x if x > 0 else 2 * x)(X)
+        jax.jacfwd(jnp.sin, argnums=3)(1.0)
+        jax.grad(jnp.sin, argnums=-3)(1.0)
     """,
     OverflowError: """
         jnp.sin(2**70)

@@ -255,7 +255,8 @@ def test_types():
     for _ in range(4):
         assert pb.grad(lambda x: x * 2)(3.0).weak_type
         assert pb.grad(lambda x: jnp.sum(x * 2**20))(jnp.ones(2)).tolist() == [2**20] * 2
-        assert pb.grad(lambda x: jnp.sum(x * 2**40))(jnp.ones(2)).tolist() == [2.0**40] * 2
+        with pytest.raises(OverflowError):
+            pb.grad(lambda x: jnp.sum(x * 2**40))(jnp.ones(2))
         y, y_dot = pb.jvp(lambda x, n: jnp.sum(x, axis=0) * n, (X, 3), (X, np.zeros((), pb.dtypes.float0)))
         np.testing.assert_allclose(y_dot, y)
         assert pb.vmap(lambda i: i // 2 + 1)(jnp.arange(4)).tolist() == [1, 1, 2, 2]

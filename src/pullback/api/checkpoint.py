@@ -35,8 +35,11 @@ def checkpoint(
         raise TypeError(f"checkpoint: argument 'prevent_cse' must be a bool or a tuple of bools, got {prevent_cse!r}")
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint: argument 'policy' must be a function or None, got {policy!r}")
-    if static_argnums is None:
-        raise TypeError("checkpoint: argument 'static_argnums' must be an integer or integers, got None")
+    nums = static_argnums if isinstance(static_argnums, tuple) else (static_argnums,)
+    if not all(isinstance(n, int) for n in nums):
+        raise TypeError(
+            f"checkpoint: argument 'static_argnums' must be an int or a tuple of ints, got {static_argnums!r}"
+        )
     if concrete:
         raise NotImplementedError("The 'concrete' option to jax.checkpoint is deprecated; use static_argnums instead.")
     nums = arguments.as_tuple(static_argnums)

@@ -502,11 +502,13 @@ def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
 
 
 def argument_positions(name: str, argnums, count: int) -> list[int]:
-    """argnums as numbers of `count` positional arguments; TypeError without such an argument, ValueError if twice."""
+    """argnums as numbers of `count` positional arguments; TypeError or ValueError without it, ValueError if twice."""
     nums = [int(n) for n in (argnums if isinstance(argnums, (tuple, list)) else (argnums,))]
+    negative = any(n < 0 for n in nums)
     highest = max((n if n >= 0 else -n - 1 for n in nums), default=-1)
     if highest >= count:
-        raise TypeError(
+        # As functions of one index are refused, and as those that look the names of arguments up.
+        raise (TypeError if name == "grad" and not negative else ValueError)(
             f"differentiating with respect to argnums={argnums} requires at least {highest + 1} positional arguments "
             f"to be passed by the caller, but got only {count} positional arguments."
         )

@@ -10,6 +10,7 @@ from pullback.api._arguments import check_callable, checked_leaves, flatten_resu
 from pullback.core import typeof
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
+from pullback.util.static import is_hashable
 
 
 def vmap(
@@ -27,6 +28,8 @@ def vmap(
     out of range, or an output that is mapped shall not be; TypeError for axes that are no integers.
     """
     check_callable("vmap", fun)
+    if not is_hashable(spmd_axis_name):
+        raise TypeError(f"vmap: argument 'spmd_axis_name' must be a name or a tuple of them, got {spmd_axis_name!r}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not isinstance(in_axes, (int, tuple, type(None))):

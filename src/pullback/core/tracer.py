@@ -139,6 +139,10 @@ class Tracer:
     __hash__ = None  # type: ignore[assignment]  # libraries ask isinstance(x, Hashable)
 
     def __bool__(self):
+        size = self.aval.size
+        if size != 1:
+            few = "an empty array" if size == 0 else "an array with more than one element"
+            raise ValueError(f"The truth value of {few} is ambiguous; use any() or all(): {self.describe()}")
         return bool(self._concrete(errors.TracerBoolConversionError))
 
     def __index__(self):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.lax.control.callback import debug_callback
+from pullback.util.static import check_flags
 
 
 class _CheckedFormatter(string.Formatter):
@@ -36,6 +37,7 @@ def callback(
 
     Without `callback`, a decorator. TypeError if it is no function.
     """
+    check_flags("debug.callback", ordered=ordered, partitioned=partitioned)
     if callback is None:
         if args or kwargs:
             raise TypeError("debug.callback: argument 'callback' must be a function beside other arguments, got None")
@@ -65,6 +67,7 @@ def print(
     TypeError if fmt is no string; ValueError if it does not use all arguments; KeyError and IndexError as of
     str.format.
     """
+    check_flags("debug.print", ordered=ordered, partitioned=partitioned)
     if not isinstance(fmt, str):
         raise TypeError(f"debug.print: argument 'fmt' must be a string, got {fmt!r}; write debug.print('{{}}', x)")
     if not skip_format_check:

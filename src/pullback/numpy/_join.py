@@ -341,7 +341,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         obj = np.arange(*obj.indices(n))
     (indices,) = arrays("insert", obj)
     scalar = indices.ndim == 0
-    if not dtypes.issubdtype(indices.dtype, np.integer):
+    if not dtypes.issubdtype(indices.dtype, np.integer) and indices.size:
         raise ValueError(f"insert: argument 'obj' has dtype {indices.dtype}; expected integers")
     if indices.ndim > 1:
         raise ValueError(

@@ -128,7 +128,7 @@ def _piece(function: Any, x: Any, args: Any, kw: Any) -> Any:
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """x with NaN and infinities replaced by numbers, by default 0 and the largest and smallest of the type."""
-    check_arraylike("nan_to_num", x, copy)
+    del copy
     (x,) = arrays("nan_to_num", x)
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x

@@ -75,6 +75,8 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
     index is an integer scalar. ValueError for no branches; TypeError as for `cond`.
     """
     if operand is not _MISSING:
+        if operands:
+            raise TypeError("switch: operands were given both by position and as 'operand'")
         operands = (operand,)
     branches = tuple(branches)
     if not branches:

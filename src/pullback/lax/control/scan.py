@@ -40,6 +40,7 @@ from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, spli
 from pullback.transforms.transpose import backward_pass_with_residuals
 from pullback.transforms.zeros import instantiate
 from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten, treedef_tuple
+from pullback.util.static import check_flags
 
 
 def scan(
@@ -111,6 +112,7 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
         checked = jaxpr.cached("scan", lambda: out_children)  # for when the body is remembered
     carry_tree, ys_tree = checked
     n_carry = carry_tree.num_leaves
+    check_flags("scan", reverse=reverse)
     if not hasattr(unroll, "__index__"):
         raise TypeError(f"scan: argument 'unroll' must be an integer or a bool, got {unroll!r}")
     unroll = max(length, 1) if unroll is True else int(unroll or 1)

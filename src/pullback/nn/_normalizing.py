@@ -36,7 +36,7 @@ def _inexact(x: Any) -> Any:
 def _exponentials(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, Any, Any]:
     """(x - max, exp of it, its sum along the axes): masked elements are -inf, 0 and left out."""
     check_arraylike(name, x)
-    if dtypes.dtype_of(x) == np.bool_:
+    if where is None and dtypes.dtype_of(x) == np.bool_:
         raise TypeError(f"{name} does not accept dtype bool; accepted are numbers")
     x = _inexact(x)
     axes = _axes(name, axis, x.ndim)

@@ -164,6 +164,7 @@ def cov(
         factor = lax.sub(total, lax.div(lax.mul(convert(spread, total.dtype), const(total, ddof)), total))
     # Too few observations give NaN, not a negative variance.
     factor = lax.max(real(factor), const(real(factor), 0))
+    x, average_ = promote_dtypes(x, average_)
     x = lax.sub(x, broadcast_to(lax.expand_dims(average_, (1,)), x.shape))
     right = x if weights is None else lax.mul(x, broadcast_to(convert(weights, x.dtype), x.shape))
     product = dot(x, lax.transpose(conj(right), (1, 0)))

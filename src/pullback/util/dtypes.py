@@ -248,7 +248,7 @@ def dtype_of(x: Any, canonicalize: bool = True) -> Any:
             if not isinstance(dtype, _DTYPES):
                 dtype = next((d for s, d in python_scalar_dtypes.items() if isinstance(x, s)), None)
         if dtype is None:
-            raise TypeError(f"Cannot determine dtype of {x}")
+            raise TypeError(f"Cannot determine dtype of {x}: expected an array or a number, got {t.__name__}")
     if not canonicalize or _config.x64_enabled():
         return dtype
     return _X32.get(dtype, dtype)

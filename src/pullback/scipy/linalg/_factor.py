@@ -9,17 +9,23 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.lax import linalg as lax_linalg
+from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
+# Those that take lists for arrays.
+_LISTS = frozenset("cho_factor cho_solve cholesky eigh lu lu_factor lu_solve polar qr solve_triangular svd".split())
 _UNCHECKED = frozenset(("eigh", "hessenberg", "lu", "lu_factor", "qr", "schur", "sqrtm", "svd"))
 
 
 def matrices(name: str, *args: Any) -> Any:
     """The arguments as arrays of one float or complex type. Raises ValueError (of those functions that JAX hands on
     unchecked, TypeError) for fewer than two dimensions of the first."""
-    dtype = dtypes.to_inexact_dtype(dtypes.result_type(*args))
-    out = [lax.convert_element_type(jnp.asarray(a), dtype) for a in args]
+    if name not in _LISTS:
+        check_arraylike(name, *args)
+    given = [jnp.asarray(a) for a in args]
+    dtype = dtypes.to_inexact_dtype(dtypes.result_type(*given))
+    out = [lax.convert_element_type(a, dtype) for a in given]
     if out[0].ndim < 2:
         error = TypeError if name in _UNCHECKED else ValueError
         raise error(f"{name}: expected a matrix, f[..., m, n], got {out[0].aval.str_short()}")

@@ -14,7 +14,8 @@ from pullback.util import dtypes
 from pullback.util.static import check_flags
 
 # Those that take lists for arrays.
-_LISTS = frozenset("cho_factor cho_solve cholesky eigh lu lu_factor lu_solve polar qr solve_triangular svd".split())
+_LISTS = frozenset(("cho_factor", "cho_solve", "cholesky", "eigh", "lu", "lu_factor", "lu_solve", "polar", "qr", "svd"))
+_LISTS |= {"solve_triangular"}
 _UNCHECKED = frozenset(("eigh", "hessenberg", "lu", "lu_factor", "qr", "schur", "sqrtm", "svd"))
 
 

@@ -214,7 +214,7 @@ def _log1mexp(x: Any) -> Any:
     Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
     """
     check_arraylike("log1mexp", x)
-    if dtypes.dtype_of(x) == bool:
+    if dtypes.kind_of(dtypes.dtype_of(x)) == "b":
         raise TypeError("log1mexp does not accept dtype bool; accepted are numbers")
     x = _inexact(x)
     small = x < math.log(2)

@@ -6,6 +6,7 @@ import scipy.special
 
 import pullback as jax
 import pullback.numpy as jnp
+from pullback import lax
 from pullback.scipy import special
 from pullback.util import config
 
@@ -119,3 +120,23 @@ def test_shapes_that_do_not_fit_and_complex_arguments_are_refused():
     for name, count in counts.items():
         with pytest.raises(ValueError, match=f"{name} does not support complex"):
             getattr(special, name)(*[np.ones(2, np.complex64)] * count)
+
+
+def test_incomplete_gamma_functions_in_limits():
+    """Eager and compiled, where SciPy's are NaN or a series needs many terms."""
+    nan, inf = np.nan, np.inf
+    a = np.array([1e308, 1e308, inf, 3, 3, 0.5, 1e6, -1, 0, nan, 2])
+    x = np.array([10, 1e30, inf, inf, 0, inf, 1e6, 0, 0, 0, nan])
+    lower = [0, 0, 1, 1, 0, 1, 0.500132980760, nan, nan, nan, nan]
+    slope = [0, 0, 0, 0, 0, 0, -3.989423136466252e-4, nan, nan, nan, nan]
+    with jax.enable_x64(True):
+        for f, wanted in (
+            (lax.igamma, lower),
+            (lax.igammac, 1 - np.array(lower)),
+            (lax.igamma_grad_a, slope),
+            (lax.random_gamma_grad, [..., ..., ..., ..., 0, ..., 1.0000001666666833, nan, nan, nan, nan]),
+        ):
+            known = [k for k, value in enumerate(wanted) if value is not ...]
+            for got in (f(a, x), jax.jit(f)(a, x)):
+                expected = np.array([wanted[k] for k in known], float)
+                np.testing.assert_allclose(np.asarray(got)[known], expected, rtol=1e-9, err_msg=f.__name__)

@@ -181,9 +181,16 @@ def _gamma_density(a, x):
     return _exp(exponent)
 
 
-def _at_infinity(reference, value):
-    """The reference, but `value`, as at any other a, where x and a are both infinite; SciPy has NaN there."""
-    return lambda a, x: np.where((a == np.inf) & (x == np.inf), np.asarray(value, x.dtype), reference(a, x))
+def _with_limits(reference, lower):
+    """The reference, with limits that SciPy has NaN for: 1 of P where x and a are both infinite, 0 for a huge a > x."""
+
+    def limited(a, x):
+        found = reference(a, x)
+        full = np.asarray(float(lower), x.dtype)
+        found = np.where((a == np.inf) & (x == np.inf), full, found)
+        return np.where(np.isnan(found) & (x >= 0) & (a > x), 1 - full, found)
+
+    return limited
 
 
 igamma_p = nary(
@@ -191,7 +198,7 @@ igamma_p = nary(
     2,
     doc="The regularized lower incomplete gamma function P(a, x).",
     accepts=FLOAT,
-    reference=_at_infinity(_scipy("gammainc"), 1.0),
+    reference=_with_limits(_scipy("gammainc"), True),
     jvp=(
         lambda a_dot, out, a, x: mul_p.bind(a_dot, igamma_grad_a_p.bind(a, x)),
         lambda x_dot, out, a, x: mul_p.bind(x_dot, _gamma_density(a, x)),
@@ -205,7 +212,7 @@ igammac_p = nary(
     2,
     doc="The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
     accepts=FLOAT,
-    reference=_at_infinity(_scipy("gammaincc"), 0.0),
+    reference=_with_limits(_scipy("gammaincc"), False),
     lower=_in_f32("igammac"),
     cost=200,
     samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=128, derivatives=False),
@@ -216,13 +223,18 @@ igammac_p = nary(
 )
 
 
+def _most_terms(a):
+    """Where x is near a large a, terms shrink as exp(-n^2 / (2 a)). Enough up to a = 1e7."""
+    return 4000 + int(12 * np.sqrt(min(a.max(initial=0), 1e7)))
+
+
 def _series_ratio(a, x):
     """(dP/da) / (dP/dx) from P = x^a e^-x / gamma(a+1) * sum_n x^n / ((a+1)...(a+n)), differentiated term by term."""
     import scipy.special
 
     total, slope = np.ones_like(x), np.zeros_like(x)
     term, harmonic = np.ones_like(x), np.zeros_like(x)
-    for n in range(1, 4000):
+    for n in range(1, _most_terms(a)):
         term = term * x / (a + n)
         harmonic = harmonic + 1 / (a + n)
         total, slope = total + term, slope - term * harmonic
@@ -241,7 +253,7 @@ def _fraction_ratio(a, x):
     d = 1 / b
     d_dot = -b_dot * d * d
     h, h_dot = d, d_dot
-    for n in range(1, 4000):
+    for n in range(1, _most_terms(a)):
         an, an_dot = -n * (n - a), float(n)
         b = b + 2
         e, e_dot = an * d + b, an_dot * d + an * d_dot + b_dot
@@ -275,11 +287,13 @@ def _igamma_grad_a_reference(a, x):
     wide_a, wide_x = np.asarray(a, np.float64), np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         density = np.exp((wide_a - 1) * np.log(wide_x) - wide_x - scipy.special.gammaln(wide_a))
-    return np.where(wide_x == 0, 0.0, _gamma_ratio(a, x) * density)
+    ends = (wide_a > 0) & ((wide_x == 0) | (wide_x == np.inf))  # P is 0 or 1 there, whatever a is, as it is
+    ends |= (wide_a > 1e300) & (wide_x >= 0) & (wide_x < wide_a)  # where the density is infinity less infinity
+    return np.where(ends, 0.0, _gamma_ratio(a, x) * density)
 
 
 def _random_gamma_grad_reference(a, x):
-    return np.where(np.asarray(x) == 0, 0.0, -_gamma_ratio(a, x))
+    return np.where((np.asarray(x) == 0) & (np.asarray(a) > 0), 0.0, -_gamma_ratio(a, x))
 
 
 igamma_grad_a_p = nary(

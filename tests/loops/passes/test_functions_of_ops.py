@@ -121,3 +121,41 @@ def test_expansions_of_ops_over_functions_keep_these():
     assert compile_function(final, *plan_arena(final)[:1])([data], [out]) == 0
     (want,) = interpret(function, [data])
     np.testing.assert_allclose(out, want, rtol=1e-5)
+
+
+def test_functions_of_complex_numbers_are_called_sooner():
+    assert not functions(expand_math(chain(["exp"], 4, 64, "c64")))
+    assert len(functions(expand_math(chain(["exp"], 5, 64, "c64")))) == 5
+    roots = functions(expand_math(chain(["sqrt", "exp"], 40, 64, "c64")))  # what real numbers have an instruction for
+    assert len(roots) == 40 and len(set(roots)) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("n", [1, 70])
+def test_complex_results_are_those_of_code_in_place(dtype, n, monkeypatch):
+    """In lanes, in one element, with real results and operands that are the same in all lanes."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=n) + 1j * rng.normal(size=n)).astype(dtype)
+    x[0] = 0.5 - 0.25j if n == 1 else complex(np.inf, np.nan)
+    b = Builder()
+    name, part = ("c64", "f32") if dtype == np.complex64 else ("c128", "f64")
+    inside, first, out = b.input("x", name, n), b.input("first", name, 1), b.output("y", name, n)
+    with b.loop(n) as i:
+        value = b.load(inside, i)
+        for k in range(18):
+            value = b.op(["exp", "sqrt"][k % 2], value) + b.complex(b.abs(value), b.const(part, -0.125))
+            value = value + b.op("tanh", b.load(first, 0) * b.complex(b.const(part, k / 8), b.const(part, 0.0)))
+        b.store(out, i, value)
+    function = b.function("f")
+    assert {each.name for each in functions(expand_math(function))} == {"exp", "tanh", "abs"}
+    results = []
+    for _ in range(2):
+        final = optimize_loops(function)
+        results.append(np.empty(n, dtype))
+        assert compile_function(final, *plan_arena(final)[:1])([x, x[-1:]], [results[-1]]) == 0
+        for most in ("OFTEN", "OFTEN_OF_COMPLEX"):
+            monkeypatch.setattr(sys.modules["pullback.loops.passes.expand_math"], most, 1000)
+    np.testing.assert_array_equal(*results)
+    (want,) = interpret(function, [x, x[-1:]])
+    tolerance = 2e-5 if name == "c64" else 1e-13
+    np.testing.assert_allclose(results[0], want, rtol=tolerance, atol=tolerance)

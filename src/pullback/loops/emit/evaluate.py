@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from pullback.loops.ir.affine import interval
 from pullback.loops.ir.ir import RARE, Const, Expr, Lambda, Load, Op, Read
-from pullback.loops.ir.types import is_int
+from pullback.loops.ir.types import REAL_OF, is_int
 from pullback.loops.ir.visit import function_of, subexpressions
 
 from .access import Access, VectorIndex
@@ -23,7 +23,7 @@ from .guards import load_guards
 from .loads import is_regular, scalar_load, short_place, vector_load
 from .ops import emit_op
 from .rare import in_parts
-from .types import register_type
+from .types import register_type, result_type
 from .values import Asm, Value, broadcast, constant
 
 _COMPARES = frozenset(["lt", "le", "gt", "ge", "eq", "ne"])
@@ -191,10 +191,14 @@ class Evaluator(Access):
             return emit_op(self.code, node, args)
         lanes = max(arg.lanes for arg in args)
         args = [broadcast(self.code, arg, lanes) for arg in args]
-        kind = register_type(node.dtype, lanes)
-        given = ", ".join(f"{arg.type} {arg.ref}" for arg in args)
-        text = f"call {kind} {self.function(function, lanes)}({given})"
-        return Value(node.dtype, self.code.inst(text, *(arg.ref for arg in args)), lanes)
+        operands = [ref for arg in args for ref in arg.parts]
+        given = ", ".join(f"{arg.type} {ref}" for arg in args for ref in arg.parts)
+        kind = result_type(node.dtype, lanes)
+        called = self.code.inst(f"call {kind} {self.function(function, lanes)}({given})", *operands)
+        if node.dtype not in REAL_OF:
+            return Value(node.dtype, called, lanes)
+        re, im = (self.code.inst(f"extractvalue {kind} {called}, {part}", called) for part in (0, 1))
+        return Value(node.dtype, re, lanes, im)
 
     def _lane_indices(self, vector: VectorIndex) -> Value:
         return self._counting(Value("i64", vector.base), 1)

@@ -44,7 +44,7 @@ from .access import VectorIndex
 from .cpu.target import Target
 from .functions import FunctionEmitter
 from .interrupt import INTERRUPT, INTERRUPTED
-from .types import memory_type, register_type
+from .types import memory_type, register_type, result_type
 from .values import Value, broadcast
 from .vector_loops import VectorFunctionEmitter
 
@@ -267,7 +267,10 @@ class Module:
         if name is None:
             name = self._functions_of_ops[body, lanes] = f"@{body.name}.{len(self._functions_of_ops)}"
             work = VectorFunctionEmitter(self)
-            values = {var: Value(var.dtype, f"%s{k}", lanes) for k, var in enumerate(body.params)}
+            values = {
+                var: Value(var.dtype, f"%s{k}", lanes, f"%s{k}.im" if var.dtype in REAL_OF else None)
+                for k, var in enumerate(body.params)
+            }
             if lanes > 1:
                 work.eval.vector = VectorIndex(Var("lane", "i64"), "0", lanes, set(body.params))
                 work.eval.vector.values.update(values)
@@ -275,9 +278,13 @@ class Module:
                 work.eval.env.update(values)
             work.eval.begin((body.value,))
             result = broadcast(work.code, work.eval.value(body.value), lanes)
-            params = ", ".join(f"{value.type} {value.ref}" for value in values.values())
-            head = f"define internal {result.type} {name}({params})"
-            self._finish(work, head, f"  ret {result.type} {result.ref}")
+            params = ", ".join(f"{value.type} {ref}" for value in values.values() for ref in value.parts)
+            kind, given = result_type(result.dtype, lanes), result.ref
+            if result.im is not None:
+                given = "poison"
+                for part, ref in enumerate(result.parts):
+                    given = work.code.here(f"insertvalue {kind} {given}, {result.type} {ref}, {part}")
+            self._finish(work, f"define internal {kind} {name}({params})", f"  ret {kind} {given}")
         return name
 
     # Threads.

@@ -25,6 +25,12 @@ def register_type(dtype: str, lanes: int = 1) -> str:
     return name if lanes == 1 else f"<{lanes} x {name}>"
 
 
+def result_type(dtype: str, lanes: int = 1) -> str:
+    """LLVM type of a value that a function gives: of both registers for complex."""
+    name = register_type(dtype, lanes)
+    return f"{{ {name}, {name} }}" if dtype in REAL_OF else name
+
+
 def memory_type(dtype: str, lanes: int = 1) -> str:
     """LLVM type of an element in memory; of a part for complex."""
     name = _MEMORY[dtype]

@@ -114,7 +114,7 @@ SHORT_NANS = ("short_nans", True)  # attr of a conversion to 16 bits: NaNs among
 
 @_node
 class Lambda:
-    """A pure function of real scalars. An op with the attr ("function", Lambda) is computed by calling it."""
+    """A pure function of scalars. An op with the attr ("function", Lambda) is computed by calling it."""
 
     name: str
     params: tuple[Var, ...]

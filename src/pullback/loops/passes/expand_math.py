@@ -30,8 +30,8 @@ _ALSO = frozenset({"sqrt", "sign", "abs", "div"})
 # register allocator ever more (400 tanh in a row took it 5 s). 2,000 unrolled operations took 9 s to compile, now 1.7.
 # Shorter chains stay inline.
 OFTEN = 16
-# Functions of complex numbers are several real ones each: 200 exponentials of 100 elements took 10 s of processor time to
-# compile, now 0.3, and 42 us to run, now 29.
+# Functions of complex numbers are several real ones each: 200 exponentials of 100 elements took 10 s to compile, now
+# 0.3, and 42 us to run, now 29.
 OFTEN_OF_COMPLEX = 4
 LARGE = 12  # ops of a function worth calling
 

@@ -122,6 +122,10 @@ def _pole_there(call: Call, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.isnan(wide(y)) & np.isinf(wide(x))
 
 
+def _float32_below_zero(call: Call, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.full(x.shape, x.dtype == np.float32 and ("-x0" in call.text or bool(np.any(_given(call).real < 0))))
+
+
 def _nan_for_zero(call: Call, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.isnan(wide(y)) & (wide(x) == 0)
 
@@ -176,6 +180,18 @@ ELEMENTS: tuple[Element, ...] = (
         _pole_there,
     ),
     Element(
+        "overflow inside",
+        "JAX's gamma functions overflow on the way to a result that is finite, and give NaN",
+        r"poch|comb|beta",
+        _nan_there,
+    ),
+    Element(
+        "polygamma below 0",
+        "JAX's reflection loses digits next to a pole, in float32 up to all of them, as mpmath shows",
+        r"polygamma",
+        _float32_below_zero,
+    ),
+    Element(
         "special functions at infinity",
         "JAX gives NaN at infinity or NaN in the other argument, where the function has a limit",
         SPECIAL,
@@ -216,6 +232,12 @@ ELEMENTS: tuple[Element, ...] = (
         "running products that leave the range: JAX multiplies in another order, and 0 meets infinity",
         r"cumprod|cumulative_prod|lax.mul|prod\(",
         _range_left,
+    ),
+    Element(
+        "derivatives at infinity",
+        "of an infinite argument: inf or NaN, as the terms of the derivative are multiplied or chosen",
+        r"grad|jac|vjp|jvp|hessian|linearize",
+        _with_infinite(_both_infinite),
     ),
     Element(
         "float16",
@@ -330,6 +352,22 @@ def _narrow(call, x64, how, difference, got, want):
     return bool(
         re.search(r"sum|prod|mean|std|var|average|trapezoid|norm|dot|matmul|conv|correlate|astype\(float", call.text)
     )
+
+
+def _single_inside(call, x64, how, difference, got, want):
+    """Elements are within some units in float32 of the largest."""
+    kinds = {a.dtype for a in call.arguments if a.form != "python"}
+    if difference.what != "value" or not kinds & {"float32", "int8", "int16", "int32", "uint8", "uint16", "uint32"}:
+        return False
+    for g, w in zip(got, want):
+        x, y = wide(g.value()), wide(w.value())
+        size = np.max(np.abs(np.where(np.isfinite(y), y, 0)), initial=0) if x.dtype.kind in "fc" else 0
+        if g.dtype not in ("float64", "complex128") and not np.all(near(g.value(), w.value())):
+            return False
+        with np.errstate(all="ignore"):
+            if x.shape != y.shape or not np.all(near(g.value(), w.value()) | (np.abs(x - y) <= 2.0**-19 * size)):
+                return False
+    return True
 
 
 def _cancelling_integers(call, x64, how, difference, got, want):
@@ -583,8 +621,8 @@ CLASSES: tuple[Explained, ...] = (
     ),
     Explained(
         "errors inside of JAX",
-        "JAX fails in its own lowering",
-        _raises("No constant handler for type", "special"),
+        "JAX fails in its own lowering, or converts float0, the type of tangents of booleans",
+        _raises("No constant handler for type|a bytes-like object is required", r"special|jac(fwd|rev)"),
     ),
     Explained(
         "folds from a start value",
@@ -593,6 +631,29 @@ CLASSES: tuple[Explained, ...] = (
             d.what == "value"
             and bool(re.search(r"lax\.reduce\(.*lax\.(max|min)(.|\n)*(grad|jac|vjp|jvp|linearize)", call.text))
         ),
+    ),
+    Explained(
+        "single precision inside",
+        "of float32 and integers that become it: the steps round in float32, though the result is float64",
+        _single_inside,
+    ),
+    Explained(
+        "derivatives that are 0",
+        "the derivative of a sum that is always 1 is 0: rounding errors of 1 stay",
+        lambda call, x64, how, d, got, want: (
+            d.what == "value"
+            and "softmax" in call.text
+            and "sum" in call.text
+            and all(
+                max(np.max(np.abs(wide(x))), np.max(np.abs(wide(y)))) <= 16 * precision(x)[0]
+                for x, y in _differing(got, want)
+            )
+        ),
+    ),
+    Explained(
+        "axes of running products",
+        "JAX reverses first, which raises TypeError; here the axis is looked at first (ValueError)",
+        _both_raise("ValueError", "TypeError", r"lax\.cum\w+\(.*reverse=True"),
     ),
 )
 

@@ -205,7 +205,7 @@ def test_arguments_of_derivatives():
     same(sparse.grad(f, -1)(m, v), m.todense().sum(0))
     same(sparse.grad(f, np.int64(1))(m, v), m.todense().sum(0))
     for argnums in (2, 5, -3, (0, 2)):
-        with pytest.raises(TypeError, match="positional arguments"):
+        with pytest.raises(ValueError if argnums == -3 else TypeError, match="positional arguments"):
             sparse.grad(f, argnums)(m, v)
     with pytest.raises(TypeError, match="positional arguments"):
         sparse.value_and_grad(f)()

@@ -30,6 +30,10 @@ def test_a_few_programs_reach_every_pass():
     # Random programs have no derivatives in integers.
     gradient = pullback.grad(lambda x: jnp.sum(x * 2.0), allow_int=True)
     reached |= passes.changing(pullback.make_jaxpr(gradient)(np.arange(3)))
+    # Nor that many operands, or so much to do for each of many rows.
+    many = pullback.make_jaxpr(lambda *xs: jnp.concatenate(xs))(*np.ones((40, 5), "f4"))
+    rows = pullback.make_jaxpr(lambda x: jnp.log(jnp.sum(x * x, 1)))(np.ones((300, 100), "f4"))
+    reached |= passes.changing(many) | passes.changing(rows)
     assert passes.names() - reached == set()
 
 

@@ -508,7 +508,8 @@ def argument_positions(name: str, argnums, count: int) -> list[int]:
     highest = max((n if n >= 0 else -n - 1 for n in nums), default=-1)
     if highest >= count:
         # As functions of one index are refused, and as those that look the names of arguments up.
-        raise (TypeError if name == "grad" and not negative else ValueError)(
+        of_one_index = name.rpartition(".")[2] in ("grad", "value_and_grad")
+        raise (TypeError if of_one_index and not negative else ValueError)(
             f"differentiating with respect to argnums={argnums} requires at least {highest + 1} positional arguments "
             f"to be passed by the caller, but got only {count} positional arguments."
         )

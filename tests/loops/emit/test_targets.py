@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.emit import Target, build_module, emit_object, host_target
+from pullback.loops.emit import Target, build_module, emit_object, host_target, target_scope
 from pullback.loops.emit.jit import _machine
 from pullback.loops.ir import Builder
 
@@ -59,9 +59,11 @@ def test_passes_and_widths(width):
     with b.loop(40) as i, b.loop(50) as j:
         b.store(y, i * 50 + j, b.sin(b.exp(b.load(x, j * 40 + i))))
     function = b.function("f")
-    function = optimize_loops(function)
+    target = dataclasses.replace(host_target(), vector_bytes=width)
+    with target_scope(target):
+        function = optimize_loops(function)
     data = np.linspace(-3, 3, 2000, dtype=np.float32)
-    (got,) = compiled(function, [data], target=dataclasses.replace(host_target(), vector_bytes=width))
+    (got,) = compiled(function, [data], target=target)
     assert np.allclose(got, np.sin(np.exp(data.reshape(50, 40).T)).reshape(-1), rtol=1e-4, atol=1e-5)
 
 

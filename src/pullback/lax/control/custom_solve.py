@@ -248,7 +248,8 @@ def custom_root(
     this function. f must keep the structure and shapes of its argument (TypeError).
     """
     for argument, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
-        if not callable(function):
+        unneeded = function is None and argument == "tangent_solve"  # where no derivative is asked for
+        if not callable(function) and not unneeded:
             raise TypeError(f"custom_root: argument '{argument}' must be a function, got {function!r}")
     leaves, tree = tree_flatten(initial_guess)
     leaves = as_arrays("custom_root", *leaves)

@@ -157,7 +157,7 @@ def eigh_in_lanes(ctx: Any, batch: Sequence[int], n: int, source: Any, lower: bo
         held.append(Held(dtype, n, n, None, vectors, 2, True))
     triangle = [(i, j) if lower else (j, i) for i in range(n) for j in range(i + 1)]
 
-    def start(a: Lanes, w: Lanes, places: Lanes, notes: Lanes, *v: Lanes) -> None:
+    def start(a: Lanes, _w: Lanes, _places: Lanes, notes: Lanes, *v: Lanes) -> None:
         _prepare(b, a, notes, triangle)
         for i, j in triangle:
             if i != j:
@@ -165,7 +165,7 @@ def eigh_in_lanes(ctx: Any, batch: Sequence[int], n: int, source: Any, lower: bo
         for x in v:
             _unit(b, x, n)
 
-    def measure(a: Lanes, w: Lanes, places: Lanes, notes: Lanes, *v: Lanes) -> None:
+    def measure(a: Lanes, _w: Lanes, _places: Lanes, notes: Lanes, *v: Lanes) -> None:
         notes[LEFT, 0] = b.const(dtype, 0.0)
 
         def pair(p: Index, q: Index) -> None:
@@ -173,7 +173,7 @@ def eigh_in_lanes(ctx: Any, batch: Sequence[int], n: int, source: Any, lower: bo
 
         _pairs(b, n, pair)
 
-    def sweep(a: Lanes, w: Lanes, places: Lanes, notes: Lanes, *v: Lanes) -> None:
+    def sweep(a: Lanes, _w: Lanes, _places: Lanes, _notes: Lanes, *v: Lanes) -> None:
         def pair(p: Index, q: Index) -> None:
             off, upper, lower = a[p, q], a[p, p], a[q, q]
             tangent, sine, ratio = _angle(b, b.let(b.sub(lower, upper)), off)
@@ -255,7 +255,7 @@ def svd_in_lanes(
     least = float(limits.eps) ** 2
     everywhere = [(i, j) for i in range(m) for j in range(n)]
 
-    def start(a: Lanes, s: Lanes, places: Lanes, notes: Lanes, squares: Lanes, *v: Lanes) -> None:
+    def start(a: Lanes, _s: Lanes, _places: Lanes, notes: Lanes, _squares: Lanes, *v: Lanes) -> None:
         _prepare(b, a, notes, everywhere)
         notes[LEFT, 0] = one
         for x in v:
@@ -266,7 +266,7 @@ def svd_in_lanes(
             fold(b, 0, length, [zero], lambda i, total: [b.add(total, b.term(a[entry(p, i)], a[entry(q, i)]))])[0]
         )
 
-    def sweep(a: Lanes, s: Lanes, places: Lanes, notes: Lanes, squares: Lanes, *v: Lanes) -> None:
+    def sweep(a: Lanes, _s: Lanes, _places: Lanes, notes: Lanes, squares: Lanes, *v: Lanes) -> None:
         notes[LEFT, 0] = zero
 
         def measure(p: Index) -> None:
@@ -286,7 +286,7 @@ def svd_in_lanes(
         repeat(b, 0, k, measure)
         _pairs(b, k, pair)
 
-    def finish(a: Lanes, s: Lanes, places: Lanes, notes: Lanes, squares: Lanes, *v: Lanes) -> None:
+    def finish(a: Lanes, s: Lanes, places: Lanes, notes: Lanes, _squares: Lanes, *v: Lanes) -> None:
         scale, poison = notes[SCALE, 0], notes[POISON, 0]
         notes[LEFT, 0] = zero
 
@@ -308,7 +308,7 @@ def svd_in_lanes(
         for x in (s, a, *v):
             _add_to_all(b, x, poison)
 
-    def complete(a: Lanes, s: Lanes, places: Lanes, notes: Lanes, squares: Lanes, *v: Lanes) -> None:
+    def complete(a: Lanes, s: Lanes, _places: Lanes, _notes: Lanes, _squares: Lanes, *v: Lanes) -> None:
         with b.loop(k, "sequential") as p:
             _fill_direction(b, a, s, k, length, entry, p)
 

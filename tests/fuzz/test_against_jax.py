@@ -3,12 +3,13 @@
 import importlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import pullback
-from fuzz.calls import Call, make_call
+from fuzz.calls import INTEGERS, Call, make_call, templates
 from fuzz.compare import Evidence, compare, near, shaken, verdict
 from fuzz.program import FuzzProgram
 from fuzz.stored import read_stored, write_stored
@@ -82,6 +83,29 @@ def test_shaken_arguments_move_by_one_unit():
     a = Argument("array", "complex64", (3,), np.array([1 + 2j, 0, 3], np.complex64).tobytes())
     moved = shaken(a, np.random.default_rng(0)).value()
     assert np.all(near(moved, a.value(), 2)) and np.any(moved != a.value()) and moved[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_loops_of_calls_end(library, monkeypatch):
+    """For every dtype of the counter: an unsigned one is never below zero, and a loop that waits for it never ends."""
+
+    def while_loop(condition, body, state):
+        for _ in range(50):
+            if not condition(state):
+                return state
+            state = body(state)
+        raise AssertionError(f"{call.text} goes on from {[a.dtype for a in call.arguments]}")
+
+    loops = [(group, line) for group, line in templates() if "while_loop" in line]
+    monkeypatch.setattr("fuzz.calls.ALL", loops)
+    monkeypatch.setattr("fuzz.calls.WEIGHTS", np.full(len(loops), 1 / len(loops)))
+    ours, counters = library(True), set()
+    ours.names["lax"] = SimpleNamespace(while_loop=while_loop)
+    for k in range(80):
+        call = make_call(np.random.default_rng(k), True)
+        counters.add(call.arguments[0].dtype)
+        ours.program(call.text)(*(ours.argument(a._replace(form="array")) for a in call.arguments))
+    assert counters == set(INTEGERS)
 
 
 class Planted:

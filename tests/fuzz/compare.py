@@ -16,7 +16,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 class Difference(NamedTuple):
-    """The first difference of two outcomes: of what (`exception`, `number`, `dtype`, `weak_type`, `shape`, `value`)."""
+    """The first difference of two outcomes: `exception`, `number`, `dtype`, `weak_type`, `shape`, `value`, `time`."""
 
     what: str
     detail: str

@@ -156,6 +156,19 @@ def test_a_planted_difference_is_found_and_made_small(tool, library, tmp_path):
     assert "pullback:" in tool.described(found) and "**1**" in tool.page(run)
 
 
+@pytest.mark.parametrize("who, times, found", [("pullback", 99, 1), ("pullback", 1, 0), ("jax", 99, 0)])
+def test_programs_that_only_here_do_not_end_are_found(tool, library, tmp_path, who, times, found):
+    run, late = run_of(tool, tmp_path, library(False), None), iter([Raised(("TimeoutError",), "")] * times)
+    run.workers[who, False].fault = lambda task, outcome: next(late, outcome)
+    call = Call("shapes", "def program(x0):\n    return jnp.ravel(x0)\n", (), ("",))
+    call = replace(call, arguments=(Argument("array", "float32", (3,), bytes(12)),))
+    task = Task(call.text, call.arguments, False)
+    got, want = (run.workers[w, False].ask([task])[0] for w in ("pullback", "jax"))
+    run.judge(call, False, "eager", got, want, np.random.default_rng(0))
+    assert [f.difference.what for f in run.findings] == ["time"] * found
+    assert run.runs["timed out"] == (who == "jax")
+
+
 def test_answers_are_asked_for_once(tool, tmp_path):
     from side_by_side import Answers
 

@@ -101,7 +101,7 @@ def test_the_abandoned_call_gives_its_memory_back():
 def test_donated_arguments_are_gone_if_the_call_ends_while_the_handler_runs():
     out = in_process("""
     program = jax.jit(lambda x, y: (jnp.linalg.svd(x)[1], y.sum()), donate_argnums=1)
-    x = jnp.asarray(R.random((500, 500), np.float32))
+    x = jnp.asarray(R.random((900, 900), np.float32))
     program(x, jnp.ones(1000))
     began = time.time()
     program(x, jnp.ones(1000))
@@ -113,8 +113,16 @@ def test_donated_arguments_are_gone_if_the_call_ends_while_the_handler_runs():
 
     signal.signal(signal.SIGINT, handler)
     y = jnp.ones(1000)
-    threading.Timer(0.2 * took, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    ready = threading.Event()  # the thread may take a while to start, and is not to interrupt that
+
+    def interrupt():
+        ready.wait()
+        time.sleep(0.3 * took)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
     try:
+        ready.set()
         program(x, y)
         time.sleep(1)
     except KeyboardInterrupt:

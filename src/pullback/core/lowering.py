@@ -73,6 +73,8 @@ class Nest:
     ctx.temporary(dtype, shape), ctx.subprogram(closed_jaxpr, inputs, outputs), ctx.call(symbol, *args), ctx.b.
     `in_place`: the operand whose memory result 0 takes over; it already holds the operand's values when `emit` runs.
     `shared(params)`: pairs (operand, result) that may be in one memory, as `emit` finds out by comparing them.
+    `decides(avals, params)`: whether eager work runs this code, too, as the reference's results are as right but others
+    (signs of eigenvectors): those of a call must not change when it is compiled.
     """
 
     emit: Callable[..., None]
@@ -80,10 +82,16 @@ class Nest:
     strided: bool = False
     operations: Callable[[Any], int] | None = None
     shared: Callable[[dict], Sequence[tuple[int, int]]] = lambda params: ()
+    decides: Callable[[Sequence[Any], dict], bool] = lambda avals, params: False
 
     def pairs(self, params: dict) -> Sequence[tuple[int, int]]:
         """(operand, result) for each result that may be where an operand was."""
         return self.shared(params) if self.in_place is None else ((self.in_place, 0),)
+
+
+def must_be_compiled(lower: Any, avals: Sequence[Any], params: dict) -> bool:
+    """Whether compiled code alone says what the results are for operands of these types, eagerly too."""
+    return isinstance(lower, Nest) and lower.decides(avals, params)
 
 
 def operations_of(eqn: Any) -> int:

@@ -138,3 +138,21 @@ def test_which_are_done_so():
     for function in (jnp.linalg.eigh, jnp.linalg.eigvalsh, jnp.linalg.svd, lambda x: jnp.linalg.norm(x, 2, (-2, -1))):
         assert not calls(function, (100, 8, 8)) and not calls(function, (4, 4, 3, 3), "f8")
         assert calls(function, (8, 8)) and calls(function, (100, 20, 20)) and calls(function, (100, 3, 3), "c8")
+
+
+def test_eager_results_are_those_of_compiled_code():
+    """Signs of vectors, and vectors of equal values, are not LAPACK's: they changed when a call was compiled, and a
+    call that ran often was."""
+    x = np.random.default_rng(0).standard_normal((16, 3, 3))
+    x = x + x.swapaxes(1, 2)
+    x[:4] = np.eye(3)
+    for function in (
+        jnp.linalg.eigh,
+        lambda x: pb.vmap(lambda a: pb.lax.linalg.eigh(a, lower=False))(x),
+        lambda x: pb.lax.linalg.svd(x, full_matrices=False),
+        lambda x: pb.jvp(lambda a: jnp.linalg.eigh(a)[1], (x[4:],), (x[4:] ** 2,)),
+    ):
+        want = [np.asarray(leaf) for leaf in pb.tree.leaves(pb.jit(function)(x))]
+        for _ in range(3):
+            for got, leaf in zip(pb.tree.leaves(function(x)), want):
+                np.testing.assert_allclose(got, leaf, rtol=1e-6, atol=1e-6)

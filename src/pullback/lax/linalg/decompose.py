@@ -494,6 +494,14 @@ def _nonzero(x):
     return lax.select_n_p.bind(lax.eq_p.bind(x, constant(x, 0)), x, constant(x, 1))
 
 
+def _is_stack_of_small(avals, params):
+    """Whether Jacobi's rotations find the singular values."""
+    *batch, m, n = avals[0].shape
+    if params["subset_by_index"] is not None or (params["compute_uv"] and params["full_matrices"] and m != n):
+        return False
+    return small_matrices.suits(batch, avals[0].dtype, MOST_SVD, m, n)
+
+
 def _svd_emit(ctx):
     aval, params = ctx.in_avals[0], ctx.params
     *batch, m, n = aval.shape
@@ -507,7 +515,7 @@ def _svd_emit(ctx):
         )
         return
     vectors = params["compute_uv"] and (ctx.is_read(1) or ctx.is_read(2))
-    if small_matrices.suits(batch, aval.dtype, MOST_SVD, m, n) and not (vectors and params["full_matrices"] and m != n):
+    if _is_stack_of_small(ctx.in_avals, params | {"compute_uv": vectors}):
         sides = [ctx.result(k) if vectors and ctx.is_read(k) else None for k in (1, 2)]
         svd_in_lanes(ctx, batch, m, n, ctx.operand(0), ctx.result(0), *sides)
         return
@@ -578,7 +586,7 @@ svd_p = Primitive(
     jvp=_svd_jvp,
     transpose=NOT_LINEAR,
     traits={"matrices"},
-    lower=Nest(_svd_emit),
+    lower=Nest(_svd_emit, decides=lambda avals, params: params["compute_uv"] and _is_stack_of_small(avals, params)),
     samples=Samples(ulp=256, cases=_svd_cases),
 )
 svd_p.batch = batch_leading(svd_p)

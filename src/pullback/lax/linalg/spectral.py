@@ -109,6 +109,12 @@ def _eigh_jvp(primals, tangents, *, lower=True, sort_eigenvalues=True, subset_by
     return [v, w], [v_dot, w_dot]
 
 
+def _is_stack_of_small(avals, params):
+    """Whether Jacobi's rotations find the vectors."""
+    *batch, n, _ = avals[0].shape
+    return params["subset_by_index"] is None and suits(batch, avals[0].dtype, MOST_EIGH, n)
+
+
 def _eigh_emit(ctx):
     aval, params = ctx.in_avals[0], ctx.params
     *batch, n, _ = aval.shape
@@ -120,7 +126,7 @@ def _eigh_emit(ctx):
         )
         return
     vectors = ctx.is_read(0)
-    if suits(batch, aval.dtype, MOST_EIGH if vectors else MOST_EIGENVALUES, n):
+    if _is_stack_of_small(ctx.in_avals, params) and (vectors or n <= MOST_EIGENVALUES):
         found = ctx.result(0) if vectors else None
         eigh_in_lanes(ctx, batch, n, ctx.operand(0), params["lower"], found, ctx.result(1))
         return
@@ -167,7 +173,7 @@ eigh_p = Primitive(
     jvp=_eigh_jvp,
     transpose=NOT_LINEAR,
     traits={"matrices"},
-    lower=Nest(_eigh_emit),
+    lower=Nest(_eigh_emit, decides=_is_stack_of_small),
     samples=Samples(
         ulp=256,
         cases=lambda rng: [

@@ -16,7 +16,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
-from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction
+from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction, must_be_compiled
 from pullback.core.primitive import NoRule, Primitive
 from pullback.runtime.arrays.placement import SAYS, Placing, place_results
 from pullback.runtime.eager import blocks, checks
@@ -44,6 +44,7 @@ class _Record:
             "askers",
             "closed",
             "is_elementwise",
+            "must_be_compiled",
             "placing",
             "planned",
             "program",
@@ -68,7 +69,8 @@ class _Record:
         self.askers: set[str] = set()  # the call caches that have the plan
         self.size = CALL + max((a.size for a in (*avals, *self.outs)), default=0)
         self.work = 0 if _is_compilable(primitive) else -(1 << 62)
-        if isinstance(primitive.reference, NoRule):
+        self.must_be_compiled = must_be_compiled(primitive.lower, avals, params)
+        if isinstance(primitive.reference, NoRule) or self.must_be_compiled:
             self.work = PAYS
 
     def jaxpr(self, primitive: Primitive, params: dict[str, Any]) -> ClosedJaxpr:
@@ -155,6 +157,8 @@ def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: s
             whole = blocks.executable(record.jaxpr(primitive, params), primitive.name, asker in record.askers)
             if whole is not None:
                 return _core.CacheEntry(whole, record.tree)
+        if record.must_be_compiled and not switches.interpret:
+            return _core.CacheEntry(_compile(primitive, record, params).executable, record.tree)
         if record.planned is None:
             record.planned = make_plan(record.jaxpr(primitive, params), primitive.name)
         if asker not in record.askers:

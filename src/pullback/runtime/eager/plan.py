@@ -6,8 +6,7 @@ read them, reductions accumulate with the same loops, products are NumPy's matmu
 the primitive's reference. A run then costs some ten nanoseconds a step beside the arithmetic, so eager work on small
 arrays is lighter than NumPy's own.
 
-Stacks of matrices pay for a compilation by their number. Measured: eager eigenvalues of 128 matrices of 3 x 3 were
-counted as one call of NumPy and stayed there for 500 calls; they take 217 us from the 68th call on, before 320.
+Stacks of matrices pay for a compilation by their number, where compiled code does not decide (`must_be_compiled`).
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from pullback._ext import _core
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from pullback.core.lowering import must_be_compiled
 from pullback.core.primitive import NoRule
 from pullback.lax.records.sums import CHAIN
 from pullback.runtime.arrays.placement import Placing, says_where
@@ -242,7 +242,13 @@ class _Builder:
     def call(self, eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> None:
         """outs = the primitive's reference on the operands."""
         reference = eqn.primitive.reference
-        if isinstance(reference, NoRule) or eqn.primitive.evaluate is not None or eqn.effects:
+        avals = [a.aval for a in eqn.invars]
+        if (
+            isinstance(reference, NoRule)
+            or eqn.primitive.evaluate is not None
+            or eqn.effects
+            or must_be_compiled(eqn.primitive.lower, avals, eqn.params)
+        ):
             raise NotImplementedError(f"plan: {eqn.primitive.name}")
         function = _quiet(reference, eqn.params)
         if eqn.primitive.multiple_results and len(outs) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pullback.loops.ir.ir import RARE, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from pullback.loops.ir.vectors import repeatable
-from pullback.loops.ir.visit import expressions, statements, subexpressions
+from pullback.loops.ir.visit import expressions, outside_indices, statements, subexpressions
 
 from .cpu.target import Target
 from .squares import square_in, square_side
@@ -141,16 +141,7 @@ def _value_bytes(loop: Loop) -> set[int]:
             case Loop():
                 roots = [update for group in stmt.carried for update in group.updates]
                 found.update(register_bytes(update.dtype) for update in roots)
-        stack, seen = roots, set()
-        while stack:
-            expr = stack.pop()
-            if id(expr) in seen:
-                continue
-            seen.add(id(expr))
-            if isinstance(expr, Load):
-                found.add(register_bytes(expr.buffer.dtype))
-            elif isinstance(expr, Op):
-                stack += expr.args
+        found.update(register_bytes(x.buffer.dtype) for x in outside_indices(roots) if isinstance(x, Load))
     return found
 
 

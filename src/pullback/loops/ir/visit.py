@@ -99,6 +99,19 @@ def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return tuple(done)
 
 
+def outside_indices(roots: Sequence[Expr]) -> Iterator[Expr]:
+    """Every expression that `roots` are computed of, once each, but for what says where loads read."""
+    seen: set[Expr] = set()
+    stack = list(roots)
+    while stack:
+        expr = stack.pop()
+        if expr not in seen:
+            seen.add(expr)
+            yield expr
+            if isinstance(expr, Op):
+                stack += expr.args
+
+
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions that stand directly in a statement (not in the statements inside it)."""
     match stmt:

@@ -19,6 +19,7 @@ from pullback.compiler.graph.simplify.cse import params_key
 from pullback.core.jaxpr import JaxprEqn
 from pullback.loops.ir import NAME_OF_NP_DTYPE, Builder, Const, Expr, Load, Op, Read, Var
 from pullback.loops.ir.fold import const_key
+from pullback.loops.ir.visit import subexpressions
 
 Index = tuple[Expr, ...]
 
@@ -164,18 +165,4 @@ def _always_read(value: Expr) -> tuple[set[Var], set[Var]]:
 
 def variables(index: Index) -> set[Var]:
     """The variables that the components of an index depend on."""
-    found: set[Var] = set()
-    stack = list(index)
-    seen: set[int] = set()
-    while stack:
-        expr = stack.pop()
-        if id(expr) in seen:
-            continue
-        seen.add(id(expr))
-        if isinstance(expr, Read):
-            found.add(expr.var)
-        elif isinstance(expr, Op):
-            stack.extend(expr.args)
-        elif isinstance(expr, Load):
-            stack.append(expr.index)
-    return found
+    return {expr.var for expr in subexpressions(index) if isinstance(expr, Read)}

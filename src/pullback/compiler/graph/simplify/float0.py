@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.graph.simplify.inner import has_inner, map_inner
+from pullback.compiler.graph.simplify.inner import dtypes_in, map_inner
 from pullback.core.avals import ShapedArray
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.primitive import registry
 from pullback.util.dtypes import float0
 
@@ -24,7 +24,7 @@ def replace_float0(closed: ClosedJaxpr) -> ClosedJaxpr:
     have no memory.
     """
     jaxpr = closed.jaxpr
-    if not _has_float0(jaxpr):
+    if float0 not in dtypes_in(jaxpr):
         return closed
     eqns: list[JaxprEqn] = []
     zeros: dict[tuple[int, ...], Any] = {}
@@ -57,12 +57,3 @@ def replace_float0(closed: ClosedJaxpr) -> ClosedJaxpr:
     constvars, consts = [jaxpr.constvars[k] for k in kept], [closed.consts[k] for k in kept]
     invars = [new(v) for v in jaxpr.invars]
     return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info), consts)
-
-
-def _has_float0(jaxpr: Jaxpr) -> bool:
-    atoms = (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)
-    return any([a.aval.dtype == float0 for a in atoms]) or any(
-        any([v.aval.dtype == float0 for v in (*eqn.invars, *eqn.outvars)])
-        or (has_inner(eqn) and any(map(_has_float0, jaxprs_in_params(eqn.params))))
-        for eqn in jaxpr.eqns
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
 
 Pass = Callable[[ClosedJaxpr], ClosedJaxpr]
 
@@ -33,6 +33,16 @@ def map_inner(eqn: JaxprEqn, name: str, rewrite: Pass) -> JaxprEqn:
             if any(a is not b for a, b in zip(new_items, value)):
                 changed[key] = new_items
     return eqn.replace(params=eqn.params | changed) if changed else eqn
+
+
+def dtypes_in(jaxpr: Jaxpr) -> set[Any]:
+    """The types of all elements in a program, also inside of loops and branches."""
+    found = {atom.aval.dtype for atom in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)}
+    for eqn in jaxpr.eqns:
+        found.update([atom.aval.dtype for atom in (*eqn.invars, *eqn.outvars)])
+        if has_inner(eqn):
+            found.update(*map(dtypes_in, jaxprs_in_params(eqn.params)))
+    return found
 
 
 def _cached(closed: ClosedJaxpr, name: str, rewrite: Pass) -> ClosedJaxpr:

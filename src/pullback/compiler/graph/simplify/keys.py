@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.graph.simplify.inner import has_inner, map_inner
+from pullback.compiler.graph.simplify.inner import dtypes_in, has_inner, map_inner
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
@@ -20,7 +20,7 @@ def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program on words, also inside of loops and branches; NotImplementedError names a primitive that has no
     rule here.
     """
-    if not _has_keys(closed):
+    if all(isinstance(dtype, np.dtype) for dtype in dtypes_in(closed.jaxpr)):
         return closed
     jaxpr = closed.jaxpr
     env: dict[Var, Any] = {}
@@ -68,22 +68,6 @@ def is_key(aval: Any) -> bool:
 def words_aval(aval: Any) -> ShapedArray:
     """The aval of the words of keys."""
     return ShapedArray(aval.shape + tuple(aval.dtype.base_shape), aval.dtype.base)
-
-
-def _has_keys(closed: ClosedJaxpr) -> bool:
-    jaxpr = closed.jaxpr
-    return any(is_key(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)) or any(
-        any([not isinstance(v.aval.dtype, np.dtype) for v in eqn.outvars])
-        or (has_inner(eqn) and any(_has_keys(c) for c in _inner(eqn)))
-        for eqn in jaxpr.eqns
-    )
-
-
-def _inner(eqn: JaxprEqn) -> list[ClosedJaxpr]:
-    found = []
-    for value in eqn.params.values():
-        found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, ClosedJaxpr)]
-    return found
 
 
 def _words(eqn: JaxprEqn) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.graph.simplify.inner import has_inner, map_inner
+from pullback.compiler.graph.simplify.inner import dtypes_in, has_inner, map_inner
 from pullback.core.avals import ShapedArray
 from pullback.core.hooks import hooks
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -36,7 +36,7 @@ def replace_narrow(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program on bytes, also inside of loops and branches; NotImplementedError names a primitive that has no
     meaning on them.
     """
-    if not _has_narrow(closed):
+    if not any(map(is_narrow, dtypes_in(closed.jaxpr))):
         return closed
     done = _Narrowing()
     jaxpr = closed.jaxpr
@@ -49,22 +49,6 @@ def replace_narrow(closed: ClosedJaxpr) -> ClosedJaxpr:
         np.asarray(c).view(_BYTE) if is_narrow(v.aval.dtype) else c for v, c in zip(jaxpr.constvars, closed.consts)
     ]
     return ClosedJaxpr(Jaxpr(constvars, invars, outvars, done.eqns, jaxpr.effects, jaxpr.debug_info), consts)
-
-
-def _has_narrow(closed: ClosedJaxpr) -> bool:
-    jaxpr = closed.jaxpr
-    return any(is_narrow(v.aval.dtype) for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)) or any(
-        any(is_narrow(v.aval.dtype) for v in (*eqn.invars, *eqn.outvars))
-        or (has_inner(eqn) and any(map(_has_narrow, _inner(eqn))))
-        for eqn in jaxpr.eqns
-    )
-
-
-def _inner(eqn: JaxprEqn) -> list[ClosedJaxpr]:
-    found = []
-    for value in eqn.params.values():
-        found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, ClosedJaxpr)]
-    return found
 
 
 class _Narrowing:

@@ -9,6 +9,7 @@ import pullback as jax
 import pullback.numpy as jnp
 
 BATCH, GROUPS = 2, 3
+SIZES = [(2, 3, 1, 4), (6, 4), (2, 2, 3, 2)]  # of 24 elements
 
 
 def primitives(f, *args):
@@ -117,3 +118,20 @@ def test_random_moves(seed):
     for eager, compiled in zip(moves(jnp.asarray(x), seed), jax.jit(moves, static_argnums=1)(x, seed)):
         assert eager.shape == compiled.shape
         np.testing.assert_allclose(compiled, eager, rtol=1e-4, atol=1e-4)
+
+
+def test_reshapes_of_transposed_arrays_keep_elements_in_order():
+    """Split and joined in any way: where axes of size 1 met others that are no neighbours, the shape was another."""
+    random_ = random.Random(0)
+    cases = [((2, 3, 4, 3), (2, 0, 1, 3), (2, 2, 1, 1, 18)), ((1, 2, 6, 3), (2, 0, 1, 3), (2, 1, 18))]
+    for _ in range(60):
+        shape, after = (random_.sample(sizes, len(sizes)) for sizes in random_.choices(SIZES, k=2))
+        after.insert(random_.randrange(3), 1)
+        cases.append((shape, random_.sample(range(len(shape)), len(shape)), after))
+    arrays = [np.arange(np.prod(shape)).reshape(shape) for shape, _, _ in cases]
+
+    def program(arrays):
+        return [x.transpose(order).reshape(after) + 1 for x, (_, order, after) in zip(arrays, cases)]
+
+    for got, want, case in zip(jax.jit(program)(arrays), program(arrays), cases):
+        np.testing.assert_array_equal(got, want, err_msg=str(case))

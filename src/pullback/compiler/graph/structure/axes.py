@@ -244,7 +244,7 @@ def _reshape(r: Rewriter, eqn: JaxprEqn) -> Any:
     based = r.reshape(x, [math.prod(sizes[p] for p in runs[k]) for k in in_memory])
     where = {k: n for n, k in enumerate(in_memory)}
     result = r.emit("transpose", based, permutation=tuple(where[k] for k in range(len(runs))))
-    return result if len(runs) == len(after) else r.reshape(result, after)
+    return r.reshape(result, after)
 
 
 def _refined(before: Sequence[int], after: Sequence[int]) -> tuple[list[list[int]], list[list[int]]] | None:

@@ -74,6 +74,10 @@ class Rewriter:
                 for var, atom in zip(eqn.outvars, atoms):
                     if isinstance(atom, Literal) and var.aval.shape:
                         atom = self.broadcast(atom, var.aval.shape, ())
+                    if (atom.aval.shape, atom.aval.dtype) != (var.aval.shape, var.aval.dtype):
+                        raise AssertionError(  # loops over another shape would give other elements, in silence
+                            f"{self.name}: the rule of '{eqn.primitive.name}' gave {atom.aval} for {var.aval}"
+                        )
                     self.env[var] = atom
                 return
         for var in eqn.outvars:

@@ -54,8 +54,9 @@ def signbit(x: Any, /) -> Any:
         return convert(lax.lt(x, const(x, 0)), np.bool_)
     if x.dtype == np.bool_:
         return lax.full(x.shape, False, np.bool_)
+    x = convert(x, np.dtype(np.float32) if x.dtype.itemsize == 1 else x.dtype)
     bits = _SIGNED[_layout(x.dtype)[0]]
-    return lax.lt(lax.bitcast_convert_type(convert(x, x.dtype), bits), lax.full(x.shape, 0, bits))
+    return lax.lt(lax.bitcast_convert_type(x, bits), lax.full(x.shape, 0, bits))
 
 
 def copysign(x1: Any, x2: Any, /) -> Any:

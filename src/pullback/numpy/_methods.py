@@ -180,7 +180,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         return self
     if source == np.bool_:
         self, source = convert(self, np.dtype(np.uint8)), np.dtype(np.uint8)
-    from_bits, to_bits = source.itemsize * 8, target.itemsize * 8
+    from_bits, to_bits = dtypes.itemsize_bits(source), dtypes.itemsize_bits(target)
     if from_bits != to_bits:
         if self.ndim == 0:
             raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")

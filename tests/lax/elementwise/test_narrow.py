@@ -347,3 +347,51 @@ def test_products_reductions_and_derivatives(dtype):
     np.testing.assert_array_equal(filled[0], a[0])
     assert np.isnan(filled[1]).all()
     same_bits(found["bits"], x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def test_eager_work_knows_the_width(dtype):
+    """Bits regrouped, shifted and counted, values converted and ordered: eager, compiled, and as of wider types."""
+    x = every(dtype)
+    width = 4 if dtype == "float4_e2m1fn" else 8 if dtype in FLOATS else int(dtype[-1])
+    count = 16 // width  # elements of 16 bits
+    packed = x[: len(x) // count * count].reshape(-1, count)
+    words = (packed.view(np.uint8).astype(np.uint16) << np.arange(0, 16, width, np.uint16)).sum(-1, dtype=np.uint16)
+    one = np.ones_like(x)
+
+    def bits(x, packed):
+        word = lax.bitcast_convert_type(packed, jnp.uint16)
+        pair = lax.bitcast_convert_type(word, jnp.uint8)
+        yield from (word, pair, lax.bitcast_convert_type(word, dtype), packed.view("uint16"), word.view(dtype))
+        yield jax.vmap(lambda word: lax.bitcast_convert_type(word, dtype), out_axes=1)(word)
+
+    def numbers(x, wide):
+        yield from [x.astype(other) for other in ("int4", "uint2", "float8_e5m2", "float8_e8m0fnu")]
+        yield from (jnp.sort(x), jnp.argsort(jnp.tile(x, 700)), lax.sort((x[::-1], wide))[1])
+        if dtype in INTEGERS:
+            yield from (x << one, lax.shift_right_arithmetic(x, one), lax.shift_right_logical(x, one), lax.clz(x))
+        else:
+            yield from (lax.reduce_precision(x, 3, 1), jnp.signbit(x))
+
+    wide = x.astype(np.float32)
+    for function, args in ((bits, (x, packed)), (numbers, (x, wide))):
+        found = list(function(*map(jnp.asarray, args)))
+        for eager, compiled in zip(found, jax.jit(lambda *a, f=function: list(f(*a)))(*args)):
+            same_bits(compiled, eager)
+        if function is bits:
+            np.testing.assert_array_equal(found[0], words)
+            same_bits(found[2], packed)
+            same_bits(found[5], packed.T)
+            assert found[1].shape == (len(words), 2) and found[3].shape == (len(words), 1)
+        else:
+            np.testing.assert_array_equal(found[4].astype(np.float32), np.sort(wide))
+            np.testing.assert_array_equal(found[5], np.argsort(np.tile(wide, 700), kind="stable"))
+    if dtype in INTEGERS:
+        info, step = jnp.iinfo(dtype), 8 - width
+        signed = (x.view(np.int8) << step).view(np.int8) >> step
+        np.testing.assert_array_equal(
+            np.asarray(found[8]).view(np.uint8), (signed >> 1).view(np.uint8) & (2**width - 1)
+        )
+        assert info.bits == width and int(np.asarray(found[10])[0]) in (width, width - 2**width)
+    with pytest.raises(ValueError, match=f"of size {width} bits"):
+        lax.bitcast_convert_type(jnp.zeros(17, dtype), jnp.uint16)

@@ -72,27 +72,41 @@ def _unsigned(x):
     return np.asarray(x).view(f"u{x.dtype.itemsize}")
 
 
+def _signed(x):
+    """The same bits as a signed integer; those of types of less than a byte are extended by their sign."""
+    excess = 8 * x.dtype.itemsize - dtypes.itemsize_bits(x.dtype)
+    signed = np.asarray(x).view(f"i{x.dtype.itemsize}")
+    return (signed << excess) >> excess if excess else signed
+
+
 def _shift(function, x, y):
-    """A NumPy shift by amounts that are taken as unsigned; those of the width or more are left to the caller."""
-    bits = x.dtype.itemsize * 8
+    """A NumPy shift of x by amounts that are taken as unsigned; those of the width or more are left to the caller."""
+    bits = dtypes.itemsize_bits(y.dtype)
     amount = _unsigned(y)
     return function(x, np.minimum(amount, bits - 1).astype(x.dtype)), amount >= bits
 
 
 def _shift_left_reference(x, y):
-    out, too_far = _shift(np.left_shift, x, y)
-    return np.where(too_far, np.zeros_like(out), out)
+    out, too_far = _shift(np.left_shift, _signed(x), y)
+    return _of_bits(np.where(too_far, np.zeros_like(out), out), x.dtype)
 
 
 def _shift_right_arithmetic_reference(x, y):
-    signed = np.asarray(x).view(f"i{x.dtype.itemsize}")  # the sign bit is copied whatever the type says
-    out, _ = _shift(np.right_shift, signed, y)
-    return np.asarray(out).view(x.dtype)
+    out, _ = _shift(np.right_shift, _signed(x), y)
+    return _of_bits(out, x.dtype)
+
+
+def _of_bits(bits, dtype):
+    """Integers of as many bytes as `dtype` has as that type, which may have fewer bits."""
+    width = dtypes.itemsize_bits(dtype)
+    if width < 8:
+        bits = bits & bits.dtype.type((1 << width) - 1)
+    return np.asarray(bits).view(dtype)
 
 
 def _shift_right_logical_reference(x, y):
     out, too_far = _shift(np.right_shift, _unsigned(x), y)
-    return np.where(too_far, np.zeros_like(out), out).view(x.dtype)
+    return _of_bits(np.where(too_far, np.zeros_like(out), out), x.dtype)
 
 
 def _shift_primitive(name, doc, reference, loop_op):
@@ -118,7 +132,7 @@ shift_right_logical_p = _shift_primitive(
 
 
 def _clz_reference(x):
-    bits = x.dtype.itemsize * 8
+    bits = dtypes.itemsize_bits(x.dtype)
     rest, zeros = _unsigned(x).astype(np.uint64), np.full(np.shape(x), bits, np.int64)
     for _ in range(bits):
         zeros -= rest != 0
@@ -182,6 +196,8 @@ def convert_reference(x: np.ndarray, new_dtype: np.dtype, **_type: Any) -> np.nd
                 np.where(wide <= low, np.array(limits.min, new_dtype), np.array(0, new_dtype)),
             ),
         )
+    if x.dtype.isbuiltin != 1 and new_dtype.isbuiltin != 1:  # ml_dtypes has not all casts between its own types
+        x = x.astype(np.int8 if dtypes.kind_of(x.dtype) in "iu" and target in "iu" else np.float32)
     return x.astype(new_dtype)
 
 
@@ -275,65 +291,74 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ bitcast_convert_type
 
 
-def _bitcast_shape(aval, *, new_dtype):
-    old, new = aval.dtype.itemsize, new_dtype.itemsize
+def _bitcast_widths(dtype, new_dtype):
+    """Bits of an element before and after."""
+    return dtypes.itemsize_bits(dtype), dtypes.itemsize_bits(new_dtype)
+
+
+def _bitcast_shape(aval, *, new_dtype, widths=None):
+    old, new = widths or _bitcast_widths(aval.dtype, new_dtype)
     if aval.dtype != new_dtype and {"b", "c"} & {dtypes.kind_of(aval.dtype), dtypes.kind_of(new_dtype)}:
         raise TypeError(
-            f"lax.bitcast_convert_type does not support bool or complex values unless the operand and destination "
-            f"types "
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination types "
             f"match. Got operand dtype={aval.dtype}, new_dtype={new_dtype}."
         )
     if old == new:
         return ShapedArray(aval.shape, new_dtype)
     if old > new:
         return ShapedArray((*aval.shape, old // new), new_dtype)
-    if not aval.shape or aval.shape[-1] * old != new:
-        last = aval.shape[-1] if aval.shape else 1
+    last = aval.shape[-1] if aval.shape else 1
+    if not aval.shape or last * old != new:
         raise ValueError(
-            f"Attempting to convert array of shape {aval.shape} from {aval.dtype} of size {old * 8} bits to "
-            f"{new_dtype} "
-            f"of size {new * 8}, bits but {last} * {old * 8} != {new * 8}"
+            f"Attempting to convert array of shape {aval.shape} from {aval.dtype} of size {old} bits to {new_dtype} of "
+            f"size {new}, bits but {last} * {old} != {new}"
         )
     return ShapedArray(aval.shape[:-1], new_dtype)
 
 
-def _bitcast_reference(x, new_dtype):
-    x = np.asarray(x, order="C")  # ascontiguousarray would make a vector of a scalar
-    old, new = x.dtype.itemsize, new_dtype.itemsize
+def _bitcast_reference(x, new_dtype, widths=None):
+    old, new = widths or _bitcast_widths(x.dtype, new_dtype)
     if old == new:
-        return x.view(new_dtype).reshape(x.shape)
+        return np.asarray(x, order="C").view(new_dtype).reshape(x.shape)
+    bits = _unsigned(x).astype(np.uint64)
     if old > new:
-        return x.reshape(*x.shape, 1).view(new_dtype)
-    return x.view(new_dtype).reshape(x.shape[:-1])
+        places = np.arange(0, old, new, dtype=np.uint64)
+        bits = (bits[..., None] >> places) & np.uint64((1 << new) - 1)
+    else:
+        bits = np.bitwise_or.reduce(bits << np.arange(0, new, old, dtype=np.uint64), -1)
+    return np.asarray(bits).astype(f"u{new_dtype.itemsize}").view(new_dtype)
 
 
 def _bitcast_at(ctx, index):
     """Parts of a number are taken by shifts, and put together by shifts; the lowest comes first (little-endian)."""
     b, (aval,), out = ctx.b, ctx.in_avals, ctx.out_aval
-    old, new = aval.dtype.itemsize, out.dtype.itemsize
+    old, new = ctx.params.get("widths") or _bitcast_widths(aval.dtype, out.dtype)
     target = dtypes.short_name(out.dtype)
+
+    def cast(x, dtype):
+        return x if x.dtype == dtype else b.bitcast(x, dtype)
+
     if old == new:
-        x = ctx.operand(0, index)
-        return x if x.dtype == target else b.bitcast(x, target)
-    wide, narrow = f"u{8 * max(old, new)}", f"u{8 * min(old, new)}"
+        return cast(ctx.operand(0, index), target)
+    wide, narrow = f"u{max(old, new, 8)}", f"u{max(min(old, new), 8)}"
     if old > new:
-        x = ctx.operand(0, index[:-1])
-        bits = x if x.dtype == wide else b.bitcast(x, wide)
-        amount = b.convert(b.op("mul", index[-1], 8 * new), wide)
-        part = b.convert(b.op("shr_logical", bits, amount), narrow)
-        return part if target == narrow else b.bitcast(part, target)
+        amount = b.convert(b.op("mul", index[-1], new), wide)
+        part = b.op("shr_logical", cast(ctx.operand(0, index[:-1]), wide), amount)
+        if new < 8:
+            part = b.op("and", part, (1 << new) - 1)
+        return cast(b.convert(part, narrow), target)
     bits = None
     for k in range(new // old):
-        x = ctx.operand(0, (*index, b.const("i64", k)))
-        part = b.convert(x if x.dtype == narrow else b.bitcast(x, narrow), wide)
-        part = b.op("shl", part, b.const(wide, 8 * old * k)) if k else part
+        part = b.convert(cast(ctx.operand(0, (*index, b.const("i64", k))), narrow), wide)
+        part = b.op("shl", part, b.const(wide, old * k)) if k else part
         bits = part if bits is None else b.op("or", bits, part)
-    return bits if target == wide else b.bitcast(bits, target)
+    return cast(bits, target)
 
 
-def _bitcast_batch(args, dims, *, new_dtype):
+def _bitcast_batch(args, dims, *, new_dtype, widths=None):
     (x,), (d,) = args, dims
-    if x.dtype.itemsize != new_dtype.itemsize:  # the last axis splits or merges
+    old, new = widths or _bitcast_widths(x.dtype, new_dtype)
+    if old != new:  # the last axis splits or merges
         x, d = move_batch_axis(x, d, 0), 0
     return bitcast_convert_type_p.bind(x, new_dtype=new_dtype), d
 
@@ -347,7 +372,7 @@ def _bitcast_cases(rng):
 
 bitcast_convert_type_p = Primitive(
     "bitcast_convert_type",
-    doc="The same bits as another element type.",
+    doc="The same bits as another element type; of `widths` (old, new) where less than the bytes that hold them.",
     abstract_eval=_bitcast_shape,
     reference=_bitcast_reference,
     jvp=ZERO,
@@ -452,6 +477,8 @@ class _LoopBits:
 
 
 def _reduce_precision_reference(x, exponent_bits, mantissa_bits):
+    if x.dtype.name not in _LAYOUT:  # of 8 bits and fewer
+        return _reduce_precision_reference(x.astype(np.float32), exponent_bits, mantissa_bits).astype(x.dtype)
     bits = _unsigned(x)
     dropped, mask, limits = _reduce_precision_plan(x.dtype, exponent_bits, mantissa_bits)
     out = _reduce_precision_bits(bits, dropped, mask, limits, _NumPyBits(bits.dtype)).astype(bits.dtype).view(x.dtype)

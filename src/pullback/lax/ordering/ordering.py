@@ -14,8 +14,10 @@ SMALL = 1000  # elements below which NumPy's own stable sort is as fast
 
 
 def sortable(x: np.ndarray) -> np.ndarray:
-    """Keys of a type that NumPy sorts; NaN comes last, -0 and 0 are equal."""
-    return x.astype(np.float32) if dtypes.kind_of(x.dtype) == "f" and x.dtype.kind != "f" else x
+    """Keys of a type of NumPy's own, whose sorts put NaN last; those of ml_dtypes put it anywhere."""
+    if x.dtype.isbuiltin == 1:
+        return x
+    return x.astype(np.float32 if dtypes.kind_of(x.dtype) == "f" else np.int8)
 
 
 def unsigned_keys(x: np.ndarray) -> np.ndarray:

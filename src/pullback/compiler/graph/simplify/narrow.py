@@ -33,9 +33,7 @@ _BITS_OF_UNSIGNED = {"shift_right_logical", "population_count", "clz"}
 
 
 def replace_narrow(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program on bytes, also inside of loops and branches; NotImplementedError names a primitive that has no
-    meaning on them.
-    """
+    """The program on bytes, also inside of loops and branches."""
     if not any(map(is_narrow, dtypes_in(closed.jaxpr))):
         return closed
     done = _Narrowing()
@@ -101,20 +99,14 @@ class _Narrowing:
             self._convert(eqn)
         elif _moves(eqn) or has_inner(eqn):
             self._on_bytes(eqn)
-        elif name == "bitcast_convert_type" and len(old) == 2 and _bits(old[0]) == _bits(old[1]) < 8:
-            self.env[eqn.outvars[0]] = self.bytes_of(eqn.invars[0])
-        elif name == "bitcast_convert_type" and not any(_bits(d) < 8 for d in old):
-            self._on_bytes(eqn)
+        elif name == "bitcast_convert_type":
+            widths = tuple(dtypes.itemsize_bits(a.aval.dtype) for a in (*eqn.invars, *eqn.outvars))
+            self._on_bytes(eqn.replace(params=eqn.params | {"widths": widths}))
         elif name == "nextafter":
             invars = [self.bytes_of(a) for a in eqn.invars]
             self.eqns.append(JaxprEqn(invars, [self.new(eqn.outvars[0])], nextafter_p, {"dtype": old[0]}))
         elif "callback" in eqn.params:
             self._call(eqn)
-        elif name == "bitcast_convert_type":
-            raise NotImplementedError(
-                f"jit: primitive '{name}' has no compiled form for values of dtype {old[0]}; convert them to a wider "
-                "dtype first"
-            )
         else:
             self._widened(eqn)
 
@@ -216,10 +208,6 @@ def _moves(eqn: JaxprEqn) -> bool:
     if name in _MAKE_ELEMENTS:
         return False
     return name in _AS_BYTES or not traits.isdisjoint(("movement", "selection", "identity"))
-
-
-def _bits(dtype: np.dtype) -> int:
-    return dtypes.finfo(dtype).bits if dtypes.kind_of(dtype) == "f" else dtypes.iinfo(dtype).bits
 
 
 def _replaced(params: dict[str, Any], wide_of: Any) -> dict[str, Any]:

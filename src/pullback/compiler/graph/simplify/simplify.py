@@ -16,6 +16,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise
 from pullback.core.primitive import registry
+from pullback.util import dtypes
 
 # Elementwise.
 
@@ -77,7 +78,7 @@ def _sub(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, y = eqn.invars
     if r.is_scalar(y, 0):
         return _grown(r, eqn, x)
-    if r.is_scalar(x, 0) and y.aval.dtype.kind not in "fc":
+    if r.is_scalar(x, 0) and dtypes.kind_of(y.aval.dtype) in "iu":
         return _grown(r, eqn, r.emit("neg", y)) if y.aval.shape == eqn.outvars[0].aval.shape else None
     negated = r.definition(y, "neg")
     return None if negated is None else r.emit("add", x, negated.invars[0])

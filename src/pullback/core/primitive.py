@@ -20,7 +20,7 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
     evaluate(*arrays, **params)                                  how to run on concrete arrays, where not by reference
     batch_axis(axis_data, args, dims, **params)                  as batch, and knows the size and name of the axis
     partial_eval(interpreter, args, params) -> outs              split into a known and an unknown part
-    partial_eval_jaxpr / dce / typecheck ...                     see transforms/partial_eval.py, transforms/dce.py
+    partial_eval_jaxpr / dce / typecheck ...                     see transforms/partial_eval.py
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _level(text: str) -> int:
     return int(text)
 
 
-MAX_THREADS = 1024  # as ext/thread_pool.cpp has it
+MAX_THREADS = 1024  # as ext/threads/thread_pool.cpp has it
 
 
 def _threads(text: str) -> int:

@@ -6,6 +6,7 @@ import enum
 import operator
 from typing import Any
 
+from pullback.lax.records import quotients
 from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES, broadcast_operands
 from pullback.lax.records.operands import check_kind, dtype_name
@@ -110,10 +111,7 @@ def _sign_reference(x):
         return np.where(x == 0, x, np.sign(x))  # keeps -0
     if x.dtype.kind != "c":
         return np.sign(x)
-    modulus = np.abs(x)
-    out = np.empty(x.shape, x.dtype)
-    out.real, out.imag = x.real / modulus, x.imag / modulus
-    return np.where(x == 0, x, out)
+    return quotients.sign(x)
 
 
 sign_p = unary(
@@ -214,7 +212,7 @@ sqrt_p = unary(
 
 def _rsqrt_reference(x):
     if x.dtype.kind == "c":
-        return (1 / np.sqrt(x)).astype(x.dtype)
+        return quotients.quotient(x.dtype.type(1), np.sqrt(x))
     return (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype)
 
 
@@ -251,13 +249,13 @@ square_p = unary(
 
 def _integer_pow_reference(x, y):
     if x.dtype.kind == "c":
-        out = np.ones_like(x)
-        base, n = x, -y if y < 0 else y
+        out, base, n = None, x, abs(y)
         while n:
             if n & 1:
-                out = out * base
+                out = base if out is None else out * base
             base, n = base * base, n >> 1
-        return (1 / out).astype(x.dtype) if y < 0 else out
+        out = np.ones_like(x) if out is None else out
+        return quotients.quotient(x.dtype.type(1), out) if y < 0 else out
     if x.dtype.kind in "iu":
         return np.power(x, x.dtype.type(y)) if y < 128 else _wrapping_power(x, y)
     return np.power(x.astype(np.float64), float(y)).astype(x.dtype)
@@ -385,7 +383,7 @@ mul_p = nary(
 
 def _div_reference(x, y):
     if x.dtype.kind not in "iu":
-        return np.divide(x, y)
+        return np.divide(x, y) if x.dtype.kind != "c" else quotients.quotient(x, y)
     # Towards zero, and x / 0 = -1 (all bits set), as the machine instruction of GPUs has it.
     safe = np.where(y == 0, np.ones_like(y), y)
     quotient = np.floor_divide(x, safe)

@@ -106,9 +106,14 @@ log_p = _math(
 def _complex_log1p(x):
     if x.dtype.kind != "c":
         return np.log1p(x)
-    # |1 + x|^2 - 1 = re (2 + re) + im^2, which does not cancel near 0.
+    # |1 + x|^2 - 1 = re (2 + re) + im^2 does not cancel near 0; far out it overflows, near -1 it is -1.
     re, im = np.real(x), np.imag(x)
-    return 0.5 * np.log1p(re * (2 + re) + im * im) + 1j * np.arctan2(im, 1 + re)
+    out = np.empty(x.shape, x.dtype)
+    out.real, out.imag = re + 1, im
+    size = np.maximum(abs(out.real), abs(im))
+    out = np.asarray(np.log(out))
+    out.real = np.where((size > 0.5) & (size < 4), 0.5 * np.log1p(re * (2 + re) + im * im), out.real)
+    return out
 
 
 log1p_p = _math(

@@ -201,39 +201,43 @@ def _nextafter(b, x, y, *, dtype):
 
 _MADE = NoRule("made by a compiler pass")
 
-decode_p = Primitive(
+
+def _of_bytes(name: str, doc: str, aval: Any, reference: Any, scalar: Any, cost: int) -> Primitive:
+    return Primitive(
+        name,
+        doc=doc,
+        abstract_eval=aval,
+        reference=reference,
+        lower=Elementwise(scalar, cost=cost),
+        jvp=_MADE,
+        transpose=_MADE,
+        batch=_MADE,
+        traits={"elementwise"},
+        register=False,
+    )
+
+
+decode_p = _of_bytes(
     "decode_narrow",
-    doc="Bytes that are values of the narrow type `dtype`, as `new_dtype`.",
-    abstract_eval=lambda aval, *, dtype, new_dtype: ShapedArray(aval.shape, new_dtype),
-    reference=_decode_reference,
-    lower=Elementwise(_decode, cost=3),
-    jvp=_MADE,
-    transpose=_MADE,
-    batch=_MADE,
-    traits={"elementwise"},
-    register=False,
+    "Bytes that are values of the narrow type `dtype`, as `new_dtype`.",
+    lambda aval, *, dtype, new_dtype: ShapedArray(aval.shape, new_dtype),
+    _decode_reference,
+    _decode,
+    cost=3,
 )
-encode_p = Primitive(
+encode_p = _of_bytes(
     "encode_narrow",
-    doc="Values as bytes that are those of the narrow type `dtype`, rounded to nearest even; integers wrap around.",
-    abstract_eval=lambda aval, *, dtype, saturate=False: ShapedArray(aval.shape, np.dtype(np.uint8)),
-    reference=_encode_reference,
-    lower=Elementwise(_encode, cost=12),
-    jvp=_MADE,
-    transpose=_MADE,
-    batch=_MADE,
-    traits={"elementwise"},
-    register=False,
+    "Values as bytes that are those of the narrow type `dtype`, rounded to nearest even; integers wrap around.",
+    lambda aval, *, dtype, saturate=False: ShapedArray(aval.shape, np.dtype(np.uint8)),
+    _encode_reference,
+    _encode,
+    cost=12,
 )
-nextafter_p = Primitive(
+nextafter_p = _of_bytes(
     "nextafter_narrow",
-    doc="The bytes of the number after x towards y, both bytes of floats of the narrow type `dtype`.",
-    abstract_eval=lambda x, y, *, dtype: x,
-    reference=_nextafter_reference,
-    lower=Elementwise(_nextafter, cost=8),
-    jvp=_MADE,
-    transpose=_MADE,
-    batch=_MADE,
-    traits={"elementwise"},
-    register=False,
+    "The bytes of the number after x towards y, both bytes of floats of the narrow type `dtype`.",
+    lambda x, y, *, dtype: x,
+    _nextafter_reference,
+    _nextafter,
+    cost=8,
 )

@@ -6,7 +6,8 @@ a value is computed from, copies are followed from instruction to instruction), 
 So parts end with a branch, and values are stored where they are bound, loaded where another part first reads them.
 
 Measured: code generation of the gradient of 4,000 steps of scalar arithmetic took 23 s, now 1; of 1,000 steps of
-vectors 9 s, now 0.7; 4,000 steps of integers 3.4 s, now 0.4. Both run as fast as before.
+vectors 9 s, now 0.7; 4,000 steps of integers 3.4 s, now 0.4. What is stored and loaded takes a little time where the
+code runs: the gradient of 3,000 steps of arithmetic took 45.6 us, now 47 to 51.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _log_size(b: Builder, x: Expr, y: Expr, low: Expr | None = None) -> Expr:
     u, lost = fast_two_sum(b, square, other)
     lost = lost + (square_low + other_low)
     if low is not None:
-        lost = b.fma((x + x) * s, low * s, lost)
+        lost = b.fma(2.0 * (x * s), low * s, lost)
     infinite = _infinite(b, x) | _infinite(b, y)
     u = b.select(infinite, INF, u)
     return log_of_sum(b, u, b.select(infinite, 0.0, lost), extra) * 0.5

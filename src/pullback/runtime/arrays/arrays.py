@@ -19,9 +19,7 @@ def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: An
     kind = type(x)
     if kind is np.ndarray and (held := dtypes.held_as(x.dtype)) is not None:
         return _core.copy_of(x, held if dtype is None else dtypes.canonicalize_dtype(dtype), bool(weak_type), device)
-    if (
-        dtype is not None and kind in dtypes.python_scalar_dtypes
-    ):  # as `typeof` would have it, in fewer steps: traces ask
+    if dtype is not None and kind in dtypes.python_scalar_dtypes:  # as below, in fewer steps: traces ask often
         target = dtypes.canonicalize_dtype(dtype)
         return _core.copy_of(np.asarray(x, target if kind is int else None), target, bool(weak_type), device)
     if kind is _core.Array or hasattr(x, "_base_array"):

@@ -53,8 +53,8 @@ def _add_ufuncs() -> None:
 
 @_rule("div")
 def _div(b: Any, eqn: Any, x: Value, y: Value) -> Value:
-    if x.dtype.kind in "iu":
-        raise NotImplementedError("plan: division towards zero")
+    if x.dtype.kind in "iuc":
+        raise NotImplementedError("plan: division towards zero, and of infinite complex numbers")
     return b.ufunc(np.divide, [x, y], b.target(eqn.outvars[0]), 0.8)
 
 

@@ -125,19 +125,20 @@ Array* new_array_part(AvalInfo* info, Array* source, void* data) {
 
 bool is_device(PyObject* place) { return reinterpret_cast<PyObject*>(Py_TYPE(place)) == hooks.device; }
 
-// Copies and converts by some rows at a time, between which Ctrl-C is heard. False with an error set.
-static bool copy_in_parts(PyArrayObject* target, PyArrayObject* source) {
+bool copy_in_parts(PyArrayObject* target, PyArrayObject* source) {
     constexpr npy_intp kPart = 1 << 22;  // elements
     const npy_intp size = PyArray_SIZE(target);
     if (size <= kPart) return PyArray_CopyInto(target, source) == 0;
+    auto *to = reinterpret_cast<PyObject*>(target), *from = reinterpret_cast<PyObject*>(source);
     const npy_intp n = PyArray_DIM(target, 0), rows = std::max<npy_intp>(1, kPart / (size / n));
     for (npy_intp i = 0; i < n; i += rows) {
         if (PyErr_CheckSignals() < 0) return false;
+        const bool is_long = size / n > kPart;
         const npy_intp end = std::min(i + rows, n);
-        Ref to = Ref::steal(PySequence_GetSlice(reinterpret_cast<PyObject*>(target), i, end));
-        Ref from = Ref::steal(PySequence_GetSlice(reinterpret_cast<PyObject*>(source), i, end));
-        if (!to || !from ||
-            PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(to.get()), reinterpret_cast<PyArrayObject*>(from.get())))
+        Ref part = Ref::steal(is_long ? PySequence_GetItem(to, i) : PySequence_GetSlice(to, i, end));
+        Ref given = Ref::steal(is_long ? PySequence_GetItem(from, i) : PySequence_GetSlice(from, i, end));
+        if (!part || !given ||
+            !copy_in_parts(reinterpret_cast<PyArrayObject*>(part.get()), reinterpret_cast<PyArrayObject*>(given.get())))
             return false;
     }
     return true;
@@ -158,7 +159,8 @@ Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share) {
         return new_array_over(info, PyArray_DATA(source), Py_NewRef(reinterpret_cast<PyObject*>(source)));
     Array* a = new_array(info);
     if (!a || info->nbytes == 0) return a;
-    if (contiguous) {
+    constexpr int64_t kAtOnce = 1 << 24;  // bytes
+    if (contiguous && info->nbytes <= kAtOnce) {
         memcpy(a->data, PyArray_DATA(source), size_t(info->nbytes));
         return a;
     }

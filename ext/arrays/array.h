@@ -43,6 +43,10 @@ Array* new_array_part(AvalInfo* info, Array* source, void* data);
 // use of `info`. The memory is shared if `share` says so and its layout allows it, else copied.
 Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share);
 
+// Copies and converts one NumPy array into another of its shape, by some rows at a time, between which Ctrl-C is heard.
+// False with an error set.
+bool copy_in_parts(PyArrayObject* target, PyArrayObject* source);
+
 // Whether a place is a single device, not a sharding.
 bool is_device(PyObject* place);
 // Whether the array says that it is spread over devices (its `device` is a sharding).

@@ -180,8 +180,8 @@ PyObject* to_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyArray_Descr* descr = nullptr;
     if (dtype != Py_None && !PyArray_DescrConverter(dtype, &descr)) return nullptr;
     Ref keep = Ref::steal(reinterpret_cast<PyObject*>(descr));
-    if (!descr || PyArray_EquivTypes(descr, a->info->descr))
-        return must_copy ? PyArray_NewCopy(as_numpy(view), NPY_CORDER) : Py_NewRef(view);
+    const bool alike = !descr || PyArray_EquivTypes(descr, a->info->descr);
+    if (alike && !must_copy) return Py_NewRef(view);
     if (copy != Py_None && !must_copy) {
         PyErr_Format(PyExc_ValueError,
                      "Unable to avoid copy while creating an array as requested: dtype %R was asked for, "
@@ -189,8 +189,9 @@ PyObject* to_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
                      descr, a->info->descr);
         return nullptr;
     }
-    Py_INCREF(descr);
-    return PyArray_CastToType(as_numpy(view), descr, 0);
+    Ref result = Ref::steal(PyArray_NewLikeArray(as_numpy(view), NPY_CORDER,
+                                                 alike ? nullptr : reinterpret_cast<PyArray_Descr*>(Py_NewRef(keep.get())), 0));
+    return result && copy_in_parts(as_numpy(result.get()), as_numpy(view)) ? result.release() : nullptr;
 }
 
 int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {

@@ -238,3 +238,64 @@ def test_ctrl_c_is_heard_while_elements_are_copied_and_listed():
         print(min(waits) < bound() or waits)
     """)
     assert out == ["True"] * 12
+
+
+def test_ctrl_c_is_heard_in_eager_work():
+    """The first calls, for which nothing is compiled yet, and those after them, of what takes NumPy long by itself.
+
+    The signal comes from another process, as this one may hold the GIL, after a tenth of the time that NumPy takes. The
+    call is to end with much less work done than NumPy's, in one of three tries of sizes not seen before: processor time
+    says so whatever else runs on the machine.
+    """
+    out = in_process("""
+    import pickle, subprocess
+
+    def work_of(call, after=None):
+        "The seconds of processor time until the call has ended, or is interrupted."
+        began = time.process_time()
+        sender = after and subprocess.Popen(["sh", "-c", f"sleep {after}; kill -INT {os.getpid()}"])
+        try:
+            call()
+            while sender:
+                call()
+                time.sleep(0)
+        except KeyboardInterrupt:
+            sender.wait()
+        return time.process_time() - began
+
+    def integers(n, *shape):
+        return R.integers(0, n, shape).astype(np.int32)
+
+    def check(name, make, call, by_numpy, calls=0):
+        parts = []
+        for extra in range(3):
+            x = make(extra)
+            began = time.monotonic()
+            whole = work_of(lambda: by_numpy(x))
+            took = time.monotonic() - began
+            y = jnp.asarray(x)
+            for _ in range(calls):
+                call(y)
+            parts.append(work_of(lambda: call(y), 0.1 * took) / whole)
+            if parts[-1] < 0.6:
+                break
+        print(min(parts) < 0.6 or (name, parts))
+        print(np.array_equal(y, x))
+
+    def all_of_unique(x, xp):
+        return xp.unique(x, return_index=True, return_inverse=True, return_counts=True)
+
+    numbers = lambda extra: integers(1 << 20, 1_500_000 + extra)
+    matrix = lambda extra: integers(9, 500 + extra, 500 + extra)
+    check("unique", numbers, lambda x: all_of_unique(x, jnp), lambda x: all_of_unique(x, np))
+    check("dot", matrix, lambda x: jnp.dot(x, x), lambda x: np.dot(x, x))
+    check("dot, second call", matrix, lambda x: jnp.dot(x, x), lambda x: np.dot(x, x), calls=1)
+    check("svd", lambda extra: R.random((500 + extra, 500), np.float32), jnp.linalg.svd, np.linalg.svd, calls=1)
+    # Here there is nothing of NumPy's that takes so long: eight passes over the memory.
+    floats = lambda extra: R.random(20_000_000 + extra, np.float32)
+    passes = lambda x: [x.copy() for _ in range(8)]
+    check("pickle", floats, lambda x: pickle.loads(pickle.dumps(x, 4)), passes)
+    check("mask", floats, lambda x: x[x > 0.5], passes)
+    print(int(jnp.dot(jnp.full((600, 600), 2), jnp.full((600, 600), 3))[0, 0]))
+    """)
+    assert out[:-1] == ["True"] * (len(out) - 1) and out[-1] == "3600"

@@ -177,3 +177,16 @@ def test_functions_of_main_go_by_value_with_cloudpickle():
         print(f.__reduce__(), make(*parts)(1))
         """)
     assert out == ["f", "2"]
+
+
+def test_long_arrays_are_pickled_in_parts_and_copied_in_parts():
+    """Each protocol gives the same array, whatever its rows are, and an array of NumPy's that is a copy."""
+    for shape, dtype in (((3, 2_000_001), np.float32), ((1, 1, 17_000_000), jnp.bool_), ((9_000_001,), jnp.bfloat16)):
+        x = (jnp.arange(shape[-1]) % 5 == 0).astype(dtype) * jnp.ones(shape, dtype)
+        for protocol in (4, 5):
+            y = pickle.loads(pickle.dumps(x, protocol))
+            assert y.dtype == x.dtype and y.weak_type == x.weak_type and jnp.array_equal(x, y)
+        for other in (None, np.float64):
+            copied = x.__array__(other, copy=True)
+            assert copied.flags.writeable and np.array_equal(copied, np.asarray(x).astype(other or x.dtype))
+    assert pickle.loads(pickle.dumps(jnp.asarray(2.0))).weak_type == jnp.asarray(2.0).weak_type

@@ -299,3 +299,25 @@ def test_empty_indices_into_axes_of_size_0():
     np.testing.assert_array_equal(pullback.grad(lambda x: x[none].sum())(x), x)
     with pytest.raises(IndexError, match="size 0"):
         jnp.asarray(x)[np.zeros(1, int)]
+
+
+def test_long_masks_and_index_arrays_go_in_parts():
+    """What is taken in parts is what is taken at once: masks of any rank, rows of any length, negative indices."""
+    n = 5_000_000
+    mask = np.arange(n) % 1000 == 3
+    x = np.arange(n, dtype=np.int32)
+    np.testing.assert_array_equal(jnp.asarray(x)[mask], x[mask])
+    for shape in ((1, n), (n // 2, 2), (5, n // 5)):
+        found = jnp.nonzero(jnp.asarray(mask.reshape(shape)))
+        for got, expected in zip(found, np.nonzero(mask.reshape(shape))):
+            np.testing.assert_array_equal(got, expected.astype(got.dtype))
+        np.testing.assert_array_equal(
+            jnp.asarray(x.reshape(shape))[mask.reshape(shape)], x.reshape(shape)[mask.reshape(shape)]
+        )
+    where = np.random.default_rng(0).integers(-n, n, 3_000_000)
+    np.testing.assert_array_equal(jnp.asarray(x)[where.astype(np.int32)], x[where])
+    rows = x.reshape(-1, 10)
+    np.testing.assert_array_equal(
+        jnp.asarray(rows)[where[:400_000] % rows.shape[0]], rows[where[:400_000] % rows.shape[0]]
+    )
+    np.testing.assert_array_equal(jnp.asarray(np.tile(x, 8))[::2], np.tile(x, 8)[::2])

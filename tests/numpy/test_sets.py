@@ -188,3 +188,27 @@ def test_mistakes():
     ):
         with pytest.raises(ConcretizationTypeError):
             pullback.jit(function)(x)
+
+
+def test_rows_with_nan_are_equal_if_asked_for():
+    """As in JAX, with and without a size; and NaN that lie along an axis."""
+    x = np.array([[np.nan, 1], [np.nan, 1], [0, 2]], np.float32)
+    for size in (None, 4):
+        values, first, inverse, counts = jnp.unique(x, True, True, True, axis=0, size=size)
+        assert first[:2].tolist() == [2, 0] and inverse.tolist() == [1, 1, 0] and counts[:2].tolist() == [1, 2]
+        assert_same(values[:2], x[[2, 0]])
+        _, first, inverse, counts = jnp.unique(x, True, True, True, axis=0, size=size, equal_nan=False)
+        assert first[:3].tolist() == [2, 0, 1] and inverse.tolist() == [1, 2, 0] and counts[:3].tolist() == [1] * 3
+        nan = np.array([np.nan, np.nan, 1], np.float32)
+        assert jnp.unique(nan, True, axis=0, size=size, equal_nan=False)[1][:3].tolist() == [2, 0, 1]
+
+
+def test_common_elements_and_where_they_are():
+    a, b = np.array([5, 1, 1, 3, 9], np.int32), np.array([3, 3, 7, 5, 2], np.int32)
+    for assume_unique, x, y in ((False, a, b), (True, a[2:], b[1:]), (False, a[:0], b), (True, a[:0], b[:0])):
+        check(
+            lambda x, y: jnp.intersect1d(x, y, assume_unique, return_indices=True),  # noqa: B023
+            lambda x, y: np.intersect1d(x, y, assume_unique, return_indices=True),  # noqa: B023
+            *(x, y),
+            compiled=False,
+        )

@@ -26,7 +26,7 @@ from pullback.core import (
 )
 from pullback.runtime import compile_jaxpr
 from pullback.runtime.eager import blocks, checks
-from pullback.runtime.eager.plan import Planned, make_plan, uses_before_compilation
+from pullback.runtime.eager.plan import Planned, is_too_long, make_plan, uses_before_compilation
 from pullback.transforms.partial_eval import used_inputs
 from pullback.transforms.remembered import found
 from pullback.util import config
@@ -96,8 +96,7 @@ class Memory:
             whole = blocks.executable(closed, name, ready=True)
             if whole is not None:
                 return _core.CacheEntry(whole, out_tree)
-            program = compile_jaxpr(closed)
-            return _core.CacheEntry(program.executable, out_tree, program.kept)
+            return _compiled(closed, out_tree)
         closed, out_tree = self.traced(len(args), statics, in_tree, avals)
         if any(getattr(x, "_device", None) is not None for x in leaves) and not all(used_inputs(closed.jaxpr)):
             return None  # the result may lie where such an argument does, of which the program knows nothing
@@ -111,8 +110,9 @@ class Memory:
             self.refused[key] = self.refused.get(key, 0) + 1
             if self.refused[key] < PATIENCE or closed.effects or switches.interpret:
                 return None
-            program = compile_jaxpr(closed)
-            return _core.CacheEntry(program.executable, out_tree, program.kept)
+            return _compiled(closed, out_tree)
+        if is_too_long(planned.nanoseconds) and not switches.interpret:
+            return _compiled(closed, out_tree)
         uses = uses_before_compilation(planned.nanoseconds)
         if uses:
             self.plans[key] = (closed, out_tree, planned)
@@ -167,6 +167,11 @@ class Memory:
         if any(isinstance(c, Tracer) for c in closed.consts):
             raise TypeError("values of an enclosing transformation")
         return closed, tree[0]
+
+
+def _compiled(closed: ClosedJaxpr, out_tree: Any) -> Any:
+    program = compile_jaxpr(closed)
+    return _core.CacheEntry(program.executable, out_tree, program.kept)
 
 
 def remember(fun: Callable[..., Any]) -> Memory:

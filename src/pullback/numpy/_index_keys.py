@@ -192,4 +192,24 @@ def _mask(axis: int, shape: tuple[int, ...], mask: Any, position: int) -> list[E
             f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, "
             f"expected {list(expected)}"
         )
-    return [Advanced(axis + k, where_true.astype(np.int32)) for k, where_true in enumerate(np.nonzero(mask))]
+    return [Advanced(axis + k, where) for k, where in enumerate(where_true(mask, np.dtype(np.int32)))]
+
+
+PART = 1 << 22  # elements
+
+
+def where_true(mask: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """As np.nonzero, positions of a dtype; in parts, between which Ctrl-C is heard."""
+    if mask.size <= PART:
+        return tuple([where.astype(dtype) for where in np.nonzero(mask)])
+    flat = mask.reshape(-1)
+    parts = [(start, flat[start : start + PART]) for start in range(0, flat.size, PART)]
+    counts = [int(np.count_nonzero(part)) for _, part in parts]
+    found = tuple([np.empty(sum(counts), dtype) for _ in mask.shape])
+    done = 0
+    for (start, part), count in zip(parts, counts):
+        where = np.flatnonzero(part) + start
+        for target, positions in zip(found, np.unravel_index(where, mask.shape)):
+            target[done : done + count] = positions
+        done += count
+    return found

@@ -281,7 +281,10 @@ def index_vectors(components: list[tuple[Any, tuple[int, ...]]], shape: tuple[in
     if all(isinstance(c, np.ndarray) for c, _ in components):
         columns = [np.broadcast_to(_spread_numpy(c, axes, len(shape)), shape) for c, axes in components]
         dtype = np.result_type(*(c.dtype for c in columns)) if columns else np.dtype(np.int32)
-        return make_array(np.stack(columns, -1).astype(dtype) if columns else np.zeros((*shape, 0), np.int32), None)
+        if len(columns) == 1:
+            return make_array(columns[0][..., None], None)
+        joined = np.stack(columns, -1).astype(dtype, copy=False) if columns else np.zeros((*shape, 0), np.int32)
+        return make_array(joined, None)
     dtype = np.dtype(np.int64) if any(np.dtype(c.dtype) == np.int64 for c, _ in components) else _INT32
     if len(components) == 1 and components[0][0].shape == shape:
         c = convert(as_array(components[0][0]), dtype)

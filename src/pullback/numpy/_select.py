@@ -32,6 +32,7 @@ from pullback.numpy._arguments import (
     static_int,
 )
 from pullback.numpy._comparison import isinf, isnan, maximum, minimum
+from pullback.numpy._index_keys import where_true
 from pullback.numpy._indexing import Mode, index_get
 from pullback.numpy._reducers import all as _all
 from pullback.numpy._reducers import count_nonzero
@@ -237,13 +238,13 @@ def _fill_values(fill_value: Any, rank: int) -> tuple[Any, ...]:
 
 
 def _nonzero_concrete(a: np.ndarray, size: int | None, fill: tuple[Any, ...], dtype: np.dtype) -> tuple[Any, ...]:
-    found = np.nonzero(a)
+    found = where_true(a, dtype)
     out = []
     for positions, value in zip(found, fill):
         if size is not None:
             filler = np.full(max(0, size - positions.size), np.asarray(value))
             positions = np.concatenate([positions[:size], filler])
-        out.append(make_array(positions.astype(dtype), dtype))
+        out.append(make_array(positions.astype(dtype, copy=False), dtype))
     return tuple(out)
 
 

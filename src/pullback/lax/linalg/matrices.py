@@ -142,9 +142,9 @@ def per_matrix(function: Callable, *stacks: np.ndarray, core: Sequence[int] = ()
 
 def lapack(name: str, dtype: Any) -> Callable:
     """scipy.linalg's wrapper of a LAPACK routine for a dtype."""
-    import scipy.linalg.lapack
+    from scipy.linalg import lapack  # which is found, too, where an import before it was interrupted
 
-    return getattr(scipy.linalg.lapack, letter(dtype) + name)
+    return getattr(lapack, letter(dtype) + name)
 
 
 # ------------------------------------------------------------------------------------------------------------ batching

@@ -50,11 +50,11 @@ def _solve_shape(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diago
 
 
 def _solve_reference(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
-    import scipy.linalg.blas
+    from scipy.linalg import blas
 
     if b.size == 0:
         return b
-    trsm = getattr(scipy.linalg.blas, letter(a.dtype) + "trsm")
+    trsm = getattr(blas, letter(a.dtype) + "trsm")
 
     def one(a, b):
         if conjugate_a and not transpose_a:

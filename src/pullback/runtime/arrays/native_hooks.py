@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,58 @@ def reconstruct(values: np.ndarray, weak_type: bool) -> Any:
     return _core.from_numpy(values, ShapedArray(values.shape, values.dtype, weak_type), None, True)
 
 
+def pickled(x: Any, protocol: Any) -> Any:
+    """How an array is pickled: a long one in parts, as Python runs between them, and so hears Ctrl-C.
+
+    From protocol 5 on NumPy hands over the memory itself, which is written at once or not copied at all.
+    """
+    if protocol >= 5 or x.nbytes <= PART:
+        return x.__reduce__()
+    return reconstruct_parts, (_Parts(np.asarray(x)), x.shape, x.dtype, x.weak_type)
+
+
+PART = 1 << 24  # bytes
+
+
+class _Parts:
+    """The elements of an array in order; read back as a list of vectors."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __reduce__(self) -> Any:
+        return list, (), None, map(_Part, self.pieces())
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """The parts."""
+        flat, step = self.array.reshape(-1), PART // self.array.itemsize
+        for start in range(0, flat.size, step):
+            yield flat[start : start + step]
+
+
+class _Part:
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __reduce__(self) -> Any:
+        return _part, (self.values,)
+
+
+def _part(values: np.ndarray) -> np.ndarray:
+    """A function of Python's, so that Ctrl-C is heard."""
+    return values
+
+
+def reconstruct_parts(parts: list[np.ndarray], shape: tuple[int, ...], dtype: np.dtype, weak_type: bool) -> Any:
+    """The array whose parts were pickled."""
+    array, values = _core.writable(ShapedArray(shape, dtype, weak_type))
+    flat, start = values.reshape(-1), 0
+    for part in parts:
+        flat[start : start + part.size] = part
+        start += part.size
+    return array
+
+
 def sharding_of(x: Any) -> Any:
     """Where an array lies: on one device, or as the function of several devices says that made it."""
     device = x.device
@@ -72,6 +125,7 @@ def shards_of(self: Any) -> list[Shard]:
     return shards
 
 
+_core.set_array_attribute("__reduce_ex__", pickled)
 _core.set_array_attribute("devices", devices_of)
 _core.set_array_attribute("is_fully_replicated", property(lambda self: self.sharding.is_fully_replicated))
 _core.set_array_attribute("addressable_shards", property(shards_of))

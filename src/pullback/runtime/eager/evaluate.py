@@ -21,7 +21,7 @@ from pullback.core.primitive import NoRule, Primitive
 from pullback.runtime.arrays.placement import SAYS, Placing, place_results
 from pullback.runtime.eager import blocks, checks
 from pullback.runtime.eager.blocks import LARGE
-from pullback.runtime.eager.plan import make_plan, uses_before_compilation
+from pullback.runtime.eager.plan import is_too_long, make_plan, uses_before_compilation, work
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.util.pytree import tree_structure
 from pullback.util.switches import switches
@@ -67,8 +67,8 @@ class _Record:
         self.placing: Any = None
         self.planned: Any = None
         self.askers: set[str] = set()  # the call caches that have the plan
-        self.size = CALL + max((a.size for a in (*avals, *self.outs)), default=0)
-        self.work = 0 if _is_compilable(primitive) else -(1 << 62)
+        self.size = CALL + work(primitive, avals, self.outs, params)
+        self.work: float = 0 if _is_compilable(primitive) or _is_long_call(primitive, self.size) else -(1 << 62)
         self.must_be_compiled = must_be_compiled(primitive.lower, avals, params)
         if isinstance(primitive.reference, NoRule) or self.must_be_compiled:
             self.work = PAYS
@@ -83,6 +83,12 @@ class _Record:
     def tree(self) -> Any:
         """The structure of what `bind` gives."""
         return tree_structure(0 if self.single else [0] * len(self.outs))
+
+
+def _is_long_call(primitive: Primitive, size: float) -> bool:
+    """Whether a library's routine takes so long that it is called by a program: that runs apart (ext/programs/apart.h),
+    while Ctrl-C is heard."""
+    return isinstance(primitive.lower, HostCall) and "matrices" in primitive.traits and size >= PAYS
 
 
 def _is_compilable(primitive: Primitive) -> bool:
@@ -161,7 +167,8 @@ def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: s
             return _core.CacheEntry(_compile(primitive, record, params).executable, record.tree)
         if record.planned is None:
             record.planned = make_plan(record.jaxpr(primitive, params), primitive.name)
-        if asker not in record.askers:
+        too_long = is_too_long(record.planned.nanoseconds) and not switches.interpret
+        if asker not in record.askers and not too_long:
             record.askers.add(asker)
             uses = uses_before_compilation(record.planned.nanoseconds)
             return _core.CacheEntry(record.planned.executable, record.tree, None, uses)

@@ -23,7 +23,7 @@ from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import must_be_compiled
-from pullback.core.primitive import NoRule
+from pullback.core.primitive import NoRule, Primitive
 from pullback.lax.records.sums import CHAIN
 from pullback.runtime.arrays.placement import Placing, says_where
 from pullback.runtime.eager.plan_rules import RULES
@@ -41,6 +41,8 @@ from pullback.runtime.eager.plan_values import (
 MAX_RANK = 16
 FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
 SUMMED = "ilILfdFD"  # types for which there is a loop that sums
+BLAS = "fdFD"  # types of products that NumPy leaves to a library
+PLAIN_TERM = 2.0  # nanoseconds for a term of other products
 RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile
 
 
@@ -63,6 +65,36 @@ UNCOMPILED = 1_000  # plans that take fewer nanoseconds stay plans
 def uses_before_compilation(nanoseconds: float) -> int:
     """How many runs of a plan would pay for a compilation; 0: it is not worth one."""
     return 1 + int(COMPILATION / (GAIN * nanoseconds)) if nanoseconds > UNCOMPILED else 0
+
+
+def is_too_long(nanoseconds: float) -> bool:
+    """Whether one run of a plan takes longer than a compilation may: it is compiled before it has run at all.
+
+    Compiled code hears Ctrl-C, too (loops/emit/interrupt.py). A plan does not, as NumPy's loops and references do not.
+    """
+    return GAIN * nanoseconds > COMPILATION
+
+
+# What NumPy does for a term of a product or window, as a part of what it does for an element of an array. The routines
+# of LAPACK take from 1 / 40 to 1 / 2 of it for each of the n^3 of a matrix.
+TERM, TERM_OF_BLAS, TERM_OF_LAPACK = 1.0, 0.02, 0.02
+
+
+def work(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> float:
+    """About what the reference does, in elements that NumPy handles."""
+    size = max((a.size for a in (*avals, *outs)), default=0)
+    if "matrices" in primitive.traits and avals and avals[0].ndim >= 2:
+        return max(size, TERM_OF_LAPACK * size * min(avals[0].shape[-2:]))
+    if primitive.name == "dot_general":
+        ((contracted, _), _) = params["dimension_numbers"]
+        terms = math.prod([avals[0].shape[d] for d in contracted])
+    elif "product" in primitive.traits and len(avals) == 2:  # convolutions
+        terms = avals[1].size // max(1, outs[0].shape[params["dimension_numbers"].out_spec[1]])
+    elif "window_dimensions" in params:
+        return max(size, TERM * size * math.prod(params["window_dimensions"]))
+    else:
+        return size
+    return max(size, outs[0].size * terms * (TERM_OF_BLAS if avals[0].dtype.char in BLAS else TERM))
 
 
 def make_plan(closed: ClosedJaxpr, name: str = "plan") -> Planned:
@@ -236,7 +268,7 @@ class _Builder:
         self.steps.append(
             (loop, (count, m, k, n), (*steps, *core), tuple(dims[:-1]), [x, y, out], [tuple(s[:-1]) for s in strides])
         )
-        self.nanoseconds += 40 + math.prod(out.shape) * k * 0.2
+        self.nanoseconds += 40 + math.prod(out.shape) * k * (0.2 if x.dtype.char in BLAS else PLAIN_TERM)
         self.elements += math.prod(out.shape) * k
 
     def call(self, eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> None:
@@ -254,7 +286,8 @@ class _Builder:
         if eqn.primitive.multiple_results and len(outs) == 1:
             function = _only(function)
         self.steps.append((function, len(outs), [*operands, *outs]))
-        self.nanoseconds += HOST_CALL + 5 * max((math.prod(v.shape) for v in (*operands, *outs)), default=0)
+        done = work(eqn.primitive, [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars], eqn.params)
+        self.nanoseconds += HOST_CALL + 5 * done
         if "matrices" in eqn.primitive.traits:
             self.nanoseconds += DECOMPOSITION + MATRIX * math.prod(operands[0].shape[:-2])
 

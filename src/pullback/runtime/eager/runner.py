@@ -13,7 +13,7 @@ from typing import Any
 from pullback.core.interpreter import eval_interpreter, using
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.runtime.eager import checks
-from pullback.runtime.eager.plan import make_plan, uses_before_compilation
+from pullback.runtime.eager.plan import is_too_long, make_plan, uses_before_compilation
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.util.switches import switches
 
@@ -35,7 +35,7 @@ class _Runner:
             self.left = PATIENCE
             self.run = self.by_equations
         else:
-            self.left = uses_before_compilation(planned.nanoseconds)
+            self.left = 1 if is_too_long(planned.nanoseconds) else uses_before_compilation(planned.nanoseconds)
             large = sum([aval.size for aval in closed.in_avals]) > LARGE
             self.run = self.by_equations if large else planned.executable.call
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from pullback import numpy as jnp
 from pullback.core import typeof
+from pullback.core.explain import explain_all as _explain_all
+from pullback.core.kinds import ARRAY, INTEGER, table
+from pullback.core.parameters import COMMON
 from pullback.numpy._arguments import check_arraylike, static_int
 from pullback.util import dtypes
 from pullback.util.static import check_flags
@@ -142,3 +145,5 @@ def segment_min(
 
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+_explain_all(globals(), COMMON | table(data__segment_ids=ARRAY, num_segments__bucket_size=INTEGER), {})

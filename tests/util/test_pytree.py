@@ -267,7 +267,7 @@ def test_reduce_and_all():
     assert tree_reduce(lambda a, b: a + b, [1, (2, 3)], 10) == 16
     assert tree_reduce(lambda a, b: (a, b), [1, 2], None) == ((None, 1), 2)
     assert tree_reduce(lambda a, b: a + b, [(1,), (2, 3)], is_leaf=lambda x: isinstance(x, tuple)) == (1, 2, 3)
-    with pytest.raises(TypeError, match="empty iterable with no initial value"):
+    with pytest.raises(TypeError, match="no leaves; expected some, or an initializer"):
         tree_reduce(max, [])
     assert tree_all([True, (1,)]) and tree_all([]) and tree_all({"a": None}) and not tree_all([0, {}])
 

@@ -255,13 +255,13 @@ def test_endless_leaves():
 
 
 def test_arguments_of_wrong_types():
-    with pytest.raises(TypeError, match="not iterable"):
+    with pytest.raises(TypeError, match="'leaves' must be a sequence, got 3"):
         tree_unflatten(tree_structure(1), 3)
-    with pytest.raises(AttributeError, match="unflatten"):
+    with pytest.raises(TypeError, match="'treedef' must be a PyTreeDef"):
         tree_unflatten([1, 2], [3])
     with pytest.raises(TypeError, match="'is_leaf' is 3; expected a callable or None"):
         tree_leaves([1], is_leaf=3)
-    with pytest.raises(TypeError, match="'int' object is not callable"):
+    with pytest.raises(TypeError, match="tree_map: argument 'f' must be a function, got 3"):
         tree_map(3, [1])
     with pytest.raises(TypeError, match="treedef_tuple: expected a PyTreeDef, got 1"):
         treedef_tuple([1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pullback._ext import _core
@@ -12,7 +12,9 @@ from pullback.core import DebugInfo, Primitive, hoist_tracers, trace, typeof
 from pullback.core.lowering import Elementwise
 from pullback.core.references import CrossingError, Passage
 from pullback.transforms.call import checkpoint_p
-from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
+
+_unspecified = Unspecified()
 
 
 def checkpoint(
@@ -21,15 +23,20 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Callable | None = None,
     static_argnums: int | tuple[int, ...] = (),
-    concrete: bool = False,
+    static_argnames: str | Iterable[str] = (),
+    concrete: Any = _unspecified,
 ) -> Any:
     """`fun`, whose intermediate values are not kept for its gradient but computed again.
 
     policy(primitive, *avals, **params) -> bool says which results are kept after all (see `checkpoint_policies`).
-    static_argnums: arguments that are passed on as they are. Without `fun`, a decorator.
+    static_argnums, static_argnames: arguments that are passed on as they are, by position or by name. Without `fun`,
+    a decorator. NotImplementedError for `concrete`, in whose place these are.
     """
     if fun is None:
-        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
+        return functools.partial(
+            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )  # fmt: skip
     arguments.check_callable("checkpoint", fun)
     if not all(isinstance(p, bool) for p in (prevent_cse if isinstance(prevent_cse, tuple) else (prevent_cse,))):
         raise TypeError(f"checkpoint: argument 'prevent_cse' must be a bool or a tuple of bools, got {prevent_cse!r}")
@@ -40,9 +47,19 @@ def checkpoint(
         raise TypeError(
             f"checkpoint: argument 'static_argnums' must be an int or a tuple of ints, got {static_argnums!r}"
         )
-    if concrete:
-        raise NotImplementedError("The 'concrete' option to jax.checkpoint is deprecated; use static_argnums instead.")
-    nums = arguments.as_tuple(static_argnums)
+    if concrete is not _unspecified:
+        raise NotImplementedError(
+            "checkpoint: argument 'concrete' is no longer there; name the arguments that are to stay as they are in "
+            "'static_argnums' or 'static_argnames'"
+        )
+    nums, names = arguments.as_tuple(static_argnums), frozenset(arguments.as_tuple(static_argnames))
+    if not all(isinstance(n, str) for n in names):
+        raise TypeError(f"checkpoint: argument 'static_argnames' must be a string or strings, got {static_argnames!r}")
+    signature = arguments.signature_of(fun) if names else None
+    if signature is not None:  # those named may come as positional arguments, too
+        by_position = arguments.completed(signature, None, tuple(names))[0]
+    else:
+        by_position = ()
     name = arguments.function_name(fun)
 
     def checkpointed(*args, **kwargs):
@@ -55,6 +72,7 @@ def checkpoint(
             prevent_cse=prevent_cse,
             policy=policy,
             static_argnums=tuple(n + 1 if n >= 0 else n for n in nums),
+            static_argnames=tuple(names),
         )
         value, out = through(passage.enter(), *args, **kwargs)
         passage.leave(value)
@@ -66,17 +84,18 @@ def checkpoint(
                 "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values from "
                 f"`-len(args)` to `len(args) - 1`, but got {nums}, while `len(args)` = {len(args)}"
             )
-        fixed = {n % len(args): args[n] for n in nums if -len(args) <= n < len(args)}
+        fixed = {n % len(args): args[n] for n in (*nums, *by_position) if -len(args) <= n < len(args)}
+        fixed_names = {k: kwargs.pop(k) for k in names if k in kwargs}
         leaves, tree = arguments.checked_leaves(
             "checkpoint", "argument ", (tuple(a for i, a in enumerate(args) if i not in fixed), kwargs)
         )
         out_tree: list[Any] = []
 
         def flat(*values):
-            dynamic, names = tree_unflatten(tree, values)
+            dynamic, named = tree_unflatten(tree, values)
             rest = iter(dynamic)
             given = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
-            outs, found = arguments.flatten_result(fun(*given, **names), fun, "checkpoint")
+            outs, found = arguments.flatten_result(fun(*given, **named, **fixed_names), fun, "checkpoint")
             out_tree[:] = [found]
             return outs
 

@@ -47,6 +47,8 @@ class custom_vmap:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = arguments.function_name(self.fun)
+        if self.rule is None:
+            raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap.")
         args = arguments.positional("custom_vmap", self.fun, args, kwargs)
         if current_interpreter() is eval_interpreter():
             return self.fun(*args)
@@ -67,8 +69,7 @@ class custom_vmap:
 
     def _checked(self, *args: Any) -> Any:
         name = arguments.function_name(self.fun)
-        if self.rule is None:
-            raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap.")
+        assert self.rule is not None
         found = self.rule(*args)
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise TypeError(

@@ -20,11 +20,14 @@ def vmap(
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
+    sum_match: bool = False,
 ) -> Callable:
     """Map `fun` over axes of its arguments, all elements at once.
 
     in_axes: an integer, None (not mapped), or a tuple with one entry an argument, each a tree prefix of it; keyword
-    arguments are mapped over axis 0. out_axes likewise for the result. ValueError if mapped sizes disagree, an axis is
+    arguments are mapped over axis 0. out_axes likewise for the result.
+    With `sum_match`, a mapped output whose out_axes is None is summed over the mapped axis.
+    ValueError if mapped sizes disagree, an axis is
     out of range, or an output that is mapped shall not be; TypeError for axes that are no integers.
     """
     check_callable("vmap", fun)
@@ -73,7 +76,9 @@ def vmap(
                 results.append(out)
                 continue
             if axis is None:
-                if dim is not None:
+                if dim is not None and sum_match:
+                    out = out.sum(dim)
+                elif dim is not None:
                     raise ValueError(
                         f"vmap has mapped output (axis {dim}) but out_axes is None; the output depends on mapped "
                         "arguments. Give it an axis in out_axes, or reduce it in the function."

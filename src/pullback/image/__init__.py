@@ -1,5 +1,15 @@
 """Images of other sizes: resize, scale_and_translate."""
 
+from pullback.core.explain import explain_all as _explain_all
+from pullback.core.kinds import ARRAY, SEQUENCE, TEXT, either, of_type, table
+from pullback.core.parameters import COMMON
 from pullback.image._scale import ResizeMethod, resize, scale_and_translate
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+_KINDS = COMMON | table(
+    spatial_dims=SEQUENCE,
+    scale__translation=ARRAY,
+    method=either("a string or a ResizeMethod", TEXT, of_type("", ResizeMethod)),
+)
+_explain_all(globals(), _KINDS, {})

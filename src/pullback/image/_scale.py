@@ -17,6 +17,9 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core.explain import check
+from pullback.core.kinds import ARRAY
+from pullback.numpy._arguments import canonical_shape
 from pullback.util import dtypes
 
 
@@ -103,8 +106,8 @@ def resize(
     'lanczos5', 'area' or a ResizeMethod; with `antialias`, samples of smaller images are means over what they cover.
     ValueError for a shape of another rank and unknown methods.
     """
-    image = jnp.asarray(image)
-    shape = tuple(int(n) for n in shape)
+    check("resize", ARRAY, image=image)
+    image, shape = jnp.asarray(image), canonical_shape(shape, "resize: argument 'shape'")
     if len(shape) != image.ndim:
         raise ValueError(
             "shape must have length equal to the number of dimensions of x; "
@@ -138,8 +141,8 @@ def scale_and_translate(
     image: [n...]; scale, translation: f[k], which may be traced and differentiated. ValueError for the method
     'nearest', and where the lengths do not fit.
     """
-    image = jnp.asarray(image)
-    shape = tuple(int(n) for n in shape)
+    check("resize", ARRAY, image=image)
+    image, shape = jnp.asarray(image), canonical_shape(shape, "resize: argument 'shape'")
     if len(shape) != image.ndim:
         raise ValueError(
             f"shape must have length equal to the number of dimensions of x;  {shape} vs {image.shape}: "
@@ -148,6 +151,7 @@ def scale_and_translate(
     method = ResizeMethod.from_string(method) if isinstance(method, str) else method
     if method is ResizeMethod.NEAREST:
         raise ValueError("Nearest neighbor resampling is not currently supported for scale_and_translate.")
+    check("scale_and_translate", ARRAY, image=image, scale=scale, translation=translation)
     axes = [d + image.ndim if d < 0 else d for d in spatial_dims]
     if len(set(axes)) != len(axes) or not all(0 <= d < image.ndim for d in axes):
         raise ValueError(

@@ -4,7 +4,8 @@ Functions here are strict: operands of one dtype, shapes that agree (a scalar be
 promotes and broadcasts.
 """
 
-from pullback.lax import _hooks, linalg
+from pullback.core.explain import explain_all as _explain_all
+from pullback.lax import _hooks, _parameters, linalg
 from pullback.lax.collectives.compatibility import *
 from pullback.lax.collectives.moves import *
 from pullback.lax.collectives.sharding import *
@@ -41,6 +42,9 @@ from pullback.lax.reductions.cumulative import *
 from pullback.lax.reductions.reductions import *
 from pullback.lax.reductions.windows import *
 
+# Functions of arrays alone need no explanation: their primitives say what is wrong.
+_explain_all(globals(), _parameters.LAX, _parameters.LAX_OWN, skip=_parameters.of_arrays(globals()))
+_explain_all(vars(linalg), _parameters.LINALG, {}, skip=_parameters.of_arrays(vars(linalg)))
 for _name, _value in list(globals().items()):
     if not _name.startswith("_"):
         setattr(_rules.lax, _name, _value)

@@ -1,6 +1,7 @@
 """Activations, softmax and its kin, attention, and initial values of weights (`initializers`)."""
 
-from pullback.nn import initializers
+from pullback.core.explain import explain_all as _explain_all
+from pullback.nn import _parameters, initializers
 from pullback.nn._activations import (
     celu,
     elu,
@@ -45,3 +46,5 @@ __all__ = [
     "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish",
     "tanh",
 ]  # fmt: skip
+
+_explain_all(globals(), _parameters.NN, _parameters.NN_OWN)

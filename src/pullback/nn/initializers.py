@@ -10,8 +10,13 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax, random
+from pullback.core.explain import check, explained
+from pullback.core.explain import explain_all as _explain_all
+from pullback.core.kinds import INTEGERS
 from pullback.lax.collectives.sharding import out_placed
+from pullback.nn._parameters import INITIALIZERS
 from pullback.util import dtypes
+from pullback.util.errors import ArgumentError
 
 
 class Initializer(Protocol):
@@ -41,7 +46,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         return out_placed("init", jnp.full(shape, value, dtype=_dtype(dtype)), out_sharding)
 
-    return init
+    return explained(init, INITIALIZERS)
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -51,7 +56,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
         kind = _dtype(dtype)
         return out_placed("init", random.uniform(key, shape, kind) * jnp.asarray(scale, kind), out_sharding)
 
-    return init
+    return explained(init, INITIALIZERS)
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -61,7 +66,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
         kind = _dtype(dtype)
         return out_placed("init", random.normal(key, shape, kind) * jnp.asarray(stddev, kind), out_sharding)
 
-    return init
+    return explained(init, INITIALIZERS)
 
 
 def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
@@ -73,7 +78,7 @@ def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, u
             "init", random.truncated_normal(key, lower, upper, shape, kind) * jnp.asarray(stddev, kind), out_sharding
         )
 
-    return init
+    return explained(init, INITIALIZERS)
 
 
 def _axes(axes: int | Sequence[int]) -> tuple[int, ...]:
@@ -83,7 +88,7 @@ def _axes(axes: int | Sequence[int]) -> tuple[int, ...]:
 def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
     """How many inputs feed an output, and outputs an input: sizes of these axes times those of the rest but batch
     axes."""
-    if len(shape) <= 1:
+    if len(shape) <= 1 or not all(-len(shape) <= a < len(shape) for a in (*_axes(in_axis), *_axes(out_axis))):
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
             "Must be at least 2D or specify in_axis explicitly."
@@ -136,6 +141,9 @@ def variance_scaling(
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype)
+        check("variance_scaling", INTEGERS, in_axis=in_axis, out_axis=out_axis, batch_axis=batch_axis)
+        if not isinstance(mode, str):
+            raise ArgumentError(f"variance_scaling: argument 'mode' must be a string, got {mode!r}")
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
                 "fan_geo_avg": math.sqrt(fan_in * fan_out)}  # fmt: skip
@@ -145,6 +153,8 @@ def variance_scaling(
             )
         is_complex = dtypes.issubdtype(kind, np.complexfloating)
         variance = jnp.asarray(scale / max(fans[mode], 1e-300 if fans[mode] else math.inf), kind)
+        if not isinstance(distribution, str):
+            raise ArgumentError(f"variance_scaling: argument 'distribution' must be a string, got {distribution!r}")
         if distribution == "normal":
             return out_placed("init", random.normal(key, shape, kind) * jnp.sqrt(variance), out_sharding)
         if distribution == "uniform":
@@ -162,7 +172,7 @@ def variance_scaling(
             "expected normal, truncated_normal or uniform"
         )
 
-    return init
+    return explained(init, INITIALIZERS)
 
 
 def _scaled(name: str, scale: float, mode: str, distribution: str, doc: str) -> Callable[..., Initializer]:
@@ -210,7 +220,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
             out_sharding,
         )
 
-    return init
+    return explained(init, INITIALIZERS)
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
@@ -230,4 +240,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
         return out_placed("init", jnp.zeros(shape, kind).at[centre].set(matrix), out_sharding)
 
-    return init
+    return explained(init, INITIALIZERS)
+
+
+_explain_all(globals(), INITIALIZERS, {})

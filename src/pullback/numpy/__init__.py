@@ -3,7 +3,8 @@
 import math as _math
 
 from pullback.core import Array as ndarray
-from pullback.numpy import _eager, _methods, _reducer_methods, fft, linalg
+from pullback.core.explain import explain_all as _explain_all
+from pullback.numpy import _eager, _methods, _parameters, _reducer_methods, fft, linalg
 from pullback.numpy._comparison import (
     bitwise_and,
     bitwise_count,
@@ -461,3 +462,6 @@ euler_gamma = 0.5772156649015329
 
 _methods.install()
 globals().update(_eager.remembered(globals()))
+_explain_all(globals(), _parameters.NUMPY, _parameters.NUMPY_OWN)
+_explain_all(vars(linalg), _parameters.LINALG, _parameters.LINALG_OWN)
+_explain_all(vars(fft), _parameters.FFT, {})

@@ -22,9 +22,10 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import Tracer, hooks, typeof
+from pullback.core.kinds import is_arraylike
 from pullback.util import dtypes
 from pullback.util.config import config
-from pullback.util.errors import ConcretizationTypeError, UnhashableArgumentError
+from pullback.util.errors import ArgumentError, ConcretizationTypeError, UnhashableArgumentError
 from pullback.util.static import is_hashable
 from pullback.util.warning import warn
 
@@ -35,13 +36,6 @@ _BOOL = np.dtype(bool)
 
 
 # ---- 1. what counts as an array
-
-
-def is_arraylike(x: Any) -> bool:
-    """True for what may be passed as an array: Array, Tracer, NumPy array or scalar, Python scalar, `__jax_array__`."""
-    if isinstance(x, (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex, AnyArray)):
-        return True
-    return hasattr(x, "__jax_array__") and not isinstance(x, type)
 
 
 def check_arraylike(name: str, *args: Any) -> None:
@@ -330,6 +324,8 @@ def broadcast_arrays(name: str, *args: Any) -> list[Any]:
 def refuse_out(name: str, out: Any) -> None:
     """Arrays are immutable, so that nothing can be written into `out`: NotImplementedError unless it is None."""
     if out is not None:
+        if not is_arraylike(out):
+            raise ArgumentError(f"{name}: argument 'out' must be None, got {out!r} of type {type(out).__name__}")
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 
 

@@ -12,6 +12,8 @@ from typing import Any
 from pullback._ext import _core
 from pullback.api.eager import eager
 from pullback.core import Tracer
+from pullback.core.explain import explained
+from pullback.numpy._parameters import NUMPY, NUMPY_OWN
 
 # Arguments that are arrays: the functions that have no others but static ones.
 _ARRAYS = {
@@ -80,7 +82,8 @@ def remembering(fun: Callable[..., Any], arrays: tuple[str, ...], literal: tuple
     if variadic and names[count + code.co_kwonlyargcount] not in arrays:
         static += range(count, MOST)
     keywords = [n for n in names[: count + code.co_kwonlyargcount] if n not in arrays]
-    return eager(fun, static, keywords, literal)
+    kinds = NUMPY | NUMPY_OWN.get(fun.__name__, {})
+    return eager(explained(fun, kinds), static, keywords, literal)
 
 
 def remembered(namespace: dict[str, Any]) -> dict[str, Any]:

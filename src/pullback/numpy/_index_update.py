@@ -13,6 +13,8 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Array as AnyArray
+from pullback.core.explain import check
+from pullback.core.kinds import FUNCTION
 from pullback.numpy._arguments import PYTHON_SCALARS, as_array, broadcast_to, convert, is_arraylike, promote_dtypes
 from pullback.numpy._index_keys import Advanced, At, Entry, Slice, parse
 from pullback.numpy._indexing import (
@@ -27,6 +29,7 @@ from pullback.numpy._indexing import (
     normalize,
 )
 from pullback.util import dtypes
+from pullback.util.static import check_flags, check_truth
 from pullback.util.warning import warn
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
@@ -62,6 +65,8 @@ def index_update(
     Raises ValueError if y cannot be broadcast to the shape of x[index]; warns (FutureWarning) if y's dtype does not
     promote to x's.
     """
+    check_flags(f".at[...].{op}", indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+    check_truth(f".at[...].{op}", wrap_negative_indices=wrap_negative_indices)
     if not is_arraylike(y):
         from pullback.numpy._creation import asarray
 
@@ -223,6 +228,9 @@ def index_apply(
     wrap_negative_indices: bool = True,
 ) -> Any:
     """x with the function applied to x[index], once for each time an element is named."""
+    check(".at[...].apply", FUNCTION, func=function)
+    check_flags(".at[...].apply", indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+    check_truth(".at[...].apply", wrap_negative_indices=wrap_negative_indices)
     x = as_array(x)
     entries = parse(x.shape, index)
     indices, updates, numbers, flags = _scatter_arguments(

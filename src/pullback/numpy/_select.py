@@ -11,6 +11,8 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
+from pullback.core.explain import check
+from pullback.core.kinds import NESTED
 from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
@@ -129,7 +131,7 @@ def _piece(function: Any, x: Any, args: Any, kw: Any) -> Any:
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """x with NaN and infinities replaced by numbers, by default 0 and the largest and smallest of the type."""
-    del copy
+    check("nan_to_num", NESTED, copy=copy)
     (x,) = arrays("nan_to_num", x)
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x

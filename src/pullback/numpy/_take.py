@@ -197,6 +197,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     """
     _refuse_inplace("put", inplace)
     a, ind, v = arrays("put", a, ind, v)
+    if a.ndim == 0:
+        raise ValueError("put: argument 'a' must have at least one dimension, got a scalar")
     flat_index, flat_values = lax.reshape(ind, (ind.size,)), lax.reshape(v, (v.size,))
     if a.size == 0 or flat_index.size == 0 or flat_values.size == 0:
         return a

@@ -7,6 +7,8 @@
 Functions are pure: the same key gives the same numbers, so every use needs a new one, from `split` or `fold_in`.
 """
 
+from pullback.core.explain import explain_all as _explain_all
+from pullback.random import _parameters
 from pullback.random._continuous import (
     cauchy,
     double_sided_maxwell,
@@ -88,3 +90,5 @@ __all__ = [
     "weibull_min",
     "wrap_key_data",
 ]
+
+_explain_all(globals(), _parameters.RANDOM, _parameters.RANDOM_OWN)

@@ -10,6 +10,8 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core.explain import explain_all as _explain_all
+from pullback.scipy import _parameters
 from pullback.util import dtypes
 
 __all__ = ["map_coordinates"]
@@ -83,3 +85,6 @@ def _nodes(x: Any, order: int) -> list[tuple[Any, Any]]:
     above = real - below
     index = below.astype(np.int32)
     return [(index, 1 - above), (index + 1, above)]
+
+
+_explain_all(globals(), _parameters.NDIMAGE, {})

@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import value_and_grad
+from pullback.core.explain import check
+from pullback.core.explain import explain_all as _explain_all
+from pullback.core.kinds import ARRAY
+from pullback.scipy import _parameters
 from pullback.util import dtypes
 
 __all__ = ["OptimizeResults", "minimize"]
@@ -56,6 +60,9 @@ def minimize(
     if not isinstance(method, str) or method.lower() != "bfgs":
         raise ValueError(f"Method {method} not recognized: minimize has 'BFGS'")
     chosen = {"maxiter": None, "gtol": 1e-5 if tol is None else tol, "norm": jnp.inf, "line_search_maxiter": SEARCH}
+    check("minimize", ARRAY, x0=x0)
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"minimize: argument 'options' must be a mapping or None, got {options!r}")
     unknown = set(options or {}) - set(chosen)
     if unknown:
         raise ValueError(f"minimize: unknown options {sorted(unknown)}; BFGS has {sorted(chosen)}")
@@ -218,3 +225,6 @@ def _between(s: _Search) -> Any:
     cubic = s.high - width * (s.high_rate + root - theta) / (s.high_rate - s.low_rate + 2 * root)
     share = (cubic - s.low) / width
     return jnp.where(jnp.isfinite(cubic) & (share > 0.1) & (share < 0.9), cubic, s.low + width / 2)
+
+
+_explain_all(globals(), _parameters.OPTIMIZE, {})

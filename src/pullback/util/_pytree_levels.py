@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
 
 from pullback._ext import _core
+from pullback.util.errors import ArgumentError
+from pullback.util.static import check_truth
 
 _native = _core.pytree
 
@@ -21,6 +23,11 @@ KeyLeafPair = tuple[KeyEntry, Any]
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A key path as text, `[0]['a'].b`; `simple` prints bare keys, to be joined by a `separator`: `0/a/b`."""
+    if not isinstance(separator, str):
+        raise ArgumentError(f"keystr: argument 'separator' must be a string, got {separator!r}")
+    if not isinstance(keys, Iterable):
+        raise ArgumentError(f"keystr: argument 'keys' must be a sequence of keys, got {keys!r}")
+    check_truth("keystr", simple=simple)
     return separator.join([_simple_key(key) if simple else str(key) for key in keys])
 
 

@@ -116,11 +116,34 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(message)
 
 
-class UnhashableArgumentError(TypeError, ValueError):
-    """A list, dict or array was given for a static argument; give a number, a name or a tuple.
+class ArgumentError(TypeError, ValueError):
+    """An argument is not of the kind that the function takes: text for an array, say, or a list for a number.
 
-    It is a TypeError by what came, and the ValueError that functions with static arguments raise for it.
+    JAX raises a TypeError or a ValueError for it, by which of its own functions meets the argument first; this is both.
     """
+
+
+class UnhashableArgumentError(ArgumentError):
+    """A list, dict or array was given for a static argument; give a number, a name or a tuple."""
+
+
+class TracedArgumentError(ConcretizationTypeError, TracerIntegerConversionError, ValueError):
+    """A traced value was given for a static argument; mark the argument static (`static_argnums`) where it is traced.
+
+    It is also the ValueError that functions raise for static arguments that cannot be hashed.
+    """
+
+    def __init__(self, tracer, context: str = ""):
+        what = "Abstract tracer value encountered where concrete value is expected: traced array"
+        JAXTypeError.__init__(self, _describe(what, tracer, context))
+
+
+class TracedFlagError(TracerBoolConversionError, ValueError):
+    """A traced value was given for a flag; mark the argument static (`static_argnums`) where it is traced."""
+
+    def __init__(self, tracer, context: str = ""):
+        what = "Attempted boolean conversion of traced array"
+        JAXTypeError.__init__(self, _describe(what, tracer, context))
 
 
 class KeyReuseError(RuntimeError):

@@ -26,6 +26,7 @@ from pullback.util._pytree_levels import flatten_one_level as flatten_one_level
 from pullback.util._pytree_levels import flatten_one_level_with_keys as flatten_one_level_with_keys
 from pullback.util._pytree_levels import is_tree_node as is_tree_node
 from pullback.util._pytree_levels import keystr as keystr
+from pullback.util.errors import ArgumentError
 
 _native = _core.pytree
 
@@ -65,7 +66,27 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
 
     ValueError if the number of leaves is not `treedef.num_leaves`.
     """
-    return treedef.unflatten(leaves)
+    try:
+        return treedef.unflatten(leaves)
+    except (AttributeError, TypeError):
+        _check_treedef("tree_unflatten", treedef=treedef)
+        if not isinstance(leaves, Iterable):
+            raise ArgumentError(f"tree_unflatten: argument 'leaves' must be a sequence, got {leaves!r}") from None
+        raise
+
+
+def _check_treedef(name: str, **arguments: Any) -> None:
+    """ArgumentError for what is no PyTreeDef."""
+    for argument, x in arguments.items():
+        if not isinstance(x, PyTreeDef):
+            raise ArgumentError(f"{name}: argument '{argument}' must be a PyTreeDef, got {x!r}, a {type(x)}")
+
+
+def _check_function(name: str, **arguments: Any) -> None:
+    """ArgumentError for what cannot be called; asked when a call has failed."""
+    for argument, x in arguments.items():
+        if not callable(x):
+            raise ArgumentError(f"{name}: argument '{argument}' must be a function, got {x!r}, a {type(x)}")
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
@@ -93,16 +114,20 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of the tuple of trees that have the given structures."""
+    if not isinstance(treedefs, Iterable):
+        raise ArgumentError(f"treedef_tuple: argument 'treedefs' must be a sequence of PyTreeDefs, got {treedefs!r}")
     return _native.treedef_tuple(treedefs)
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures of the children of the root."""
+    _check_treedef("treedef_children", treedef=treedef)
     return treedef.children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether the structure is a single node: a leaf, or a container without children."""
+    _check_treedef("treedef_is_leaf", treedef=treedef)
     return treedef.num_nodes == 1
 
 
@@ -114,7 +139,11 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[An
 
     ValueError, naming the key path, if it is not.
     """
-    return _native.tree_map(f, tree, rest, is_leaf, _explain_tree_map)
+    try:
+        return _native.tree_map(f, tree, rest, is_leaf, _explain_tree_map)
+    except TypeError:
+        _check_function("tree_map", f=f)
+        raise
 
 
 def tree_reduce(
@@ -124,8 +153,12 @@ def tree_reduce(
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> T:
     """`function` folded over the leaves from the left; TypeError if there are no leaves and no `initializer`."""
+    _check_function("tree_reduce", function=function)
     if isinstance(initializer, Unspecified):
-        return functools.reduce(function, tree_leaves(tree, is_leaf))
+        leaves = tree_leaves(tree, is_leaf)
+        if not leaves:
+            raise TypeError("tree_reduce: argument 'tree' has no leaves; expected some, or an initializer")
+        return functools.reduce(function, leaves)
     return functools.reduce(function, tree_leaves(tree, is_leaf), initializer)
 
 
@@ -140,6 +173,7 @@ def tree_reduce_associative(
 
     `identity` is the result where there are no leaves; TypeError if it is needed but not given.
     """
+    _check_function("tree_reduce_associative", operation=operation)
     leaves = tree_leaves(tree, is_leaf)
     if not leaves:
         if isinstance(identity, Unspecified):
@@ -165,8 +199,11 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 
     `inner_treedef=None` takes the structure of the first subtree. TypeError if the number of leaves does not fit.
     """
+    _check_treedef("tree_transpose", outer_treedef=outer_treedef)
     leaves, treedef = tree_flatten(pytree_to_transpose)
-    if inner_treedef is None:
+    if inner_treedef is not None:
+        _check_treedef("tree_transpose", inner_treedef=inner_treedef)
+    else:
         subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
         if not subtrees:
             raise ValueError("tree_transpose: outer_treedef has no leaves, so inner_treedef cannot be inferred")
@@ -207,6 +244,7 @@ def tree_map_with_path(
     is_leaf_takes_path: bool = False,
 ) -> Any:
     """Like `tree_map`, with `f(key_path, leaf, *rest_leaves)`."""
+    _check_function("tree_map_with_path", f=f)
     pairs, treedef = _native.flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = []
     for other in rest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.util.errors import UnhashableArgumentError
+from pullback.util.errors import ArgumentError, UnhashableArgumentError
 
 
 def is_hashable(x: Any) -> bool:
@@ -14,6 +14,19 @@ def is_hashable(x: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def check_truth(name: str, **flags: Any) -> None:
+    """ArgumentError for a flag without a truth value: an array of other than one element, or a key."""
+    for argument, value in flags.items():
+        if type(value) is not bool:
+            try:
+                bool(value)
+            except (TypeError, ValueError):
+                raise ArgumentError(
+                    f"{name}: argument '{argument}' must be True or False, got a value of type {type(value).__name__}, "
+                    "which is neither true nor false"
+                ) from None
 
 
 def check_flags(name: str, **flags: Any) -> None:

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from pullback.core.explain import check
+from pullback.core.kinds import INTEGER, NUMBER, optional
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax.linalg.decompose import all_finite, in_one_call, reciprocal_differences, spread_spectrum, svd
 from pullback.lax.linalg.factor import lu_p, symmetrized
@@ -33,6 +35,7 @@ from pullback.lax.linalg.small_matrices import suits
 from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import fill_nan, fill_unless, for_each, is_finite, scratch
 from pullback.lax.records.families import *
+from pullback.util.errors import ArgumentError
 from pullback.util.static import check_flags
 
 Array = Any
@@ -409,7 +412,11 @@ def eig(
         compute_right_eigenvectors=compute_right_eigenvectors,
         enable_eigvec_derivs=enable_eigvec_derivs,
         implementation=implementation,
+        use_magma=use_magma,
     )
+    for name, flag in (("left", compute_left_eigenvectors), ("right", compute_right_eigenvectors)):
+        if flag not in (False, True) or isinstance(flag, float):
+            raise ArgumentError(f"eig: argument 'compute_{name}_eigenvectors' must be True or False, got {flag!r}")
     return list(
         eig_p.bind(
             as_array(x, "eig"),
@@ -628,6 +635,11 @@ def qdwh(
     """
     if dynamic_shape is not None:
         raise NotImplementedError("qdwh: dynamic_shape is not supported")
+    x = as_array(x, "qdwh")
+    if x.ndim != 2 or x.shape[0] < x.shape[1]:
+        raise ValueError(f"qdwh: argument 'x' must be a matrix with at least as many rows as columns, got {x.shape}")
+    check("qdwh", optional(NUMBER), eps=eps)
+    check("qdwh", optional(INTEGER), max_iterations=max_iterations)
     u, s, vt = svd(as_array(x, "qdwh"), full_matrices=False)
     h = product(adjoint(vt), lax.mul(to_dtype(rows(s, vt.shape), vt.dtype), vt))
     return product(u, vt), h, as_array(1, "qdwh"), as_array(True, "qdwh")

@@ -11,6 +11,8 @@ from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.broadcast import canonical_shape
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.errors import ArgumentError
+from pullback.util.static import check_truth
 
 __all__ = [
     "dynamic_index_in_dim",
@@ -294,7 +296,21 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
             f"{name} start_indices must have length equal to the number of dimensions of the operand, got "
             f"{len(start_indices)} indices for operand shape {operand.shape}."
         )
-    allowed = [negative] * operand.ndim if isinstance(negative, bool) else list(negative)
+    if isinstance(negative, (tuple, list)):
+        allowed = list(negative)
+        if len(allowed) != operand.ndim:
+            raise ValueError(
+                f"{name}: argument 'allow_negative_indices' must be True or False, or one of them for each of the "
+                f"{operand.ndim} dimensions, got {negative!r}"
+            )
+    else:
+        if not isinstance(negative, bool):
+            if isinstance(negative, str) and negative:
+                raise ArgumentError(
+                    f"{name}: argument 'allow_negative_indices' must be True or False, got {negative!r}"
+                )
+            check_truth(name, allow_negative_indices=negative)
+        allowed = [bool(negative)] * operand.ndim
     starts = []
     for s, n, wraps in zip(start_indices, operand.shape, allowed):
         if isinstance(s, (int, np.integer)) and not isinstance(s, bool):

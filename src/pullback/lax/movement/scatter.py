@@ -24,6 +24,7 @@ from pullback.lax.movement.gather import (
 )
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.static import check_flags
 
 __all__ = [
     "ScatterDimensionNumbers",
@@ -605,6 +606,7 @@ def _public(p: Primitive) -> Callable:
         mode=None,
     ):
         operand, scatter_indices, updates = as_arrays(name, operand, scatter_indices, updates)
+        check_flags(name, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
         return p.bind(
             operand,
             scatter_indices,
@@ -654,6 +656,7 @@ def scatter_apply(
     from pullback.core import trace
 
     operand, scatter_indices = as_arrays("scatter_apply", operand, scatter_indices)
+    check_flags("scatter_apply", indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
     aval = ShapedArray((), operand.dtype)
     closed = trace(lambda x, _: [as_array(func(x), "scatter_apply")], [aval, aval])
     out = closed.jaxpr.outvars[0].aval

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.explain import check
+from pullback.core.kinds import INTEGER
 from pullback.core.lowering import Nest
 from pullback.lax.ordering.ordering import largest, sortable, stable_order
 from pullback.lax.ordering.row_calls import as_rows, call_rows, result_rows
@@ -13,6 +15,7 @@ from pullback.lax.ordering.sort import sort_p, take_along
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
 from pullback.loops.ir import ITEMSIZE
+from pullback.util.errors import ArgumentError
 
 __all__ = ["approx_max_k", "approx_min_k", "approx_top_k_p", "top_k", "top_k_p"]
 
@@ -195,6 +198,9 @@ def _approx(operand, k, reduction_dimension, recall_target, override, aggregate,
         raise ValueError(f"approx_max_k, approx_min_k: argument 'k' must be positive, got {k}")
     if not 0 < recall_target <= 1:
         raise ValueError(f"recall_target must be in (0, 1], got {recall_target}")
+    check("approx_top_k", INTEGER, reduction_input_size_override=override)
+    if not isinstance(aggregate, (bool, np.bool_, int, np.integer)):
+        raise ArgumentError(f"approx_top_k: argument 'aggregate_to_topk' must be True or False, got {aggregate!r}")
     axis = canonical_axis(reduction_dimension, operand.ndim, "approx_top_k")
     values, places = approx_top_k_p.bind(
         operand,

@@ -210,6 +210,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
         return tuple(
             sort_p.bind(*operands, dimension=dimension, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
         )
+    if not isinstance(num_keys, (int, np.integer)) or num_keys != 1:
+        raise ValueError(f"sort: argument 'num_keys' must be 1 for a single operand, got {num_keys!r}")
     operand = as_array(operand, "sort")
     dimension = canonical_axis(dimension, operand.ndim, "sort")
     return sort_p.bind(operand, dimension=dimension, is_stable=bool(is_stable), num_keys=1)[0]

@@ -14,12 +14,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.core import hooks
+from pullback.core.explain import check
+from pullback.core.kinds import SEQUENCE
 from pullback.core.lowering import Nest
 from pullback.lax.movement.shape import inverse_permutation
 from pullback.lax.products.dot import _merged
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
 from pullback.lax.records.sums import product
+from pullback.util.errors import ArgumentError
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -125,7 +128,13 @@ def padtype_to_pads(
 ) -> list[tuple[int, int]]:
     """Explicit padding of 'SAME', 'SAME_LOWER' or 'VALID'. Raises RuntimeError for other strings."""
     if not isinstance(padding, str):
-        return [tuple(p) for p in padding]
+        raise TypeError(f"padtype_to_pads: argument 'padding' must be 'SAME', 'SAME_LOWER' or 'VALID', got {padding!r}")
+    check("padtype_to_pads", SEQUENCE, in_shape=in_shape, window_shape=window_shape, window_strides=window_strides)
+    if not len(in_shape) == len(window_shape) == len(window_strides):
+        raise ArgumentError(
+            "padtype_to_pads: arguments 'in_shape', 'window_shape' and 'window_strides' must be of one length, got "
+            f"{in_shape}, {window_shape} and {window_strides}"
+        )
     kind = padding.upper()
     if kind == "VALID":
         return [(0, 0)] * len(in_shape)

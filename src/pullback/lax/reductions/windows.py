@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.explain import check
+from pullback.core.kinds import SEQUENCE, optional
 from pullback.core.lowering import Nest
 from pullback.lax.products.conv import _windows, dilated, padtype_to_pads, window_count
 from pullback.lax.records.families import *
@@ -612,13 +614,21 @@ def reduce_window_shape_tuple(
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
     """The shape of `reduce_window`."""
+    sequences = {
+        "operand_shape": operand_shape, "window_dimensions": window_dimensions, "window_strides": window_strides,
+        "base_dilation": base_dilation, "window_dilation": window_dilation,
+    }  # fmt: skip
+    check("reduce_window_shape_tuple", optional(SEQUENCE), **sequences)
     ones = (1,) * len(operand_shape)
+    for name, dilation in (("base_dilation", base_dilation), ("window_dilation", window_dilation)):
+        if dilation is not None and any(d < 1 for d in dilation):
+            raise TypeError(f"reduce_window_shape_tuple: argument '{name}' must be positive, got {dilation}")
     return window_shape(
         "reduce_window",
         operand_shape,
         window_dimensions,
         window_strides,
         padding,
-        base_dilation or ones,
-        window_dilation or ones,
+        ones if base_dilation is None else base_dilation,
+        ones if window_dilation is None else window_dilation,
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pullback.numpy as jnp
+from pullback.core.explain import explain_all as _explain_all
 from pullback.numpy._arguments import check_arraylike
+from pullback.scipy import _parameters
 from pullback.util import dtypes
 
 __all__ = ["vq"]
@@ -32,3 +34,6 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     distances = jnp.sqrt(jnp.sum(jnp.square(obs[:, None, :] - code_book[None, :, :]), -1))
     code = jnp.argmin(distances, -1)
     return code, jnp.take_along_axis(distances, code[:, None], -1)[:, 0]
+
+
+_explain_all(globals(), _parameters.CLUSTER, {})

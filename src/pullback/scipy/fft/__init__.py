@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.core.explain import explain_all as _explain_all
 from pullback.numpy._arguments import check_arraylike, static_int
+from pullback.scipy import _parameters
 from pullback.util import dtypes
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -109,3 +111,6 @@ def _orthogonal(n: int, dtype: Any) -> Any:
     factors = np.full(n, math.sqrt(1 / (2 * n)))
     factors[0] = math.sqrt(1 / (4 * n))
     return jnp.asarray(factors.astype(dtype))
+
+
+_explain_all(globals(), _parameters.FFT, {})

@@ -4,6 +4,8 @@ Leading dimensions are batches. `overwrite_*` and `check_finite` are accepted an
 immutable, and finiteness is not known while tracing.
 """
 
+from pullback.core.explain import explain_all as _explain_all
+from pullback.scipy import _parameters
 from pullback.scipy.linalg._equations import qr_multiply, solve_sylvester
 from pullback.scipy.linalg._factor import (
     cho_factor,
@@ -50,3 +52,5 @@ __all__ = [
     "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_sylvester", "solve_triangular", "sqrtm",
     "svd", "toeplitz",
 ]  # fmt: skip
+
+_explain_all(globals(), _parameters.LINALG, _parameters.LINALG_OWN)

@@ -8,6 +8,8 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core.explain import check
+from pullback.core.kinds import NESTED, optional
 from pullback.lax import linalg as lax_linalg
 from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
@@ -157,6 +159,11 @@ def lu_solve(
     packed, b = square("lu_solve", packed, b)
     vector = b.ndim == packed.ndim - 1
     b = b[..., None] if vector else b
+    if b.ndim < 2 or b.shape[-2] != packed.shape[-1]:
+        raise ValueError(
+            f"lu_solve: argument 'b' must have {packed.shape[-1]} rows, as the matrix has, got shape "
+            f"{b.shape[:-1] if vector else b.shape}"
+        )
     order = lax_linalg.lu_pivots_to_permutation(pivots, packed.shape[-1])
     options: dict[str, Any] = {"left_side": True, "transpose_a": trans > 0, "conjugate_a": trans == 2}
 
@@ -184,6 +191,7 @@ def polar(
         raise ValueError(f"The argument `side` must be either 'left' or 'right', got {side!r}")
     if method not in ("qdwh", "svd"):
         raise ValueError(f"Unknown polar decomposition method {method!r}; expected 'qdwh' or 'svd'")
+    check("polar", optional(NESTED), eps=eps, max_iterations=max_iterations)
     a = matrices("polar", a)
     w, s, vh = jnp.linalg.svd(a, full_matrices=False)
     u = jnp.matmul(w, vh)

@@ -1,8 +1,12 @@
 """Signal processing: convolution and correlation, trends, spectra, as SciPy has them."""
 
+from pullback.core.explain import explain_all as _explain_all
+from pullback.scipy import _parameters
 from pullback.scipy.signal._convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve
 from pullback.scipy.signal._spectral import csd, detrend, istft, stft, welch
 
 __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "stft", "welch",
 ]  # fmt: skip
+
+_explain_all(globals(), _parameters.SIGNAL, {})

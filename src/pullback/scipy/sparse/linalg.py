@@ -13,7 +13,10 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core.explain import explain_all as _explain_all
 from pullback.flatten_util import ravel_pytree
+from pullback.numpy._arguments import is_arraylike, static_int
+from pullback.scipy import _parameters
 from pullback.util import dtypes
 from pullback.util.pytree import tree_flatten, tree_map, tree_structure
 
@@ -62,17 +65,21 @@ def gmres(
     if solve_method not in ("batched", "incremental"):
         raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")
 
+    restart = static_int(restart, "gmres: argument 'restart'")
+    if restart < 1:
+        raise ValueError(f"gmres: argument 'restart' must be positive, got {restart}")
+
     def method(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any) -> Any:
-        return _gmres(A, b, x, M, limit, steps, min(int(restart), b.size))
+        return _gmres(A, b, x, M, limit, steps, min(restart, b.size))
 
     return _solve("gmres", method, A, b, x0, tol, atol, maxiter, M, False), None
 
 
 def _operator(name: str, A: Any) -> Operator:
-    if A is None:
-        return lambda x: x
     if callable(A):
         return A
+    if not is_arraylike(A) or jnp.ndim(A) == 0:
+        raise TypeError(f"{name}: linear operator must be either a function or ndarray, got {A!r}")
     matrix = jnp.asarray(A)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"linear operator must be a square matrix, but has shape: {matrix.shape} ({name})")
@@ -103,7 +110,7 @@ def _solve(
         )
     if _shapes(x0) != _shapes(b):
         raise ValueError(f"arrays in x0 and b must have matching shapes: {_shapes(x0)} vs {_shapes(b)} ({name})")
-    apply, precondition = _operator(name, A), _operator(name, M)
+    apply, precondition = _operator(name, A), (lambda x: x) if M is None else _operator(name, M)
     matrices = [jnp.asarray(x) for x in (A, M) if x is not None and not callable(x)]
     flat, unravel = ravel_pytree(tree_map(lambda x, y: x.astype(jnp.result_type(x, y, np.float32, *matrices)), b, x0))
     start = ravel_pytree(x0)[0].astype(flat.dtype)
@@ -228,3 +235,6 @@ def _gmres(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any, res
         return x, b - A(x), k + 1
 
     return lax.while_loop(goes_on, step, (x, b - A(x), 0))[0]
+
+
+_explain_all(globals(), _parameters.SPARSE, {})

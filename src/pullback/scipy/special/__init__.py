@@ -1,6 +1,8 @@
 """Special functions, by SciPy's names."""
 
+from pullback.core.explain import explain_all as _explain_all
 from pullback.nn import log_softmax, logsumexp, softmax
+from pullback.scipy import _parameters
 from pullback.scipy.special._bessel import bessel_jn, i0, i0e, i1, i1e
 from pullback.scipy.special._elementary import (
     bernoulli,
@@ -44,3 +46,5 @@ __all__ = [
     "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici",
     "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
+
+_explain_all(globals(), _parameters.SPECIAL, _parameters.SPECIAL_OWN)

@@ -11,9 +11,12 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
+from pullback.core.explain import check
+from pullback.core.kinds import NUMBER
 from pullback.numpy._arguments import static_int
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._piecewise import widened
+from pullback.util.errors import ArgumentError
 
 
 def i0e(x: Any) -> Any:
@@ -131,6 +134,9 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     negative.
     """
     z, orders = real_arguments("bessel_jn", z), static_int(v, "bessel_jn: argument 'v'")
+    check("bessel_jn", NUMBER, n_iter=n_iter)
+    if n_iter < 0 or n_iter != n_iter:
+        raise ArgumentError(f"bessel_jn: argument 'n_iter' must not be negative, got {n_iter}")
     if orders < 0:
         raise ValueError(f"bessel_jn: the order v must not be negative, got {v}")
     return _bessel_jn(widened(z), orders).astype(z.dtype)

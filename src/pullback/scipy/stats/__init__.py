@@ -1,5 +1,7 @@
 """Distributions: a module each, with logpdf, pdf, cdf, ... as SciPy has them; and summary statistics."""
 
+from pullback.core.explain import explain_all as _explain_all
+from pullback.scipy import _parameters
 from pullback.scipy.stats import (
     bernoulli,
     beta,
@@ -36,3 +38,6 @@ __all__ = [
     "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "mode", "multinomial", "multivariate_normal",
     "nbinom", "norm", "pareto", "poisson", "rankdata", "sem", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
 ]  # fmt: skip
+
+for _module in [globals(), *(vars(globals()[_name]) for _name in __all__ if type(globals()[_name]) is type(norm))]:
+    _explain_all(_module, _parameters.STATS, {})

@@ -1,0 +1,124 @@
+"""Calls that fail because an argument is of another kind than the function takes: which argument, what came, what is
+accepted.
+
+Functions check what costs nothing to check, and otherwise compute. Where that fails, the arguments are compared with
+what the tables of the packages (`_parameters.py`) say of them, and the first that does not fit is named; the error that
+came up stays its cause. So calls with good arguments pay for no checks.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from pullback.core.kinds import Kind, Kinds
+from pullback.core.tracer import Array as AnyArray
+from pullback.core.tracer import Tracer
+from pullback.util.errors import ArgumentError, TracedArgumentError, TracedFlagError, UnhashableArgumentError
+from pullback.util.static import is_hashable
+
+# What a call with an argument of the wrong kind may end in. What user programs raise themselves is never replaced where
+# the arguments are as they should be.
+_MISTAKES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
+_LONGEST = 60  # characters of a value that are shown
+
+
+def shown(x: Any) -> str:
+    """A value and its type, short enough for a message."""
+    if isinstance(x, (np.ndarray, AnyArray, Tracer)):
+        return f"an array of type {getattr(x, 'dtype', '?')}{list(getattr(x, 'shape', ()))}"
+    text = repr(x)
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return f"{text} of type {type(x).__name__}"
+
+
+def mismatch(fun: Callable[..., Any], name: str, kinds: Kinds, args: tuple, kwargs: dict[str, Any]) -> Exception | None:
+    """What to raise for the first argument that is not of the kind that the table gives for its name."""
+    try:
+        signature = inspect.signature(fun)
+        bound = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # too few or too many arguments: Python's own error says so
+        return None
+    for argument, value in bound.items():
+        parameter, kind = signature.parameters[argument], kinds.get(argument)
+        values: Iterable[Any] = (value,)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            values = value
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if kind is None or (parameter.default is None and value is None):
+            continue
+        for x in values:
+            if x is not parameter.default and not kind.accepts(x):
+                return _error(f"{name}: argument '{argument}' must be {kind.words}", kind, x)
+    return None
+
+
+def check(function: str, kind: Kind, **values: Any) -> None:
+    """Raises for the first value that is not of the kind; for arguments with which a function would not fail."""
+    for argument, x in values.items():
+        if not kind.accepts(x):
+            raise _error(f"{function}: argument '{argument}' must be {kind.words}", kind, x)
+
+
+def _error(text: str, kind: Any, x: Any) -> Exception:
+    members = x if isinstance(x, (list, tuple)) else (x,)
+    tracer = next((m for m in members if isinstance(m, Tracer)), None)
+    if kind.static and tracer is not None:
+        return (TracedFlagError if kind.decides else TracedArgumentError)(tracer, text)
+    if kind.static and not is_hashable(x):
+        return UnhashableArgumentError(f"Non-hashable static arguments are not supported: {text}, got {shown(x)}")
+    if kind.holds_arrays and not isinstance(x, (np.ndarray, AnyArray, Tracer)):
+        text = f"{text}, got {shown(x)}; {type(x)} is not a valid JAX type"
+        return ArgumentError(text + ("; convert it first with asarray" if isinstance(x, (list, tuple)) else ""))
+    return ArgumentError(f"{text}, got {shown(x)}")
+
+
+def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) -> Callable[..., Any]:
+    """`fun`, whose mistakes with arguments that the table knows are named."""
+    name = name or fun.__name__
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except _MISTAKES as error:
+            found = mismatch(fun, name, kinds, args, kwargs)
+            if found is None:
+                raise
+            raise found from error
+
+    return call
+
+
+def explain_all(namespace: dict[str, Any], kinds: Kinds, own: dict[str, Kinds], skip: Iterable[str] = ()) -> None:
+    """Replace the public functions of a package, in it and in the modules that define them, by explained ones; `own`
+    has what differs for single functions."""
+    package, skip = namespace["__name__"], frozenset(skip)
+    for name, fun in list(namespace.items()):
+        if name.startswith("_") or name in skip or not isinstance(fun, FunctionType):
+            continue
+        if not fun.__module__.startswith(package) or hasattr(fun, "__explained__"):
+            continue
+        made = explained(fun, {**kinds, **own.get(name, {})}, name)
+        made.__explained__ = True  # type: ignore[attr-defined]
+        namespace[name] = made
+        module = sys.modules[fun.__module__]
+        if getattr(module, name, None) is fun:
+            setattr(module, name, made)
+
+
+def explain_methods(cls: type, kinds: dict[str, Kinds]) -> None:
+    """Replace methods of a class by explained ones."""
+    for name, table in kinds.items():
+        given = inspect.getattr_static(cls, name)
+        wrap = type(given) if isinstance(given, (staticmethod, classmethod)) else (lambda f: f)
+        fun = getattr(given, "__func__", given)
+        shown_as = cls.__name__ if name == "__init__" else f"{cls.__name__}.{name}"
+        setattr(cls, name, wrap(explained(fun, table, shown_as)))

@@ -179,3 +179,36 @@ def test_qr_multiply(shape, conjugate, pivoting):
             ours.qr_multiply(a, np.ones(7, np.float32), mode)
     with pytest.raises(ValueError, match="mode"):
         ours.qr_multiply(a, a, "middle")
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+def test_eigh_tridiagonal(n):
+    rng = np.random.default_rng(n)
+    d, e = rng.normal(size=n), rng.normal(size=n - 1)
+    w, v = ours.eigh_tridiagonal(d.astype("f4"), e.astype("f4"))
+    matrix = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+    expected = theirs.eigh_tridiagonal(d, e, eigvals_only=True)
+    tolerance = 20 * np.finfo(np.float32).eps * np.abs(expected).max()
+    np.testing.assert_allclose(w, expected, atol=tolerance)
+    np.testing.assert_allclose(matrix @ v, np.asarray(v) * w, atol=4 * tolerance)
+    first, last = n // 3, n // 2
+    few, vectors = ours.eigh_tridiagonal(
+        d.astype("f4"), e.astype("f4"), select="i", select_range=(first, last), tol=0.1, key=jax.random.key(0)
+    )
+    assert vectors.shape == (n, last - first + 1)
+    np.testing.assert_allclose(few, expected[first : last + 1], atol=tolerance)
+    alone = ours.eigh_tridiagonal(d.astype("c8"), 1j * e.astype("f4"), eigvals_only=True)
+    np.testing.assert_allclose(alone, expected, atol=tolerance)
+
+
+def test_eigh_tridiagonal_under_transformations():
+    d, e = jnp.array([[1.0, 2, 4], [3, 1, 2]]), jnp.array([[1.0, 0.5], [2, 1]])
+    batched = jax.vmap(ours.eigh_tridiagonal)(d, e)
+    for one, other in zip(batched, jax.jit(ours.eigh_tridiagonal)(d, e)):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    _, v = ours.eigh_tridiagonal(d[0], e[0])
+    slope = jax.grad(lambda d: ours.eigh_tridiagonal(d, e[0], eigvals_only=True)[0])(d[0])
+    np.testing.assert_allclose(slope, v[:, 0] ** 2, rtol=1e-4)
+    assert ours.eigh_tridiagonal(d[0, :0], e[0, :0], eigvals_only=True).shape == (0,)
+    with pytest.raises(NotImplementedError, match="select='v'"):
+        ours.eigh_tridiagonal(d[0], e[0], select="v", select_range=(0, 1))

@@ -47,9 +47,9 @@ class custom_vmap:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = arguments.function_name(self.fun)
+        args = arguments.positional("custom_vmap", self.fun, args, kwargs)
         if self.rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap.")
-        args = arguments.positional("custom_vmap", self.fun, args, kwargs)
         if current_interpreter() is eval_interpreter():
             return self.fun(*args)
         leaves, in_tree = arguments.checked_leaves(name, "argument ", args)

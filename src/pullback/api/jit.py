@@ -35,6 +35,7 @@ from pullback.transforms.call import jit_p
 from pullback.util import config
 from pullback.util.memory import forgetful, make_room
 from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.static import check_flags
 from pullback.util.switches import switches
 
 
@@ -72,6 +73,7 @@ def jit(
         "keep_unused": keep_unused,
         "inline": inline,
     }
+    check_flags("jit", keep_unused=keep_unused, inline=inline)
     places = {"in_shardings": in_shardings, "out_shardings": out_shardings, "device": device, "backend": backend}
     wanted = Wanted(**places)
     if fun is None:

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.core.explain import check
+from pullback.core.kinds import ARRAY, DTYPE
 from pullback.nn._normalizing import logsumexp, softmax
 from pullback.util import dtypes
+from pullback.util.errors import ArgumentError
 
 
 def dot_product_attention(
@@ -72,6 +75,8 @@ def dot_product_attention(
         raise ValueError(f"mask dtype should be bool, but got {jnp.asarray(mask).dtype}")
 
     scale = 1.0 / math.sqrt(h) if scale is None else scale
+    if isinstance(scale, complex):
+        raise ArgumentError(f"dot_product_attention: argument 'scale' must be a real number, got {scale!r}")
     wide = dtypes.promote_types(query.dtype, np.float32)
     grouped = query.reshape(b, t, k, n // k, h)
     logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=wide).reshape(b, n, t, s) * scale
@@ -140,6 +145,8 @@ def scaled_matmul(
 
     Raises ValueError for shapes that do not fit.
     """
+    check("scaled_matmul", ARRAY, lhs=lhs, rhs=rhs, lhs_scales=lhs_scales, rhs_scales=rhs_scales)
+    check("scaled_matmul", DTYPE, preferred_element_type=preferred_element_type)
     a, b = _dequantized("lhs", lhs, lhs_scales), _dequantized("rhs", rhs, rhs_scales)
     if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[2]:
         raise ValueError(f"scaled_matmul: lhs has shape {a.shape} and rhs {b.shape}; batch and k must agree")

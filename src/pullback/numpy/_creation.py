@@ -10,6 +10,8 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import ShapedArray, Tracer
+from pullback.core.explain import check
+from pullback.core.kinds import INTEGER
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     PYTHON_SCALAR_TYPES,
@@ -72,7 +74,7 @@ def array(
     for another `order` than 'K'.
     """
     kind = type(object)
-    if dtype is device is out_sharding is None and not (args or ndmin) and (order == "K" or order is None):
+    if dtype is device is out_sharding is None and not args and ndmin == 0 and (order == "K" or order is None):
         if kind is np.ndarray:  # by far the most frequent
             return make_array(object)
         if kind in PYTHON_SCALAR_TYPES:
@@ -82,6 +84,7 @@ def array(
             raise TypeError(f"array: takes at most 5 arguments by position, got {len(args) + 2}")
         named: tuple[Any, ...] = (copy, order, ndmin)
         copy, order, ndmin = args + named[len(args) :]
+    check("array", INTEGER, ndmin=ndmin)
     if order is not None and order != "K":
         raise NotImplementedError(f"array: only order='K' is implemented, got order={order!r}")
     if object is None:

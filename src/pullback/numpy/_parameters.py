@@ -90,7 +90,7 @@ NUMPY_OWN: dict[str, Kinds] = {
     "copy": table(a=NESTED),
     "polyint": table(k=NESTED),
     "digitize": table(right=ANY),
-    "roll": table(shift=ARRAY),
+    "roll": table(shift=NESTED, axis=INTEGERS),
     "repeat": table(repeats=ARRAY),
     **{name: table(a=ANY, x=ANY, y=ANY, element=ANY, args=ANY) for name in _OF_ANYTHING.split()},
     "array_equal": table(a1=ANY, a2=ANY),

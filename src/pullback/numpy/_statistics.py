@@ -128,7 +128,10 @@ def cov(
     if y is not None:
         x = concatenate([x, _variables(y, rowvar)], 0)
     if dtype is not None:
-        x = convert(x, np.dtype(dtypes.check_user_dtype_supported(dtype, "cov")))
+        wanted = dtypes.check_user_dtype_supported(dtype, "cov")
+        if not dtypes.issubdtype(wanted, np.inexact):
+            raise ValueError(f"cov: argument 'dtype' must be a float or complex dtype, got {dtype!r}")
+        x = convert(x, np.dtype(wanted))
     if x.shape[0] == 0:
         return lax.full((0, 0), 0, x.dtype)
     ddof = (0 if bias else 1) if ddof is None else ddof

@@ -35,6 +35,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     if impl.name != "threefry2x32":
         raise NotImplementedError(f"`poisson` is only implemented for the threefry2x32 RNG, not {impl.name}")
     dtype = int_dtype("poisson", dtype)
+    check_parameters("poisson", lam=lam)
     shape = batch_shape("poisson", shape, lam=np.shape(lam))
     return out_placed("poisson", _poisson(words, lam, impl=impl, shape=shape, dtype=dtype), out_sharding)
 
@@ -258,6 +259,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     """
     impl, words, _ = open_key("geometric", key)
     dtype = int_dtype("geometric", dtype)
+    check_parameters("geometric", p=p)
     return out_placed(
         "geometric",
         _geometric(words, p, impl=impl, shape=batch_shape("geometric", shape, p=np.shape(p)), dtype=dtype),
@@ -296,6 +298,7 @@ def categorical(
     draws.
     """
     impl, words, _ = open_key("categorical", key)
+    check_parameters("categorical", logits=logits)
     logits_shape, kind = np.shape(logits), dtypes.dtype_of(jnp.asarray(logits))
     if not dtypes.issubdtype(kind, np.floating):
         raise ValueError(f"categorical: argument 'logits' must be of a float dtype, got {kind}")

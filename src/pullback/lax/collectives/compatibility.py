@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.lax.records.families import AccuracyMode, Tolerance, dtypes
+from pullback.core.explain import check
+from pullback.core.kinds import ARRAY
+from pullback.lax.records.families import AccuracyMode, Tolerance
+from pullback.util import dtypes
+from pullback.util.pytree import tree_flatten
 
 __all__ = [
     "AccuracyMode",
@@ -47,6 +51,14 @@ def after_all(*operands: Any) -> Any:
     return operands[0] if operands else create_token()
 
 
+def checked_values(name: str, tree: Any) -> None:
+    """ArgumentError for a tree with leaves that are no arrays, OverflowError for integers that arrays cannot hold."""
+    for leaf in tree_flatten(tree)[0]:
+        check(name, ARRAY, args=leaf)
+        if type(leaf) is int:
+            dtypes.python_scalar_to_numpy(leaf)
+
+
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     """The function itself, under a name that a compiler may know."""
     if not isinstance(version, int):
@@ -56,6 +68,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
     @functools.wraps(decomposition)
     def call(*args, **kwargs):
+        checked_values("composite", (args, kwargs))
         return decomposition(*args, **kwargs)
 
     return call
@@ -73,4 +86,5 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
         raise NotImplementedError(
             f"platform_dependent: there is no branch for platform 'cpu' and no default; got {sorted(per_platform)}"
         )
+    checked_values("platform_dependent", args)
     return function(*args)

@@ -191,12 +191,7 @@ def _result_avals(name: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     avals = []
     for leaf in leaves:
         if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
-            try:
-                leaf = typeof(leaf)
-            except TypeError:
-                raise TypeError(
-                    f"{name}: result_shape_dtypes must have leaves with shape and dtype, got {leaf!r}"
-                ) from None
+            raise TypeError(f"{name}: result_shape_dtypes must have leaves with shape and dtype, got {leaf!r}")
         avals.append(ShapedArray(tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype)))
     return tuple(avals), tree
 

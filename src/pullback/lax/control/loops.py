@@ -8,6 +8,7 @@ from typing import Any
 from pullback.core import hooks, typeof
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import scan
+from pullback.util.errors import ArgumentError
 from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
 
 
@@ -48,7 +49,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     leaves, tree = tree_flatten(elems)
     leaves = control.as_arrays("associative_scan", "elems", leaves)
     if not leaves:
-        return elems
+        raise ArgumentError("associative_scan: argument 'elems' has no arrays; expected a tree of at least one")
     ndim = typeof(leaves[0]).ndim
     if not -ndim <= axis < ndim:
         raise ValueError(f"associative_scan: argument 'axis' is {axis}, but elems is {typeof(leaves[0]).str_short()}")

@@ -633,7 +633,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype=None) -> Array:
     if out_dtype is None:
         return _mul(x, y)
     x, y = as_arrays("mul", x, y)
-    out_dtype = dtypes.canonicalize_dtype(out_dtype)
+    out_dtype = dtypes.check_user_dtype_supported(out_dtype, "mul")
     return _mul(lax.convert_element_type(x, out_dtype), lax.convert_element_type(y, out_dtype))
 
 

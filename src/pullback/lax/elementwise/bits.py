@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core import Tracer, hooks
+from pullback.core.explain import check
+from pullback.core.kinds import INTEGER
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax.elementwise.arithmetic import op
 from pullback.lax.records.families import *
@@ -521,6 +523,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 
     Raises ValueError for less than 1 exponent bit or a negative number of mantissa bits, TypeError for other dtypes.
     """
+    check("reduce_precision", INTEGER, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
     exponent_bits, mantissa_bits = int(exponent_bits), int(mantissa_bits)
     if exponent_bits < 1 or mantissa_bits < 0:
         raise ValueError(

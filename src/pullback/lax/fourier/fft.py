@@ -188,6 +188,8 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     TypeError for dtypes that the transform does not take.
     """
     x = as_array(x, "fft")
+    if not isinstance(fft_type, (str, FftType)):
+        raise TypeError(f"fft: argument 'fft_type' must be an FftType or its name, got {fft_type!r}")
     fft_type = FftType(fft_type)  # type: ignore[arg-type]
     lengths = tuple([operator.index(n) for n in fft_lengths])
     if fft_type == FftType.RFFT:

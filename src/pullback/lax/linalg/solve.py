@@ -367,6 +367,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
 
     b: f[..., n, k]. Raises ValueError for shapes that don't fit.
     """
+    check_flags("tridiagonal_solve", perturb_singular=perturb_singular)
     return tridiagonal_solve_p.bind(
         *as_arrays("tridiagonal_solve", dl, d, du, b), perturb_singular=bool(perturb_singular)
     )

@@ -36,7 +36,7 @@ from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import fill_nan, fill_unless, for_each, is_finite, scratch
 from pullback.lax.records.families import *
 from pullback.util.errors import ArgumentError
-from pullback.util.static import check_flags
+from pullback.util.static import check_flags, check_truth
 
 Array = Any
 
@@ -607,7 +607,15 @@ def symmetric_product(
     """alpha A A^T + beta C, with C: f[..., n, n] symmetric and A: f[..., n, k]. Raises ValueError for shapes that don't
     fit.
     """
+    check_truth("symmetric_product", symmetrize_output=symmetrize_output)
+    check("symmetric_product", NUMBER, alpha=alpha, beta=beta)
     a, c = as_arrays("symmetric_product", a_matrix, c_matrix)
+    for argument, x in (("a_matrix", a), ("c_matrix", c)):
+        if dtypes.kind_of(x.dtype) != "f" or x.dtype != a.dtype:
+            raise TypeError(
+                f"symmetric_product: arguments 'a_matrix' and 'c_matrix' must be of one floating-point type, got "
+                f"{x.dtype} for '{argument}'"
+            )
     check_matrix("symmetric_product", a.aval)
     if c.shape != (*a.shape[:-1], a.shape[-2]):
         raise ValueError(
@@ -639,6 +647,8 @@ def qdwh(
     if x.ndim != 2 or x.shape[0] < x.shape[1]:
         raise ValueError(f"qdwh: argument 'x' must be a matrix with at least as many rows as columns, got {x.shape}")
     check("qdwh", optional(NUMBER), eps=eps)
+    if eps is not None and not eps > 0:
+        raise ArgumentError(f"qdwh: argument 'eps' must be positive, got {eps}")
     check("qdwh", optional(INTEGER), max_iterations=max_iterations)
     u, s, vt = svd(as_array(x, "qdwh"), full_matrices=False)
     h = product(adjoint(vt), lax.mul(to_dtype(rows(s, vt.shape), vt.dtype), vt))

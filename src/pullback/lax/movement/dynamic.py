@@ -303,14 +303,10 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
                 f"{name}: argument 'allow_negative_indices' must be True or False, or one of them for each of the "
                 f"{operand.ndim} dimensions, got {negative!r}"
             )
-    else:
-        if not isinstance(negative, bool):
-            if isinstance(negative, str) and negative:
-                raise ArgumentError(
-                    f"{name}: argument 'allow_negative_indices' must be True or False, got {negative!r}"
-                )
-            check_truth(name, allow_negative_indices=negative)
+    elif isinstance(negative, (bool, np.bool_)):
         allowed = [bool(negative)] * operand.ndim
+    else:
+        raise ArgumentError(f"{name}: argument 'allow_negative_indices' must be True or False, got {negative!r}")
     starts = []
     for s, n, wraps in zip(start_indices, operand.shape, allowed):
         if isinstance(s, (int, np.integer)) and not isinstance(s, bool):
@@ -377,7 +373,8 @@ def dynamic_slice_in_dim(
     starts = _zeros_like(start_index, operand.ndim)
     sizes = list(operand.shape)
     starts[axis], sizes[axis] = start_index, operator.index(slice_size)
-    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
+    check_truth("dynamic_slice_in_dim", allow_negative_indices=allow_negative_indices)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=bool(allow_negative_indices))
 
 
 def dynamic_index_in_dim(
@@ -396,7 +393,8 @@ def dynamic_update_slice_in_dim(
     axis = canonical_axis(axis, operand.ndim, "dynamic_update_slice_in_dim")
     starts = _zeros_like(start_index, operand.ndim)
     starts[axis] = start_index
-    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
+    check_truth("dynamic_update_slice_in_dim", allow_negative_indices=allow_negative_indices)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=bool(allow_negative_indices))
 
 
 def dynamic_update_index_in_dim(

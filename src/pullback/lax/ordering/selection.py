@@ -199,7 +199,7 @@ def _approx(operand, k, reduction_dimension, recall_target, override, aggregate,
     if not 0 < recall_target <= 1:
         raise ValueError(f"recall_target must be in (0, 1], got {recall_target}")
     check("approx_top_k", INTEGER, reduction_input_size_override=override)
-    if not isinstance(aggregate, (bool, np.bool_, int, np.integer)):
+    if not isinstance(aggregate, (bool, np.bool_)):
         raise ArgumentError(f"approx_top_k: argument 'aggregate_to_topk' must be True or False, got {aggregate!r}")
     axis = canonical_axis(reduction_dimension, operand.ndim, "approx_top_k")
     values, places = approx_top_k_p.bind(

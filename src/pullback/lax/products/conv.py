@@ -130,6 +130,10 @@ def padtype_to_pads(
     if not isinstance(padding, str):
         raise TypeError(f"padtype_to_pads: argument 'padding' must be 'SAME', 'SAME_LOWER' or 'VALID', got {padding!r}")
     check("padtype_to_pads", SEQUENCE, in_shape=in_shape, window_shape=window_shape, window_strides=window_strides)
+    count = max(len(in_shape), len(window_shape), len(window_strides))
+    in_shape, window_shape, window_strides = (
+        tuple(x) * count if len(x) == 1 else tuple(x) for x in (in_shape, window_shape, window_strides)
+    )
     if not len(in_shape) == len(window_shape) == len(window_strides):
         raise ArgumentError(
             "padtype_to_pads: arguments 'in_shape', 'window_shape' and 'window_strides' must be of one length, got "

@@ -13,7 +13,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.core.explain import check
-from pullback.core.kinds import ARRAY
+from pullback.core.kinds import ARRAY, NESTED
 from pullback.util import dtypes
 
 __all__ = ["Rotation", "Slerp"]
@@ -56,7 +56,7 @@ class Rotation(NamedTuple):
     @classmethod
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
         """From vectors along the axes, as long as the angles."""
-        check("from_rotvec", ARRAY, rotvec=rotvec, degrees=degrees)
+        check("from_rotvec", NESTED, degrees=degrees)
         v = _check_last("from_rotvec", _floats(rotvec), 3)
         v = jnp.deg2rad(v) if degrees else v
         squared = jnp.sum(v * v, -1, keepdims=True)
@@ -104,7 +104,8 @@ class Rotation(NamedTuple):
         angles: f[] for one axis, else f[k] or f[n, k] for k of them.
         """
         axes, moving = _sequence(seq, (1, 2, 3))
-        check("from_euler", ARRAY, angles=angles, degrees=degrees)
+        check("from_euler", ARRAY, angles=angles)
+        check("from_euler", NESTED, degrees=degrees)
         angles = _floats(angles)
         angles = jnp.deg2rad(angles) if degrees else angles
         if len(axes) == 1 and (not angles.ndim or angles.shape[-1] != 1):
@@ -163,7 +164,7 @@ class Rotation(NamedTuple):
 
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
         """Vectors f[3] or f[n, 3] after the rotation, or before it with `inverse`."""
-        check("apply", ARRAY, vectors=vectors, inverse=inverse)
+        check("apply", NESTED, inverse=inverse)
         vectors = _check_last("apply", _floats(vectors), 3)
         matrix = self.as_matrix()
         return jnp.einsum("...ji,...j->...i" if inverse else "...ij,...j->...i", matrix, vectors)
@@ -202,7 +203,7 @@ class Rotation(NamedTuple):
 
     def as_rotvec(self, degrees: bool = False) -> Any:
         """Vectors along the axes, as long as the angles."""
-        check("as_rotvec", ARRAY, degrees=degrees)
+        check("as_rotvec", NESTED, degrees=degrees)
         quat = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         v, w = quat[..., :3], quat[..., 3:]
         squared = jnp.sum(v * v, -1, keepdims=True)
@@ -219,7 +220,7 @@ class Rotation(NamedTuple):
     def as_euler(self, seq: str, degrees: bool = False) -> Any:
         """Three angles about the axes in `seq`; the third is 0 where the first and the last axis fall together."""
         axes, moving = _sequence(seq, (3,))
-        check("as_euler", ARRAY, degrees=degrees)
+        check("as_euler", NESTED, degrees=degrees)
         if axes[0] == axes[1] or axes[1] == axes[2]:
             raise ValueError(f"as_euler: consecutive axes of '{seq}' must differ")
         i, j, k = axes[::-1] if moving else axes

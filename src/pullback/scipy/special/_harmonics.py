@@ -10,9 +10,12 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer
+from pullback.core.explain import check
+from pullback.core.kinds import ARRAY, NESTED
 from pullback.numpy._arguments import static_int
 from pullback.scipy.special._common import real_arguments
 from pullback.scipy.special._piecewise import widened
+from pullback.util.errors import ArgumentError
 
 
 def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
@@ -21,8 +24,10 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, 
     n_max, a bound of all degrees, must be given where n is traced (TypeError). Raises ValueError if n or m are no
     integers or the angles complex, NotImplementedError for diff_n.
     """
-    if diff_n:
+    if diff_n is not None:
         raise NotImplementedError("sph_harm_y: argument 'diff_n'; use grad or jvp")
+    check("sph_harm_y", NESTED, n=n, theta=theta, phi=phi)
+    check("sph_harm_y", ARRAY, m=m)
     n, m = jnp.asarray(n), jnp.asarray(m)
     if not all(np.issubdtype(x.dtype, np.integer) for x in (n, m)):
         raise ValueError(f"sph_harm_y: n and m must be integers, got {n.dtype} and {m.dtype}")
@@ -30,6 +35,8 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, 
         if isinstance(n, Tracer):
             raise TypeError("sph_harm_y: argument 'n_max', a bound of n, must be given where n is traced")
         n_max = int(np.asarray(n).max(initial=0))
+    if not isinstance(n_max, Tracer) and static_int(n_max, "sph_harm_y: argument 'n_max'") < 0:
+        raise ArgumentError(f"sph_harm_y: argument 'n_max' must not be negative, got {n_max}")
     given_theta, given_phi = real_arguments("sph_harm_y", theta, phi)
     n, m, theta, phi = jnp.broadcast_arrays(n, m, widened(given_theta), widened(given_phi))
     order = abs(m)

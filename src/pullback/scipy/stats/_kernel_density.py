@@ -92,6 +92,7 @@ class gaussian_kde:
         return logsumexp(-distance / 2, b=self.weights[:, None], axis=0) - constant
 
     def _points(self, x: Any) -> Any:
+        check_arraylike("gaussian_kde", x)
         points = jnp.atleast_2d(jnp.asarray(x))
         if jnp.issubdtype(points.dtype, np.complexfloating):
             raise NotImplementedError("gaussian_kde does not support complex coordinates")
@@ -106,6 +107,7 @@ class gaussian_kde:
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
         """The integral of the density times that of N(mean[d], cov[d, d]). Raises ValueError for other shapes."""
+        check_arraylike("integrate_gaussian", mean, cov)
         mean, cov = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean))), jnp.atleast_2d(jnp.asarray(cov))
         if mean.shape != (self.d,):
             raise ValueError(f"mean does not have dimension {self.d}")

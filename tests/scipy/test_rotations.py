@@ -58,7 +58,7 @@ def test_euler_angles(seq):
 def test_one_and_two_axes():
     same(Rotation.from_euler("z", 90, degrees=True), theirs.Rotation.from_euler("z", 90, degrees=True))
     same(Rotation.from_euler("x", np.ones(3)), theirs.Rotation.from_euler("x", np.ones((3, 1))))
-    same(Rotation.from_euler("XY", [0.1, 0.2]), theirs.Rotation.from_euler("XY", [0.1, 0.2]))
+    same(Rotation.from_euler("XY", np.array([0.1, 0.2])), theirs.Rotation.from_euler("XY", [0.1, 0.2]))
 
 
 def test_operations():

@@ -8,6 +8,7 @@ came up stays its cause. So calls with good arguments pay for no checks.
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import sys
@@ -17,15 +18,22 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.kinds import Kind, Kinds
+from pullback.core.kinds import Kind, Kinds, is_arraylike
 from pullback.core.tracer import Array as AnyArray
 from pullback.core.tracer import Tracer
-from pullback.util.errors import ArgumentError, TracedArgumentError, TracedFlagError, UnhashableArgumentError
+from pullback.util.errors import (
+    ArgumentError,
+    DimensionsError,
+    TracedArgumentError,
+    TracedFlagError,
+    UnhashableArgumentError,
+)
 from pullback.util.static import is_hashable
 
 # What a call with an argument of the wrong kind may end in. What user programs raise themselves is never replaced where
 # the arguments are as they should be.
 _MISTAKES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
+_PACKAGE = __file__.rpartition("core")[0]
 _LONGEST = 60  # characters of a value that are shown
 
 
@@ -80,6 +88,33 @@ def _error(text: str, kind: Any, x: Any) -> Exception:
     return ArgumentError(f"{text}, got {shown(x)}")
 
 
+def _too_flat(
+    fun: Callable[..., Any], name: str, kinds: Kinds, args: tuple, kwargs: dict[str, Any], error: Exception
+) -> Exception | None:
+    """What to raise where a shape was asked for a dimension that it does not have: it names the smallest array."""
+    if not str(error).endswith("tuple index out of range"):
+        return None
+    bound = inspect.signature(fun).bind(*args, **kwargs).arguments
+    arrays = {k: x for k, x in bound.items() if k in kinds and kinds[k].holds_arrays and is_arraylike(x)}
+    if not arrays:
+        return None
+    argument = min(arrays, key=lambda k: np.ndim(arrays[k]))
+    return DimensionsError(
+        f"{name}: argument '{argument}' must have at least {np.ndim(arrays[argument]) + 1} dimensions, got "
+        f"{shown(arrays[argument])}"
+    )
+
+
+def _is_deliberate(error: Exception) -> bool:
+    """Whether a `raise` of this package made the error, which then says what is wrong, if not of which argument."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    if at is None or not at.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        return False
+    return at.tb_frame.f_code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
 def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) -> Callable[..., Any]:
     """`fun`, whose mistakes with arguments that the table knows are named."""
     name = name or fun.__name__
@@ -89,9 +124,13 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
         try:
             return fun(*args, **kwargs)
         except _MISTAKES as error:
-            found = mismatch(fun, name, kinds, args, kwargs)
+            found = mismatch(fun, name, kinds, args, kwargs) or _too_flat(fun, name, kinds, args, kwargs, error)
             if found is None:
                 raise
+            if _is_deliberate(error):
+                if not isinstance(error, (TypeError, ValueError)) or isinstance(error, LookupError):
+                    raise
+                found.args = (f"{error}\n{found}" if name not in str(error) else str(error),)
             raise found from error
 
     return call

@@ -6,6 +6,7 @@ import inspect
 from types import FunctionType
 from typing import Any
 
+from pullback.core import Tracer
 from pullback.core.kinds import (
     ANY,
     ARRAY,
@@ -31,6 +32,7 @@ from pullback.core.kinds import (
 from pullback.core.parameters import COMMON
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 from pullback.lax.movement.scatter import ScatterDimensionNumbers
+from pullback.util.static import is_hashable
 
 
 def of_arrays(namespace: dict[str, Any]) -> set[str]:
@@ -75,6 +77,16 @@ def _triples(x: Any) -> bool:
     return isinstance(x, (tuple, list)) and all(isinstance(t, (tuple, list)) and len(t) == 3 for t in x)
 
 
+def _hashable(x: Any) -> bool:
+    return is_hashable(x) and not isinstance(x, Tracer)
+
+
+_NAMES = Kind("the name of an axis, its number, or a tuple of them", _hashable, static=True)
+_GROUPS = Kind(
+    "a sequence of sequences of integers",
+    lambda x: isinstance(x, (tuple, list)) and all(map(SEQUENCE.accepts, x)),
+    static=True,
+)
 _GATHER = Kind("GatherDimensionNumbers", lambda x: isinstance(x, GatherDimensionNumbers))
 _SCATTER = Kind("ScatterDimensionNumbers", lambda x: isinstance(x, ScatterDimensionNumbers))
 _FLAGS_OR_MEMBERS = either("True or False, or a sequence of them", FLAG, NESTED)
@@ -125,7 +137,11 @@ LAX_OWN: dict[str, Kinds] = {
     "slice_in_dim": table(start_index=optional(INTEGER), limit_index=optional(INTEGER)),
     "conv_with_general_padding": table(lhs_dilation=optional(SEQUENCE), rhs_dilation=optional(SEQUENCE)),
     "reduce_window_shape_tuple": table(padding=PADDING),
-    "psum": table(axis_index_groups=ANY),
+    **{
+        name: table(axis_name=_NAMES, axis_index_groups=_GROUPS)
+        for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all")
+    },
+    "broadcast_shapes": table(shapes=SEQUENCE),
     "split": table(sizes=SEQUENCE),
 }
 LINALG: Kinds = COMMON | table(

@@ -12,7 +12,7 @@ import pullback.numpy as jnp
 from pullback import lax, random
 from pullback.core.explain import check, explained
 from pullback.core.explain import explain_all as _explain_all
-from pullback.core.kinds import INTEGERS
+from pullback.core.kinds import INTEGERS, NESTED
 from pullback.lax.collectives.sharding import out_placed
 from pullback.nn._parameters import INITIALIZERS
 from pullback.util import dtypes
@@ -142,6 +142,7 @@ def variance_scaling(
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype)
         check("variance_scaling", INTEGERS, in_axis=in_axis, out_axis=out_axis, batch_axis=batch_axis)
+        check("variance_scaling", NESTED, scale=scale)
         if not isinstance(mode, str):
             raise ArgumentError(f"variance_scaling: argument 'mode' must be a string, got {mode!r}")
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)

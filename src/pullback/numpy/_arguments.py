@@ -25,7 +25,7 @@ from pullback.core import Tracer, hooks, typeof
 from pullback.core.kinds import is_arraylike
 from pullback.util import dtypes
 from pullback.util.config import config
-from pullback.util.errors import ArgumentError, ConcretizationTypeError, UnhashableArgumentError
+from pullback.util.errors import ConcretizationTypeError, UnhashableArgumentError, UnsupportedArgumentError
 from pullback.util.static import is_hashable
 from pullback.util.warning import warn
 
@@ -325,7 +325,9 @@ def refuse_out(name: str, out: Any) -> None:
     """Arrays are immutable, so that nothing can be written into `out`: NotImplementedError unless it is None."""
     if out is not None:
         if not is_arraylike(out):
-            raise ArgumentError(f"{name}: argument 'out' must be None, got {out!r} of type {type(out).__name__}")
+            raise UnsupportedArgumentError(
+                f"{name}: argument 'out' must be None, got {out!r} of type {type(out).__name__}"
+            )
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from pullback import lax
 from pullback.api import vmap
+from pullback.core.explain import check
+from pullback.core.kinds import FUNCTION, TEXT, optional
 from pullback.numpy._arguments import arrays, as_array, broadcast_shapes_of, canonical_axis
 from pullback.numpy._creation import asarray
 from pullback.util.pytree import tree_map
@@ -99,7 +101,9 @@ def vectorize(
     Raises ValueError for a signature that is none or that arguments or results contradict, TypeError for a wrong number
     of arguments or results.
     """
-    if isinstance(excluded, (str, dict)) or len({*excluded}) != len(excluded):
+    check("vectorize", FUNCTION, pyfunc=pyfunc)
+    check("vectorize", optional(TEXT), signature=signature)
+    if not isinstance(excluded, Collection) or isinstance(excluded, (str, dict)) or len({*excluded}) != len(excluded):
         raise TypeError(f"vectorize: argument 'excluded' must be a set of integers or names, got {excluded!r}")
     kept = frozenset(excluded)
     if any(not isinstance(e, (str, int)) for e in kept):

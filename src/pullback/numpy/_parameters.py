@@ -46,7 +46,7 @@ _LIST = Kind("a sequence of arrays", lambda x: isinstance(x, (list, tuple)) and 
 NUMPY: Kinds = COMMON | table(
     z__val__m__v__p__q__ary__to_end__to_begin__prepend__append__xp__fp__left__right__mean__A__element=ARRAY,
     indices__values__condition__fill_value__x__arr__seq_of_zeros__filt__ar__ar1__ar2__test_elements__min__max=ARRAY,
-    rtol__atol__dx__base__start__stop__step__nan__posinf__neginf__fweights__aweights__discont__period__out=ARRAY,
+    rtol__atol__dx__base__start__stop__step__nan__posinf__neginf__fweights__aweights__discont__period=ARRAY,
     decimals__offset__minlength__length__size__count__total_repeat_length__deg__nin__nout__kth__unroll=INTEGER,
     ddof__beta__rcond=NUMBER,
     deg_=FLAG,
@@ -88,6 +88,7 @@ NUMPY_OWN: dict[str, Kinds] = {
     "indices": table(dimensions=SEQUENCE),
     "where": table(size=INTEGER),
     "copy": table(a=NESTED),
+    "cov": table(m=ARRAY, ddof=NUMBER, fweights=ARRAY, aweights=ARRAY),
     "polyint": table(k=NESTED),
     "digitize": table(right=ANY),
     "roll": table(shift=NESTED, axis=INTEGERS),

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.core.explain import check, explain_methods
+from pullback.core.kinds import ARRAY, ARRAYS, FLAG, NESTED, TEXT, table
 from pullback.util import dtypes
 
 __all__ = ["RegularGridInterpolator"]
@@ -32,6 +34,7 @@ class RegularGridInterpolator:
     ) -> None:
         if method not in ("linear", "nearest"):
             raise ValueError(f"method {method!r} is not defined; expected 'linear' or 'nearest'")
+        check("RegularGridInterpolator", ARRAY, values=values)
         values = jnp.asarray(values)
         if len(points) > values.ndim:
             raise ValueError(f"there are {len(points)} point arrays, but values has {values.ndim} dimensions")
@@ -64,6 +67,8 @@ class RegularGridInterpolator:
             raise ValueError(f"method {method!r} is not defined; expected 'linear' or 'nearest'")
         ndim = len(self.grid)
         xi = _points(xi)
+        if not xi.ndim:
+            raise ValueError("RegularGridInterpolator: argument 'xi' must be coordinates f[..., d], got a scalar")
         if xi.shape[-1] != ndim:
             raise ValueError(
                 f"the requested sample points xi have dimension {xi.shape[-1]}, but this RegularGridInterpolator has "
@@ -105,5 +110,15 @@ def _points(xi: Any) -> Any:
     """Coordinates as one array, of a tuple of d arrays too."""
     if isinstance(xi, tuple):
         xi = jnp.stack(jnp.broadcast_arrays(*xi), -1)
+    check("RegularGridInterpolator", ARRAY, xi=xi)
     xi = jnp.asarray(xi)
     return xi.astype(dtypes.to_inexact_dtype(xi.dtype))
+
+
+explain_methods(
+    RegularGridInterpolator,
+    {
+        "__init__": table(points=ARRAYS, values__fill_value=NESTED, method=TEXT, bounds_error=FLAG),
+        "__call__": table(xi=NESTED, method=TEXT),
+    },
+)

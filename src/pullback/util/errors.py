@@ -123,6 +123,14 @@ class ArgumentError(TypeError, ValueError):
     """
 
 
+class UnsupportedArgumentError(NotImplementedError, ArgumentError):
+    """An argument that nothing else than its default is implemented for was given something of the wrong kind."""
+
+
+class DimensionsError(ArgumentError, IndexError):
+    """An array has fewer dimensions than the function needs; give it more, with `reshape` or `x[None]`."""
+
+
 class UnhashableArgumentError(ArgumentError):
     """A list, dict or array was given for a static argument; give a number, a name or a tuple."""
 

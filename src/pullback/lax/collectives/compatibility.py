@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.core import hooks
 from pullback.core.explain import check
-from pullback.core.kinds import ARRAY
+from pullback.core.kinds import ARRAY, FUNCTION
 from pullback.lax.records.families import AccuracyMode, Tolerance
 from pullback.util import dtypes
 from pullback.util.pytree import tree_flatten
@@ -61,6 +61,7 @@ def checked_values(name: str, tree: Any) -> None:
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     """The function itself, under a name that a compiler may know."""
+    check("composite", FUNCTION, decomposition=decomposition)
     if not isinstance(version, int):
         raise TypeError(f"composite: argument 'version' must be an integer, got {version!r}")
     if not isinstance(name, str) or not name:

@@ -8,12 +8,13 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.core.explain import check
-from pullback.core.kinds import ARRAY, NUMBER, optional
+from pullback.core.kinds import ARRAY, NUMBER, Kind, optional
 from pullback.lax import linalg as lax_linalg
 from pullback.numpy._arguments import static_int
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
+_PAIR = Kind("a pair of integers", lambda x: np.iterable(x) and len(tuple(x)) == 2)
 _REAL = (np.dtype(np.float32), np.dtype(np.float64))
 _COMPLEX = (np.dtype(np.complex64), np.dtype(np.complex128))
 
@@ -65,6 +66,7 @@ def eigh_tridiagonal(
     if select == "i":
         if select_range is None:
             raise ValueError("eigh_tridiagonal: for select='i', argument 'select_range' must be specified")
+        check("eigh_tridiagonal", _PAIR, select_range=select_range)
         first, last = (static_int(i, "eigh_tridiagonal: argument 'select_range'") for i in select_range)
         if not 0 <= first <= last < n:
             raise ValueError(

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.core.explain import check
-from pullback.core.kinds import ARRAY, NESTED
+from pullback.core.explain import check, explain_methods
+from pullback.core.kinds import ARRAY, FLAG, INTEGER, NESTED, TEXT, table
 from pullback.util import dtypes
 
 __all__ = ["Rotation", "Slerp"]
@@ -283,3 +283,10 @@ class Slerp(NamedTuple):
         k = jnp.clip(jnp.searchsorted(self.times, times, side="right") - 1, 0, self.timedelta.shape[0] - 1)
         share = (times - self.times[k]) / self.timedelta[k]
         return Rotation(self.rotations.quat[k]) * Rotation.from_rotvec(self.rotvecs[k] * share[..., None])
+
+
+_FLAGS = table(degrees__inverse=FLAG, vectors__rotvec__matrix__quat__mrp=NESTED, angles=ARRAY, seq=TEXT, num=INTEGER)
+explain_methods(
+    Rotation,
+    dict.fromkeys(("from_rotvec", "from_euler", "from_matrix", "from_quat", "from_mrp", "apply", "as_euler"), _FLAGS),
+)

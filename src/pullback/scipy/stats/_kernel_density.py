@@ -10,6 +10,8 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import random
+from pullback.core.explain import explain_methods
+from pullback.core.kinds import ARRAY, FUNCTION, INTEGERS, NUMBER, TEXT, either, table
 from pullback.nn import logsumexp
 from pullback.numpy._arguments import check_arraylike
 from pullback.scipy.linalg import cho_solve, solve_triangular
@@ -162,3 +164,17 @@ class gaussian_kde:
     def marginal(self, dimensions: Any) -> Any:
         """Not there in JAX either."""
         raise NotImplementedError("marginal distributions are not implemented")
+
+
+explain_methods(
+    gaussian_kde,
+    {
+        "__init__": table(
+            dataset__weights=ARRAY, bw_method=either("a number, a function or a rule's name", NUMBER, FUNCTION, TEXT)
+        ),
+        "evaluate": table(points=ARRAY),
+        "integrate_gaussian": table(mean__cov=ARRAY),
+        "integrate_box_1d": table(low__high=ARRAY),
+        "resample": table(shape=INTEGERS),
+    },
+)

@@ -1,5 +1,6 @@
 #include "arrays/allocator.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -173,9 +174,12 @@ void trim_memory(size_t keep) noexcept {
             Guard guard(state.lock);
             block = state.evict_largest_above(keep);
         }
-        if (!block) return;
+        if (!block) break;
         free(block);
     }
+#ifdef __GLIBC__
+    malloc_trim(0);  // free() gives back what lies at the end of the heap alone, not what lies among what is in use
+#endif
 }
 
 void set_cache_limit(size_t bytes) noexcept {

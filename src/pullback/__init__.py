@@ -120,6 +120,7 @@ _LAZY = (
     "flatten_util",
     "image",
     "interpreters",
+    "memory",
     "monitoring",
     "nn",
     "ops",

@@ -8,6 +8,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.experimental import layout
 from pullback.sharding import (
     AbstractMesh,
     AxisType,
@@ -410,3 +411,55 @@ def test_device_or_out_sharding():
         jnp.zeros(8, device=D[1], out_sharding=CUT)
     with pytest.raises(TypeError, match="must be a Sharding"):
         lax.full((8,), 1.0, sharding="x")
+
+
+def test_spaces_of_memory():
+    Space = jax.memory.Space
+    host = jax.device_put({"x": XS, "n": 2.0}, Space.Host)
+    assert host["x"].sharding == CUT.with_memory_kind("pinned_host") and host["n"].sharding.memory_kind == "pinned_host"
+    assert jax.device_put(host["x"], Space.Device).sharding == CUT
+    np.testing.assert_array_equal(jax.jit(lambda x: jax.device_put(x, Space.Host) + 1)(X), X + 1)
+    with pytest.raises(ValueError, match=r"Space\.Any is no place"):
+        jax.device_put(X, Space.Any)
+
+
+def test_layouts_that_the_compiler_chooses():
+    Format, Layout = layout.Format, layout.Layout
+    doubled = jax.jit(lambda x: 2 * x, in_shardings=Format(Layout.AUTO), out_shardings=Format(Layout((0,)), CUT))
+    np.testing.assert_array_equal(doubled(X), 2 * X)
+    assert doubled(X).sharding == CUT and repr(Layout.AUTO) == "AUTO"
+    assert jax.jit(lambda x: x + 1, in_shardings=Format(None, CUT))(X).sharding == CUT
+    for call in (
+        lambda: jax.jit(lambda x: x, in_shardings=Format(Layout((0,))))(X),
+        lambda: jax.device_put(X, Format(Layout((0,)))),
+        lambda: jax.device_put(X, Format(Layout.AUTO, CUT)),
+    ):
+        with pytest.raises(ValueError, match="concrete"):
+            call()
+
+
+def test_axes_of_other_types_inside():
+    explicit, seen = Mesh(D, "X", axis_types=(AxisType.Explicit,)), []
+
+    def double(x, by=2):
+        seen.append(jax.sharding.get_abstract_mesh().axis_types)
+        return by * x
+
+    auto = jax.sharding.auto_axes(double, axes="X", out_sharding=P("X"))
+    spread = jax.sharding.explicit_axes(axes="X", in_sharding=P("X"))(double)
+    np.testing.assert_array_equal(auto(X), 2 * X)  # there is no mesh
+    with jax.set_mesh(explicit):
+        for found in (auto(X), jax.sharding.auto_axes(double)(X, by=2, out_sharding=P("X")), jax.jit(auto)(X)):
+            np.testing.assert_array_equal(found, 2 * X)
+            assert found.sharding.spec == P("X")
+        assert seen[1:] == [(AxisType.Auto,)] * 3
+        for call, error in (
+            (lambda: jax.sharding.auto_axes(double)(X), TypeError),
+            (lambda: jax.sharding.explicit_axes(double)(X), TypeError),
+            (lambda: jax.sharding.auto_axes(double, axes="Z", out_sharding=P())(X), KeyError),
+        ):
+            with pytest.raises(error, match=r"Missing required|no axis 'Z'"):
+                call()
+    with jax.set_mesh(MESH):
+        np.testing.assert_array_equal(spread(X), 2 * X)
+        assert seen[-1] == (AxisType.Explicit,) and jax.sharding.get_abstract_mesh().axis_types == (AxisType.Auto,)

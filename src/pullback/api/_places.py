@@ -14,7 +14,15 @@ from pullback.runtime.arrays.devices import Device, devices
 from pullback.runtime.arrays.placement import Placing, place_of, placement_of
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, on_current_mesh
-from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves
+from pullback.sharding._layout import Format, Layout
+from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map
+
+
+def _without_layout(given: Any) -> Any:
+    """The sharding of a Format; other leaves as they are. Arrays lie row by row, which is what AUTO chooses."""
+    if not isinstance(given, Format):
+        return given
+    return given.with_sharding() if isinstance(given.layout, Layout) else given.sharding
 
 
 class Wanted:
@@ -26,6 +34,7 @@ class Wanted:
     __slots__ = ("backend", "device", "ins", "key", "outs")
 
     def __init__(self, in_shardings: Any, out_shardings: Any, device: Any, backend: Any) -> None:
+        in_shardings, out_shardings = (tree_map(_without_layout, tree) for tree in (in_shardings, out_shardings))
         for argument, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
             for leaf in tree_leaves(tree):
                 if not isinstance(leaf, (Sharding, PartitionSpec)):

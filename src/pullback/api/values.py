@@ -15,16 +15,20 @@ from pullback.core.source import names_inside
 from pullback.core.staging import ConcreteFirstInterpreter
 from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import is_concrete, put
-from pullback.runtime.arrays.devices import Device
-from pullback.sharding import PartitionSpec, Sharding
+from pullback.runtime.arrays.devices import Device, default_device
+from pullback.sharding import PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import on_current_mesh
-from pullback.sharding._layout import Format
+from pullback.sharding._layout import Format, Layout
+from pullback.sharding._shardings import MemorySpace
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
+
+_PLACES = (Device, Sharding, PartitionSpec, Format, MemorySpace)
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None):
     """The tree with every leaf an array committed to `device`: a Device or Sharding, a PartitionSpec over the mesh in
-    force, a Format with a sharding, or a tree prefix of these. None: where it is, or on the default device.
+    force, a Format with a sharding, a memory.Space, or a tree prefix of these. None: where it is, or on the default
+    device.
 
     All devices share memory, so that nothing is moved; `may_alias=False` makes copies. `donate` (a bool, or a tree
     prefix of them) allows to take the arrays' memory, which is shared anyway: nothing is deleted. `src` is where traced
@@ -33,12 +37,12 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     Raises TypeError for leaves that are no arrays; ValueError for a `device` that is none of these, or does not fit.
     """
     leaves, tree = arguments.checked_leaves("device_put", "argument ", x)
-    places = _per_leaf("device_put device", tree, device, (Device, Sharding, PartitionSpec, Format))
+    places = _per_leaf("device_put device", tree, device, _PLACES)
     donated, aliased = (
         _per_leaf(f"device_put {name}", tree, value, (bool, int, np.bool_))
         for name, value in (("donate", donate), ("may_alias", may_alias))
     )
-    sources = _per_leaf("device_put src", tree, src, (Device, Sharding, PartitionSpec, Format))
+    sources = _per_leaf("device_put src", tree, src, _PLACES)
     out = []
     for leaf, place, source, gives, alias in zip(leaves, places, sources, donated, aliased, strict=True):
         if gives and alias:
@@ -71,14 +75,17 @@ def _per_leaf(name: str, tree: Any, given: Any, kinds: tuple[type, ...]) -> list
 
 def _place(given: Any, x: Any) -> Any:
     """The Device or Sharding that is meant, which fits x; None: none."""
+    if isinstance(given, MemorySpace):
+        if given is MemorySpace.Any:
+            raise ValueError("device_put: memory.Space.Any is no place; give memory.Space.Device or memory.Space.Host")
+        if not is_concrete(x):
+            return None
+        where = x.sharding if isinstance(x, _core.Array) else SingleDeviceSharding(default_device())
+        return where.with_memory_kind(given.value)
     if isinstance(given, Format):
-        if given.sharding is None:
-            raise ValueError(
-                f"Sharding has to be concrete when layout is of type {type(given.layout)}. Please pass a "
-                "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the sharding argument. Got "
-                "sharding None"
-            )
-        given = given.sharding
+        if given.layout is Layout.AUTO:
+            raise ValueError(f"device_put: the layout should be concrete, got {given}")
+        given = given.with_sharding()
     if isinstance(given, PartitionSpec):
         given = on_current_mesh(
             given, ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")

@@ -1,6 +1,14 @@
 """How arrays lie on devices: meshes, partition specs and shardings. Data only; what moves arrays reads them."""
 
-from pullback.sharding._current import get_abstract_mesh, get_mesh, reshard, set_mesh, use_abstract_mesh
+from pullback.sharding._current import (
+    auto_axes,
+    explicit_axes,
+    get_abstract_mesh,
+    get_mesh,
+    reshard,
+    set_mesh,
+    use_abstract_mesh,
+)
 from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh
 from pullback.sharding._shardings import (
     DuplicateSpecError,
@@ -14,6 +22,6 @@ from pullback.sharding._specs import PartitionSpec
 
 __all__ = [
     "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
-    "DuplicateSpecError", "IndivisibleError", "get_abstract_mesh", "get_mesh", "make_single_device_sharding",
-    "reshard", "set_mesh", "use_abstract_mesh",
+    "DuplicateSpecError", "IndivisibleError", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
+    "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip

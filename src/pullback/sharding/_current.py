@@ -5,13 +5,14 @@ It is a flag of the configuration, so that programs traced under another mesh ar
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
 import numpy as np
 
 from pullback._ext import _core
-from pullback.sharding._mesh import AbstractMesh, Mesh
+from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh
 from pullback.sharding._shardings import NamedSharding
 from pullback.sharding._specs import PartitionSpec
 from pullback.util import config
@@ -28,6 +29,66 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     not fit the arrays.
     """
     return operations.reshard(xs, out_shardings)
+
+
+def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
+    """`f`, inside of which axes of the mesh in force (all, if None) are Auto; results are laid out as `out_sharding`
+    says, here or in the call. Without `f`, a decorator.
+
+    Raises TypeError for a call without out_sharding, KeyError for an axis that the mesh has not.
+
+    >>> import pullback as jax
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))):
+    ...     jax.sharding.auto_axes(lambda x: 2 * x, out_sharding=jax.P("i"))(jax.numpy.ones(2)).tolist()
+    [2.0, 2.0]
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    @functools.wraps(f)
+    def inside(*args: Any, out_sharding: Any = out_sharding, **keywords: Any) -> Any:
+        if out_sharding is None:
+            raise TypeError("auto_axes: Missing required keyword argument: 'out_sharding'")
+        with _with_axes("auto_axes", axes, AxisType.Auto):
+            out = f(*args, **keywords)
+        mesh = current_mesh()
+        return out if mesh is None or not mesh.explicit_axes else reshard(out, out_sharding)
+
+    return inside
+
+
+def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None) -> Any:
+    """`f`, inside of which axes of the mesh in force (all, if None) are Explicit; arguments by position are laid out
+    as `in_sharding` says, here or in the call, one for all or a tree prefix. Without `f`, a decorator.
+
+    Raises TypeError for a call without in_sharding, KeyError for an axis that the mesh has not.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+
+    @functools.wraps(f)
+    def inside(*args: Any, in_sharding: Any = in_sharding, **keywords: Any) -> Any:
+        if in_sharding is None:
+            raise TypeError("explicit_axes: Missing required keyword argument: 'in_sharding'")
+        with _with_axes("explicit_axes", axes, AxisType.Explicit):
+            return f(*(args if current_mesh() is None else reshard(args, in_sharding)), **keywords)
+
+    return inside
+
+
+def _with_axes(name: str, axes: Any, kind: AxisType) -> Any:
+    """A context in which axes of the mesh in force are of a type; where there is no mesh, there is none inside."""
+    mesh = current_mesh()
+    if mesh is None:
+        return config.mesh_in_force(None)
+    chosen = mesh.axis_names if axes is None else axes if isinstance(axes, (tuple, list, set, frozenset)) else (axes,)
+    for axis in chosen:
+        if axis not in mesh.axis_names:
+            raise KeyError(f"{name}: the mesh in force has no axis {axis!r}; its axes are {mesh.axis_names}")
+    types = tuple(kind if n in chosen else t for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True))
+    if isinstance(mesh, Mesh):
+        return config.mesh_in_force(Mesh(mesh.devices, mesh.axis_names, axis_types=types))
+    return config.mesh_in_force(mesh.update(axis_types=types))
 
 
 class set_mesh:

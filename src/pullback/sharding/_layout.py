@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+
+class _Auto:
+    """The layout that the compiler likes best: row by row, as there is no other."""
+
+    def __repr__(self) -> str:
+        return "AUTO"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The order of axes in memory, slowest first, and how elements are tiled."""
+    """The order of axes in memory, slowest first, and how elements are tiled; `Layout.AUTO`: as the compiler likes."""
 
     major_to_minor: tuple[int, ...]
     tiling: tuple[tuple[int, ...], ...] | None = None
     sub_byte_element_size_in_bits: int = 0
+    AUTO: ClassVar[_Auto] = _Auto()
 
     def __post_init__(self) -> None:
         rows = tuple(range(len(self.major_to_minor)))
@@ -27,8 +35,18 @@ class Layout:
 class Format:
     """A layout and a sharding; None leaves the choice open."""
 
-    layout: Layout | None = None
+    layout: Layout | _Auto | None = None
     sharding: Any = None
+
+    def with_sharding(self) -> Any:
+        """The sharding; ValueError if there is none."""
+        if self.sharding is None:
+            raise ValueError(
+                f"Sharding has to be concrete when layout is of type {type(self.layout)}. Please pass a "
+                "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the sharding argument. Got "
+                "sharding None"
+            )
+        return self.sharding
 
 
 __all__ = ["Format", "Layout"]

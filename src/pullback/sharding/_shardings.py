@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import math
 from collections.abc import Sequence
@@ -14,6 +15,14 @@ from pullback.sharding._specs import PartitionSpec, names_of
 
 Index = tuple[slice, ...]
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+class MemorySpace(enum.Enum):
+    """Whose memory an array lies in. All is the machine's here, so that nothing is moved; shardings say it."""
+
+    Device = "device"
+    Host = "pinned_host"
+    Any = "any"
 
 
 class DuplicateSpecError(Exception):

@@ -223,3 +223,22 @@ def test_copies_of_numpy_arrays(x64):
         jnp.array(np.ma.array([1, 2], mask=[True, False]))
     with pytest.raises(NotImplementedError, match="order"):
         jnp.array(x, order="F")
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex")
+@pytest.mark.parametrize("given", [">f4", ">i2", ">c16", "g", "G", "O", "m8[s]"])
+def test_arrays_of_types_that_cannot_be_held_are_converted_to_the_one_asked_for(given):
+    x = np.arange(6).reshape(2, 3).astype(given)
+    whole = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(jnp.asarray(x, dtype="float32"), whole)
+    np.testing.assert_array_equal(jnp.array(x.T[::-1], "int8"), whole.T[::-1])
+    np.testing.assert_array_equal(jnp.asarray(x[1, 2], dtype="int32"), 5)
+    assert jnp.asarray(x[:0], jnp.float16).shape == (0, 3)
+    with pytest.raises(TypeError, match="native byte order"):
+        jnp.array(np.ones(3, ">f4"))
+    with pytest.raises(TypeError):
+        jnp.array(np.array([object()]))
+    with pytest.raises(ValueError, match="masked"):
+        jnp.array(np.ma.array([1, 2], mask=[True, False]))
+    with pytest.raises(NotImplementedError, match="order"):
+        jnp.array(x, order="F")

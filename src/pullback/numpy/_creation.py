@@ -91,7 +91,7 @@ def array(
         raise ValueError("None is not a valid value for jnp.array")
     target = None if dtype is None else dtypes.check_user_dtype_supported(dtype, "array")
     if kind is np.ndarray:
-        result = make_array(object, target)
+        result = make_array(_of_held_type(object, target), target)
     elif kind is not Array and hasattr(object, "__jax_array__") and not isinstance(object, type):
         return array(object.__jax_array__(), dtype, copy, order, ndmin, device=device, out_sharding=out_sharding)
     elif kind is Array or isinstance(object, (Array, Tracer)):
@@ -103,7 +103,7 @@ def array(
             raise ValueError(f"array: a value of {kind} can't be converted to {target}")
         result = object
     elif isinstance(object, (np.ndarray, np.generic)):
-        result = make_array(object, target)
+        result = make_array(_of_held_type(object, target), target)
     elif isinstance(object, PYTHON_SCALARS):
         result = as_array(object) if target is None else make_array(_fitting(object, target), target)
     elif isinstance(object, (list, tuple)):
@@ -115,6 +115,15 @@ def array(
             result, (1,) * (ndmin - result.ndim) + result.shape, tuple(range(ndmin - result.ndim, ndmin))
         )
     return place(result, device, out_sharding, "array")
+
+
+def _of_held_type(x: Any, target: Any) -> Any:
+    """NumPy's array of a type that arrays do not hold as one of the type that is asked for, as NumPy converts it: wider
+    floats, bytes in another order, objects, times.
+    """
+    if not isinstance(target, np.dtype) or dtypes.is_supported(x.dtype) or x.dtype.kind not in "iufcOmM":
+        return x
+    return np.asarray(x).astype(target)
 
 
 def _fitting(value: Any, dtype: Any) -> Any:

@@ -3,7 +3,7 @@
     python tools/against_jax.py --peer /path/to/venv/bin/python --minutes 30 --page docs/against-jax.md
 
 Each library runs in processes of its own, one for 32 and one for 64 bits; programs go to them as text and arguments as
-bytes (tests/fuzz/worker.py). Differences that a reason explains are counted by reason (explained_differences.py);
+bytes (tests/fuzz/worker.py). Differences that a reason explains are counted by reason (explained_*.py);
 others are made small and printed. The exit status is 1 if there are any.
 """
 
@@ -23,7 +23,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 
-from explained_differences import CLASSES, ELEMENTS, excused, explain  # noqa: E402
+from explained_differences import CLASSES, explain  # noqa: E402
+from explained_values import ELEMENTS, excused  # noqa: E402
 from fuzz.calls import Call, make_call, with_other_values, with_values  # noqa: E402
 from fuzz.compare import Difference, Evidence, compare, shaken, verdict, widened, worded  # noqa: E402
 from fuzz.composed import make_composed, with_fewer_moves  # noqa: E402
@@ -34,6 +35,10 @@ from side_by_side import Answers, Worker  # noqa: E402
 BATCH = 24
 COMPOSED = 16  # every so many batches one is of composed programs
 JIT_SHARE, PEER_JIT_SHARE = 0.3, 0.02
+ROUNDING = {
+    "condition": "both are within what a unit in the last place of the arguments changes",
+    "peer": "JAX's result is further from that of wider arguments, on which both agree, than ours",
+}
 NORMWISE = ("linalg", "products", "composed")
 
 
@@ -143,9 +148,9 @@ class Run:
         name = ""
         if difference.what == "value":
             name = self.rounding(c, x64, how, got, want, rng)
-        name = name or explain(c, x64, how, difference, got, want)
-        if not name and difference.what == "value":
-            name = self.by_elements(c, x64, how, got, want, rng)
+            name = name or self.by_elements(c, x64, how, got, want, rng)
+        else:
+            name = explain(c, how, difference, got, want)
         with self.lock:
             if name:
                 self.classes[name] += 1
@@ -168,8 +173,7 @@ class Run:
         difference = compare(rest, want) if name else None
         if difference is None:
             return name
-        others = self.rounding(c, x64, how, rest, want, rng) or explain(c, x64, how, difference, rest, want)
-        return name if others else ""
+        return name if self.rounding(c, x64, how, rest, want, rng) else ""
 
     def keep(self, c: Call, x64: bool, want: Outcome) -> None:
         """Note a small result of JAX that ours agrees with, one for each text."""
@@ -197,7 +201,7 @@ class Run:
         )
         truth = shifts[0] if is_wide and not isinstance(shifts[0], Raised) else None
         evidence = Evidence(got, want, truth, None, [m for m in shifts[1:] if not isinstance(m, Raised)])
-        normwise = c.group in NORMWISE or ".fft." in c.text
+        normwise = c.group in NORMWISE or any(part in c.text for part in (".fft.", "jnp.gradient(", "jnp.diff("))
         found = verdict(evidence, normwise)
         if found == "ask":
             there = self.workers["jax", True].ask([first])[0]
@@ -232,14 +236,12 @@ class Run:
         if difference is None or difference.what != f.difference.what:
             return None
         rng = np.random.default_rng(0)
-        if difference.what == "value" and self.rounding(call, f.x64, f.how, got, want, rng):
-            return None
-        return (
-            None
-            if explain(call, f.x64, f.how, difference, got, want)
-            or (difference.what == "value" and self.by_elements(call, f.x64, f.how, got, want, rng))
-            else replace_finding(f, call, difference, got, want)
-        )
+        if difference.what == "value":
+            name = self.rounding(call, f.x64, f.how, got, want, rng)
+            name = name or self.by_elements(call, f.x64, f.how, got, want, rng)
+        else:
+            name = explain(call, f.how, difference, got, want)
+        return None if name else f._replace(call=call, difference=difference, got=got, want=want)
 
     def report(self, f: Finding) -> None:
         with open(self.options.log, "a") if self.options.log else open(os.devnull, "w") as out:
@@ -259,10 +261,6 @@ def timed_out(outcome: Outcome) -> bool:
     return isinstance(outcome, Raised) and outcome.names[0] == "TimeoutError"
 
 
-def replace_finding(f: Finding, call: Call, difference: Difference, got: Outcome, want: Outcome) -> Finding:
-    return f._replace(call=call, difference=difference, got=got, want=want)
-
-
 def described(f: Finding) -> str:
     """A finding as text that says how to see it again."""
     lines = [
@@ -278,6 +276,7 @@ def described(f: Finding) -> str:
 def page(run: Run) -> str:
     """The page of a run."""
     minutes = (time.monotonic() - run.started) / 60
+    reasons = [*ROUNDING.items(), *((c.name, c.reason) for c in (*CLASSES, *ELEMENTS))]
     lines = [
         "# Against JAX", "",
         "Random programs on pullback and on JAX side by side, as `tools/against_jax.py` made and compared them: dtype,",
@@ -294,7 +293,7 @@ def page(run: Run) -> str:
         *(f"| {group} | {count} |" for group, count in sorted(run.groups.items())), "",
         f"Programs with differences that nothing below explains: **{len(run.findings)}**.", "",
         "| difference | number | reason |", "| --- | ---: | --- |",
-        *(f"| {c.name} | {run.classes[c.name]} | {c.reason} |" for c in (*CLASSES, *ELEMENTS)), "",
+        *(f"| {name} | {run.classes[name]} | {reason} |" for name, reason in reasons), "",
     ]  # fmt: skip
     for f in run.findings[:40]:
         lines += ["```", described(f), "```", ""]

@@ -181,7 +181,7 @@ def test_answers_are_asked_for_once(tool, tmp_path):
 
 
 def test_elements_are_explained_one_by_one(tool):
-    from explained_differences import excused
+    from explained_values import excused
 
     call = Call("special", "return special.erf(x0)", (), ())
     got, want = [leaf(np.inf, 1.0, 1e-40)], [leaf(np.nan, 2.0, 0.0)]

@@ -243,7 +243,7 @@ def test_derivatives_at_special_points():
     grad = pullback.grad
     assert grad(jnp.sinc)(0.0) == 0.0
     np.testing.assert_allclose(grad(grad(jnp.sinc))(0.0), -(np.pi**2) / 3, rtol=1e-5)
-    np.testing.assert_allclose(grad(jnp.logaddexp)(-np.inf, -np.inf), 1.0)
+    assert np.isnan(grad(jnp.logaddexp)(-np.inf, -np.inf))  # as in JAX
     np.testing.assert_allclose(grad(jnp.logaddexp)(1.0, 1.0), 0.5)
     np.testing.assert_allclose(grad(lambda x: jnp.maximum(x, 0.0))(0.0), 0.5)
     assert grad(lambda x: x**2)(0.0) == 0.0

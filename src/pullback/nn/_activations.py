@@ -10,7 +10,7 @@ from typing import Any
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp, jit
-from pullback.numpy._arguments import check_arraylike, static_int
+from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact, static_int
 from pullback.util import dtypes
 
 
@@ -216,7 +216,7 @@ def _log1mexp(x: Any) -> Any:
     check_arraylike("log1mexp", x)
     if dtypes.kind_of(dtypes.dtype_of(x)) == "b":
         raise TypeError("log1mexp does not accept dtype bool; accepted are numbers")
-    x = _inexact(x)
+    (x,) = promote_dtypes_inexact(x)
     small = x < math.log(2)
     return jnp.where(small, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 

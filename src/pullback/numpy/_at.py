@@ -129,9 +129,8 @@ class IndexUpdateRef:
         x = as_array(self.array)
         options.pop("out_sharding", None)
         factors = index_update(ones_like(x), self.index, values, "multiply", **options)
-        if function is divide:  # true division: of integers it gives floats
-            return divide(x, factors)
-        return convert(function(x, factors), x.dtype, x.aval.weak_type)
+        result = function(x, factors)  # true division of integers gives floats, powers of booleans are integers
+        return convert(result, x.dtype, x.aval.weak_type) if result.dtype == x.dtype else result
 
     def apply(
         self,

@@ -160,17 +160,26 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     return of_operands(lax.select(isnan(x1), x1, lax.select(lax.eq(x1, zero), x2, step)), given[0])
 
 
+def unscaled(x: Any, value: Any) -> Any:
+    """exp(|x|) times the value, which overflows where the product does, not where exp(|x|) does."""
+    size = lax.abs(x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return lax.mul(convert(lax.exp(size), value.dtype), value)
+    far = lax.gt(size, const(size, np.log(float(dtypes.finfo(x.dtype).max)) - 8))
+    shift, scale = (_where(far, const(size, part), const(size, rest)) for part, rest in ((8, 0), (np.exp(8), 1)))
+    return lax.mul(lax.mul(lax.exp(lax.sub(size, shift)), value), scale)
+
+
 @custom_jvp
 def _i0(x: Any) -> Any:
-    size = lax.abs(x)
-    return lax.mul(lax.exp(size), lax.bessel_i0e(size))
+    return unscaled(x, lax.bessel_i0e(x))
 
 
 @_i0.defjvp
 def _i0_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     (x,), (x_dot,) = primals, tangents
     # d I0 / dx = I1, and I1(x) = exp(|x|) i1e(x).
-    return _i0(x), lax.mul(x_dot, lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x)))
+    return _i0(x), lax.mul(x_dot, unscaled(x, lax.bessel_i1e(x)))
 
 
 def i0(x: Any) -> Any:
@@ -189,6 +198,11 @@ def _integers(name: str, x1: Any, x2: Any) -> list[Any]:
     x1, x2 = promote_dtypes(*arrays(name, x1, x2))
     if not dtypes.issubdtype(x1.dtype, np.integer):
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers, got {x1.dtype}.")
+    try:
+        np.broadcast_shapes(x1.shape, x2.shape)
+    except ValueError:
+        shapes = [x1.shape, x2.shape]
+        raise ValueError(f"{name}: Incompatible shapes for broadcasting: shapes={shapes}") from None
     return broadcast_arrays(name, *promote(name, x1, x2))
 
 

@@ -255,6 +255,8 @@ def tensordot(
 def kron(a: Any, b: Any) -> Any:
     """Kronecker product: each element of a replaced by it times b."""
     a, b = _promoted("kron", a, b)
+    if a.dtype == np.bool_:
+        raise TypeError("kron: of booleans there is no product; convert them to integers")
     rank = max(a.ndim, b.ndim)
     a = lax.reshape(a, (1,) * (rank - a.ndim) + a.shape)
     b = lax.reshape(b, (1,) * (rank - b.ndim) + b.shape)

@@ -96,6 +96,11 @@ def _quantile(
         result = _weighted(x, flatten(weights), q, skip_nan)
     elif known is None or skip_nan or not np.all(np.isfinite(known)):
         result = _unweighted(x, q, method, skip_nan)
+        if skip_nan:  # no element is the quantile of none, nor has it a derivative
+            empty = _sum(convert(lax.bitwise_not(isnan(x)), np.dtype(np.int32)), x.ndim - 1)
+            empty = lax.eq(empty, lax.full_like(empty, 0))
+            empty = lax.broadcast_in_dim(empty, result.shape, tuple(range(q.ndim, result.ndim)))
+            result = lax.select(empty, lax.full_like(result, math.nan), result)
     else:
         result = _at_known(x, known.astype(q.dtype), method)
     # q stands first in the result, then what was not reduced.

@@ -218,7 +218,9 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     n = x.shape[0] if N is None else static_int(N, "'N' argument of jnp.vander()")
     if n < 0:
         raise ValueError(f"N must be nonnegative, got {n}")
-    exponents = lax.iota(x.dtype if dtypes.issubdtype(x.dtype, np.number) else np.dtype(np.int32), n)
+    if x.dtype == np.bool_:
+        raise TypeError("vander: of booleans there are no powers; convert them to integers")
+    exponents = lax.iota(x.dtype, n)
     if not increasing:
         exponents = lax.rev(exponents, (0,))
     return power(lax.expand_dims(x, (1,)), lax.expand_dims(exponents, (0,)))

@@ -312,7 +312,9 @@ def mean(
     work = _work_dtype(np.dtype(dtypes.to_inexact_dtype(result_dtype)))
     axes = _axes("mean", axis, a.ndim)
     _check_mask("mean", where)
-    total = sum(a, axes, work, None, keepdims, None, where)
+    # A type of integers is computed in, as any other: elements are converted to it, and their sum wraps.
+    in_integers = dtype is not None and dtypes.issubdtype(result_dtype, np.integer)
+    total = convert(sum(a, axes, result_dtype if in_integers else work, None, keepdims, None, where), work)
     if where is None:
         divisor = make_array(_count(a.shape, axes), work)
     else:

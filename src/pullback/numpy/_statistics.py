@@ -40,7 +40,7 @@ from pullback.numpy._reducers import min as _min
 from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._select import select_where
 from pullback.numpy._sorting import argsort, searchsorted
-from pullback.numpy._ufuncs import conj, real, remainder
+from pullback.numpy._ufuncs import conj, magnitude, real, remainder
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
@@ -116,6 +116,8 @@ def cov(
     above rank 2, TypeError for frequencies that are not integers.
     """
     check_flags("cov", rowvar=rowvar, bias=bias)
+    if ddof is not None and not isinstance(ddof, (int, float, np.integer, np.floating)):
+        raise TypeError(f"cov: argument 'ddof' must be a real number, got {ddof!r} of type {type(ddof).__name__}")
     if y is not None:
         m, y = promote_dtypes_inexact(*arrays("cov", m, y))
         if y.ndim > 2:
@@ -144,7 +146,7 @@ def cov(
             raise RuntimeError("incompatible numbers of samples and fweights")
         if not dtypes.issubdtype(fweights.dtype, np.integer):
             raise TypeError("fweights must be integer.")
-        weights = lax.abs(fweights)
+        weights = magnitude(fweights)
     if aweights is not None:
         (aweights,) = arrays("cov", aweights)
         if aweights.ndim > 1:

@@ -306,7 +306,14 @@ def _log2(x: Any) -> Any:
 
 
 def _log10(x: Any) -> Any:
-    return lax.mul(lax.log(x), convert(1 / math.log(10), x.dtype))
+    factor, natural = 1 / math.log(10), lax.log(x)
+    if has_kind(x, np.complexfloating):
+        return lax.mul(natural, convert(factor, x.dtype))
+    # The factor in two parts, both positive, as infinities of both signs were NaN.
+    nearest = np.asarray(factor, x.dtype)
+    high = nearest if float(nearest) <= factor else np.nextafter(nearest, nearest.dtype.type(0))
+    low = factor - float(high)
+    return lax.add(lax.mul(natural, convert(float(high), x.dtype)), lax.mul(natural, convert(low, x.dtype)))
 
 
 exp = unary("exp", lax.exp, TO_INEXACT, "e to the power x, elementwise.")
@@ -348,11 +355,13 @@ def where_pair(first: Any, x: Any, y: Any) -> tuple[Any, Any]:
     return lax.select(first, x, y), lax.select(first, y, x)
 
 
-def _share(x: Any, total: Any) -> Any:
-    """exp(x - total), where an infinite x that is the total counts as 1 (+inf) or as nothing (-inf)."""
+def _share(x: Any, total: Any, exponential: Any = lax.exp) -> Any:
+    """exp(x - total), where +inf that is the total counts as 1; NaN where x or the total is, and for two of -inf."""
+    known = lax.eq(x, total)
+    if not has_kind(x, np.complexfloating):
+        known = lax.bitwise_and(known, lax.gt(x, const(x, 0)))
     difference = lax.sub(x, total)
-    undefined = lax.ne(difference, difference)
-    return lax.exp(where(undefined, lax.full_like(difference, 0), difference))
+    return exponential(where(known, lax.full_like(difference, 0), difference))
 
 
 @_logaddexp.defjvp
@@ -370,9 +379,26 @@ def spread(*args: Any) -> list[Any]:
 
 
 def _logaddexp2(x1: Any, x2: Any) -> Any:
+    x1, x2 = spread(x1, x2)
+    if not has_kind(x1, np.complexfloating):
+        return _real_logaddexp2(x1, x2)
     scale = const(x1, math.log(2))
-    x1, x2 = spread(lax.mul(x1, scale), lax.mul(x2, scale))
-    return lax.div(_logaddexp(x1, x2), scale)
+    return lax.div(_logaddexp(lax.mul(x1, scale), lax.mul(x2, scale)), scale)
+
+
+@custom_jvp
+def _real_logaddexp2(x1: Any, x2: Any) -> Any:
+    difference = lax.sub(x1, x2)
+    more = lax.div(lax.log1p(lax.exp2(lax.neg(lax.abs(difference)))), const(x1, math.log(2)))
+    return where(lax.ne(difference, difference), lax.add(x1, x2), lax.add(lax.max(x1, x2), more))
+
+
+@_real_logaddexp2.defjvp
+def _real_logaddexp2_jvp(primals: Any, tangents: Any) -> Any:
+    (x1, x2), (t1, t2) = primals, tangents
+    total = _real_logaddexp2(x1, x2)
+    first, second = _share(x1, total, lax.exp2), _share(x2, total, lax.exp2)
+    return total, lax.add(lax.mul(t1, first), lax.mul(t2, second))
 
 
 def _logaddexp_call(x1: Any, x2: Any) -> Any:
@@ -507,7 +533,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         result = lax.div(_rint(lax.mul(work, factor)), factor)
     else:
         result = lax.mul(_rint(lax.div(work, factor)), factor)
-    return convert(result, a.dtype, is_weak(a)) if small else result
+    return convert(result, a.dtype, is_weak(a) and a.ndim == 0)
 
 
 around = named(lambda a, decimals=0, out=None: round(a, decimals, out), "around", round.__doc__ or "")

@@ -126,8 +126,8 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
             f"{typeof(lower).dtype.name} and {typeof(upper).dtype.name}"
         )
     control.as_arrays("fori_loop", "init_val", tree_flatten(init_val)[0])
-    dtype, weak = _bounds_type(lower, upper)
     low, high = _concrete_int(lower), _concrete_int(upper)
+    dtype, weak = _counter_type(lower, upper, low is not None and high is not None)
     if control.python_control_flow() and low is not None and high is not None:
         value = init_val
         for i in range(low, high):
@@ -158,9 +158,14 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
     return result
 
 
-def _bounds_type(lower, upper):
+def _counter_type(lower, upper, known):
+    """(dtype, weak type) of the counter: weakly typed, as a Python integer is, where nothing says otherwise."""
     dtype, weak = dtypes.lattice_result_type(lower, upper)
-    return dtypes.canonicalize_dtype(dtype), weak
+    dtype = dtypes.canonicalize_dtype(dtype)
+    default = dtypes.canonicalize_dtype(np.dtype(np.int64))
+    if known:
+        return default, True
+    return dtype, weak or (dtype == default and typeof(lower).weak_type)
 
 
 def _concrete_int(bound) -> int | None:

@@ -185,7 +185,7 @@ def _real_dtype(dtype, **params):
 abs_p = unary(
     "abs",
     doc="|x|, elementwise; the modulus of complex numbers.",
-    accepts=NUMERIC,
+    accepts=SIGNED,
     reference=np.abs,
     jvp=_abs_jvp,
     lower=op("abs"),
@@ -249,13 +249,13 @@ square_p = unary(
 
 def _integer_pow_reference(x, y):
     if x.dtype.kind == "c":
-        out, base, n = None, x, abs(y)
+        # Of x to a positive power might come infinity less infinity, whose inverse is no 0.
+        out, base, n = None, quotients.quotient(x.dtype.type(1), x) if y < 0 else x, abs(y)
         while n:
             if n & 1:
                 out = base if out is None else out * base
             base, n = base * base, n >> 1
-        out = np.ones_like(x) if out is None else out
-        return quotients.quotient(x.dtype.type(1), out) if y < 0 else out
+        return np.ones_like(x) if out is None else out
     if x.dtype.kind in "iu":
         return np.power(x, x.dtype.type(y)) if y < 128 else _wrapping_power(x, y)
     return np.power(x.astype(np.float64), float(y)).astype(x.dtype)

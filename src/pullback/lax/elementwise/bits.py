@@ -303,7 +303,7 @@ def _bitcast_shape(aval, *, new_dtype, widths=None):
     if aval.dtype != new_dtype and {"b", "c"} & {dtypes.kind_of(aval.dtype), dtypes.kind_of(new_dtype)}:
         raise TypeError(
             "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination types "
-            f"match. Got operand dtype={aval.dtype}, new_dtype={new_dtype}."
+            f"match. Got operand dtype={aval.dtype}, new_dtype={new_dtype}. The method .view() of arrays does."
         )
     if old == new:
         return ShapedArray(aval.shape, new_dtype)

@@ -296,6 +296,21 @@ def _random_gamma_grad_reference(a, x):
     return np.where((np.asarray(x) == 0) & (np.asarray(a) > 0), 0.0, -_gamma_ratio(a, x))
 
 
+def _growth(a, x):
+    """The derivative in a of log(x^(a-1) exp(-x) / gamma(a))."""
+    return sub_p.bind(lax.log_p.bind(x), digamma_p.bind(a))
+
+
+def _igamma_grad_a_jvp_x(x_dot, out, a, x):
+    return mul_p.bind(x_dot, mul_p.bind(_gamma_density(a, x), _growth(a, x)))
+
+
+def _random_gamma_grad_jvp_x(x_dot, out, a, x):
+    # Of -(dP/da) / f, f the density: -(df/da) / f - out (df/dx) / f.
+    slope = sub_p.bind(lax.div_p.bind(sub_p.bind(a, constant(a, 1)), x), constant(x, 1))
+    return mul_p.bind(x_dot, neg_p.bind(add_p.bind(_growth(a, x), mul_p.bind(out, slope))))
+
+
 igamma_grad_a_p = nary(
     "igamma_grad_a",
     2,
@@ -304,8 +319,8 @@ igamma_grad_a_p = nary(
     reference=computed_wide(_igamma_grad_a_reference),
     lower=_in_f32("igamma_grad_a"),
     cost=400,
-    jvp=NoRule("no published formula is implemented for the second derivative of igamma in a"),
-    samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64),
+    jvp=(NoRule("no published formula is implemented for the second derivative of igamma in a"), _igamma_grad_a_jvp_x),
+    samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64, derivatives=False),
 )
 random_gamma_grad_p = nary(
     "random_gamma_grad",
@@ -315,8 +330,11 @@ random_gamma_grad_p = nary(
     reference=computed_wide(_random_gamma_grad_reference),
     lower=_in_f32("random_gamma_grad"),
     cost=400,
-    jvp=NoRule("no published formula is implemented for the second derivative of a gamma variate in a"),
-    samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64),
+    jvp=(
+        NoRule("no published formula is implemented for the second derivative of a gamma variate in a"),
+        _random_gamma_grad_jvp_x,
+    ),
+    samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64, derivatives=False),
 )
 
 

@@ -30,6 +30,7 @@ from pullback.lax.records.operands import (
     INT,
     NUMERIC,
     REAL,
+    SIGNED,
     UINT,
     as_array,
     as_arrays,
@@ -68,6 +69,7 @@ __all__ = [
     "COMPLEX",
     "ANY",
     "NUMERIC",
+    "SIGNED",
     "REAL",
     "INEXACT",
     "BITS",
@@ -147,19 +149,22 @@ FLOAT_EDGES = (0.0, -0.0, 1.0, -1.0, INF, -INF, NAN)
 # --------------------------------------------------------------------------------------------------------- elementwise
 
 
-def computed_wide(function: Callable) -> Callable:
-    """The reference of a float function that NumPy or SciPy has for f32 and f64 only: narrower types are computed in
-    f32.
+def computed_wide(function: Callable, is_accurate: bool = False) -> Callable:
+    """The reference of a float function that NumPy or SciPy has for f32 and f64 only.
+
+    f32 is computed in f64 and rounded once, as vectors of NumPy err by up to 3.5 ulp in f32 (log, asin, tan), and SciPy
+    adds in f32 what cancels; unless the function `is_accurate` in f32. Narrower types are computed in f32.
     """
 
     def reference(*operands, **params):
         dtype = operands[0].dtype
-        if dtype.itemsize >= 4:
+        if dtype.kind == "c" or dtype.itemsize == 8 or (is_accurate and dtype.itemsize == 4):
             return np.asarray(function(*operands, **params), dtype)
-        wide = [x.astype(np.float32) for x in operands]
+        wide = [x.astype(np.float64 if dtype.itemsize == 4 else np.float32) for x in operands]
         return np.asarray(function(*wide, **params)).astype(dtype)
 
-    reference.computes = function  # type: ignore[attr-defined]  # what it is for all but narrow types
+    reference.computes = function  # type: ignore[attr-defined]  # what it is for f64, and f32 if that is accurate
+    reference.is_accurate = is_accurate  # type: ignore[attr-defined]
     return reference
 
 

@@ -13,6 +13,7 @@ from pullback.util import dtypes
 BOOL, INT, UINT, FLOAT, COMPLEX = "b", "i", "u", "f", "c"
 REAL = INT + UINT + FLOAT
 NUMERIC = REAL + COMPLEX
+SIGNED = INT + FLOAT + COMPLEX
 INEXACT = FLOAT + COMPLEX
 BITS = INT + UINT + BOOL
 ANY = NUMERIC + BOOL

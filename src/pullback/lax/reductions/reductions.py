@@ -152,11 +152,13 @@ reduce_prod_p = reduction(
 
 
 def _extremum_jvp(x_dot, y, x, axes):
-    """The mean of the tangents at all places where the extremum is reached."""
-    reached = lax.eq_p.bind(x, spread(y, axes, x.shape))
-    # Chosen, not multiplied: where NaN is the extremum no place has it, and in reverse 0 times infinity were NaN.
+    """The mean of the tangents at all places where the extremum is reached; NaN where that is NaN, in reverse too."""
+    unknown = lax.ne_p.bind(y, y)
+    reached = lax.or_p.bind(lax.eq_p.bind(x, spread(y, axes, x.shape)), spread(unknown, axes, x.shape))
+    # Chosen, not multiplied, as 0 times an infinite tangent were NaN.
     total = reduce_sum_p.bind(lax.select_n_p.bind(reached, lax.full_like(x_dot, 0), x_dot), axes=axes)
-    return lax.div_p.bind(total, reduce_sum_p.bind(lax.convert_element_type(reached, x.dtype), axes=axes))
+    count = reduce_sum_p.bind(lax.convert_element_type(reached, x.dtype), axes=axes)
+    return lax.div_p.bind(total, lax.select_n_p.bind(unknown, count, lax.full_like(count, np.nan)))
 
 
 def _extremum(name, doc, ufunc, loop_op, identity):

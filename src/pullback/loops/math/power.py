@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pullback.loops.ir.ir import Const, Expr
+from pullback.loops.ir.types import REAL_OF
 
 from ._kit import (
     F64,
@@ -140,9 +141,14 @@ def _pow_f64(b: Builder, size: Expr, y: Expr) -> Expr:
 
 
 def integer_pow(b: Builder, x: Expr, y: int) -> Expr:
-    """x^y for a Python integer y by repeated squaring, in any number type; 1 / x^|y| for negative y."""
+    """x^y for a Python integer y by repeated squaring, in any number type; 1 / x^|y| for negative y.
+
+    Of complex x (1 / x)^|y|, since x^|y| that overflows may be NaN.
+    """
     if y == 0:
         return b.const(x.dtype, 1)
+    if y < 0 and x.dtype in REAL_OF:
+        return integer_pow(b, b.div(b.const(x.dtype, 1), x), -y)
     power, square, n = None, x, abs(y)
     while True:
         if n & 1:

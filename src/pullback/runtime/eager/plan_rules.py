@@ -32,23 +32,37 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 # ---- elementwise
 
 
-def _by_ufunc(ufunc: np.ufunc, cost: float, narrow: bool) -> Rule:
+def _by_ufunc(ufunc: np.ufunc, cost: float) -> Rule:
     def rule(b: Any, eqn: Any, *operands: Value) -> Value:
-        if not narrow and operands[0].dtype.itemsize < 4:
-            raise NotImplementedError("plan: narrow floats are computed in wider ones")
         return b.ufunc(ufunc, operands, b.target(eqn.outvars[0]), cost)
 
     return rule
 
 
+def _by_wide_ufunc(ufunc: np.ufunc, is_accurate: bool) -> Rule:
+    """As the reference that `computed_wide` makes."""
+
+    def rule(b: Any, eqn: Any, *operands: Value) -> Value:
+        dtype, out = operands[0].dtype, b.target(eqn.outvars[0])
+        if dtype.itemsize < 4:
+            raise NotImplementedError("plan: narrow floats are computed in wider ones")
+        if dtype.char != "f" or is_accurate:
+            return b.ufunc(ufunc, operands, out, COSTLY)
+        double = np.dtype(np.float64)
+        wide = [b.convert(x, b.temporary(x.shape, double)) for x in operands]
+        return b.convert(b.ufunc(ufunc, wide, b.temporary(out.shape, double), COSTLY), out)
+
+    return rule
+
+
 def _add_ufuncs() -> None:
-    """The primitives whose reference plainly is a ufunc of NumPy's, or is one for all but narrow floats."""
+    """The primitives whose reference plainly is a ufunc of NumPy's, or is one but for the precision of floats."""
     for name, primitive in registry.items():
         reference: Any = primitive.reference
         if isinstance(reference, np.ufunc):
-            RULES[name] = _by_ufunc(reference, 0.4, True)
+            RULES[name] = _by_ufunc(reference, 0.4)
         elif isinstance(getattr(reference, "computes", None), np.ufunc):
-            RULES[name] = _by_ufunc(reference.computes, COSTLY, False)
+            RULES[name] = _by_wide_ufunc(reference.computes, reference.is_accurate)
 
 
 @_rule("div")

@@ -16,8 +16,8 @@ from pullback.scipy.special._elementary import (
     xlog1py,
     xlogy,
 )
-from pullback.scipy.special._error import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
-from pullback.scipy.special._faddeeva import owens_t, wofz
+from pullback.scipy.special._error import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
+from pullback.scipy.special._faddeeva import erfcx, owens_t, wofz
 from pullback.scipy.special._gamma import (
     beta,
     betainc,

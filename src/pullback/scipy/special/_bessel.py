@@ -14,6 +14,7 @@ from pullback.api import custom_jvp
 from pullback.core.explain import check
 from pullback.core.kinds import NUMBER
 from pullback.numpy._arguments import static_int
+from pullback.numpy._float_parts import unscaled
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._piecewise import widened
 from pullback.util.errors import ArgumentError
@@ -27,7 +28,7 @@ def i0e(x: Any) -> Any:
 def i0(x: Any) -> Any:
     """I_0(x)."""
     x = inexact(x)
-    return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
+    return unscaled(x, lax.bessel_i0e(x))
 
 
 def i1e(x: Any) -> Any:
@@ -38,7 +39,7 @@ def i1e(x: Any) -> Any:
 def i1(x: Any) -> Any:
     """I_1(x)."""
     x = inexact(x)
-    return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
+    return unscaled(x, lax.bessel_i1e(x))
 
 
 def _hankel(z: Any) -> tuple[Any, Any]:

@@ -11,6 +11,8 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
 from pullback.scipy.special._common import inexact, real_arguments
+from pullback.scipy.special._piecewise import widened
+from pullback.util import dtypes
 
 
 @custom_jvp
@@ -79,10 +81,25 @@ def kl_div(p: Any, q: Any) -> Any:
     return jnp.where(jnp.isfinite(value), value - p + q, value)
 
 
+@custom_jvp
+def _logit(x: Any) -> Any:
+    middle = (x > 0.25) & (x < 0.75)
+    inner = 2 * jnp.arctanh(2 * jnp.where(middle, x, 0.5) - 1)
+    return jnp.where(middle, inner, jnp.log(x) - jnp.log1p(-x))
+
+
+@_logit.defjvp
+def _logit_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (x_dot,) = primals, tangents
+    return _logit(x), x_dot / (x * (1 - x))
+
+
 def logit(x: Any) -> Any:
-    """log(x / (1 - x))."""
+    """log(x / (1 - x)); around 1/2, where it is 0, 2 atanh(2 x - 1)."""
     x = inexact(x)
-    return jnp.log(x) - jnp.log1p(-x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return jnp.log(x) - jnp.log1p(-x)
+    return _logit(widened(x)).astype(x.dtype)
 
 
 def expit(x: Any) -> Any:

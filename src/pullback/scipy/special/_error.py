@@ -11,6 +11,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
 from pullback.scipy.special._common import inexact
+from pullback.scipy.special._piecewise import widened
 from pullback.util import dtypes
 
 
@@ -59,16 +60,35 @@ def _erfcx_jvp(primals: Any, tangents: Any) -> Any:
     return y, x_dot * (2 * x * y - 2 / math.sqrt(math.pi))
 
 
-def erfcx(x: Any) -> Any:
-    """exp(x^2) erfc(x), without underflow for large x."""
+def real_erfcx(x: Any) -> Any:
+    """exp(x^2) erfc(x) of real x, without underflow for large x."""
     return _erfcx(inexact(x))
+
+
+@custom_jvp
+def _ndtr(x: Any) -> Any:
+    """erfc(z) / 2, z = -x / sqrt 2, to first order in what the rounding of z loses, which far below 0 counts 2 z^2."""
+    root = math.sqrt(0.5)
+    high = x.dtype.type(root)
+    z = -x * high
+    tail = (z > 1) & (z < 30)
+    x, near = jnp.where(tail, x, -2), jnp.where(tail, z, 2 * high)
+    lost = lax.fma_p.bind(-x, jnp.full_like(x, high), -near) - x * (root - float(high))
+    return 0.5 * lax.erfc(z) - jnp.where(tail, jnp.exp(-near * near) * lost / math.sqrt(math.pi), 0)
+
+
+@_ndtr.defjvp
+def _ndtr_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (x_dot,) = primals, tangents
+    return _ndtr(x), x_dot * (jnp.exp(-x * x / 2) / math.sqrt(2 * math.pi))
 
 
 def ndtr(x: Any) -> Any:
     """The normal distribution function: erfc(-x / sqrt 2) / 2."""
     x = inexact(x)
-    x = x.astype(x.dtype)  # no longer weakly typed
-    return 0.5 * lax.erfc(-x * math.sqrt(0.5))
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return 0.5 * lax.erfc(-x * math.sqrt(0.5))  # which says that it is for real numbers
+    return _ndtr(widened(x)).astype(x.dtype)  # no longer weakly typed
 
 
 @custom_jvp
@@ -76,7 +96,7 @@ def _log_ndtr(x: Any) -> Any:
     z = -x * math.sqrt(0.5)
     below = x < -1
     lower = jnp.log(_erfcx(jnp.where(below, z, 1)) / 2) - jnp.where(below, z * z, 0)
-    upper = jnp.log1p(-0.5 * lax.erfc(-jnp.where(below, 0, z)))
+    upper = jnp.log1p(-_ndtr(-jnp.where(below, 0, x)))
     return jnp.where(below, lower, upper).astype(x.dtype)
 
 

@@ -12,7 +12,7 @@ from pullback import lax
 from pullback.api import custom_jvp
 from pullback.scipy.special import _tables as tables
 from pullback.scipy.special._common import inexact, real_arguments
-from pullback.scipy.special._error import erf, erfcx
+from pullback.scipy.special._error import erf, real_erfcx
 from pullback.scipy.special._piecewise import widened
 from pullback.util import dtypes
 
@@ -79,6 +79,14 @@ def wofz(z: Any) -> Any:
     return _wofz(z.astype(dtype))
 
 
+def erfcx(x: Any) -> Any:
+    """exp(x^2) erfc(x), without underflow for large x; of complex x, wofz(i x)."""
+    x = inexact(x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return wofz(lax.complex(-lax.imag(x), lax.real(x)))
+    return real_erfcx(x)
+
+
 def _density(h: Any) -> Any:
     """exp(-h^2 / 2): h^2 has digits that matter, so h is split into one of few digits and the rest."""
     coarse = jnp.round(h * 16) / 16
@@ -87,7 +95,7 @@ def _density(h: Any) -> Any:
 
 def _upper_tail(h: Any) -> Any:
     """1 - Phi(h), h >= 0, without the rounding of h / sqrt(2) that exp would make large."""
-    return _density(jnp.minimum(h, 40)) * erfcx(h / math.sqrt(2)) / 2
+    return _density(jnp.minimum(h, 40)) * real_erfcx(h / math.sqrt(2)) / 2
 
 
 def _owens_near(h: Any, a: Any) -> Any:

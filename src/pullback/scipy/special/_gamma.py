@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,26 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.numpy._arguments import static_int
 from pullback.scipy.special._common import inexact, real_arguments
+from pullback.scipy.special._complex_gamma import complex_log_gamma
 from pullback.util import dtypes
+
+
+def _in_double(function: Callable[..., Any], *args: Any) -> Any:
+    """function(*args) by float64 within, as exp makes the rounding of large logarithms large."""
+    first = args[0]
+    if first.dtype.itemsize == 8:
+        return function(*args)
+    wide = [lax.convert_element_type_p.bind(x, new_dtype=np.dtype(np.float64), weak_type=False) for x in args]
+    weak = all(x.aval.weak_type for x in args)
+    return lax.convert_element_type_p.bind(function(*wide), new_dtype=first.dtype, weak_type=weak)
+
+
+def _quotient(above: Any, *below: Any) -> Any:
+    """Gamma(above) over the gamma functions of the others."""
+    exponent = lax.lgamma(above)
+    for x in below:
+        exponent = lax.sub(exponent, lax.lgamma(x))
+    return lax.exp(exponent)
 
 
 def gammaln(x: Any) -> Any:
@@ -20,8 +40,10 @@ def gammaln(x: Any) -> Any:
 
 
 def loggamma(x: Any) -> Any:
-    """log Gamma(x), on the branch that is real for x > 0; NaN for real x <= 0. TypeError for complex x."""
+    """log Gamma(x), on the branch that is real for x > 0 and cut along x <= 0; NaN for real x <= 0."""
     x = inexact(x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return complex_log_gamma(x)
     return jnp.where(x > 0, lax.lgamma(x), np.nan)
 
 
@@ -37,7 +59,9 @@ def gammasgn(x: Any) -> Any:
 def gamma(x: Any) -> Any:
     """Gamma(x)."""
     x = inexact(x)
-    return gammasgn(x) * jnp.exp(lax.lgamma(x))
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return jnp.exp(complex_log_gamma(x))
+    return gammasgn(x) * _in_double(_quotient, x)
 
 
 def digamma(x: Any) -> Any:
@@ -90,7 +114,15 @@ def _stirling(x: Any) -> Any:
 def beta(a: Any, b: Any) -> Any:
     """B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)."""
     a, b = real_arguments("beta", a, b)
-    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b))
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    if a.dtype.itemsize == 8:
+        return sign * jnp.exp(betaln(a, b))
+    near = jnp.maximum(a, b) < 1e6  # beyond, logarithms cancel in float64, too
+    return sign * jnp.where(near, _in_double(_beta, a, b), jnp.exp(betaln(a, b)))
+
+
+def _beta(a: Any, b: Any) -> Any:
+    return lax.exp(lax.sub(lax.add(lax.lgamma(a), lax.lgamma(b)), lax.lgamma(lax.add(a, b))))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
@@ -122,7 +154,7 @@ def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol Gamma(z + m) / Gamma(z)."""
     z, m = real_arguments("poch", z, m)
     sign = gammasgn(z) * gammasgn(z + m)
-    return jnp.where(m == 0, 1, sign * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z))).astype(z.dtype)
+    return jnp.where(m == 0, 1, sign * _in_double(lambda z, m: _quotient(lax.add(z, m), z), z, m)).astype(z.dtype)
 
 
 def factorial(n: Any, exact: bool = False) -> Any:
@@ -130,7 +162,12 @@ def factorial(n: Any, exact: bool = False) -> Any:
     if exact:
         raise NotImplementedError("factorial with exact=True")
     n = inexact(n)
-    return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
+    value = _in_double(lambda n, one: _quotient(lax.add(n, one)), n, jnp.ones_like(n))
+    return jnp.where(n < 0, 0, value)
+
+
+def _choose(n: Any, k: Any, one: Any) -> Any:
+    return _quotient(*(lax.add(x, one) for x in (n, k, lax.sub(n, k))))
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
@@ -140,4 +177,5 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
         n = n + k - 1
     valid = (k >= 0) & (k <= n)
     a, b = jnp.where(valid, n, 1), jnp.where(valid, k, 0)
-    return jnp.where(valid, jnp.exp(lax.lgamma(a + 1) - lax.lgamma(b + 1) - lax.lgamma(a - b + 1)), 0).astype(n.dtype)
+    value = _in_double(_choose, a, b, jnp.ones_like(a))
+    return jnp.where(valid, value, 0).astype(n.dtype)

@@ -1,0 +1,68 @@
+"""Kinds of differences explain what is proven, and not what is near to it."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fuzz.calls import Call
+from fuzz.compare import Difference, compare
+from fuzz.worker import Argument, Leaf, Raised
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "tools"))
+    return importlib.import_module
+
+
+def argument(array):
+    return Argument("array", array.dtype.name, array.shape, array.tobytes())
+
+
+def leaf(array):
+    return Leaf(array.dtype.name, False, array.shape, array.tobytes())
+
+
+def explained(tool, line, arguments, got, want):
+    call = Call("special", f"def program(x0, x1):\n    return {line}\n", tuple(map(argument, arguments)), ())
+    rest, name = tool("explained_values").excused(call, [leaf(got)], [leaf(want)])
+    return name if compare(rest, [leaf(want)]) is None else ""
+
+
+def test_powers_are_explained_by_the_bits_that_jax_reads(tool):
+    base, exponent = np.array([5, 3, -3], np.int32), np.array([-1, 123, 2], np.int8)
+    ours = np.array([0, 2019264077, 9], np.int32)
+    ours[1] = np.array(pow(3, 123, 2**32), np.uint32).view(np.int32)
+    theirs = np.array([pow(5, 63, 2**32), pow(3, 59, 2**32), 9], np.uint32).view(np.int32)
+    assert explained(tool, "jnp.power(x0, x1)", (base, exponent), ours, theirs) == "large powers of integers"
+    assert explained(tool, "jnp.power(x0, x1)", (base, exponent), ours, theirs + np.int32(1)) == ""
+
+
+def test_polygamma_is_explained_where_ours_is_right(tool):
+    x = np.array([-0.25, -1.5], np.float32)
+    right = np.array([25.6332397, 9.37724686], np.float32)
+    wrong = np.array([25.64, 9.3772469], np.float32)
+    mpmath = pytest.importorskip("mpmath")
+    right = np.array([mpmath.polygamma(1, float(v)) for v in x], np.float32)
+    assert explained(tool, "special.polygamma(1, x0)", (x,), right, wrong) == "polygamma below 0"
+    assert explained(tool, "special.polygamma(1, x0)", (x,), wrong, right) == ""
+
+
+def test_orders_are_explained_if_they_sort(tool):
+    x = np.array([1, 0, 1, 2], np.int32)
+    one, other, no = (np.array(order, np.int32) for order in ([1, 0, 2, 3], [1, 2, 0, 3], [0, 1, 2, 3]))
+    line = "jnp.argsort(x0, stable=False)"
+    assert explained(tool, line, (x,), one, other) == "order of equal elements"
+    assert explained(tool, line, (x,), one, no) == ""
+
+
+def test_exceptions_are_explained_by_what_they_say(tool):
+    explain = tool("explained_differences").explain
+    call = Call("nn", "def program(x0):\n    return nn.dot_product_attention(x0, x0, x0)\n", (), ())
+    error = Raised(("ValueError", "Exception"), "The precision 'F16_F16_F32' is not supported by dot_general on CPU")
+    difference, result = Difference("exception", ""), [leaf(np.zeros(2, np.float32))]
+    assert explain(call, "jit", difference, result, error) == "errors inside of JAX"
+    assert explain(call, "jit", difference, error, result) == ""
+    assert explain(call, "jit", difference, result, error._replace(message="another")) == ""

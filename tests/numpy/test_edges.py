@@ -1,0 +1,86 @@
+"""Edges of functions and weak types, as JAX 0.10.2 has them."""
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import lax, nn
+
+INF, NAN = np.inf, np.nan
+
+
+def test_the_counter_of_a_loop_is_weakly_typed_as_a_python_integer_is():
+    for dtype in ("uint8", "int8", "uint32"):
+        for lower, upper in ((jnp.int32(1), jnp.int32(5)), (1, np.int32(5)), (jnp.int16(1), jnp.int16(5)), (1, 5)):
+            result = lax.fori_loop(lower, upper, lambda i, x: x + i, jnp.zeros(2, dtype))
+            assert result.dtype == dtype and np.all(result == 10)
+        traced = pullback.jit(lambda n, zeros: lax.fori_loop(1, n, lambda i, x: x + i, zeros))
+        assert traced(jnp.int32(5), jnp.zeros(2, dtype)).dtype == dtype
+    with pytest.raises(TypeError, match="equal types"):
+        pullback.jit(lambda m, n: lax.fori_loop(m, n, lambda i, x: x + i, jnp.zeros(2, "int8")))(
+            jnp.int32(1), jnp.int32(5)
+        )
+
+
+@pytest.mark.filterwarnings("ignore:scatter inputs")
+def test_powers_at_places_of_booleans_are_integers():
+    x = jnp.array([True, True, False])
+    for exponent in (2, 2.5, jnp.array([2.0], jnp.float32)):
+        result = x.at[jnp.array([1])].power(exponent)
+        assert result.dtype == jnp.int32 and result.tolist() == [1, 1, 0]
+    assert jnp.arange(3, dtype="int8").at[1].power(2).dtype == jnp.int8
+
+
+@pytest.mark.parametrize("function, base", [(jnp.logaddexp, np.e), (jnp.logaddexp2, 2)])
+def test_shares_of_sums_of_exponentials(function, base):
+    cases = {
+        (0.0, 0.0): (0.5, 0.5), (3.0, 1.0): (base**2 / (1 + base**2), 1 / (1 + base**2)), (INF, 1.0): (1, 0),
+        (-INF, 1.0): (0, 1), (INF, -INF): (1, 0), (-INF, -INF): (NAN, NAN), (NAN, 1.0): (NAN, NAN),
+        (1.0, NAN): (NAN, NAN), (NAN, INF): (NAN, NAN), (INF, INF): (1, 1), (1000.0, 0.0): (1, 0),
+    }  # fmt: skip
+    x, y = np.array(list(cases), np.float32).T
+    for way in (lambda f: f, pullback.jit):
+        shares = way(pullback.vmap(pullback.grad(function, (0, 1))))(x, y)
+        np.testing.assert_allclose(np.stack(shares, -1), np.array(list(cases.values())), rtol=1e-6)
+
+
+def test_quantiles_of_nothing_have_no_derivative():
+    x = np.full((2, 3), NAN, np.float32)
+    x[1] = [2, NAN, 4]
+    for q in (0.5, np.float32(0.5)):
+        np.testing.assert_array_equal(jnp.nanquantile(x, q, axis=1), [NAN, 3])
+        slopes = pullback.grad(lambda v, q: jnp.nansum(jnp.nanquantile(v, q, axis=1)))(x, q)
+        np.testing.assert_array_equal(slopes, [[0, 0, 0], [0.5, 0, 0.5]])
+    assert np.isnan(jnp.log10(-1.0)) and jnp.log10(0.0) == -INF and jnp.log10(INF) == INF
+    both = jnp.nanquantile(x, np.array([0.0, 1.0]), axis=1, keepdims=True)
+    np.testing.assert_array_equal(both, [[[NAN], [2]], [[NAN], [4]]])
+
+
+def test_means_in_integers_wrap_as_in_numpy():
+    x = np.array([100, 100, 100, -7, 33], np.int32)
+    assert jnp.mean(x, dtype=np.int8) == np.mean(x, dtype=np.int8) == 14
+    assert jnp.mean(np.array([1.9, 1.9, 1.9, 0.1], np.float32), dtype=int) == 0
+    large = np.array([1768909019, 1076439043, -1965560586, -1034502537, -31511193, 367215203], np.int32)
+    assert jnp.mean(large, dtype=np.int32) == np.mean(large.astype(np.int64), dtype=np.int64)
+
+
+def test_weak_types_of_rounded_and_of_log1mexp():
+    assert not jnp.round(jnp.arange(3) + 1.5, 1).weak_type and jnp.round(jnp.arange(3) + 1.5).weak_type
+    assert jnp.round(jnp.asarray(1.5), 1).weak_type
+    assert nn.log1mexp(1.0).weak_type and not nn.log1mexp(jnp.float32(1)).weak_type
+
+
+def test_what_booleans_and_complex_numbers_cannot_be():
+    b = jnp.array([True, False])
+    for refused in (lambda: jnp.kron(b, b), lambda: jnp.vander(b), lambda: jnp.vander(b, 0)):
+        with pytest.raises(TypeError, match="of booleans"):
+            refused()
+    assert jnp.kron(b, jnp.arange(2)).tolist() == [0, 1, 0, 0]
+    for function in (jnp.gcd, jnp.lcm):
+        with pytest.raises(ValueError, match="Incompatible shapes for broadcasting"):
+            function(np.ones((0, 3), int), np.ones((2, 3), int))
+    with pytest.raises(TypeError, match="cov: argument 'ddof' must be a real number, got 1j"):
+        jnp.cov(np.eye(2), ddof=1j)
+    with pytest.raises(TypeError, match=r"\.view\(\)"):
+        lax.bitcast_convert_type(jnp.ones(2, "complex64"), "float32")

@@ -89,3 +89,10 @@ def test_qr_of_large_and_vanishing_elements():
     np.testing.assert_allclose(q @ r, a, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(q[1], np.eye(3))
     assert r[2, 0, 0] == a[2, 0, 0]
+
+
+def test_signs_of_zeros_turn_qr_as_in_lapack():
+    a = stack((64, 5, 3))
+    a[:, 0, 0] = np.copysign(0, a[:, 1, 1])
+    for found, expected in zip(jit(jnp.linalg.qr)(a), np.linalg.qr(a)):
+        np.testing.assert_allclose(found, expected, atol=2e-4)

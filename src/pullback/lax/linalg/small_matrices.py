@@ -358,7 +358,10 @@ def qr(b: Any, a: Lanes, q: Lanes | None, taus: Lanes, m: int, n: int, columns: 
 
         (total,) = fold(b, below, m, [square(alpha)], lambda i, s: [b.add(s, square(a[i, k]))])
         length = b.mul(scale, b.op("sqrt", total))
-        beta = b.let(b.select(b.op("lt", alpha, zero), length, b.op("neg", length)))
+        # The sign bit decides, as in LAPACK, also of -0.
+        integer = "i32" if dtype == "f32" else "i64"
+        negative = b.op("lt", b.bitcast(alpha, integer), b.const(integer, 0))
+        beta = b.let(b.select(negative, length, b.op("neg", length)))
         nothing = b.let(b.op("eq", rest, zero))
         tau = b.let(b.select(nothing, zero, b.op("div", b.sub(beta, alpha), beta)))
         taus[k, 0] = tau

@@ -120,7 +120,8 @@ def _range_left(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
     """One is 0, infinite or NaN, and the other is another of these, or so large or small that a part of it was."""
     lost_x, lost_y = ((wide(v) == 0) | ~np.isfinite(wide(v)) for v in (x, y))
     size = np.abs(_given(call))
-    extreme = np.any(size > 1e15) or np.any((size < 1e-15) & (size > 0))
+    high = 100 if x.dtype == np.float16 else 1e15
+    extreme = np.any(size > high) or np.any((size < 1e-15) & (size > 0))
     return (lost_x | lost_y) & bool(extreme)
 
 

@@ -45,6 +45,13 @@ def test_shares_of_sums_of_exponentials(function, base):
         np.testing.assert_allclose(np.stack(shares, -1), np.array(list(cases.values())), rtol=1e-6)
 
 
+def test_shares_with_a_constant_under_transformations():
+    slopes = pullback.jit(pullback.vmap(pullback.grad(nn.softplus)))(np.array([0, 1e3, -1e3, NAN], np.float32))
+    np.testing.assert_allclose(slopes, [0.5, 1, 0, NAN])
+    slope = pullback.jit(pullback.grad(lambda x: jnp.logaddexp2(np.float32(1), x)))(1.0)
+    np.testing.assert_allclose(slope, 0.5)
+
+
 def test_quantiles_of_nothing_have_no_derivative():
     x = np.full((2, 3), NAN, np.float32)
     x[1] = [2, NAN, 4]

@@ -63,6 +63,14 @@ def test_exponentials_of_large_logarithms_keep_their_digits():
     assert special.factorial(1.5).weak_type and special.gamma(np.float16(3)).dtype == np.float16
 
 
+def test_counts_of_choices_are_for_real_numbers():
+    with pullback.enable_x64(True):
+        for dtype in ("complex64", "complex128"):
+            for refused in (lambda x: special.comb(x, 2), special.factorial):
+                with pytest.raises((TypeError, ValueError), match="does not accept dtype|complex"):
+                    refused(np.ones(2, dtype))
+
+
 def test_tails_and_zeros():
     x = np.linspace(-12.5, 12, 4001).astype(np.float32)
     wide = x.astype(np.float64)

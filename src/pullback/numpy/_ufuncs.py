@@ -359,7 +359,7 @@ def _share(x: Any, total: Any, exponential: Any = lax.exp) -> Any:
     """exp(x - total), where +inf that is the total counts as 1; NaN where x or the total is, and for two of -inf."""
     known = lax.eq(x, total)
     if not has_kind(x, np.complexfloating):
-        known = lax.bitwise_and(known, lax.gt(x, const(x, 0)))
+        known = lax.bitwise_and(known, lax.gt(x, const(total, 0)))
     difference = lax.sub(x, total)
     return exponential(where(known, lax.full_like(difference, 0), difference))
 
@@ -389,7 +389,7 @@ def _logaddexp2(x1: Any, x2: Any) -> Any:
 @custom_jvp
 def _real_logaddexp2(x1: Any, x2: Any) -> Any:
     difference = lax.sub(x1, x2)
-    more = lax.div(lax.log1p(lax.exp2(lax.neg(lax.abs(difference)))), const(x1, math.log(2)))
+    more = lax.div(lax.log1p(lax.exp2(lax.neg(lax.abs(difference)))), const(difference, math.log(2)))
     return where(lax.ne(difference, difference), lax.add(x1, x2), lax.add(lax.max(x1, x2), more))
 
 

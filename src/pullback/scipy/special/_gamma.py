@@ -19,7 +19,7 @@ from pullback.util import dtypes
 def _in_double(function: Callable[..., Any], *args: Any) -> Any:
     """function(*args) by float64 within, as exp makes the rounding of large logarithms large."""
     first = args[0]
-    if first.dtype.itemsize == 8:
+    if first.dtype.itemsize >= 8:  # float64, and complex numbers, which the function refuses
         return function(*args)
     wide = [lax.convert_element_type_p.bind(x, new_dtype=np.dtype(np.float64), weak_type=False) for x in args]
     weak = all(x.aval.weak_type for x in args)

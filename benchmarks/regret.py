@@ -3,8 +3,9 @@
     python -m benchmarks regret [--only NAME] [--sample N] [--json FILE] [--minutes M]
 
 For every program: the time that the model expects (as_text("schedule")), the measured one, and the measured times of
-the program without each of the passes that choose. Printed are the rank correlation of expected and measured times over
-the programs that are loops alone, and the regret: measured time over the best of the candidates.
+the program in each form that one of its nests could have (PULLBACK_FORM), as it is written, and without the other
+passes that decide something. Printed are the rank correlation of expected and measured times over the programs that
+are loops alone, and the regret: measured time over the best of the candidates.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from benchmarks import report
 from benchmarks.program import Program
 from benchmarks.programs import groups
 from benchmarks.sides import JaxLike
+from pullback import block_until_ready
+from pullback.util.switches import switches
 
-CANDIDATES = ("rows", "siblings", "strips", "columns", "tile", "split", "unroll", "interchange", "parallelize")
+CANDIDATES = ("rows", "siblings", "vectorize", "tile", "split", "unroll", "interchange", "parallelize")
 ROUNDS, LEAST = 5, 0.004  # of each measurement: rounds, and seconds of one
 NOISE = 0.03  # share of a time that measurements differ by, on a quiet machine
 
@@ -61,58 +64,63 @@ def main(argv: list[str] | None = None) -> int:
 def _measure(program: Program) -> dict[str, Any] | None:
     """Expected and measured times of a program, in seconds; None if it is no function of arrays that can be lowered."""
     from pullback.compiler import pipelines
-    from pullback.loops.schedule.machine import host
-    from pullback.runtime.programs.schedule_report import prices
-    from pullback.util.switches import switches
+    from pullback.runtime.programs.schedule_report import choices
 
     side = JaxLike("pullback", "pullback")
     if not program.jit or program.x64:
         return None
     try:
         given = side.inputs(program, program.inputs(np.random.default_rng(0)))
-        arguments = tuple(x for k, x in enumerate(given) if k not in program.static)
         lowered = side.jitted(program).lower(*given)
-        ordered = pipelines.order_loops(lowered.compiler_ir("loops"))
-        found = prices(ordered, host())
+        found = choices(pipelines.order_loops(lowered.compiler_ir("loops")))
     except Exception as error:
         print(f"{report.title(program)[:48]:48} left out: {type(error).__name__}: {str(error)[:60]}")
         return None
-    calls = lowered.as_text("loops").count("call ") + sum(price.calls for _, price in found)
-    variants: dict[str, Any] = {}
-    texts: dict[str, str] = {}
-    for name in ("", *CANDIDATES):
-        with switches.set(skip=switches.skip | ({name} if name else set())):
-            again = side.jitted(program).lower(*given)
-            texts[name], variants[name] = again.as_text("nests"), again.compile()
-            variants[name](*arguments)
-    own = {name: v for name, v in variants.items() if not name or texts[name] != texts[""]}
-    times = _times(own, arguments)
+    calls = lowered.as_text("loops").count("call ") + sum(nest.choice.price.calls for nest in found)
+    forms = {choice.form for nest in found for choice in (nest.choice, *nest.choice.others)}
+    variants: dict[str, dict[str, Any]] = {"": {}}
+    if len(forms) > 1:
+        variants |= {form: {"form": form} for form in sorted(forms)}
+    variants |= {f"without {name}": {"skip": frozenset([name])} for name in CANDIDATES}
+    own: dict[str, tuple[dict[str, Any], Any]] = {}
+    texts: set[str] = set()
+    for name, values in variants.items():
+        with switches.set(**values):
+            again = side.jitted(program)
+            text = again.lower(*given).as_text("nests")
+            if text not in texts:
+                texts.add(text)
+                again(*given)
+                own[name] = values, again
+    times = _times(own, given)
     return {
         "name": report.title(program),
-        "expected": sum(price.total for _, price in found) / 1e9,
+        "expected": sum(nest.choice.ns for nest in found) / 1e9,
         "calls": calls,
         "times": times,
         "regret": times[""] / min(times.values()),
     }
 
 
-def _times(variants: dict[str, Any], arguments: tuple) -> dict[str, float]:
-    """Seconds of each, the best of rounds that take turns."""
+def _times(variants: dict[str, tuple[dict[str, Any], Any]], arguments: tuple) -> dict[str, float]:
+    """Seconds of each, the best of rounds that take turns, each with its switches."""
     best = dict.fromkeys(variants, float("inf"))
     for _ in range(ROUNDS):
-        for name, call in variants.items():
-            started, count = time.perf_counter(), 0
-            while time.perf_counter() - started < LEAST or not count:
-                call(*arguments)
-                count += 1
-            best[name] = min(best[name], (time.perf_counter() - started) / count)
+        for name, (values, call) in variants.items():
+            with switches.set(**values):
+                started, count = time.perf_counter(), 0
+                while time.perf_counter() - started < LEAST or not count:
+                    begin = time.perf_counter()
+                    block_until_ready(call(*arguments))
+                    best[name] = min(best[name], time.perf_counter() - begin)
+                    count += 1
     return best
 
 
 def _line(figures: dict[str, Any]) -> str:
     times = figures["times"]
     best = min(times, key=times.__getitem__)
-    other = f"without {best}" if best and figures["regret"] > 1 + NOISE else ""
+    other = best if best and figures["regret"] > 1 + NOISE else ""
     return (
         f"{figures['name'][:48]:48} expected {report.readable(figures['expected']):>9}"
         f" measured {report.readable(times['']):>9}  regret {figures['regret']:5.2f} {other}"

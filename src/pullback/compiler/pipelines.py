@@ -35,14 +35,9 @@ from pullback.loops.passes.outline import outline
 from pullback.loops.passes.simplify import simplify as simplify_loops
 from pullback.loops.passes.split import split
 from pullback.loops.passes.unroll import unroll
-from pullback.loops.schedule.columns import columns
+from pullback.loops.schedule.choose import schedule
 from pullback.loops.schedule.interchange import interchange
-from pullback.loops.schedule.parallelize import parallelize
 from pullback.loops.schedule.row_blocks import row_blocks
-from pullback.loops.schedule.strips import strips
-from pullback.loops.schedule.tails import tails
-from pullback.loops.schedule.tile import tile
-from pullback.loops.schedule.vectorize import vectorize
 from pullback.util.switches import switches
 
 
@@ -97,12 +92,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
-    Pass("strips", "nests that go down columns several times do so by strips that stay in the cache", strips),
-    Pass("columns", "reductions down columns read row by row; it writes vector loops of its own", columns),
-    Pass("tails", "what is done once for each row after its loops had one lane", tails),
-    Pass("vectorize", "chooses the axis whose iterations become lanes", vectorize),
-    Pass("tile", "knows along which axis lanes run: transposes stay in the cache", tile),
-    Pass("parallelize", "knows what runs in lanes, so how long it takes", parallelize),
+    Pass("schedule", "order, lanes, tiles and threads of each nest, by what they are expected to take", schedule),
 )
 
 

@@ -124,6 +124,8 @@ TABLE = (
         _names,
         "Leave out passes, by name, with commas between (of fusion: producers, siblings, rows): what each buys.",
     ),
+    Switch("tune", False, _boolean, "Measure forms of each program's loop nests once, and keep the answer on disk."),
+    Switch("form", "", str, "Take this form of every nest that has it, whatever it costs: what the choice is worth."),
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
     Switch("cache_shared", False, _boolean, "Trust a folder of compiled programs that other users may write."),
     Switch("cache_calls", 4096, _count, "Kinds of arguments whose program one jitted function keeps, at least 1."),
@@ -144,6 +146,8 @@ class Switches:
     cpu: str
     log_compiles: bool
     skip: frozenset[str]
+    tune: bool
+    form: str
     cache_dir: str
     cache_shared: bool
     cache_calls: int

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.loops.schedule.forms import tiled, vectorized
 
 from pullback.compiler.pipelines import LOOP_PASSES, PROGRAM_PASSES
 from pullback.loops.ir import Builder, Loop, Store
@@ -12,8 +13,6 @@ from pullback.loops.ir.visit import statements
 from pullback.loops.passes.simplify import simplify
 from pullback.loops.passes.split import split
 from pullback.loops.passes.unroll import unroll
-from pullback.loops.schedule.tile import tile
-from pullback.loops.schedule.vectorize import vectorize
 
 
 def loops(function):
@@ -69,7 +68,7 @@ def test_vectorize_takes_the_contiguous_axis(transposed):
     with b.loop(60, name="i") as i, b.loop(100, name="j") as j:
         at = j * 60 + i if transposed else i * 100 + j
         b.store(y, at, b.load(x, at))
-    after = vectorize(b.function("f"))
+    after = vectorized(b.function("f"))
     check(after)
     assert loops(after) == (
         [("parallel", "j"), ("vector", "i")] if transposed else [("parallel", "i"), ("vector", "j")]
@@ -84,7 +83,7 @@ def test_vectorize_reductions(columns):
         with b.carried_loop(100, [((b.const("f32", 0),), "add")], "reduce", name="r") as r:
             r.update(r.var + b.load(x, r.i * 64 + i if columns else i * 100 + r.i))
         b.store(y, i, r.result)
-    after = vectorize(b.function("f"))
+    after = vectorized(b.function("f"))
     check(after)
     assert loops(after) == ([("vector", "i"), ("reduce", "r")] if columns else [("parallel", "i"), ("vector", "r")])
 
@@ -97,7 +96,7 @@ def test_vectorize_takes_the_nearest_of_equal_loops():
             r.update(r.var * b.load(x, (i * 64 + j) * 32 + r.i) + 1.0)
         b.store(y, i * 64 + j, r.result)
     function = b.function("f")
-    after = vectorize(function)
+    after = vectorized(function)
     same_meaning(function, after)
     assert [role for role, _ in loops(after)] == ["parallel", "vector", "sequential"]
 
@@ -115,7 +114,7 @@ def test_vectorize_walks_scratch_space_but_does_not_share_it():
         with b.loop(n) as j:
             b.store(y, i * n + j, b.load(y, i * n + j) + b.load(scratch, j))
     function = b.function("f")
-    after = vectorize(function)
+    after = vectorized(function)
     same_meaning(function, after)
     assert [role for role, _ in loops(after)] == ["parallel", "vector", "vector", "vector"]
 
@@ -221,7 +220,7 @@ def test_tile_cuts_transposes_into_blocks(n):
     with b.loop(n, name="i") as i, b.loop(n, name="j") as j:
         b.store(y, i * n + j, b.load(x, j * n + i))
     function = b.function("f")
-    after = tile(vectorize(function))
+    after = tiled(vectorized(function))
     same_meaning(function, after)
     names = ["i_block", "j_block", "j_in", "i_in"]
     assert loops(after) == list(zip(["parallel", "parallel", "vector", "parallel"], names))
@@ -235,7 +234,7 @@ def test_channels_are_written_out_inside_of_pixels():
         t = b.let(b.load(x, i * 3 + c))
         b.store(y, c * 40 + i, t * t)
     function = b.function("f")
-    after = tile(vectorize(function))
+    after = tiled(vectorized(function))
     same_meaning(function, after)
     assert loops(after) == [("vector", "i")]
 
@@ -246,7 +245,7 @@ def test_small_transposes_are_squares_without_blocks():
     with b.loop(20, name="i") as i, b.loop(30, name="j") as j:
         b.store(y, i * 30 + j, b.load(x, j * 20 + i))
     function = b.function("f")
-    after = tile(vectorize(function))
+    after = tiled(vectorized(function))
     same_meaning(function, after)
     assert loops(after) == [("vector", "j"), ("parallel", "i")] and "square=True" in to_text(after)
 
@@ -259,7 +258,7 @@ def test_tile_copies_lines_that_compete_for_places(rows, columns):
     with b.loop(columns, name="i") as i, b.loop(rows, name="j") as j:
         b.store(y, i * rows + j, b.load(x, j * columns + i))
     function = b.function("f")
-    after = tile(vectorize(function))
+    after = tiled(vectorized(function))
     same_meaning(function, after)
     copied = [var for _, var in loops(after) if var.endswith("_copied")]
     assert copied == (["j_in_copied", "i_in_copied"] if columns % 1024 == 0 else [])
@@ -272,7 +271,7 @@ def test_tile_copies_only_loads_that_are_always_done():
     with b.loop(n, name="i") as i, b.loop(n, name="j") as j:
         b.store(y, i * n + j, b.select(b.lt(i, j), b.load(x, j * n + i), b.const("f32", 0)))
         b.store(z, i * n + j, b.load(y, i * n + j))
-    after = tile(vectorize(b.function("f")))
+    after = tiled(vectorized(b.function("f")))
     assert not any(var.endswith("_copied") for _, var in loops(after))
 
 
@@ -281,8 +280,8 @@ def test_tile_leaves_other_nests_alone():
     x, y = b.input("x", "f32", 40000), b.output("y", "f32", 40000)
     with b.loop(200, name="i") as i, b.loop(200, name="j") as j:
         b.store(y, i * 200 + j, b.load(x, i * 200 + 199 - j) + b.load(x, j))
-    before = vectorize(b.function("f"))
-    assert to_text(tile(before)) == to_text(before)
+    before = vectorized(b.function("f"))
+    assert to_text(tiled(before)) == to_text(before)
 
 
 def test_passes_do_not_change_what_they_are_given():

@@ -1,7 +1,5 @@
 """Reductions down columns: which are walked row by row, and that they mean the same."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -11,15 +9,18 @@ from pullback.loops.ir import NP_DTYPE, Builder, Loop
 from pullback.loops.ir.check import check
 from pullback.loops.ir.interpret import interpret
 from pullback.loops.ir.visit import statements
-from pullback.loops.schedule.columns import columns
+from pullback.loops.schedule.apply.columns import columns, folded
+from pullback.util.switches import switches
 
+from .forms import in_form
 from .test_parallelize import run, through_passes
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch):
+def _always():
     """Arrays of a size that the interpreter can walk count as large."""
-    monkeypatch.setattr(sys.modules[columns.__module__], "BYTES", 1 << 17)
+    with switches.set(form="columns"):
+        yield
 
 
 def column_reduction(rows, width, combine="add", dtype="f32", stacked=1, stores=False, pair=False):
@@ -47,7 +48,7 @@ def column_reduction(rows, width, combine="add", dtype="f32", stacked=1, stores=
 @pytest.mark.parametrize("combine, dtype", [("add", "f32"), ("max", "f32"), ("add", "i32"), ("min", "f64")])
 def test_walked_by_rows(rows, width, combine, dtype):
     function = column_reduction(rows, width, combine, dtype)
-    walked = columns(function)
+    walked = in_form(columns, function)
     check(walked)
     assert len(walked.body) == 2  # pieces, then what combines them
     lanes = [s for s in statements(walked.body) if isinstance(s, Loop) and s.role == "vector"]
@@ -70,7 +71,7 @@ def _loops(function):
 @pytest.mark.parametrize("rows, width", [(300, 130), (20, 2501)])  # one strip, two of different widths
 def test_what_is_beside_the_sum_is_kept(rows, width):
     function = column_reduction(rows, width, stacked=3, stores=True, pair=True)
-    walked = columns(function)
+    walked = in_form(columns, function)
     check(walked)
     assert walked is not function
     x = np.random.default_rng(1).normal(size=(3, rows, width)).astype("f4")
@@ -81,18 +82,22 @@ def test_what_is_beside_the_sum_is_kept(rows, width):
     assert np.array_equal(got[1], z.ravel())
 
 
-@pytest.mark.parametrize("rows, width", [(100, 40), (20, 1000)])
-def test_little_memory_stays(rows, width):
-    function = column_reduction(rows, width)
-    assert columns(function) is function
+def test_what_does_not_go_down_columns_stays():
+    for form in (columns, folded):
+        along = column_reduction(400, 1)
+        assert in_form(form, along) is along
+    short = column_reduction(20, 10)
+    assert in_form(folded, short) is short
 
 
 @pytest.mark.parametrize("rows, width", [(10_000, 40), (20_007, 3), (4096, 10)])
 def test_few_columns_are_folded(rows, width):
     function = column_reduction(rows, width)
-    assert columns(function) is not function
+    assert in_form(folded, function) is not function
     x = np.random.default_rng(2).random(rows * width).astype("f4") + 1
-    results = [run(through_passes(function), [x], [np.zeros(width, "f4")], parts)[0] for parts in (1, 2, 5)]
+    with switches.set(form="folded"):
+        function = through_passes(function)
+    results = [run(function, [x], [np.zeros(width, "f4")], parts)[0] for parts in (1, 2, 5)]
     assert all(np.array_equal(results[0], other) for other in results)
     exact = 2 * (3 + x.reshape(rows, width).astype("f8").sum(0))
     assert np.abs(results[0] / exact - 1).max() < 2e-7

@@ -5,15 +5,16 @@ import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
-from pullback.loops.schedule import short_rows
+from pullback.util.switches import switches
 
 SHAPES = [(700, 10), (64, 3), (1003, 7), (5, 130, 16), (300, 32), (129, 2)]
 
 
 @pytest.fixture(autouse=True)
-def _always(monkeypatch):
+def _always():
     """Whatever it costs, where it is possible."""
-    monkeypatch.setattr(short_rows, "_price_apart", lambda *args: 0.0)
+    with switches.set(form="short_rows"):
+        yield
 
 
 def nests_of(f, *args):

@@ -9,17 +9,19 @@ from pullback.loops.ir import NP_DTYPE, Builder, Loop
 from pullback.loops.ir.check import check
 from pullback.loops.ir.interpret import interpret
 from pullback.loops.ir.visit import statements
-from pullback.loops.schedule.strips import strips
+from pullback.loops.schedule.apply.strips import strips
+from pullback.util.switches import switches
 
+from .forms import in_form
 from .test_parallelize import run, through_passes
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    """Arrays of a size that the interpreter can walk count as large, and strips are narrow."""
-    module = sys.modules[strips.__module__]
-    monkeypatch.setattr(module, "BYTES", 1 << 13)
-    monkeypatch.setattr(module, "ROOM", 1 << 15)
+    """Arrays of a size that the interpreter can walk go by strips, which are narrow."""
+    monkeypatch.setattr(sys.modules[strips.__module__], "ROOM", 1 << 15)
+    with switches.set(form="strips"):
+        yield
 
 
 def normalized(rows, width, dtype="f32", stacked=1, scratch=False, in_place=False):
@@ -53,7 +55,7 @@ def normalized(rows, width, dtype="f32", stacked=1, scratch=False, in_place=Fals
 @pytest.mark.parametrize("dtype, stacked, scratch", [("f32", 1, False), ("f64", 3, True), ("i32", 2, False)])
 def test_walked_by_strips(rows, width, dtype, stacked, scratch):
     function = normalized(rows, width, dtype, stacked, scratch)
-    walked = strips(function)
+    walked = in_form(strips, function)
     check(walked)
     (nest,) = walked.body
     inner = [s for s in statements(nest.body) if isinstance(s, Loop)]
@@ -75,7 +77,7 @@ def test_walked_by_strips(rows, width, dtype, stacked, scratch):
 
 def test_what_does_not_suit_stays():
     few = normalized(100, 20)
-    assert strips(few) is few
+    assert in_form(strips, few) is few
     b = Builder()
     x, y = b.input("x", "f32", 200 * 300), b.output("y", "f32", 200)
     with b.loop(200) as i:  # along rows
@@ -85,7 +87,7 @@ def test_what_does_not_suit_stays():
             s.update(s.var + b.load(x, i * 300 + s.i) * r.result)
         b.store(y, i, s.result)
     along = b.function("along")
-    assert strips(along) is along
+    assert in_form(strips, along) is along
 
 
 def test_long_sums_keep_their_rounding_errors():
@@ -101,7 +103,7 @@ def test_long_sums_keep_their_rounding_errors():
             s.update(s.var + left * left)
         b.store(y, j, s.result)
     function = b.function("squares")
-    assert strips(function) is not function
+    assert in_form(strips, function) is not function
     data = np.random.default_rng(2).random((rows, width)).astype("f4") + 1
     (got,) = run(through_passes(function), [data.ravel()], [np.zeros(width, "f4")], 2)
     exact = ((data - data.astype("f8").mean(0)) ** 2).sum(0)
@@ -111,6 +113,6 @@ def test_long_sums_keep_their_rounding_errors():
 def test_scratch_space_of_long_columns_stays_within_a_threads_stack(monkeypatch):
     monkeypatch.setattr(sys.modules[strips.__module__], "SCRATCH", 1 << 16)
     long = normalized(200, 64, "f64", scratch=True)  # 64 columns of it would take more
-    assert strips(long) is long
-    wide = strips(normalized(40, 2048, "f64", scratch=True))
+    assert in_form(strips, long) is long
+    wide = in_form(strips, normalized(40, 2048, "f64", scratch=True))
     assert max(b.size * 8 for b in wide.buffers if b.space == "local") <= 1 << 16

@@ -2,7 +2,8 @@
 
 A temporary is alive from the first statement that mentions it to the last. One that is used inside of a loop and
 outside of it is alive during the whole loop; one used inside only is dead between the iterations, so the rule applies
-inside again. Iterations of a loop of threads run at once: what is used inside of one is alive during all of it.
+inside again. Iterations of a parallel loop may run at once, or those of a part of it before the rest: what is used
+inside of one is alive during all of it.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _walk(
             for buffer, count in counts.items():
                 own[buffer] = own.get(buffer, 0) + count
         repeats = isinstance(stmt, (Loop, While))
-        at_once = isinstance(stmt, Loop) and stmt.role == "threads"
+        at_once = isinstance(stmt, Loop) and stmt.role in ("parallel", "threads")
         for buffer, count in own.items():
             mentioned[buffer] = mentioned.get(buffer, 0) + count
             if buffer in inside and not at_once and (not repeats or count == totals[buffer]):

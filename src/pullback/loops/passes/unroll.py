@@ -27,8 +27,8 @@ from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
 from pullback.loops.ir.visit import Substitute, expressions, nodes, subexpressions
+from pullback.loops.schedule.apply.partials import pairwise, plain_terms
 from pullback.loops.schedule.cost import computed, operations
-from pullback.loops.schedule.partials import pairwise, plain_terms
 
 MAX_ITERATIONS = 8
 MAX_OPS = 96  # after unrolling

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pullback.loops.ir.affine import stride
 from pullback.loops.ir.fold import is_math
-from pullback.loops.ir.ir import RARE, Const, Expr, If, Kernel, Let, Load, Loop, Op, Run, Stmt, Store, While
+from pullback.loops.ir.ir import RARE, SQUARE, Expr, If, Kernel, Let, Load, Loop, Op, Run, Stmt, Store, While
 from pullback.loops.ir.types import ITEMSIZE
-from pullback.loops.ir.vectors import scannable, varying_vars
-from pullback.loops.ir.visit import expressions, fact, function_of, nodes, statements
+from pullback.loops.ir.vectors import scannable
+from pullback.loops.ir.visit import expressions, fact, function_of, nodes
 
 from .machine import NOMINAL
+from .space import LANES, UNKNOWN_EXTENT, Axis, extent_of
 
-LANES = 8  # nominal: the choice between axes hardly depends on the machine's width
-UNKNOWN_EXTENT = 16
 PREFIX = 8  # running results within a vector: shifts and combinations
 NANOSECONDS = NOMINAL.op_ns
 
@@ -25,36 +23,55 @@ _INTEGRALS = frozenset(
     ["igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta", "zeta", "polygamma"]
 )
 
+# Measured on Zen 4 over softmax, log-sum-exp and norms of rows of 3 to 32 elements.
+START, TREE = 2.0, 16.0  # of a vector loop, and of what a reduction does after it
+ALONE = 3.0  # an op that waits for the one before, against one among others
+SQUARE_ACCESS, LEFT_OVER = 0.6, 4.0  # of an element of a square that is transposed, and of one beside whole squares
+
 CALL = 10.0  # of a function of an op: most registers go to memory and back
 
 # Ops that take several instructions or a slow one.
 _SLOW = {"div": 4, "rem": 6, "sqrt": 4, "floordiv": 4, "floormod": 4}
 
 
-class Vector:
-    """A candidate vector loop: what differs between lanes, and how fast memory is walked."""
+class Vector(Axis):
+    """A candidate vector loop: its accesses are of all lanes at once where these are neighbours."""
 
     def __init__(self, loop: Loop) -> None:
-        self.var = loop.var
-        self.varying = varying_vars(loop)
-        self.definitions = {
-            stmt.var: stmt.value for stmt in statements(loop.body) if isinstance(stmt, Let) and stmt.var.dtype == "i64"
-        }
-        self.memo: dict[int, bool] = {}
+        super().__init__(loop)
         extent = extent_of(loop)
         self.lanes = LANES
         while self.lanes > extent:
             self.lanes //= 2
-
-    def step(self, index: Expr) -> int | None:
-        """How far apart neighbouring lanes access memory; None if that varies."""
-        return stride(index, self.var, self.varying, self.definitions, self.memo)
 
     def access(self, index: Expr, apart: float = 1.5) -> float:
         """Cost of one element's access: shared by the lanes, or `apart` for each."""
         if self.step(index) in (0, 1, -1):
             return 1.0 / self.lanes
         return apart
+
+
+class _Squares:
+    """A loop that is taken in squares with the lanes around it, of `n` iterations."""
+
+    def __init__(self, vector: Vector, n: int) -> None:
+        self.vector, self.lanes = vector, vector.lanes
+        whole = n // LANES * LANES
+        self.apart = (whole * SQUARE_ACCESS + (n - whole) * LEFT_OVER) / max(n, 1)
+
+    def access(self, index: Expr, apart: float = 1.5) -> float:
+        """Cost of one element's access."""
+        return self.vector.access(index, self.apart)
+
+
+class AllLanes:
+    """What no vector loop beats: each access shared by the lanes."""
+
+    lanes = LANES
+
+    def access(self, index: Expr, apart: float = 1.5) -> float:
+        """Cost of one element's access."""
+        return 1.0 / self.lanes
 
 
 def operations(exprs: Iterable[Expr]) -> int:
@@ -81,37 +98,36 @@ def computed(roots: Sequence[Expr]) -> list[Expr]:
     return list(found.values())
 
 
-def extent_of(loop: Loop) -> int:
-    """The number of iterations, or a guess."""
-    return loop.extent.value if isinstance(loop.extent, Const) else UNKNOWN_EXTENT
-
-
-def known_extent(loop: Loop) -> int:
-    """The number of iterations of a loop that has a fixed one."""
-    assert isinstance(loop.extent, Const)
-    return int(loop.extent.value)
-
-
-def cost(body: Sequence[Stmt], vector: Vector | None = None) -> float:
+def cost(body: Sequence[Stmt], vector: Vector | _Squares | AllLanes | None = None) -> float:
     """Of running `body` once; inside a vector loop, of one lane of it."""
     total = 0.0
+    alone = ALONE if vector is None and any(isinstance(stmt, Loop) for stmt in body) else 1.0
     for stmt in body:
         match stmt:
             case Loop():
+                if SQUARE in stmt.attrs and isinstance(vector, Vector):
+                    total += extent_of(stmt) * cost(stmt.body, _Squares(vector, extent_of(stmt)))
+                    continue
                 scan = stmt.role == "scan" and vector is None and scannable(stmt)
                 lanes = vector or (Vector(stmt) if stmt.role == "vector" or scan else None)
                 inner = cost(stmt.body, lanes) + _expressions(_updates(stmt), lanes)
                 if scan and lanes is not None:
                     inner += PREFIX * len(stmt.carried) / lanes.lanes
-                total += extent_of(stmt) * (inner + 0.5 / (lanes.lanes if lanes else 1))
+                turns = extent_of(stmt)
+                if lanes is not None and vector is None and not scan:
+                    turns = -(-turns // lanes.lanes) * lanes.lanes
+                    total += START + (TREE if stmt.carried else 0.0)
+                total += turns * (inner + 0.5 / (lanes.lanes if lanes else 1))
             case While():
                 total += UNKNOWN_EXTENT * (cost(stmt.body_cond, vector) + cost(stmt.body, vector))
             case If():
                 total += _expressions(expressions(stmt), vector) + cost(stmt.then, vector) + cost(stmt.orelse, vector)
             case Store():
-                total += _expressions((stmt.value,), vector) + (vector.access(stmt.index, apart=2.0) if vector else 1.0)
+                total += alone * _expressions((stmt.value,), vector) + (
+                    vector.access(stmt.index, apart=2.0) if vector else 1.0
+                )
             case Let():
-                total += _expressions((stmt.value,), vector)
+                total += alone * _expressions((stmt.value,), vector)
             case Run():
                 total += _of_kernel(stmt.kernel)
             case _:
@@ -128,7 +144,7 @@ def _updates(loop: Loop) -> list[Expr]:
     return [update for group in loop.carried for update in group.updates]
 
 
-def _expressions(roots: Sequence[Expr], vector: Vector | None) -> float:
+def _expressions(roots: Sequence[Expr], vector: Vector | _Squares | AllLanes | None) -> float:
     """Each op and load counted once; index arithmetic is left out, since most of it is hoisted."""
     share = 1.0 / vector.lanes if vector else 1.0
     total = 0.0

@@ -47,6 +47,8 @@ class Machine:
     last: Cache
     line: int  # bytes
     memory_ns: float  # a line from memory, one core alone
+    far: float  # times as long that a line takes which is not foreseen: on another page than those before it
+    streams: int  # lines that follow each other in so many places at once are foreseen
     shared_ns: float  # the same where all cores read
     pages: int  # of 4096 bytes whose places are known
     page_ns: float  # finding the place of another one
@@ -68,13 +70,13 @@ class Machine:
 
 # EPYC with Zen 3: the machine on which most was measured first.
 AVX2_SERVER = Machine(
-    "AVX2 server", Cache(1 << 15, 8, 0.4), Cache(1 << 19, 8, 0.9), Cache(1 << 25, 16, 1.6), 64, 5.0, 3.2, 2048, 8.0,
-    0.3, 32, 2, 10_000.0,
+    "AVX2 server", Cache(1 << 15, 8, 0.4), Cache(1 << 19, 8, 0.9), Cache(1 << 25, 16, 1.6), 64, 5.0, 3.0, 32, 3.2, 2048,
+    3.0, 0.3, 32, 2, 10_000.0,
 )  # fmt: skip
 # Xeon with AMX, two cores of a larger one.
 AVX512_SERVER = Machine(
-    "AVX-512 server", Cache(3 << 14, 12, 0.35), Cache(1 << 21, 16, 0.6), Cache(1 << 25, 16, 3.3), 64, 6.4, 4.0, 2048,
-    8.0, 0.3, 64, 2, 11_000.0,
+    "AVX-512 server", Cache(3 << 14, 12, 0.35), Cache(1 << 21, 16, 0.6), Cache(1 << 25, 16, 3.3), 64, 6.4, 3.0, 32, 4.0,
+    2048, 3.0, 0.3, 64, 2, 11_000.0,
 )  # fmt: skip
 LAPTOP = replace(AVX2_SERVER, name="laptop", last=Cache(1 << 23, 16, 1.6), shared_ns=2.0, cores=4)
 # Everything is large on it: tests reach what takes large arrays elsewhere.

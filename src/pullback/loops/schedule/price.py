@@ -1,26 +1,36 @@
 """What a nest takes on a machine: operations, and lines that come from farther than the first cache.
 
-The footprint of each loop is what its iterations touch, in lines. A loop whose footprint fits a cache has each of its
-lines fetched once into that cache; what does not fit is fetched again each time around. Time is that of operations or
-of lines, whichever is longer, shared by threads as far as memory lets them, and what waking them costs.
+The footprint of a loop is what one iteration of it touches, in lines. Of a loop whose footprint fits a cache each line
+comes into it once; what does not fit comes again each time around. Lines that follow each other are foreseen; others
+(the next row of a matrix, another page) are waited for. Time is that of operations or of lines, whichever is longer, a
+part of the other, and the waiting; shared by threads as far as memory lets them, and what waking them costs.
 
-The prices are for nests as they will run: lanes, tiles and threads are read off the roles of loops.
+Prices are for nests as they will run, or for sketches of them: lanes, tiles and threads are read off roles of loops.
+
+Measured: over 9 row-wise functions of 27 shapes, over each axis, the cheapest form was the quickest or within a tenth
+of it in all but three (Zen 4); `python -m benchmarks regret` asks that of all programs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from pullback.loops.ir.affine import stride
-from pullback.loops.ir.ir import Buffer, Call, Const, Expr, HostCall, Let, Load, Loop, Op, Run, Stmt, Store, Var
+from pullback.loops.ir.ir import Buffer, Call, Expr, HostCall, Let, Load, Loop, Run, Stmt, Store, Var
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.vectors import varying_vars
-from pullback.loops.ir.visit import nodes, statements
+from pullback.loops.ir.visit import blocks, nodes, statements
 
-from .cost import LANES, cost
+from .cost import AllLanes, cost
 from .machine import Machine
+from .sketch import BY
+from .space import LANES, extent_of
+
+PAGE = 4096  # bytes
+APART = 0.25  # share of the shorter of computing and fetching that does not go on during the other
+RAMP = 4.0  # lines in a row until what follows them is fetched ahead
 
 
 @dataclass
@@ -29,11 +39,20 @@ class Price:
 
     compute: float = 0.0  # on one core
     moved: dict[str, float] = field(default_factory=dict)  # bytes from "second", "last", "memory"
-    fetch: float = 0.0  # on one core
+    fetch: float = 0.0  # on one core, while it computes
+    waits: float = 0.0  # for what is not foreseen, on one core
     shared: float = 0.0  # ns that memory takes where all cores read
     tasks: int = 1  # that threads share
     calls: int = 0  # of functions whose work is not seen here
     total: float = 0.0
+
+    def __add__(self, other: Price) -> Price:
+        moved = {name: self.moved.get(name, 0.0) + other.moved.get(name, 0.0) for name in (*self.moved, *other.moved)}
+        return Price(
+            self.compute + other.compute, moved, self.fetch + other.fetch, self.waits + other.waits,
+            self.shared + other.shared, max(self.tasks, other.tasks), self.calls + other.calls,
+            self.total + other.total,
+        )  # fmt: skip
 
 
 def price(stmt: Stmt, machine: Machine) -> Price:
@@ -41,56 +60,68 @@ def price(stmt: Stmt, machine: Machine) -> Price:
     found = Price(calls=sum(isinstance(s, (Call, HostCall)) for s in statements((stmt,))))
     wide = machine.vector_bytes / (4 * LANES)
     found.compute = machine.op_ns * cost((stmt,)) / wide
-    accesses = list(_accesses((stmt,), [], {}))
+    accesses = list(_accesses((stmt,), [], {}, machine.vector_bytes // 4))
     sizes = (("second", machine.first, machine.second.line_ns), ("last", machine.second, machine.last.line_ns))
     for source, cache, line_ns in (*sizes, ("memory", machine.last, machine.memory_ns)):
-        lines = _missed(accesses, cache.bytes, machine.line)
+        lines, jumps = _missed(accesses, cache.bytes, machine)
         found.moved[source] = lines * machine.line
-        found.fetch += lines * line_ns
+        found.fetch += (lines - jumps) * line_ns
+        found.waits += jumps * machine.far * line_ns
         if source == "memory":
             found.shared = lines * machine.shared_ns
-    found.fetch += _missed(accesses, 4096 * machine.pages, 4096) * machine.page_ns
+    found.waits += _missed(accesses, PAGE * machine.pages, replace(machine, line=PAGE))[0] * machine.page_ns
     found.tasks = _tasks((stmt,))
-    alone = max(found.compute, found.fetch)
-    threads = min(machine.cores, found.tasks)
-    if threads > 1:
+    longer, shorter = max(found.compute, found.fetch), min(found.compute, found.fetch)
+    alone = longer + APART * shorter + found.waits
+    # At the end, threads wait for the last of the tasks: for half of one each.
+    threads = min(machine.cores, found.tasks) * found.tasks / (found.tasks + machine.cores / 2)
+    if threads > 1 and alone > machine.threads_ns:
         found.total = max(alone / threads, found.shared) + machine.wake_ns / 3
     else:
         found.total = alone
     return found
 
 
+def least(stmt: Stmt, machine: Machine) -> float:
+    """What a nest takes at least, in ns: its operations in lanes on all cores, what it touches fetched once."""
+    wide = machine.vector_bytes / (4 * LANES)
+    compute = machine.op_ns * cost((stmt,), AllLanes()) / wide
+    accesses = _accesses((stmt,), [], {}, LANES)
+    lines = _total([(access.buffer, access.lines(0, machine.line)) for access in accesses], machine.line)
+    size = lines * machine.line
+    far = machine.last.bytes < size
+    line_ns = machine.memory_ns if far else machine.last.line_ns if machine.second.bytes < size else 0.0
+    alone = max(compute, lines * line_ns)
+    if alone < machine.threads_ns:
+        return alone
+    return max(alone / machine.cores, lines * machine.shared_ns if far else 0.0)
+
+
 def _tasks(body: Sequence[Stmt]) -> int:
-    """The most iterations of a loop of threads."""
-    return max((extent_of(s) for s in statements(body) if isinstance(s, Loop) and s.role == "threads"), default=1)
-
-
-def extent_of(loop: Loop) -> int:
-    """The number of iterations, or the most that is seen."""
-    extent = loop.extent
-    if isinstance(extent, Const):
-        return int(extent.value)
-    if isinstance(extent, Op) and extent.name in ("min", "select"):
-        known = [x.value for x in extent.args if isinstance(x, Const) and x.dtype == "i64"]
-        if known:
-            return int(max(known) if extent.name == "select" else min(known))
-    return 16
+    """The most iterations of loops of threads in one another."""
+    most = 1
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            most = max(most, _tasks(stmt.body) * (extent_of(stmt) if stmt.role == "threads" else 1))
+        else:
+            most = max([most, *map(_tasks, blocks(stmt))])
+    return most
 
 
 @dataclass
 class _Access:
-    """One element that a body touches: the loops around it, outermost first, and how far each moves it, in bytes."""
+    """One element that a body touches: the loops around it as (identity, iterations, bytes that each moves it or None),
+    outermost first. A vector loop stands there as its turns, and innermost as the lanes of one.
+    """
 
     buffer: Buffer
     item: int
-    around: list[Loop]
-    steps: list[int | None]
+    around: list[tuple[int, int, int | None]]
 
     def lines(self, outermost: int, line: int) -> float:
         """Lines touched by all iterations of the loops from number `outermost` on."""
         near, far = self.item, 1.0
-        for loop, step in zip(self.around[outermost:], self.steps[outermost:]):
-            n = extent_of(loop)
+        for _, n, step in self.around[outermost:]:
             if step is None:
                 far *= n
             elif step == 0 or n <= 1:
@@ -102,8 +133,31 @@ class _Access:
         lines = far * max(1.0, near / line)
         return min(lines, max(1.0, self.buffer.size * self.item / line))
 
+    def jumps(self, machine: Machine) -> float:
+        """The share of its lines that are not foreseen: the first ones after a step to another page, one of too many,
+        or anywhere.
+        """
+        run = float(self.item)
+        beside: list[tuple[int, int]] = []  # so few at once that each of them is foreseen
+        for _, n, step in reversed(self.around):
+            if step is None:
+                return min(1.0, RAMP * machine.line / run)
+            if n == 1 or not step:
+                continue
+            beside.append((abs(step), n))
+            while near := [each for each in beside if each[0] <= 2 * run]:  # the next one follows, or nearly
+                run = max(run, float(near[0][0] * near[0][1]))
+                beside.remove(near[0])
+            if any(step >= PAGE and n > machine.streams for step, n in beside):
+                return min(1.0, RAMP * machine.line / run)
+        return 0.0
 
-def _accesses(body: Sequence[Stmt], around: list[Loop], definitions: dict[Var, Expr]) -> Iterator[_Access]:
+    def again(self, outermost: int) -> int:
+        """How often all of those loops run."""
+        return math.prod(n for _, n, _ in self.around[:outermost])
+
+
+def _accesses(body: Sequence[Stmt], around: list[Loop], definitions: dict[Var, Expr], lanes: int) -> Iterator[_Access]:
     """All of `body`; those in one loop that differ by a constant, as neighbours do, once."""
     found: dict[tuple, _Access] = {}
     for stmt in body:
@@ -115,50 +169,77 @@ def _accesses(body: Sequence[Stmt], around: list[Loop], definitions: dict[Var, E
             item = ITEMSIZE[buffer.dtype]
             steps = [_step(index, loop, definitions) for loop in inner]
             scaled = [None if step is None else step * item for step in steps]
-            found.setdefault((len(inner), buffer, *scaled), _Access(buffer, item, inner, scaled))
+            if (len(inner), buffer, *scaled) not in found:
+                found[len(inner), buffer, *scaled] = _Access(buffer, item, _walk(inner, scaled, lanes))
         if isinstance(stmt, Loop):
-            yield from _accesses(stmt.body, inner, definitions)
+            yield from _accesses(stmt.body, inner, definitions, lanes)
         elif not isinstance(stmt, (Let, Store, Call, HostCall, Run)):
             for name in ("then", "orelse", "body_cond", "body"):
-                yield from _accesses(getattr(stmt, name, ()), around, definitions)
+                yield from _accesses(getattr(stmt, name, ()), around, definitions, lanes)
     yield from found.values()
 
 
-def _step(index: Expr, loop: Loop, definitions: dict[Var, Expr]) -> int | None:
-    return stride(index, loop.var, varying_vars(loop), definitions, {})
-
-
-def _missed(accesses: Sequence[_Access], size: int, line: int) -> float:
-    """Lines that come into a cache of `size` bytes."""
-    inside: dict[int, list[tuple[_Access, int]]] = {}
-    for access in accesses:
-        for depth, loop in enumerate(access.around):
-            inside.setdefault(id(loop), []).append((access, depth))
-    footprint: dict[int, float] = {}
-    for key, found in inside.items():
-        each: dict[tuple, float] = {}
-        for access, depth in found:
-            lines = access.lines(depth, line)
-            name = (access.buffer, *access.steps[depth:])
-            each[name] = max(each.get(name, 0.0), lines)
-        of_buffer: dict[Buffer, float] = {}
-        for (buffer, *_), lines in each.items():
-            most = max(1.0, buffer.size * ITEMSIZE[buffer.dtype] / line)
-            of_buffer[buffer] = min(of_buffer.get(buffer, 0.0) + lines, most)
-        footprint[key] = sum(of_buffer.values()) * line
-    total = 0.0
-    whole: dict[Buffer, float] = {}  # fetched once: the whole nest fits
-    for access in accesses:
-        depth = next((k for k, loop in enumerate(access.around) if footprint[id(loop)] <= size), len(access.around))
-        outside = math.prod(extent_of(loop) for loop in access.around[:depth])
-        if depth == 0:
-            whole[access.buffer] = max(whole.get(access.buffer, 0.0), access.lines(0, line))
+def _walk(loops: Sequence[Loop], steps: Sequence[int | None], lanes: int) -> list[tuple[int, int, int | None]]:
+    walk: list[tuple[int, int, int | None]] = []
+    at_once: list[tuple[int, int, int | None]] = []
+    for loop, step in zip(loops, steps):
+        n = extent_of(loop)
+        if loop.role != "vector" or n <= 1:
+            walk.append((id(loop), n, step))
             continue
-        if depth == len(access.around):  # not even the innermost fits: a stream
-            depth -= 1
-            outside = math.prod(extent_of(loop) for loop in access.around[:depth])
-        total += access.lines(depth, line) * outside
-    return total  # what fits as a whole is there from before, or comes once, which is little
+        turns = -(-n // lanes)
+        walk.append((id(loop), turns, None if step is None else step * min(lanes, n)))
+        at_once.append((-id(loop), min(lanes, n), step))
+    return walk + at_once
 
 
-__all__ = ["Price", "extent_of", "price"]
+def _step(index: Expr, loop: Loop, definitions: dict[Var, Expr]) -> int | None:
+    step = stride(index, loop.var, varying_vars(loop), definitions, {})
+    return step if step is None or not loop.attrs else step * dict(loop.attrs).get(BY, 1)
+
+
+def _missed(accesses: Sequence[_Access], size: int, machine: Machine) -> tuple[float, float]:
+    """Lines that come into a cache of `size` bytes, and how many of them are not foreseen.
+
+    What one iteration of a loop touches, if it fits, is still there in the next one; so of such a loop each line comes
+    once.
+    """
+    line = machine.line
+    inside: dict[int, dict[tuple, tuple[Buffer, float]]] = {}
+    for access in accesses:
+        for depth, (key, _, _) in enumerate(access.around):
+            each = inside.setdefault(key, {})
+            name = (access.buffer, *access.around[depth + 1 :])
+            lines = access.lines(depth + 1, line)
+            each[name] = access.buffer, max(lines, each.get(name, (access.buffer, 0.0))[1])
+    fits = {key: _total(each.values(), line) * line <= size for key, each in inside.items()}
+    total = jumps = 0.0
+    found: dict[tuple, tuple[Buffer, float]] = {}  # that come once, of whole nests
+    far: dict[tuple, tuple[Buffer, float]] = {}  # of these, those that are not foreseen
+    share = [access.jumps(machine) for access in accesses]
+    for access, unseen in zip(accesses, share):
+        depth = next((k for k, (key, _, _) in enumerate(access.around) if fits[key]), len(access.around))
+        if depth == 0:
+            name = (access.buffer, *access.around)
+            lines = access.lines(0, line)
+            found[name], far[name] = (access.buffer, lines), (access.buffer, lines * unseen)
+        else:
+            lines = access.lines(depth, line) * access.again(depth)
+            total += lines
+            jumps += lines * unseen
+    once, jumped = _total(found.values(), line), _total(far.values(), line)
+    if once * line > size:  # what fits as a whole is there from before
+        total, jumps = total + once, jumps + jumped
+    return total, jumps
+
+
+def _total(each: Iterable[tuple[Buffer, float]], line: int) -> float:
+    """Lines of several accesses, of a buffer no more than it has."""
+    of_buffer: dict[Buffer, float] = {}
+    for buffer, lines in each:
+        most = max(1.0, buffer.size * ITEMSIZE[buffer.dtype] / line)
+        of_buffer[buffer] = min(of_buffer.get(buffer, 0.0) + lines, most)
+    return sum(of_buffer.values())
+
+
+__all__ = ["Price", "least", "price"]

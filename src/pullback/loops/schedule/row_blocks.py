@@ -66,8 +66,8 @@ from pullback.loops.ir.visit import (
     stores,
 )
 from pullback.loops.passes.simplify import make_sum
+from pullback.loops.schedule.apply.partials import combining, neutrals
 from pullback.loops.schedule.machine import CORES, NOMINAL
-from pullback.loops.schedule.partials import combining, neutrals
 
 # ("rows", n) of a loop of threads: its body begins with Lets of the first row and of the number of rows of this
 # iteration, out of n. Nothing else depends on its index, and any rows may be taken at once that are ("least", k) or

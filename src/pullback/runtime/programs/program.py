@@ -21,7 +21,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,7 @@ from pullback.loops.passes.count import transcendentals
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import Placing, place_results, says_where
 from pullback.runtime.eager import checks
+from pullback.runtime.programs.autotune import tuned_form
 from pullback.runtime.programs.canonical import holds_functions, jaxpr_key
 from pullback.runtime.programs.fingerprint import fingerprint
 from pullback.runtime.programs.host_call import native_callback
@@ -99,6 +100,7 @@ class Program:
         self.is_plain = all([is_plain(a.dtype) for a in (*closed.in_avals, *closed.out_avals)])
         self._keep_unused = keep_unused
         self._donated = donated
+        self._form = switches.form
         self._finished: _Native | None = None
         self._lock = Lock()
 
@@ -110,8 +112,13 @@ class Program:
             with self._lock:
                 found = self._finished
                 if found is None:
-                    found = self._finished = _native(self.closed, self._keep_unused, self._donated, self.name)
+                    with self._as_made():
+                        found = self._finished = _native(self.closed, self._keep_unused, self._donated, self.name)
         return found
+
+    def _as_made(self) -> AbstractContextManager[None]:
+        """The form of nests in which the program was asked for, which need not be in force any more."""
+        return nullcontext() if switches.form == self._form else switches.set(form=self._form)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -239,6 +246,10 @@ class Program:
         """The program at a stage: 'jaxpr', 'fused', 'loops', 'nests', 'schedule', 'llvm' or 'asm'; ValueError for
         another name.
         """
+        with self._as_made():
+            return self._text(stage)
+
+    def _text(self, stage: str) -> str:
         if stage == "jaxpr":
             return str(self.flat)
         if stage == "fused":
@@ -406,7 +417,7 @@ def _possible_aliases(flat: ClosedJaxpr, donated: Sequence[int], barred: Set[tup
 
 def _variant() -> tuple[Any, ...]:
     """What makes other code of a program, for looking at it: such code is not kept on disk."""
-    return bool(switches.interpret), switches.skip
+    return bool(switches.interpret), switches.skip, switches.form
 
 
 def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str) -> _Native:
@@ -532,7 +543,7 @@ def _make_native(
         function,
         optimize=optimize,
         symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT}),
-        cache=object_cache(),
+        cache=None if any(_variant()) else object_cache(),  # which knows a function as it was before its passes
         key=None if packed is None else key,
         facts=packed or b"",
         verify=bool(switches.check),
@@ -576,14 +587,34 @@ def _symbol(name: str) -> str:
 
 
 def compile_jaxpr(
-    closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | None = None, keep_unused: bool = True
+    closed: ClosedJaxpr,
+    donated: Sequence[int] = (),
+    name: str | None = None,
+    keep_unused: bool = True,
+    autotune: bool = False,
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
     # Checks look for the operation that made a NaN by running it again, on arguments that must still be there.
     checked = checks.is_active()
     donated = () if checked else tuple(donated)
+    if (autotune or switches.tune) and not (switches.form or switches.interpret or checked):
+        with switches.set(form=_tuned(closed, donated, name, keep_unused), tune=False):
+            return compile_jaxpr(closed, donated, name, keep_unused)
     how = ("program", donated, keep_unused, switches.cpu, *_variant(), checked)
     return closed.derived.get(how) or closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
+
+
+def _tuned(closed: ClosedJaxpr, donated: tuple[int, ...], name: str | None, keep_unused: bool) -> str:
+    """The forms of nests that were measured to be best for a program."""
+    x64 = bool(config.config.jax_enable_x64)
+
+    def measured() -> str:
+        print_ = fingerprint(closed)
+        key = None if print_ is None else key_of(print_, keep_unused, x64, donated, host_target())
+        with switches.set(tune=False):
+            return tuned_form(closed, lambda: compile_jaxpr(closed, (), name), key)
+
+    return closed.cached(("tuned", donated, keep_unused, x64), measured)
 
 
 def _constants(closed: ClosedJaxpr) -> Iterator[Any]:

@@ -1,78 +1,76 @@
-"""What a program's nests are expected to take, as text: the time, what bounds it, and what each choice is worth.
+"""What a program's nests are expected to take, as text: for each the form that was chosen, the others, and why.
 
-    nest 3   about 812 us   48 tasks on 2 threads   computing 1480 us, fetching 310 us (memory 4.2 MB)
-        without strips     about 2.9 ms
+    nest 3   about 812 us    fission: columns, written, rows_first    threads > sequential > vector
+        computes 1.48 ms, fetches 310 us (memory 4.2 MB), 48 tasks on 2 threads
+        runner-up written, about 2.9 ms: computes 1.5 ms, fetches 4.3 ms (memory 67 MB)
+        strips about 3.1 ms
 
-The passes that choose are left out one at a time; what a choice of the model is worth in truth is measured by
-`python -m benchmarks regret`.
+What a choice is worth in truth is measured by `python -m benchmarks regret`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pullback.compiler import pipelines
 from pullback.loops.ir import Function, Loop
 from pullback.loops.ir.ir import Stmt
-from pullback.loops.schedule.machine import Machine, host
-from pullback.loops.schedule.price import Price, price
-from pullback.util.switches import switches
+from pullback.loops.schedule.choose import Choice, Nest, watching
+from pullback.loops.schedule.machine import NOMINAL, Machine
+from pullback.loops.schedule.price import Price
 
-CHOOSING = ("strips", "columns", "vectorize", "tile", "parallelize", "split", "unroll", "interchange")
-WORTH = 1.02  # times the time, from which another choice is told apart
-
-
-def prices(function: Function, machine: Machine) -> list[tuple[Stmt, Price]]:
-    """The loops of an ordered function as they will run, each with its price."""
-    body = pipelines.optimize_loops(function).body
-    return [(stmt, price(stmt, machine)) for stmt in body if isinstance(stmt, Loop)]
+NEARBY = 1e4  # bytes that come from a cache below which they are not worth a word
 
 
-def predicted(function: Function, machine: Machine) -> float:
-    """Expected time of all loops together, in ns."""
-    return sum(found.total for _, found in prices(function, machine))
+def choices(function: Function) -> list[Nest]:
+    """The nests of an ordered function as they will run, each with what was chosen and what it is expected to take."""
+    with watching() as watch:
+        pipelines.optimize_loops(function)
+    return watch.nests
 
 
 def schedule_text(function: Function) -> str:
-    """The report of an ordered function on this machine."""
-    machine = host()
-    found = prices(function, machine)
-    whole = sum(each.total for _, each in found)
-    lines = [f"{function.name}: {len(found)} nests, about {_time(whole)} on {machine.cores} cores"]
-    for number, (stmt, each) in enumerate(found, 1):
-        lines.append(f"nest {number:<3} {'about ' + _time(each.total):<15} {_shape(stmt)}")
-        lines.append("    " + ", ".join(_parts(each, machine)))
-    lines += [f"without {name:<12} about {_time(total)}" for name, total in _others(function, machine, whole)]
+    """The report of an ordered function."""
+    found = choices(function)
+    whole = sum(nest.choice.ns for nest in found)
+    lines = [f"{function.name}: {len(found)} nests, about {_time(whole)} on {NOMINAL.cores} cores ({NOMINAL.name})"]
+    for number, (_, choice, body) in enumerate(found, 1):
+        lines.append(f"nest {number:<3} {'about ' + _time(choice.ns):<15} {_form(choice)}    {_shape(body)}")
+        lines.append("    " + _parts(choice.price, NOMINAL))
+        others = sorted(choice.others, key=lambda other: other.ns)
+        if others:
+            runner_up = others[0]
+            lines.append(
+                f"    runner-up {_form(runner_up)}, about {_time(runner_up.ns)}: {_parts(runner_up.price, NOMINAL)}"
+            )
+        lines += [f"    {_form(other)} about {_time(other.ns)}" for other in others[1:]]
     return "\n".join(lines) + "\n"
 
 
-def _others(function: Function, machine: Machine, whole: float) -> Iterator[tuple[str, float]]:
-    """Passes without which the whole is expected to take another time, and that."""
-    for name in CHOOSING:
-        with switches.set(skip=switches.skip | {name}):
-            other = predicted(function, machine)
-        if not 1 / WORTH < (other + 1) / (whole + 1) < WORTH:
-            yield name, other
+def _form(choice: Choice) -> str:
+    """The name of a form, and of those of its parts."""
+    return choice.form + (": " + ", ".join(map(_form, choice.parts)) if choice.parts else "")
 
 
-def _shape(stmt: Stmt) -> str:
+def _shape(body: Sequence[Stmt]) -> str:
     """The roles of the loops that stand in each other."""
     roles: list[str] = []
-    body: Sequence[Stmt] = (stmt,)
     while loops := [s for s in body if isinstance(s, Loop)]:
         roles.append(" ".join(dict.fromkeys(loop.role for loop in loops)))
         body = [s for loop in loops for s in loop.body]
     return " > ".join(roles)
 
 
-def _parts(each: Price, machine: Machine) -> list[str]:
-    moved = ", ".join(f"{name} {size / 1e6:.3g} MB" for name, size in each.moved.items() if size >= 1e4)
+def _parts(each: Price, machine: Machine) -> str:
+    moved = ", ".join(f"{name} {size / 1e6:.3g} MB" for name, size in each.moved.items() if size >= NEARBY)
     parts = [f"computes {_time(each.compute)}", f"fetches {_time(each.fetch)}" + (f" ({moved})" if moved else "")]
+    if each.waits:
+        parts.append(f"waits {_time(each.waits)} for what is not foreseen")
     if each.tasks > 1:
         parts.append(f"{each.tasks} tasks on {min(machine.cores, each.tasks)} threads")
     if each.calls:
         parts.append(f"{each.calls} calls, whose time is not known here")
-    return parts
+    return ", ".join(parts)
 
 
 def _time(ns: float) -> str:

@@ -6,9 +6,8 @@ after:  for b { m = max x[b,:]; for n { e[b,n] = exp(x[b,n] - m) } }
 
 Rows may lie along any axis: with max over axis 0, `b` are columns, and lanes take neighbouring ones.
 
-Rows along an axis other than the last share loops only where a strip of cache lines stays in the cache. Measured: a
-softmax of 1000 x 4000 over axis 0 takes 3.6 ms instead of 10, but one of 1000 x 1024 took 1.7 instead of 0.9, since
-lines 4 KB apart fall into the same places of the cache.
+What is joined here is what may share loops; whether it is quicker apart (columns that no cache holds) is a question of
+prices, which `loops/schedule/choose.py` asks of the lowered nest: it cuts them again.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from pullback.compiler.graph.fuse.access import Index
 from pullback.compiler.graph.fuse.groups import Group, Row, Shape, operand_pairs
 from pullback.core.jaxpr import JaxprEqn, Var
 from pullback.loops.ir import Const
-from pullback.loops.schedule.machine import NOMINAL
 
 
 def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
@@ -62,12 +60,7 @@ def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
 
 
 MAX_ROW_GROUPS = 16
-MIN_ROWS = 16  # fewer rows than this are not joined if they are longer than
-LONG_ROW = 100_000  # elements, which no cache holds: nothing is gained, and threads have less to share out
 MIN_COLUMNS = 32  # rows along an axis other than the last: neighbours in memory, walked by lanes side by side
-SHORT_COLUMN = 256  # elements of theirs, each in a line of its own, that the first cache holds for several arrays
-LONG_COLUMN = 2048  # and the second: slower than walking whole arrays in order, unless those come from memory
-FROM_MEMORY = NOMINAL.last.bytes // 4  # elements of several arrays that no cache holds
 SMALL = 8  # a value so many times smaller than what it is for is computed row by row, as the reductions it comes from
 
 
@@ -100,35 +93,15 @@ def _is_statistic(group: Group, row: Row, feeds) -> bool:
 def _joined_extents(group: Group, row: Row, eqns) -> Shape:
     """Extents of the loops to share, or (); for rows along another axis than the last, one side walks as the other."""
     plain = _shared_extents(group, row, eqns)
-    if _goes_down(group, row, plain) and not _is_short(group, row, plain):
-        plain = ()
     mover, walk = _other_walk(group, row, eqns)
     if mover is None or walk == mover.order:
         return plain
     before, mover.walk = mover.walk, walk
     extents = _shared_extents(group, row, eqns)
-    if len(extents) > len(plain) and extents[-1] >= MIN_COLUMNS and _is_short(group, row, extents):
+    if len(extents) > len(plain) and extents[-1] >= MIN_COLUMNS:
         return extents
     mover.walk = before
     return plain
-
-
-def _goes_down(group: Group, row: Row, extents: Shape) -> bool:
-    """Whether what is inside of the shared loops goes down columns: along an axis outside of one that is shared."""
-    for each in (group, *row.groups):
-        shared, rest = each.order[: len(extents)], each.order[len(extents) :]
-        inmost = max((a for a in shared if each.space[a] != 1), default=-1)
-        if any(a < inmost and each.space[a] != 1 for a in rest):
-            return True
-    return False
-
-
-def _is_short(group: Group, row: Row, extents: Shape) -> bool:
-    """Whether columns are so short that some of them, side by side, stay in the cache from one group to the next."""
-    size = max(g.size for g in (group, *row.groups))
-    second = NOMINAL.second
-    places = second.ways * second.way // math.gcd(4 * extents[-1], second.way)
-    return size <= min(SHORT_COLUMN if size < FROM_MEMORY else LONG_COLUMN, places) * math.prod(extents)
 
 
 def _other_walk(group: Group, row: Row, eqns) -> tuple[Group | None, tuple[int, ...]]:
@@ -179,10 +152,7 @@ def _shared_extents(group: Group, row: Row, eqns) -> Shape:
         depth -= 1
     if row.extents and depth < len(row.extents) and math.prod(extents[:depth]) * 4 < math.prod(row.extents):
         return ()
-    rows = math.prod(extents[:depth])
-    if rows < MIN_ROWS and group.size > MIN_ROWS * LONG_ROW:
-        return ()
-    return extents[:depth] if rows > 1 else ()
+    return extents[:depth] if math.prod(extents[:depth]) > 1 else ()
 
 
 def _common(left: Shape, right: Shape) -> int:

@@ -17,20 +17,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pullback.loops.ir.affine import depends
-from pullback.loops.ir.ir import Function, If, Loop, Stmt, While
+from pullback.loops.ir.ir import If, Loop, Stmt, While
 from pullback.loops.ir.vectors import vectorizable
 from pullback.loops.ir.visit import statements
-
-from .cost import Vector, cost, extent_of
-
-# Starting and ending a vector loop; the tree of a vector reduce loop.
-_START, _TREE = 2.0, 12.0
+from pullback.loops.schedule.cost import START, TREE, Vector, cost
+from pullback.loops.schedule.space import around, extent_of
 
 
-def vectorize(function: Function) -> Function:
-    """The function with a vector loop chosen in every nest that has one worth it."""
-    body, _ = _block(function.body)
-    return Function(function.name, function.buffers, body)
+def vectorize(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """The statements with a vector loop chosen in every nest that has one worth it."""
+    return _block(body)[0]
 
 
 def _block(body: Sequence[Stmt]) -> tuple[tuple[Stmt, ...], float]:
@@ -101,21 +97,12 @@ def _loop(loop: Loop) -> tuple[Loop, float]:
                 continue
             vector = Vector(candidate)
             own = trips * cost(chain[-1].body, vector) + (updates / vector.lanes if loop.carried else 0)
-            own += (trips / extent) * (_START + (_TREE if loop.carried else 0))
+            own += (trips / extent) * (START + (TREE if loop.carried else 0))
             if own < best_price:
                 best, best_price = k, own
     if best < 0:
-        return _nest(chain, inner), best_price
+        return around(chain, inner), best_price
     body = chain[-1].body
     chosen = chain.pop(best)
     vector_loop = Loop(chosen.var, chosen.extent, "vector", (), chosen.carried, chosen.attrs)
-    return _nest([*chain, vector_loop], body), best_price
-
-
-def _nest(chain: Sequence[Loop], body: tuple[Stmt, ...]) -> Loop:
-    """The loops of `chain` around `body`, outermost first."""
-    for loop in reversed(chain):
-        body = (Loop(loop.var, loop.extent, loop.role, body, loop.carried, loop.attrs),)
-    (result,) = body
-    assert isinstance(result, Loop)
-    return result
+    return around([*chain, vector_loop], body), best_price

@@ -1,4 +1,4 @@
-"""What is done once for each row after its loops is a nest of its own, in lanes, and means the same."""
+"""Nests that become several, each with some of the loops, mean the same."""
 
 import numpy as np
 import pytest

@@ -22,12 +22,12 @@ from math import gcd, prod
 
 from pullback.loops.ir.affine import depends
 from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
     SQUARE,
     Buffer,
     Const,
     Expr,
-    Function,
     If,
     Let,
     Load,
@@ -42,63 +42,55 @@ from pullback.loops.ir.ir import (
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.vectors import repeatable
 from pullback.loops.ir.visit import Rewriter, Substitute, accessed, expressions, statements, subexpressions
-
-from .cost import Vector, extent_of
-from .machine import NOMINAL
+from pullback.loops.schedule.cost import Vector
+from pullback.loops.schedule.machine import NOMINAL
+from pullback.loops.schedule.space import around, extent_of
 
 LINE = NOMINAL.line  # a tile spans one along the axis that is read contiguously
 ALONG = 64  # iterations of a tile along the vector loop
 FEW = 16  # iterations of a loop that is not worth cutting
 FAR = 16  # elements from lane to lane beyond which each lane has a cache line of its own
-CACHE_WAY = (
-    NOMINAL.first.way
-)  # bytes that are as far apart compete for one set of the first cache, in all machines we know
+CACHE_WAY = NOMINAL.first.way  # bytes so far apart compete for one set of the first cache, in all machines we know
 CROWDED = 1024  # of a stride's common divisor with that: all lanes share the places of 32 lines or less
 TURNS = 8  # elements that fill the gaps between lanes: beyond that, single ones are as quick
 SQUARE_NODES = 64  # expressions in a body beyond which copies of it side by side are too much code
 SMALL = 1 << 14  # iterations between two visits of a line below which it is still cached
 
 
-def tile(function: Function) -> Function:
-    """The function with transposing nests cut into tiles."""
-    scratch: list[Buffer] = []
-    body = _block(function.body, scratch)
-    return Function(function.name, (*function.buffers, *scratch), body)
-
-
-def _block(body: Sequence[Stmt], scratch: list[Buffer]) -> tuple[Stmt, ...]:
+def tile(new: Fresh, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """The statements with transposing nests cut into tiles."""
     result: list[Stmt] = []
     for stmt in body:
         match stmt:
             case Loop():
-                stmt = _loop(stmt, scratch)
+                stmt = _loop(stmt, new)
             case If():
-                stmt = If(stmt.cond, _block(stmt.then, scratch), _block(stmt.orelse, scratch))
+                stmt = If(stmt.cond, tile(new, stmt.then), tile(new, stmt.orelse))
             case While():
-                stmt = While(_block(stmt.body_cond, scratch), stmt.cond, _block(stmt.body, scratch))
+                stmt = While(tile(new, stmt.body_cond), stmt.cond, tile(new, stmt.body))
         result.append(stmt)
     return tuple(result)
 
 
-def _loop(loop: Loop, scratch: list[Buffer]) -> Loop:
+def _loop(loop: Loop, new: Fresh) -> Loop:
     chain = [loop]
     while chain[-1].role == "parallel" and len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
         chain.append(chain[-1].body[0])
     vector = chain[-1]
     leaf = not any(isinstance(stmt, Loop) for stmt in statements(vector.body))
     if vector.role != "vector" or vector.carried or not leaf or len(chain) < 2:
-        return Loop(loop.var, loop.extent, loop.role, _block(loop.body, scratch), loop.carried, loop.attrs)
+        return Loop(loop.var, loop.extent, loop.role, tile(new, loop.body), loop.carried, loop.attrs)
     for k, other in enumerate(chain[:-1]):
         if _takes_turns(vector, other):
             body = _side_by_side(vector.body, other)
-            return _loop(_nest([*chain[:k], *chain[k + 1 :]], body), scratch)
+            return _loop(around([*chain[:k], *chain[k + 1 :]], body), new)
         size = _crossing(vector, other)
         crowded = _crowded(vector, other) if size else []
         outer = chain[:k] + chain[k + 1 : -1]
         if size and (crowded or prod(map(extent_of, chain[k:])) >= SMALL):
-            return _tiled(outer, other, vector, LINE // size, crowded, scratch)
+            return _tiled(outer, other, vector, LINE // size, crowded, new)
         if size and _straight(vector):
-            return _nest([*outer, *_ordered(other, vector)], vector.body)
+            return around([*outer, *_ordered(other, vector)], vector.body)
     return loop
 
 
@@ -131,15 +123,6 @@ def _ordered(other: Loop, vector: Loop) -> list[Loop]:
     if not _straight(vector):
         return [other, vector]
     return [vector, Loop(other.var, other.extent, "parallel", (), (), (*other.attrs, SQUARE))]
-
-
-def _nest(chain: Sequence[Loop], body: tuple[Stmt, ...]) -> Loop:
-    """The loops of `chain` around `body`, outermost first."""
-    for loop in reversed(chain):
-        body = (Loop(loop.var, loop.extent, loop.role, body, (), loop.attrs),)
-    (result,) = body
-    assert isinstance(result, Loop)
-    return result
 
 
 def _crossing(vector: Loop, other: Loop) -> int:
@@ -198,9 +181,7 @@ class _Replace(Rewriter):
         self._memo.update(values)
 
 
-def _tiled(
-    outer: list[Loop], other: Loop, vector: Loop, width: int, crowded: list[Load], scratch: list[Buffer]
-) -> Loop:
+def _tiled(outer: list[Loop], other: Loop, vector: Loop, width: int, crowded: list[Load], new: Fresh) -> Loop:
     """`outer`, then blocks of `other` and `vector`, then the iterations of a block; `crowded` loads are copied."""
     again = repeatable(vector)
     width = max(width, 4)
@@ -225,14 +206,13 @@ def _tiled(
     copies: list[Stmt] = []
     local: dict[Expr, Expr] = {}
     for load in crowded:
-        lines = Buffer(f"{load.buffer.name}_lines{len(scratch)}", load.buffer.dtype, ALONG * width, "local")
-        scratch.append(lines)
+        lines = new.buffer(f"{load.buffer.name}_lines", load.buffer.dtype, ALONG * width, "local")
         place = make("add", (make("mul", (Read(inner[1].var), const("i64", width))), Read(inner[0].var)))
         local[load] = Load(lines, place)
         copies.append(_copied(load, lines, place, values, inner))
     body = Substitute(values).block(_Replace(local).block(vector.body))
     innermost = Loop(inner[1].var, inner[1].extent, inner[1].role, body, (), inner[1].attrs)
-    return _nest([*outer, *blocks], (*copies, _nest(_ordered(inner[0], innermost), body)))
+    return around([*outer, *blocks], (*copies, around(_ordered(inner[0], innermost), body)))
 
 
 def _copied(load: Load, lines: Buffer, place: Expr, values: dict[Var, Expr], inner: list[Loop]) -> Loop:

@@ -1,7 +1,7 @@
 """Strips: a nest that goes down the same columns several times takes a strip of columns at a time, row by row.
 
-Needs: math expanded, indices simplified; comes before `vectorize`, whose lanes would go down a few columns, a line of
-the cache from each row, several times. Guarantees: what is added to what depends on extents alone. What later loops
+Needs: math expanded, indices simplified. Lanes of the nest as it is written go down a few columns, a line of the cache
+from each row, several times. Guarantees: what is added to what depends on extents alone. What later loops
 need of a column (a maximum, a mean) lies in a row of scratch space; a strip is as wide as the second cache holds.
 
     parallel j < 1000 {                       parallel strip < 4 {
@@ -12,11 +12,8 @@ need of a column (a maximum, a mean) lies in a row of scratch space; a strip is 
       }                                         }
     }                                         }
 
-A nest with one reduction is `columns`' own, which also cuts the rows into pieces.
-
-Measured: lanes that went down 16 columns at a time took 10.6 ms of processor time for a log-sum-exp of 2000 x 2500 over
-axis 0, strips take 2.0. Columns that no cache holds (over 2048 rows) share no loop at all, whatever order they are
-walked in: 4096 x 1024 took 6.5 ms, now 1.4.
+A nest with one reduction is `columns`' own, which also cuts the rows into pieces. Columns that no cache holds are
+quicker with each loop by itself (fission.py).
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from math import prod
 
 from pullback.loops.ir.fold import make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import SQUARE, Buffer, Const, Expr, Function, Let, Load, Loop, Read, Stmt, Store, Var
+from pullback.loops.ir.ir import SQUARE, Buffer, Const, Expr, Let, Load, Loop, Read, Stmt, Store, Var
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import (
     Rewriter,
@@ -37,48 +34,34 @@ from pullback.loops.ir.visit import (
     reads,
     statements,
     stored,
-    with_nests,
 )
-from pullback.loops.schedule.descent import Descent, i64, times_plus
-from pullback.loops.schedule.partials import merged, neutrals
-from pullback.loops.schedule.short_rows import with_rows_apart
-
-from .columns import FAR, chain_of
-from .cost import Vector, bytes_touched, known_extent
-from .machine import CORES, NOMINAL
+from pullback.loops.schedule.apply.columns import FAR
+from pullback.loops.schedule.apply.descent import Descent, i64, times_plus
+from pullback.loops.schedule.apply.partials import merged, neutrals
+from pullback.loops.schedule.apply.short_rows import with_rows_apart
+from pullback.loops.schedule.cost import Vector
+from pullback.loops.schedule.machine import CORES, NOMINAL
+from pullback.loops.schedule.sketch import Form, part_of, row_by_row, tasks
+from pullback.loops.schedule.space import Axis, accesses_of, axis_of, known_extent
 
 COLUMNS = 64  # a strip is a multiple of so many: some lines of the cache from each row
 ROOM = NOMINAL.second.bytes // 2  # bytes that a strip takes of the second cache
 NEAR = NOMINAL.first.bytes // 2  # bytes that one of short rows takes of the first
 SCRATCH = 1 << 18  # bytes that an array of scratch space takes of a thread's stack, at most; more are not emitted
-BYTES = NOMINAL.second.bytes // 2  # that a nest touches: less is not worth the code
-SHORT_BYTES = NOMINAL.first.bytes  # the same of short rows, which leave lanes idle
 
 
-def strips(function: Function) -> Function:
-    """The function with nests that go down columns more than once walked by strips."""
-    new = Fresh("p", function)
-    replaced: set[Buffer] = set()
+def strips(new: Fresh, chain: Sequence[Loop]) -> Form | None:
+    """The nest walked by strips; None if it does not go down neighbouring columns more than once."""
+    if not _suits(chain[-1]):
+        return None
+    strip = _Strip(new, chain, ROOM)
+    return Form(lambda: [strip.nest()], [strip.sketch()])
 
-    def nest(loop: Loop) -> list[Stmt]:
-        chain = chain_of(loop) if loop.role == "parallel" else None
-        if chain is None:
-            return [loop]
-        if _suits(chain[-1]):
-            strip = _Strip(new, chain, ROOM)
-        elif bytes_touched((loop,)) >= SHORT_BYTES and (column := with_rows_apart(new, chain)) is not None:
-            strip = _Strip(new, [*chain[:-1], column], NEAR)
-        else:
-            return [loop]
-        result = strip.nest()
-        replaced.update(strip.scratch)
-        return [result]
 
-    body = with_nests(function.body, nest)
-    if not new.buffers:
-        return function
-    kept = tuple(buffer for buffer in (*function.buffers, *new.buffers) if buffer not in replaced)
-    return Function(function.name, kept, body)
+def short_rows(new: Fresh, chain: Sequence[Loop]) -> Form | None:
+    """The nest with a row in each lane; None if it does not go through short rows more than once."""
+    column = with_rows_apart(new, chain)
+    return None if column is None else Form(lambda: [_Strip(new, [*chain[:-1], column], NEAR).nest()])
 
 
 def _suits(column: Loop) -> bool:
@@ -86,9 +69,9 @@ def _suits(column: Loop) -> bool:
     loops = [stmt for stmt in column.body if isinstance(stmt, Loop)]
     if len(loops) < 2 or known_extent(column) < COLUMNS:
         return False
-    if not all(isinstance(stmt, (Let, Store, Loop)) for stmt in column.body) or bytes_touched((column,)) < BYTES:
+    if not all(isinstance(stmt, (Let, Store, Loop)) for stmt in column.body):
         return False
-    across = Vector(column)
+    across = Axis(column)
     own = _scratch_of(column)
     if any(b.size * ITEMSIZE[b.dtype] * COLUMNS > SCRATCH for b in own):
         return False
@@ -100,8 +83,8 @@ def _suits(column: Loop) -> bool:
             return False
         if any(neutrals(group) is None for group in loop.carried):
             return False
-        down = Vector(Loop(loop.var, loop.extent, "parallel", loop.body))
-        for buffer, index in accessed((*loop.body, Loop(loop.var, loop.extent, "reduce", (), loop.carried))):
+        down = axis_of(loop)
+        for buffer, index in accesses_of(loop):
             step = across.step(index)
             if buffer in own:
                 if step != 0:
@@ -129,7 +112,7 @@ def _scratch_of(column: Loop) -> Set[Buffer]:
 class _Strip:
     """One such nest, cut into strips of columns."""
 
-    def __init__(self, new: Fresh, chain: list[Loop], room: int) -> None:
+    def __init__(self, new: Fresh, chain: Sequence[Loop], room: int) -> None:
         self.new, self.chain, self.column, self.room = new, chain, chain[-1], room
         self.scratch = _scratch_of(self.column)
         self.outer = prod(known_extent(each) for each in chain[:-1])
@@ -172,6 +155,22 @@ class _Strip:
                 run.add(stmt.var)
         return needed
 
+    def sketch(self) -> Loop:
+        """The loop over strips, and what goes down each."""
+        body: list[Stmt] = []
+        run: list[Stmt] = []
+        for stmt in self.column.body:
+            if not isinstance(stmt, Loop):
+                run.append(stmt)
+                continue
+            if run:
+                body.append(part_of(self.column, self.width, 1, "vector", run))
+            run = []
+            body.append(row_by_row(self.column, self.width, (), stmt, known_extent(stmt)))
+        if run:
+            body.append(part_of(self.column, self.width, 1, "vector", run))
+        return tasks([*self.chain[:-1], part_of(self.column, self.strips, self.width, "parallel", ())], body)
+
     def nest(self) -> Loop:
         """The loop over strips."""
         task, number = Var("task", "i64"), Var("strip", "i64")
@@ -187,10 +186,7 @@ class _Strip:
             body.append(Let(first, make("mul", (Read(number), i64(self.width)))))
             self.start = Read(first)
             if self.total % self.width:
-                count = Var("columns", "i64")
-                rest = make("sub", (i64(self.total), self.start))
-                body.append(Let(count, make("min", (i64(self.width), rest))))
-                self.count = Read(count)
+                self.count = make("min", (i64(self.width), make("sub", (i64(self.total), self.start))))
         run: list[Stmt] = []
         for stmt in self.body:
             if not isinstance(stmt, Loop):

@@ -22,7 +22,6 @@ from pullback.loops.ir.ir import (
     Carried,
     Const,
     Expr,
-    Function,
     HostCall,
     Let,
     Load,
@@ -33,32 +32,26 @@ from pullback.loops.ir.ir import (
     Var,
 )
 from pullback.loops.ir.vectors import repeatable
-from pullback.loops.ir.visit import Substitute, local_uses, shares_locals, statements, with_nests
-from pullback.loops.schedule.partials import combining, neutrals
-from pullback.loops.schedule.scans import split_scan
+from pullback.loops.ir.visit import Substitute, statements
+from pullback.loops.schedule.apply.partials import combining, neutrals
+from pullback.loops.schedule.apply.scans import split_scan
+from pullback.loops.schedule.cost import nanoseconds
+from pullback.loops.schedule.machine import CORES, NOMINAL
+from pullback.loops.schedule.space import around, extent_of
 
-from .cost import extent_of, nanoseconds
-from .machine import CORES, NOMINAL
 
-
-def parallelize(function: Function) -> Function:
-    """The function with loops of threads around bulk work."""
-    work = _Parallelize(function)
-    body = with_nests(function.body, work.nest)
-    return Function(function.name, (*function.buffers, *work.new.buffers), body)
+def parallelize(new: Fresh, loop: Loop) -> list[Stmt]:
+    """A nest with a loop of threads around bulk work; its scratch space is its own."""
+    return _Parallelize(new).nest(loop)
 
 
 class _Parallelize:
-    def __init__(self, function: Function) -> None:
-        self.new = Fresh("", function)
-        self._locals = local_uses(function.body)
+    def __init__(self, new: Fresh) -> None:
+        self.new = new
 
     def nest(self, loop: Loop) -> list[Stmt]:
         time = nanoseconds((loop,))
         if time < NOMINAL.threads_ns or any(_fixed(stmt) for stmt in statements((loop,))):
-            return [loop]
-        # A local buffer belongs to one thread: what passes values through one to later loops cannot be shared out.
-        if shares_locals(loop, self._locals):
             return [loop]
         chain = _chain(loop)
         free = 1
@@ -81,12 +74,12 @@ class _Parallelize:
             rest = chain[:widest] + chain[widest + 1 :]
             grain = max(1, round(NOMINAL.task_ns / (time / extent_of(outer))))
             threads = Loop(outer.var, outer.extent, "threads", (), (), (("grain", grain),))
-            return [_around([threads, *rest], chain[-1].body)]
+            return [around([threads, *rest], chain[-1].body)]
         if chain[-1].role == "vector" and len(chain) == 1:
             return [self._blocks(chain[-1], time)]
         if outer.role == "parallel" and extent_of(outer) >= 2:
             threads = Loop(outer.var, outer.extent, "threads", (), (), (("grain", 1),))
-            return [_around([threads, *chain[:widest], *chain[widest + 1 :]], chain[-1].body)]
+            return [around([threads, *chain[:widest], *chain[widest + 1 :]], chain[-1].body)]
         return [loop]
 
     def _blocks(self, loop: Loop, time: float) -> Loop:
@@ -121,7 +114,7 @@ class _Parallelize:
         split = split_scan(scan, self.new)
         if split is None:
             return None
-        return [_around(chain, split)] if chain else list(split)
+        return [around(chain, split)] if chain else list(split)
 
     def _split(self, chain: list[Loop], loop: Loop, time: float) -> list[Stmt] | None:
         """The only reduce loop of `chain` in chunks, and a nest that combines them in order; None if it cannot be."""
@@ -157,7 +150,7 @@ class _Parallelize:
         role = "vector" if not chain or all(each.role != "vector" for each in chain) else "reduce"
         second = Loop(again, const("i64", count), role, (), groups)  # type: ignore[arg-type]
         rest = (*body[: at[0]], second, *body[at[0] + 1 :])
-        return [first, *((_around(chain, rest),) if chain else rest)]
+        return [first, *((around(chain, rest),) if chain else rest)]
 
     def _partial(
         self,
@@ -192,7 +185,7 @@ class _Parallelize:
         stores = [Store(buffer, flat, Read(result)) for buffer, result in zip(partials, results)]
         whole: tuple[Stmt, ...] = (*lets, Loop(inner, extent, reduce.role, body, groups, reduce.attrs), *stores)
         if chain:
-            whole = (_around(chain, whole),)
+            whole = (around(chain, whole),)
         loop = Loop(chunk, const("i64", count), "threads", whole, (), (("grain", 1),))
 
         (renamed,) = Substitute({}, self.new.var).block((loop,))
@@ -219,15 +212,6 @@ def _chain(loop: Loop) -> list[Loop]:
             break
         (current,) = current.body
     return chain
-
-
-def _around(chain: Sequence[Loop], body: Sequence[Stmt]) -> Loop:
-    body = tuple(body)
-    for loop in reversed(chain):
-        body = (Loop(loop.var, loop.extent, loop.role, body, loop.carried, loop.attrs),)
-    (result,) = body
-    assert isinstance(result, Loop)
-    return result
 
 
 def _flat(chain: Sequence[Loop]) -> Expr:

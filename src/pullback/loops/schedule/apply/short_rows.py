@@ -19,15 +19,10 @@ from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import SQUARE, Buffer, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from pullback.loops.ir.visit import Rewriter, Substitute, accessed, nodes, statements
-
-from .cost import LANES, Vector, cost, known_extent
+from pullback.loops.schedule.space import Axis, accesses_of, axis_of, known_extent
 
 LONGEST = 32  # elements of a row: more fill the lanes, or nearly
 FEWEST = 64  # rows
-# In scalar ops, measured on Zen 4 over softmax, log-sum-exp and norms of rows of 3 to 32 elements.
-START, TREE = 2.0, 20.0  # of a vector loop, and of what a reduction does after it
-ALONE = 3.0  # an op that waits for the one before, against one among others
-COPIED, LEFT_OVER = 1.2, 8.0  # an element of a square that is transposed, and one that is left over
 
 
 def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
@@ -43,7 +38,7 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
         return None
     if any(b.space == "local" for b, _ in accessed(column.body)):
         return None
-    across = Vector(column)
+    across = Axis(column)
     rows: dict[tuple, tuple[Buffer, Expr, int]] = {}  # what is copied: the place of its first element, and its length
     of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
     for loop in loops:
@@ -51,8 +46,8 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
             return None
         if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
             return None
-        down = Vector(Loop(loop.var, loop.extent, "parallel", loop.body))
-        for buffer, index in accessed((*loop.body, Loop(loop.var, loop.extent, "reduce", (), loop.carried))):
+        down = axis_of(loop)
+        for buffer, index in accesses_of(loop):
             steps = across.step(index), down.step(index)
             if None in steps:
                 return None
@@ -87,9 +82,6 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
         filled |= {key for key in stores if rows[key][2] == known_extent(loop)}
     if any(row[0] in written and key not in copied | filled for key, row in rows.items()):
         return None
-    lengths = [row[2] for key, row in rows.items() if key in copied] + [r[2] for r in rows.values() if r[0] in written]
-    if _price_apart(column, loops, lengths) > _price_along(column, loops):
-        return None
     scratch = {key: new.buffer("row", row[0].dtype, row[2], "local") for key, row in rows.items()}
     inside = {place: scratch[key] for place, key in of.items()}
     body: list[Stmt] = []
@@ -108,26 +100,6 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
 
 def _loads(loop: Loop) -> list[Load]:
     return [x for stmt in statements((loop,)) for x in nodes(stmt) if isinstance(x, Load)]
-
-
-def _price_along(column: Loop, loops: Sequence[Loop]) -> float:
-    """Of one row with lanes along it."""
-    total = ALONE * cost([stmt for stmt in column.body if not isinstance(stmt, Loop)])
-    for loop in loops:
-        total += -(-known_extent(loop) // LANES) * _price(loop) + START + (TREE if loop.carried else 0)
-    return total
-
-
-def _price_apart(column: Loop, loops: Sequence[Loop], copies: Sequence[int]) -> float:
-    """Of one row among those in the lanes, with copies of rows of some lengths."""
-    total = cost([stmt for stmt in column.body if not isinstance(stmt, Loop)]) / LANES
-    total += sum(known_extent(loop) * _price(loop) for loop in loops) / LANES
-    return total + sum(n // LANES * LANES * COPIED + n % LANES * LEFT_OVER for n in copies)
-
-
-def _price(loop: Loop) -> float:
-    """Of one iteration."""
-    return cost((Loop(loop.var, const("i64", 1), "sequential", loop.body, loop.carried),))
 
 
 def _copy(new: Fresh, row: tuple[Buffer, Expr, int], scratch: Buffer, there: bool) -> Loop:

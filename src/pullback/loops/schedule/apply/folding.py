@@ -18,8 +18,7 @@ from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Expr, Let, Load, Loop, Read, Stmt, Store, Var
 from pullback.loops.ir.visit import Substitute, expressions, operands
-
-from .cost import Vector, known_extent
+from pullback.loops.schedule.space import Axis, axis_of, known_extent
 
 WIDE = 128  # columns that there are then at least
 TIMES = 16  # so many rows of the folded array there are at least
@@ -53,7 +52,7 @@ def fold(new: Fresh, chain: Sequence[Loop], lets: Sequence[Stmt], reduce: Loop) 
         or not all(isinstance(stmt, Let) for stmt in (*lets, *reduce.body))
     ):
         return None
-    across, down = Vector(column), Vector(Loop(reduce.var, reduce.extent, "parallel", reduce.body))
+    across, down = Axis(column), axis_of(reduce)
     of_column: dict[Var, Expr] = {column.var: Read(column.var)}
     of_column |= {let.var: let.value for let in lets if isinstance(let, Let)}
     needed: set[Var] = set()

@@ -23,7 +23,7 @@ from pullback.loops.ir.ops import neutral
 from pullback.loops.ir.types import REAL_OF
 from pullback.loops.ir.vectors import scannable
 from pullback.loops.ir.visit import Substitute, bound
-from pullback.loops.schedule.descent import corrected, is_float_sum, two_sum
+from pullback.loops.schedule.apply.descent import corrected, is_float_sum, two_sum
 
 CHUNKS = 16  # of a block
 SIZE = 16_384  # iterations of a chunk, about

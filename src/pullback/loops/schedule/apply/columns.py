@@ -1,7 +1,7 @@
 """Columns: long reductions down the columns of an array read it row by row, with the running results in scratch space.
 
-Needs: math expanded, indices simplified; comes before `vectorize`, whose lanes would go down some columns and come back
-for the next ones, so that each row of the array is visited many times, a few lines of the cache at a time. Guarantees:
+Needs: math expanded, indices simplified. Lanes of the nest as it is written go down some columns and come back for the
+next ones, so that each row of the array is visited many times, a few lines of the cache at a time. Guarantees:
 what is added to what depends on extents alone. Sums of floats are made of blocks of BLOCK rows, whose results are added
 with the rounding errors kept, as in long sums along rows.
 
@@ -14,7 +14,7 @@ with the rounding errors kept, as in long sums along rows.
                                               }
                                               parallel j < 1000 { reduce t < 8 -> s { partial[t*1000 + j] }; y[j] = s }
 
-Only from a megabyte on, as it costs 7 ms of compilation. Measured: with lanes going down some columns at a time the sum
+Measured: with lanes going down some columns at a time the sum
 of 10,000 x 1000 over axis 0 took 2.7 ms, now 1.6 on one core and 0.8 on two (NumPy: 2.1).
 """
 
@@ -26,10 +26,9 @@ from math import prod
 
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Carried, Const, Expr, Function, Let, Load, Loop, Read, Stmt, Store, Var
-from pullback.loops.ir.types import ITEMSIZE
-from pullback.loops.ir.visit import Substitute, accessed, loaded, stored, with_nests
-from pullback.loops.schedule.descent import (
+from pullback.loops.ir.ir import Carried, Const, Expr, Let, Load, Loop, Read, Stmt, Store, Var
+from pullback.loops.ir.visit import Substitute, loaded, stored
+from pullback.loops.schedule.apply.descent import (
     BLOCK,
     ROWS,
     Descent,
@@ -39,66 +38,59 @@ from pullback.loops.schedule.descent import (
     times_plus,
     two_sum,
 )
-from pullback.loops.schedule.folding import Folded, fold, left_over
-from pullback.loops.schedule.partials import combining, neutrals
+from pullback.loops.schedule.apply.folding import Folded, fold, left_over
+from pullback.loops.schedule.apply.partials import combining, neutrals
+from pullback.loops.schedule.cost import NANOSECONDS, bytes_touched, cost
+from pullback.loops.schedule.machine import CORES, NOMINAL
+from pullback.loops.schedule.sketch import Form, part_of, row_by_row, tasks
+from pullback.loops.schedule.space import LANES, Axis, accesses_of, axis_of, known_extent
 
-from .cost import LANES, NANOSECONDS, Vector, bytes_touched, cost, known_extent
-from .machine import CORES, NOMINAL
-
-COLUMNS = 64  # fewer are folded: several rows side by side
+FEWEST = 16  # columns: fewer leave lanes idle, whatever the machine
+COLUMNS = 64  # strips are of a multiple of so many
 STRIP = NOMINAL.first.bytes // 16  # columns that are walked together: some pages of a row, and a few scratch rows
-BYTES = (
-    2 * NOMINAL.second.bytes
-)  # that a reduction reads over all columns: less stays in the cache, and is not worth the code
-FEW_BYTES = 1 << 16  # the same where columns are so few that lanes would lie idle
 FAR = 16  # elements from row to row
 PIECE = 2 * NOMINAL.task_ns  # beside which the combining of pieces is little
 
 
-def columns(function: Function) -> Function:
-    """The function with long reductions down columns walked row by row."""
-    work = _Columns(function)
-    body = with_nests(function.body, work.nest)
-    return Function(function.name, (*function.buffers, *work.new.buffers), body) if work.new.buffers else function
+def columns(new: Fresh, chain: Sequence[Loop]) -> Form | None:
+    """The nest with its reduction walked row by row; None if that does not go down neighbouring columns."""
+    found = _reduction(chain)
+    if found is None:
+        return None
+    lets, reduce, rest = found
+    if known_extent(chain[-1]) < FEWEST or not _goes_down(chain[-1], lets, reduce):
+        return None
+    walk = _Walk(new, chain, lets, reduce, None)
+    return Form(lambda: [walk.rows(), walk.combined(rest)], walk.sketch(rest))
 
 
-class _Columns:
-    def __init__(self, function: Function) -> None:
-        self.new = Fresh("c", function)
-
-    def nest(self, loop: Loop) -> list[Stmt]:
-        chain = chain_of(loop) if loop.role == "parallel" else None
-        if chain is None:
-            return [loop]
-        column = chain[-1]
-        at = next((k for k, stmt in enumerate(column.body) if isinstance(stmt, Loop)), -1)
-        lets, reduce = column.body[:at], column.body[at]
-        if at < 0 or not isinstance(reduce, Loop) or reduce.role != "reduce" or not isinstance(reduce.extent, Const):
-            return [loop]
-        folded = None
-        if known_extent(column) < COLUMNS:
-            folded = fold(self.new, chain, lets, reduce)
-            if folded is None:
-                return [loop]
-        least = BYTES if folded is None else FEW_BYTES // prod(map(known_extent, chain[:-1]))
-        walked = (column, lets, reduce) if folded is None else (folded.column, folded.lets, folded.reduce)
-        if not _is_long(*walked, least):
-            return [loop]
-        walk = _Walk(self.new, chain, lets, reduce, folded)
-        repeats = [] if folded is None else folded.repeats
-        return [*repeats, walk.rows(), walk.combined(column.body[at + 1 :])]
+def folded(new: Fresh, chain: Sequence[Loop]) -> Form | None:
+    """The same with several rows side by side, as if there were more columns; None if elements do not lie so."""
+    found = _reduction(chain)
+    if found is None:
+        return None
+    lets, reduce, rest = found
+    side_by_side = fold(new, chain, lets, reduce)
+    if side_by_side is None or not _goes_down(side_by_side.column, side_by_side.lets, side_by_side.reduce):
+        return None
+    walk = _Walk(new, chain, lets, reduce, side_by_side)
+    return Form(lambda: [*side_by_side.repeats, walk.rows(), walk.combined(rest)], walk.sketch(rest))
 
 
-def chain_of(loop: Loop) -> list[Loop] | None:
-    """`loop` and the parallel loops that stand alone in one another; None if an extent is not known."""
-    chain = [loop]
-    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], Loop) and inner.role == "parallel":
-        chain.append(inner)
-    return chain if all(isinstance(each.extent, Const) and each.extent.value for each in chain) else None
+def _reduction(chain: Sequence[Loop]) -> tuple[tuple[Stmt, ...], Loop, tuple[Stmt, ...]] | None:
+    """The only loop of a column, if it is a reduction of known length, what is before it, and what after it."""
+    body = chain[-1].body
+    loops = [k for k, stmt in enumerate(body) if isinstance(stmt, Loop)]
+    if len(loops) != 1:  # each of several by itself, or all by strips
+        return None
+    at, reduce = loops[0], body[loops[0]]
+    if not isinstance(reduce, Loop) or reduce.role != "reduce" or not isinstance(reduce.extent, Const):
+        return None
+    return body[:at], reduce, body[at + 1 :]
 
 
-def _is_long(column: Loop, lets: Sequence[Stmt], reduce: Loop, least: int) -> bool:
-    """Whether `reduce` walks down columns that are neighbours along `column`, over `least` bytes or more."""
+def _goes_down(column: Loop, lets: Sequence[Stmt], reduce: Loop) -> bool:
+    """Whether `reduce` walks down columns that are neighbours along `column`."""
     if not reduce.carried or not all(isinstance(stmt, Let) for stmt in lets):
         return False
     if not all(isinstance(stmt, (Let, Store)) for stmt in reduce.body) or cost(lets) > LANES:
@@ -107,24 +99,23 @@ def _is_long(column: Loop, lets: Sequence[Stmt], reduce: Loop, least: int) -> bo
         return False
     if any(b.space == "local" for b in loaded((column,)) | stored((column,))):
         return False
-    across, down = Vector(column), Vector(Loop(reduce.var, reduce.extent, "parallel", reduce.body))
-    bytes_read = 0
-    for buffer, index in accessed((*reduce.body, Loop(reduce.var, reduce.extent, "reduce", (), reduce.carried))):
+    across, down = Axis(column), axis_of(reduce)
+    walked = False
+    for _, index in accesses_of(reduce):
         step = down.step(index)
         if step == 0:
             continue
         if across.step(index) not in (0, 1, -1) or (step is not None and 0 < abs(step) < FAR):
             return False
-        if across.step(index) != 0:
-            bytes_read += ITEMSIZE[buffer.dtype]
-    return bytes_read * known_extent(column) * known_extent(reduce) >= least
+        walked = walked or across.step(index) != 0
+    return walked
 
 
 class _Walk:
     """One such reduction: how it is cut, and the two nests that take its place."""
 
     def __init__(
-        self, new: Fresh, chain: list[Loop], lets: Sequence[Stmt], reduce: Loop, folded: Folded | None
+        self, new: Fresh, chain: Sequence[Loop], lets: Sequence[Stmt], reduce: Loop, folded: Folded | None
     ) -> None:
         self.new, self.folded = new, folded
         self.before, self.lets = tuple(lets), tuple(lets) if folded is None else folded.lets
@@ -156,6 +147,19 @@ class _Walk:
     def vars(self) -> list[Var]:
         return [v for group in self.reduce.carried for v in group.vars]
 
+    def sketch(self, rest: Sequence[Stmt]) -> list[Loop]:
+        """The walk over the rows, and what combines its results."""
+        column = self.chain[-1]
+        pieces = part_of(self.reduce, self.pieces, self.piece, "parallel", ())
+        strips = part_of(column, self.strips, self.strip, "parallel", ())
+        rows = row_by_row(column, self.strip, self.lets, self.reduce, min(self.piece, self.height))
+        part, last = Var("part", "i64"), self.whole[-1]
+        at = times_plus(Read(part), known_extent(last), Read(last.var))
+        loads = [Let(Var("part", b.dtype), Load(b, at)) for b in self.partials]
+        merge = Loop(part, i64(self.pieces * self.width // known_extent(last)), "sequential", tuple(loads))
+        after = Loop(last.var, last.extent, "vector", (merge, *rest))
+        return [tasks([*self.chain[:-1], pieces, strips], (rows,)), tasks(self.whole[:-1], (after,))]
+
     # The walk over the rows.
 
     def rows(self) -> Loop:
@@ -186,7 +190,7 @@ class _Walk:
         names = {"start": start, "columns": columns, "first": first, "height": height, "place": place}
         pinned: dict[str, Expr] = {}
         for name, value in names.items():
-            if isinstance(value, Const):
+            if isinstance(value, Const) or name in ("columns", "height"):  # extents, whose most is seen in them
                 pinned[name] = value
                 continue
             var = Var(name, "i64")

@@ -17,7 +17,7 @@ from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Buffer, Carried, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from pullback.loops.ir.visit import Substitute, nodes
-from pullback.loops.schedule.partials import neutrals, pairwise, plain_terms
+from pullback.loops.schedule.apply.partials import neutrals, pairwise, plain_terms
 
 ROWS = 8  # added to a scratch row at a time
 OPS = 24  # of all those rows

@@ -1,0 +1,302 @@
+"""Choose: for each nest the forms that are legal, each as it would run, and the one that is expected to take least.
+
+A form is a way to rewrite a nest (`apply/`), and nothing there chooses; lanes, tiles and threads come to each nest that
+a form consists of. A nest of several loops may also be cut into runs of them, where that is cheapest (by dynamic
+programming: the least price of what follows a cut is asked for once), each run in its own best form. All prices are
+those of one machine, NOMINAL: forms differ in the order of additions, and results must not depend on where they run.
+
+A nest that is expected to take little more than its operations in lanes is left as it is written, and other forms are
+not looked at. Choices are remembered by the nest's key. `as_text("schedule")` shows them; PULLBACK_SKIP=<form> leaves
+one out, PULLBACK_FORM=<form> takes it wherever it is possible.
+
+Measured: 57 computations in 245 spellings beside passes that each decided by sizes of their own: 1.015 times their time
+in the geometric mean, 0.5 to 0.75 for what they had missed (log-sum-exps of short rows, or from a softmax).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
+
+from pullback.loops.ir.fresh import Fresh
+from pullback.loops.ir.ir import Function, If, Loop, Stmt, While
+from pullback.loops.ir.key import part_key
+from pullback.loops.ir.visit import loads, local_uses, shares_locals, statements, stores
+from pullback.loops.schedule.apply.columns import columns, folded
+from pullback.loops.schedule.apply.fission import MOST, Fission
+from pullback.loops.schedule.apply.parallelize import parallelize
+from pullback.loops.schedule.apply.reorder import rows_first
+from pullback.loops.schedule.apply.strips import short_rows, strips
+from pullback.loops.schedule.apply.tile import tile
+from pullback.loops.schedule.apply.vectorize import vectorize
+from pullback.util.switches import switches
+
+from .machine import NOMINAL
+from .price import Price, least, price
+from .sketch import Form
+from .space import UNKNOWN_EXTENT, chain_of, extent_of
+
+
+class Kind(NamedTuple):
+    """A kind of form, and what finds it in a nest."""
+
+    name: str
+    why: str
+    of: Callable[[Fresh, Sequence[Loop]], Form | None]
+
+
+OF_ONE_LOOP = (
+    Kind("rows_first", "a loop down each column goes row by row", rows_first),
+    Kind("columns", "a reduction down columns reads row by row, in pieces that threads share", columns),
+    Kind("folded", "the same for few columns, several rows side by side", folded),
+)
+OF_SEVERAL = (
+    Kind("short_rows", "a row in each lane, where rows are shorter than the lanes or hardly longer", short_rows),
+    Kind("strips", "loops down the same columns take a strip of them at a time, row by row", strips),
+)
+FORMS: tuple[Kind, ...] = OF_ONE_LOOP + OF_SEVERAL
+FISSION = "fission"  # each run of the loops of a nest by itself
+WRITTEN = "written"  # as it is
+
+GAIN = 1.05  # times faster that a form must be: prices differ from times by more
+# What a form must be able to save in one run of the program: to price it takes about half a millisecond, and programs
+# are taken to run some hundred times.
+EFFORT_NS = 5_000.0
+LONGEST = 2  # units that a part of a cut nest has: each run of so many is priced
+REMEMBERED = 4096  # choices
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What became of a nest: the form, those of its parts, and what is expected of it and of the others."""
+
+    form: str
+    price: Price
+    parts: tuple[Choice, ...] = ()
+    cuts: tuple[int, ...] = ()  # of fission: the units at which its parts begin
+    others: tuple[Choice, ...] = ()
+
+    @property
+    def ns(self) -> float:
+        """What it is expected to take."""
+        return self.price.total
+
+
+class Found(NamedTuple):
+    """A form of a nest as it would run."""
+
+    build: Callable[[], list[Stmt]]
+    choice: Choice
+
+
+class Nest(NamedTuple):
+    """What `schedule` made of a nest; its key is the same in every process."""
+
+    key: str
+    choice: Choice
+    body: list[Stmt]
+
+
+@dataclass
+class Watch:
+    """What `schedule` chose, nest after nest."""
+
+    nests: list[Nest] = field(default_factory=list)
+
+
+_watch: Watch | None = None
+_known: dict[Hashable, Choice] = {}  # by the nest's key and the forms that were left out
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """What is chosen meanwhile, every form priced."""
+    global _watch
+    before, _watch = _watch, Watch()
+    try:
+        yield _watch
+    finally:
+        _watch = before
+
+
+def schedule(function: Function) -> Function:
+    """The function with each nest in the form that is expected to take least."""
+    chooser = _Chooser(function)
+    body = chooser.block(function.body, 1)
+    mentioned = {buffer for stmt in statements(body) for buffer in loads(stmt) | stores(stmt)}
+    added = tuple(buffer for buffer in chooser.new.buffers if buffer in mentioned)
+    return Function(function.name, (*function.buffers, *added), body)
+
+
+class _Chooser:
+    def __init__(self, function: Function) -> None:
+        self.new = Fresh("s", function)
+        self.locals = local_uses(function.body)
+
+    def block(self, body: Sequence[Stmt], trips: int) -> tuple[Stmt, ...]:
+        """The statements, which run `trips` times, with what takes the place of their nests."""
+        result: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case Loop(role="sequential"):
+                    inner = self.block(stmt.body, trips * extent_of(stmt))
+                    result.append(Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs))
+                case Loop():
+                    result += self.nest(stmt, trips)
+                case While():
+                    again = trips * UNKNOWN_EXTENT
+                    head, inside = (self.block(part, again) for part in (stmt.body_cond, stmt.body))
+                    result.append(While(head, stmt.cond, inside))
+                case If():
+                    result.append(If(stmt.cond, self.block(stmt.then, trips), self.block(stmt.orelse, trips)))
+                case _:
+                    result.append(stmt)
+        return tuple(result)
+
+    def nest(self, loop: Loop, trips: int) -> list[Stmt]:
+        """What takes the place of a nest."""
+        shared = shares_locals(loop, self.locals)  # scratch space of one thread, which others could not see
+        chain = chain_of(loop) if loop.role == "parallel" and not shared else None
+        key = None if chain is None else part_key((loop,))[0]
+        if chain is None:
+            body = self.walked(loop, shared)
+            choice = Choice(WRITTEN, self.priced(body) if _watch is not None else Price())
+        else:
+            best = self.best(chain, trips, key)
+            body, choice = best.build(), best.choice
+        if _watch is not None:
+            _watch.nests.append(Nest(_digest(key), choice, body))
+        return body
+
+    def best(self, chain: Sequence[Loop], trips: int, key: Hashable) -> Found:
+        """The cheapest form of a nest, or the one that is asked for."""
+        asked = _asked(key)
+        written = self.written(chain[0])
+        if asked == WRITTEN:
+            return written
+        worth = trips * (written.choice.ns - least(chain[0], NOMINAL)) / EFFORT_NS  # forms that may be looked at
+        every = _watch is not None or asked != ""
+        if not every and worth < 1:
+            return written
+        known_by = (key, switches.skip, min(int(worth), LONGEST * MOST))
+        known = None if every else _known.get(known_by)
+        if known is not None:
+            return Found(lambda: self.formed(chain, known), known)
+        candidates = [written, *self.forms(chain, OF_ONE_LOOP)]
+        if FISSION not in switches.skip:
+            candidates += self.cut(chain, math.inf if every else worth)
+        candidates += self.forms(chain, OF_SEVERAL)
+        best = next((x for x in candidates if x.choice.form == asked), None) or _cheapest(candidates)
+        others = tuple(x.choice for x in candidates if x is not best)
+        choice = replace(best.choice, others=others)
+        if not every:
+            if len(_known) >= REMEMBERED:
+                _known.clear()
+            _known[known_by] = choice
+        return Found(best.build, choice)
+
+    def walked(self, loop: Stmt, shared: bool = False) -> list[Stmt]:
+        """A nest with lanes, tiles and threads."""
+        skip = switches.skip
+        body: Sequence[Stmt] = (loop,)
+        if "vectorize" not in skip:
+            body = vectorize(body)
+        if "tile" not in skip:
+            body = tile(self.new, body)
+        if "parallelize" not in skip and not shared:
+            body = [s for stmt in body for s in (parallelize(self.new, stmt) if isinstance(stmt, Loop) else [stmt])]
+        return list(body)
+
+    def priced(self, body: Sequence[Stmt]) -> Price:
+        """What statements are expected to take."""
+        return sum((price(stmt, NOMINAL) for stmt in body), start=Price())
+
+    def written(self, loop: Loop) -> Found:
+        """A nest as it is written."""
+        body = self.walked(loop)
+        return Found(lambda: body, Choice(WRITTEN, self.priced(body)))
+
+    def forms(self, chain: Sequence[Loop], kinds: Sequence[Kind] = FORMS) -> Iterator[Found]:
+        """The nest in each form of some kinds that it has."""
+        for kind in kinds:
+            form = None if kind.name in switches.skip else kind.of(self.new, chain)
+            if form is None:
+                continue
+            if form.sketch is not None:
+                yield Found(partial(self.built, form), Choice(kind.name, self.priced(form.sketch)))
+            else:
+                body = self.built(form)
+                yield Found(partial(list, body), Choice(kind.name, self.priced(body)))
+
+    def built(self, form: Form) -> list[Stmt]:
+        """What a form consists of, with lanes, tiles and threads."""
+        return [s for stmt in form.build() for s in self.walked(stmt)]
+
+    def cut(self, chain: Sequence[Loop], effort: float) -> Iterator[Found]:
+        """The nest cut where that is cheapest; from the last unit on, so that each rest is looked at once."""
+        fission = Fission(self.new, chain)
+        count = len(fission.units)
+        longest = LONGEST if effort >= LONGEST * count else 1
+        if count < 2 or effort < count:
+            return
+        rest: dict[int, tuple[Price, list[Found], tuple[int, ...]]] = {count: (Price(), [], ())}
+        for first in reversed(range(count)):
+            options = []
+            for last in range(first + 1, min(first + longest, count - (first == 0)) + 1):
+                nest = chain_of(fission.nest(first, last))
+                assert nest is not None
+                part = _cheapest([self.written(nest[0]), *self.forms(nest)])
+                after, parts, cuts = rest[last]
+                options.append((part.choice.price + after, [part, *parts], (first, *cuts)))
+            rest[first] = min(options, key=lambda option: option[0].total)
+        total, parts, cuts = rest[0]
+        choice = Choice(FISSION, total, tuple(part.choice for part in parts), cuts)
+        yield Found(lambda: [stmt for part in parts for stmt in part.build()], choice)
+
+    def formed(self, chain: Sequence[Loop], choice: Choice) -> list[Stmt]:
+        """The nest in a form that was chosen before."""
+        if choice.form == WRITTEN:
+            return self.walked(chain[0])
+        if choice.form == FISSION:
+            fission = Fission(self.new, chain)
+            body: list[Stmt] = []
+            for part, first, last in zip(choice.parts, choice.cuts, (*choice.cuts[1:], len(fission.units))):
+                nest = chain_of(fission.nest(first, last))
+                assert nest is not None
+                body += self.formed(nest, part)
+            return body
+        form = next(kind for kind in FORMS if kind.name == choice.form).of(self.new, chain)
+        assert form is not None, choice
+        return self.built(form)
+
+
+def _cheapest(candidates: Sequence[Found]) -> Found:
+    """The first, or a later one that is cheaper by more than prices can tell."""
+    best = candidates[0]
+    for other in candidates[1:]:
+        if other.choice.ns * GAIN < best.choice.ns:
+            best = other
+    return best
+
+
+def form_text(forms: Mapping[str, str]) -> str:
+    """Forms of nests by their keys, as `PULLBACK_FORM` has them."""
+    return ",".join(f"{key}={form}" for key, form in sorted(forms.items()))
+
+
+def _asked(key: Hashable) -> str:
+    """The form that is asked for of a nest, or of all; "" for none."""
+    if "=" not in switches.form:
+        return switches.form
+    wanted = dict(each.split("=", 1) for each in switches.form.split(","))
+    return wanted.get(_digest(key), "")
+
+
+def _digest(key: Hashable) -> str:
+    """A short name of a nest's key."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:16]

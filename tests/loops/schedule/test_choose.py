@@ -1,0 +1,101 @@
+"""What becomes of nests: the form with the least price, which does not depend on the machine, and means the same."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.compiler import pipelines
+from pullback.loops.schedule.choose import FISSION, FORMS, WRITTEN, watching
+from pullback.loops.schedule.machine import AVX512_SERVER, TINY, using
+from pullback.util.switches import switches
+
+
+def forms_of(f, *args):
+    """What was chosen for each nest of a jitted function, and all that was looked at."""
+    function = pipelines.order_loops(jax.jit(f).lower(*args).compiler_ir("loops"))
+    with watching() as watch:
+        pipelines.optimize_loops(function)
+    return [(choice.form, {choice.form, *(o.form for o in choice.others)}) for _, choice, _ in watch.nests]
+
+
+def zeros(*shape):
+    return np.zeros(shape, "f4")
+
+
+def softmax(x):
+    return jax.nn.softmax(x, 0)
+
+
+def standard(x):
+    return (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5)
+
+
+def test_columns_that_no_cache_holds_are_walked_by_each_loop_alone():
+    assert [form for form, _ in forms_of(standard, zeros(4096, 1024))] == [FISSION]
+    assert [form for form, _ in forms_of(softmax, zeros(64, 64))] == [WRITTEN]
+    assert [form for form, _ in forms_of(lambda x: x.sum(0), zeros(4096, 1024))] == ["columns"]
+    assert [form for form, _ in forms_of(lambda x: x.max(0), zeros(100_000, 10))] == ["folded"]
+
+
+def test_short_rows_have_a_lane_each():
+    ((form, looked_at),) = forms_of(lambda x: jax.nn.softmax(x, 1), zeros(100_000, 10))
+    assert form == "short_rows" and looked_at == {WRITTEN, FISSION, "short_rows"}
+
+
+def test_the_choice_does_not_depend_on_the_machine():
+    here = forms_of(standard, zeros(1000, 700))
+    for machine in (TINY, AVX512_SERVER):
+        with using(machine):
+            assert forms_of(standard, zeros(1000, 700)) == here
+
+
+@pytest.mark.parametrize("shape", [(300, 70), (3, 90, 40), (70, 7), (65, 129)])
+@pytest.mark.parametrize("form", [*(kind.name for kind in FORMS), FISSION, "nothing"])
+def test_every_form_means_the_same(form, shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+
+    def f(x):
+        y = x - x.max(-2, keepdims=True)
+        e = jnp.exp(y)
+        p = e / e.sum(-2, keepdims=True)
+        return (
+            p,
+            jnp.log(e.sum(-2)),
+            jnp.argmax(p, -2),
+            (p - p.mean(-1, keepdims=True)) * jnp.sqrt((y * y).sum(-1))[..., None],
+        )
+
+    with switches.set(form=form):
+        found = jax.jit(lambda x: f(x))(x)
+    for got, wanted in zip(found, f(jnp.asarray(x)), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=3e-5, atol=1e-5)
+
+
+def test_a_form_that_is_left_out_is_not_taken():
+    names = frozenset(kind.name for kind in FORMS)
+    with switches.set(skip=names | {FISSION}):
+        assert all(looked_at == {WRITTEN} for _, looked_at in forms_of(standard, zeros(4096, 1024)))
+
+
+def test_choices_are_remembered():
+    x = np.random.default_rng(0).standard_normal((2000, 400)).astype("f4")
+    first = jax.jit(lambda x: standard(x))(x)
+    text = jax.jit(lambda x: standard(x)).lower(x).as_text("nests")
+    again = jax.jit(lambda x: standard(x + 0)).lower(x).as_text("nests")
+    assert text.count("threads") == again.count("threads")
+    np.testing.assert_array_equal(first, jax.jit(lambda y: standard(y))(x))
+
+
+def test_values_of_rows_that_iterations_on_other_threads_would_overwrite():
+    """Values of different sizes that live one after the other within an iteration do not share memory across them."""
+    x = np.random.default_rng(0).standard_normal((40, 3000)).astype("f4")
+
+    def f(x):
+        y = jnp.exp(x - x.max(0)) > 0.3
+        z = jnp.cumsum(y.astype("i4"), 0) * (x.sum(0) > 0)
+        w = (z.astype("f4") / (1 + z.sum(0))).astype("f4")
+        return w - w.mean(0), z
+
+    for got, wanted in zip(jax.jit(f)(x), f(jnp.asarray(x)), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)

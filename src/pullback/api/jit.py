@@ -16,7 +16,7 @@ from typing import Any
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.api._places import Wanted, check_arguments, constrained, held_to, places_of_leaves
-from pullback.api.stages import Lowered, Traced, check_options
+from pullback.api.stages import Lowered, Traced, autotunes, check_options
 from pullback.core import (
     ClosedJaxpr,
     DebugInfo,
@@ -61,7 +61,8 @@ def jit(
     donate_*: arguments whose memory the results may take over; they can't be used afterwards.
     in_shardings, out_shardings: Shardings, or PartitionSpecs over the mesh in force, or tree prefixes of them, for the
     positional arguments that are not static and the result; None: as they come. device, backend: where all is to lie.
-    compiler_options: those of XLA change nothing; others are a JaxRuntimeError.
+    compiler_options: {"autotune": True} measures forms of the program's loop nests once, on made-up arguments, and
+        keeps the answer on disk; options of XLA change nothing; others are a JaxRuntimeError.
     Without `fun`, a decorator. The function must be pure: Python side effects happen while it is traced only. TypeError
     for arguments that are neither arrays nor trees of arrays; ValueError for arguments on incompatible devices.
     """
@@ -119,9 +120,17 @@ class _Jit:
             )
         self.keep_unused = keep_unused
         self.inline = inline
-        self.traces, self.programs = _shared_caches(
-            fun, (self.static_nums, self.static_names, self.donate_nums, self.donate_names, keep_unused, inline, wanted)
+        options = (
+            self.static_nums,
+            self.static_names,
+            self.donate_nums,
+            self.donate_names,
+            keep_unused,
+            inline,
+            wanted,
         )
+        tuned = isinstance(compiler_options, dict) and compiler_options.get("autotune") is True
+        self.traces, self.programs = _shared_caches(fun, (*options, tuned))
         self.asked: dict[str, Any] = {}  # of `jit`
         self.crossed: dict[Any, weakref.ref] = {}  # by key of `traces`: a reference that is closed over
         self.referring: dict[Any, Any] = {}  # for arguments that are references
@@ -377,7 +386,8 @@ class _Jit:
             for const in closed.consts:
                 if isinstance(const, Tracer):
                     raise_leak(const)
-            run, kept = hooks.compile(closed, donated=donated, keep_unused=self.keep_unused)
+            autotune = autotunes(self.compiler_options)
+            run, kept = hooks.compile(closed, donated=donated, keep_unused=self.keep_unused, autotune=autotune)
             if wanted is not None:
                 run = held_to(run, wanted, kept)
             entry = _core.CacheEntry(run, out_tree, kept)

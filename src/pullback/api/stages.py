@@ -32,15 +32,27 @@ def _check_dialect(what: str, dialect: str) -> None:
 
 
 def check_options(options: CompilerOptions | None) -> None:
-    """Options of XLA's ask for what XLA does, and are ignored; others are mistakes (JaxRuntimeError)."""
+    """Options of XLA are ignored, as they ask for what XLA does; `autotune` is ours (TypeError if no bool); others
+    are mistakes (JaxRuntimeError).
+    """
     if options is not None and not isinstance(options, Mapping):
         raise TypeError(f"compiler_options must be a dict from names to values, got {options!r}")
     for name in options or ():
-        if not name.startswith("xla_"):
+        if name == "autotune":
+            autotunes(options)
+        elif not name.startswith("xla_"):
             raise JaxRuntimeError(
-                f"INVALID_ARGUMENT: No such compile option: '{name}'; pullback has none of its own, and ignores those "
-                "whose names begin with xla_"
+                f"INVALID_ARGUMENT: No such compile option: '{name}'; pullback has 'autotune' (True or False), and "
+                "ignores those whose names begin with xla_"
             )
+
+
+def autotunes(options: CompilerOptions | None) -> bool:
+    """Whether compiler options ask for forms of nests that are measured; TypeError for what is no bool."""
+    value = (options or {}).get("autotune", False)
+    if not isinstance(value, bool):
+        raise TypeError(f"compiler_options: autotune must be True or False, got {value!r}")
+    return value
 
 
 class Wrapped(Protocol):
@@ -193,10 +205,12 @@ class Lowered(_Stage):
 
     def _compiled(self):
         if self._program is None:
-            self._program = hooks.program(
-                self._traced.jaxpr, donated=self._traced._donated, keep_unused=self._traced._keep_unused
-            )
+            self._program = self._made(autotunes(self._traced._options))
         return self._program
+
+    def _made(self, autotune: bool) -> Any:
+        traced = self._traced
+        return hooks.program(traced.jaxpr, donated=traced._donated, keep_unused=traced._keep_unused, autotune=autotune)
 
     def __reduce__(self):
         return Lowered, (self._traced.without_rules(),)
@@ -237,7 +251,7 @@ class Lowered(_Stage):
             )
         check_options(self._traced._options)
         check_options(compiler_options)
-        program = self._compiled()
+        program = self._made(True) if autotunes(compiler_options) else self._compiled()
         program.executable  # noqa: B018  made now, not at the first call
         return Compiled(self._traced, program)
 

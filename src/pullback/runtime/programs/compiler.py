@@ -21,13 +21,17 @@ _importing = held_at_fork(Lock())  # the child would wait for ever for what anot
 
 
 def compile_jaxpr(
-    closed: ClosedJaxpr, donated: Sequence[int] = (), name: str | None = None, keep_unused: bool = True
+    closed: ClosedJaxpr,
+    donated: Sequence[int] = (),
+    name: str | None = None,
+    keep_unused: bool = True,
+    autotune: bool = False,
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
     with _importing:
         from pullback.runtime.programs.program import compile_jaxpr as found
 
-    return found(closed, donated, name, keep_unused)
+    return found(closed, donated, name, keep_unused, autotune)
 
 
 def compile_for_devices(

@@ -32,13 +32,15 @@ def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def compile(
-    closed: ClosedJaxpr, donated: Sequence[int] = (), keep_unused: bool = False
+    closed: ClosedJaxpr, donated: Sequence[int] = (), keep_unused: bool = False, autotune: bool = False
 ) -> tuple[Any, tuple[int, ...] | None]:
     """(what runs the program on the kept arguments, numbers of those; None: all)."""
-    found = program(closed, donated, keep_unused)
+    found = program(closed, donated, keep_unused, autotune)
     return found.executable, found.kept
 
 
-def program(closed: ClosedJaxpr, donated: Sequence[int] = (), keep_unused: bool = False) -> Program:
+def program(
+    closed: ClosedJaxpr, donated: Sequence[int] = (), keep_unused: bool = False, autotune: bool = False
+) -> Program:
     """The program of a traced function; arguments that it ignores are dropped unless `keep_unused`."""
-    return compile_jaxpr(closed, donated, keep_unused=keep_unused)
+    return compile_jaxpr(closed, donated, keep_unused=keep_unused, autotune=autotune)

@@ -187,8 +187,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         if self.shape[-1] * from_bits % to_bits:
             raise ValueError(
                 "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last "
-                "axis "
-                f"of the array, got {source} to {target} with shape {self.shape}"
+                f"axis of the array, got {source} to {target} with shape {self.shape}"
             )
     if target == np.bool_:
         return lax.ne(_view(self, np.uint8), make_array(0, np.dtype(np.uint8)))

@@ -399,8 +399,7 @@ def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dty
         if dtypes.issubdtype(dtype, np.complexfloating) and not dtypes.issubdtype(requested, np.complexfloating):
             raise ValueError(
                 f"{name} does not support real dtype parameters when computing the variance of an array of complex "
-                "values. "
-                f"The semantics of numpy seem unclear in this case: got dtype={requested} for {dtype}"
+                f"values. The semantics of numpy seem unclear in this case: got dtype={requested} for {dtype}"
             )
         work = np.dtype(dtypes.to_inexact_dtype(dtypes.result_type(dtype, requested)))
         return _work_dtype(work), requested

@@ -115,8 +115,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     else:
         raise ValueError(
             f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are "
-            "expected; "
-            f"got {len(functions)}"
+            f"expected; got {len(functions)}"
         )
     result = _piece(functions[0], x, args, kw)
     for condition, function in zip(conditions, functions[1:]):

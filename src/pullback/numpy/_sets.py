@@ -62,8 +62,8 @@ def _size(name: str, size: Any, *xs: Any) -> int | None:
         concrete_or_error(
             x,
             f"The error arose for the first argument of jnp.{name}(). To make jnp.{name}() compatible with JIT and "
-            "other "
-            "transforms, you can specify a concrete value for the size argument, which will determine the output size.",
+            "other transforms, you can specify a concrete value for the size argument, which will determine the output "
+            "size.",
         )
     return None
 

@@ -24,6 +24,7 @@ from pullback.core.tracer import Tracer
 from pullback.util.errors import (
     ArgumentError,
     DimensionsError,
+    JAXTypeError,
     TracedArgumentError,
     TracedFlagError,
     UnhashableArgumentError,
@@ -130,6 +131,8 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
             if _is_deliberate(error):
                 if not isinstance(error, (TypeError, ValueError)) or isinstance(error, LookupError):
                     raise
+                if isinstance(error, JAXTypeError) and not isinstance(found, JAXTypeError):
+                    raise  # a tracer, where another argument is of the wrong kind
                 found.args = (f"{error}\n{found}" if name not in str(error) else str(error),)
             raise found from error
 

@@ -82,6 +82,7 @@ def _hashable(x: Any) -> bool:
 
 
 _NAMES = Kind("the name of an axis, its number, or a tuple of them", _hashable, static=True)
+_COLLECTIVES = "psum pmean pmax pmin all_gather psum_scatter all_to_all ppermute pshuffle pswapaxes pbroadcast pcast"
 _GROUPS = Kind(
     "a sequence of sequences of integers",
     lambda x: isinstance(x, (tuple, list)) and all(map(SEQUENCE.accepts, x)),
@@ -129,6 +130,7 @@ LAX_OWN: dict[str, Kinds] = {
     "index_take": table(src=ARRAY, idxs=ARRAYS, axes=INTEGERS),
     "integer_pow": table(y=INTEGER),
     "full": table(fill_value=ARRAY),
+    "with_sharding_constraint": table(x=ANY),
     "optimization_barrier": table(operand=ANY),
     "pad": table(padding_config=Kind("a sequence of triples of integers (low, high, interior)", _triples)),
     "fori_loop": table(unroll=either("an integer or a flag", INTEGER, FLAG)),
@@ -137,10 +139,7 @@ LAX_OWN: dict[str, Kinds] = {
     "slice_in_dim": table(start_index=optional(INTEGER), limit_index=optional(INTEGER)),
     "conv_with_general_padding": table(lhs_dilation=optional(SEQUENCE), rhs_dilation=optional(SEQUENCE)),
     "reduce_window_shape_tuple": table(padding=PADDING),
-    **{
-        name: table(axis_name=_NAMES, axis_index_groups=_GROUPS)
-        for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all")
-    },
+    **{name: table(x=ANY, axis_name=_NAMES, axis_index_groups=_GROUPS) for name in _COLLECTIVES.split()},
     "broadcast_shapes": table(shapes=SEQUENCE),
     "split": table(sizes=SEQUENCE),
 }

@@ -260,7 +260,7 @@ def setdiff1d(
         return broadcast_to(convert(fill, a.dtype), (size or 0,))
     if size is None:
         a = a if assume_unique else unique(a)
-        keep = np.asarray(isin(a, b, invert=True))
+        keep = np.asarray(concrete_or_error(isin(a, b, invert=True), "setdiff1d: argument 'size' must be given"))
         return rewriting_take(a, where_true(keep, np.dtype(np.int32))[0])
     keep = isin(a, b, invert=True)
     if not assume_unique:
@@ -367,7 +367,7 @@ def setxor1d(
             return a
         ordered, _, same = _in_both(a, b)
         edge = np.zeros(1, bool)
-        repeated = np.asarray(same)
+        repeated = np.asarray(concrete_or_error(same, "setxor1d: argument 'size' must be given"))
         alone = ~np.concatenate([repeated, edge]) & ~np.concatenate([edge, repeated])
         return rewriting_take(ordered, np.flatnonzero(alone).astype(np.int32))
     joined = lax.concatenate([a, b], 0)

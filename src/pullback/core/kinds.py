@@ -109,7 +109,7 @@ def _is_text(x: Any) -> bool:
 
 
 def _is_pairs(x: Any) -> bool:
-    return _is_sequence(_either(_is_sequence(_is_integer), _is_integer))(x)
+    return _is_sequence(lambda pair: _is_sequence(_is_integer)(pair) and len(pair) == 2)(x)
 
 
 ARRAY = Kind("an array or a number", _is_array, holds_arrays=True)
@@ -118,6 +118,7 @@ ARRAYS = Kind("a sequence of arrays", _either(_is_array, _is_sequence(_is_nested
 INTEGER = Kind("an integer", _is_integer, static=True)
 INTEGERS = Kind("an integer or a sequence of integers", _either(_is_integer, _is_sequence(_is_integer)), static=True)
 SEQUENCE = Kind("a sequence of integers", _is_sequence(_is_integer), static=True)
+TWO = Kind("a pair of integers", lambda x: SEQUENCE.accepts(x) and len(x) == 2, static=True)
 SHAPE = Kind("an integer or a sequence of integers", INTEGERS.accepts, static=True)
 PADDING = Kind("'SAME', 'VALID' or a sequence of pairs (low, high)", _either(_is_text, _is_pairs), static=True)
 NUMBER = Kind("a real number", _is_real, static=True)

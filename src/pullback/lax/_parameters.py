@@ -6,6 +6,8 @@ import inspect
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from pullback.core import Tracer
 from pullback.core.kinds import (
     ANY,
@@ -15,13 +17,13 @@ from pullback.core.kinds import (
     FLAG,
     FUNCTION,
     INTEGER,
-    INTEGERS,
     NESTED,
     NUMBER,
     PADDING,
     PLACING,
     SEQUENCE,
     TEXT,
+    TWO,
     Kind,
     Kinds,
     either,
@@ -39,7 +41,7 @@ def of_arrays(namespace: dict[str, Any]) -> set[str]:
     """Names of the functions whose arguments are arrays and nothing else."""
     names = set()
     for name, fun in namespace.items():
-        if isinstance(fun, FunctionType):
+        if isinstance(fun, FunctionType) and name not in LAX_OWN:
             parameters = inspect.signature(fun).parameters.values()
             if all(p.name in _ARRAYS or (p.name == "accuracy" and p.kind == p.KEYWORD_ONLY) for p in parameters):
                 names.add(name)
@@ -83,6 +85,7 @@ def _hashable(x: Any) -> bool:
 
 _NAMES = Kind("the name of an axis, its number, or a tuple of them", _hashable, static=True)
 _COLLECTIVES = "psum pmean pmax pmin all_gather psum_scatter all_to_all ppermute pshuffle pswapaxes pbroadcast pcast"
+_LIST = Kind("a sequence of arrays", lambda x: np.ndim(x) > 0 if ARRAY.accepts(x) else ARRAYS.accepts(x))
 _GROUPS = Kind(
     "a sequence of sequences of integers",
     lambda x: isinstance(x, (tuple, list)) and all(map(SEQUENCE.accepts, x)),
@@ -127,7 +130,7 @@ LAX_OWN: dict[str, Kinds] = {
     "sort": table(operand=either("an array or a sequence of arrays", ARRAY, ARRAYS)),
     "sort_key_val": table(keys=ARRAY),
     "switch": table(index=ARRAY, branches=_BRANCHES),
-    "index_take": table(src=ARRAY, idxs=ARRAYS, axes=INTEGERS),
+    "index_take": table(src=ARRAY, idxs=_LIST, axes=SEQUENCE),
     "integer_pow": table(y=INTEGER),
     "full": table(fill_value=ARRAY),
     "with_sharding_constraint": table(x=ANY),
@@ -140,6 +143,8 @@ LAX_OWN: dict[str, Kinds] = {
     "conv_with_general_padding": table(lhs_dilation=optional(SEQUENCE), rhs_dilation=optional(SEQUENCE)),
     "reduce_window_shape_tuple": table(padding=PADDING),
     **{name: table(x=ANY, axis_name=_NAMES, axis_index_groups=_GROUPS) for name in _COLLECTIVES.split()},
+    "axis_index": table(axis_name=_NAMES),
+    "axis_size": table(axis_name=_NAMES),
     "broadcast_shapes": table(shapes=SEQUENCE),
     "split": table(sizes=SEQUENCE),
 }
@@ -149,5 +154,5 @@ LINALG: Kinds = COMMON | table(
     alpha__beta__eps=NUMBER,
     compute_left_eigenvectors__compute_right_eigenvectors__is_hermitian__sort_eigenvalues=FLAG,
     transpose_a__conjugate_a__perturb_singular__symmetrize_output__left__transpose=FLAG,
-    subset_by_index=SEQUENCE,
+    subset_by_index=TWO,
 )

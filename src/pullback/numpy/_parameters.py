@@ -17,6 +17,7 @@ from pullback.core.kinds import (
     NUMBER,
     SEQUENCE,
     TEXT,
+    TWO,
     Kind,
     Kinds,
     choice,
@@ -30,7 +31,6 @@ from pullback.lax import GatherScatterMode
 _INDEX_MODE = either("a string or a GatherScatterMode", TEXT, of_type("", GatherScatterMode))
 _BINS = either("an integer, a string or an array of edges", INTEGER, TEXT, NESTED)
 _ORDER = either("a norm's order: a number or a name", NUMBER, TEXT)
-_LENGTHS = either("an integer or a sequence of integers", INTEGERS)
 _REDUCTIONS = (
     "all any amax amin max min mean prod sum std var nanmax nanmin nanmean nanprod nansum nanstd nanvar count_nonzero "
     "median nanmedian ptp average quantile percentile nanquantile nanpercentile flip squeeze expand_dims size roll "
@@ -40,7 +40,6 @@ _REDUCTIONS = (
 _OF_ANYTHING = "shape size ndim isscalar iterable iscomplexobj isrealobj result_type"
 _RANGE = Kind("a pair of numbers", lambda x: np.iterable(x) and NESTED.accepts(x) and len(tuple(x)) == 2)
 _RANGES = Kind("a sequence of pairs of numbers", lambda x: np.iterable(x) and all(np.iterable(r) for r in x))
-_TWO = Kind("two integers", lambda x: SEQUENCE.accepts(x) and len(tuple(x)) == 2, static=True)
 _LIST = Kind("a sequence of arrays", lambda x: isinstance(x, (list, tuple)) and NESTED.accepts(x))
 
 NUMPY: Kinds = COMMON | table(
@@ -89,6 +88,7 @@ NUMPY_OWN: dict[str, Kinds] = {
     "where": table(size=INTEGER),
     "copy": table(a=NESTED),
     "cov": table(m=ARRAY, ddof=NUMBER, fweights=ARRAY, aweights=ARRAY),
+    "tile": table(reps=INTEGERS),
     "polyint": table(k=NESTED),
     "digitize": table(right=ANY),
     "roll": table(shift=NESTED, axis=INTEGERS),
@@ -105,7 +105,7 @@ NUMPY_OWN: dict[str, Kinds] = {
     "unravel_index": table(shape=INTEGERS),
     "select": table(condlist=_LIST, choicelist=_LIST),
     "broadcast_shapes": table(shapes=INTEGERS),
-    "rot90": table(axes=_TWO),
+    "rot90": table(axes=TWO),
     "delete": table(obj=either("an integer, a slice or an array", NESTED, of_type("", slice))),
     "insert": table(obj=either("an integer, a slice or an array", NESTED, of_type("", slice))),
 }
@@ -114,6 +114,7 @@ LINALG_OWN: dict[str, Kinds] = {
     "norm": table(axis=INTEGERS),
     "vector_norm": table(axis=INTEGERS),
     "qr": table(mode=choice("reduced", "complete", "r", "full")),
-    "svd": table(subset_by_index=SEQUENCE),
+    "svd": table(subset_by_index=TWO),
 }
-FFT: Kinds = COMMON | table(n=INTEGER, s__axes=_LENGTHS, d=NUMBER, norm=choice("backward", "ortho", "forward"))
+FFT: Kinds = COMMON | table(n=INTEGER, s__axes=SEQUENCE, d=NUMBER, norm=choice("backward", "ortho", "forward"))
+FFT_OWN: dict[str, Kinds] = {name: table(axes=INTEGERS) for name in ("fftshift", "ifftshift")}

@@ -154,6 +154,11 @@ def conv_transpose(
     """
     lhs, rhs = as_arrays("conv_transpose", lhs, rhs)
     n = lhs.ndim - 2
+    if n < 0 or rhs.ndim != lhs.ndim:
+        raise TypeError(
+            "conv_transpose: arguments 'lhs' and 'rhs' must have the same number of dimensions, at least 2, got "
+            f"{lhs.ndim} and {rhs.ndim}"
+        )
     if dimension_numbers is None:
         if n > 3:
             raise ValueError("No 4+ dimensional dimension_number defaults.")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.loops.emit import compile_function, functions, parts
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.loops.emit import code, compile_function, functions, parts
 from pullback.loops.ir.build import Builder
+from pullback.runtime.programs.compiler import compile_jaxpr
 
 from .kit import both, sample
 
@@ -70,3 +73,25 @@ def test_every_part_ends_with_a_branch_and_leaves_what_waits_on_the_stack():
     assert LONG < text.count("store volatile float") <= LONG + blocks + 1
     ((got, want),) = both(function, [sample("f32", n, edges=False)])
     np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(), (37,)])
+def test_many_calls_of_functions_have_branches_between_them(shape):
+    """LLVM's time grows with the square of the calls in one block."""
+    count = 3 * code.CALLS
+
+    def chain(x):
+        for _ in range(count):
+            x = jnp.exp(x * 0.1j)
+        return x
+
+    x = np.full(shape, 0.3 + 0.2j, np.complex64)
+    program = compile_jaxpr(jax.make_jaxpr(chain)(x))
+    text = program.as_text("llvm")
+    assert text.count("label %part.") >= 3
+    blocks = text[text.index("@pb_main") :].split("\npart.")
+    assert max(block.count("@exp") for block in blocks) <= code.CALLS
+    expected = x.astype(np.complex128)
+    for _ in range(count):
+        expected = np.exp(expected * 0.1j)
+    np.testing.assert_allclose(program.call([jnp.asarray(x)])[0], expected, rtol=1e-5)

@@ -80,14 +80,12 @@ def half_circle(n: int, sign: int, dtype: str) -> Table:
 @functools.lru_cache(maxsize=16)
 def _chirp(n: int, sign: int, dtype: str) -> tuple[Table, Table]:
     """Bluestein's chirp w_j = exp(sign pi i j^2 / n), and the transform of its conjugate, over its length."""
-    import scipy.fft
-
     size = work_length(n)
     w = _signed(roots(2 * n)[np.arange(n, dtype=np.int64) ** 2 % (2 * n)], sign)
     kernel = np.zeros(size, np.clongdouble)
     kernel[:n] = w.conj()
     kernel[size - n + 1 :] = w.conj()[:0:-1]
-    return _table(w, dtype), _table(scipy.fft.fft(kernel) / size, dtype)
+    return _table(w, dtype), _table(np.fft.fft(kernel) / size, dtype)
 
 
 @dataclass(frozen=True)

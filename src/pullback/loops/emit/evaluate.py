@@ -195,6 +195,7 @@ class Evaluator(Access):
         given = ", ".join(f"{arg.type} {ref}" for arg in args for ref in arg.parts)
         kind = result_type(node.dtype, lanes)
         called = self.code.inst(f"call {kind} {self.function(function, lanes)}({given})", *operands)
+        self.code.called()
         if node.dtype not in REAL_OF:
             return Value(node.dtype, called, lanes)
         re, im = (self.code.inst(f"extractvalue {kind} {called}, {part}", called) for part in (0, 1))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pullback.loops.ir.fold import is_math
-from pullback.loops.ir.ir import RARE, SQUARE, Expr, If, Kernel, Let, Load, Loop, Op, Run, Stmt, Store, While
+from pullback.loops.ir.ir import RARE, SQUARE, Expr, If, Kernel, Lambda, Let, Load, Loop, Op, Run, Stmt, Store, While
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.vectors import scannable
 from pullback.loops.ir.visit import expressions, fact, function_of, nodes
@@ -162,13 +162,18 @@ def _expressions(roots: Sequence[Expr], vector: Vector | _Squares | AllLanes | N
             total += _SLOW.get(expr.name, 1) * share
             stack += expr.args
         elif (function := function_of(expr)) is not None:
-            total += CALL * share + _expressions((function.value,), None) * share
+            total += (CALL + _of_function(function)) * share
             stack += expr.args
         else:
             total += _SLOW.get(expr.name, 1) * share
             rare = expr.name == "select" and RARE in expr.attrs
             stack += (expr.args[0], expr.args[2]) if rare else expr.args
     return total
+
+
+@fact
+def _of_function(function: Lambda) -> float:
+    return _expressions((function.value,), None)
 
 
 def nanoseconds(body: Sequence[Stmt]) -> float:

@@ -208,16 +208,17 @@ PyObject* take_by_array(Array* a, const void* indices, int type, int ndim, const
     auto* out = static_cast<char*>(result->data);
     npy_intp bytes = info->nbytes / info->dims[0];
     const npy_intp length = info->dims[0];
+    if (found->nbytes <= kTakenAtOnce) {
+        if (type == NPY_INT) take_rows<npy_int>(out, in, indices, count, length, bytes);
+        else take_rows<npy_long>(out, in, indices, count, length, bytes);
+        return reinterpret_cast<PyObject*>(result);
+    }
     auto some = [&](npy_intp begin, npy_intp end) {
         char* target = out + begin * bytes;
         if (type == NPY_INT)
             take_rows<npy_int>(target, in, static_cast<const npy_int*>(indices) + begin, end - begin, length, bytes);
         else take_rows<npy_long>(target, in, static_cast<const npy_long*>(indices) + begin, end - begin, length, bytes);
     };
-    if (found->nbytes <= kTakenAtOnce) {
-        some(0, count);
-        return reinterpret_cast<PyObject*>(result);
-    }
     const npy_intp rows = std::max<npy_intp>(1, kTakenAtOnce / bytes), grain = std::max<npy_intp>(1, rows / 64);
     for (npy_intp begin = 0; begin < count; begin += rows) {
         if (PyErr_CheckSignals() < 0) {
@@ -266,10 +267,12 @@ PyObject* get_item(Array* a, PyObject* index) {
     for (Py_ssize_t i = 0; i < count; ++i)
         if (!take(part, info, axis, step, items[i], info->ndim - consumed)) return nullptr;
     if (!ellipses && !take(part, info, axis, step, Py_Ellipsis, info->ndim - consumed)) return nullptr;
-    const npy_intp itemsize = PyDataType_ELSIZE(info->descr);
-    npy_intp bytes = itemsize;
-    for (int d = 0; d < part.ndim; ++d) bytes *= part.dims[d];
-    if (bytes > kStridedBytes && !is_contiguous(part, itemsize)) return nullptr;
+    if (info->nbytes > kStridedBytes) {
+        const npy_intp itemsize = PyDataType_ELSIZE(info->descr);
+        npy_intp bytes = itemsize;
+        for (int d = 0; d < part.ndim; ++d) bytes *= part.dims[d];
+        if (bytes > kStridedBytes && !is_contiguous(part, itemsize)) return nullptr;
+    }
     return finish(a, part);
 }
 

@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
 def _measure(program: Program) -> dict[str, Any] | None:
     """Expected and measured times of a program, in seconds; None if it is no function of arrays that can be lowered."""
     from pullback.compiler import pipelines
-    from pullback.runtime.programs.schedule_report import choices
+    from pullback.runtime.programs.schedule_report import choices, expected
 
     side = JaxLike("pullback", "pullback")
     if not program.jit or program.x64:
@@ -72,7 +72,8 @@ def _measure(program: Program) -> dict[str, Any] | None:
     try:
         given = side.inputs(program, program.inputs(np.random.default_rng(0)))
         lowered = side.jitted(program).lower(*given)
-        found = choices(pipelines.order_loops(lowered.compiler_ir("loops")))
+        ordered = pipelines.order_loops(lowered.compiler_ir("loops"))
+        found, whole = choices(ordered), expected(ordered)
     except Exception as error:
         print(f"{report.title(program)[:48]:48} left out: {type(error).__name__}: {str(error)[:60]}")
         return None
@@ -95,7 +96,7 @@ def _measure(program: Program) -> dict[str, Any] | None:
     times = _times(own, given)
     return {
         "name": report.title(program),
-        "expected": sum(nest.choice.ns for nest in found) / 1e9,
+        "expected": whole / 1e9,
         "calls": calls,
         "times": times,
         "regret": times[""] / min(times.values()),

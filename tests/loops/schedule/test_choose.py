@@ -16,7 +16,7 @@ def forms_of(f, *args):
     function = pipelines.order_loops(jax.jit(f).lower(*args).compiler_ir("loops"))
     with watching() as watch:
         pipelines.optimize_loops(function)
-    return [(choice.form, {choice.form, *(o.form for o in choice.others)}) for _, choice, _ in watch.nests]
+    return [(choice.form, {choice.form, *(o.form for o in choice.others)}) for _, choice, *_ in watch.nests]
 
 
 def zeros(*shape):

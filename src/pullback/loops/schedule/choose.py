@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Function, If, Loop, Stmt, While
+from pullback.loops.ir.ir import Function, If, Let, Loop, Run, Stmt, Store, While
 from pullback.loops.ir.key import part_key
 from pullback.loops.ir.visit import loads, local_uses, shares_locals, statements, stores
 from pullback.loops.schedule.apply.columns import columns, folded
@@ -36,6 +37,7 @@ from pullback.loops.schedule.apply.tile import tile
 from pullback.loops.schedule.apply.vectorize import vectorize
 from pullback.util.switches import switches
 
+from .cost import cost
 from .machine import NOMINAL
 from .price import Price, least, price
 from .sketch import Form
@@ -95,18 +97,24 @@ class Found(NamedTuple):
 
 
 class Nest(NamedTuple):
-    """What `schedule` made of a nest; its key is the same in every process."""
+    """What `schedule` made of a nest; its key is the same in every process. It runs `trips` times in each run of the
+    function or kernel of that name.
+    """
 
     key: str
     choice: Choice
     body: list[Stmt]
+    function: str
+    trips: int
 
 
 @dataclass
 class Watch:
-    """What `schedule` chose, nest after nest."""
+    """What `schedule` chose, nest after nest, how often kernels run, and what is between the nests, in ns."""
 
     nests: list[Nest] = field(default_factory=list)
+    runs: Counter[str] = field(default_factory=Counter)
+    between: float = 0.0
 
 
 _watch: Watch | None = None
@@ -135,6 +143,7 @@ def schedule(function: Function) -> Function:
 
 class _Chooser:
     def __init__(self, function: Function) -> None:
+        self.name = function.name
         self.new = Fresh("s", function)
         self.locals = local_uses(function.body)
 
@@ -156,6 +165,10 @@ class _Chooser:
                     result.append(If(stmt.cond, self.block(stmt.then, trips), self.block(stmt.orelse, trips)))
                 case _:
                     result.append(stmt)
+                    if isinstance(stmt, Run) and _watch is not None:
+                        _watch.runs[stmt.kernel.name] += trips
+                    elif isinstance(stmt, (Let, Store)) and _watch is not None:
+                        _watch.between += trips * NOMINAL.op_ns * cost((stmt,))
         return tuple(result)
 
     def nest(self, loop: Loop, trips: int) -> list[Stmt]:
@@ -170,7 +183,7 @@ class _Chooser:
             best = self.best(chain, trips, key)
             body, choice = best.build(), best.choice
         if _watch is not None:
-            _watch.nests.append(Nest(_digest(key), choice, body))
+            _watch.nests.append(Nest(_digest(key), choice, body, self.name, trips))
         return body
 
     def best(self, chain: Sequence[Loop], trips: int, key: Hashable) -> Found:

@@ -23,19 +23,30 @@ NEARBY = 1e4  # bytes that come from a cache below which they are not worth a wo
 
 
 def choices(function: Function) -> list[Nest]:
-    """The nests of an ordered function as they will run, each with what was chosen and what it is expected to take."""
+    """The nests of an ordered function as they will run, each with what was chosen and how often it runs."""
+    return _watched(function)[0]
+
+
+def expected(function: Function) -> float:
+    """What all of an ordered function but its calls is expected to take, in ns."""
+    nests, between = _watched(function)
+    return between + sum(nest.trips * nest.choice.ns for nest in nests)
+
+
+def _watched(function: Function) -> tuple[list[Nest], float]:
     with watching() as watch:
         pipelines.optimize_loops(function)
-    return watch.nests
+    return [nest._replace(trips=nest.trips * watch.runs.get(nest.function, 1)) for nest in watch.nests], watch.between
 
 
 def schedule_text(function: Function) -> str:
     """The report of an ordered function."""
-    found = choices(function)
-    whole = sum(nest.choice.ns for nest in found)
+    found, between = _watched(function)
+    whole = between + sum(nest.trips * nest.choice.ns for nest in found)
     lines = [f"{function.name}: {len(found)} nests, about {_time(whole)} on {NOMINAL.cores} cores ({NOMINAL.name})"]
-    for number, (_, choice, body) in enumerate(found, 1):
-        lines.append(f"nest {number:<3} {'about ' + _time(choice.ns):<15} {_form(choice)}    {_shape(body)}")
+    for number, (_, choice, body, _, trips) in enumerate(found, 1):
+        often = f"    {trips} times" if trips > 1 else ""
+        lines.append(f"nest {number:<3} {'about ' + _time(choice.ns):<15} {_form(choice)}    {_shape(body)}{often}")
         lines.append("    " + _parts(choice.price, NOMINAL))
         others = sorted(choice.others, key=lambda other: other.ns)
         if others:

@@ -18,8 +18,8 @@ from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Buffer, Carried, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from pullback.loops.ir.visit import Substitute, nodes
 from pullback.loops.schedule.apply.partials import neutrals, pairwise, plain_terms
+from pullback.loops.schedule.sketch import ROWS
 
-ROWS = 8  # added to a scratch row at a time
 OPS = 24  # of all those rows
 BLOCK = 128  # rows of a float sum between two compensated additions
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Expr, Let, Load, Loop, Read, Stmt, Store, Var
-from pullback.loops.ir.visit import Substitute, expressions, operands
+from pullback.loops.ir.visit import Substitute, expressions, outside_indices
 from pullback.loops.schedule.space import Axis, axis_of, known_extent
 
 WIDE = 128  # columns that there are then at least
@@ -56,14 +56,9 @@ def fold(new: Fresh, chain: Sequence[Loop], lets: Sequence[Stmt], reduce: Loop) 
     of_column: dict[Var, Expr] = {column.var: Read(column.var)}
     of_column |= {let.var: let.value for let in lets if isinstance(let, Let)}
     needed: set[Var] = set()
-    stack: list[Expr] = [x for stmt in reduce.body for x in expressions(stmt)]
-    stack += [update for group in reduce.carried for update in group.updates]
-    seen: set[int] = set()
-    while stack:
-        expr = stack.pop()
-        if id(expr) in seen:
-            continue
-        seen.add(id(expr))
+    roots: list[Expr] = [x for stmt in reduce.body for x in expressions(stmt)]
+    roots += [update for group in reduce.carried for update in group.updates]
+    for expr in outside_indices(roots):
         if isinstance(expr, Load):
             if (across.step(expr.index), down.step(expr.index)) not in ((0, 0), (1, width)):
                 return None
@@ -72,8 +67,6 @@ def fold(new: Fresh, chain: Sequence[Loop], lets: Sequence[Stmt], reduce: Loop) 
                 return None
             if expr.var in of_column:
                 needed.add(expr.var)
-        else:
-            stack += operands(expr)
     j = new.var(column.var)
     outer: Expr = const("i64", 0)
     for each in chain[:-1]:

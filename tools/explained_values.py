@@ -361,8 +361,8 @@ ELEMENTS: tuple[Element, ...] = (
     ),
     Element(
         "products of extreme numbers",
-        "running products that leave the range: JAX multiplies in another order, and 0 meets infinity",
-        r"cumprod|cumulative_prod|lax.mul|prod\(",
+        "products and their quotients that leave the range: JAX multiplies in another order, and 0 meets infinity",
+        r"cumprod|cumulative_prod|lax.mul|prod\(|corrcoef",
         _range_left,
     ),
     Element(

@@ -52,6 +52,14 @@ def test_shares_with_a_constant_under_transformations():
     np.testing.assert_allclose(slope, 0.5)
 
 
+def test_the_derivative_of_sinc_next_to_zero():
+    x = np.array([1.4e-7, -1e-3, 0.05, 0.0999, 0.1001, 0.3], np.float32)
+    y = np.pi * x.astype(np.float64)
+    exact = np.where(abs(y) < 0.01, np.pi * (-y / 3 + y**3 / 30), np.pi * (y * np.cos(y) - np.sin(y)) / y**2)
+    np.testing.assert_allclose(pullback.vmap(pullback.grad(jnp.sinc))(x), exact, rtol=2e-4)
+    np.testing.assert_allclose(jnp.sinc(x), np.sinc(x.astype(np.float64)), rtol=3e-7)
+
+
 def test_quantiles_of_nothing_have_no_derivative():
     x = np.full((2, 3), NAN, np.float32)
     x[1] = [2, NAN, 4]

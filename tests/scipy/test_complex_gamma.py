@@ -80,6 +80,11 @@ def test_tails_and_zeros():
     assert relative(special.logit(near), reference.logit(near.astype(np.float64))) < 5
     np.testing.assert_array_equal(special.ndtr(np.array([-np.inf, np.inf, np.nan])), [0, 1, np.nan])
     np.testing.assert_array_equal(special.logit(np.array([0, 1, 0.5, 2], np.float32)), [-np.inf, np.inf, 0, np.nan])
+    far = np.array([-1e20, -11623.178, -20, -3, -0.5, 3, 10], np.float32)
+    middle = far[2:].astype(np.float64)
+    density = np.exp(-(middle**2) / 2 - reference.log_ndtr(middle)) / np.sqrt(2 * np.pi)
+    exact = np.concatenate([-far[:2].astype(np.float64), density])
+    np.testing.assert_allclose(pullback.vmap(pullback.grad(special.log_ndtr))(far), exact, rtol=1e-5)
     slope = pullback.vmap(pullback.grad(special.ndtr))(x)
     np.testing.assert_allclose(slope, np.exp(-wide * wide / 2) / np.sqrt(2 * np.pi), rtol=2e-5)
 

@@ -104,7 +104,11 @@ def _log_ndtr(x: Any) -> Any:
 def _log_ndtr_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
     y = _log_ndtr(x)
-    return y, x_dot * jnp.exp(-x * x / 2 - y) / math.sqrt(2 * math.pi)
+    # The exponents cancel far below 0, where the quotient of density and probability is that of erfcx.
+    below = x < -1
+    far = math.sqrt(2 / math.pi) / _erfcx(jnp.where(below, -x * math.sqrt(0.5), 1))
+    near = jnp.exp(-x * x / 2 - y) / math.sqrt(2 * math.pi)
+    return y, x_dot * jnp.where(below, far, near).astype(x.dtype)
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:

@@ -123,3 +123,12 @@ def test_special_values_reach_the_result():
     x[5] = np.nan
     assert np.isnan(np.asarray(pullback.jit(jnp.fft.fft)(x))).all()
     assert not np.asarray(pullback.jit(jnp.fft.fft)(np.zeros(64, np.complex64))).any()
+
+
+@pytest.mark.parametrize("n", [8192, 8190])
+def test_the_longest_columns_that_have_common_passes(n):
+    x = np.random.default_rng(0).standard_normal((n, 9))
+    for dtype in ("c8", "c16"):
+        with pullback.enable_x64(dtype == "c16"):
+            got = pullback.jit(lambda x: jnp.fft.fft(x, axis=0))(x.astype(dtype))
+        np.testing.assert_allclose(got, np.fft.fft(x, axis=0), atol=1e-3 if dtype == "c8" else 1e-10)

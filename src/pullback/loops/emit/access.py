@@ -37,8 +37,9 @@ class VectorIndex:
         return stride(index, self.var, self.varying, self.definitions, self.memo)
 
 
-# A local buffer lives on the stack of a thread; beyond this a temporary is the right thing.
-MAX_LOCAL_BYTES = 1 << 18
+# A local buffer lives on the stack of a thread; beyond this a temporary is the right thing. (Planes of eight Fourier
+# transforms of 8192 take 257 KB.)
+MAX_LOCAL_BYTES = 5 << 16
 
 
 class Pointers(dict[Buffer, str]):

@@ -59,7 +59,7 @@ class _Squares:
         whole = n // LANES * LANES
         self.apart = (whole * SQUARE_ACCESS + (n - whole) * LEFT_OVER) / max(n, 1)
 
-    def access(self, index: Expr, apart: float = 1.5) -> float:
+    def access(self, index: Expr, **_: Any) -> float:
         """Cost of one element's access."""
         return self.vector.access(index, self.apart)
 
@@ -69,8 +69,8 @@ class AllLanes:
 
     lanes = LANES
 
-    def access(self, index: Expr, apart: float = 1.5) -> float:
-        """Cost of one element's access."""
+    def access(self, *_: Any, **__: Any) -> float:
+        """Cost of any element's access."""
         return 1.0 / self.lanes
 
 

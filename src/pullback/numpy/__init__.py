@@ -463,6 +463,6 @@ euler_gamma = 0.5772156649015329
 _methods.install()
 globals().update(_eager.remembered(globals()))
 # Those called most say themselves what is wrong; a wrapper costs a tenth of a microsecond.
-_explain_all(globals(), _parameters.NUMPY, _parameters.NUMPY_OWN, skip=("array", "asarray"))
+_explain_all(globals(), _parameters.NUMPY, _parameters.NUMPY_OWN, skip=("array", "asarray", "from_dlpack"))
 _explain_all(vars(linalg), _parameters.LINALG, _parameters.LINALG_OWN)
 _explain_all(vars(fft), _parameters.FFT, _parameters.FFT_OWN)

@@ -99,7 +99,8 @@ def logit(x: Any) -> Any:
     x = inexact(x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return jnp.log(x) - jnp.log1p(-x)
-    return _logit(widened(x)).astype(x.dtype)
+    y = _logit(widened(x))
+    return y if y.dtype == x.dtype else y.astype(x.dtype)  # which would lose the weak type
 
 
 def expit(x: Any) -> Any:

@@ -11,6 +11,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, repeated_nu
 from pullback.compiler.graph.simplify.simplify import simplification_rules
 from pullback.compiler.graph.structure.axes import axis_rules
 from pullback.compiler.graph.structure.folds import FOLD_RULES
+from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
@@ -44,6 +45,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             UPDATE_RULES,
             ORDER_RULES,
             FOLD_RULES,
+            GATHER_RULES,
             axis_rules(),
         )
         for name in registry:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.compiler.graph.structure.facts import counts_along
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 from pullback.lax.movement.scatter import ScatterDimensionNumbers
@@ -88,27 +89,9 @@ def _equal(r: Rewriter, atom: Any, axis: int) -> Any:
         dtype = counting.aval.dtype
         if dtype.kind not in "iu" or counting.aval.shape[axis] - 1 > np.iinfo(dtype).max:
             continue
-        if _counts(r, counting, axis) and (found := _without(r, other, axis)) is not None:
+        if counts_along(r, counting) == axis and (found := _without(r, other, axis)) is not None:
             return found
     return None
-
-
-def _counts(r: Rewriter, atom: Any, axis: int) -> bool:
-    """Whether the elements of an array are their index along `axis`."""
-    eqn = r.definition(atom)
-    if eqn is None:
-        return False
-    if eqn.primitive.name == "iota":
-        return bool(eqn.params["dimension"] == axis)
-    if eqn.primitive.name == "broadcast_in_dim":
-        dims, inner = eqn.params["broadcast_dimensions"], eqn.invars[0]
-        if axis not in dims or inner.aval.shape[dims.index(axis)] != atom.aval.shape[axis]:
-            return False
-        return _counts(r, inner, dims.index(axis))
-    if eqn.primitive.name == "reshape":
-        sizes = [n for n in atom.aval.shape if n != 1]
-        return sizes == [atom.aval.shape[axis]] and eqn.invars[0].aval.ndim == 1 and _counts(r, eqn.invars[0], 0)
-    return False
 
 
 def _without(r: Rewriter, atom: Any, axis: int) -> Any:

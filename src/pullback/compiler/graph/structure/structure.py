@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
+from pullback.compiler.graph.structure.facts import diagonal
 from pullback.compiler.graph.structure.terms import contract, total
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Pointwise
@@ -237,38 +238,13 @@ def _is_identity(r: Rewriter, atom: Any) -> bool:
     name = eqn.primitive.name
     if name == "convert_element_type":
         inner = eqn.invars[0]
-        return _is_diagonal_mask(r, inner) if inner.aval.dtype == np.bool_ else _is_identity(r, inner)
+        return diagonal(r, inner) == (0, 1) if inner.aval.dtype == np.bool_ else _is_identity(r, inner)
     if name == "transpose":
         return _is_identity(r, eqn.invars[0])
     if name == "select_n" and len(eqn.invars) == 3:
         which, off, on = eqn.invars
-        return r.is_scalar(off, 0) and r.is_scalar(on, 1) and _is_diagonal_mask(r, which)
+        return r.is_scalar(off, 0) and r.is_scalar(on, 1) and diagonal(r, which) == (0, 1)
     return False
-
-
-def _is_diagonal_mask(r: Rewriter, atom: Any) -> bool:
-    """Whether a matrix of bools is true exactly on the main diagonal."""
-    eqn = r.definition(atom, "eq")
-    if eqn is None:
-        return False
-    found = [_counts_along(r, a) for a in eqn.invars]
-    return sorted(d for d in found if d is not None) == [0, 1]
-
-
-def _counts_along(r: Rewriter, atom: Any) -> int | None:
-    """The dimension whose index the elements of a matrix are, or None."""
-    eqn = r.definition(atom)
-    if eqn is None:
-        return None
-    name = eqn.primitive.name
-    if name == "iota" and len(eqn.params["shape"]) == 2:
-        return eqn.params["dimension"]
-    if name == "broadcast_in_dim" and eqn.invars[0].aval.ndim == 1:
-        inner = r.definition(eqn.invars[0], "iota")
-        return eqn.params["broadcast_dimensions"][0] if inner is not None else None
-    if name == "add" and any(r.is_scalar(a, 0) for a in eqn.invars):
-        return _counts_along(r, next(a for a in eqn.invars if not r.is_scalar(a, 0)))
-    return None
 
 
 def _add(r: Rewriter, eqn: JaxprEqn) -> Any:

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter
+from pullback.compiler.graph.structure.facts import diagonal
 from pullback.core.jaxpr import JaxprEqn, Literal
 
 MOST_TERMS, MOST_FACTORS, DEPTH = 4, 6, 12
@@ -401,10 +402,10 @@ def _read(r: Rewriter, atom: Any, depth: int) -> list[Term] | None:
 
     match eqn.primitive.name:
         case "convert_element_type":
-            pair = _diagonal(r, eqn.invars[0])
+            pair = diagonal(r, eqn.invars[0])
             return None if pair is None else [_equal(_ones(shape), *pair)]
         case "select_n" if len(eqn.invars) == 3 and r.is_scalar(eqn.invars[1], 0):
-            pair = _diagonal(r, eqn.invars[0])
+            pair = diagonal(r, eqn.invars[0])
             return None if pair is None else [_equal(t, *pair) for t in of(2)]
         case "broadcast_in_dim":
             return [_broadcast(t, shape, params["broadcast_dimensions"]) for t in of(0)]
@@ -483,32 +484,3 @@ def _reshaped(term: Term, shape: Sequence[int]) -> Term:
             axes.append(tuple(labels[start:position]))
         if len(axes) == len(shape):
             return replace(term, axes=tuple(axes))
-
-
-def _diagonal(r: Rewriter, atom: Any) -> tuple[int, int] | None:
-    """The two axes along which the indices are equal exactly where an array of bools is true."""
-    eqn = r.definition(atom, "eq")
-    if eqn is None or atom.aval.ndim < 2:
-        return None
-    found = [_counts(r, a, atom.aval.shape) for a in eqn.invars]
-    a, c = found
-    if a is None or c is None or a == c or atom.aval.shape[a] != atom.aval.shape[c]:
-        return None
-    return min(a, c), max(a, c)
-
-
-def _counts(r: Rewriter, atom: Any, shape: Sequence[int]) -> int | None:
-    """The axis whose index the elements of an array are, or None."""
-    eqn = r.definition(atom)
-    if eqn is None or atom.aval.shape != tuple(shape):
-        return None
-    match eqn.primitive.name:
-        case "iota":
-            return int(eqn.params["dimension"])
-        case "broadcast_in_dim" if eqn.invars[0].aval.ndim == 1:
-            inner = r.definition(eqn.invars[0], "iota")
-            d = eqn.params["broadcast_dimensions"][0]
-            return d if inner is not None and inner.params["shape"][0] == shape[d] else None
-        case "add" if any(r.is_scalar(a, 0) for a in eqn.invars):
-            return _counts(r, next(a for a in eqn.invars if not r.is_scalar(a, 0)), shape)
-    return None

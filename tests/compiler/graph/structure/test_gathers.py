@@ -1,0 +1,65 @@
+"""Gathers at places that the program itself determines are slices, and mean the same."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+
+X = np.random.default_rng(0).standard_normal((40, 30, 20)).astype("f4")
+
+
+def jaxpr(f, *args):
+    return jax.jit(f).lower(*args).as_text("jaxpr")
+
+
+PLACES = {
+    "rolled": lambda n: (jnp.arange(n) + 3) % n,
+    "rolled back": lambda n: (jnp.arange(n) - 1) % n,
+    "reversed": lambda n: n - 1 - jnp.arange(n),
+    "every second": lambda n: jnp.arange(n // 2) * 2,
+    "clipped": lambda n: jnp.clip(jnp.arange(n) + n // 2, 0, n - 1),
+    "from the end": lambda n: jnp.arange(n) - n,
+    "backwards by two": lambda n: n - 1 - 2 * jnp.arange(n // 2),
+    "two halves": lambda n: jnp.concatenate([jnp.arange(n // 2, n), jnp.arange(n // 2)]),
+    "one and the rest": lambda n: jnp.where(jnp.arange(n) == 0, n - 1, jnp.arange(n) - 1),
+    "outside": lambda n: jnp.arange(n) + 5,
+    "squares": lambda n: jnp.arange(n) ** 2 % n,
+}
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("name", PLACES)
+def test_values_and_derivatives(name, axis):
+    n = X.shape[axis]
+    places = np.asarray(PLACES[name](n))
+    inside = np.where(places < 0, places + n, places)
+
+    def f(x):
+        return jnp.take(x, PLACES[name](n), axis=axis)
+
+    want = np.take(X, np.minimum(inside, n - 1), axis)
+    if name == "outside":
+        want = np.where(np.expand_dims(inside < n, [a for a in range(3) if a != axis]), want, np.nan)
+    np.testing.assert_array_equal(jax.jit(f)(X), want)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(f, 1, 1) if axis != 1 else f)(X), want) if axis == 0 else None
+    slope = jax.jit(jax.grad(lambda x: jnp.sum(jnp.nan_to_num(f(x)) * 2)))(X)
+    count = np.bincount(inside[inside < n], minlength=n)
+    np.testing.assert_allclose(
+        slope, np.broadcast_to(np.expand_dims(2.0 * count, [a for a in range(3) if a != axis]), X.shape)
+    )
+
+
+def test_which_are_slices():
+    for name, f in PLACES.items():
+        text = jaxpr(lambda x, f=f: x[f(40)], X)
+        assert ("gather" in text) == (name in ("clipped", "outside", "squares")), name
+    assert "gather" in jaxpr(lambda x, i: x[i], X, np.arange(40))
+    assert "gather" not in jaxpr(lambda x: x[:, (jnp.arange(30) + 1) % 30, :], X)
+    assert "gather" not in jaxpr(lambda x: x[:, :, np.arange(20)[::-1]], X)
+
+
+def test_rows_and_columns_of_one():
+    x = jnp.asarray(X[:, :1])
+    np.testing.assert_array_equal(jax.jit(lambda x: x[(jnp.arange(40) + 1) % 40])(x), np.roll(x, -1, 0))
+    np.testing.assert_array_equal(jax.jit(lambda x: x[:, jnp.zeros(20, int)])(x), np.repeat(x, 20, 1))

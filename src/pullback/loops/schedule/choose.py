@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ from pullback.loops.schedule.apply.tile import tile
 from pullback.loops.schedule.apply.vectorize import vectorize
 from pullback.util.switches import switches
 
-from .cost import cost
+from .cost import cost, nanoseconds
 from .machine import NOMINAL
 from .price import Price, least, price
 from .sketch import Form
@@ -117,19 +118,23 @@ class Watch:
     between: float = 0.0
 
 
-_watch: Watch | None = None
 _known: dict[Hashable, Choice] = {}  # by the nest's key and the forms that were left out
+_local = threading.local()  # the Watch of a thread that asks
+
+
+def _watch() -> Watch | None:
+    return getattr(_local, "watch", None)
 
 
 @contextmanager
 def watching() -> Iterator[Watch]:
     """What is chosen meanwhile, every form priced."""
-    global _watch
-    before, _watch = _watch, Watch()
+    before, watch = _watch(), Watch()
+    _local.watch = watch
     try:
-        yield _watch
+        yield watch
     finally:
-        _watch = before
+        _local.watch = before
 
 
 def schedule(function: Function) -> Function:
@@ -144,6 +149,7 @@ def schedule(function: Function) -> Function:
 class _Chooser:
     def __init__(self, function: Function) -> None:
         self.name = function.name
+        self.watch = _watch()
         self.new = Fresh("s", function)
         self.locals = local_uses(function.body)
 
@@ -165,38 +171,41 @@ class _Chooser:
                     result.append(If(stmt.cond, self.block(stmt.then, trips), self.block(stmt.orelse, trips)))
                 case _:
                     result.append(stmt)
-                    if isinstance(stmt, Run) and _watch is not None:
-                        _watch.runs[stmt.kernel.name] += trips
-                    elif isinstance(stmt, (Let, Store)) and _watch is not None:
-                        _watch.between += trips * NOMINAL.op_ns * cost((stmt,))
+                    if isinstance(stmt, Run) and self.watch is not None:
+                        self.watch.runs[stmt.kernel.name] += trips
+                    elif isinstance(stmt, (Let, Store)) and self.watch is not None:
+                        self.watch.between += trips * NOMINAL.op_ns * cost((stmt,))
         return tuple(result)
 
     def nest(self, loop: Loop, trips: int) -> list[Stmt]:
         """What takes the place of a nest."""
         shared = shares_locals(loop, self.locals)  # scratch space of one thread, which others could not see
         chain = chain_of(loop) if loop.role == "parallel" and not shared else None
-        key = None if chain is None else part_key((loop,))[0]
         if chain is None:
             body = self.walked(loop, shared)
-            choice = Choice(WRITTEN, self.priced(body) if _watch is not None else Price())
+            choice = Choice(WRITTEN, self.priced(body) if self.watch is not None else Price())
         else:
-            best = self.best(chain, trips, key)
+            best = self.best(chain, trips)
             body, choice = best.build(), best.choice
-        if _watch is not None:
-            _watch.nests.append(Nest(_digest(key), choice, body, self.name, trips))
+        if self.watch is not None:
+            self.watch.nests.append(Nest(_digest(loop), choice, body, self.name, trips))
         return body
 
-    def best(self, chain: Sequence[Loop], trips: int, key: Hashable) -> Found:
+    def best(self, chain: Sequence[Loop], trips: int) -> Found:
         """The cheapest form of a nest, or the one that is asked for."""
-        asked = _asked(key)
-        written = self.written(chain[0])
+        nest = chain[0]
+        asked = _asked(nest)
+        every = self.watch is not None or asked != ""
+        if not every and trips * nanoseconds((nest,)) < EFFORT_NS:  # in scalar operations, so it takes less
+            body = self.walked(nest)
+            return Found(lambda: body, Choice(WRITTEN, Price()))
+        written = self.written(nest)
         if asked == WRITTEN:
             return written
-        worth = trips * (written.choice.ns - least(chain[0], NOMINAL)) / EFFORT_NS  # forms that may be looked at
-        every = _watch is not None or asked != ""
+        worth = trips * (written.choice.ns - least(nest, NOMINAL)) / EFFORT_NS  # forms that may be looked at
         if not every and worth < 1:
             return written
-        known_by = (key, switches.skip, min(int(worth), LONGEST * MOST))
+        known_by = (_digest(nest), switches.skip, min(int(worth), LONGEST * MOST))
         known = None if every else _known.get(known_by)
         if known is not None:
             return Found(lambda: self.formed(chain, known), known)
@@ -210,7 +219,7 @@ class _Chooser:
         if not every:
             if len(_known) >= REMEMBERED:
                 _known.clear()
-            _known[known_by] = choice
+            _known[known_by] = best.choice
         return Found(best.build, choice)
 
     def walked(self, loop: Stmt, shared: bool = False) -> list[Stmt]:
@@ -302,14 +311,14 @@ def form_text(forms: Mapping[str, str]) -> str:
     return ",".join(f"{key}={form}" for key, form in sorted(forms.items()))
 
 
-def _asked(key: Hashable) -> str:
+def _asked(nest: Loop) -> str:
     """The form that is asked for of a nest, or of all; "" for none."""
     if "=" not in switches.form:
         return switches.form
     wanted = dict(each.split("=", 1) for each in switches.form.split(","))
-    return wanted.get(_digest(key), "")
+    return wanted.get(_digest(nest), "")
 
 
-def _digest(key: Hashable) -> str:
-    """A short name of a nest's key."""
-    return hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+def _digest(nest: Loop) -> str:
+    """A short name of a nest, the same in every process."""
+    return hashlib.sha256(repr(part_key((nest,))[0]).encode()).hexdigest()[:16]

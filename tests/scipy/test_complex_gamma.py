@@ -95,3 +95,23 @@ def test_bessel_functions_overflow_where_they_do():
     for function, true in ((special.i0, reference.i0), (special.i1, reference.i1), (jnp.i0, reference.i0)):
         np.testing.assert_allclose(function(x), true(wide), rtol=2e-6)
     assert np.isinf(special.i0(np.float32(95)))
+
+
+@pytest.mark.parametrize("name", ["gamma", "beta", "poch", "comb", "factorial"])
+def test_products_of_gamma_functions_have_derivatives_of_derivatives(name):
+    """Their values are computed in float64, which nothing that differentiates them may meet."""
+    x = jnp.asarray([0.5, 1.5], "f4")
+    f = {
+        "gamma": special.gamma,
+        "factorial": special.factorial,
+        "beta": lambda x: special.beta(x, 2.5),
+        "poch": lambda x: special.poch(x, 2.5),
+        "comb": lambda x: special.comb(x + 2, 1.5),
+    }[name]
+    second = pullback.grad(pullback.grad(f))
+    with pullback.enable_x64(True):
+        wanted = [float(second(float(v))) for v in (0.5, 1.5)]
+    np.testing.assert_allclose(pullback.vmap(second)(x), wanted, rtol=2e-5)
+    np.testing.assert_allclose(pullback.jit(pullback.vmap(second))(x), wanted, rtol=2e-5)
+    np.testing.assert_allclose([second(x[0]), second(x[1])], wanted, rtol=2e-5)
+    np.testing.assert_allclose(np.diag(pullback.hessian(lambda x: f(x).sum())(x)), wanted, rtol=2e-5)

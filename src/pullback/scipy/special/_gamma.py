@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.api import custom_jvp
 from pullback.numpy._arguments import static_int
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._complex_gamma import complex_log_gamma
 from pullback.util import dtypes
 
-
-def _in_double(function: Callable[..., Any], *args: Any) -> Any:
-    """function(*args) by float64 within, as exp makes the rounding of large logarithms large."""
-    first = args[0]
-    if first.dtype.itemsize >= 8:  # float64, and complex numbers, which the function refuses
-        return function(*args)
-    wide = [lax.convert_element_type_p.bind(x, new_dtype=np.dtype(np.float64), weak_type=False) for x in args]
-    weak = all(x.aval.weak_type for x in args)
-    return lax.convert_element_type_p.bind(function(*wide), new_dtype=first.dtype, weak_type=weak)
+_DOUBLE = np.dtype(np.float64)
 
 
-def _quotient(above: Any, *below: Any) -> Any:
-    """Gamma(above) over the gamma functions of the others."""
-    exponent = lax.lgamma(above)
-    for x in below:
-        exponent = lax.sub(exponent, lax.lgamma(x))
-    return lax.exp(exponent)
+# sign * log Gamma(sum of coefficients * arguments + 0 or 1), for each of some terms.
+Terms = tuple[tuple[int, tuple[int, ...], int], ...]
+
+
+def _arguments_of(terms: Terms, args: Sequence[Any], one: Any) -> list[Any]:
+    """What the gamma functions of some terms are taken of; `one` is 1 in the type of the arguments."""
+    found = []
+    for _, coefficients, constant in terms:
+        parts = [x if c == 1 else lax.neg(x) for c, x in zip(coefficients, args) if c]
+        found.append(functools.reduce(lax.add, [*parts, *([one] if constant else [])]))
+    return found
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _product(terms: Terms, *given: Any) -> Any:
+    """The product of gamma functions, by float64 within, as exp makes the rounding of large logarithms large."""
+    first, args = given[0], list(given)
+    narrow = first.dtype.itemsize < 8
+    one = lax.full_like(first, 1)
+    if narrow:
+        one, *args = (lax.convert_element_type_p.bind(x, new_dtype=_DOUBLE, weak_type=False) for x in (one, *args))
+    logs = [lax.lgamma(x) for x in _arguments_of(terms, args, one)]
+    value = lax.exp(functools.reduce(lax.add, [x if sign == 1 else lax.neg(x) for (sign, *_), x in zip(terms, logs)]))
+    if not narrow:
+        return value
+    weak = bool(getattr(first.aval, "weak_type", False))
+    return lax.convert_element_type_p.bind(value, new_dtype=first.dtype, weak_type=weak)
+
+
+@_product.defjvp
+def _product_jvp(terms: Terms, primals: Any, tangents: Any) -> Any:
+    """Gamma's logarithmic derivative is digamma; in the type of the arguments, so that it has derivatives in turn."""
+    out = _product(terms, *primals)
+    total = lax.full_like(out, 0)
+    for (sign, coefficients, _), x in zip(terms, _arguments_of(terms, primals, lax.full_like(out, 1))):
+        slope = lax.digamma(x)
+        for c, x_dot in zip(coefficients, tangents):
+            if c:
+                total = lax.add(total, lax.mul(lax.full_like(slope, sign * c), lax.mul(slope, x_dot)))
+    return out, lax.mul(out, total)
 
 
 def gammaln(x: Any) -> Any:
@@ -61,7 +89,7 @@ def gamma(x: Any) -> Any:
     x = inexact(x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return jnp.exp(complex_log_gamma(x))
-    return gammasgn(x) * _in_double(_quotient, x)
+    return gammasgn(x) * _product(((1, (1,), 0),), x)
 
 
 def digamma(x: Any) -> Any:
@@ -118,11 +146,10 @@ def beta(a: Any, b: Any) -> Any:
     if a.dtype.itemsize == 8:
         return sign * jnp.exp(betaln(a, b))
     near = jnp.maximum(a, b) < 1e6  # beyond, logarithms cancel in float64, too
-    return sign * jnp.where(near, _in_double(_beta, a, b), jnp.exp(betaln(a, b)))
+    return sign * jnp.where(near, _product(BETA, a, b), jnp.exp(betaln(a, b)))
 
 
-def _beta(a: Any, b: Any) -> Any:
-    return lax.exp(lax.sub(lax.add(lax.lgamma(a), lax.lgamma(b)), lax.lgamma(lax.add(a, b))))
+BETA: Terms = ((1, (1, 0), 0), (1, (0, 1), 0), (-1, (1, 1), 0))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
@@ -154,7 +181,7 @@ def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol Gamma(z + m) / Gamma(z)."""
     z, m = real_arguments("poch", z, m)
     sign = gammasgn(z) * gammasgn(z + m)
-    return jnp.where(m == 0, 1, sign * _in_double(lambda z, m: _quotient(lax.add(z, m), z), z, m)).astype(z.dtype)
+    return jnp.where(m == 0, 1, sign * _product(((1, (1, 1), 0), (-1, (1, 0), 0)), z, m)).astype(z.dtype)
 
 
 def factorial(n: Any, exact: bool = False) -> Any:
@@ -162,12 +189,11 @@ def factorial(n: Any, exact: bool = False) -> Any:
     if exact:
         raise NotImplementedError("factorial with exact=True")
     n = inexact(n)
-    value = _in_double(lambda n, one: _quotient(lax.add(n, one)), n, jnp.ones_like(n))
+    value = _product(((1, (1,), 1),), n)
     return jnp.where(n < 0, 0, value)
 
 
-def _choose(n: Any, k: Any, one: Any) -> Any:
-    return _quotient(*(lax.add(x, one) for x in (n, k, lax.sub(n, k))))
+CHOOSE: Terms = ((1, (1, 0), 1), (-1, (0, 1), 1), (-1, (1, -1), 1))
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
@@ -177,5 +203,5 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
         n = n + k - 1
     valid = (k >= 0) & (k <= n)
     a, b = jnp.where(valid, n, 1), jnp.where(valid, k, 0)
-    value = _in_double(_choose, a, b, jnp.ones_like(a))
+    value = _product(CHOOSE, a, b)
     return jnp.where(valid, value, 0).astype(n.dtype)

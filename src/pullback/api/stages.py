@@ -217,8 +217,8 @@ class Lowered(_Stage):
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text: 'jaxpr' (after the graph passes), 'fused' (a table of its loop nests), 'loops' (the
-        default), 'nests' (after the loop passes), 'schedule' (what each nest is expected to take, and what without each
-        pass that chooses), 'llvm' or 'asm'; ValueError for another name.
+        default), 'nests' (after the loop passes), 'schedule' (the form of each nest, what it is expected to take, and
+        what in its other forms), 'llvm' or 'asm'; ValueError for another name.
         """
         _check_dialect("as_text", dialect or "loops")
         return self._compiled().as_text(dialect or "loops")

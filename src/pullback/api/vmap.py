@@ -25,10 +25,9 @@ def vmap(
     """Map `fun` over axes of its arguments, all elements at once.
 
     in_axes: an integer, None (not mapped), or a tuple with one entry an argument, each a tree prefix of it; keyword
-    arguments are mapped over axis 0. out_axes likewise for the result.
-    With `sum_match`, a mapped output whose out_axes is None is summed over the mapped axis.
-    ValueError if mapped sizes disagree, an axis is
-    out of range, or an output that is mapped shall not be; TypeError for axes that are no integers.
+    arguments are mapped over axis 0. out_axes likewise for the result. With `sum_match`, a mapped output whose out_axes
+    is None is summed over the mapped axis. ValueError if mapped sizes disagree, an axis is out of range, or an output
+    that is mapped shall not be; TypeError for axes that are no integers.
     """
     check_callable("vmap", fun)
     if not is_hashable(spmd_axis_name):

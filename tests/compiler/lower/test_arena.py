@@ -46,3 +46,22 @@ def test_iterations_that_run_at_once_share_nothing():
     offsets, total = plan_arena(b.function("f"))
     assert len(set(offsets.values())) == 4
     assert total == 4 * 64
+
+
+def test_iterations_of_a_parallel_loop_share_nothing():
+    """Others of them may run meanwhile, or a part of this one before a part of that one."""
+    for role, places in (("parallel", 2), ("sequential", 1)):
+        b = Builder()
+        x, y = b.input("x", "f32", 64), b.output("y", "f32", 64)
+        first, second = b.temporary("first", "f32", 64), b.temporary("second", "f32", 64)
+        with b.loop(8, role) as i:
+            with b.loop(8) as j:
+                b.store(first, i * 8 + j, b.load(x, i * 8 + j))
+            with b.loop(8) as j:
+                b.store(y, i * 8 + j, b.load(first, i * 8 + j))
+            with b.loop(8) as j:
+                b.store(second, i * 8 + j, b.load(x, i * 8 + j))
+            with b.loop(8) as j:
+                b.store(y, i * 8 + j, b.load(second, i * 8 + j))
+        offsets, _ = plan_arena(b.function("f"))
+        assert len({offsets[first], offsets[second]}) == places, role

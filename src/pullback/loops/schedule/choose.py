@@ -312,8 +312,11 @@ def form_text(forms: Mapping[str, str]) -> str:
 
 
 def _asked(nest: Loop) -> str:
-    """The form that is asked for of a nest, or of all; "" for none."""
+    """The form that is asked for of a nest, or of all; "" for none. ValueError for what is no form."""
     if "=" not in switches.form:
+        names = [WRITTEN, FISSION, *(kind.name for kind in FORMS)]
+        if switches.form and switches.form not in names:
+            raise ValueError(f"PULLBACK_FORM={switches.form!r}: expected one of {', '.join(names)}")
         return switches.form
     wanted = dict(each.split("=", 1) for each in switches.form.split(","))
     return wanted.get(_digest(nest), "")

@@ -13,6 +13,7 @@ the user's functions, keys or tokens.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
@@ -28,6 +29,7 @@ from pullback.loops.emit.folder import read, usable
 from pullback.loops.schedule.choose import form_text
 from pullback.loops.schedule.machine import facts_of, of_system
 from pullback.runtime.programs.schedule_report import choices
+from pullback.util import dtypes
 from pullback.util.switches import switches
 
 NESTS, FORMS = 6, 3  # the most that are looked at, and of each
@@ -35,7 +37,6 @@ RIVAL = 2.0  # times the expected time of the choice
 WORTH_NS = 5_000.0  # nests that take less stay as they are
 NOISE = 1.03  # times quicker that a form must be
 ROUNDS, LEAST, LONGEST = 5, 0.003, 2.0  # of a measurement: rounds, seconds of one, and of the whole tuning of a program
-LIVE = frozenset(["while", "pure_callback", "io_callback", "debug_callback", "custom_linear_solve", "host_call"])
 
 
 def tuned_form(closed: ClosedJaxpr, make: Callable[[], Any], key: str | None) -> str:
@@ -53,21 +54,23 @@ def tuned_form(closed: ClosedJaxpr, make: Callable[[], Any], key: str | None) ->
         return ""
     found = _measured(make, _arguments(closed.in_avals))
     if path is not None and usable(folder, make=True):
-        made = folder / f"{path}.{os.getpid()}"
-        made.write_text(found)
-        made.replace(folder / path)
+        with contextlib.suppress(OSError):  # it is measured again another time
+            made = folder / f"{path}.{os.getpid()}"
+            made.write_text(found)
+            made.replace(folder / path)
     return found
 
 
 def can_run(closed: ClosedJaxpr) -> bool:
     """Whether a program ends, and does nothing but compute, whatever its arguments are."""
-    if not all(aval.dtype.kind in "biufc" for aval in closed.in_avals):
+    if not all(isinstance(aval.dtype, np.dtype) for aval in closed.in_avals):
         return False
     stack = [closed.jaxpr]
     while stack:
         jaxpr = stack.pop()
         for eqn in jaxpr.eqns:
-            if eqn.effects or eqn.primitive.name in LIVE:
+            # Opaque are calls of the user's functions; a loop with a condition may go on for ever.
+            if eqn.effects or "opaque" in eqn.primitive.traits or "cond_jaxpr" in eqn.params:
                 return False
             stack += subjaxprs(eqn.params)
     return True
@@ -78,7 +81,7 @@ def _arguments(avals: Sequence[Any]) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     made = []
     for aval in avals:
-        if aval.dtype.kind in "fc":
+        if dtypes.issubdtype(aval.dtype, np.inexact):
             made.append((0.5 + rng.random(aval.shape)).astype(aval.dtype))
         else:
             made.append(rng.integers(0, 2, aval.shape).astype(aval.dtype))

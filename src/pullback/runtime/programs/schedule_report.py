@@ -16,8 +16,8 @@ from pullback.compiler import pipelines
 from pullback.loops.ir import Function, Loop
 from pullback.loops.ir.ir import Stmt
 from pullback.loops.schedule.choose import Choice, Nest, watching
-from pullback.loops.schedule.machine import NOMINAL, Machine
-from pullback.loops.schedule.price import Price
+from pullback.loops.schedule.machine import NOMINAL, Machine, host
+from pullback.loops.schedule.price import Price, price
 
 NEARBY = 1e4  # bytes that come from a cache below which they are not worth a word
 
@@ -28,9 +28,14 @@ def choices(function: Function) -> list[Nest]:
 
 
 def expected(function: Function) -> float:
-    """What all of an ordered function but its calls is expected to take, in ns."""
+    """What all of an ordered function but its calls is expected to take on this machine, in ns."""
     nests, between = _watched(function)
-    return between + sum(nest.trips * nest.choice.ns for nest in nests)
+    return between + sum(nest.trips * _here(nest) for nest in nests)
+
+
+def _here(nest: Nest) -> float:
+    """What a nest is expected to take on this machine; forms are chosen by the prices of NOMINAL."""
+    return sum(price(stmt, host()).total for stmt in nest.body)
 
 
 def _watched(function: Function) -> tuple[list[Nest], float]:
@@ -42,8 +47,12 @@ def _watched(function: Function) -> tuple[list[Nest], float]:
 def schedule_text(function: Function) -> str:
     """The report of an ordered function."""
     found, between = _watched(function)
-    whole = between + sum(nest.trips * nest.choice.ns for nest in found)
-    lines = [f"{function.name}: {len(found)} nests, about {_time(whole)} on {NOMINAL.cores} cores ({NOMINAL.name})"]
+    here = [_here(nest) for nest in found]
+    whole = between + sum(nest.trips * ns for nest, ns in zip(found, here))
+    lines = [
+        f"{function.name}: {len(found)} nests, about {_time(whole)} on the {host().cores} cores of this machine; "
+        f"prices below, by which forms are chosen, are those of the {NOMINAL.name}"
+    ]
     for number, (_, choice, body, _, trips) in enumerate(found, 1):
         often = f"    {trips} times" if trips > 1 else ""
         lines.append(f"nest {number:<3} {'about ' + _time(choice.ns):<15} {_form(choice)}    {_shape(body)}{often}")

@@ -253,17 +253,11 @@ from pullback.numpy._reducers import (
     argmax,
     argmin,
     count_nonzero,
-    cumprod,
-    cumsum,
-    cumulative_prod,
-    cumulative_sum,
     max,
     mean,
     min,
     nanargmax,
     nanargmin,
-    nancumprod,
-    nancumsum,
     nanmax,
     nanmean,
     nanmin,
@@ -277,6 +271,7 @@ from pullback.numpy._reducers import (
     sum,
     var,
 )
+from pullback.numpy._running import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
 from pullback.numpy._select import (
     allclose,
     argwhere,

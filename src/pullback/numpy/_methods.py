@@ -16,6 +16,7 @@ from pullback.numpy import (
     _creation,
     _eager,
     _reducers,
+    _running,
     _select,
     _shape,
     _sorting,
@@ -334,7 +335,7 @@ def _mT(self: Any) -> Any:
 
 _FUNCTIONS: list[Callable[..., Any]] = [
     *(_reducers.sum, _reducers.prod, _reducers.max, _reducers.min, _reducers.all, _reducers.any, _reducers.mean),
-    *(_reducers.ptp, _reducers.argmax, _reducers.argmin, _reducers.cumsum, _reducers.cumprod),
+    *(_reducers.ptp, _reducers.argmax, _reducers.argmin, _running.cumsum, _running.cumprod),
     *(_shape.ravel, _shape.squeeze, _shape.swapaxes, _shape.repeat, _ufuncs.conj, _ufuncs.conjugate),
     *(_take.take, _take.choose, _creation.diagonal, _statistics.trace),
     *(_sorting.sort, _sorting.argsort, _sorting.argpartition, _sorting.searchsorted),

@@ -23,6 +23,7 @@ from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.keys import replace_keys
 from pullback.compiler.graph.simplify.motion import move_invariants
 from pullback.compiler.graph.simplify.narrow import replace_narrow
+from pullback.compiler.graph.structure.choices import write_choices
 from pullback.compiler.graph.structure.joins import write_joins
 from pullback.compiler.graph.structure.structure import write_out_products
 from pullback.core.check import check_jaxpr
@@ -66,6 +67,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("motion", "what is the same in every iteration is computed once", move_invariants),
     Pass("algebra", "what motion and merged equations uncovered", apply_algebra),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
+    Pass("choices", "an update of one element of each row fuses with what makes the row", write_choices),
     Pass("joins", "an element of many arrays, one after the other, is no choice among them all", write_joins),
     Pass("write_out", "products over few elements fuse with what follows", write_out_products),
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),

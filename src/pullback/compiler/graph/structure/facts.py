@@ -28,14 +28,40 @@ def counts_along(r: Rewriter, atom: Any) -> int | None:
             # What is repeated along the axis that it counts along does not count.
             return None if axis is None or inner.aval.shape[axis] != atom.aval.shape[dims[axis]] else int(dims[axis])
         case "reshape":
+            inner, shape = eqn.invars[0].aval.shape, atom.aval.shape
             axis = counts_along(r, eqn.invars[0])
-            if axis is None or [n for n in eqn.invars[0].aval.shape if n != 1] != [eqn.invars[0].aval.shape[axis]]:
+            before, after = ([k for k, n in enumerate(each) if n != 1] for each in (inner, shape))
+            if axis not in before or [inner[k] for k in before] != [shape[k] for k in after]:
                 return None
-            long = [k for k, n in enumerate(atom.aval.shape) if n != 1]
-            return long[0] if len(long) == 1 else None
-        case "add" if any(r.is_scalar(a, 0) for a in eqn.invars):
+            return after[before.index(axis)]
+        case "add" | "max" if any(r.is_scalar(a, 0) for a in eqn.invars):
             return counts_along(r, next(a for a in eqn.invars if not r.is_scalar(a, 0)))
+        case "select_n" if len(eqn.invars) == 3:  # of an index that may count from the end, which this one does not
+            below = r.definition(eqn.invars[0], "lt")
+            if below is not None and r.is_scalar(below.invars[1], 0) and counts_along(r, below.invars[0]) is not None:
+                return counts_along(r, eqn.invars[1])
+        case "convert_element_type":
+            axis = counts_along(r, eqn.invars[0])
+            dtype = atom.aval.dtype
+            if axis is not None and dtype.kind in "iu" and atom.aval.shape[axis] - 1 <= np.iinfo(dtype).max:
+                return axis
     return None
+
+
+def index_parts(r: Rewriter, indices: Any) -> list[Any]:
+    """The indices along each dimension that start vectors, which lie along the last axis of `indices`, speak of."""
+    *shape, count = indices.aval.shape
+    if count == 1:
+        return [r.reshape(indices, shape)]
+    joined = r.definition(indices, "concatenate", "stack")
+    if joined is not None and len(joined.invars) == count and len(shape) in joined.params.values():
+        return [r.reshape(part, shape) for part in joined.invars]
+    parts = []
+    for k in range(count):
+        low, high = [0] * len(shape) + [k], [*shape, k + 1]
+        part = r.emit("slice", indices, start_indices=tuple(low), limit_indices=tuple(high), strides=None)
+        parts.append(r.reshape(part, shape))
+    return parts
 
 
 def diagonal(r: Rewriter, atom: Any) -> tuple[int, int] | None:

@@ -1,6 +1,7 @@
 """The kernel of products against NumPy, compiled and interpreted; how large products are cut."""
 
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from pullback.compiler.products.kernels import (
 from pullback.loops.emit import compile_function
 from pullback.loops.ir.check import check as check_function
 from pullback.loops.ir.interpret import interpret
+from pullback.loops.schedule.machine import LAPTOP, Cache, using
 
 
 def panels_of(y, columns):
@@ -181,6 +183,22 @@ def test_long_and_thin_products(m, k, n, turned):
     x, y = (np.asfortranarray(a) if turned else a for a in (x, y))
     numbers = (((0 if turned else 1,), (1 if turned else 0,)), ((), ()))
     check(lambda x, y: lax.dot_general(x, y, numbers), x.T if turned else x, y.T if turned else y, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_that_compete_for_the_first_cache_are_copied_apart(dtype):
+    x, y = normal(131, 2048).astype(dtype), normal(2048, 96, seed=1).astype(dtype)
+    few_ways = replace(LAPTOP, first=Cache(1 << 14, 4, 0.4))  # two of any block of rows that are 4096 bytes apart
+    many_ways = replace(LAPTOP, first=Cache(1 << 18, 64, 0.4))
+    results = []
+    for machine, m, k in ((few_ways, 130, 2048), (few_ways, 130, 2008), (many_ways, 131, 2048)):
+        with pullback.enable_x64(True), using(machine):
+            lowered = pullback.jit(lambda x, y: x @ y).lower(x[:m, :k], y[:k])
+            apart = f"f{8 * x.itemsize}[{m * (k + 64 // x.itemsize)}]"
+            assert (apart in lowered.as_text("loops")) == (not results)
+            results.append(np.asarray(lowered.compile()(x[:m, :k], y[:k])))
+    np.testing.assert_array_equal(results[0], results[2][:130])
+    np.testing.assert_allclose(results[0], x[:130] @ y, rtol=1e-4, atol=1e-3)
 
 
 def test_errors_grow_with_the_number_of_chains_only():

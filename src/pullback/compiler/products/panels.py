@@ -12,8 +12,8 @@ one. A product of 512 x 512 spent 0.5 of 3.3 ms of one core on it, now 0.1; of 1
 before 27.6.
 
 Rows of x that compete for the sets of the first cache are copied to places that do not: 12 rows that are 4096 bytes
-apart want 12 lines of a set of 8, so every read of x misses. One core of a Zen 4 does 106 GFLOP/s so, before 62, of 1020
-x 1024 by 1024 x 1024 in float32.
+apart want 12 lines of a set of 8, so every read of x misses. One core of a Zen 4 does 106 GFLOP/s so, before 62, of
+1020 x 1024 by 1024 x 1024 in float32.
 
 Tried, and no better: slabs of the contracted axis (256 or 512 elements, x copied into the second cache), which lost up
 to a tenth at 1000 to 2048, as sums are read and written again; prefetching the next panel of y, other numbers of rows

@@ -28,10 +28,10 @@ def counts_along(r: Rewriter, atom: Any) -> int | None:
             # What is repeated along the axis that it counts along does not count.
             return None if axis is None or inner.aval.shape[axis] != atom.aval.shape[dims[axis]] else int(dims[axis])
         case "reshape":
-            inner, shape = eqn.invars[0].aval.shape, atom.aval.shape
+            given, shape = eqn.invars[0].aval.shape, atom.aval.shape
             axis = counts_along(r, eqn.invars[0])
-            before, after = ([k for k, n in enumerate(each) if n != 1] for each in (inner, shape))
-            if axis not in before or [inner[k] for k in before] != [shape[k] for k in after]:
+            before, after = ([k for k, n in enumerate(each) if n != 1] for each in (given, shape))
+            if axis not in before or [given[k] for k in before] != [shape[k] for k in after]:
                 return None
             return after[before.index(axis)]
         case "add" | "max" if any(r.is_scalar(a, 0) for a in eqn.invars):

@@ -84,3 +84,18 @@ def test_sums_along_the_axis_stay_straight_code():
 
     assert choices(f, 40) == 39 and choices(f, 65) == 0
     np.testing.assert_array_equal(jax.jit(f)([np.ones(3, np.float32)] * 40), [2, 2, 2])
+
+
+@pytest.mark.parametrize("count", [10, 24, 40, 64])
+@pytest.mark.parametrize("join", [jnp.concatenate, jnp.stack])
+def test_no_piece_of_rows_is_computed_where_another_lies(join, count):
+    """Lanes that compute every piece for each element take as many times as long."""
+    x = pieces([(40, 5)], np.float32)[0]
+
+    def f(x):
+        return join([jnp.tanh(k * x) for k in range(count)], -1)
+
+    text = jax.jit(f).lower(x).as_text("nests")
+    choices = [line for line in text.splitlines() if "select(lt(i" in line or "select(eq(i" in line]
+    assert not choices
+    np.testing.assert_allclose(jax.jit(f)(x), f(x), rtol=1e-6)

@@ -20,7 +20,7 @@ from pullback.lax.records.nests import loops
 from pullback.loops.passes.unroll import MAX_CHOICES
 
 MANY = 16  # operands that choices are made among
-MANY_APART = 32  # the same where copies write elements that are far apart: along the last of several axes
+MANY_APART = 64  # the same where copies write elements that are far apart: along the last of several axes
 
 
 def write_joins(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -30,7 +30,7 @@ from fuzz.compare import Difference, Evidence, compare, shaken, verdict, widened
 from fuzz.composed import make_composed, with_fewer_moves  # noqa: E402
 from fuzz.stored import write_stored  # noqa: E402
 from fuzz.worker import Outcome, Raised, Task  # noqa: E402
-from side_by_side import Answers, Worker  # noqa: E402
+from side_by_side import Answers, Worker, timed_out  # noqa: E402
 
 BATCH = 24
 COMPOSED = 16  # every so many batches one is of composed programs
@@ -255,10 +255,6 @@ class Run:
                 f"\r{self.done} programs, {self.done / seconds:.1f}/s, {sum(self.classes.values())} explained, "
                 f"{len(self.findings)} not", end="", flush=True,
             )  # fmt: skip
-
-
-def timed_out(outcome: Outcome) -> bool:
-    return isinstance(outcome, Raised) and outcome.names[0] == "TimeoutError"
 
 
 def described(f: Finding) -> str:

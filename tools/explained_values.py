@@ -210,6 +210,32 @@ def _polygamma(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
     return found
 
 
+def _gamma_slope(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
+    """Where ours is what mpmath gives, by differences of the lower function, for small samples."""
+    a, at = np.broadcast_arrays(*(v.value().astype(float) for v in call.arguments))
+    if a.shape != x.shape or x.dtype not in (np.float32, np.float64):
+        return False
+
+    def exact(a: float, at: float) -> float:
+        with mpmath.workdps(60):
+            slope = mpmath.diff(lambda v: mpmath.log(mpmath.gammainc(v, 0, at, regularized=True)), a)
+            density = at ** (mpmath.mpf(a) - 1) * mpmath.exp(-at) / mpmath.gamma(a)
+            return float(-slope * mpmath.gammainc(a, 0, at, regularized=True) / density)
+
+    found = np.zeros(x.shape, bool)
+    for i in np.ndindex(*x.shape):
+        if not near(x[i], y[i]) and np.isfinite(x[i]) and 0 < a[i] < 1e4 and 0 < at[i] < 1e4:
+            found[i] = near(x[i], np.asarray(exact(a[i], at[i]), x.dtype))
+    return found
+
+
+def _large_means(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
+    if x.dtype.kind not in "iu":
+        return False
+    a, b = x.astype(np.float64), y.astype(np.float64)
+    return (np.abs(a) > 2**24) & (np.abs(a - b) <= 2.0**-22 * np.abs(a))
+
+
 def _low_bits(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
     """JAX's is the power by the six lowest bits of an exponent that has more."""
     if len(call.arguments) != 2:
@@ -344,7 +370,7 @@ ELEMENTS: tuple[Element, ...] = (
     Element(
         "infinite elements that others meet",
         "JAX multiplies by 0 what it does not want, or subtracts sums, so that infinity becomes NaN elsewhere",
-        r"trapezoid|hankel|toeplitz|circulant|companion|fiedler|segment|average|interp|select|choose|cross|kron",
+        r"trapezoid|hankel|toeplitz|circulant|companion|fiedler|segment|average|interp|select|choose|cross|kron|poly\(",
         _with_infinite(_nan_there),
     ),
     Element(
@@ -355,8 +381,8 @@ ELEMENTS: tuple[Element, ...] = (
     ),
     Element(
         "exponential integrals in half precision",
-        "JAX's expn overflows to NaN or 0 in float16 and bfloat16, here it is that of float32, rounded",
-        r"expn\(",
+        "JAX's expn and expi overflow to NaN or 0 in float16 and bfloat16, here they are those of float32, rounded",
+        r"expn\(|expi\(",
         _half_lost,
     ),
     Element(
@@ -418,6 +444,36 @@ ELEMENTS: tuple[Element, ...] = (
         "JAX's attention computes its logits in float32, here in float64",
         "dot_product_attention",
         _attention,
+    ),
+    Element(
+        "random_gamma_grad far below",
+        "JAX's sum ends too early for samples far below a gamma distribution's mean; ours is what mpmath gives",
+        r"return lax\.random_gamma_grad\(x0, x1\)",
+        _gamma_slope,
+    ),
+    Element(
+        "random_gamma_grad at 0",
+        "the derivative by a sample of 0 is infinite, or NaN as the function's value is; JAX's loop ends with 0",
+        rf"random_gamma_grad{DERIVATIVE}",
+        lambda call, x, y: ~np.isfinite(wide(x)) & (y == 0) & bool(np.any(_given(call) == 0)),
+    ),
+    Element(
+        "start values of sums",
+        "JAX leaves out a start value that is 0 now, and its derivative with it; here each sum has it",
+        r"reduce_window\(x0, x1, lax\.add(.|\n)*(jvp|jacfwd|linearize|grad|vjp|jacrev)",
+        lambda call, x, y: (y == 0) & bool(np.all(call.arguments[1].value() == 0)),
+    ),
+    Element(
+        "correlations of constants",
+        "a NaN that is clipped: JAX multiplies its tangent by 0, which is NaN, and here it is not taken, which is 0",
+        rf"corrcoef{DERIVATIVE}",
+        _zero_for_nan,
+    ),
+    Element(
+        "means of large integers",
+        "float32 inside, within two of its units, one of which is more than 1",
+        "mode='mean'",
+        _large_means,
     ),
     Element(
         "large integers",
@@ -488,7 +544,7 @@ ELEMENTS: tuple[Element, ...] = (
     Element(
         "second derivatives of tanh",
         "JAX differentiates (1 + t) (1 - t), whose terms cancel times a large factor; -2 t does not",
-        rf"tanh{DERIVATIVE}{DERIVATIVE}",
+        rf"tanh{DERIVATIVE}{DERIVATIVE}|grad{DERIVATIVE}(.|\n)*tanh",
         _with_large(_anywhere),
     ),
     Element(
@@ -506,7 +562,8 @@ ELEMENTS: tuple[Element, ...] = (
     Element(
         "derivatives that are 0",
         "the derivative of a sum that is always the same is 0: rounding errors of 1 stay",
-        rf"softmax(.|\n)*sum|composed\(\d+, \d+\){DERIVATIVE}",
+        rf"softmax(.|\n)*sum|composed\(\d+, \d+\){DERIVATIVE}|corrcoef\(x0\){DERIVATIVE}|"
+        rf"softmax{DERIVATIVE}(.|\n)*ones_like",
         _zero_derivative,
     ),
     Element(

@@ -24,6 +24,10 @@ def _composers() -> bytes:
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).digest()
 
 
+def timed_out(outcome: Outcome) -> bool:
+    return isinstance(outcome, Raised) and outcome.names[0] == "TimeoutError"
+
+
 class Answers:
     """What a peer has answered, kept in a file: a later run asks it only what is new."""
 
@@ -68,10 +72,10 @@ class Worker:
             if self.answers is None:
                 return self.evaluate(tasks)
             keys = [hashlib.sha256(pickle.dumps((self.asked, plain(t)), 5)).digest() for t in tasks]
-            known = {k: o for k in keys if (o := self.answers.get(k)) is not None}
+            known = {k: o for k in keys if (o := self.answers.get(k)) is not None and not timed_out(o)}
             new = {k: t for k, t in zip(keys, tasks) if k not in known}
             found = dict(zip(new, self.evaluate(list(new.values()))))
-            self.answers.put(found)
+            self.answers.put({k: o for k, o in found.items() if not timed_out(o)})  # it may have been a stall
             known |= found
             return [known[k] for k in keys]
 

@@ -25,8 +25,6 @@ def _segments(
     data, segment_ids = jnp.asarray(data), jnp.asarray(segment_ids)
     if segment_ids.ndim == 0:
         raise ValueError(f"{name}: argument 'segment_ids' must have at least one dimension, got a scalar")
-    if data.dtype == np.bool_ and method in ("add", "multiply"):
-        raise TypeError(f"{name}: argument 'data' must have a numeric dtype, got bool")
     if not dtypes.issubdtype(typeof(segment_ids).dtype, np.integer):
         raise TypeError(
             f"{name}: argument 'segment_ids' must have an integer dtype, got {typeof(segment_ids).str_short()}"

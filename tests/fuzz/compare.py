@@ -194,6 +194,7 @@ def leaf_verdict(x, y, truth, truth_there, moved, normwise) -> str:
             if truth is not None:
                 s = parts(wide(truth_there))
                 s = np.where(np.abs(s) > limit, np.sign(s) * np.inf, s)
-                same = (np.abs(s - t) <= allowed + 0.25 * np.abs(j - t)) | (s == t) | (np.isnan(s) & np.isnan(t))
+                by_peer = np.where(np.isfinite(lost), lost, 0)
+                same = (np.abs(s - t) <= allowed + 0.25 * by_peer) | (s == t) | (np.isnan(s) & np.isnan(t))
                 return "peer" if np.all(same | theirs) else ""
     return ""

@@ -66,3 +66,28 @@ def test_exceptions_are_explained_by_what_they_say(tool):
     assert explain(call, "jit", difference, result, error) == "errors inside of JAX"
     assert explain(call, "jit", difference, error, result) == ""
     assert explain(call, "jit", difference, result, error._replace(message="another")) == ""
+
+
+def test_random_gamma_grad_is_explained_where_ours_is_right(tool):
+    pytest.importorskip("mpmath")
+    x, at = np.array([204.4711, 1.5], np.float32), np.ones(2, np.float32)
+    right, wrong = np.array([0.0261598, 0.9], np.float32), np.array([0.0260324, 0.9], np.float32)
+    line = "lax.random_gamma_grad(x0, x1)"
+    assert explained(tool, line, (x, at), right, wrong) == "random_gamma_grad far below"
+    assert explained(tool, line, (x, at), wrong, right) == ""
+
+
+def test_means_of_integers_are_explained_within_two_units_of_float32(tool):
+    x, means = np.zeros((2, 3), np.int32), np.array([972769600, 100], np.int32)
+    line = "jnp.pad(x0, 1, mode='mean')"
+    assert explained(tool, line, (x,), means, means + np.array([64, 0], np.int32)) == "means of large integers"
+    assert explained(tool, line, (x,), means, means + np.array([64, 1], np.int32)) == ""
+    assert explained(tool, line, (x,), means, means + np.array([4096, 0], np.int32)) == ""
+
+
+def test_start_values_are_explained_where_they_are_0(tool):
+    text = "lax.reduce_window(x0, x1, lax.add, (2,), (2,), 'SAME')\n    return jax.jvp(f, (x1,), (x1,))"
+    x, ones, none = np.zeros(4, np.float32), np.ones(2, np.float32), np.zeros(2, np.float32)
+    assert explained(tool, text, (x, np.float32([0.0])), ones, none) == "start values of sums"
+    assert explained(tool, text, (x, np.float32([2.0])), ones, none) == ""
+    assert explained(tool, text, (x, np.float32([0.0])), none, ones) == ""

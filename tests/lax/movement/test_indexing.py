@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback
+import pullback.numpy as jnp
 from pullback import lax
 from pullback._ext import _core
 from pullback.lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
@@ -198,3 +199,15 @@ def test_many_updates_of_few_places_are_summed_on_threads():
     assert "< 4 {" in parts and parts.count("sequential ") == 1
     assert "< 4 {" in ragged and ragged.count("sequential ") == 2  # with what is left of the parts
     assert "< 4 {" not in wide  # too many places
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_booleans_are_not_added_nor_multiplied_at_places(wrap):
+    x, places, updates = np.array([True, False]), np.array([[1], [1]]), np.array([True, True])
+    for scatter, name in ((lax.scatter_add, "add"), (lax.scatter_sub, "sub"), (lax.scatter_mul, "mul")):
+        with pytest.raises(TypeError, match=f"{name} does not accept dtype bool at position 0"):
+            wrap(lambda x, u, scatter=scatter: scatter(x, places, u, POINTS))(x, updates)
+    for method in ("add", "multiply", "divide", "power"):
+        with pytest.raises(TypeError, match="does not accept dtype bool"):
+            wrap(lambda x, u, m=method: getattr(jnp.asarray(x).at[places[:, 0]], m)(u))(x, updates)
+    assert np.asarray(wrap(lambda x, u: lax.scatter_max(x, places, u, POINTS))(x, updates)).tolist() == [True, True]

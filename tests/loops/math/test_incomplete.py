@@ -172,3 +172,11 @@ def test_functions_by_loops_are_reduced_where_they_are_computed(size):
         for reduce, total in ((jnp.sum, np.sum(want)), (jnp.max, np.max(want)), (jnp.mean, np.mean(want))):
             found = pullback.jit(lambda a, b, reduce=reduce, f=f: reduce(f(a, b)))(x, y)
             np.testing.assert_allclose(found, total, rtol=1e-5, err_msg=name)
+
+
+def test_the_slope_of_gamma_samples_grows_without_bound_at_0():
+    """d/dx of dx/da = -x (log x - digamma(a + 1)) / a + ...; it is NaN for a = 0, as dx/da is."""
+    a, x = np.array([0.5, 2.0, 0.0], np.float32), np.array([0.0, 0.0, 0.0], np.float32)
+    for way in (lambda f: f, pullback.jit):
+        slope = way(lambda a, x: pullback.jvp(lambda x: lax.random_gamma_grad(a, x), (x,), (jnp.ones_like(x),))[1])
+        assert np.array_equal(slope(a, x), [np.inf, np.inf, np.nan], equal_nan=True)

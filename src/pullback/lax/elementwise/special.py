@@ -307,7 +307,9 @@ def _igamma_grad_a_jvp_x(x_dot, out, a, x):
 def _random_gamma_grad_jvp_x(x_dot, out, a, x):
     # Of -(dP/da) / f, f the density: -(df/da) / f - out (df/dx) / f.
     slope = sub_p.bind(lax.div_p.bind(sub_p.bind(a, constant(a, 1)), x), constant(x, 1))
-    return mul_p.bind(x_dot, neg_p.bind(add_p.bind(_growth(a, x), mul_p.bind(out, slope))))
+    at_zero = lax.eq_p.bind(x, constant(x, 0))  # there the first term is infinite, and the second 0 times infinity
+    second = lax.select_n_p.bind(at_zero, mul_p.bind(out, slope), out)
+    return mul_p.bind(x_dot, neg_p.bind(add_p.bind(_growth(a, x), second)))
 
 
 igamma_grad_a_p = nary(

@@ -24,6 +24,7 @@ from pullback.lax.movement.gather import (
 )
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.lax.records.operands import check_kind
 from pullback.util.static import check_flags
 
 __all__ = [
@@ -592,7 +593,7 @@ def bind_scatter(
 # ---------------------------------------------------------------------------------------------------- public functions
 
 
-def _public(p: Primitive) -> Callable:
+def _public(p: Primitive, arithmetic: str = "") -> Callable:
     name = p.name.replace("-", "_")
 
     def function(
@@ -606,6 +607,8 @@ def _public(p: Primitive) -> Callable:
         mode=None,
     ):
         operand, scatter_indices, updates = as_arrays(name, operand, scatter_indices, updates)
+        if arithmetic:  # as the operation itself, which has no meaning for booleans
+            check_kind(arithmetic, operand.dtype, "iufc", 0)
         check_flags(name, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
         return p.bind(
             operand,
@@ -631,9 +634,9 @@ def _public(p: Primitive) -> Callable:
 
 
 scatter = _public(scatter_p)
-scatter_add = _public(scatter_add_p)
-scatter_sub = _public(scatter_sub_p)
-scatter_mul = _public(scatter_mul_p)
+scatter_add = _public(scatter_add_p, "add")
+scatter_sub = _public(scatter_sub_p, "sub")
+scatter_mul = _public(scatter_mul_p, "mul")
 scatter_min = _public(scatter_min_p)
 scatter_max = _public(scatter_max_p)
 

@@ -40,6 +40,7 @@ from pullback.lax.products.dot import *
 from pullback.lax.records import rules as _rules
 from pullback.lax.reductions.cumulative import *
 from pullback.lax.reductions.reductions import *
+from pullback.lax.reductions.window_routing import *
 from pullback.lax.reductions.windows import *
 
 # Functions of arrays alone need no explanation: their primitives say what is wrong.

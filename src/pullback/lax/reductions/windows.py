@@ -1,4 +1,4 @@
-"""Folds over sliding windows (pooling): sums, extrema, any computation; and the routing of tangents to the extremum.
+"""Folds over sliding windows (pooling): sums, extrema, any computation.
 
     out[o] = fold over k of x'[o * stride + k * window_dilation - low]
 
@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,10 +14,12 @@ from typing import Any
 from pullback.core.explain import check
 from pullback.core.kinds import SEQUENCE, optional
 from pullback.core.lowering import Nest
-from pullback.lax.products.conv import _windows, dilated, padtype_to_pads, window_count
+from pullback.lax.products.conv import dilated, padtype_to_pads
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
 from pullback.lax.reductions.reductions import evaluate_reference, highest, lowest, monoid_of, trace_computation
+from pullback.lax.reductions.window_places import batched_params, fold, place_of, view, window_cases, window_shape
+from pullback.lax.reductions.window_routing import select_and_gather_add_p
 
 __all__ = [
     "reduce_window",
@@ -27,9 +28,6 @@ __all__ = [
     "reduce_window_p",
     "reduce_window_shape_tuple",
     "reduce_window_sum_p",
-    "select_and_gather_add_p",
-    "select_and_scatter_add_p",
-    "select_and_scatter_p",
 ]
 
 Array = Any
@@ -37,120 +35,6 @@ Array = Any
 
 def _zero(dtype):
     return np.zeros((), dtype)[()]
-
-
-def window_shape(
-    name: str,
-    shape: Sequence[int],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Any,
-    base_dilation: Sequence[int],
-    window_dilation: Sequence[int],
-) -> tuple[int, ...]:
-    """The shape of the windows' results; TypeError for arguments that don't fit."""
-    for what, values in (
-        ("window_dimensions", window_dimensions),
-        ("window_strides", window_strides),
-        ("padding", padding),
-        ("base_dilation", base_dilation),
-        ("window_dilation", window_dilation),
-    ):
-        if len(values) != len(shape):
-            raise TypeError(
-                f"{name} {what} must have one entry per dimension of the operand, got {tuple(values)} for operand "
-                f"shape {tuple(shape)}"
-            )
-        if what != "padding" and any(v < 1 for v in values):
-            raise TypeError(f"{name} {what} must be positive, got {tuple(values)}")
-    return tuple(
-        [
-            window_count(dilated(n, bd), dilated(k, wd), s, lo, hi)
-            for n, k, s, (lo, hi), bd, wd in zip(
-                shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-            )
-        ]
-    )
-
-
-def _view(x, fill, window_dimensions, window_strides, padding, base_dilation, window_dilation):
-    """(out..., window flattened) of an operand."""
-    view = _windows(x, window_dimensions, window_strides, padding, base_dilation, window_dilation, fill)
-    return view.reshape(*view.shape[: x.ndim], math.prod(view.shape[x.ndim :]))
-
-
-def _place(ctx, params, index, offset, shape):
-    """Where window element `offset` of window `index` lies in the operand, and whether it is an element of it."""
-    b = ctx.b
-    place, inside = [], None
-    for i, k, n, s, (low, high), bd, wd, m in zip(
-        index,
-        offset,
-        shape,
-        params["window_strides"],
-        params["padding"],
-        params["base_dilation"],
-        params["window_dilation"],
-        params["window_dimensions"],
-    ):
-        at = b.op("add", b.op("mul", i, s), b.op("mul", k, wd)) if m != 1 else b.op("mul", i, s)
-        at = b.op("sub", at, low) if low else at
-        tests = []
-        if bd > 1:
-            tests.append(b.op("eq", b.op("floormod", at, bd), 0))
-            at = b.op("floordiv", at, bd)
-        if low > 0 or bd > 1:
-            tests.append(b.op("ge", at, 0))
-        if high > 0 or bd > 1:
-            tests.append(b.op("lt", at, n))
-        place.append(at)
-        for test in tests:
-            inside = test if inside is None else b.op("and", inside, test)
-    return tuple(place), inside
-
-
-def _fold(ctx, window, step, values, offset=()):
-    """`values` after `step(values, offset)` for each window element, in loops from the first dimension inwards."""
-    b = ctx.b
-    if len(offset) == len(window):
-        return step(values, offset)
-    n = window[len(offset)]
-    if n == 1:
-        return _fold(ctx, window, step, values, (*offset, b.const("i64", 0)))
-    with b.carried_loop(n, [(tuple(values), None)], "sequential") as r:
-        r.update(*_fold(ctx, window, step, tuple(r.vars), (*offset, r.i)))
-    return tuple(r.results)
-
-
-def _batch_params(params, d):
-    def insert(values, value):
-        return (*values[:d], value, *values[d:])
-
-    return {
-        **params,
-        "window_dimensions": insert(params["window_dimensions"], 1),
-        "window_strides": insert(params["window_strides"], 1),
-        "padding": insert(params["padding"], (0, 0)),
-        "base_dilation": insert(params["base_dilation"], 1),
-        "window_dilation": insert(params["window_dilation"], 1),
-    }
-
-
-_PARAMS = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
-
-
-def _window_cases(rng):
-    def case(shape, window, strides, pads, base, dilation):
-        return Case(
-            (rng.normal(size=shape).astype(np.float32),), dict(zip(_PARAMS, (window, strides, pads, base, dilation)))
-        )
-
-    return [
-        case((6,), (3,), (1,), ((0, 0),), (1,), (1,)),
-        case((5, 6), (2, 3), (2, 1), ((1, 0), (0, 2)), (1, 1), (1, 1)),
-        case((4, 5), (2, 2), (1, 2), ((1, 0), (1, 1)), (2, 1), (1, 2)),
-        case((2, 4, 3), (1, 2, 1), (1, 2, 1), ((0, 0),) * 3, (1,) * 3, (1,) * 3),
-    ]
 
 
 def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
@@ -161,9 +45,9 @@ def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
 
     def reference(x, **params):
         wide = x.astype(np.float32) if dtypes.kind_of(x.dtype) == "f" and x.dtype.itemsize < 4 else x
-        view = _view(wide, identity(wide.dtype), **params)
+        windows = view(wide, identity(wide.dtype), **params)
         return ufunc.reduce(
-            view, axis=-1, dtype=wide.dtype if ufunc is np.add else None, initial=identity(wide.dtype)
+            windows, axis=-1, dtype=wide.dtype if ufunc is np.add else None, initial=identity(wide.dtype)
         ).astype(x.dtype, copy=False)
 
     def emit(ctx):
@@ -172,11 +56,11 @@ def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
 
         def element(index):
             def step(values, offset):
-                place, inside = _place(ctx, params, index, offset, source.shape)
+                place, inside = place_of(ctx, params, index, offset, source.shape)
                 x = ctx.load(source, place)
                 return (b.op(loop_op, values[0], x if inside is None else b.select(inside, x, neutral)),)
 
-            ctx.store(ctx.result(0), index, _fold(ctx, params["window_dimensions"], step, (neutral,))[0])
+            ctx.store(ctx.result(0), index, fold(ctx, params["window_dimensions"], step, (neutral,))[0])
 
         if source.size == 0:
             ctx.fill(ctx.result(0), neutral)
@@ -190,9 +74,9 @@ def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
         reference=reference,
         transpose=NOT_LINEAR,
         lower=Nest(emit, strided=True),
-        samples=Samples(ulp=16, cases=_window_cases),
+        samples=Samples(ulp=16, cases=window_cases),
     )
-    p.batch = lambda args, dims, **params: (p.bind(args[0], **_batch_params(params, dims[0])), dims[0])
+    p.batch = lambda args, dims, **params: (p.bind(args[0], **batched_params(params, dims[0])), dims[0])
     return p
 
 
@@ -263,187 +147,6 @@ reduce_window_max_p.jvp = _extremum_jvp(reduce_window_max_p, "max")
 reduce_window_min_p.jvp = _extremum_jvp(reduce_window_min_p, "min")
 
 
-# ----------------------------------------------------------------------- select_and_gather_add, select_and_scatter_add
-
-
-def _routing_operand(x, select):
-    return lowest(x.dtype) if select == "max" else highest(x.dtype)
-
-
-def _chosen(keys, select, params):
-    """For each window, the flat number of its extreme element in the operand (the first), and whether there is one."""
-    numbers = np.arange(keys.size, dtype=np.int64).reshape(keys.shape)
-    which = _view(numbers, -1, **params)
-    view = _view(keys, _routing_operand(keys, select), **params)
-    # An element wins over padding also where they are equal.
-    order = view.astype(np.float64) if keys.dtype.kind not in "iu" else view.astype(object)
-    present = which >= 0
-    better = np.where(present, order, -np.inf if select == "max" else np.inf)
-    best = np.argmax(better, -1) if select == "max" else np.argmin(better, -1)
-    infinite = ~np.take_along_axis(present, best[..., None], -1)[..., 0]
-    best = np.where(infinite, np.argmax(present, -1), best)
-    chosen = np.take_along_axis(which, best[..., None], -1)[..., 0]
-    return chosen, chosen >= 0
-
-
-def _gather_shape(x, keys, *, select, **params):
-    if x.shape != keys.shape:
-        raise TypeError(f"select_and_gather_add: operands must have one shape, got {x.shape} and {keys.shape}")
-    return ShapedArray(window_shape("select_and_gather_add", x.shape, **params), x.dtype)
-
-
-def _gather_reference(x, keys, *, select, **params):
-    if 0 in _gather_shape(x, keys, select=select, **params).shape or x.size == 0:
-        return np.zeros(_gather_shape(x, keys, select=select, **params).shape, x.dtype)
-    chosen, there = _chosen(keys, select, params)
-    return np.where(there, x.reshape(-1)[np.where(there, chosen, 0)], np.zeros((), x.dtype))
-
-
-def _gather_jvp(primals, tangents, **params):
-    x, keys = primals
-    out = select_and_gather_add_p.bind(x, keys, **params)
-    return out, tangent_zero(out) if is_zero(tangents[0]) else select_and_gather_add_p.bind(tangents[0], keys, **params)
-
-
-def _gather_transpose(out_bar, x, keys, **params):
-    return [tangent_zero(x) if is_zero(out_bar) else select_and_scatter_add_p.bind(out_bar, keys, **params), None]
-
-
-def _routing_batch(p):
-    def batch(args, dims, **params):
-        size = batch_size(args, dims)
-        return p.bind(*[batch_front(x, d, size) for x, d in zip(args, dims)], **_batch_params(params, 0)), 0
-
-    return batch
-
-
-def _find(ctx, index, keys, select, params):
-    """(extreme key, whether there is one, its index...) of a window."""
-    b = ctx.b
-    compare = "gt" if select == "max" else "lt"
-    zero = b.const("i64", 0)
-    start = (
-        b.const(keys.dtype, np.asarray(_routing_operand(np.zeros((), _numpy_dtype(keys.dtype)), select)).item()),
-        b.const("bool", False),
-        *[zero] * len(keys.shape),
-    )
-
-    def step(values, offset):
-        place, inside = _place(ctx, params, index, offset, keys.shape)
-        key = ctx.load(keys, place)
-        better = b.op("or", b.op(compare, key, values[0]), b.op("not", values[1]))
-        if keys.dtype in ("f16", "bf16", "f32", "f64"):
-            better = b.op("or", better, b.op("and", b.op("ne", key, key), b.op("eq", values[0], values[0])))
-        take = better if inside is None else b.op("and", inside, better)
-        take = b.let(take)
-        return (
-            b.select(take, key, values[0]),
-            b.op("or", take, values[1]),
-            *[b.select(take, p, v) for p, v in zip(place, values[2:])],
-        )
-
-    return _fold(ctx, params["window_dimensions"], step, start)
-
-
-def _numpy_dtype(name):
-    from pullback.loops.ir.types import NP_DTYPE
-
-    return NP_DTYPE[name]
-
-
-def _gather_emit(ctx):
-    b, x, keys, out = ctx.b, ctx.operand(0), ctx.operand(1), ctx.result(0)
-    if x.size == 0:
-        ctx.fill(out, 0)
-        return
-
-    def element(index):
-        _, there, *place = _find(ctx, index, keys, ctx.params["select"], ctx.params)
-        ctx.store(out, index, b.select(there, ctx.load(x, tuple(place)), b.const(out.dtype, 0)))
-
-    loops(b, out.shape, element)
-
-
-def _routing_cases(rng, scatter):
-    found = []
-    for case in _window_cases(rng):
-        (keys,), params = case.operands, case.params
-        out = window_shape("", keys.shape, **params)
-        values = rng.normal(size=out if scatter else keys.shape).astype(np.float32)
-        found.append(Case((values, keys), {"select": "max", **params}, derivatives=False))
-    return found
-
-
-select_and_gather_add_p = Primitive(
-    "select_and_gather_add",
-    doc="The element of one array where a window of another has its extremum.",
-    abstract_eval=_gather_shape,
-    reference=_gather_reference,
-    jvp=_gather_jvp,
-    transpose=_gather_transpose,
-    lower=Nest(_gather_emit, strided=True),
-    samples=Samples(cases=lambda rng: _routing_cases(rng, False)),
-)
-select_and_gather_add_p.batch = _routing_batch(select_and_gather_add_p)
-
-
-def _scatter_shape(source, keys, *, select, **params):
-    if source.shape != window_shape("select_and_scatter_add", keys.shape, **params):
-        raise TypeError(
-            f"select_and_scatter_add: the source of shape {source.shape} does not fit the windows of {keys.shape}"
-        )
-    return ShapedArray(keys.shape, source.dtype)
-
-
-def _scatter_reference(source, keys, *, select, **params):
-    out = np.zeros(keys.size, source.dtype)
-    if source.size and keys.size:
-        chosen, there = _chosen(keys, select, params)
-        np.add.at(out, chosen[there], source[there])
-    return out.reshape(keys.shape)
-
-
-def _scatter_jvp(primals, tangents, **params):
-    source, keys = primals
-    out = select_and_scatter_add_p.bind(source, keys, **params)
-    return out, tangent_zero(out) if is_zero(tangents[0]) else select_and_scatter_add_p.bind(
-        tangents[0], keys, **params
-    )
-
-
-def _scatter_transpose(out_bar, source, keys, **params):
-    return [tangent_zero(source) if is_zero(out_bar) else select_and_gather_add_p.bind(out_bar, keys, **params), None]
-
-
-def _scatter_emit(ctx):
-    b, source, keys, out = ctx.b, ctx.operand(0), ctx.operand(1), ctx.result(0)
-    ctx.fill(out, 0)
-    if keys.size == 0:
-        return
-
-    def element(index):
-        _, there, *place = _find(ctx, index, keys, ctx.params["select"], ctx.params)
-        with ctx.if_(there):
-            at = tuple(place)
-            ctx.store(out, at, b.op("add", ctx.load(out, at), ctx.load(source, index)))
-
-    loops(b, source.shape, element, "sequential")
-
-
-select_and_scatter_add_p = Primitive(
-    "select_and_scatter_add",
-    doc="Elements added where windows of another array have their extremum.",
-    abstract_eval=_scatter_shape,
-    reference=_scatter_reference,
-    jvp=_scatter_jvp,
-    transpose=_scatter_transpose,
-    lower=Nest(_scatter_emit, strided=True),
-    samples=Samples(ulp=4, cases=lambda rng: _routing_cases(rng, True)),
-)
-select_and_scatter_add_p.batch = _routing_batch(select_and_scatter_add_p)
-select_and_scatter_p = select_and_scatter_add_p
-
-
 # ------------------------------------------------------------------------------------------- reduce_window, in general
 
 
@@ -459,9 +162,9 @@ def _general_reference(*args, jaxpr, consts=(), **params):
     n = len(args) // 2
     operands, inits = args[:n], args[n:]
     shape = window_shape("reduce_window", operands[0].shape, **params)
-    views = [_view(x, init, **params) for x, init in zip(operands, inits)]
+    views = [view(x, init, **params) for x, init in zip(operands, inits)]
     # Padding is no element: what it would be combined with stays as it is.
-    inside = _view(np.ones(operands[0].shape, np.bool_), np.False_, **params)
+    inside = view(np.ones(operands[0].shape, np.bool_), np.False_, **params)
     acc = [np.broadcast_to(init, shape) for init in inits]
     for k in range(views[0].shape[-1]):
         new = evaluate_reference(jaxpr, *acc, *[view[..., k] for view in views])
@@ -480,7 +183,7 @@ def _general_emit(ctx):
             ctx.store(cells[k], (), ctx.load(ctx.operand(n + k), ()))
 
         def step(offset):
-            place, inside = _place(ctx, params, index, offset, shape)
+            place, inside = place_of(ctx, params, index, offset, shape)
             for k in range(n):
                 init = ctx.load(ctx.operand(n + k), ())
                 value = init if 0 in shape else ctx.load(ctx.operand(k), place)
@@ -507,7 +210,7 @@ def _general_batch(args, dims, **params):
         )
     size = batch_size(args, dims)
     outs = reduce_window_p.bind(
-        *[batch_front(x, d, size) for x, d in zip(args[:n], dims[:n])], *args[n:], **_batch_params(params, 0)
+        *[batch_front(x, d, size) for x, d in zip(args[:n], dims[:n])], *args[n:], **batched_params(params, 0)
     )
     return outs, [0] * n
 

@@ -174,6 +174,30 @@ def test_batches(count, m, k, n):
     check(lambda x, y: lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))), x, y, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("shape", [(100, 64, 64, 64), (6, 33, 40, 70), (2, 5, 130, 90, 128)])
+@pytest.mark.parametrize("numbers", ["nn", "nt", "tn"])
+def test_threads_share_the_matrices_of_a_batch(shape, numbers):
+    *batch, m, k, n = shape
+    x, y = normal(*batch, m, k), normal(*batch, k, n, seed=1)
+    x, y = (np.swapaxes(a, -1, -2).copy() if turned == "t" else a for a, turned in zip((x, y), numbers))
+    axes = tuple(range(len(batch)))
+    contracted = tuple((len(batch) + place,) for place in (numbers[0] == "n", numbers[1] == "t"))
+    program = pullback.jit(lambda x, y: lax.dot_general(x, y, (contracted, (axes, axes)))).lower(x, y).compile()
+    text = program.as_text("loops")
+    assert f"}} item < {np.prod(batch)} {{" in text and text.count("threads") == 1 and "sequential item" not in text
+    before, results = _core.num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            _core.set_num_threads(threads)
+            results.append(np.asarray(program(x, y)))
+    finally:
+        _core.set_num_threads(before)
+    want = np.einsum(f"...{'km' if numbers[0] == 't' else 'mk'},...{'nk' if numbers[1] == 't' else 'kn'}->...mn", x, y)
+    for product in results:
+        np.testing.assert_array_equal(product, results[0])
+    np.testing.assert_allclose(results[0], want, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "m, k, n", [(30, 5000, 30), (5, 4097, 40), (1, 999, 300), (3, 999, 300), (300, 999, 1), (4, 700, 77)]
 )

@@ -53,7 +53,7 @@ COMPLEX = 1 << 20  # bytes of packed y, twice its own size, up to which complex 
 CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
 FEW_ROWS = 64  # rows of x below which y is read too seldom to be packed
 GROUP = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
-LOCAL = 1 << 17  # bytes of packed y that a thread keeps on its stack
+LOCAL = 1 << 18  # bytes of packed y that a thread keeps on its stack
 OTHERS = 2  # lines of each set of the first cache through which y and the results go
 
 
@@ -116,7 +116,7 @@ def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
     (m, k), n = x.shape[-2:], y.shape[-1]
     work = m * n * k
     held = (k * (n + _shape(out.dtype, m, n)[1]) * _parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
-    alone = held <= LOCAL and (count >= PIECES or work < WORTH_THREADS)
+    alone = held <= LOCAL and _alone_pays(out.dtype, count, work)
     attrs: tuple[tuple[str, Any], ...] = ()
     role: Any = "sequential"
     if alone and count * work >= WORTH_THREADS:
@@ -128,6 +128,15 @@ def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
             i = 0 if size == 1 else i if position == 0 else b.floormod(b.index(i), b.index(size))
             out, x, y = out.at(i), x.at(i), y.at(i)
         multiply(ctx, out, x, y, alone)
+
+
+def _alone_pays(dtype: str, count: int, work: int) -> bool:
+    """Whether each matrix of a batch is better one thread's own than shared by all, who then begin twice for each: to
+    pack, and to multiply. The results are the same.
+    """
+    machine = host()
+    one = work * machine.op_ns * ITEMSIZE[dtype] / machine.vector_bytes
+    return -(-count // machine.cores) * one <= count * (one / machine.cores + 2 * machine.wake_ns)
 
 
 def _scratch(ctx: NestContext, dtype: str, shape: tuple[int, ...], alone: bool) -> Storage:

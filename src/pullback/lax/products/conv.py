@@ -9,6 +9,7 @@ memory.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,7 +19,6 @@ from pullback.core.explain import check
 from pullback.core.kinds import SEQUENCE
 from pullback.core.lowering import Nest
 from pullback.lax.movement.shape import inverse_permutation
-from pullback.lax.products.dot import _merged
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
 from pullback.lax.records.sums import product
@@ -483,6 +483,19 @@ def _conv_batch(args, dims, **params):
         out = lax.transpose(out, (1, 0, *range(2, out.ndim)))
     inverse = inverse_permutation(spec.out_spec)
     return lax.transpose(out, (0, *[i + 1 for i in inverse])), 0
+
+
+def _merged(storage: Any, groups: Sequence[Sequence[int]]) -> Any | None:
+    """The storage with each group of axes as one axis, or None where strides do not allow it."""
+    shape, strides = [], []
+    for group in groups:
+        axes = [a for a in group if storage.shape[a] != 1]
+        for a, b in itertools.pairwise(axes):
+            if storage.strides[a] != storage.strides[b] * storage.shape[b]:
+                return None
+        shape.append(math.prod(storage.shape[a] for a in group))
+        strides.append(storage.strides[axes[-1]] if axes else 1)
+    return type(storage)(storage.buffer, storage.offset, tuple(shape), tuple(strides))
 
 
 def _conv_emit(ctx):

@@ -6,7 +6,6 @@ dot_general(x, y, ((cx, cy), (bx, by))): the result has the batch dimensions, th
 from __future__ import annotations
 
 import enum
-import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -331,48 +330,11 @@ def _shift(axes, d):
     return tuple([a + (a >= d) for a in axes])
 
 
-def _merged(storage: Any, groups: Sequence[Sequence[int]]) -> Any | None:
-    """The storage with each group of axes as one axis, or None where strides do not allow it."""
-    shape, strides = [], []
-    for group in groups:
-        axes = [a for a in group if storage.shape[a] != 1]
-        for a, b in itertools.pairwise(axes):
-            if storage.strides[a] != storage.strides[b] * storage.shape[b]:
-                return None
-        shape.append(math.prod(storage.shape[a] for a in group))
-        strides.append(storage.strides[axes[-1]] if axes else 1)
-    return type(storage)(storage.buffer, storage.offset, tuple(shape), tuple(strides))
-
-
-def _as_matrices(ctx: Any, storage: Any, groups: Sequence[Sequence[int]], dtype: str) -> Any:
-    """The storage as batch x rows x columns of the given type, without a copy where strides and type allow it."""
-    found = _merged(storage, groups) if storage.dtype == dtype else None
-    if found is not None:
-        return found
-    order = [a for group in groups for a in group]
-    source = storage.transposed(order)
-    copy = ctx.temporary(dtype, source.shape)
-    b = ctx.b
-    with ctx.loops(source.shape) as index:
-        value = ctx.load(source, index)
-        ctx.store(copy, index, value if value.dtype == dtype else b.convert(value, dtype))
-    return copy.reshaped([math.prod(storage.shape[a] for a in group) for group in groups])
-
-
 def _dot_emit(ctx):
-    (cx, cy), (bx, by) = ctx.params["dimension_numbers"]
     x, y, out = ctx.operand(0), ctx.operand(1), ctx.result(0)
-    roles = _roles(x.shape, y.shape, ctx.params["dimension_numbers"])
     wide = {"f16": "f32", "bf16": "f32"}.get(out.dtype, out.dtype)
     target = out if out.dtype == wide else ctx.temporary(wide, out.shape)
-    left = _as_matrices(ctx, x, (bx, roles.free_x, cx), wide)
-    right = _as_matrices(ctx, y, (by, cy, roles.free_y), wide)
-    product = target.reshaped((math.prod(roles.batch), math.prod(roles.rows), math.prod(roles.columns)))
-    if product.shape[0] == 1:
-        ctx.matmul(product.at(0), left.at(0), right.at(0))
-    else:
-        with ctx.loops((product.shape[0],), "sequential") as (i,):
-            ctx.matmul(product.at(i), left.at(i), right.at(i))
+    ctx.dot_general(target, x, y, *ctx.params["dimension_numbers"])
     if target is not out:
         with ctx.loops(out.shape) as index:
             ctx.store(out, index, ctx.b.convert(ctx.load(target, index), out.dtype))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import grad, hessian, jacfwd, jacrev, jit, make_jaxpr, nn, vmap
+from pullback import enable_x64, grad, hessian, jacfwd, jacrev, jit, make_jaxpr, nn, vmap
 from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.compiler.graph.structure.terms import terms_of
 from pullback.compiler.pipelines import optimize_jaxpr
@@ -122,3 +122,36 @@ def test_sums_of_products_without_common_axes():
     np.testing.assert_allclose(jit(lambda u, v: (u[:, None] * v).sum())(u, v), u.sum() * v.sum(), rtol=1e-4)
     f = lambda u, v, m: jnp.einsum("i,j,ik->ijk", u, v, m).sum((0, 1))
     np.testing.assert_allclose(jit(f)(u, v, m), (u @ m) * v.sum(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: (x[:, None] * y).sum(-1),
+        lambda x, y: (x[None] * y[:, None] * 2).mean(-1),
+        lambda x, y: vmap(lambda a: vmap(lambda b: (a * b).sum())(y))(x),
+        lambda x, y: vmap(jnp.outer)(x.T, y.T).sum(0),
+        lambda x, y: (x[:, None] * y * y[0]).sum(-1),
+        lambda x, y: (x.reshape(3, 4, 1, 11) * y.reshape(1, 1, 9, 11)).sum(-1),
+        lambda x, y: (x.reshape(4, 3, 1, 11) * y[:3].reshape(1, 3, 1, 11) * y.reshape(1, 1, 9, 11)).sum((1, 3)),
+    ],
+)
+def test_sums_of_repeated_arrays_are_products_of_matrices(f, dtype):
+    rng = np.random.default_rng(0)
+    with enable_x64(dtype == "float64"):
+        x, y = (jnp.asarray(rng.standard_normal(shape).astype(dtype)) for shape in ((12, 11), (9, 11)))
+        text = jit(f).lower(x, y).as_text("jaxpr")
+        assert "dot_general" in text
+        np.testing.assert_allclose(jit(f)(x, y), f(x, y), rtol=1e-5, atol=1e-5)
+
+
+def test_other_sums_of_products_stay_sums():
+    x, y = jnp.ones((12, 11)), jnp.ones((9, 11))
+    for f in (
+        lambda x, y: (x * y[0]).sum(-1),  # one row for all
+        lambda x, y: (x[:, None, :5] * y[:, :5]).sum(-1),  # over a few elements
+        lambda x, y: ((x[:, None] - y) * y).sum(-1),
+        lambda x, y: (lambda p: (p.sum(-1), p))(x[:, None] * y),  # the elements are wanted, too
+    ):
+        assert "dot_general" not in jit(f).lower(x, y).as_text("jaxpr")

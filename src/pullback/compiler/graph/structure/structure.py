@@ -23,7 +23,7 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
 from pullback.compiler.graph.structure.facts import diagonal
-from pullback.compiler.graph.structure.terms import contract, total
+from pullback.compiler.graph.structure.terms import contract, matrices, total
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Pointwise
 from pullback.core.primitive import NoRule, Primitive, registry
@@ -297,6 +297,6 @@ def _aligned(r: Rewriter, b: Any, their: Any, mine: Any) -> Any:
 STRUCTURE_RULES: dict[str, tuple[Rule, ...]] = {
     "transpose": (_transpose,),
     "dot_general": (_by_number, _without_unit_axes, _dot, contract, _untransposed, _without_factor),
-    "reduce_sum": (total,),
+    "reduce_sum": (total, matrices),
     "add": (_add,),
 }

@@ -117,9 +117,11 @@ _LAZY = (
     "experimental",
     "export",
     "extend",
+    "ffi",
     "flatten_util",
     "image",
     "interpreters",
+    "lib",
     "memory",
     "monitoring",
     "nn",
@@ -136,6 +138,16 @@ _LAZY = (
 )
 
 _ELSEWHERE = {
+    "Shard": ("pullback.runtime.arrays.native_hooks", "Shard"),
+    "allow_f16_reductions": ("pullback.util.config", "allow_f16_reductions"),
+    "array_garbage_collection_guard": ("pullback.util.config", "array_garbage_collection_guard"),
+    "auto_pcast": ("pullback.util.config", "auto_pcast"),
+    "jax2tf_associative_scan_reductions": ("pullback.util.config", "jax2tf_associative_scan_reductions"),
+    "make_array_from_callback": ("pullback.api.global_arrays", "make_array_from_callback"),
+    "make_array_from_process_local_data": ("pullback.api.global_arrays", "make_array_from_process_local_data"),
+    "make_array_from_single_device_arrays": ("pullback.api.global_arrays", "make_array_from_single_device_arrays"),
+    "print_environment_info": ("pullback.api.environment", "print_environment_info"),
+    "remove_size_one_mesh_axis_from_type": ("pullback.util.config", "remove_size_one_mesh_axis_from_type"),
     "NamedSharding": ("pullback.sharding", "NamedSharding"),
     "P": ("pullback.sharding", "PartitionSpec"),
     "Ref": ("pullback.ref", "Ref"),
@@ -162,7 +174,19 @@ def __getattr__(name: str):
         return getattr(_importlib.import_module(module), found)
     if name in ("install_as_jax", "installed_as_jax"):
         return getattr(_importlib.import_module("pullback.jax_names.install"), name)
+    if name in ("ds", "make_user_context", "smap"):
+        return _importlib.import_module("pullback.util.absent").absent_names("pullback")(name)
     raise AttributeError(f"module 'pullback' has no attribute '{name}'")
+
+
+def _names_of_core(name: str):
+    """`jax.core` has names of `jax.extend.core`, which is made from it; they are looked up there when asked for."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(_importlib.import_module("pullback.extend.core"), name)
+
+
+core.__getattr__ = _names_of_core  # type: ignore[method-assign]
 
 
 def __dir__():

@@ -1,5 +1,11 @@
 """What of a function is kept for its derivative, by name."""
 
 from pullback.api.checkpoint import checkpoint, checkpoint_name, checkpoint_policies, remat
+from pullback.api.residuals import print_saved_residuals, saved_residuals
+from pullback.util.absent import absent_names
 
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "remat"]
+__getattr__ = absent_names(__name__)
+
+__all__ = [
+    "checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat", "saved_residuals",
+]  # fmt: skip

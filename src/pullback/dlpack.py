@@ -6,10 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from pullback.numpy import from_dlpack
+from pullback.numpy import from_dlpack as _from_dlpack
 from pullback.util import dtypes
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
+    """Array sharing the memory of an object that exports DLPack; arguments and errors as of `numpy.from_dlpack`."""
+    return _from_dlpack(external_array, device=device, copy=copy)
 
 
 def is_supported_dtype(dtype: Any) -> bool:

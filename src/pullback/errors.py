@@ -3,6 +3,7 @@
 from pullback.core import JaxprTypeError
 from pullback.util.errors import (
     ConcretizationTypeError,
+    InconclusiveDimensionOperation,
     JAXIndexError,
     JaxRuntimeError,
     JAXTypeError,
@@ -15,7 +16,8 @@ from pullback.util.errors import (
 )
 
 __all__ = [
-    "ConcretizationTypeError", "JAXIndexError", "JAXTypeError", "JaxRuntimeError", "JaxprTypeError", "KeyReuseError",
+    "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
+    "JaxprTypeError", "KeyReuseError",
     "NonConcreteBooleanIndexError", "TracerArrayConversionError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "UnexpectedTracerError",
 ]  # fmt: skip

@@ -12,13 +12,23 @@ from pullback.core import typeof
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import ARRAY, INTEGER, table
 from pullback.core.parameters import COMMON
+from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import check_arraylike, static_int
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
 
 def _segments(
-    name: str, method: str, empty: Any, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+    name: str,
+    method: str,
+    empty: Any,
+    data,
+    segment_ids,
+    num_segments,
+    indices_are_sorted,
+    unique_indices,
+    mode,
+    out_sharding,
 ):
     check_arraylike(name, data, segment_ids)
     check_flags(name, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
@@ -40,13 +50,14 @@ def _segments(
         raise ValueError(f"{name}: argument 'num_segments' must be non-negative, got {num_segments}")
     start = jnp.full((num_segments, *data.shape[segment_ids.ndim :]), empty(data.dtype), data.dtype)
     update = getattr(start.at[segment_ids], method)
-    return update(
+    found = update(
         data,
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
         mode=mode,
         wrap_negative_indices=False,
     )
+    return out_placed(name, found, out_sharding)
 
 
 def _check_buckets(name: str, bucket_size: int | None) -> None:
@@ -83,6 +94,7 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    out_sharding: Any = None,
 ):
     """out[s] = sum of data[i] over i with segment_ids[i] == s, of shape (num_segments, ...); 0 for empty segments.
 
@@ -90,7 +102,16 @@ def segment_sum(
     """
     _check_buckets("segment_sum", bucket_size)
     return _segments(
-        "segment_sum", "add", _zero, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+        "segment_sum",
+        "add",
+        _zero,
+        data,
+        segment_ids,
+        num_segments,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+        out_sharding,
     )
 
 
@@ -102,11 +123,21 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    out_sharding: Any = None,
 ):
     """As `segment_sum` for products; 1 for empty segments."""
     _check_buckets("segment_prod", bucket_size)
     return _segments(
-        "segment_prod", "multiply", _one, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+        "segment_prod",
+        "multiply",
+        _one,
+        data,
+        segment_ids,
+        num_segments,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+        out_sharding,
     )
 
 
@@ -118,11 +149,21 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    out_sharding: Any = None,
 ):
     """As `segment_sum` for maxima; the lowest value of the dtype for empty segments."""
     _check_buckets("segment_max", bucket_size)
     return _segments(
-        "segment_max", "max", _lowest, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+        "segment_max",
+        "max",
+        _lowest,
+        data,
+        segment_ids,
+        num_segments,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+        out_sharding,
     )
 
 
@@ -134,11 +175,21 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    out_sharding: Any = None,
 ):
     """As `segment_sum` for minima; the highest value of the dtype for empty segments."""
     _check_buckets("segment_min", bucket_size)
     return _segments(
-        "segment_min", "min", _highest, data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode
+        "segment_min",
+        "min",
+        _highest,
+        data,
+        segment_ids,
+        num_segments,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+        out_sharding,
     )
 
 

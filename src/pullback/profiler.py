@@ -17,7 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pullback.util.absent import absent_names
 from pullback.util.locks import Lock
+
+__getattr__ = absent_names(__name__)
 
 __all__ = [
     "ProfileOptions", "StepTraceAnnotation", "TraceAnnotation", "annotate_function", "device_memory_profile",

@@ -34,7 +34,7 @@ class Ref(Cell):
         swap(self, index, new)
 
     def __repr__(self) -> str:
-        return "Ref(<freed>)" if self.is_freed else f"Ref({self._value!r})"
+        return "Ref(<freed>)" if self.is_freed else f"Ref({repr(self._value).removeprefix('Array(').removesuffix(')')})"
 
 
 def _refuse_space(name: str, memory_space: Any) -> None:

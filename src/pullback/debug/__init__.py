@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import string
 import sys
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.lax.control.callback import debug_callback
+from pullback.debug._visualize import inspect_array_sharding, visualize_array_sharding, visualize_sharding
+from pullback.lax.control.callback import DEBUG, ORDERED_DEBUG, debug_callback
 from pullback.util.static import check_flags
 
 
@@ -74,7 +76,11 @@ def print(
         _formatter.format(fmt, *[_Any()] * len(args), **dict.fromkeys(kwargs, _Any()))
 
     def write(*values, **names):
-        sys.stdout.write(fmt.format(*map(_readable, values), **{k: _readable(v) for k, v in names.items()}) + "\n")
+        text = fmt.format(*map(_readable, values), **{k: _readable(v) for k, v in names.items()})
+        if _use_logging:
+            logging.getLogger("pullback.debug").info(text)
+        else:
+            sys.stdout.write(text + "\n")
 
     debug_callback(write, *args, ordered=ordered, **kwargs)
 
@@ -98,7 +104,31 @@ def _readable(value: Any) -> Any:
     return array[()] if isinstance(array, np.ndarray) and array.ndim == 0 else array
 
 
-def breakpoint(**_options: Any) -> None:
+def log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = True,
+    **kwargs: Any,
+) -> None:
+    """As `print`, to the logger `pullback.debug` at level INFO. Raises as `print`."""
+    print(
+        fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
+        _use_logging=_use_logging, **kwargs,
+    )  # fmt: skip
+
+
+def breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> None:
     """There is no debugger inside compiled programs; raises NotImplementedError that says what to use."""
     raise NotImplementedError(
         "debug.breakpoint: programs can't be stopped inside; use pullback.disable_jit() with Python's breakpoint(), "
@@ -106,4 +136,9 @@ def breakpoint(**_options: Any) -> None:
     )
 
 
-__all__ = ["breakpoint", "callback", "print"]
+DebugEffect, OrderedDebugEffect = type(DEBUG), type(ORDERED_DEBUG)
+
+__all__ = [
+    "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log", "print",
+    "visualize_array_sharding", "visualize_sharding",
+]  # fmt: skip

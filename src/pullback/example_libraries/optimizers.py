@@ -24,6 +24,14 @@ from pullback.tree_util import (
 )
 
 __all__ = [
+    "Array",
+    "InitFn",
+    "Params",
+    "ParamsFn",
+    "State",
+    "Step",
+    "UpdateFn",
+    "Updates",
     "JoinPoint",
     "Optimizer",
     "OptimizerState",
@@ -48,6 +56,9 @@ __all__ = [
     "sm3",
     "unpack_optimizer_state",
 ]
+
+Array = Step = Params = State = Updates = Any
+InitFn, UpdateFn, ParamsFn = Callable[[Any], Any], Callable[[Any, Any, Any], Any], Callable[[Any], Any]
 
 Schedule = Callable[[Any], Any]
 

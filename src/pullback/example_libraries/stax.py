@@ -19,9 +19,15 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback import lax, nn, random
+from pullback.nn import log_softmax as logsoftmax
 from pullback.nn.initializers import glorot_normal, normal, ones, zeros
+from pullback.nn.initializers import glorot_normal as glorot
+from pullback.nn.initializers import normal as randn
 
 __all__ = [
+    "glorot",
+    "logsoftmax",
+    "randn",
     "AvgPool",
     "BatchNorm",
     "Conv",

@@ -2,6 +2,7 @@
 
 from pullback.experimental.hijax import cur_qdd
 from pullback.lax.control.callback import io_callback
+from pullback.util.absent import absent_names
 from pullback.util.config import enable_x64
 
 
@@ -9,5 +10,7 @@ def disable_x64():
     """Context manager: 64-bit types become 32-bit ones inside, as with `enable_x64(False)`."""
     return enable_x64(False)
 
+
+__getattr__ = absent_names(__name__)
 
 __all__ = ["cur_qdd", "disable_x64", "enable_x64", "io_callback"]

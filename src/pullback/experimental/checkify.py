@@ -190,12 +190,14 @@ check_p = Primitive(
 )  # fmt: skip
 
 
-def check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """State that `pred`, a bool scalar, holds; `msg` is formatted with the arguments, which are trees of arrays.
 
     With a concrete `pred` it raises JaxRuntimeError at once; in a traced function, `checkify` must be around it. Raises
-    TypeError if pred is not a bool scalar, or the arguments are not arrays.
+    TypeError if pred is not a bool scalar, or the arguments are not arrays. With `debug` it is a `debug_check`.
     """
+    if debug and not isinstance(pred, Tracer):
+        return
     if not isinstance(msg, str):
         raise TypeError(f"checkify.check: argument 'msg' must be a string, got {type(msg)}")
     aval = typeof(pred)

@@ -11,6 +11,7 @@ from typing import Any
 from pullback.core import AbstractValue, ShapedArray, Zero, is_undefined_primal
 from pullback.interpreters.ad import instantiate_zeros
 from pullback.jax_names.src.state.types import AbstractRef
+from pullback.util.absent import absent_names
 
 
 def _absent(what: str) -> NotImplementedError:
@@ -89,6 +90,8 @@ def cur_qdd(x: Any) -> Any:
     """The state of a value; not supported."""
     raise _absent("cur_qdd")
 
+
+__getattr__ = absent_names(__name__)
 
 __all__ = [
     "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType",

@@ -18,7 +18,10 @@ from pullback.api import vjp, vmap
 from pullback.custom_derivatives import closure_convert, custom_vjp
 from pullback.flatten_util import ravel_pytree
 from pullback.util import dtypes
+from pullback.util.absent import absent_names
 from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
+
+__getattr__ = absent_names(__name__)
 
 __all__ = ["odeint"]
 

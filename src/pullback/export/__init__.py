@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.util.absent import absent_names
+
 from ._build import Library
 from ._to_c import to_c
 
@@ -31,5 +33,7 @@ def deserialize(blob: bytes) -> Any:
     """Not there, as `export`. Raises NotImplementedError."""
     raise NotImplementedError("deserialize: pullback reads no serialized StableHLO; see export.to_c")
 
+
+__getattr__ = absent_names(__name__)
 
 __all__ = ["Library", "deserialize", "export", "to_c"]

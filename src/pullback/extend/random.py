@@ -8,6 +8,7 @@ import numpy as np
 
 from pullback.random._keys import PRNGImpl, PRNGSpec, implementations, rbg, threefry, unsafe_rbg
 from pullback.random._threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
+from pullback.util.absent import absent_names
 
 threefry_prng_impl = PRNGSpec(threefry)
 rbg_prng_impl = PRNGSpec(rbg)
@@ -63,6 +64,8 @@ def _blocks(key: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
         y1 = y1 + keys[(group + 2) % 3] + np.uint32(group + 1)
     return y0, y1
 
+
+__getattr__ = absent_names(__name__)
 
 __all__ = [
     "define_prng_impl", "implementations", "rbg_prng_impl", "threefry_2x32", "threefry_bits_p", "threefry_fold_in_p",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pullback.core.source import NameStack, SourceInfo, exclude, names_inside, scopes, user_source
+from pullback.util.absent import absent_names
 
 
 def register_exclusion(path: str) -> None:
@@ -34,6 +35,8 @@ def summarize(source_info: SourceInfo | None, num_frames: int = 1) -> str:
     """'file:line (function)', or 'unknown'."""
     return "unknown" if source_info is None else str(source_info)
 
+
+__getattr__ = absent_names(__name__)
 
 __all__ = [
     "NameStack", "SourceInfo", "current", "current_name_stack", "extend_name_stack", "new_name_stack",

@@ -14,6 +14,7 @@ from pullback.core import ZERO, Primitive, UndefinedPrimal, Zero, hooks, is_unde
 from pullback.interpreters._tables import RuleTable
 from pullback.transforms.jvp import JVPInterpreter as JVPTrace
 from pullback.transforms.jvp import JVPTracer
+from pullback.util.absent import absent_names
 
 
 def _same(_: Primitive, rule: Any) -> Any:
@@ -80,6 +81,8 @@ def defjvp_zero(primitive: Primitive) -> None:
     """State that the derivative vanishes wherever it exists."""
     primitive.jvp = ZERO
 
+
+__getattr__ = absent_names(__name__)
 
 __all__ = [
     "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defjvp", "defjvp_zero",

@@ -12,6 +12,7 @@ from typing import Any
 from pullback.core import Primitive, hooks, not_mapped
 from pullback.interpreters._tables import RuleTable
 from pullback.transforms.batching import AxisData
+from pullback.util.absent import absent_names
 
 
 def _same(_: Primitive, rule: Any) -> Any:
@@ -60,6 +61,8 @@ def defbroadcasting(primitive: Primitive) -> None:
 
     primitive.batch = batch
 
+
+__getattr__ = absent_names(__name__)
 
 __all__ = [
     "axis_primitive_batchers", "bdim_at_front", "defbroadcasting", "defvectorized", "fancy_primitive_batchers",

@@ -15,6 +15,7 @@ from typing import Any
 from pullback.core import Primitive, trace
 from pullback.core.lowering import InlineFunction
 from pullback.lax.control.callback import pure_callback
+from pullback.util.absent import absent_names
 
 
 @dataclass(frozen=True)
@@ -85,5 +86,7 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
     prim.evaluate = evaluate
     prim.lower = InlineFunction(trace=body)
 
+
+__getattr__ = absent_names(__name__)
 
 __all__ = ["LoweredFunction", "lower_fun", "register_lowering"]

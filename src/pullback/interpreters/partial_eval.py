@@ -11,6 +11,7 @@ from typing import Any
 from pullback.core import ClosedJaxpr, Jaxpr, ShapedArray, Tracer, current_interpreter, using
 from pullback.extend.linear_util import WrappedFun
 from pullback.transforms import partial_eval as _partial_eval
+from pullback.util.absent import absent_names
 
 
 class PartialVal(tuple):
@@ -75,5 +76,7 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool = Fa
     kept = [v for v, u in zip(clean.invars, used, strict=True) if u]
     return Jaxpr(clean.constvars, kept, clean.outvars, clean.eqns, clean.effects, clean.debug_info), used
 
+
+__getattr__ = absent_names(__name__)
 
 __all__ = ["ClosedJaxpr", "Jaxpr", "PartialVal", "Tracer", "dce_jaxpr", "trace_to_jaxpr_nounits"]

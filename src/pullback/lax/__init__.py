@@ -42,6 +42,7 @@ from pullback.lax.reductions.cumulative import *
 from pullback.lax.reductions.reductions import *
 from pullback.lax.reductions.window_routing import *
 from pullback.lax.reductions.windows import *
+from pullback.util.absent import absent_names
 
 # Functions of arrays alone need no explanation: their primitives say what is wrong.
 _explain_all(globals(), _parameters.LAX, _parameters.LAX_OWN, skip=_parameters.of_arrays(globals()))
@@ -50,3 +51,5 @@ for _name, _value in list(globals().items()):
     if not _name.startswith("_"):
         setattr(_rules.lax, _name, _value)
 _rules.lax.convert = _convert
+
+__getattr__ = absent_names(__name__)

@@ -40,6 +40,9 @@ from pullback.random._keys import (
 )
 from pullback.random._matrix import multivariate_normal, orthogonal
 from pullback.random._uniform import bernoulli, bits, normal, rademacher, randint, uniform
+from pullback.util.absent import absent_names
+
+__getattr__ = absent_names(__name__)
 
 __all__ = [
     "PRNGKey",

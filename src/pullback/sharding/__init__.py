@@ -19,6 +19,9 @@ from pullback.sharding._shardings import (
     make_single_device_sharding,
 )
 from pullback.sharding._specs import PartitionSpec
+from pullback.util.absent import absent_names
+
+__getattr__ = absent_names(__name__)
 
 __all__ = [
     "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import other_options
 from .locks import Lock
 from .switches import switches
 
@@ -244,12 +245,12 @@ class Flag:
     def validate(self, value: Any) -> Any:
         return self.check(value)
 
-    def __call__(self, new_value: Any = _REQUIRED) -> _Override:
-        if new_value is _REQUIRED:
-            new_value = self.call_default
-            if new_value is _REQUIRED:
+    def __call__(self, new_val: Any = _REQUIRED) -> _Override:
+        if new_val is _REQUIRED:
+            new_val = self.call_default
+            if new_val is _REQUIRED:
                 raise TypeError(f"{self.name.removeprefix('jax_')}: a value is required")
-        return _Override(self, new_value)
+        return _Override(self, new_val)
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -316,7 +317,7 @@ numpy_dtype_promotion = _enum_flag(
     "`standard`: the full promotion lattice; `strict`: only Python scalars adapt to an array's type.",
     traced=True,
 )
-disable_jit = _bool_flag(
+disable_jit_flag = _bool_flag(
     "jax_disable_jit", False, "Run jitted functions and control flow as plain Python, for debugging.", traced=True
 )
 debug_nans = _bool_flag("jax_debug_nans", False, "Raise FloatingPointError when an operation makes a NaN.", traced=True)
@@ -326,7 +327,18 @@ debug_infs = _bool_flag(
 check_tracer_leaks = _bool_flag(
     "jax_check_tracer_leaks", False, "Find tracers that outlive their trace, and name them.", traced=True
 )
-checking_leaks = check_tracer_leaks
+
+
+def disable_jit(disable: bool = True) -> _Override:
+    """A context manager in which jitted functions and control flow run as plain Python."""
+    return disable_jit_flag(disable)
+
+
+def checking_leaks() -> _Override:
+    """A context manager in which tracers that outlive their trace are found."""
+    return check_tracer_leaks(True)
+
+
 enable_checks = _bool_flag(
     "jax_enable_checks", False, "Check the types of every jaxpr after each transformation.", traced=True
 )
@@ -518,6 +530,27 @@ explicit_x64_dtypes = _enum_flag(
     "What to do when a 64-bit type is asked for and x64 is off.",
     traced=True,
 )
+
+
+def _define_other_options() -> None:
+    """The options that change nothing, by the type of their defaults; and those that only have their default."""
+    for group in other_options.GROUPS:
+        for name, default in group.options.items():
+            doc = f"Changes nothing: {group.reason}."
+            if isinstance(default, bool):
+                _bool_flag(name, default, doc)
+            elif isinstance(default, tuple):
+                _typed_flag(name, default[0], None, doc, optional=True)
+            else:
+                _typed_flag(name, type(default), default, doc)
+    for name, (default, reason) in other_options.REFUSED.items():
+        doc = f"Not to be changed: {reason}."
+        made = _bool_flag(name, default, doc) if isinstance(default, bool) else _typed_flag(name, str, default, doc)
+        made.check = other_options.refusing(name, default, reason)
+
+
+_define_other_options()
+jax2tf_associative_scan_reductions = _flags["jax2tf_associative_scan_reductions"]
 
 
 class Config:

@@ -284,20 +284,20 @@ for _d in _UINTS[:2]:
     _CUSTOM_PARENT[_d] = np.unsignedinteger
 
 
-def issubdtype(a: Any, b: Any) -> bool:
+def issubdtype(arg1: Any, arg2: Any) -> bool:
     """NumPy's `issubdtype` over all types of this library: bfloat16 and its like are `np.floating`, int4 is
     `np.signedinteger`, keys are `prng_key`, which is `extended`. Raises TypeError for what is not a dtype.
     """
-    if type(b) is type:  # most often a class of NumPy's tree
+    if type(arg2) is type:  # most often a class of NumPy's tree
         try:
-            return _subdtypes[a, b]
+            return _subdtypes[arg1, arg2]
         except (KeyError, TypeError):
             pass
-        found = _issubdtype(a, b)
-        if isinstance(a, (np.dtype, type)):
-            _subdtypes[a, b] = found
+        found = _issubdtype(arg1, arg2)
+        if isinstance(arg1, (np.dtype, type)):
+            _subdtypes[arg1, arg2] = found
         return found
-    return _issubdtype(a, b)
+    return _issubdtype(arg1, arg2)
 
 
 _subdtypes: dict[tuple[Any, type], bool] = {}

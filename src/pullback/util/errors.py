@@ -154,6 +154,10 @@ class TracedFlagError(TracerBoolConversionError, ValueError):
         JAXTypeError.__init__(self, _describe(what, tracer, context))
 
 
+class InconclusiveDimensionOperation(Exception):
+    """A comparison of symbolic dimensions that has no answer; never raised, as dimensions are integers here."""
+
+
 class KeyReuseError(RuntimeError):
     """A random key was consumed twice."""
 

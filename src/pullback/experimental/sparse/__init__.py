@@ -13,9 +13,29 @@ from pullback.experimental.sparse._bcsr import (
     bcsr_sum_duplicates,
     bcsr_todense,
 )
-from pullback.experimental.sparse._derivatives import grad, value_and_grad
+from pullback.experimental.sparse._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
 from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo
+from pullback.experimental.sparse._matrices import (
+    COO,
+    CSC,
+    CSR,
+    coo_fromdense,
+    coo_matmat,
+    coo_matvec,
+    coo_todense,
+    csr_fromdense,
+    csr_matmat,
+    csr_matvec,
+    csr_todense,
+)
 from pullback.experimental.sparse._products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
+from pullback.experimental.sparse._sampled import (
+    CuSparseEfficiencyWarning,
+    bcoo_dot_general_sampled,
+    bcoo_dynamic_slice,
+    bcoo_eliminate_zeros,
+    bcsr_eliminate_zeros,
+)
 from pullback.experimental.sparse._sparsify import sparsify
 from pullback.experimental.sparse._structure import (
     bcoo_broadcast_in_dim,
@@ -32,14 +52,18 @@ from pullback.experimental.sparse._structure import (
     bcoo_transpose,
     todense,
 )
+from pullback.util.absent import absent_names
 
 __all__ = [
-    "BCOO", "BCSR", "JAXSparse", "SparseEfficiencyError", "SparseEfficiencyWarning", "bcoo_broadcast_in_dim",
-    "bcoo_concatenate", "bcoo_dot_general", "bcoo_extract", "bcoo_fromdense", "bcoo_multiply_dense",
-    "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice", "bcoo_sort_indices",
-    "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "bcsr_broadcast_in_dim",
-    "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense",
-    "empty", "eye", "grad", "random_bcoo", "sparsify", "todense", "value_and_grad",
+    "BCOO", "BCSR", "COO", "CSC", "CSR", "CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError",
+    "SparseEfficiencyWarning", "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dot_general",
+    "bcoo_dot_general_sampled", "bcoo_dynamic_slice", "bcoo_eliminate_zeros", "bcoo_extract", "bcoo_fromdense",
+    "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
+    "bcoo_sort_indices", "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose",
+    "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_eliminate_zeros", "bcsr_extract",
+    "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense", "coo_fromdense", "coo_matmat", "coo_matvec",
+    "coo_todense", "csr_fromdense", "csr_matmat", "csr_matvec", "csr_todense", "empty", "eye", "grad", "jacfwd",
+    "jacobian", "jacrev", "random_bcoo", "sparsify", "todense", "value_and_grad",
 ]  # fmt: skip
 
 vars(_base.operations).update(
@@ -56,3 +80,5 @@ vars(_base.operations).update(
     matmul=_products.matmul,
     multiply=_products.multiply,
 )
+
+__getattr__ = absent_names(__name__)

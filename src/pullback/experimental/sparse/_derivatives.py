@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pullback.numpy as jnp
 from pullback import api, tree_util
 from pullback.api import _arguments as arguments
 from pullback.api.grad import argument_positions, check_argnums
 from pullback.experimental.sparse._base import JAXSparse
+from pullback.experimental.sparse._bcoo import BCOO
 
 
 def value_and_grad(
@@ -53,3 +55,68 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
         return (gradient, value[1]) if has_aux else gradient
 
     return grad_f
+
+
+def _jacobian(name: str, of_values: Callable, fun: Callable, argnums: Any, has_aux: bool, options: Any) -> Callable:
+    arguments.check_callable(name, fun)
+    check_argnums(name, argnums)
+
+    def jacobian_f(*args: Any, **kwargs: Any) -> Any:
+        numbers = argument_positions(name, argnums, len(args))
+        whole = list(args)
+
+        def flat(values: list[Any]) -> Any:
+            for n, v in zip(numbers, values, strict=True):
+                whole[n] = args[n].with_data(v) if isinstance(args[n], JAXSparse) else v
+            return fun(*whole, **kwargs)
+
+        given = [args[n].data if isinstance(args[n], JAXSparse) else args[n] for n in numbers]
+        found = of_values(flat, has_aux=has_aux, **options)(given)
+        jacobians, *aux = found if has_aux else (found,)
+
+        def of_leaf(parts: list[Any]) -> Any:
+            return tuple(parts) if isinstance(argnums, (tuple, list)) else parts[0]
+
+        def is_parts(x: Any) -> bool:
+            return isinstance(x, list) and len(x) == len(numbers)
+
+        placed = tree_util.tree_map(
+            lambda parts: of_leaf([_placed(args[n], p) for n, p in zip(numbers, parts, strict=True)]),
+            jacobians,
+            is_leaf=is_parts,
+        )
+        return (placed, *aux) if has_aux else placed
+
+    return jacobian_f
+
+
+def _placed(arg: Any, jacobian: Any) -> Any:
+    """The jacobian in a sparse array: the result's dimensions are a batch, in which all have the same indices."""
+    if not isinstance(arg, JAXSparse):
+        return jacobian
+    lead = jacobian.shape[: jacobian.ndim - arg.data.ndim]
+    if not lead:
+        return arg.with_data(jacobian)
+    if not isinstance(arg, BCOO):
+        raise NotImplementedError(f"sparse jacobian: a result of shape {lead} in {arg!r}; use BCOO")
+    indices = jnp.broadcast_to(arg.indices, (*lead, *arg.indices.shape))
+    return BCOO((jacobian, indices), shape=(*lead, *arg.shape), **arg.info)
+
+
+def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
+    """As `pullback.jacrev`; that in a sparse array has the same indices.
+
+    NotImplementedError for a result with axes in another format than BCOO.
+    """
+    return _jacobian("jacrev", api.jacrev, fun, argnums, has_aux, kwargs)
+
+
+def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
+    """As `pullback.jacfwd`; that in a sparse array has the same indices.
+
+    NotImplementedError for a result with axes in another format than BCOO.
+    """
+    return _jacobian("jacfwd", api.jacfwd, fun, argnums, has_aux, kwargs)
+
+
+jacobian = jacrev

@@ -18,6 +18,7 @@ from pullback.core import (
     subjaxprs,
 )
 from pullback.extend.core import primitives
+from pullback.extend.core._old_names import *
 from pullback.extend.core._tracing import (
     concrete_or_error,
     find_top_trace,
@@ -35,6 +36,7 @@ from pullback.extend.core._tracing import (
     valid_jaxtype,
 )
 from pullback.lax.control.callback import Effect
+from pullback.util.absent import absent_names
 
 __all__ = [
     "AbstractToken", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal",
@@ -44,3 +46,5 @@ __all__ = [
     "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
     "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
+
+__getattr__ = absent_names(__name__)

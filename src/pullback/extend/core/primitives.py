@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pullback import lax, random  # their import fills the registry  # noqa: F401
 from pullback.core import NoRule, Primitive, registry
+from pullback.util.absent import absent_names
 
 # Where JAX has another variable for the same operation.
 _OTHER_NAMES = {
@@ -27,11 +28,17 @@ closed_call_p = _absent("closed_call", "calls are jit_p, whose jaxpr is a parame
 device_put_p = _absent("device_put", "arrays are moved outside of programs, and constraints are sharding_constraint_p")
 
 
+_not_here = absent_names(__name__)
+
+
 def __getattr__(name: str) -> Primitive:
     found = _OTHER_NAMES.get(name, name[:-2] if name.endswith("_p") else "")
     if found in registry:
         return registry[found]
-    raise AttributeError(f"there is no primitive {name!r}")
+    try:
+        return _not_here(name)
+    except AttributeError:
+        raise AttributeError(f"there is no primitive {name!r}") from None
 
 
 def __dir__() -> list[str]:

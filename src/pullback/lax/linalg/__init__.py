@@ -45,6 +45,7 @@ from pullback.lax.linalg.spectral import (
     tridiagonal,
     tridiagonal_p,
 )
+from pullback.util.absent import absent_names
 
 __all__ = [
     "EigImplementation",
@@ -85,3 +86,5 @@ __all__ = [
     "tridiagonal_solve",
     "tridiagonal_solve_p",
 ]
+
+__getattr__ = absent_names(__name__)

@@ -38,6 +38,9 @@ from pullback.scipy.special._gamma import (
 )
 from pullback.scipy.special._harmonics import sph_harm_y
 from pullback.scipy.special._integrals import dawsn, exp1, expi, expn, fresnel, sici, spence
+from pullback.util.absent import absent_names
+
+__getattr__ = absent_names(__name__)
 
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",

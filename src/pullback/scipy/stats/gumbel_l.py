@@ -44,7 +44,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.log(cdf(x, loc, scale))
 
 
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """log(-log(1 - q))."""
-    q, loc, scale = promoted_reals(q, loc, scale)
-    return loc + scale * jnp.log(-jnp.log1p(-q))
+def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """log(-log(1 - p))."""
+    p, loc, scale = promoted_reals(p, loc, scale)
+    return loc + scale * jnp.log(-jnp.log1p(-p))

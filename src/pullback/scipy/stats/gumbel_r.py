@@ -33,10 +33,10 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logcdf(x, loc, scale))
 
 
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """-log(-log q)."""
-    q, loc, scale = promoted_reals(q, loc, scale)
-    return loc - scale * jnp.log(-jnp.log(q))
+def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """-log(-log p)."""
+    p, loc, scale = promoted_reals(p, loc, scale)
+    return loc - scale * jnp.log(-jnp.log(p))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

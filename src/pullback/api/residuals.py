@@ -1,0 +1,61 @@
+"""What reverse mode keeps of a function between the forward and the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.api import _arguments as arguments
+from pullback.core import trace, typeof
+from pullback.transforms.partial_eval import linearize_flat
+from pullback.util.pytree import tree_unflatten
+
+
+def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """(type, where it comes from) of each array that the derivative of f(*args, **kwargs) keeps.
+
+    >>> saved_residuals(lambda x: x * x, 2.0)
+    [(ShapedArray(float32[], weak_type=True), 'from the argument x')]
+    """
+    arguments.check_callable("saved_residuals", f)
+    leaves, tree = arguments.checked_leaves("saved_residuals", "argument ", (args, kwargs))
+    paths = arguments.leaf_paths(f, args, kwargs)
+
+    def flat(*values: Any) -> list[Any]:
+        given, named = tree_unflatten(tree, values)
+        return arguments.flatten_result(f(*given, **named), f, "saved_residuals")[0]
+
+    def kept(*values: Any) -> list[Any]:
+        return list(linearize_flat(flat, values)[2])
+
+    jaxpr = trace(kept, [typeof(x) for x in leaves]).jaxpr
+    makers = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+    found: list[tuple[Any, str]] = []
+    for atom in dict.fromkeys(jaxpr.outvars):
+        if atom in jaxpr.invars:
+            words = f"from the argument {paths[jaxpr.invars.index(atom)]}"
+        elif atom in makers:
+            words = _of_equation(makers[atom])
+        else:
+            words = "from a constant"
+        found.append((atom.aval, words))
+    return sorted(found, key=lambda pair: not pair[1].startswith("from"))
+
+
+def _of_equation(eqn: Any) -> str:
+    name = eqn.params.get("name")
+    where = f" from {eqn.source_info}" if eqn.source_info is not None else ""
+    if eqn.primitive.name == "name":
+        return f"named '{name}'{where}"
+    if eqn.primitive.name in ("jit", "pjit"):
+        return f"output of jitted function '{name}'{where}"
+    return f"output of {eqn.primitive.name}{where}"
+
+
+def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
+    """Print a line for each array that the derivative of f(*args, **kwargs) keeps: its type, and whence it comes."""
+    for aval, words in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short(short_dtypes=True)} {words}")
+
+
+__all__ = ["print_saved_residuals", "saved_residuals"]

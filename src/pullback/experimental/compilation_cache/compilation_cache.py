@@ -1,0 +1,17 @@
+"""Where compiled programs are kept on disk."""
+
+from __future__ import annotations
+
+from pullback.util.config import config
+
+
+def set_cache_dir(path: str) -> None:
+    """Keep compiled programs in this folder from now on, as the option `jax_compilation_cache_dir`."""
+    config.update("jax_compilation_cache_dir", path)
+
+
+def reset_cache() -> None:
+    """Nothing has to be forgotten: the folder is looked up at each compilation."""
+
+
+__all__ = ["reset_cache", "set_cache_dir"]

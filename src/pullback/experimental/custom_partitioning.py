@@ -1,0 +1,57 @@
+"""Functions that say how they are cut over devices. Programs are not partitioned here: the whole function runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from pullback import api
+from pullback.api._arguments import check_callable
+from pullback.util.absent import absent_names
+
+
+class custom_partitioning:
+    """`fun`, whose rules for devices are given by `def_partition`; they are never asked, as every array is whole.
+
+    >>> f = custom_partitioning(lambda x: x + 1)
+    >>> f.def_partition(lambda *_: None, lambda *_: None)
+    >>> f(1.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+
+    def __init__(self, fun: Callable, static_argnums: Any = ()) -> None:
+        check_callable("custom_partitioning", fun)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.partition: Callable | None = None
+        self.static_argnums = static_argnums
+        self._run = api.jit(fun, static_argnums=static_argnums)
+
+    def def_partition(
+        self,
+        partition: Callable,
+        infer_sharding_from_operands: Callable | None = None,
+        propagate_user_sharding: Callable | None = None,
+        decode_shardings: bool = True,
+        sharding_rule: Any = None,
+        *,
+        reduction_factors: Any = None,
+        need_replication_factors: Any = None,
+        permutation_factors: Any = None,
+        **factor_sizes: Any,
+    ) -> Callable:
+        """Say how the function is cut; gives `partition`. TypeError if that is no function."""
+        check_callable("custom_partitioning.def_partition", partition)
+        self.partition = partition
+        return partition
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.partition is None:
+            raise AttributeError("custom_partitioning: no partition rule; call def_partition first")
+        return self._run(*args, **kwargs)
+
+
+__getattr__ = absent_names(__name__)
+
+__all__ = ["custom_partitioning"]

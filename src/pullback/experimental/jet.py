@@ -1,0 +1,121 @@
+"""jet: derivatives of higher order along a curve.
+
+The curve x(t) is given by its derivatives at t = 0, and what comes out are those of f(x(t)). They are found by forward
+mode of forward mode over the one variable t, which holds for every function that has derivatives. Each order about
+doubles the work of the one before where common subexpressions are not found again, as they are under `jit`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as jnp
+from pullback import api, tree_util
+from pullback.api import _arguments as arguments
+from pullback.core import typeof
+from pullback.util import dtypes
+from pullback.util.absent import absent_names
+
+
+class ZeroTerm:
+    """A derivative that is zero, whatever the type."""
+
+
+class ZeroSeries:
+    """Derivatives of which all are zero."""
+
+
+zero_term, zero_series = ZeroTerm(), ZeroSeries()
+tree_util.register_pytree_node(ZeroTerm, lambda _: ((), None), lambda *_: zero_term)
+tree_util.register_pytree_node(ZeroSeries, lambda _: ((), None), lambda *_: zero_series)
+
+
+def fact(n: int) -> int:
+    """The factorial of an integer."""
+    return math.factorial(n)
+
+
+def jet(
+    fun: Callable, primals: Sequence[Any], series: Sequence[Any], factorial_scaled: bool = True, **_: Any
+) -> tuple[Any, Any]:
+    """(fun(*primals), derivatives): those of fun(*x(t)) at t = 0, up to the order that `series` has of the arguments.
+
+    series[k] is the list of the first, second, ... derivative of argument k, each of its structure; where fun gives
+    an array there is a list of as many. With `factorial_scaled=False` all are coefficients of Taylor series instead,
+    the derivatives over factorials. Raises ValueError for lists of different lengths, TypeError for what is no array.
+
+    >>> value, terms = jet(lambda x: x**2, (3.0,), ([1.0, 0.0],))
+    >>> float(value), [float(t) for t in terms]
+    (9.0, [6.0, 2.0])
+    """
+    arguments.check_callable("jet", fun)
+    primals, series = list(primals), [list(s) if not isinstance(s, ZeroSeries) else s for s in series]
+    orders = {len(s) for s in series if not isinstance(s, ZeroSeries)}
+    if len(orders) > 1 or len(primals) != len(series):
+        raise ValueError("jet terms have inconsistent lengths for different arguments")
+    order = orders.pop() if orders else 0
+    leaves, tree = tree_util.tree_flatten(tuple(primals))
+    leaves = [x if dtypes.issubdtype(x.dtype, np.inexact) else x * 1.0 for x in map(jnp.asarray, leaves)]
+    terms: list[list[Any]] = []  # for each leaf, its derivatives
+    for primal, given in zip(primals, series, strict=True):
+        parts, structure = tree_util.tree_flatten(primal)
+        whole = [zero_term] * order if isinstance(given, ZeroSeries) else given
+        rows = [[zero_term] * len(parts) if isinstance(t, ZeroTerm) else structure.flatten_up_to(t) for t in whole]
+        for k, part in enumerate(parts):
+            for row in rows:
+                if not isinstance(row[k], ZeroTerm) and jnp.shape(row[k]) != jnp.shape(part):
+                    raise ValueError(f"jet: a term of shape {jnp.shape(row[k])} for {typeof(jnp.asarray(part))}")
+            terms.append([row[k] for row in rows])
+    scale = [1.0 / (k + 1) if factorial_scaled else 1.0 for k in range(order)]
+
+    def curve(t: Any) -> Any:
+        """The arguments at t: polynomials, by Horner's rule."""
+        points = []
+        for x, derivatives in zip(leaves, terms, strict=True):
+            if all(isinstance(d, ZeroTerm) for d in derivatives):
+                points.append(x)
+                continue
+            rest: Any = 0.0
+            for k in range(order)[::-1]:
+                term = 0.0 if isinstance(derivatives[k], ZeroTerm) else jnp.asarray(derivatives[k], x.dtype)
+                rest = (term + rest) * (t.astype(x.real.dtype) * scale[k])
+            points.append(x if isinstance(rest, float) else x + rest)
+        return tree_util.tree_unflatten(tree, points)
+
+    structures: list[Any] = []
+
+    def values(t: Any) -> list[list[Any]]:
+        outs, out_tree = tree_util.tree_flatten(fun(*curve(t)))
+        structures[:] = [out_tree]
+        return [[jnp.asarray(out) for out in outs]]
+
+    def with_next(lower: Callable[[Any], list[list[Any]]]) -> Callable[[Any], list[list[Any]]]:
+        def higher(t: Any) -> list[list[Any]]:
+            found, change = api.jvp(lower, (t,), (jnp.ones_like(t),))
+            last = [jnp.zeros_like(x) if d.dtype == dtypes.float0 else d for x, d in zip(found[-1], change[-1])]
+            return [*found, last]
+
+        return higher
+
+    run: Callable[[Any], list[list[Any]]] = values
+    for _number in range(order):
+        run = with_next(run)
+    wide = any(x.dtype in (np.dtype(np.float64), np.dtype(np.complex128)) for x in leaves)
+    out, *derivatives = run(jnp.zeros((), np.float64 if wide else np.float32))
+    found = [[d[k] if factorial_scaled else d[k] / math.factorial(n + 1) for n, d in enumerate(derivatives)]
+             for k in range(len(out))]  # fmt: skip
+    return tree_util.tree_unflatten(structures[0], out), tree_util.tree_unflatten(structures[0], found)
+
+
+def jet2(fun: Callable, primals: Any, series: Any, *, factorial_scaled: bool = True, **_: Any) -> tuple[Any, Any]:
+    """As `jet`."""
+    return jet(fun, primals, series, factorial_scaled)
+
+
+__getattr__ = absent_names(__name__)
+
+__all__ = ["ZeroSeries", "ZeroTerm", "fact", "jet", "jet2", "zero_series", "zero_term"]

@@ -1,0 +1,1 @@
+"""The folder of compiled parts in JAX; all its names are gone by now."""

@@ -1,0 +1,87 @@
+"""Names of JAX for what is not here: they exist, say why, and raise NotImplementedError where they are used.
+
+    __getattr__ = absent_names(__name__)
+
+at the end of a module gives it the names that `absent_table.py` has for it. Names that begin with a capital letter are
+classes, so that `isinstance(x, Name)` is False and does not fail; names with parameters are functions.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .absent_table import REASONS, TABLE
+
+
+class _AbsentClass(type):
+    """The type of classes that are not here: they cannot be instantiated, and nothing else of them can be had."""
+
+    def __call__(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise NotImplementedError(cls.__doc__)
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"{cls.__doc__} (asked for its attribute '{name}')")
+
+
+class _AbsentValue:
+    """A value that is not here."""
+
+    def __init__(self, why: str) -> None:
+        self.__doc__ = why
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise NotImplementedError(self.__doc__)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"{self.__doc__} (asked for its attribute '{name}')")
+
+    def __repr__(self) -> str:
+        return f"<{self.__doc__}>"
+
+
+def _function(name: str, parameters: str, why: str) -> Callable[..., NoReturn]:
+    def absent(*_args: Any, **_kwargs: Any) -> NoReturn:
+        raise NotImplementedError(why)
+
+    absent.__name__ = absent.__qualname__ = name
+    absent.__doc__ = why
+    # The table writes `x=` for a parameter with a default; what the default is matters to nobody.
+    like = eval("lambda " + parameters.replace("=", "=None") + ": 0")
+    absent.__signature__ = inspect.signature(like)  # type: ignore[attr-defined]
+    return absent
+
+
+def _make(module: str, entry: str, reason: str) -> Any:
+    name, parenthesis, parameters = entry.partition("(")
+    place = module.removeprefix("pullback.")
+    why = f"{place}.{name}: {REASONS[reason]}"
+    if parenthesis:
+        return _function(name, parameters.removesuffix(")"), why)
+    if name[0].isupper() and not name.isupper():
+        return _AbsentClass(name, (), {"__doc__": why, "__module__": module})
+    return _AbsentValue(why)
+
+
+def absent_names(module: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a module some of whose names are not here."""
+    rows = TABLE.get(module.removeprefix("pullback."), ())
+    entries = {entry.partition("(")[0]: (entry, reason) for reason, entry in rows}
+    made: dict[str, Any] = {}
+
+    def __getattr__(name: str) -> Any:
+        if name not in entries:
+            raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        if name not in made:
+            made[name] = _make(module, *entries[name])
+        return made[name]
+
+    return __getattr__
+
+
+__all__ = ["absent_names"]

@@ -1,0 +1,477 @@
+"""Which names of JAX are not here, by module, and why: the table behind absent.py.
+
+A name with parameters is a function; `=` says that a parameter has a default.
+"""
+
+from __future__ import annotations
+
+REASONS = {
+    "mlir": "belongs to MLIR and StableHLO, through which pullback does not compile",
+    "xla": "belongs to XLA's runtime, which is not here",
+    "gpu": "belongs to GPUs or TPUs, to Pallas or to cuDNN, and there is none of them",
+    "processes": "is for several processes or machines, and there is one",
+    "internal": "is a part of JAX's own implementation, which is another here",
+    "symbolic": "needs symbolic dimensions or serialized StableHLO, which are not here; export.to_c writes libraries",
+    "unwritten": "is not written yet",
+}
+
+# For each module: reasons, and the names that are not there for it.
+_BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
+    "ad_checkpoint": {
+        "internal": (
+            "Offloadable", "Recompute", "Saveable",
+        ),
+    },
+    "custom_derivatives": {
+        "internal": (
+            "remat_opt_p",
+        ),
+    },
+    "experimental": {
+        "internal": (
+            "primal_tangent_dtype(primal_dtype, tangent_dtype, name=)",
+        ),
+        "unwritten": (
+            "EArray",
+        ),
+    },
+    "experimental.buffer_callback": {
+        "xla": (
+            "Buffer", "ExecutionContext", "ExecutionStage",
+            "buffer_callback(callback, result_shape_dtypes, *, has_side_effect=, vmap_method=, input_output_"
+            "aliases=, command_buffer_compatible=)",
+        ),
+    },
+    "experimental.control_deps": {
+        "xla": (
+            "control_dep(src, dst)", "schedule(ops)",
+        ),
+    },
+    "experimental.custom_partitioning": {
+        "xla": (
+            "ArrayMapping", "BATCHING", "CompoundFactor", "SdyShardingRule", "custom_partitioning_p",
+        ),
+    },
+    "experimental.fused": {
+        "xla": (
+            "fused_p",
+        ),
+    },
+    "experimental.hijax": {
+        "internal": (
+            "HiPspec", "TransformedRef",
+        ),
+    },
+    "experimental.jet": {
+        "internal": (
+            "JetTrace", "JetTracer", "call_param_updaters", "deriv_prop(prim, deriv, primals_in, series_in)",
+            "jet_fun(fun, *gen_static_args)", "jet_subtrace(fun, *gen_static_args)",
+            "linear_prop(prim, primals_in, series_in, **params)",
+            "traceable(fun, *gen_static_args, use_eq_store=, unk_names=)",
+            "zero_prop(prim, primals_in, series_in, **params)",
+        ),
+        "unwritten": (
+            "def_comp(prim, comp, **kwargs)", "def_deriv(prim, deriv)", "deflinear(prim)", "defzero(prim)",
+            "jet_rules",
+        ),
+    },
+    "experimental.layout": {
+        "unwritten": (
+            "with_layout_constraint(x, layouts)",
+        ),
+    },
+    "experimental.multihost_utils": {
+        "processes": (
+            "global_array_to_host_local_array_impl(arr, *, global_mesh, pspec)", "global_array_to_host_local_array_p",
+            "gtl_abstract_eval(arr, *, global_mesh, pspec)",
+            "host_local_array_to_global_array_impl(arr, *, global_mesh, pspec)", "host_local_array_to_global_array_p",
+            "ltg_abstract_eval(arr, *, global_mesh, pspec)",
+            "ltg_batcher(insert_axis, axis_data, vals_in, dims_in, global_mesh, pspec)",
+        ),
+    },
+    "experimental.ode": {
+        "internal": (
+            "abs2(x)", "fit_4th_order_polynomial(y0, y1, y_mid, dy0, dy1, dt)",
+            "initial_step_size(fun, t0, y0, order, rtol, atol, f0)", "interp_fit_dopri(y0, y1, k, dt)",
+            "mean_error_ratio(error_estimate, rtol, atol, y0, y1)",
+            "optimal_step_size(last_step, mean_error_ratio, safety=, ifactor=, dfactor=, order=)",
+            "ravel_first_arg(f, unravel, debug_info)", "ravel_first_arg_(fun, *gen_static_args)",
+            "runge_kutta_step(func, y0, f0, t0, dt)",
+        ),
+    },
+    "experimental.profiler": {
+        "mlir": (
+            "get_profiled_instructions_proto(tensorboard_dir)",
+        ),
+    },
+    "experimental.rnn": {
+        "gpu": (
+            "lstm_bwd(input_size, hidden_size, num_layers, dropout, bidirectional, precision, residuals, gra"
+            "dients)",
+            "lstm_fwd(x, h_0, c_0, w, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirection"
+            "al, precision)",
+            "rnn_abstract_eval(x_aval, h_0_aval, c_0_aval, w_aval, seq_lengths_aval, input_size, hidden_size"
+            ", num_layers, dropout, bidirectional, cudnn_allow_tf32)",
+            "rnn_bwd_abstract_eval(dy_aval, dhn_aval, dcn_aval, x_aval, h0_aval, c0_aval, w_aval, y_aval, re"
+            "serve_space_aval, seq_lengths_aval, input_size, hidden_size, num_layers, dropout, bidirectional"
+            ", cudnn_allow_tf32)",
+            "rnn_bwd_p", "rnn_fwd_p",
+        ),
+    },
+    "experimental.scheduling_groups": {
+        "xla": (
+            "attr_get(x)", "dce_jaxpr_xla_metadata_rule(used_outputs, eqn)", "scheduling_group(name)",
+            "xla_metadata_call(f=, **meta)", "xla_metadata_call_p",
+        ),
+    },
+    "experimental.source_mapper": {
+        "mlir": (
+            "MappingsGenerator", "Pass", "SourceMap", "SourceMapDump", "all_passes()",
+            "canonicalize_filename(file_name)", "compile_with_env(f, f_args, f_kwargs, env_flags, compiler_flags)",
+            "create_mlir_sourcemap(mlir_dump)", "filter_passes(regex)",
+            "generate_sourcemaps(f, passes, **pass_kwargs)", "register_pass(pass_)",
+        ),
+    },
+    "experimental.source_mapper.common": {
+        "mlir": (
+            "CompileFn", "GenerateDumpFn", "Pass", "SourceMapDump", "all_passes()",
+            "compile_with_env(f, f_args, f_kwargs, env_flags, compiler_flags)", "filter_passes(regex)",
+            "flag_env(**kwargs)", "register_pass(pass_)",
+        ),
+    },
+    "experimental.source_mapper.generate_map": {
+        "mlir": (
+            "SourceMapGeneratorFn", "generate_sourcemaps(f, passes, **pass_kwargs)",
+        ),
+    },
+    "experimental.source_mapper.hlo": {
+        "mlir": (
+            "HloPass", "METADATA_REGEX", "optimized_generate_dump(args, xla_compiler_flags=, **_)",
+            "original_hlo_generate_dump(args, **_)", "parse_hlo_dump(text)", "stable_hlo_generate_dump(args, **_)",
+            "trace_and_lower(work_dir, f, f_args, f_kwargs, **_)",
+        ),
+    },
+    "experimental.source_mapper.jaxpr": {
+        "mlir": (
+            "canonicalize_filename(file_name)", "compile_jaxpr(work_dir, f, f_args, f_kwargs, **_)",
+            "make_jaxpr_dump(jaxpr, **_)",
+        ),
+    },
+    "experimental.source_mapper.mlir": {
+        "mlir": (
+            "CALLSITE_REGEX", "LOC_REGEX", "Location", "Redirect", "SCOPED_REGEX", "SRC_REGEX",
+            "create_mlir_sourcemap(mlir_dump)", "parse_mlir_locations(mlir_dump)",
+        ),
+    },
+    "experimental.sparse": {
+        "internal": (
+            "SparseTracer", "bcoo_dot_general_p", "bcoo_dot_general_sampled_p", "bcoo_extract_p", "bcoo_fromdense_p",
+            "bcoo_sort_indices_p", "bcoo_spdot_general_p", "bcoo_sum_duplicates_p", "bcoo_todense_p",
+            "bcoo_transpose_p", "bcsr_dot_general_p", "bcsr_extract_p", "bcsr_fromdense_p", "bcsr_todense_p",
+            "coo_fromdense_p", "coo_matmat_p", "coo_matvec_p", "coo_todense_p", "csr_fromdense_p", "csr_matmat_p",
+            "csr_matvec_p", "csr_todense_p", "todense_p",
+        ),
+        "unwritten": (
+            "bcoo_conv_general_dilated(lhs, rhs, *, window_strides, padding, lhs_dilation=, rhs_dilation=, d"
+            "imension_numbers=, feature_group_count=, batch_group_count=, precision=, preferred_element_type"
+            "=, out_sharding=)",
+            "bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices=, indices"
+            "_are_sorted=, mode=, fill_value=)",
+            "bcoo_update_layout(mat, *, n_batch=, n_dense=, on_inefficient=)",
+        ),
+    },
+    "experimental.sparse.ad": {
+        "internal": (
+            "flatten_fun_for_sparse_ad(fun, argnums, args)",
+        ),
+    },
+    "experimental.sparse.api": {
+        "internal": (
+            "todense_p",
+        ),
+    },
+    "experimental.sparse.bcoo": {
+        "internal": (
+            "BCOOProperties", "Buffer", "CUSPARSE_DATA_DTYPES", "CUSPARSE_INDEX_DTYPES", "bcoo_dot_general_p",
+            "bcoo_dot_general_sampled_p", "bcoo_extract_p", "bcoo_fromdense_p", "bcoo_sort_indices_p",
+            "bcoo_spdot_general_p", "bcoo_sum_duplicates_p", "bcoo_todense_p", "bcoo_transpose_p",
+        ),
+        "unwritten": (
+            "bcoo_conv_general_dilated(lhs, rhs, *, window_strides, padding, lhs_dilation=, rhs_dilation=, d"
+            "imension_numbers=, feature_group_count=, batch_group_count=, precision=, preferred_element_type"
+            "=, out_sharding=)",
+            "bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices=, indices"
+            "_are_sorted=, mode=, fill_value=)",
+            "bcoo_update_layout(mat, *, n_batch=, n_dense=, on_inefficient=)",
+        ),
+    },
+    "experimental.sparse.bcsr": {
+        "internal": (
+            "BCSRProperties", "bcsr_dot_general_p", "bcsr_extract_p", "bcsr_fromdense_p", "bcsr_todense_p",
+        ),
+    },
+    "experimental.sparse.coo": {
+        "internal": (
+            "COOInfo", "coo_fromdense_p", "coo_matmat_p", "coo_matvec_p", "coo_todense_p",
+        ),
+    },
+    "experimental.sparse.csr": {
+        "internal": (
+            "csr_fromdense_p", "csr_matmat_p", "csr_matvec_p", "csr_todense_p",
+        ),
+    },
+    "experimental.sparse.linalg": {
+        "internal": (
+            "spsolve_p",
+        ),
+    },
+    "experimental.sparse.transform": {
+        "internal": (
+            "Array", "ArrayOrSparse", "SparseTrace", "SparseTracer", "SparsifyEnv", "SparsifyValue",
+            "arrays_to_spvalues(spenv, args)", "eval_sparse(jaxpr, consts, spvalues, spenv)", "sparse_rules_bcoo",
+            "sparse_rules_bcsr", "sparsify_fun(wrapped_fun, args)", "sparsify_raw(f)",
+            "sparsify_subtrace(fun, *gen_static_args, use_eq_store=, unk_names=)",
+            "spvalues_to_arrays(spenv, spvalues)", "spvalues_to_avals(spenv, spvalues)",
+        ),
+    },
+    "experimental.sparse.util": {
+        "internal": (
+            "SparseInfo", "broadcasting_vmap(fun, in_axes=, out_axes=)",
+            "nfold_vmap(fun, N, *, broadcasted=, in_axes=)",
+        ),
+    },
+    "experimental.topologies": {
+        "gpu": (
+            "Device", "TopologyDescription", "get_attached_topology(platform=)",
+            "get_topology_desc(topology_name=, platform=, **kwargs)",
+            "make_mesh(topo, mesh_shape, axis_names, *, contiguous_submeshes=)",
+        ),
+    },
+    "experimental.transfer": {
+        "processes": (
+            "TransferConnection", "TransferServer", "start_transfer_server",
+        ),
+    },
+    "export": {
+        "symbolic": (
+            "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform()", "is_symbolic_dim(p)",
+            "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
+            "register_namedtuple_serialization(nodetype, *, serialized_name)",
+            "register_pytree_node_serialization(nodetype, *, serialized_name, serialize_auxdata, deserialize"
+            "_auxdata, from_children=)",
+            "symbolic_args_specs(args, shapes_specs, constraints=, scope=)",
+            "symbolic_shape(shape_spec, *, constraints=, scope=, like=)",
+        ),
+    },
+    "extend.backend": {
+        "mlir": (
+            "ifrt_proxy",
+        ),
+        "xla": (
+            "backend_xla_version(platform=)", "backends()", "get_backend(platform=)",
+            "get_compile_options(num_replicas, num_partitions, device_assignment=, env_options_overrides=, f"
+            "do_profile=, detailed_logging=, backend=)",
+            "register_backend_cache(cache, for_what)",
+            "register_backend_factory(name, factory, *, priority=, fail_quietly=, experimental=, make_topolo"
+            "gy=, c_api=)",
+        ),
+    },
+    "extend.core": {
+        "internal": (
+            "CallPrimitive", "JaxprPpContext", "JaxprPpSettings", "Token", "aval_mapping_handlers",
+            "call(*args, **params)", "concretization_function_error(fun, suggest_astype=)", "custom_typechecks",
+        ),
+    },
+    "extend.core.primitives": {
+        "internal": (
+            "after_all_p", "create_token_p", "empty2_p", "get_p", "random_seed_p", "rng_bit_generator_p",
+            "select_and_scatter_p", "swap_p", "threefry2x32_p",
+        ),
+        "xla": (
+            "rng_uniform_p",
+        ),
+    },
+    "extend.ifrt_programs": {
+        "mlir": (
+            "ifrt_programs",
+        ),
+    },
+    "extend.lowering": {
+        "mlir": (
+            "JaxIrContext", "LoweringRuleContext", "upstream_dialects",
+        ),
+    },
+    "extend.mlir": {
+        "mlir": (
+            "deserialize_portable_artifact", "hlo_to_stablehlo", "ir", "lower_with_sharding_in_types(ctx, op, aval)",
+            "passmanager", "refine_polymorphic_shapes", "serialize_portable_artifact",
+        ),
+    },
+    "extend.pallas": {
+        "gpu": (
+            "GridMapping", "register_lowering_rule(params_cls, rule, platform)",
+        ),
+    },
+    "extend.random": {
+        "internal": (
+            "random_seed(seeds, impl)", "seed_with_impl(impl, seed)", "threefry2x32_p",
+        ),
+    },
+    "extend.sharding": {
+        "mlir": (
+            "GSPMDSharding", "get_hlo_sharding_from_serialized_proto(sharding)",
+            "get_op_sharding_from_serialized_proto(sharding)", "get_serialized_proto_from_hlo_sharding(sharding)",
+        ),
+    },
+    "extend.source_info_util": {
+        "internal": (
+            "new_source_info()", "reset_name_stack()", "set_name_stack", "transform_name_stack", "user_context",
+        ),
+    },
+    "extend.xla": {
+        "xla": (
+            "PipelineStage", "clear_hlo_module_transformation(name, stage=, platforms=)",
+            "register_hlo_module_transformation(callback, *, name, stage=, platforms=)",
+        ),
+    },
+    "ffi": {
+        "mlir": (
+            "build_ffi_lowering_function(call_target_name, *, operand_layouts=, result_layouts=, backend_con"
+            "fig=, skip_ffi_layout_processing=, **lowering_args)",
+            "ffi_lowering(call_target_name, *, operand_layouts=, result_layouts=, backend_config=, skip_ffi_"
+            "layout_processing=, **lowering_args)",
+        ),
+        "xla": (
+            "ffi_call(target_name, result_shape_dtypes, *, has_side_effect=, vmap_method=, input_layouts=, o"
+            "utput_layouts=, input_output_aliases=, custom_call_api_version=, legacy_backend_config=)",
+            "include_dir()", "register_ffi_target(name, fn, platform=, api_version=, **kwargs)",
+            "register_ffi_target_as_batch_partitionable(name)",
+            "register_ffi_type(name, type_registration, platform=)", "register_ffi_type_id(name, obj, platform=)",
+        ),
+    },
+    "interpreters.ad": {
+        "internal": (
+            "add_jaxvals_p", "get_primitive_transpose(p)",
+        ),
+        "unwritten": (
+            "defbilinear(prim, lhs_rule, rhs_rule)", "defjvp2(primitive, *jvprules)",
+            "jvp(fun, primals, tangents, has_aux=, instantiate=, transform_stack=)",
+            "linearize(traceable, primals_ft, has_aux=, is_vjp=)",
+        ),
+    },
+    "interpreters.batching": {
+        "internal": (
+            "broadcast(x, sz, axis, mesh_axis)",
+        ),
+        "unwritten": (
+            "defreducer(prim)",
+            "register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota)",
+            "unregister_vmappable(data_type)",
+        ),
+    },
+    "interpreters.mlir": {
+        "mlir": (
+            "AxisContext(*args, **kwargs)", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters",
+            "LoweringResult", "LoweringRule", "LoweringRuleContext", "Mesh", "MeshAxisName", "ModuleContext",
+            "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "SPMDAxisContext", "ShapePolyLoweringState",
+            "ShardingContext", "Token", "TokenSet", "Value", "aval_to_ir_type(ctx, aval)",
+            "aval_to_ir_types(ctx, aval)", "core_call_lowering(ctx, *args, name, backend=, call_jaxpr)",
+            "dense_int_array", "dense_int_elements(xs)", "dtype_to_ir_type(dtype)",
+            "emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_e"
+            "ffect, returns_token=, partitioned=, sharding=)",
+            "flatten_ir_types(xs)", "flatten_ir_values(xs)", "i32_attr(i)", "i64_attr(i)", "ir", "ir_attribute(val)",
+            "ir_constant(val, *, const_lowering=, aval=)", "ir_constants(val, *, const_lowering=, aval=)",
+            "ir_tree_registry", "ir_type_handlers",
+            "jaxpr_subcomp(ctx, jaxpr, name_stack, tokens, consts_for_constvars, *args, dim_var_values, cons"
+            "t_lowering, outer_traceback)",
+            "lower_jaxpr_to_fun(ctx, name, jaxpr, effects, *, num_const_args, main_function=, replicated_arg"
+            "s=, in_avals, arg_shardings=, result_shardings=, use_sharding_annotations=, input_output_aliase"
+            "s=, xla_donated_args=, arg_names=, result_names=, arg_memory_kinds=, result_memory_kinds=, arg_"
+            "layouts=, result_layouts=, propagated_out_mem_kinds=)",
+            "lower_jaxpr_to_module(module_name, jaxpr, *, num_const_args, in_avals, ordered_effects, platfor"
+            "ms, backend, axis_context, donated_args, replicated_args=, arg_shardings=, result_shardings=, i"
+            "n_layouts=, out_layouts=, arg_names=, result_names=, num_partitions=, all_default_mem_kind=, in"
+            "put_output_aliases=, propagated_out_mem_kinds=, lowering_parameters)",
+            "lowerable_effects", "make_ir_context()",
+            "merge_mlir_modules(dst_module, sym_name, src_module, dst_symtab=)", "module_to_bytecode(module)",
+            "module_to_string(module, enable_debug_info=)", "register_constant_handler(type_, handler_fun)",
+            "shape_tensor(ctx, sizes)", "token_type", "unflatten_ir_values_like_types(xs, ys)",
+        ),
+    },
+    "interpreters.partial_eval": {
+        "internal": (
+            "DynamicJaxprTracer", "JaxprTracer", "Val", "custom_partial_eval_rules",
+            "dce_jaxpr_call_rule(used_outputs, eqn)", "dce_jaxpr_closed_call_rule(used_outputs, eqn)",
+            "dce_jaxpr_consts(jaxpr, used_outputs, instantiate=)", "dce_rules", "partial_eval_jaxpr_custom_rules",
+            "trace_to_jaxpr_dynamic(fun, in_avals, *, keep_inputs=, lower=, auto_dce=)",
+        ),
+    },
+    "interpreters.pxla": {
+        "xla": (
+            "ArrayMapping", "Index(*args, **kwargs)", "MeshAxisName", "MeshComputation", "MeshExecutable",
+            "are_hlo_shardings_equal(hc1, hc2)", "array_mapping_to_axis_resources(array_mapping)",
+            "create_compile_options(computation, tuple_args, allow_prop_to_inputs, allow_prop_to_outputs, ba"
+            "ckend, np_dev, compiler_options)",
+            "global_aval_to_result_handler(aval, out_sharding, committed)",
+            "global_avals_to_results_handler(global_out_avals, shardings, committed)", "global_result_handlers",
+            "is_hlo_sharding_replicated(hc)", "op_sharding_to_indices(op_sharding, shape, num_devices)",
+            "thread_resources",
+        ),
+    },
+    "interpreters.xla": {
+        "xla": (
+            "Backend",
+        ),
+    },
+    "lax": {
+        "internal": (
+            "after_all_p", "create_token_p", "rng_bit_generator_p",
+        ),
+        "unwritten": (
+            "rng_bit_generator(key, shape, dtype=, algorithm=, *, out_sharding=)",
+        ),
+        "xla": (
+            "rng_uniform(a, b, shape)", "rng_uniform_p",
+        ),
+    },
+    "lax.linalg": {
+        "internal": (
+            "symmetric_product_p",
+        ),
+    },
+    "profiler": {
+        "xla": (
+            "ProfileData", "ProfileEvent", "ProfilePlane", "register_subprocess(pid, port)",
+        ),
+    },
+    "pullback": {
+        "internal": (
+            "ad", "make_user_context(default_value=)",
+        ),
+        "unwritten": (
+            "ds(start, size=, stride=)", "smap(f=, /, *, in_axes=, out_axes, axis_name)",
+        ),
+    },
+    "random": {
+        "internal": (
+            "random_gamma_p",
+        ),
+    },
+    "scipy.special": {
+        "unwritten": (
+            "hyp1f1(a, b, x)", "hyp2f1(a, b, c, x)", "lpmn(m, n, z)", "lpmn_values(m, n, z, is_normalized)",
+        ),
+    },
+    "sharding": {
+        "internal": (
+            "AbstractDevice", "ManualAxisType",
+        ),
+    },
+}  # fmt: skip
+
+TABLE = {
+    module: tuple((reason, entry) for reason, entries in groups.items() for entry in entries)
+    for module, groups in _BY_REASON.items()
+}
+
+__all__ = ["REASONS", "TABLE"]

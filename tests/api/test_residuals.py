@@ -1,0 +1,36 @@
+"""What derivatives keep, in words."""
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.ad_checkpoint import checkpoint_name, print_saved_residuals, saved_residuals
+
+
+def f(w, x):
+    return (checkpoint_name(jnp.sin(jnp.dot(w, x)), "z") * w).sum()
+
+
+W = jnp.ones((2, 2))
+
+
+def words(fun, *args):
+    return [text.partition(" from /")[0] for _, text in saved_residuals(fun, *args)]
+
+
+def test_saved_residuals(capsys):
+    assert sorted(words(f, W, W)) == ["from the argument w", "from the argument x", "named 'z'", "output of cos"]
+    assert sorted(words(jax.checkpoint(f), W, W)) == ["from the argument w", "from the argument x"]
+    for policy, kept in [
+        (jax.checkpoint_policies.dots_saveable, ["output of dot_general"]),
+        (jax.checkpoint_policies.dots_with_no_batch_dims_saveable, ["output of dot_general"]),
+        (jax.checkpoint_policies.save_only_these_names("z"), ["named 'z'"]),
+        (jax.checkpoint_policies.save_any_names_but_these("z"), []),
+        (jax.checkpoint_policies.nothing_saveable, []),
+    ]:
+        found = words(jax.checkpoint(f, policy=policy), W, W)
+        assert [w for w in found if not w.startswith("from the argument")] == kept
+    assert words(lambda d: d["a"] * d["a"], {"a": 2.0}) == ["from the argument d['a']"]
+    assert words(lambda x: 2 * x, 1.0) == [] or all("argument" not in w for w in words(lambda x: 2 * x, 1.0))
+    print_saved_residuals(lambda x, y: jnp.sin(x) * y, 1.0, 2.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "f32[] from the argument y" and len(lines) == 3
+    assert any(line.startswith("f32[] output of cos from ") and line.endswith("(<lambda>)") for line in lines)

@@ -1,0 +1,180 @@
+"""jet, rnn, stateful random numbers, and what several processes or machines would do."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.experimental import compute_on, fused, mesh_utils, multihost_utils, rnn, shard_alike, xla_metadata
+from pullback.experimental.custom_partitioning import custom_partitioning
+from pullback.experimental.jet import jet
+from pullback.experimental.pjit import pjit
+from pullback.experimental.random import stateful_rng
+
+PLACE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+
+
+def test_jet_of_known_series():
+    value, terms = jet(jnp.sin, (1.0,), ((1.0, 0.0, 0.5),))
+    np.testing.assert_allclose([value, *terms], [np.sin(1), np.cos(1), -np.sin(1), -0.5 * np.cos(1)], rtol=1e-5)
+    value, terms = jet(lambda x, y: {"a": x * y}, (1.0, 2.0), ([1.0, 0.0], [1.0, 2.0]))
+    np.testing.assert_allclose([value["a"], *terms["a"]], [2, 3, 4])
+    _, terms = jet(lambda x, y: x * y, (1.0, 2.0), ([1.0, 0.0], [1.0, 2.0]), factorial_scaled=False)
+    np.testing.assert_allclose(terms, [3, 3])
+    _, terms = jax.jit(lambda x: jet(jnp.log, (x,), ([1.0, 0.0, 0.0, 0.0],)))(2.0)
+    np.testing.assert_allclose(terms, [1 / 2, -1 / 4, 2 / 8, -6 / 16], rtol=1e-5)
+    np.testing.assert_allclose(jax.grad(lambda x: jet(jnp.log, (x,), ([1.0, 0.0],))[1][1])(2.0), 2 / 8, rtol=1e-5)
+    point = {"x": jnp.arange(3.0), "y": jnp.ones(3)}
+    _, terms = jet(lambda d: d["x"] ** 3 @ d["y"], (point,), ([{"x": jnp.ones(3), "y": jnp.zeros(3)}] * 1,))
+    np.testing.assert_allclose(terms, [15])
+    np.testing.assert_allclose(jet(lambda x: (x, jnp.int32(2)), (1.0,), ([1.0, 2.0],))[1][1], [0, 0])
+    _, terms = jet(jnp.exp, (jnp.arange(3.0),), ([jnp.ones(3), jnp.zeros(3)],))
+    np.testing.assert_allclose(terms, [np.exp(np.arange(3.0))] * 2, rtol=1e-6)
+    assert jet(jnp.sin, (0.5,), ([],))[1] == []
+    with pytest.raises(ValueError, match="inconsistent lengths"):
+        jet(jnp.add, (1.0, 2.0), ([1.0], [1.0, 2.0]))
+    with pytest.raises(ValueError, match="a term of shape"):
+        jet(jnp.sin, (1.0,), ([jnp.ones(2)],))
+
+
+def by_hand(x, h, c, w_ih, w_hh, b):
+    out = []
+    for row in x:
+        i, f, g, o = np.split(row @ w_ih.T + h @ w_hh.T + b, 4, axis=1)
+        c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+        out.append(h)
+    return np.stack(out), h, c
+
+
+def test_lstm():
+    sizes = (2, 3, 1, False)
+    weights = rnn.init_lstm_weight(jax.random.key(0), *sizes)
+    assert weights.shape == (rnn.get_num_params_in_lstm(*sizes),) == (84,)
+    w_ih, w_hh, b_ih, b_hh = (np.asarray(part[0], np.float64) for part in rnn.unpack_lstm_weights(weights, *sizes))
+    x = np.random.default_rng(0).normal(size=(4, 5, 2)).astype(np.float32)
+    start = np.full((1, 4, 3), 0.5, np.float32)
+    y, h, c = rnn.lstm(x, start, start, weights, jnp.array([5, 5, 5, 5]), *sizes[:3], 0.0, False)
+    want, want_h, want_c = by_hand(x.transpose(1, 0, 2).astype(float), start[0], start[0], w_ih, w_hh, b_ih + b_hh)
+    np.testing.assert_allclose(y, want.transpose(1, 0, 2), atol=1e-6)
+    np.testing.assert_allclose(h[0], want_h, atol=1e-6)
+    np.testing.assert_allclose(c[0], want_c, atol=1e-6)
+    short, h, _ = rnn.lstm(x, start, start, weights, jnp.array([5, 3, 1, 2]), *sizes[:3], 0.0, False)
+    np.testing.assert_array_equal(short[2, 1:], np.zeros((4, 3)))
+    np.testing.assert_allclose(h[0, 2], y[2, 0], atol=1e-6)
+    # In both directions: the second reads the sequence from its end.
+    both = (2, 3, 2, True)
+    weights = rnn.init_lstm_weight(jax.random.key(1), *both)
+    start = np.zeros((4, 4, 3), np.float32)
+    y, h, _ = rnn.lstm(x, start, start, weights, jnp.array([5] * 4), *both[:3], 0.0, True)
+    assert y.shape == (4, 5, 6) and h.shape == (4, 4, 3)
+    np.testing.assert_allclose(y[:, 0, 3:], h[3], atol=1e-6)
+    twice = rnn.swap_lstm_gates(rnn.swap_lstm_gates(weights, *both), *both)
+    np.testing.assert_array_equal(twice, weights)
+    with pytest.raises(NotImplementedError, match="dropout"):
+        rnn.lstm(x, start, start, weights, jnp.array([5] * 4), *both[:3], 0.5, True)
+    with pytest.raises(ValueError, match="a vector of"):
+        rnn.unpack_lstm_weights(weights[1:], *both)
+
+
+def test_stateful_random_numbers():
+    """The numbers are those that the keys fold_in(key, 0), fold_in(key, 1), ... give; as in JAX."""
+    rng, key = stateful_rng(42), jax.random.key(42)
+    assert float(rng.uniform()) == float(jax.random.uniform(jax.random.fold_in(key, 0)))
+    np.testing.assert_allclose(rng.uniform(0, 2, (2,)), 2 * jax.random.uniform(jax.random.fold_in(key, 1), (2,)))
+    np.testing.assert_array_equal(rng.integers(5, size=3), jax.random.randint(jax.random.fold_in(key, 2), (3,), 0, 5))
+    assert rng.normal(jnp.ones(2)).shape == (2,)
+    draw = jax.jit(rng.random)
+    assert float(draw()) != float(draw()) and int(rng._counter[...]) == 6
+    assert [r._base_key.shape for r in rng.spawn(2)] == [(), ()] and rng.split(3)._base_key.shape == (3,)
+    assert repr(stateful_rng(0)).endswith("_counter=Ref(0, dtype=int32, weak_type=True))")
+    with pytest.raises(TypeError):
+        rng.integers(0, 10, dtype="float32")
+
+
+def test_arrays_of_devices():
+    devices = jax.devices()
+    n = len(devices)
+    assert mesh_utils.create_device_mesh((n, 1)).ravel().tolist() == devices
+    assert mesh_utils.create_hybrid_device_mesh((1, n), (1, 1)).shape == (1, n)
+    with pytest.raises(ValueError, match=r"Number of devices 1 must equal the product of mesh_shape \(2, 1\)"):
+        mesh_utils.create_device_mesh((2, 1), devices[:1])
+    with pytest.raises(ValueError, match="dcn_mesh_shape"):
+        mesh_utils.create_hybrid_device_mesh((n,), (2,))
+
+
+def test_one_process():
+    np.testing.assert_array_equal(multihost_utils.process_allgather({"a": jnp.arange(3)})["a"], [[0, 1, 2]])
+    np.testing.assert_array_equal(multihost_utils.process_allgather(jnp.arange(3), tiled=True), [0, 1, 2])
+    assert multihost_utils.process_allgather(1.5, tiled=True).shape == (1,)
+    assert isinstance(multihost_utils.broadcast_one_to_all(1.0), np.ndarray)
+    assert multihost_utils.assert_equal([1.0, np.nan]) is None and not multihost_utils.reached_preemption_sync_point(1)
+    multihost_utils.sync_global_devices("here")
+    with multihost_utils.live_devices(jax.devices()) as found:
+        assert found == jax.devices()
+    with pytest.raises(ValueError, match="local"), multihost_utils.live_devices([]):
+        pass
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    placed = multihost_utils.host_local_array_to_global_array(jnp.ones(4), mesh, jax.P("x"))
+    assert placed.sharding.spec == jax.P("x")
+    with pytest.raises(ValueError, match="`None` is not a valid input"):
+        multihost_utils.global_array_to_host_local_array(placed, mesh, None)
+
+
+def test_words_for_other_machines():
+    assert float(pjit(lambda x, n: x * n, static_argnums=1)(2.0, 3)) == 6
+    assert float(fused.fused(out_spaces=())(lambda x: x + 1)(1.0)) == 2
+    with compute_on.compute_on("device_host"), xla_metadata.set_xla_metadata(a=1):
+        assert float(compute_on.compute_on2(jnp.sin, compute_type="device", out_memory_spaces=None)(0.0)) == 0
+    with pytest.raises(ValueError, match="compute type zoo"), compute_on.compute_on("zoo"):
+        pass
+    assert xla_metadata.set_xla_metadata(3, a=1) == 3
+    x, _ = shard_alike.shard_alike({"a": 1.0}, {"a": 2})
+    assert float(x["a"]) == 1
+    with pytest.raises(ValueError, match="shapes of `x` and `y`"):
+        shard_alike.shard_alike(1.0, jnp.ones(2))
+    f = custom_partitioning(lambda x, n: x * n, static_argnums=(1,))
+    with pytest.raises(AttributeError, match="call def_partition first"):
+        f(1.0, 2)
+    f.def_partition(lambda *_: None, lambda *_: None)
+    assert float(jax.grad(f)(1.0, 2)) == 2
+
+
+def test_arrays_from_parts():
+    got = jax.make_array_from_callback(
+        (2, 3), PLACE, lambda index: np.arange(6.0, dtype=np.float32).reshape(2, 3)[index]
+    )
+    np.testing.assert_array_equal(got, np.arange(6.0).reshape(2, 3))
+    assert got.sharding == PLACE and isinstance(got.addressable_shards[0], jax.Shard)
+    got = jax.make_array_from_single_device_arrays((2,), PLACE, [jnp.arange(2)])
+    assert got.dtype == jnp.int32 and got.tolist() == [0, 1]
+    assert jax.make_array_from_process_local_data(PLACE, np.ones((2, 3)), (2, None)).shape == (2, 3)
+    with pytest.raises(ValueError, match="Expected shard shape"):
+        jax.make_array_from_single_device_arrays((2, 3), PLACE, [jnp.ones((2, 2))])
+    with pytest.raises(ValueError, match="must match the dtype of the addressable shards"):
+        jax.make_array_from_callback((2,), PLACE, lambda index: np.ones(2), dtype="int32")
+    with pytest.raises(ValueError, match="two of the arrays lie on"):
+        jax.make_array_from_single_device_arrays((2,), PLACE, [jnp.arange(2)] * 2)
+    with pytest.raises(ValueError, match="global_shape"):
+        jax.make_array_from_process_local_data(PLACE, np.ones(2), (4,))
+    with pytest.raises(TypeError, match="must be an instance of `jax"):
+        jax.make_array_from_callback((2,), None, lambda index: np.ones(2))
+
+
+def test_pictures_and_logs(capsys, caplog):
+    jax.debug.visualize_array_sharding(jnp.ones((3, 4)))
+    assert capsys.readouterr().out == "+---------+\n|  CPU 0  |\n+---------+\n"
+    seen = []
+    jax.debug.inspect_array_sharding([jnp.ones(2)], callback=seen.append)
+    assert seen == [jnp.ones(2).sharding]
+    with pytest.raises(NotImplementedError, match="traced value"):
+        jax.jit(lambda x: jax.debug.inspect_array_sharding(x, callback=seen.append))(1.0)
+    with pytest.raises(ValueError, match="1 and 2 dimensions"):
+        jax.debug.visualize_array_sharding(jnp.ones((1, 1, 1)))
+    with caplog.at_level(logging.INFO, "pullback.debug"):
+        jax.jit(lambda x: jax.debug.log("x is {}", x))(3)
+        jax.effects_barrier()
+    assert caplog.messages == ["x is 3"]
+    assert "pullback: " in jax.print_environment_info(return_string=True)

@@ -1,0 +1,48 @@
+"""linear_call: values, derivatives and batches, with the transpose that is given."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.custom_derivatives import linear_call
+
+
+def divide(n, d):
+    return linear_call(lambda d, x: x / d, lambda d, t: t / d, d, n)
+
+
+def doubled(x):
+    """Its transpose is wrong by a factor, so that it shows where it is used."""
+    return linear_call(lambda _, x: {"a": 2 * x}, lambda _, t: 100 * t["a"], (), x)["a"]
+
+
+def test_transformations():
+    assert float(divide(3.0, 4.0)) == float(jax.jit(divide)(3.0, 4.0)) == 0.75
+    assert float(jax.grad(divide)(3.0, 4.0)) == 0.25 == float(jax.grad(jax.jit(divide))(3.0, 4.0))
+    assert [float(x) for x in jax.jvp(lambda x: divide(x, 4.0), (1.0,), (2.0,))] == [0.25, 0.5]
+    assert float(jax.linear_transpose(doubled, 1.0)(1.0)[0]) == 100 == float(jax.grad(doubled)(1.0))
+    assert float(jax.jvp(doubled, (1.0,), (1.0,))[1]) == 2
+    # The transpose of the transpose is the function again.
+    turned = lambda t: jax.linear_transpose(doubled, 1.0)(t)[0]
+    assert float(jax.linear_transpose(turned, 1.0)(1.0)[0]) == 2
+    np.testing.assert_allclose(jax.vmap(divide)(jnp.arange(3.0), jnp.array([1.0, 2.0, 4.0])), [0, 0.5, 0.5])
+    np.testing.assert_allclose(jax.vmap(divide, (None, 0))(2.0, jnp.array([1.0, 2.0])), [2, 1])
+    np.testing.assert_allclose(jax.vmap(jax.grad(divide), (0, None))(jnp.arange(2.0), 4.0), [0.25, 0.25])
+    np.testing.assert_allclose(jax.grad(divide, 1)(3.0, 4.0), -3 / 16)
+    loop = lambda x: jax.lax.scan(lambda c, _: (divide(c, 2.0), None), x, None, length=3)[0]
+    assert float(jax.grad(loop)(1.0)) == 0.125
+    z = jnp.float32(3.0)
+    assert (
+        float(jax.jit(lambda z: jax.grad(lambda x: linear_call(lambda _, x: x * z, lambda _, t: t * z, (), x))(1.0))(z))
+        == 3
+    )
+
+
+def test_mistakes():
+    with pytest.raises(TypeError, match="transpose output pytree structure must match"):
+        linear_call(lambda r, x: x, lambda r, t: (t,), (), 1.0)
+    with pytest.raises(TypeError, match="transpose output types must match"):
+        linear_call(lambda r, x: x, lambda r, t: jnp.ones(3), (), 1.0)
+    with pytest.raises(TypeError, match="argument 'fun_transpose' must be a function"):
+        linear_call(lambda r, x: x, 3, (), 1.0)

@@ -63,3 +63,30 @@ def test_rows_and_columns_of_one():
     x = jnp.asarray(X[:, :1])
     np.testing.assert_array_equal(jax.jit(lambda x: x[(jnp.arange(40) + 1) % 40])(x), np.roll(x, -1, 0))
     np.testing.assert_array_equal(jax.jit(lambda x: x[:, jnp.zeros(20, int)])(x), np.repeat(x, 20, 1))
+
+
+SEVERAL = {
+    "grid": lambda x: x[jnp.arange(30)[:, None] + 1, jnp.arange(30)],
+    "turned": lambda x: x[jnp.arange(40)[None], jnp.arange(30)[:, None]],
+    "apart": lambda x: x[jnp.arange(40)[:, None], :, jnp.arange(20)[::-1]],
+    "one of them fixed": lambda x: x[jnp.arange(40)[:, None], 3, jnp.arange(20)],
+    "ix": lambda x: x[jnp.ix_(jnp.arange(20), jnp.arange(0, 30, 2), jnp.arange(5, 15))],
+    "two maps": lambda x: jax.vmap(
+        lambda i: jax.vmap(lambda j: x[i, j + 1] - x[i + 1, j])(jnp.arange(29)),
+    )(jnp.arange(39)),
+    "rows of slices": lambda x: jax.vmap(lambda i: jax.lax.dynamic_slice(x, (i, 0, 0), (1, 30, 20)))(jnp.arange(40)),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_places_along_several_axes(name):
+    f = SEVERAL[name]
+    assert "gather" not in jaxpr(f, X)
+    np.testing.assert_allclose(jax.jit(f)(X), f(jnp.asarray(X)), rtol=1e-6)
+    gradient = jax.grad(lambda x: jnp.sin(f(x)).sum())
+    np.testing.assert_allclose(jax.jit(gradient)(X), gradient(jnp.asarray(X)), rtol=1e-5, atol=1e-6)
+
+
+def test_a_diagonal_is_no_grid():
+    f = lambda x: x[jnp.arange(20), jnp.arange(20)]
+    np.testing.assert_array_equal(jax.jit(f)(X), X[np.arange(20), np.arange(20)])

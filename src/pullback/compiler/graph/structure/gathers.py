@@ -2,6 +2,7 @@
 
     x[(arange(n) + 1) % n]         =>    concatenate(x[1:], x[:1])
     take(x, arange(n)[::-1], 0)    =>    rev(x)
+    x[i[:, None] + 1, j]           =>    x[1:, :m], with i, j = arange(n - 1), arange(m)
 
 Slices fuse with what is around them, and are read in lanes.
 
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.compiler.graph.structure.facts import known_integers
+from pullback.compiler.graph.structure.facts import MOST, index_parts, known_integers
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.movement.gather import GatherScatterMode
 
@@ -24,35 +25,80 @@ FEWEST = 16  # elements of a gather: shorter ones are as quick
 
 
 def _gather(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """A gather along one axis, at places known to lie in a few runs, as slices."""
+    """A gather at places along one axis or several, each known to lie in a few runs, as slices."""
     operand, indices = eqn.invars
-    n, out = eqn.params["dimension_numbers"], eqn.outvars[0].aval
-    if n.operand_batching_dims or n.start_indices_batching_dims or len(n.start_index_map) != 1:
+    n, shape, out = eqn.params["dimension_numbers"], operand.aval.shape, eqn.outvars[0].aval.shape
+    clip = GatherScatterMode.from_any(eqn.params["mode"]) is GatherScatterMode.CLIP
+    # A window that fits in one place alone is there, whatever the index.
+    fixed = [d for d in n.start_index_map if clip and eqn.params["slice_sizes"][d] == shape[d]]
+    indexed = [d for d in n.start_index_map if d not in fixed]
+    sizes = tuple(1 if a in (*indexed, *n.operand_batching_dims) else size for a, size in enumerate(shape))
+    if not set(n.collapsed_slice_dims) <= {*indexed, *fixed} or tuple(eqn.params["slice_sizes"]) != sizes:
         return None
-    (axis,) = n.start_index_map
-    sizes = tuple(1 if a == axis else size for a, size in enumerate(operand.aval.shape))
-    if tuple(n.collapsed_slice_dims) != (axis,) or tuple(eqn.params["slice_sizes"]) != sizes:
+    if indices.aval.size // max(len(indexed), 1) < FEWEST:
         return None
-    if indices.aval.ndim != 2 or indices.aval.shape[1] != 1 or indices.aval.shape[0] < FEWEST:
+    # Which axis of the result lies along each axis of the operand.
+    batch = [a for a in range(len(out)) if a not in n.offset_dims]
+    lies = {d: batch[k] for d, k in zip(n.operand_batching_dims, n.start_indices_batching_dims)}
+    window = [d for d in range(len(shape)) if d not in n.collapsed_slice_dims and d not in n.operand_batching_dims]
+    lies |= {d: a for d, a in zip(window, n.offset_dims) if d not in indexed}
+    runs: dict[int, list[tuple[int, int, int]]] = {}
+    for d, part in zip(n.start_index_map, index_parts(r, indices)):
+        if d in fixed:
+            continue
+        found = _places(r, part)
+        if found is None:
+            return None
+        axis, places = found
+        most = shape[d] - 1
+        if clip:
+            places = np.clip(places, 0, most)
+        if places.min() < 0 or places.max() > most:
+            return None
+        those = _runs(places)
+        if those is None or (axis is not None and batch[axis] in lies.values()):
+            return None
+        runs[d] = those
+        if axis is not None:
+            lies[d] = batch[axis]
+    if any(out[a] != 1 for a in batch if a not in lies.values()):
         return None
-    places = known_integers(r, indices)
-    if places is None:
-        return None
-    places = places[:, 0].astype(np.int64)
-    most = operand.aval.shape[axis] - 1
-    if eqn.params["mode"] is GatherScatterMode.CLIP:
-        places = np.clip(places, 0, most)
-    if places.min() < 0 or places.max() > most:
-        return None
-    runs = _runs(places)
-    if runs is None:
-        return None
-    parts = [_run(r, operand, axis, *run) for run in runs]
-    found = parts[0] if len(parts) == 1 else r.emit("concatenate", *parts, dimension=axis)
-    (at,) = set(range(len(out.shape))) - set(n.offset_dims)
-    order = [a for a in range(operand.aval.ndim) if a != axis]
-    order.insert(at, axis)
-    return found if order == sorted(order) else r.emit("transpose", found, permutation=tuple(order))
+    for d, those in runs.items():
+        parts = [_run(r, operand, d, *run) for run in those]
+        operand = parts[0] if len(parts) == 1 else r.emit("concatenate", *parts, dimension=d)
+    rest = [d for d in range(len(shape)) if d not in lies]
+    order = (*sorted(lies, key=lies.__getitem__), *rest)
+    if order != tuple(range(len(shape))):
+        operand = r.emit("transpose", operand, permutation=order)
+    return operand if operand.aval.shape == out else r.reshape(operand, out)
+
+
+def _places(r: Rewriter, part: Any) -> tuple[int | None, np.ndarray] | None:
+    """(the axis along which indices differ, None if they are one, and those along it); None if that is not known."""
+    number = r.scalar(part)
+    if number is not None:
+        return None, np.asarray([number], np.int64)
+    axes = _long(part)  # of the indices, that those of more than one element of `part` lie along
+    while len(axes) > 1 or part.aval.size > MOST:
+        eqn = r.definition(part, "broadcast_in_dim", "reshape")
+        if eqn is None:
+            return None
+        inner = eqn.invars[0]
+        if eqn.primitive.name == "broadcast_in_dim":
+            lie = dict(zip(_long(part), axes))
+            axes = [lie[eqn.params["broadcast_dimensions"][a]] for a in _long(inner)]
+        elif [inner.aval.shape[a] for a in _long(inner)] != [part.aval.shape[a] for a in _long(part)]:
+            return None
+        part = inner
+    values = known_integers(r, part)
+    return (
+        None if values is None or not values.size else (axes[0] if axes else None, values.reshape(-1).astype(np.int64))
+    )
+
+
+def _long(x: Any) -> list[int]:
+    """The axes of more than one element."""
+    return [a for a, size in enumerate(x.aval.shape) if size != 1]
 
 
 def _runs(places: np.ndarray) -> list[tuple[int, int, int]] | None:

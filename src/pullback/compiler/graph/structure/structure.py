@@ -98,24 +98,27 @@ def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A product in which each element of x meets one of y is a sum of an elementwise product."""
-    dimensions = eqn.params["dimension_numbers"]
-    operands = []
+    (x, y), (summed, batch) = eqn.invars, eqn.params["dimension_numbers"]
     out = eqn.outvars[0].aval
     wide = np.dtype(np.float32) if issubdtype(out.dtype, np.floating) and out.dtype.itemsize < 4 else out.dtype
-    for operand, summed, batch in zip(eqn.invars, *dimensions):
-        ndim = operand.aval.ndim
-        if _free(ndim, summed, batch) or isinstance(operand, Literal):
-            return None
-        order = (*batch, *summed)
-        if order != tuple(range(ndim)):
-            operand = r.emit("transpose", operand, permutation=order)
-        operands.append(_converted(r, operand, wide))
-    axes = tuple(range(len(dimensions[1][0]), len(operands[0].aval.shape)))
-    if not axes:
+    axes = tuple(summed[0])
+    if not axes or isinstance(x, Literal) or isinstance(y, Literal):
         return None
+    if any(_free(operand.aval.ndim, *those) for operand, *those in zip(eqn.invars, summed, batch)):
+        return None
+    lies = dict(zip((*summed[0], *batch[0]), (*summed[1], *batch[1])))  # in the order of x, the axes of y
+    order = tuple(lies[a] for a in range(x.aval.ndim))
+    if order != tuple(range(x.aval.ndim)):
+        y = r.emit("transpose", y, permutation=order)
+    x, y = (_converted(r, operand, wide) for operand in (x, y))
     if wide == np.bool_:
-        return r.emit("reduce_or", r.emit("and", *operands), axes=axes)
-    return _converted(r, r.emit("reduce_sum", r.emit("mul", *operands), axes=axes), out.dtype)
+        total = r.emit("reduce_or", r.emit("and", x, y), axes=axes)
+    else:
+        total = _converted(r, r.emit("reduce_sum", r.emit("mul", x, y), axes=axes), out.dtype)
+    kept = sorted(batch[0])
+    if kept != list(batch[0]):
+        total = r.emit("transpose", total, permutation=tuple(map(kept.index, batch[0])))
+    return total
 
 
 def _converted(r: Rewriter, atom: Any, dtype: Any) -> Any:

@@ -72,10 +72,10 @@ def product_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
     return 2 * rows // 3, wide
 
 
-def kernel_name(dtype: str, rows: int, columns: int, inner: int, indexed: bool = False) -> str:
-    """The symbol of the kernel for a product of `inner` contracted elements."""
-    chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN
-    kind = ("_long" if inner > chained else "") + ("_indexed" if indexed else "")
+def kernel_name(dtype: str, rows: int, columns: int, inner: int, indexed: bool = False, pairs: bool = False) -> str:
+    """The symbol of the kernel for a product of `inner` contracted elements, or pairs of them."""
+    chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN // 2 if pairs else CHAIN
+    kind = ("_long" if inner > chained else "") + ("_indexed" if indexed else "") + ("_pairs" if pairs else "")
     return f"{NAME}{dtype}_{rows}x{columns}{kind}"
 
 
@@ -85,7 +85,7 @@ def kernel_of(name: str) -> Function:
     rows, columns = map(int, shape.split("x"))
     if "gram" in kind:
         return gram_kernel(dtype, rows, columns)
-    return panel_kernel(dtype, rows, columns, "long" in kind, "indexed" in kind)
+    return panel_kernel(dtype, rows, columns, "long" in kind, "indexed" in kind, "pairs" in kind)
 
 
 def panel_kernel(
@@ -94,6 +94,7 @@ def panel_kernel(
     columns: int,
     long: bool = False,
     indexed: bool = False,
+    pairs: bool = False,
     sizes: tuple[int, int, int] = (ANY, ANY, ANY),
 ) -> Function:
     """out[i, j] = sum over k of x[i, k] * y[j // columns, k, j % columns], for `rows` rows of x at least.
@@ -104,7 +105,13 @@ def panel_kernel(
 
     An `indexed` kernel has two more arguments, after the sizes: where the k-th contracted element lies in a row of x,
     and in a panel of y. It makes a convolution a product without a copy of all windows.
+
+    A kernel of `pairs` takes two contracted elements at a time, the second before the first, as the instruction for
+    bf16 does: sizes count pairs. Of dtype bf16 a pair lies in 32 bits, of f32 in two
+    neighbours in x, and in rows of a panel of y that follow each other.
     """
+    narrow, dtype = dtype == "bf16", "f32" if dtype == "bf16" else dtype
+    length = CHAIN // 2 if pairs else CHAIN
     b = Builder()
     size = b.input("sizes", "i64", len(SIZES))
     tables = [b.input(name, "i64", ANY) for name in ("x_at", "y_at")] if indexed else []
@@ -128,10 +135,17 @@ def panel_kernel(
                 x_at, y_at = (b.let(b.load(table, at), "at") for table in tables)
             else:
                 x_at, y_at = at * field["x_inner"], at * field["y_inner"]
-            right = [b.load(y, first + y_at + part * width + j) for part in range(parts)]
-            left = [b.load(x, (row + r) * field["x_row"] + x_at) for r in range(rows)]
-            products = [b.term(value, other) for value in left for other in right]
-            k.update(*[b.add(var, value) for var, value in zip(k.vars, products)])
+            totals: list[Expr] = list(k.vars)
+            for place in (1, 0) if pairs and not narrow else (0,):
+                beside = place * columns
+                right = [b.load(y, first + y_at + beside + part * width + j) for part in range(parts)]
+                left = [b.load(x, (row + r) * field["x_row"] + x_at + place) for r in range(rows)]
+                factors = [(value, other) for value in left for other in right]
+                if narrow:
+                    totals = [b.op("dot_pairs", total, *both) for total, both in zip(totals, factors)]
+                else:
+                    totals = [b.add(total, b.term(*both)) for total, both in zip(totals, factors)]
+            k.update(*totals)
         return k.results
 
     with b.loop(field["panels"], "sequential", "panel") as panel:
@@ -141,10 +155,10 @@ def panel_kernel(
             row = b.let(b.op("min", block * rows, field["rows"] - rows), "row")
             with b.loop(width, "vector", "j", (("lanes", width),)) as j:
                 if long:
-                    chains = b.floordiv(inner + (CHAIN - 1), b.index(CHAIN))
+                    chains = b.floordiv(inner + (length - 1), b.index(length))
                     with b.carried_loop(chains, [((zero,), None)] * count) as c:
-                        start = c.i * CHAIN
-                        sums = chain(row, start, b.op("min", b.index(CHAIN), inner - start), first, j)
+                        start = c.i * length
+                        sums = chain(row, start, b.op("min", b.index(length), inner - start), first, j)
                         c.update(*[b.add(var, value) for var, value in zip(c.vars, sums)])
                     results = c.results
                 else:
@@ -152,7 +166,7 @@ def panel_kernel(
                 for n, result in enumerate(results):
                     r, part = divmod(n, parts)
                     b.store(out, (row + r) * field["out_row"] + column + part * width + j, result)
-    return b.function(kernel_name(dtype, rows, columns, CHAIN + long, indexed))
+    return b.function(kernel_name("bf16" if narrow else dtype, rows, columns, length + long, indexed, pairs))
 
 
 GRAM_SIZES = ("count", "inner", "chain", "x_inner")  # as SIZES: the first argument of a gram kernel

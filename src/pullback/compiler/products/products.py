@@ -322,10 +322,12 @@ def dot_general(
 ) -> None:
     """out[batch..., x's free axes..., y's free axes...] = sum over the contracted axes of x * y.
 
-    x and y may have any strides. Operands of another type than the result are converted first. Batches become a
-    parallel loop.
+    x and y may have any strides. Operands of another type than the result are converted first, but for bf16 where
+    there is a kernel. Batches become a parallel loop.
     """
-    x, y = _as_type(ctx, x, out.dtype), _as_type(ctx, y, out.dtype)
+    paired = x.dtype == y.dtype == panels.PAIRED and out.dtype == "f32"
+    if not paired:
+        x, y = _as_type(ctx, x, out.dtype), _as_type(ctx, y, out.dtype)
     (x_contract, y_contract), (x_batch, y_batch) = contracting, batch
     x_free = [a for a in range(x.ndim) if a not in x_contract and a not in x_batch]
     y_free = [a for a in range(y.ndim) if a not in y_contract and a not in y_batch]
@@ -339,9 +341,11 @@ def dot_general(
     out3 = out.reshaped((*sizes, m, n))
     if math.prod(sizes) == 0:
         return
-    if sizes and panels.suits(_first(out3, sizes), _first(x3, sizes), _first(y3, sizes)):
-        panels.batch(ctx, out3, x3, y3)
+    suits = (sizes or paired) and panels.suits(*(_first(s, sizes) for s in (out3, x3, y3)))
+    if suits:
+        (panels.batch if sizes else panels.multiply)(ctx, out3, x3, y3)
         return
+    x3, y3 = _as_type(ctx, x3, out.dtype), _as_type(ctx, y3, out.dtype)
     with ctx.loops(sizes) as index:
         for i in index:
             x3, y3, out3 = x3.at(i), y3.at(i), out3.at(i)

@@ -525,6 +525,17 @@ def _scale(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     return _of_vectors(a, element, found, size)
 
 
+@rule("dot_pairs", "float")
+def _dot_pairs(a: Asm, op: Op, total: Value, x: Value, y: Value) -> Refs:
+    """One instruction for a register; kernels of products alone have this op, for CPUs that have it."""
+    name, kind, pairs = "llvm.x86.avx512bf16.dpbf16ps.512", "<16 x float>", "<32 x bfloat>"
+    found = []
+    for parts in zip(*(_in_vectors(a, "float", value.ref, 16) for value in (total, x, y))):
+        left, right = (a.code.inst(f"bitcast {kind} {part} to {pairs}", part) for part in parts[1:])
+        found.append(a.code.intrinsic(name, kind, (kind, parts[0]), (pairs, left), (pairs, right)))
+    return _of_vectors(a, "float", found, 16)
+
+
 # Conversions.
 
 

@@ -201,6 +201,22 @@ def _fma(op: Op, x: Array, y: Array, z: Array) -> Array:
     return odd.astype(NP_DTYPE[op.dtype])
 
 
+def _dot_pairs(op: Op, total: Any, x: Any, y: Any) -> np.ndarray:
+    """Of the halves of x and y, bf16 each: total + x1 y1 + x0 y0."""
+
+    def normal(value: np.ndarray) -> np.ndarray:
+        return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.float32(0), value)
+
+    def halves(value: Any) -> tuple[np.ndarray, np.ndarray]:
+        bits = np.asarray(value, np.float32).view(np.uint32)
+        upper, lower = bits & np.uint32(0xFFFF0000), bits << np.uint32(16)
+        return normal(upper.view(np.float32)), normal(lower.view(np.float32))
+
+    for left, right in zip(halves(x), halves(y)):
+        total = normal(_fma(op, left, right, normal(np.asarray(total, np.float32))))
+    return np.asarray(total)
+
+
 def _fma_exact(x: float, y: float, z: float) -> float:
     x, y, z = float(x), float(y), float(z)
     if not (np.isfinite(x) and np.isfinite(y) and np.isfinite(z)):
@@ -280,6 +296,7 @@ TABLE: dict[str, Callable[..., Array]] = {
     "lookup": lambda op, x: np.array(dict(op.attrs)["table"], NP_DTYPE[op.dtype])[np.asarray(x) & 15],
     "nextafter": _nextafter,
     "fma": _fma,
+    "dot_pairs": _dot_pairs,
     # Math functions.
     **{name: _unary(getattr(np, name)) for name in (
         "exp", "exp2", "log", "log1p", "expm1", "sin", "cos", "tan", "tanh", "sinh", "cosh", "cbrt", "reciprocal")},

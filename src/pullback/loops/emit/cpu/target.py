@@ -36,6 +36,11 @@ class Target:
         return self.vector_bytes == 64
 
     @property
+    def dots_pairs(self) -> bool:
+        """Whether an instruction multiplies pairs of bf16 and adds them to a float: AVX512-BF16."""
+        return self.vector_bytes == 64 and "+avx512bf16" in self.features.split(",")
+
+    @property
     def attributes(self) -> str:
         """Function attributes of everything emitted: without the second, LLVM splits 512-bit vectors on many CPUs."""
         width = 8 * self.vector_bytes

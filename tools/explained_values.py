@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 from fuzz.calls import Call
-from fuzz.compare import is_float, near, precision, wide
+from fuzz.compare import is_float, near, parts, precision, wide
 from fuzz.worker import Outcome, Raised
 
 Mask = Callable[[Call, np.ndarray, np.ndarray], Any]
@@ -103,7 +103,10 @@ def _anywhere(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
 
 
 def _subnormal(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
-    return is_float(x) and x.dtype.kind != "c" and (y == 0) & (np.abs(wide(x)) < precision(x)[1])
+    if not is_float(x):
+        return False
+    ours, theirs = parts(wide(x)), parts(wide(y))
+    return np.all((ours == theirs) | ((theirs == 0) & (np.abs(ours) < precision(x)[1])), -1)
 
 
 def _divided_by_subnormal(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
@@ -234,6 +237,18 @@ def _large_means(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
         return False
     a, b = x.astype(np.float64), y.astype(np.float64)
     return (np.abs(a) > 2**24) & (np.abs(a - b) <= 2.0**-22 * np.abs(a))
+
+
+def _exponential(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
+    """Ours is nearer to float64's than JAX's, and within the condition of scaling and squaring."""
+    import scipy.linalg
+
+    given = call.arguments[0].value()
+    if x.dtype != np.float32 or given.dtype.kind not in "iu" or given.ndim != 2:
+        return False
+    true = scipy.linalg.expm((given.T if "x0 = x0.T" in call.text else given).astype(float))
+    error, theirs = (float(np.max(np.abs(wide(v) - true))) for v in (x, y))
+    return true.shape == x.shape and error <= min(theirs, 64 * precision(x)[0] * float(np.max(np.abs(true))))
 
 
 def _low_bits(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
@@ -468,6 +483,30 @@ ELEMENTS: tuple[Element, ...] = (
         "a NaN that is clipped: JAX multiplies its tangent by 0, which is NaN, and here it is not taken, which is 0",
         rf"corrcoef{DERIVATIVE}",
         _zero_for_nan,
+    ),
+    Element(
+        "exponentials of integer matrices",
+        "of integers that become float32; ours is nearer to float64's",
+        r"expm\(",
+        _exponential,
+    ),
+    Element(
+        "truth of imaginary numbers",
+        "JAX makes a complex number a boolean by its real part; here an imaginary number is true, as in NumPy",
+        r"\b(any|all|min|max)\(",
+        lambda call, x, y: (x.dtype == bool) & bool(np.any((_given(call).real == 0) & (_given(call).imag != 0))),
+    ),
+    Element(
+        "magnitudes at infinity",
+        "of a complex number with one part infinite and one NaN: infinity here, as in C and NumPy, NaN in JAX",
+        r"abs(olute)?\(",
+        _with_infinite(_pole_there),
+    ),
+    Element(
+        "complex exponentials at infinity",
+        "JAX gives NaN for exp(x) - 1 where the real part is -inf; here it is -1, as in C",
+        r"elu\(|expm1\(",
+        _in("c", _with_infinite(_nan_there)),
     ),
     Element(
         "means of large integers",

@@ -78,3 +78,14 @@ def test_scaled_matmul():
     sa, sb = rng.normal(size=(1, 2, 2)).astype("f"), rng.normal(size=(1, 3, 2)).astype("f")
     expected = np.einsum("bmk,bnk->bmn", a * np.repeat(sa, 4, 2), b * np.repeat(sb, 4, 2))
     np.testing.assert_allclose(np.asarray(nn.scaled_matmul(a, b, sa, sb)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_a_mask_leaves_out_of_logsumexp_has_no_derivative_however_large():
+    x = np.array([[1.0, 3e38, np.inf], [2.0, -3e38, 1.0]], np.float32)
+    mask = np.array([[True, False, False], [True, False, False]])
+    for way in (lambda f: f, jax.jit):
+        value, slope = way(jax.value_and_grad(lambda x: nn.logsumexp(x, where=mask)))(x)
+        np.testing.assert_allclose(value, np.logaddexp(1.0, 2.0), rtol=1e-6)
+        np.testing.assert_allclose(slope, [[0.26894143, 0, 0], [0.7310586, 0, 0]], rtol=1e-6)
+        empty = way(jax.jacrev(lambda x: nn.logsumexp(x, axis=0, where=np.zeros_like(mask))))(x)
+        assert not np.any(empty)

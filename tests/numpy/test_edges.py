@@ -99,3 +99,43 @@ def test_what_booleans_and_complex_numbers_cannot_be():
         jnp.cov(np.eye(2), ddof=1j)
     with pytest.raises(TypeError, match=r"\.view\(\)"):
         lax.bitcast_convert_type(jnp.ones(2, "complex64"), "float32")
+
+
+def test_einsum_of_booleans_is_any_where_it_sums():
+    b, u = np.array([[True, False], [True, True]]), np.array([True, False])
+    for way in (lambda f: f, pullback.jit):
+        for text, operands in (("ii", (b,)), ("ij->i", (b,)), ("ij->", (b,)), ("ij,k->k", (b, u)), ("ij,j->i", (b, u))):
+            found = way(lambda *x, text=text: jnp.einsum(text, *x))(*operands)
+            want = np.einsum(text, *[o.astype(int) for o in operands])
+            assert found.dtype == bool and np.array_equal(found, want > 0), text
+            counted = way(lambda *x, text=text: jnp.einsum(text, *x, preferred_element_type=np.int32))(*operands)
+            assert counted.dtype == np.int32 and np.array_equal(counted, want), text
+
+
+def test_integers_that_no_integer_type_holds_become_what_is_asked_for():
+    for dtype, want in ((np.float32, 2.0**70), (np.float16, np.inf), (np.complex64, 2.0**70), (bool, True)):
+        for made in (jnp.array([1, 2**70], dtype), jnp.asarray([[1], [2**70]], dtype), jnp.array((1, 2**70), dtype)):
+            assert made.dtype == dtype and np.array_equal(np.ravel(made), [1, want])
+    assert jnp.array([1.5, 2**70]).dtype == jnp.array([1.5]).dtype
+    assert np.array_equal(jnp.full_like(jnp.zeros(2), -(2**70)), [-(2.0**70)] * 2)
+    for given in (lambda: jnp.array([2**70]), lambda: jnp.array([2**70], np.int32), lambda: jnp.array([2**70, True])):
+        with pytest.raises(OverflowError):
+            given()
+
+
+def test_values_that_are_put_along_an_axis_have_the_shape_of_their_places():
+    x = np.zeros((4, 5), np.int32)
+    for places, values, axis in (((1, 4), (4, 1), 1), ((4, 1), (5,), 0), ((1, 1), (4, 1), 1), ((1, 4), (4,), None)):
+        with pytest.raises(ValueError, match="put_along_axis"):
+            jnp.put_along_axis(x, np.zeros(places, int), np.ones(values, np.int32), axis=axis, inplace=False)
+    assert int(jnp.put_along_axis(x, np.zeros((4, 1), int), np.ones((1, 1), np.int32), 1, inplace=False).sum()) == 4
+
+
+def test_masks_of_sets_that_are_traced_are_named():
+    a, b = np.array([3, 1, 2]), np.array([[1, 5], [2, 3]])
+    for name in ("setdiff1d", "intersect1d", "setxor1d"):
+        for way in (pullback.jit, lambda f: pullback.vmap(f)):
+            with pytest.raises(pullback.errors.NonConcreteBooleanIndexError):
+                way(lambda y, name=name: getattr(jnp, name)(a, y, assume_unique=True))(b)
+    with pytest.raises(pullback.errors.NonConcreteBooleanIndexError):
+        pullback.vmap(lambda y: jnp.setdiff1d(a, y))(b)

@@ -6,7 +6,7 @@ import pytest
 import pullback
 from pullback import lax, nn
 from pullback import numpy as jnp
-from pullback.scipy import linalg, special
+from pullback.scipy import linalg, signal, special
 
 BOOL, I8, I16, I32, U16, U32 = (jnp.ones(3, t) for t in ("bool", "int8", "int16", "int32", "uint16", "uint32"))
 ONE, HALF = jnp.asarray(1), jnp.asarray(0.5)  # weakly typed
@@ -85,3 +85,13 @@ def test_errors_of_the_types_that_jax_raises():
         lax.cumprod(BOOL, axis=1)
     assert lax.dynamic_slice_in_dim(x, jnp.int16(1), 2, 1).shape == (4, 2)
     assert lax.dynamic_slice(x, (np.int16(0), jnp.int16(1)), (2, 2)).shape == (2, 2)
+
+
+def test_convolutions_of_signals_keep_the_weak_type_of_what_integers_become():
+    """int16 with uint64 is a weakly typed float, as JAX has it; a cross product of three components is not."""
+    with pullback.enable_x64(True):
+        x, y = np.arange(3, dtype=np.int16), np.arange(3, dtype=np.uint64)
+        for f in (signal.convolve, signal.correlate):
+            assert f(x, y).weak_type and f(x, y).dtype == np.float64
+        assert signal.convolve2d(x[None], y[None]).weak_type
+        assert not jnp.cross(x, y).weak_type

@@ -140,3 +140,17 @@ def test_incomplete_gamma_functions_in_limits():
             for got in (f(a, x), jax.jit(f)(a, x)):
                 expected = np.array([wanted[k] for k in known], float)
                 np.testing.assert_allclose(np.asarray(got)[known], expected, rtol=1e-9, err_msg=f.__name__)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_beta_of_a_large_and_a_negative_argument_does_not_cancel(dtype):
+    mpmath = pytest.importorskip("mpmath")
+    large = np.array([1971439946, 1e5, 37.5, 9, 1e9], dtype)
+    negative = np.array([-1.9949346, -3.25, -0.5, -0.75, -0.125], dtype)
+    want = [float(mpmath.beta(float(a), float(b))) for a, b in zip(large, negative)]
+    with jax.enable_x64(True):
+        for way in (lambda f: f, jax.jit):
+            np.testing.assert_allclose(way(special.beta)(large, negative), want, rtol=64 * np.finfo(dtype).eps)
+            np.testing.assert_allclose(
+                way(special.betaln)(negative, large), np.log(np.abs(want)), rtol=8 * np.finfo(dtype).eps
+            )

@@ -80,14 +80,16 @@ def logsumexp(
         check_arraylike("logsumexp", a, b)
         a, b = jnp.broadcast_arrays(*promote_dtypes_inexact(a, b))
         a = jnp.where(b != 0, a, -np.inf)
+    if where is not None:  # what is left out may be larger than all that is summed
+        a = jnp.where(where, a, -np.inf)
     axes = _axes("logsumexp", axis, a.ndim)
     is_complex = dtypes.issubdtype(a.dtype, np.complexfloating)
-    largest = jnp.max(a.real if is_complex else a, axes, where=where, initial=-np.inf, keepdims=True)
+    largest = jnp.max(a.real if is_complex else a, axes, initial=-np.inf, keepdims=True)
     largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
     powers = jnp.exp(a - largest)
     if b is not None:
         powers = powers * b
-    total = jnp.sum(powers, axes, where=where, keepdims=True)
+    total = jnp.sum(powers, axes, keepdims=True)
     if return_sign:
         sign = jnp.sign(total)
         out = jnp.log(jnp.abs(total)) + largest

@@ -175,7 +175,7 @@ def _from_sequence(nested: Any, dtype: Any) -> Any:
     if leaves_are_scalars:
         value = np.array(nested)
         if value.dtype == object:
-            raise OverflowError("Python integer out of bounds for int64")
+            value = _of_large_integers(nested, dtype, kinds)
         if dtype is None:
             dtype = dtypes.canonicalize_dtype(value.dtype if value.dtype != np.uint64 else np.int64)
         elif complex in kinds:
@@ -192,6 +192,15 @@ def _from_sequence(nested: Any, dtype: Any) -> Any:
             if not limits.min <= extreme <= limits.max:
                 raise OverflowError(f"Python integer {extreme} out of bounds for {np.dtype(dtype)}")
     return make_array(value, dtype)
+
+
+def _of_large_integers(nested: Any, dtype: Any, kinds: set[type]) -> np.ndarray:
+    """Scalars some of which are integers that no integer dtype holds, as floats, complex numbers or booleans."""
+    wanted = np.dtype(complex if complex in kinds else float if float in kinds else int) if dtype is None else dtype
+    if not isinstance(wanted, np.dtype) or wanted.kind not in "fcb":
+        raise OverflowError("Python integer out of bounds for int64")
+    with np.errstate(over="ignore"):  # float16 has infinity for them
+        return np.array(nested, wanted)
 
 
 def as_array_like(x: Any) -> Any:
@@ -317,6 +326,8 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
     else:
         if type(value) is complex:
             refuse_complex(value, target)
+        if type(value) is int and dtypes.kind_of(target) in "fc":
+            value = float(value)  # which may be more than integers hold
         filled = _fill(tuple(shape), convert(value, target, weak), None)
     if device is None and out_sharding is None and type(a) is Array and shape == a.shape:
         device = None if a._device is None else a.sharding

@@ -168,7 +168,9 @@ def _prepare(x: Any, term: _Term) -> Any:
         x = diagonal(x, 0, i, j)
     if term.dropped:
         x = lax.squeeze(x, term.dropped)
-    return lax.reduce_sum(x, term.summed) if term.summed else x
+    if not term.summed:
+        return x
+    return lax.reduce_or(x, term.summed) if x.dtype == np.bool_ else lax.reduce_sum(x, term.summed)
 
 
 def einsum(
@@ -195,6 +197,8 @@ def einsum(
     if preferred_element_type is not None:
         element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "einsum"))
     values = promote_dtypes(*operands) if len(operands) > 1 else [as_array(x) for x in operands]
+    if element_type is not None and values[0].dtype == np.bool_:
+        values = [convert(x, element_type) for x in values]  # sums count them, where those of booleans are "any"
     key = _order("einsum", optimize)
     expected = subscripts.split("->")[0].count(",") + 1
     if expected != len(values):

@@ -197,10 +197,12 @@ def _linear_ramp(x: Any, widths: np.ndarray, values: Any) -> Any:
             work = np.dtype(dtypes.to_inexact_dtype(dtype))
             edge, end = convert(edge, work), convert(end, work)
             shape = tuple(width if k == axis else d for k, d in enumerate(edge.shape))
-            t = lax.div(lax.broadcasted_iota(work, shape, axis), lax.full(shape, width, work))
+            number = lax.broadcasted_iota(work, shape, axis)
+            t = lax.div(number, lax.full(shape, width, work))
             end = broadcast_to(end, shape)
             out = lax.add(end, lax.mul(lax.sub(broadcast_to(edge, shape), end), t))
-            return convert(out, dtype)
+            first = lax.eq(number, lax.full_like(number, 0))  # the end value, even where the edge is infinite
+            return convert(lax.select(first, end, out), dtype)
 
         parts = [x]
         if before:

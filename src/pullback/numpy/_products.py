@@ -15,6 +15,7 @@ from pullback.numpy._arguments import (
     broadcast_to,
     canonical_axis,
     check_arraylike,
+    convert,
     promote_dtypes,
     refuse_out,
 )
@@ -292,7 +293,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if a.shape[-1] == 2 and b.shape[-1] == 2:
         return minor(0, 1)
     parts = [lax.expand_dims(minor(i, j), (len(shape),)) for i, j in ((1, 2), (2, 0), (0, 1))]
-    result = lax.concatenate(parts, len(shape))
+    result = convert(lax.concatenate(parts, len(shape)), a.dtype, False)
     to = canonical_axis("cross", axisc, result.ndim, "axisc")
     order = list(range(result.ndim - 1))
     order.insert(to, result.ndim - 1)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback import lax
+from pullback.core import Tracer
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -30,6 +31,7 @@ from pullback.numpy._select import nonzero, select_where
 from pullback.numpy._shape import moveaxis
 from pullback.numpy._sorting import searchsorted
 from pullback.util import dtypes
+from pullback.util.errors import NonConcreteBooleanIndexError
 from pullback.util.static import check_flags
 
 
@@ -66,6 +68,14 @@ def _size(name: str, size: Any, *xs: Any) -> int | None:
             "size.",
         )
     return None
+
+
+def _known(mask: Any) -> Any:
+    """The elements of a mask that an array is to be indexed by, as NumPy's; NonConcreteBooleanIndexError if traced."""
+    concrete = mask.to_concrete() if isinstance(mask, Tracer) else mask
+    if concrete is None:
+        raise NonConcreteBooleanIndexError(mask)
+    return np.asarray(concrete)
 
 
 def _order(rows: Any, equal_nan: bool = True) -> tuple[Any, Any]:
@@ -253,14 +263,14 @@ def setdiff1d(
 ) -> Any:
     """Different elements of the first array that are not in the second, in order; size as for `unique`."""
     (a,), (b,) = arrays("setdiff1d", ar1), arrays("setdiff1d", ar2)
-    size = _size("setdiff1d", size, a, b)
+    size = _size("setdiff1d", size, a)
     a = lax.reshape(a, (a.size,))
     fill = as_array(0 if fill_value is None else fill_value)
     if a.size == 0:
         return broadcast_to(convert(fill, a.dtype), (size or 0,))
     if size is None:
         a = a if assume_unique else unique(a)
-        keep = np.asarray(concrete_or_error(isin(a, b, invert=True), "setdiff1d: argument 'size' must be given"))
+        keep = _known(isin(a, b, invert=True))
         return rewriting_take(a, where_true(keep, np.dtype(np.int32))[0])
     keep = isin(a, b, invert=True)
     if not assume_unique:
@@ -301,7 +311,7 @@ def intersect1d(
     positions with the length of the array.
     """
     a, b = _pair("intersect1d", ar1, ar2)
-    size = _size("intersect1d", size, a, b)
+    size = _size("intersect1d", size, *(() if assume_unique else (a, b)))
     if size is None:
         return _intersect_concrete(a, b, assume_unique, return_indices)
     if a.size == 0 or b.size == 0:
@@ -330,15 +340,15 @@ def intersect1d(
 
 
 def _intersect_concrete(a: Any, b: Any, assume_unique: bool, return_indices: bool) -> Any:
-    a, b = (as_array(concrete_or_error(x, "intersect1d")) for x in (a, b))
     index = _index_dtype()
     firsts = None
     if not assume_unique:
         (a, of_a), (b, of_b) = unique(a, return_index=True), unique(b, return_index=True)
         firsts = np.asarray(of_a), np.asarray(of_b)
     if a.size and b.size:
-        ordered, order, same = (np.asarray(x) for x in _in_both(a, b))
-        where = np.flatnonzero(same)
+        ordered, order, same = _in_both(a, b)
+        where = np.flatnonzero(_known(same))
+        ordered, order = np.asarray(ordered), np.asarray(order)
         common, i, j = ordered[where], order[where], order[where + 1] - a.size
     else:
         common, i, j = np.empty(0, a.dtype), np.empty(0, index), np.empty(0, index)
@@ -360,14 +370,14 @@ def setxor1d(
 ) -> Any:
     """Different elements that are in one of the arrays alone, in order; size as for `unique`."""
     a, b = _pair("setxor1d", ar1, ar2)
-    size = _size("setxor1d", size, a, b)
+    size = _size("setxor1d", size, *(() if assume_unique else (a, b)))
     if size is None:
         a, b = (a, b) if assume_unique else (unique(a), unique(b))
         if a.size + b.size == 0:
             return a
         ordered, _, same = _in_both(a, b)
         edge = np.zeros(1, bool)
-        repeated = np.asarray(concrete_or_error(same, "setxor1d: argument 'size' must be given"))
+        repeated = _known(same)
         alone = ~np.concatenate([repeated, edge]) & ~np.concatenate([edge, repeated])
         return rewriting_take(ordered, np.flatnonzero(alone).astype(np.int32))
     joined = lax.concatenate([a, b], 0)

@@ -172,7 +172,16 @@ def put_along_axis(
         )
     shape = arr.shape
     if axis is None:
+        if indices.ndim != 1:
+            raise ValueError(
+                f"put_along_axis: without an axis argument 'indices' must have one dimension, got shape {indices.shape}"
+            )
         arr, axis = lax.reshape(arr, (arr.size,)), 0
+    if broadcast_shapes_of("put_along_axis", [values.shape, indices.shape]) != indices.shape:
+        raise ValueError(
+            "put_along_axis argument 'values' must be broadcastable to 'indices'. "
+            f"Got values.shape={values.shape} and indices.shape={indices.shape}."
+        )
     axis = canonical_axis("put_along_axis", axis, arr.ndim)
     lead = list(
         broadcast_shapes_of(

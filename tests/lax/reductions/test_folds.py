@@ -202,3 +202,18 @@ def test_windows_with_a_start_value_have_derivatives_and_maps():
     starts = np.array([0.0, 1.0], np.float32)
     found = pullback.vmap(total, (None, 0))(x, starts)
     np.testing.assert_allclose(found, x.sum() + 6 * starts, rtol=1e-5)
+
+
+def test_start_values_have_the_types_of_what_is_folded_unless_they_are_neutral():
+    x = np.ones(3, np.uint8)
+    for wrong in (1.5, 2, 1j, np.int32(1)):
+        for fold in (
+            lambda init: lax.reduce(x, init, lax.add, (0,)),
+            lambda init: lax.reduce(x, init, lambda a, b: a + b * 2, (0,)),
+            lambda init: lax.reduce_window(x, init, lax.add, (1,), (1,), "VALID"),
+        ):
+            with pytest.raises(TypeError, match="init_values must have the dtypes"):
+                fold(wrong)
+    assert lax.reduce(x, 0.0, lax.add, (0,)) == 3 and lax.reduce(x, -np.inf, lax.max, (0,)) == 1
+    assert lax.reduce(x, np.uint8(2), lax.add, (0,)) == 5
+    assert np.array_equal(lax.reduce_window(x, 0, lax.add, (2,), (1,), "VALID"), [2, 2])

@@ -588,15 +588,14 @@ def reduce(
     if not flat:
         raise ValueError("reduce must have at least one operand")
     flat = as_arrays("reduce", *flat)
-    inits = [lax.convert(i, x.dtype) if i.aval.weak_type else i for i, x in zip(as_arrays("reduce", *inits), flat)]
-    for x, init in zip(flat, inits):
+    inits = as_arrays("reduce", *inits)
+    for init in inits:
         if init.shape:
             raise ValueError(f"reduce found non-scalar initial value: {init.shape}")
-        if init.dtype != x.dtype:
-            raise TypeError(f"reduce: init_values must have the dtypes of the operands, got {init.dtype} for {x.dtype}")
     dimensions = tuple(operator.index(d) for d in dimensions)
     closed = trace_computation(computation, flat, treedef, "reduce")
     monoid = monoid_of(closed)
+    inits = of_operands_types("reduce", flat, inits, monoid)
     if monoid is not None and dtypes.kind_of(flat[0].dtype) != "c":
         combine, primitive, _ = _MONOIDS[monoid]
         folded = getattr(lax, primitive).bind(flat[0], axes=dimensions)
@@ -606,10 +605,31 @@ def reduce(
     return pytree.tree_unflatten(treedef, [out_placed("reduce", out, out_sharding) for out in outs])
 
 
-def _with_init(monoid, combine, folded, init):
-    """The fold, started at `init`: nothing to do where that is known to be the neutral element."""
+def of_operands_types(name, operands, inits, monoid):
+    """The start values, which must have the operands' dtypes; TypeError else.
+
+    One that is known to be neutral in its own dtype may have any: the fold starts at nothing.
+    """
+    found = []
+    for x, init in zip(operands, inits):
+        if init.dtype != x.dtype:
+            if monoid is None or not _is_neutral(monoid, init):
+                raise TypeError(
+                    f"{name}: init_values must have the dtypes of the operands, got {init.dtype} for {x.dtype}"
+                )
+            init = constant(x, _MONOIDS[monoid][2](x.dtype))
+        found.append(init)
+    return found
+
+
+def _is_neutral(monoid, init):
     from pullback.core import Tracer
 
-    if not isinstance(init, Tracer) and np.asarray(init) == _MONOIDS[monoid][2](init.dtype):
+    return not isinstance(init, Tracer) and bool(np.asarray(init) == _MONOIDS[monoid][2](init.dtype))
+
+
+def _with_init(monoid, combine, folded, init):
+    """The fold, started at `init`: nothing to do where that is known to be the neutral element."""
+    if _is_neutral(monoid, init):
         return folded
     return getattr(lax, combine)(folded, init)

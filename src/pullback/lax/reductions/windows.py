@@ -17,7 +17,14 @@ from pullback.core.lowering import Nest
 from pullback.lax.products.conv import dilated, padtype_to_pads
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
-from pullback.lax.reductions.reductions import evaluate_reference, highest, lowest, monoid_of, trace_computation
+from pullback.lax.reductions.reductions import (
+    evaluate_reference,
+    highest,
+    lowest,
+    monoid_of,
+    of_operands_types,
+    trace_computation,
+)
 from pullback.lax.reductions.window_places import batched_params, fold, place_of, view, window_cases, window_shape
 from pullback.lax.reductions.window_routing import select_and_gather_add_p
 
@@ -254,13 +261,9 @@ def reduce_window(
     if not flat:
         raise ValueError("reduce_window must have at least one operand.")
     flat, inits = as_arrays("reduce_window", *flat), as_arrays("reduce_window", *inits)
-    inits = [lax.convert(i, x.dtype) if i.aval.weak_type else i for i, x in zip(inits, flat)]
-    for x, init in zip(flat, inits):
-        if init.shape or init.dtype != x.dtype:
-            raise TypeError(
-                f"reduce_window: init_values must be scalars of the operands' dtypes, got {init.aval.str_short()} for "
-                f"{x.aval.str_short()}"
-            )
+    for init in inits:
+        if init.shape:
+            raise TypeError(f"reduce_window: init_values must be scalars, got {init.aval.str_short()}")
     ndim = flat[0].ndim
 
     def ints(values):
@@ -291,6 +294,7 @@ def reduce_window(
     }
     closed = trace_computation(computation, flat, treedef, "reduce_window")
     monoid = monoid_of(closed)
+    inits = of_operands_types("reduce_window", flat, inits, monoid)
     known = {
         "add": (reduce_window_sum_p, _zero, lambda x, y: lax.add(x, y)),
         "max": (reduce_window_max_p, lowest, lambda x, y: lax.max(x, y)),

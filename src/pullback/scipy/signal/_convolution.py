@@ -10,8 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.numpy._arguments import check_arraylike
-from pullback.util import dtypes
+from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact
 
 MODES = ("full", "same", "valid")
 PADDING = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
@@ -119,8 +118,8 @@ def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
         )
     if 0 in (x.size, y.size):
         raise ValueError(f"{name}: zero-size arrays not supported in convolutions, got shapes {x.shape} and {y.shape}")
-    dtype = dtypes.to_inexact_dtype(jnp.result_type(x, y))
-    return x.astype(dtype), y.astype(dtype)
+    x, y = promote_dtypes_inexact(x, y)
+    return x, y
 
 
 def _matrices(name: str, in1: Any, in2: Any, mode: str, boundary: str) -> tuple[Any, Any]:

@@ -113,19 +113,20 @@ def zeta(x: Any, q: Any = None) -> Any:
 def betaln(a: Any, b: Any) -> Any:
     """log |B(a, b)|, for large arguments without cancellation.
 
-    Where the larger argument b is at least 8: Stirling's series of both quotients of gamma functions. Didonato, Morris,
-    "Algorithm 708", 1992, section 3.
+    Where the larger argument b and the sum are at least 8: Stirling's series of both quotients of gamma functions.
+    Didonato, Morris, "Algorithm 708", 1992, section 3.
     """
     a, b = inexact(a, b)
     small, large = jnp.minimum(a, b), jnp.maximum(a, b)
-    use = large >= 8
+    use = (large >= 8) & (small + large >= 8)
     big = jnp.where(use, large, 8)
-    total = small + big
+    total = jnp.where(use, small + big, 8)
     correction = _stirling(big) - _stirling(total)
-    difference = correction - (big - 0.5) * jnp.log1p(small / big) - small * (jnp.log(total) - 1)
+    less = jnp.where(use, small, 0)
+    difference = correction - (big - 0.5) * jnp.log1p(less / big) - less * (jnp.log(total) - 1)
     series = lax.lgamma(small) + jnp.where(use, difference, 0)
     direct = lax.lgamma(small) + lax.lgamma(large) - lax.lgamma(small + large)
-    return jnp.where(use & (small > 0), series, direct)
+    return jnp.where(use, series, direct)
 
 
 def _stirling(x: Any) -> Any:

@@ -190,7 +190,7 @@ def _by_number(r: Rewriter, eqn: JaxprEqn) -> Any:
     out = eqn.outvars[0].aval
     for number, other in (eqn.invars, reversed(eqn.invars)):
         if not number.aval.shape and number.aval.dtype == other.aval.dtype == out.dtype:
-            return r.emit("mul", other, number)
+            return r.emit("and" if out.dtype == np.bool_ else "mul", other, number)
     return None
 
 

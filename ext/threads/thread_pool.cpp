@@ -4,10 +4,15 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -21,6 +26,8 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 constexpr auto kSpin = std::chrono::microseconds(30);
+constexpr auto kLate = std::chrono::microseconds(100);  // after which a worker that has not come is sent elsewhere
+constexpr int kSent = 16;                               // of them at most: with more, one does not matter
 
 thread_local bool inside_loop = false;
 
@@ -43,9 +50,49 @@ constexpr uint64_t kGeneration = uint64_t(1) << 32, kOpen = uint64_t(1) << 31;
 constexpr uint64_t kCount = 0xffff, kLimit = 0x7fff;
 constexpr int kLimitShift = 16;
 
+// A worker that wakes up while another program has its core is put on that of the loop's caller, and waits there until
+// the caller's time is up: Linux left it so for tens of milliseconds while the other core was idle, and every loop took
+// twice its time. So the caller forbids a worker that is late its own core, and the worker takes that back.
+class Worker {
+  public:
+    std::atomic<bool> inside{false};
+
+#ifdef __linux__
+    void begin() { thread_.store(int(syscall(SYS_gettid)), std::memory_order_release); }
+
+    // Called by the caller of a loop. A worker that may run nowhere else stays as it is.
+    void send_elsewhere() {
+        int thread = thread_.load(std::memory_order_acquire), here = sched_getcpu();
+        if (thread == 0 || here < 0 || sent_.load(std::memory_order_acquire)) return;
+        if (sched_getaffinity(thread, sizeof before_, &before_) != 0) return;
+        cpu_set_t others = before_;
+        if (!CPU_ISSET(here, &others) || CPU_COUNT(&others) < 2) return;
+        CPU_CLR(here, &others);
+        // In this order: a worker that wakes up in between takes its core back the next time.
+        if (sched_setaffinity(thread, sizeof others, &others) == 0) sent_.store(true, std::memory_order_release);
+    }
+
+    void come_back() {
+        if (!sent_.load(std::memory_order_acquire)) return;
+        sched_setaffinity(0, sizeof before_, &before_);
+        sent_.store(false, std::memory_order_release);
+    }
+
+  private:
+    std::atomic<int> thread_{0};
+    std::atomic<bool> sent_{false};
+    cpu_set_t before_;  // written while sent_ is false, by callers alone
+#else
+    void begin() {}
+    void send_elsewhere() {}
+    void come_back() {}
+#endif
+};
+
 struct Pool {
-    std::mutex busy;  // held by the caller of the loop in progress
-    int started = 0;  // workers; guarded by busy
+    std::mutex busy;             // held by the caller of the loop in progress
+    int started = 0;             // workers; guarded by busy
+    std::deque<Worker> workers;  // the first of them; guarded by busy
 
     alignas(64) std::atomic<uint64_t> door{0};
     alignas(64) std::atomic<int64_t> next{0};
@@ -74,14 +121,34 @@ struct Pool {
         return false;
     }
 
-    void worker() {
+    // The caller's share of a loop; what has not come to help by and by is sent to another core.
+    void lead(int helpers) {
+        bool waits = true;
+        auto late = std::chrono::steady_clock::now() + kLate;
+        while (true) {
+            int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+            if (begin >= n) return;
+            body(ctx, begin, std::min(n, begin + chunk));
+            if (!waits || std::chrono::steady_clock::now() < late) continue;
+            waits = false;
+            if (int(door.load(std::memory_order_relaxed) & kCount) >= helpers) continue;
+            for (Worker& each : workers)
+                if (!each.inside.load(std::memory_order_relaxed)) each.send_elsewhere();
+        }
+    }
+
+    void worker(Worker* own) {
         inside_loop = true;
+        if (own) own->begin();
         uint32_t heard = bell.load(std::memory_order_acquire);
         while (true) {
+            if (own) own->come_back();
             if (enter()) {
+                if (own) own->inside.store(true, std::memory_order_relaxed);
                 current_frame = frame;
                 work();
                 current_frame = nullptr;
+                if (own) own->inside.store(false, std::memory_order_relaxed);
                 door.fetch_sub(1, std::memory_order_release);
             }
             auto until = std::chrono::steady_clock::now() + kSpin;
@@ -104,7 +171,11 @@ struct Pool {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);
         try {
-            for (; started < count; ++started) std::thread([this] { worker(); }).detach();
+            for (; started < count; ++started) {
+                if (started < kSent && int(workers.size()) == started) workers.emplace_back();
+                Worker* own = started < kSent ? &workers[started] : nullptr;
+                std::thread([this, own] { worker(own); }).detach();
+            }
         } catch (const std::system_error&) {
             // The loop runs on the threads there are.
         }
@@ -126,7 +197,7 @@ struct Pool {
             else
                 for (int i = 0; i < helpers; ++i) bell.notify_one();
         }
-        work();
+        lead(helpers);
         door.fetch_and(~kOpen, std::memory_order_relaxed);
         for (int spins = 0; door.load(std::memory_order_acquire) & kCount; ++spins) {
             if (spins < 4096) {

@@ -188,3 +188,48 @@ def test_fork():
 
 def test_exit_with_sleeping_workers():
     assert run("import time; time.sleep(0.01); print('end')") == "end\n"
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores to choose from"
+)
+def test_late_workers_are_sent_to_other_cores_and_may_come_back():
+    script = """
+        import ctypes, os, time
+        from pullback._ext import _core
+
+        BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+        parallel_for = ctypes.CFUNCTYPE(None, BODY, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+            _core.symbol_addresses()["pb_parallel_for"]
+        )
+        cores = sorted(os.sched_getaffinity(0))[:2]
+        os.sched_setaffinity(0, cores[:1])
+        before = set(os.listdir("/proc/self/task"))
+        _core.set_num_threads(2)
+        parallel_for(BODY(lambda ctx, begin, end: None), None, 8, 1)
+        (worker,) = (int(task) for task in set(os.listdir("/proc/self/task")) - before)
+        sent = 0
+
+        def body(ctx, begin, end):
+            global sent
+            if begin == 0:
+                os.sched_setaffinity(worker, cores)  # it waits for the core of its caller
+            sent += os.sched_getaffinity(worker) == set(cores[1:])
+            until = time.perf_counter() + 0.0005
+            while time.perf_counter() < until:
+                pass
+
+        for _ in range(200):
+            os.sched_setaffinity(worker, cores[:1])
+            parallel_for(BODY(body), None, 8, 1)
+            if sent:
+                break
+        assert sent, "no worker was late in 200 loops, or none was sent elsewhere"
+        until = time.perf_counter() + 20
+        while os.sched_getaffinity(worker) != set(cores) and time.perf_counter() < until:
+            parallel_for(BODY(lambda ctx, begin, end: time.sleep(0.001)), None, 8, 1)
+        assert os.sched_getaffinity(worker) == set(cores)
+        print("came back")
+    """
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "came back\n", result.stderr

@@ -41,14 +41,12 @@ def _segments(
         )
     if method in ("add", "multiply") and data.dtype == np.bool_:
         raise TypeError(f"{name}: argument 'data' must be of numbers, got {typeof(data).str_short()}")
-    if segment_ids.shape != data.shape[: segment_ids.ndim]:
-        raise ValueError(f"{name}: segment_ids of shape {segment_ids.shape} must lead the shape of data, {data.shape}")
     if num_segments is None:
         num_segments = int(jnp.max(segment_ids)) + 1 if segment_ids.size else 0
     num_segments = static_int(num_segments, f"{name}: argument 'num_segments'")
     if num_segments < 0:
         raise ValueError(f"{name}: argument 'num_segments' must be non-negative, got {num_segments}")
-    start = jnp.full((num_segments, *data.shape[segment_ids.ndim :]), empty(data.dtype), data.dtype)
+    start = jnp.full((num_segments, *data.shape[1:]), empty(data.dtype), data.dtype)
     update = getattr(start.at[segment_ids], method)
     found = update(
         data,

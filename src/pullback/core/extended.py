@@ -30,7 +30,7 @@ def register(array_type: type, unwrap: Callable[[Any], Any], wrap: Callable[[Any
 
 
 # Traits of primitives that take elements from one place to another without looking at them.
-_MOVES = frozenset({"movement", "identity", "selection"})
+_MOVES = frozenset({"movement", "identity", "selection", "barrier"})
 
 
 def handles(primitive: Any, params: dict) -> bool:

@@ -46,11 +46,9 @@ def dot_product_attention(
             "dot_product_attention: implementation='cudnn' needs an NVIDIA GPU, which is not there"
         )
     query, key, value = (jnp.asarray(x) for x in (query, key, value))
-    if query.ndim not in (3, 4) or {key.ndim, value.ndim} != {query.ndim}:
+    if not {query.ndim, key.ndim, value.ndim} <= {3, 4}:
         shapes = ", ".join(x.aval.str_short() for x in (query, key, value))
-        raise ValueError(
-            f"dot_product_attention: query, key and value must all have 3 or all have 4 dimensions, got {shapes}"
-        )
+        raise ValueError(f"dot_product_attention: query, key and value must have 3 or 4 dimensions, got {shapes}")
     for name, x in (("key", key), ("value", value)):
         if x.dtype != query.dtype:
             raise ValueError(f"dot_product_attention: {name} dtype should be {query.dtype}, but got {x.dtype}")
@@ -60,8 +58,7 @@ def dot_product_attention(
                 f"dot_product_attention: {name} should be int32[batch], got {jnp.asarray(x).aval.str_short()}"
             )
     batched = query.ndim == 4
-    if not batched:
-        query, key, value = query[None], key[None], value[None]
+    query, key, value = (x if x.ndim == 4 else x[None] for x in (query, key, value))
     b, t, n, h = query.shape
     s, k = key.shape[1:3]
     if key.shape != (b, s, k, h) or value.shape[:3] != (b, s, k):

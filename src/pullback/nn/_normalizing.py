@@ -11,7 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import jit
-from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact
+from pullback.numpy._arguments import check_arraylike, plain_float, promote_dtypes_inexact
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
@@ -29,7 +29,7 @@ def _axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _inexact(x: Any) -> Any:
-    x = jnp.asarray(x)
+    x = jnp.asarray(plain_float(x))
     return lax.convert_element_type(x, dtypes.to_inexact_dtype(x.dtype))
 
 
@@ -108,10 +108,11 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     """log(mean(exp(x))) along `axis` (default: all)."""
     check_arraylike("logmeanexp", x)
     check_flags("logmeanexp", keepdims=keepdims)
-    x = jnp.asarray(x)
+    x = jnp.asarray(plain_float(x))
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:
-        return total - math.log(math.prod(x.shape[i] for i in _axes("logmeanexp", axis, x.ndim)))
+        count = math.prod(x.shape[i] for i in _axes("logmeanexp", axis, x.ndim))
+        return total - (math.log(count) if count else -math.inf)  # of nothing: nan
     count = jnp.sum(jnp.broadcast_to(where, x.shape), axis=axis, keepdims=keepdims)
     return total - jnp.log(count.astype(total.dtype))
 

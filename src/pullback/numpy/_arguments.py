@@ -169,6 +169,11 @@ def promote_dtypes_inexact(*args: Any) -> list[Any]:
     return [convert(x, dtype, weak) for x in args]
 
 
+def plain_float(x: Any) -> Any:
+    """A Python integer that the default integer does not hold as a Python float: for arguments that become floats."""
+    return float(x) if type(x) is int and not -(2**31) <= x < 2**31 else x
+
+
 def promote_dtypes_numeric(*args: Any) -> list[Any]:
     """As promote_dtypes; booleans become the default integer."""
     dtype, weak = dtypes.lattice_result_type(*args)

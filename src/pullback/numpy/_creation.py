@@ -261,6 +261,11 @@ def asarray(
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
+def from_list(x: Any) -> Any:
+    """An array of a list or tuple; what else there is as it is. For the functions of JAX's that convert lists."""
+    return asarray(x) if isinstance(x, (list, tuple)) else x
+
+
 def copy(a: Any, order: str | None = None) -> Any:
     """Copy of an array."""
     check_arraylike("copy", a)

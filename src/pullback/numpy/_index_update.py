@@ -76,8 +76,8 @@ def index_update(
     x, y = _common_dtype(x, y, op)
     entries = parse(x.shape, index)
     how = mode_of(mode, Mode.FILL_OR_DROP)
-    result = None
-    if op == "set" or op in _COMBINE:
+    result = x if any(_takes_nothing(e) for e in entries) else None
+    if result is None and (op == "set" or op in _COMBINE):
         result = _update_static(x, entries, y, op, how, wrap_negative_indices)
     if result is None:
         indices, updates, numbers, flags = _scatter_arguments(
@@ -89,6 +89,10 @@ def index_update(
             how = Mode.PROMISE_IN_BOUNDS if flags.pop("inside") else how
             result = _SCATTER[op](x, indices, updates, numbers, mode=how, **flags)
     return _back_to(result, dtype, weak)
+
+
+def _takes_nothing(entry: Entry) -> bool:
+    return entry.size == 0 if isinstance(entry, Slice) else isinstance(entry, Advanced) and np.size(entry.index) == 0
 
 
 def _back_to(x: Any, dtype: Any, weak: bool) -> Any:

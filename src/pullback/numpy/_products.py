@@ -303,8 +303,10 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral along an axis of the polygon through values y, at places x or at distances dx."""
     from pullback.numpy._arguments import promote_dtypes_inexact
+    from pullback.numpy._creation import from_list
     from pullback.numpy._reducers import sum as _sum
 
+    dx = from_list(dx)
     check_arraylike("trapezoid", y, dx)
     if x is None:
         (y,) = promote_dtypes_inexact(y)

@@ -132,6 +132,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     """x with NaN and infinities replaced by numbers, by default 0 and the largest and smallest of the type."""
     check("nan_to_num", NESTED, copy=copy)
     (x,) = arrays("nan_to_num", x)
+    from pullback.numpy._creation import from_list
+
+    nan, posinf, neginf = from_list(nan), from_list(posinf), from_list(neginf)
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -301,6 +304,10 @@ def compress(
             raise ValueError("condition contains entries that are out of bounds")
         condition = lax.slice_in_dim(condition, 0, n, axis=0)
     numbers = nonzero(condition, size=size, fill_value=n)[0]
+    if isinstance(fill_value, Tracer):
+        found = index_get(a, (slice(None),) * axis + (numbers,), mode=Mode.FILL_OR_DROP, fill_value=0)
+        there = lax.expand_dims(lax.lt(numbers, const(numbers, n)), tuple(range(1, a.ndim - axis)))
+        return select_where(there, found, convert(fill_value, a.dtype))
     return index_get(
         a, (slice(None),) * axis + (numbers,), mode=Mode.FILL_OR_DROP, fill_value=_static(fill_value, a.dtype)
     )

@@ -344,7 +344,7 @@ def repeat(
     if not is_integer(repeats):
         check_arraylike("repeat", a, repeats)
     (a,) = arrays("repeat", a)
-    if axis is None:
+    if axis is None or a.ndim == 0:
         a, axis = lax.reshape(a, (a.size,)), 0
     axis = canonical_axis("repeat", axis, a.ndim)
     n = a.shape[axis]

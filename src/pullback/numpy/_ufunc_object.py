@@ -218,6 +218,7 @@ class ufunc(_core.JitFunction):
         if out is not None:
             raise NotImplementedError(f"out argument of {self}.accumulate()")
         (a,) = arrays(f"{self.__name__}.accumulate", a)
+        a = lax.reshape(a, (1,)) if a.ndim == 0 else a
         if axis is None or isinstance(axis, (tuple, list)):
             raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
         if self._accumulate is not None:
@@ -302,6 +303,8 @@ class ufunc(_core.JitFunction):
         if axis is None or isinstance(axis, (tuple, list)):
             raise ValueError("reduceat requires a single integer axis.")
         axis = canonical_axis(f"{self.__name__}.reduceat", axis, a.ndim)
+        if indices.shape[0] == 0:
+            return lax.slice_in_dim(a, 0, 0, axis=axis)
         length = a.shape[axis]
         rows = lax.transpose(a, (axis, *(k for k in range(a.ndim) if k != axis)))
         last = lax.full((1,), length, indices.dtype)

@@ -21,7 +21,7 @@ from pullback.numpy._arguments import (
     promote_dtypes_inexact,
     static_int,
 )
-from pullback.numpy._creation import place
+from pullback.numpy._creation import from_list, place
 from pullback.numpy._shape import moveaxis, roll
 from pullback.numpy._ufuncs import conj
 from pullback.util import dtypes
@@ -191,6 +191,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Inverse of `hfft`."""
+    a = from_list(a)
     check_arraylike("fft.ihfft", a)
     return conj(_one("fft.ihfft", lax.FftType.RFFT, a, n, axis, _opposite(norm)))
 
@@ -295,6 +296,8 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 def _axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     try:
+        if isinstance(axes, (tuple, list)):  # an axis that comes twice is shifted twice
+            return tuple(canonical_axis(name, axis, ndim) for axis in axes)
         return canonical_axes(name, axes, ndim)
     except ValueError as error:
         raise IndexError(str(error)) from None

@@ -13,6 +13,7 @@ from pullback.api import custom_jvp
 from pullback.numpy import _products
 from pullback.numpy._arguments import (
     arrays,
+    broadcast_arrays,
     broadcast_shapes_of,
     broadcast_to,
     canonical_axes,
@@ -26,6 +27,7 @@ from pullback.numpy._arguments import (
 )
 from pullback.numpy._comparison import isnan
 from pullback.numpy._creation import diagonal as _diagonal
+from pullback.numpy._creation import from_list
 from pullback.numpy._determinants import SlogdetResult as SlogdetResult
 from pullback.numpy._determinants import _apply_lu, _inexact, det, slogdet
 from pullback.numpy._einsum import einsum
@@ -373,7 +375,9 @@ def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
         convert(limit, s.dtype) if np.ndim(limit) == 0 else expand_dims(convert(limit, s.dtype), -1),
         lax.slice_in_dim(s, 0, 1, axis=s.ndim - 1),
     )
-    large = lax.gt(s, broadcast_to(cutoff, s.shape))
+    s, cutoff = broadcast_arrays("pinv", s, cutoff)
+    u, vh = (broadcast_to(x, (*s.shape[:-1], *x.shape[-2:])) for x in (u, vh))
+    large = lax.gt(s, cutoff)
     inverse = lax.select(
         large, lax.div(lax.full_like(s, 1), lax.select(large, s, lax.full_like(s, 1))), lax.full_like(s, 0)
     )
@@ -411,6 +415,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
         if rtol is not None:
             raise ValueError("pinv: only one of rtol and rcond may be specified.")
         rtol = rcond
+    rtol = from_list(rtol)
     (a,) = _inexact("pinv", a)
     if a.ndim < 2:
         raise ValueError(f"pinv: expected matrices, got shape {a.shape}")
@@ -435,7 +440,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     else:
         limit = convert(tol, s.dtype)
         limit = expand_dims(limit, -1) if limit.ndim else limit
-    return _sum(lax.gt(s, broadcast_to(limit, s.shape)), axis=-1, dtype=index)
+    return _sum(lax.gt(*broadcast_arrays("matrix_rank", s, limit)), axis=-1, dtype=index)
 
 
 # ---- norms

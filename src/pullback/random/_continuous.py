@@ -144,11 +144,12 @@ def _gumbel(words: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, mode: 
 
 
 def with_parameters(
-    *names: str, doc: str, fixed_shape: bool = False, lists: bool = False
+    *names: str, doc: str, fixed_shape: bool = False, lists: bool = False, per_parameters: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make `sample(impl, words, shape, dtype, *parameters)` the public `name(key, *parameters, shape, dtype)`.
 
-    The parameters arrive as arrays of `dtype`; `fixed_shape`: shape is () by default, not the parameters' common shape;
+    The parameters arrive as arrays of `dtype`; `fixed_shape`: the draws have this shape, () by default, and broadcast
+    with the parameters; `per_parameters`: there are as many for each of the parameters;
     `lists`: lists are taken for arrays.
     """
 
@@ -166,7 +167,13 @@ def with_parameters(
             check_parameters(name, not (lists or fixed_shape), **dict(zip(names, parameters, strict=True)))
             kind = float_dtype(name, dtype)
             shapes = {n: np.shape(p) for n, p in zip(names, parameters, strict=True)}
-            whole = shape_of(name, shape) if fixed_shape and shape is None else batch_shape(name, shape, **shapes)
+            whole = shape_of(name, shape) if fixed_shape else batch_shape(name, shape, **shapes)
+            if fixed_shape:
+                common = batch_shape(name, None, **shapes)
+                if per_parameters:
+                    whole = (whole or common) + common
+                else:
+                    batch_shape(name, None, draws=whole, **shapes)
             return out_placed(name, compiled(words, *parameters, impl=impl, shape=whole, dtype=kind), out_sharding)
 
         public = _signature(name, names, run, () if fixed_shape else None)
@@ -259,13 +266,14 @@ def weibull_min(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, scale
     """scale e^(1 / concentration)"""
     power = lax.div(lax.full_like(concentration, 1), concentration)
     e = exponential_of(impl, words, shape, dtype)
-    return lax.mul(lax.pow(e, jnp.broadcast_to(power, shape)), jnp.broadcast_to(scale, shape))
+    return jnp.multiply(jnp.power(e, power), scale)
 
 
 @with_parameters(
     "loc",
     "scale",
     fixed_shape=True,
+    per_parameters=True,
     doc="Double-sided Maxwell: loc + scale x, where |x| is Maxwell and the sign is random.",
 )
 def double_sided_maxwell(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dtype, loc: Any, scale: Any) -> Any:

@@ -250,6 +250,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
 @jitted("impl", "shape", "dtype")
 def _dirichlet(words: Any, alpha: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype) -> Any:
     """The softmax of log-gamma variables"""
+    if np.shape(alpha)[-1] == 0:
+        return lax.full((*shape, 0), 0, dtype)
     logs = gamma_of(impl, words, (*shape, np.shape(alpha)[-1]), as_dtype(alpha, dtype), True)
     parts = lax.exp(lax.sub(logs, lax.stop_gradient(jnp.max(logs, axis=-1, keepdims=True))))
     return lax.div(parts, jnp.sum(parts, axis=-1, keepdims=True))

@@ -40,8 +40,10 @@ class RegularGridInterpolator:
             raise ValueError(f"there are {len(points)} point arrays, but values has {values.ndim} dimensions")
         values = values.astype(dtypes.to_inexact_dtype(values.dtype))
         if fill_value is not None:
-            fill = np.asarray(fill_value) if isinstance(fill_value, (int, float, complex)) else fill_value
-            if not np.can_cast(np.asarray(fill).dtype, values.dtype, casting="same_kind"):
+            kind = np.asarray(fill_value).dtype if isinstance(fill_value, (int, float, complex)) else None
+            if not np.can_cast(
+                jnp.asarray(fill_value).dtype if kind is None else kind, values.dtype, casting="same_kind"
+            ):
                 raise ValueError("fill_value must be either 'None' or of a type compatible with values")
         grid, flipped = [], []
         for k, p in enumerate(points):
@@ -67,6 +69,8 @@ class RegularGridInterpolator:
             raise ValueError(f"method {method!r} is not defined; expected 'linear' or 'nearest'")
         ndim = len(self.grid)
         xi = _points(xi)
+        if xi.ndim == 1:  # one point, or the points of a grid of one dimension
+            xi = xi[:, None] if ndim == 1 else xi[None]
         if not xi.ndim:
             raise ValueError("RegularGridInterpolator: argument 'xi' must be coordinates f[..., d], got a scalar")
         if xi.shape[-1] != ndim:

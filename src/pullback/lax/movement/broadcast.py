@@ -22,8 +22,14 @@ __all__ = [
 Array = Any
 
 
+# Functions of which JAX takes a single size for the shape of a vector.
+ONE_SIZE = ("full", "full_like", "broadcasted_iota", "empty", "reshape")
+
+
 def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
     """A shape as a tuple of Python ints; TypeError for what is not one."""
+    if type(shape) is int and name in ONE_SIZE:
+        return (shape,)
     try:
         return tuple([operator.index(n) for n in shape])
     except TypeError:

@@ -133,6 +133,8 @@ def full_like(
         return full(x_shape, fill_value, sharding=sharding)
     if type(fill_value) is complex and dtypes.kind_of(dtype) not in "cb":
         raise TypeError(f"full_like: argument 'fill_value' is {fill_value}, which cannot become {dtype}")
+    if type(fill_value) is int and dtypes.kind_of(dtype) in "fc":
+        fill_value = float(fill_value)  # which the default integer need not hold
     fill_value = as_array(fill_value, "full_like", 1)
     if fill_value.shape:
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")

@@ -10,7 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.core.explain import explain_all as _explain_all
-from pullback.numpy._arguments import check_arraylike, static_int
+from pullback.numpy._arguments import check_arraylike, is_integer, static_int
 from pullback.scipy import _parameters
 from pullback.util import dtypes
 
@@ -20,10 +20,12 @@ __all__ = ["dct", "dctn", "idct", "idctn"]
 def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """y[k] = 2 sum over j of x[j] cos(pi k (2j + 1) / (2n)) along an axis, of x cut or padded to n elements.
 
-    x: f[...]; norm 'ortho' makes the transform orthogonal. NotImplementedError for other types, ValueError for other
-    norms and for n < 1.
+    x: f[...] or c[...]; norm 'ortho' makes the transform orthogonal. NotImplementedError for other types, ValueError
+    for other norms and for n < 1.
     """
     x, n, axis = _operand("dct", x, type, n, axis, norm)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return jnp.add(*(unit * dct(part, type, n, axis, norm) for unit, part in ((1, x.real), (1j, x.imag))))
     x = jnp.moveaxis(x, axis, -1)
     folded = jnp.concatenate([x[..., ::2], jnp.flip(x[..., 1::2], -1)], -1)
     turned = jnp.fft.fft(folded) * _turns(n, x.dtype, -1)
@@ -36,6 +38,8 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
 def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `dct`; arguments and errors as there."""
     x, n, axis = _operand("idct", x, type, n, axis, norm)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return jnp.add(*(unit * idct(part, type, n, axis, norm) for unit, part in ((1, x.real), (1j, x.imag))))
     x = jnp.moveaxis(x, axis, -1)
     x = x / _orthogonal(n, x.dtype) / 2 if norm == "ortho" else x / 2
     other = jnp.concatenate([jnp.zeros_like(x[..., :1]), jnp.flip(x[..., 1:], -1)], -1)
@@ -64,6 +68,8 @@ def _along(transform: Any, x: Any, type: int, s: Any, axes: Any, norm: Any) -> A
     name = f"{transform.__name__}n"
     check_arraylike(name, x)
     x = jnp.asarray(x)
+    axes = (axes,) if is_integer(axes) else axes
+    s = (s,) if is_integer(s) else s
     if s is not None and len(s) > x.ndim:
         raise ValueError(f"{name}: argument 's' must have at most {x.ndim} elements, got {len(s)}")
     if axes is None:
@@ -86,8 +92,6 @@ def _operand(name: str, x: Any, type: int, n: int | None, axis: int, norm: str |
     check_arraylike(name, x)
     x = jnp.asarray(x)
     x = x.astype(dtypes.to_inexact_dtype(x.dtype))
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
-        raise TypeError(f"{name}: argument 'x' is {x.dtype}; expected real numbers")
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"{name}: argument 'axis' is {axis}, but x has {x.ndim} dimensions")
     axis = axis % x.ndim

@@ -96,24 +96,24 @@ def companion(a: Any) -> Any:
 
 
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
-    """The matrix that convolves a vector of length n with a; `mode` as numpy.convolve's. ValueError for another one."""
+    """The matrix that convolves a vector of length n with a[..., m]; `mode` as numpy.convolve's (ValueError)."""
     check_arraylike("convolution_matrix", a)
     a, n = jnp.asarray(a), static_int(n, "convolution_matrix: argument 'n'")
-    if a.ndim != 1 or a.shape[0] == 0:
-        raise ValueError(f"convolution_matrix expects a one-dimensional array, not empty; got {a.aval.str_short()}")
+    if a.ndim == 0 or a.shape[-1] == 0:
+        raise ValueError(f"convolution_matrix expects vectors, not empty; got {a.aval.str_short()}")
     if n <= 0:
         raise ValueError(f"n must be a positive integer, got {n}")
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"'mode' argument must be one of ('full', 'valid', 'same'), got {mode!r}")
-    m = a.shape[0]
+    m = a.shape[-1]
     rows = m + n - 1
     offset = np.arange(rows)[:, None] - np.arange(n)[None, :]
-    full = jnp.where((offset >= 0) & (offset < m), a[np.clip(offset, 0, m - 1)], 0)
+    full = jnp.where((offset >= 0) & (offset < m), a[..., np.clip(offset, 0, m - 1)], 0)
     if mode == "full":
         return full
     size = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
     start = (rows - size) // 2 if mode == "same" else min(m, n) - 1
-    return full[start : start + size]
+    return full[..., start : start + size, :]
 
 
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
@@ -129,7 +129,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 def fiedler(a: Any) -> Any:
     """Entry (i, j) is |a[i] - a[j]|. a: [..., n]."""
     check_arraylike("fiedler", a)
-    a = jnp.asarray(a)
+    a = jnp.atleast_1d(jnp.asarray(a))
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 

@@ -49,6 +49,14 @@ def detrend(
     return jnp.moveaxis(jnp.concatenate(parts, -1), -1, axis)
 
 
+def _nothing(name: str, x: Any, y: Any) -> Any:
+    """What there is of an empty signal: an empty array of its shape."""
+    given = (x,) if y is None else (x, y)
+    check_arraylike(name, *given)
+    lead = jnp.broadcast_shapes(*(jnp.shape(s)[:-1] for s in given))
+    return jnp.zeros((*lead, min(jnp.shape(s)[-1] for s in given)), jnp.result_type(*given, jnp.complex64))
+
+
 def csd(
     x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: str | bool = "constant", return_onesided: bool = True, scaling: str = "density",
@@ -62,6 +70,9 @@ def csd(
     """
     if average not in ("mean", "median"):
         raise ValueError(f"csd: average must be 'median' or 'mean', got {average!r}")
+    if 0 in (jnp.size(x), 1 if y is None else jnp.size(y)):
+        nothing = _nothing("csd", x, y)
+        return nothing.real, nothing
     frequencies, _, spectrum = _segments(
         x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, "psd", None, False
     )
@@ -102,6 +113,9 @@ def stft(
     `boundary` says how x goes on at its ends, so that they are in the middle of a segment: 'zeros', 'even', 'odd',
     'constant' or None; `padded` adds zeros to make up a last segment. Raises ValueError as `csd` does.
     """
+    if jnp.size(x) == 0:
+        nothing = _nothing("stft", x, None)
+        return nothing.real, nothing.real, nothing
     return _segments(
         x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, "spectrum", axis, "stft", boundary,
         padded,
@@ -263,7 +277,7 @@ def _transformed(s: Any, w: Any, size: int, step: int, length: int, trend: str |
         parts = jnp.stack(
             [lax.slice_in_dim(s, k, k + (count - 1) * step + 1, step, s.ndim - 1) for k in range(size)], -1
         )
-    if trend is not False:
+    if trend is not False and trend is not None and trend != 0:
         if trend is True or not isinstance(trend, str):
             raise ValueError(f"argument 'detrend' is {trend!r}; expected 'constant', 'linear' or False")
         parts = detrend(parts, -1, trend)

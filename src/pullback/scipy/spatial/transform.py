@@ -6,12 +6,13 @@ J. Diebel, Representing Attitude: Euler Angles, Unit Quaternions, and Rotation V
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.core import Tracer
 from pullback.core.explain import check, explain_methods
 from pullback.core.kinds import ARRAY, FLAG, INTEGER, NESTED, TEXT, table
 from pullback.util import dtypes
@@ -43,6 +44,13 @@ def _compose(p: Any, q: Any) -> Any:
     return jnp.concatenate([vector, p[..., 3:] * q[..., 3:] - jnp.sum(a * b, -1, keepdims=True)], -1)
 
 
+def _chosen(flag: Any, function: Callable[[Any], Any], x: Any) -> Any:
+    """function(x) where the flag holds, which may be traced; else x."""
+    if isinstance(flag, Tracer):
+        return jnp.where(flag, function(x), x)
+    return function(x) if flag else x
+
+
 class Rotation(NamedTuple):
     """Rotations as unit quaternions, quat: f[4] or f[n, 4] with the scalar last."""
 
@@ -58,7 +66,7 @@ class Rotation(NamedTuple):
         """From vectors along the axes, as long as the angles."""
         check("from_rotvec", NESTED, degrees=degrees)
         v = _check_last("from_rotvec", _floats(rotvec), 3)
-        v = jnp.deg2rad(v) if degrees else v
+        v = _chosen(degrees, jnp.deg2rad, v)
         squared = jnp.sum(v * v, -1, keepdims=True)
         small = squared < 1e-6
         angle = jnp.sqrt(jnp.where(small, 1, squared))
@@ -107,7 +115,7 @@ class Rotation(NamedTuple):
         check("from_euler", ARRAY, angles=angles)
         check("from_euler", NESTED, degrees=degrees)
         angles = _floats(angles)
-        angles = jnp.deg2rad(angles) if degrees else angles
+        angles = _chosen(degrees, jnp.deg2rad, angles)
         if len(axes) == 1 and (not angles.ndim or angles.shape[-1] != 1):
             angles = angles[..., None]
         if angles.ndim not in (1, 2) or angles.shape[-1] != len(axes):
@@ -167,7 +175,8 @@ class Rotation(NamedTuple):
         check("apply", NESTED, inverse=inverse)
         vectors = _check_last("apply", _floats(vectors), 3)
         matrix = self.as_matrix()
-        return jnp.einsum("...ji,...j->...i" if inverse else "...ij,...j->...i", matrix, vectors)
+        matrix = _chosen(inverse, lambda m: jnp.swapaxes(m, -1, -2), matrix)
+        return jnp.einsum("...ij,...j->...i", matrix, vectors)
 
     def magnitude(self) -> Any:
         """The angles, from 0 to pi."""
@@ -210,7 +219,7 @@ class Rotation(NamedTuple):
         small = squared < 1e-8
         length = jnp.sqrt(jnp.where(small, 1, squared))
         scale = jnp.where(small, 2 + squared / 3, 2 * jnp.arctan2(length, w) / length)
-        return jnp.rad2deg(scale * v) if degrees else scale * v
+        return _chosen(degrees, jnp.rad2deg, scale * v)
 
     def as_mrp(self) -> Any:
         """Modified Rodrigues parameters of the shorter way round."""
@@ -246,7 +255,7 @@ class Rotation(NamedTuple):
         angles = [first, middle, third]
         out = jnp.stack(angles[::-1] if moving else angles, -1)
         out = (out + np.pi) % (2 * np.pi) - np.pi
-        return jnp.rad2deg(out) if degrees else out
+        return _chosen(degrees, jnp.rad2deg, out)
 
 
 def _sequence(seq: str, lengths: tuple[int, ...]) -> tuple[list[int], bool]:

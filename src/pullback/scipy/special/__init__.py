@@ -1,7 +1,7 @@
 """Special functions, by SciPy's names."""
 
 from pullback.core.explain import explain_all as _explain_all
-from pullback.nn import log_softmax, logsumexp, softmax
+from pullback.nn import logsumexp
 from pullback.scipy import _parameters
 from pullback.scipy.special._bessel import bessel_jn, i0, i0e, i1, i1e
 from pullback.scipy.special._elementary import (
@@ -11,8 +11,10 @@ from pullback.scipy.special._elementary import (
     entr,
     expit,
     kl_div,
+    log_softmax,
     logit,
     rel_entr,
+    softmax,
     xlog1py,
     xlogy,
 )

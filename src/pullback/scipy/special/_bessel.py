@@ -14,6 +14,7 @@ from pullback.api import custom_jvp
 from pullback.core.explain import check
 from pullback.core.kinds import NUMBER
 from pullback.numpy._arguments import static_int
+from pullback.numpy._creation import from_list
 from pullback.numpy._float_parts import unscaled
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._piecewise import widened
@@ -134,7 +135,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     The number of steps follows from v; `n_iter` is what JAX has in its place. Raises ValueError if z is complex or v is
     negative.
     """
-    z, orders = real_arguments("bessel_jn", z), static_int(v, "bessel_jn: argument 'v'")
+    z, orders = real_arguments("bessel_jn", from_list(z)), static_int(v, "bessel_jn: argument 'v'")
     check("bessel_jn", NUMBER, n_iter=n_iter)
     if n_iter < 0 or n_iter != n_iter:
         raise ArgumentError(f"bessel_jn: argument 'n_iter' must not be negative, got {n_iter}")

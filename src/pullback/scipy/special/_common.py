@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.numpy._arguments import promote_dtypes_inexact
+from pullback.numpy._arguments import plain_float, promote_dtypes_inexact
 
 
 def inexact(*args: Any) -> Any:
@@ -15,7 +15,7 @@ def inexact(*args: Any) -> Any:
 
     They are weakly typed where the promotion lattice says so.
     """
-    arrays = promote_dtypes_inexact(*args)
+    arrays = promote_dtypes_inexact(*map(plain_float, args))
     if len(arrays) == 1:
         return arrays[0]
     try:

@@ -8,11 +8,21 @@ import numpy as np
 import scipy.special
 
 import pullback.numpy as jnp
-from pullback import lax
+from pullback import lax, nn
 from pullback.api import custom_jvp
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._piecewise import widened
 from pullback.util import dtypes
+
+
+def softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along `axis`, by default over all of x. ValueError for an axis that x has not."""
+    return nn.softmax(x, axis)
+
+
+def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """x - log(sum(exp(x))) along `axis`, by default over all of x. Errors as softmax."""
+    return nn.log_softmax(x, axis)
 
 
 @custom_jvp

@@ -10,6 +10,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
+from pullback.numpy._creation import from_list
 from pullback.scipy.special._common import inexact
 from pullback.scipy.special._piecewise import widened
 from pullback.util import dtypes
@@ -85,7 +86,7 @@ def _ndtr_jvp(primals: Any, tangents: Any) -> Any:
 
 def ndtr(x: Any) -> Any:
     """The normal distribution function: erfc(-x / sqrt 2) / 2."""
-    x = inexact(x)
+    x = inexact(from_list(x))
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return 0.5 * lax.erfc(-x * math.sqrt(0.5))  # which says that it is for real numbers
     return _ndtr(widened(x)).astype(x.dtype)  # no longer weakly typed
@@ -120,7 +121,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise TypeError("series_order must be a Python integer.")
     if series_order < 0:
         raise ValueError("series_order must be non-negative.")
-    x = inexact(x)
+    x = inexact(from_list(x))
     if not dtypes.issubdtype(x.dtype, np.floating):
         raise TypeError(f"x.dtype={x.dtype} is not supported, see docstring for supported types.")
     return _log_ndtr(x)

@@ -14,6 +14,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
+from pullback.numpy._creation import from_list
 from pullback.scipy.special import _tables as tables
 from pullback.scipy.special._common import real_arguments
 from pullback.scipy.special._gamma import digamma
@@ -130,7 +131,7 @@ def expn(n: Any, x: Any) -> Any:
 
     The derivative is that in x. Raises ValueError if an argument is complex.
     """
-    n, x = real_arguments("expn", n, x)
+    n, x = real_arguments("expn", from_list(n), from_list(x))
     return _expn(widened(n), widened(x)).astype(x.dtype)
 
 

@@ -8,13 +8,14 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.numpy._arguments import plain_float
 from pullback.util import dtypes
 
 
 def promoted(*args: Any) -> list[Any]:
     """The arguments as arrays of one float type, at least that of the default float for integers."""
     dtype = dtypes.to_inexact_dtype(dtypes.result_type(*args))
-    return [lax.convert_element_type(jnp.asarray(a), dtype) for a in args]
+    return [lax.convert_element_type(jnp.asarray(plain_float(a)), dtype) for a in args]
 
 
 def promoted_reals(*args: Any) -> list[Any]:

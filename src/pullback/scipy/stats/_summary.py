@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,9 +50,9 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
     if nan_policy == "omit":
         raise NotImplementedError("mode: nan_policy 'omit' is not supported")
     ndim = np.ndim(a)
-    x, axis, flat = _along(a, axis)
+    x, axis, flat = _along(a, axis if ndim else None)
     moved = jnp.moveaxis(x, axis, 0)
-    columns = moved.reshape(moved.shape[0], -1)
+    columns = moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
     if columns.shape[0] == 0:
         values, counts = jnp.full(columns.shape[1:], np.nan), jnp.zeros(columns.shape[1:], int)
     else:

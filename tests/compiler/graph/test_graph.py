@@ -125,6 +125,19 @@ def test_invariant_work_leaves_the_loop():
     assert [e.primitive.name for e in scan.params["jaxpr"].eqns] == ["dot_general", "add"]
 
 
+def test_invariant_operands_of_products_leave_the_loop():
+    """However little they cost: they are in memory in any case."""
+
+    def fun(w, xs):
+        scaled = lambda: lax.transpose(lax.sub(w, lax.broadcast_in_dim(w[0], (12, 12), (1,))), (1, 0))
+        return [lax.scan(lambda c, x: (lax.add(lax.mul(c, w), lax.dot(scaled(), x)), None), xs, None, length=3)[0]]
+
+    x = np.random.default_rng(1).integers(0, 2, (12, 12)).astype(np.float32)
+    _, after = optimized(fun, x, x)
+    names = [e.primitive.name for e in after.eqns[-1].params["jaxpr"].eqns]
+    assert "sub" not in names and "mul" in names
+
+
 def test_products_over_few_elements_are_written_out():
     assert optimized(lambda x: [lax.add(lax.dot(lax.transpose(x, (1, 0)), x), F(1))], X)[0] == ["inner_product", "add"]
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from tests.loops.schedule.forms import tiled, vectorized
 
+import pullback
+import pullback.numpy as jnp
 from pullback.compiler.pipelines import LOOP_PASSES, PROGRAM_PASSES
 from pullback.loops.ir import Builder, Loop, Store
 from pullback.loops.ir.check import check
@@ -310,3 +312,14 @@ def test_kinds_that_take_turns_are_computed_in_one_pass():
     data = np.arange(600, dtype=np.float32)
     for before, now in zip(interpret(function, [data]), interpret(after, [data])):
         np.testing.assert_array_equal(before, now)
+
+
+def test_places_made_of_indices_alone_are_indices():
+    """Whatever integers the program computes them in; what may wrap stays as it is."""
+    v = jnp.arange(300.0)
+    grid = lambda v: v[jnp.arange(50)[:, None] + 2 * jnp.arange(7)]
+    assert "convert" not in pullback.jit(grid).lower(v).as_text("nests")
+    np.testing.assert_array_equal(pullback.jit(grid)(v), grid(v))
+    wraps = lambda v: v.at[jnp.arange(200, dtype="uint8")[:, None] + jnp.arange(100, dtype="uint8")].get(mode="fill")
+    assert "convert" in pullback.jit(wraps).lower(v).as_text("nests")
+    np.testing.assert_array_equal(pullback.jit(wraps)(v), wraps(v))

@@ -31,6 +31,7 @@ from pullback.core.jaxpr import ClosedJaxpr
 from pullback.loops.ir import Function
 from pullback.loops.ir.kernels import map_kernels
 from pullback.loops.passes.counters import counters
+from pullback.loops.passes.delinearize import delinearize
 from pullback.loops.passes.expand_math import expand_math
 from pullback.loops.passes.outline import outline
 from pullback.loops.passes.simplify import simplify as simplify_loops
@@ -91,6 +92,7 @@ PROGRAM_PASSES: tuple[Pass, ...] = (
 
 LOOP_PASSES: tuple[Pass, ...] = (
     Pass("simplify", "strides are read off indices", simplify_loops),
+    Pass("delinearize", "lanes walk along memory where an index is taken apart by division", delinearize),
     Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),

@@ -129,8 +129,8 @@ def test_invariant_operands_of_products_leave_the_loop():
     """However little they cost: they are in memory in any case."""
 
     def fun(w, xs):
-        scaled = lambda: lax.transpose(lax.sub(w, lax.broadcast_in_dim(w[0], (12, 12), (1,))), (1, 0))
-        return [lax.scan(lambda c, x: (lax.add(lax.mul(c, w), lax.dot(scaled(), x)), None), xs, None, length=3)[0]]
+        scaled = lambda: lax.transpose(lax.sub(w, lax.broadcast_in_dim(xs[0], (12, 12), (1,))), (1, 0))
+        return [lax.fori_loop(0, 3, lambda _, c: lax.add(lax.mul(c, w), lax.dot(scaled(), c)), w)]
 
     x = np.random.default_rng(1).integers(0, 2, (12, 12)).astype(np.float32)
     _, after = optimized(fun, x, x)

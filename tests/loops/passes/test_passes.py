@@ -12,6 +12,7 @@ from pullback.loops.ir.check import check
 from pullback.loops.ir.interpret import interpret
 from pullback.loops.ir.print import to_text
 from pullback.loops.ir.visit import statements
+from pullback.loops.passes.delinearize import delinearize
 from pullback.loops.passes.simplify import simplify
 from pullback.loops.passes.split import split
 from pullback.loops.passes.unroll import unroll
@@ -323,3 +324,31 @@ def test_places_made_of_indices_alone_are_indices():
     wraps = lambda v: v.at[jnp.arange(200, dtype="uint8")[:, None] + jnp.arange(100, dtype="uint8")].get(mode="fill")
     assert "convert" in pullback.jit(wraps).lower(v).as_text("nests")
     np.testing.assert_array_equal(pullback.jit(wraps)(v), wraps(v))
+
+
+@pytest.mark.parametrize("part", [8, 12, 24, 36])
+def test_indices_that_are_taken_apart_are_two_axes(part):
+    """Quotients and remainders by a part and by its multiples; nothing is divided in lanes."""
+    b = Builder()
+    x, y = b.input("x", "f32", 720), b.output("y", "f32", 5 * 72)
+    with b.loop(5) as j, b.loop(72, "parallel") as i:
+        places = [b.op(name, i, d) for d in (part, 72 // part * part, 2 * part) for name in ("floordiv", "floormod")]
+        total = b.const("f32", 0.0)
+        for k, place in enumerate(places):
+            at = b.op("add", b.op("mul", place, k % 3 + 1), j)
+            total = b.op("add", b.op("mul", total, 2.0), b.load(x, at))
+        b.store(y, b.op("add", b.op("mul", j, 72), i), b.op("add", total, b.op("convert", i, dtype="f32")))
+    function = simplify(b.function("f"))
+    after = delinearize(function)
+    check(after)
+    inner = [s for s in statements(after.body) if isinstance(s, Loop)][-1]
+    assert inner.extent.value == part and "floordiv{nonneg=True}(i_d2" not in to_text(after)
+    data = np.arange(720, dtype="f4")
+    for before, now in zip(interpret(function, [data]), interpret(after, [data])):
+        np.testing.assert_array_equal(before, now)
+
+
+def test_short_parts_stay_in_one_axis():
+    x = jnp.arange(3.0 * 4 * 500).reshape(4, 500, 3)
+    text = pullback.jit(lambda x: x.transpose(1, 2, 0).reshape(500, 12) + 1).lower(x).as_text("nests")
+    assert "_d1" not in text

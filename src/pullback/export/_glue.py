@@ -93,9 +93,13 @@ _OWN = """
 static int never(void) { return 0; }
 static int one(void) { return 1; }
 static void ignore(int count) { (void)count; }
+static void serial_for(void (*body)(void *, int64_t, int64_t), void *context, int64_t count, int64_t grain) {
+    (void)grain;
+    body(context, 0, count);
+}
 """
 _REPLACED = {
-    PARALLEL_FOR: "NULL",  # the code then runs its own loop
+    PARALLEL_FOR: "(void *)serial_for",
     INTERRUPT: "(void *)never",
     "blas_get_num_threads": "(void *)one",
     "blas_set_num_threads": "(void *)ignore",

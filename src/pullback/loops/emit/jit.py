@@ -24,7 +24,13 @@ from .module import ENTRY, HOST_SLOT, PARALLEL_FOR, SLOTS, ModuleText, build_mod
 
 HostCallback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
 
-_never = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)  # stands in where there is no runtime to ask
+# What stands in where there is no runtime to ask.
+_never = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
+_Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_serial_for = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+    lambda body, ctx, count, grain: _Body(body)(ctx, 0, count)
+)
+_stand_ins = {PARALLEL_FOR: _serial_for, INTERRUPT: _never}
 _symbols: dict[str, int] = {}
 _lock = held_at_fork(Lock())
 # Modules and code are given up under this lock of llvmlite's, and LLVM must not be copied in the middle of that either.
@@ -295,10 +301,9 @@ def link(
             data = np.ascontiguousarray(constants[int(name.split(":")[1])])
             keep.append(data)
             table[k] = data.ctypes.data
-        elif name == PARALLEL_FOR:
-            table[k] = (symbols or {}).get(name) or _symbols.get(name) or 0
-        elif name == INTERRUPT:
-            table[k] = (symbols or {}).get(name) or _symbols.get(name) or ctypes.cast(_never, ctypes.c_void_p).value
+        elif name in _stand_ins:
+            own = ctypes.cast(_stand_ins[name], ctypes.c_void_p).value
+            table[k] = (symbols or {}).get(name) or _symbols.get(name) or own
         elif name != HOST_SLOT:
             table[k] = _address_of(name, symbols)
     clock("load")

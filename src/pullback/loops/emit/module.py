@@ -53,13 +53,8 @@ SLOTS = "pb_slots"
 HOST_SLOT = "host_call"
 PARALLEL_FOR = "pb_parallel_for"
 
-# The fallback of pb_parallel_for where the runtime has none; the same signature.
-_SERIAL_FOR = """
-define internal void @pb_serial_for(ptr %body, ptr %ctx, i64 %count, i64 %grain) nounwind {
-  call void %body(ptr %ctx, i64 0, i64 %count)
-  ret void
-}
-"""
+# A function that only calls others is not worth LLVM's effort: the quick instruction selection, and no optimizations.
+_QUICK = "noinline optnone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +102,6 @@ class Module:
         self._asking: set[str] = set()  # kernels that may end early
         self._functions_of_ops: dict[tuple[Lambda, int], str] = {}
         self._position = {buffer: k for k, buffer in enumerate(function.buffers)}
-        self._uses_threads = False
         self._promote = False
 
     def build(self) -> ModuleText:
@@ -121,8 +115,6 @@ class Module:
             kind, value = ("external hidden", "") if self.linkage.static else ("", " zeroinitializer")
             parts.append(f"@{self.linkage.slots} = {kind} global [{len(self.slots)} x ptr]{value}, align 8")
         parts += self.globals
-        if self._uses_threads:
-            parts.append(_SERIAL_FOR)
         parts += self.functions
         parts += self.declarations.values()
         return ModuleText("\n".join(parts) + "\n", self.slots, self._promote)
@@ -142,10 +134,11 @@ class Module:
         """A pointer to the C function `name`."""
         return self._slot_value(emitter, name)
 
-    def _finish(self, emitter: FunctionEmitter, head: str, last: str = "  ret void") -> None:
-        """Adds a finished function to the module."""
+    def _finish(self, emitter: FunctionEmitter, head: str, last: str = "  ret void", quick: bool = False) -> None:
+        """Adds a finished function to the module; `quick` says that how it is compiled does not matter."""
         emitter.code.line(last)
-        self.functions.append(f"{head} {self.target.attributes} {{\nentry:\n{emitter.code.text()}\n}}\n")
+        attributes = f"{_QUICK} {self.target.attributes}" if quick else self.target.attributes
+        self.functions.append(f"{head} {attributes} {{\nentry:\n{emitter.code.text()}\n}}\n")
         self.declarations.update(emitter.code.declarations)
 
     # The program function.
@@ -186,7 +179,8 @@ class Module:
         emitter.block(self.function.body)
         for buffer, address in outputs:
             emitter.copy_out(buffer, address)
-        self._finish(emitter, f"define {self._entry('i32')}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0")
+        self._finish(emitter, f"define {self._entry('i32')}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0",
+                     _only_calls(self.function.body))  # fmt: skip
         self.globals += ["!0 = !{}", '!1 = !{!"branch_weights", i32 1, i32 4096}']
 
     def _subroutine(self) -> None:
@@ -293,7 +287,6 @@ class Module:
         """Runs a loop by the thread pool: its body becomes a function of a range of iterations."""
         if loop.carried or isinstance(emitter, ThreadBodyEmitter):
             return False
-        self._uses_threads = True
         code, ev = emitter.code, emitter.eval
         ev.begin((loop.extent,))
         extent = ev.scalar(loop.extent).ref
@@ -312,10 +305,8 @@ class Module:
         name = f"@body.{len(self.functions)}"
         self._emit_body(name, loop, buffers, free)
         function = self._slot_value(emitter, PARALLEL_FOR)
-        missing = code.inst(f"icmp eq ptr {function}, null", function)
-        chosen = code.inst(f"select i1 {missing}, ptr @pb_serial_for, ptr {function}", missing, function)
         grain = dict(loop.attrs).get("grain", 1)
-        code.line(f"  call void {chosen}(ptr {name}, ptr {context}, i64 {extent}, i64 {grain})")
+        code.line(f"  call void {function}(ptr {name}, ptr {context}, i64 {extent}, i64 {grain})")
         for buffer in stored(loop.body):
             ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
         emitter.ask_interrupt()
@@ -379,6 +370,14 @@ class Module:
         code.line(f"stop.{number}:")
         code.line(last)
         code.label(f"go.{number}")
+
+
+def _only_calls(body: Sequence[Stmt]) -> bool:
+    """Whether all work of a program function is done by others that it calls, each once."""
+    return all(
+        isinstance(stmt, (Run, Call, HostCall)) or (isinstance(stmt, Loop) and stmt.role == "threads" and not stmt.carried)
+        for stmt in body
+    )
 
 
 MAX_SCALARS = 9  # elements of a buffer that may live in registers

@@ -14,93 +14,96 @@ from __future__ import annotations
 
 import importlib as _importlib
 
-from pullback import _ext as _ext  # first: it says where this package cannot be used
-from pullback import core, lax, runtime, tree, tree_util  # runtime fills core.hooks.evaluate before anything runs
-from pullback import numpy as numpy
-from pullback.api import (
-    ShapeDtypeStruct,
-    block_until_ready,
-    checkpoint,
-    checkpoint_policies,
-    clear_caches,
-    closure_convert,
-    copy_to_host_async,
-    custom_gradient,
-    custom_jvp,
-    custom_vjp,
-    device_get,
-    device_put,
-    effects_barrier,
-    ensure_compile_time_eval,
-    eval_shape,
-    fwd_and_bwd,
-    grad,
-    hessian,
-    jacfwd,
-    jacobian,
-    jacrev,
-    jit,
-    jvp,
-    linear_transpose,
-    linearize,
-    make_jaxpr,
-    named_call,
-    named_scope,
-    remat,
-    value_and_grad,
-    vjp,
-    vmap,
-)
-from pullback.api.pmap import pmap
-from pullback.api.threads import get_num_threads, set_num_threads
-from pullback.core import Array, typeof
-from pullback.lax.control.callback import pure_callback
-from pullback.runtime.arrays.devices import (
-    Device,
-    default_backend,
-    device_count,
-    devices,
-    host_count,
-    host_id,
-    host_ids,
-    live_arrays,
-    local_device_count,
-    local_devices,
-    process_count,
-    process_index,
-    process_indices,
-)
-from pullback.util import dtypes, errors
-from pullback.util.config import (
-    check_tracer_leaks,
-    checking_leaks,
-    config,
-    debug_infs,
-    debug_key_reuse,
-    debug_nans,
-    default_device,
-    default_matmul_precision,
-    default_prng_impl,
-    disable_jit,
-    enable_checks,
-    enable_custom_prng,
-    enable_x64,
-    explain_cache_misses,
-    legacy_prng_key,
-    log_compiles,
-    no_execution,
-    no_tracing,
-    numpy_dtype_promotion,
-    numpy_rank_promotion,
-    softmax_custom_jvp,
-    thread_guard,
-    threefry_partitionable,
-    transfer_guard,
-    transfer_guard_device_to_device,
-    transfer_guard_device_to_host,
-    transfer_guard_host_to_device,
-)
-from pullback.util.dtypes import float0
+from pullback.util.collector import collector_rests as _collector_rests
+
+with _collector_rests(all_stays=True):
+    from pullback import _ext as _ext  # first: it says where this package cannot be used
+    from pullback import core, lax, runtime, tree, tree_util  # runtime fills core.hooks.evaluate before anything runs
+    from pullback import numpy as numpy
+    from pullback.api import (
+        ShapeDtypeStruct,
+        block_until_ready,
+        checkpoint,
+        checkpoint_policies,
+        clear_caches,
+        closure_convert,
+        copy_to_host_async,
+        custom_gradient,
+        custom_jvp,
+        custom_vjp,
+        device_get,
+        device_put,
+        effects_barrier,
+        ensure_compile_time_eval,
+        eval_shape,
+        fwd_and_bwd,
+        grad,
+        hessian,
+        jacfwd,
+        jacobian,
+        jacrev,
+        jit,
+        jvp,
+        linear_transpose,
+        linearize,
+        make_jaxpr,
+        named_call,
+        named_scope,
+        remat,
+        value_and_grad,
+        vjp,
+        vmap,
+    )
+    from pullback.api.pmap import pmap
+    from pullback.api.threads import get_num_threads, set_num_threads
+    from pullback.core import Array, typeof
+    from pullback.lax.control.callback import pure_callback
+    from pullback.runtime.arrays.devices import (
+        Device,
+        default_backend,
+        device_count,
+        devices,
+        host_count,
+        host_id,
+        host_ids,
+        live_arrays,
+        local_device_count,
+        local_devices,
+        process_count,
+        process_index,
+        process_indices,
+    )
+    from pullback.util import dtypes, errors
+    from pullback.util.config import (
+        check_tracer_leaks,
+        checking_leaks,
+        config,
+        debug_infs,
+        debug_key_reuse,
+        debug_nans,
+        default_device,
+        default_matmul_precision,
+        default_prng_impl,
+        disable_jit,
+        enable_checks,
+        enable_custom_prng,
+        enable_x64,
+        explain_cache_misses,
+        legacy_prng_key,
+        log_compiles,
+        no_execution,
+        no_tracing,
+        numpy_dtype_promotion,
+        numpy_rank_promotion,
+        softmax_custom_jvp,
+        thread_guard,
+        threefry_partitionable,
+        transfer_guard,
+        transfer_guard_device_to_device,
+        transfer_guard_device_to_host,
+        transfer_guard_host_to_device,
+    )
+    from pullback.util.dtypes import float0
 
 __version__ = "0.1.0"
 

@@ -7,8 +7,6 @@ within compiled programs, so that the cores are never given out twice.
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.util
 import operator
 import os
 import sys
@@ -80,12 +78,17 @@ def _register(threadpoolctl: Any) -> None:
         threadpoolctl.register(PullbackController)
 
 
-class _WhenImported(importlib.abc.MetaPathFinder):
-    """Registers our pool when threadpoolctl is imported, which this package does not need."""
+class _WhenImported:
+    """A finder that registers our pool when threadpoolctl is imported, which this package does not need.
+
+    (The base class of finders takes longer to import than all of `api`.)
+    """
 
     def find_spec(self, name: str, _path: Any, _target: Any = None) -> Any:
         if name != "threadpoolctl":
             return None
+        import importlib.util
+
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:

@@ -7,11 +7,12 @@ value at an index, so views and cheap producers fuse and cost no memory traffic.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from pullback.util.record import record
 
-@dataclass(frozen=True)
+
+@record
 class Elementwise:
     """out[i] = scalar(x[i], y[i], ...).
 
@@ -23,7 +24,7 @@ class Elementwise:
     cost: int = 1
 
 
-@dataclass(frozen=True)
+@record
 class Pointwise:
     """out[i] = at(ctx, i): any computed access to operands.
 
@@ -41,7 +42,7 @@ class Pointwise:
     operations: Callable[[Any], int] | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Reduction:
     """Fold over the axes params['axes'] with an associative, commutative combination.
 
@@ -64,7 +65,7 @@ class Reduction:
     axes: Callable[[dict], tuple[int, ...]] = lambda params: tuple(params["axes"])
 
 
-@dataclass(frozen=True)
+@record
 class Nest:
     """`emit(ctx)` writes statements over operands and results in memory.
 
@@ -100,12 +101,12 @@ def operations_of(eqn: Any) -> int:
     return 1 if count is None else count(eqn)
 
 
-@dataclass(frozen=True)
+@record
 class HostCall:
     """Run the record's reference, in Python, from inside the program: for what a library does best (fft, eig)."""
 
 
-@dataclass(frozen=True)
+@record
 class Inline:
     """The primitive is its body: `jaxpr(params)` is inlined before all else (jit, custom rules)."""
 
@@ -116,7 +117,7 @@ class Inline:
         return self.jaxpr(eqn.params)
 
 
-@dataclass(frozen=True)
+@record
 class InlineFunction(Inline):
     """The primitive is a function in terms of others: `trace(avals, params)` gives its jaxpr, which is inlined."""
 

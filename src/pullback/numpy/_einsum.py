@@ -5,7 +5,6 @@ Planning depends on the subscripts and shapes alone and is cached, so that a sec
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Sequence
@@ -24,9 +23,10 @@ from pullback.numpy._arguments import (
 )
 from pullback.numpy._creation import diagonal
 from pullback.util import dtypes
+from pullback.util.record import record
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@record
 class _Term:
     """How one operand is made ready: diagonals of repeated labels, then axes dropped (length 1) and summed over."""
 
@@ -36,7 +36,7 @@ class _Term:
     labels: str  # what is left
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@record
 class _Step:
     """One contraction: operands at `positions` are removed from the list, their result is put at its end."""
 

@@ -33,6 +33,7 @@ from pullback.numpy._comparison import isnan
 from pullback.numpy._ufunc_tables import COMPLEXES
 from pullback.numpy._ufuncs import imag, real, where
 from pullback.util import dtypes
+from pullback.util.record import record
 from pullback.util.static import check_flags
 
 _BOOL = np.dtype(bool)
@@ -41,7 +42,7 @@ _HALF = frozenset((np.dtype(np.float16), np.dtype(dtypes.bfloat16)))
 _PLAIN = frozenset(np.dtype(t) for t in (np.float32, np.float64)) | COMPLEXES
 
 
-@dataclasses.dataclass(frozen=True)
+@record
 class _Reduction:
     """How one reducer differs from the others.
 

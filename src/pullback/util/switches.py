@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from pullback.util.record import record
+
 from .cpu_levels import LEVELS
 
 _TRUE = ("1", "true", "yes", "on")
@@ -89,7 +91,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(name.strip() for name in text.split(",") if name.strip())
 
 
-@dataclass(frozen=True)
+@record
 class Switch:
     """One variable: `PULLBACK_<NAME>`."""
 

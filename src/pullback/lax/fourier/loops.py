@@ -21,7 +21,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ import numpy as np
 from pullback.lax.fourier.codelets import LARGEST_PRIME, Codelets, Number, factors, good_length, roots
 from pullback.lax.fourier.codelets import radices as radices_of
 from pullback.loops.ir import Buffer, Builder, Expr
+from pullback.util.record import record
 
 # Numbers in the planes of one transform, which stay in the second-level cache; longer ones are made of two.
 LARGEST_LOCAL = 1 << 13
@@ -88,7 +88,7 @@ def _chirp(n: int, sign: int, dtype: str) -> tuple[Table, Table]:
     return _table(w, dtype), _table(np.fft.fft(kernel) / size, dtype)
 
 
-@dataclass(frozen=True)
+@record
 class Planes:
     """Real and imaginary parts in buffers of their own."""
 

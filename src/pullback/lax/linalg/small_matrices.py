@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.lax.linalg.stacks import CHUNKS, WORTH_THREADS, padded
+from pullback.util.record import record
 
 # Rows and columns, at most, with which LAPACK's blocks do no better: measured for 400 matrices.
 MOST_LU, MOST_SOLVE, MOST_CHOLESKY, MOST_QR = 16, 16, 32, 32
@@ -58,7 +58,7 @@ class Lanes:
         self.ctx.store(self.work, self._place(at), value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Held:
     """What a block holds of a stack: rows x columns of one dtype, copied from `source` and to `target` if given.
 

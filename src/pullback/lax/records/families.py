@@ -60,6 +60,7 @@ from pullback.lax.records.rules import (
     unbroadcast,
 )
 from pullback.util import dtypes
+from pullback.util.record import record
 
 __all__ = [
     "BOOL",
@@ -112,7 +113,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@record
 class Case:
     """One call of a primitive for the tests: operands as NumPy arrays and parameters."""
 
@@ -122,7 +123,7 @@ class Case:
     derivatives: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class Samples:
     """Where the tests try a primitive.
 

@@ -375,7 +375,8 @@ class Module:
 def _only_calls(body: Sequence[Stmt]) -> bool:
     """Whether all work of a program function is done by others that it calls, each once."""
     return all(
-        isinstance(stmt, (Run, Call, HostCall)) or (isinstance(stmt, Loop) and stmt.role == "threads" and not stmt.carried)
+        isinstance(stmt, (Run, Call, HostCall))
+        or (isinstance(stmt, Loop) and stmt.role == "threads" and not stmt.carried)
         for stmt in body
     )
 

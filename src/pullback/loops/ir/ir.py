@@ -5,28 +5,23 @@ with `Let`). Expressions form DAGs: the same object inside one statement is one 
 load reachable only through the branch not taken is not performed, so its index may then lie outside the buffer; every
 other index must lie inside. Integer arithmetic wraps and nothing traps. Different buffers never overlap in memory.
 
-Nodes are compared by identity. They are frozen for the type checker only: the run-time guard of a frozen dataclass
-makes construction three times slower, and compile time is made of constructions.
+Nodes are compared by identity, and frozen for the type checker only (util/record.py): compile time is made of
+constructions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-T = TypeVar("T")
+from pullback.util.record import record
+
 Role = Literal["parallel", "reduce", "scan", "sequential", "vector", "threads"]
 Space = Literal["input", "output", "temporary", "constant", "local"]
 
 
-@dataclass_transform(frozen_default=True, eq_default=False)
-def _node(cls: type[T]) -> type[T]:
-    return dataclass(slots=True, eq=False, repr=False)(cls)
-
-
-@_node
+@record
 class Buffer:
     """A flat array in memory, aligned to 64 bytes; bool takes one byte (0 or 1), complex is (re, im) side by side.
 
@@ -41,7 +36,7 @@ class Buffer:
     data: np.ndarray | None = None  # values of a constant, flat
 
 
-@_node
+@record
 class Var:
     """A scalar bound once: by Let, as a loop index (i64), as a carried value or as the result of a loop or call."""
 
@@ -64,7 +59,7 @@ class Expr:
         def __neg__(self) -> Expr: ...
 
 
-@_node
+@record
 class Const(Expr):
     """A number."""
 
@@ -72,7 +67,7 @@ class Const(Expr):
     value: Any  # Python bool, int, float or complex; floats already rounded to dtype
 
 
-@_node
+@record
 class Read(Expr):
     """The value of a variable."""
 
@@ -83,7 +78,7 @@ class Read(Expr):
         return self.var.dtype
 
 
-@_node
+@record
 class Load(Expr):
     """An element of a buffer."""
 
@@ -95,7 +90,7 @@ class Load(Expr):
         return self.buffer.dtype
 
 
-@_node
+@record
 class Op(Expr):
     """An operation of `ops.OPS` on its arguments."""
 
@@ -112,7 +107,7 @@ RARE = ("rare", True)  # attr of a select: its first branch is evaluated only wh
 SHORT_NANS = ("short_nans", True)  # attr of a conversion to 16 bits: NaNs among its operands have zeros beyond those
 
 
-@_node
+@record
 class Lambda:
     """A pure function of scalars. An op with the attr ("function", Lambda) is computed by calling it."""
 
@@ -121,7 +116,7 @@ class Lambda:
     value: Expr
 
 
-@_node
+@record
 class Combine:
     """An associative function of two groups of k scalars: `exprs` over reads of `left` and `right`."""
 
@@ -131,7 +126,7 @@ class Combine:
     neutral: tuple[Expr, ...] = ()  # leaves everything unchanged; without it the loop is not split into lanes or chunks
 
 
-@_node
+@record
 class Carried:
     """A group of k scalars carried through a loop.
 
@@ -148,7 +143,7 @@ class Carried:
     combine: str | Combine | None = None  # an op name (k = 1): add mul min max and or xor; None: order is fixed
 
 
-@_node
+@record
 class Address:
     """Argument of a Call: the address of an element of a buffer."""
 
@@ -162,7 +157,7 @@ class Stmt:
     __slots__ = ()
 
 
-@_node
+@record
 class Let(Stmt):
     """Names a value for the statements that follow."""
 
@@ -170,7 +165,7 @@ class Let(Stmt):
     value: Expr
 
 
-@_node
+@record
 class Store(Stmt):
     """Writes an element of a buffer."""
 
@@ -179,7 +174,7 @@ class Store(Stmt):
     value: Expr
 
 
-@_node
+@record
 class Loop(Stmt):
     """`body` for var = 0 .. extent - 1.
 
@@ -201,7 +196,7 @@ class Loop(Stmt):
 SQUARE = ("square", True)  # attr of a parallel loop that is alone in a vector loop, and has Lets and Stores only
 
 
-@_node
+@record
 class While(Stmt):
     """Repeats: body_cond; stop unless cond; body. What changes from one iteration to the next lives in buffers."""
 
@@ -210,7 +205,7 @@ class While(Stmt):
     body: tuple[Stmt, ...]  # sees the Lets of body_cond
 
 
-@_node
+@record
 class If(Stmt):
     """Runs one of two lists of statements."""
 
@@ -219,7 +214,7 @@ class If(Stmt):
     orelse: tuple[Stmt, ...] = ()
 
 
-@_node
+@record
 class Call(Stmt):
     """Calls the C function `symbol`; scalars go by value, addresses as pointers. It may read and write them all."""
 
@@ -228,7 +223,7 @@ class Call(Stmt):
     result: Var | None = None
 
 
-@_node
+@record
 class HostCall(Stmt):
     """Calls Python callable number `index` of the program with the addresses of `buffers`; non-zero return ends it."""
 
@@ -236,7 +231,7 @@ class HostCall(Stmt):
     buffers: tuple[Buffer, ...]
 
 
-@_node
+@record
 class Kernel:
     """Statements that a program runs in several places, each time on other buffers and values.
 
@@ -249,7 +244,7 @@ class Kernel:
     body: tuple[Stmt, ...]
 
 
-@_node
+@record
 class Run(Stmt):
     """Runs a kernel on different buffers, of the types and sizes of the kernel's."""
 
@@ -258,7 +253,7 @@ class Run(Stmt):
     args: tuple[Expr, ...]
 
 
-@_node
+@record
 class Function:
     """One program: the k-th input buffer is inputs[k] of `int f(void** inputs, void** outputs, void* arena)`."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import Any
+
+from pullback.util.record import record
 
 from .types import COMPLEX, COMPLEX_OF, DTYPES, FLOATS, INTS, REAL_OF, int_range, is_int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpInfo:
     """What an operation takes and gives; `result` says how the dtype of the result follows (`result_dtype`)."""
 

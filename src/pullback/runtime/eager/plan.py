@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from pullback.runtime.eager.plan_values import (
     place,
     ufunc_loop,
 )
+from pullback.util.record import record
 
 MAX_RANK = 16
 FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
@@ -46,7 +47,7 @@ PLAIN_TERM = 2.0  # nanoseconds for a term of other products
 RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Planned:
     """A plan that can be called, and the nanoseconds that a run may take."""
 

@@ -14,10 +14,7 @@ user's.
 from __future__ import annotations
 
 import functools
-import gc
-import os
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -60,6 +57,7 @@ from pullback.runtime.programs.schedule_report import schedule_text
 from pullback.runtime.programs.stored import Facts, key_of, pack, unpack
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
+from pullback.util.collector import collector_rests
 from pullback.util.locks import Lock
 from pullback.util.memory import Recent
 from pullback.util.switches import switches
@@ -481,34 +479,12 @@ def _module(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
 
 @contextmanager
 def _compiling() -> Iterator[None]:
-    """The cyclic garbage collector rests, and what is known of a program's statements is let go of at the end.
-
-    A compilation makes many objects and few cycles, for which it would search all of the process's memory again and
-    again (4 to 19 % of the time).
-    """
-    collects, thread = gc.isenabled(), threading.get_ident()
-    if collects:
-        _without_collector.add(thread)
-    gc.disable()
-    try:
-        yield
-    finally:
-        forget_facts()
-        if collects:
-            gc.enable()
-            _without_collector.discard(thread)
-
-
-_without_collector: set[int] = set()  # threads that have disabled it
-
-
-def _after_fork() -> None:
-    if _without_collector - {threading.get_ident()}:  # which are not in the child, and will not enable it
-        gc.enable()
-        _without_collector.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+    """The cyclic garbage collector rests, and what is known of a program's statements is let go of at the end."""
+    with collector_rests():
+        try:
+            yield
+        finally:
+            forget_facts()
 
 
 @_compiling()

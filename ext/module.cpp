@@ -18,6 +18,7 @@
 #include "programs/host_call.h"
 #include "arrays/indexing.h"
 #include "programs/loader.h"
+#include "post_order.h"
 #include "sorting/selection.h"
 #include "sorting/sorting.h"
 #include "source.h"
@@ -97,6 +98,7 @@ NB_MODULE(_core, m) {
     check(pb::add_dlpack(m.ptr()));
     check(pb::add_trace_state(m.ptr()));
     check(pb::add_source(m.ptr()));
+    check(pb::add_post_order(m.ptr()));
     check(pb::add_static_form(m.ptr()));
     check(pb::add_transformed(m.ptr()));
     check(pb::add_host_calls(m.ptr()));

@@ -131,6 +131,10 @@ def calling_line(is_users: dict[str, bool], scopes: Any, kind: type, /) -> Any:
     """The innermost frame in a file of the user's as kind(file, line, function, value of the ContextVar `scopes`), or
     None. `is_users` maps names of files; its __missing__ is asked for others (ext/source.h)."""
 
+def post_order(roots: tuple[Any, ...], op: type, load: type, /) -> tuple[Any, ...]:
+    """Every expression reachable from `roots`, once each, operands before users. Operands are what the slots `args` of
+    an `op` and `index` of a `load` hold (ext/post_order.h)."""
+
 def static_form(value: Any, /) -> Any:
     """An object that is == to that of another value of the same type where both mean the same program: the types of a
     tuple's items and the signs of zeros count."""

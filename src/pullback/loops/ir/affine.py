@@ -8,7 +8,7 @@ from typing import Any
 from .fold import const, make
 from .ir import Const, Expr, Op, Read, Var
 from .types import int_range, is_int
-from .visit import operands
+from .visit import fact, operands
 
 Interval = tuple[int, int]
 
@@ -20,18 +20,19 @@ def terms(expr: Expr) -> tuple[list[Expr], int]:
     stack: list[tuple[Expr, int]] = [(expr, 1)]
     while stack:
         node, factor = stack.pop()
-        if isinstance(node, Const):
-            constant += factor * node.value
-        elif isinstance(node, Op) and node.name == "add":
-            stack += [(node.args[1], factor), (node.args[0], factor)]
-        elif isinstance(node, Op) and node.name == "sub":
-            stack += [(node.args[1], -factor), (node.args[0], factor)]
-        elif isinstance(node, Op) and node.name == "neg":
-            stack.append((node.args[0], -factor))
-        elif isinstance(node, Op) and node.name == "mul" and isinstance(node.args[1], Const):
-            stack.append((node.args[0], factor * node.args[1].value))
-        else:
-            found.append(node if factor == 1 else make("mul", (node, const("i64", factor))))
+        kind = type(node)
+        if kind is Const:
+            constant += factor * node.value  # type: ignore[attr-defined]
+            continue
+        if kind is Op:
+            name, args = node.name, node.args  # type: ignore[attr-defined]
+            if name == "add" or name == "sub":
+                stack += [(args[1], factor if name == "add" else -factor), (args[0], factor)]
+                continue
+            if name == "neg" or (name == "mul" and type(args[1]) is Const):
+                stack.append((args[0], -factor if name == "neg" else factor * args[1].value))
+                continue
+        found.append(node if factor == 1 else make("mul", (node, const("i64", factor))))
     return found, constant
 
 
@@ -62,6 +63,31 @@ def depends(expr: Expr, variables: set[Var], memo: dict[int, bool]) -> bool:
     return known
 
 
+@fact
+def _summands(expr: Expr) -> tuple[tuple[Expr, int], ...]:
+    """What an expression is the sum of, beside constants, each with a constant factor.
+
+    Kept, as the schedule asks of each index how it goes along each loop, in form after form.
+    """
+    found: list[tuple[Expr, int]] = []
+    stack: list[tuple[Expr, int]] = [(expr, 1)]
+    while stack:
+        node, factor = stack.pop()
+        kind = type(node)
+        if kind is Const:
+            continue
+        if kind is Op and node.dtype == "i64":
+            name, args = node.name, node.args  # type: ignore[attr-defined]
+            if name == "add" or name == "sub":
+                stack += [(args[1], factor if name == "add" else -factor), (args[0], factor)]
+                continue
+            if name == "neg" or (name == "mul" and type(args[1]) is Const):
+                stack.append((args[0], -factor if name == "neg" else factor * args[1].value))
+                continue
+        found.append((node, factor))
+    return tuple(found)
+
+
 def stride(
     expr: Expr, var: Var, varying: set[Var], definitions: Mapping[Var, Expr], memo: dict[int, bool]
 ) -> int | None:
@@ -69,30 +95,26 @@ def stride(
 
     `varying`: variables that change with `var` (`var` included); `definitions`: values of those that are Lets.
     """
-    if isinstance(expr, Const):
-        return 0
-    if isinstance(expr, Read):
-        if expr.var is var:
-            return 1
-        if expr.var in definitions:
-            return stride(definitions[expr.var], var, varying, definitions, memo)
-        return None if expr.var in varying else 0
-    if isinstance(expr, Op) and expr.dtype == "i64":
-        if expr.name in ("add", "sub", "neg"):
-            parts = [stride(arg, var, varying, definitions, memo) for arg in expr.args]
-            if None in parts:
+    total = 0
+    for node, factor in _summands(expr):
+        if isinstance(node, Read):
+            if node.var is var:
+                total += factor
+                continue
+            if node.var not in definitions:
+                if node.var in varying:
+                    return None
+                continue
+            grows = stride(definitions[node.var], var, varying, definitions, memo)
+            if grows is None:
                 return None
-            if expr.name == "neg":
-                return -parts[0]  # type: ignore[operator]
-            return parts[0] + (parts[1] if expr.name == "add" else -parts[1])  # type: ignore[operator]
-        if expr.name == "mul":
-            left, right = [stride(arg, var, varying, definitions, memo) for arg in expr.args]
-            if left == 0 and right == 0:
-                return 0
-            if isinstance(expr.args[1], Const):
-                return None if left is None else left * expr.args[1].value
+            total += factor * grows
+        elif isinstance(node, Op) and node.name == "mul" and node.dtype == "i64":
+            if any(stride(arg, var, varying, definitions, memo) != 0 for arg in node.args):
+                return None
+        elif depends(node, varying, memo):
             return None
-    return None if depends(expr, varying, memo) else 0
+    return total
 
 
 _BOUNDED = frozenset(["convert", "neg", "add", "sub", "mul", "floordiv", "floormod", "div", "min", "max", "select"])

@@ -14,6 +14,8 @@ from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar
 
+from pullback._ext import _core
+
 from .fold import make
 from .ir import (
     Address,
@@ -76,27 +78,7 @@ def subexpressions(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     """Every expression reachable from `roots`, once each, operands before users."""
     if len(roots) == 1 and (type(roots[0]) is Const or type(roots[0]) is Read):
         return (roots[0],)
-    return _walk(tuple(roots))
-
-
-def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    done: dict[Expr, None] = {}
-    stack = list(reversed(roots))
-    while stack:
-        expr: Any = stack[-1]
-        if expr not in done:
-            kind = type(expr)
-            if kind is Op:
-                before = len(stack)
-                stack += [x for x in expr.args[::-1] if x not in done]
-                if len(stack) > before:
-                    continue
-            elif kind is Load and expr.index not in done:
-                stack.append(expr.index)
-                continue
-            done[expr] = None
-        stack.pop()
-    return tuple(done)
+    return _core.post_order(tuple(roots), Op, Load)
 
 
 def outside_indices(roots: Sequence[Expr]) -> Iterator[Expr]:
@@ -242,9 +224,19 @@ def _passed(stmt: Stmt) -> set[Buffer]:
 
 def local_uses(body: Sequence[Stmt]) -> Counter[Buffer]:
     """How many statements load or store each local buffer."""
-    return Counter(
-        buffer for stmt in statements(body) for buffer in loads(stmt) | stores(stmt) if buffer.space == "local"
-    )
+    found: Counter[Buffer] = Counter()
+    for stmt in body:
+        for buffer, count in _local_uses(stmt):
+            found[buffer] += count
+    return found
+
+
+@fact
+def _local_uses(stmt: Stmt) -> tuple[tuple[Buffer, int], ...]:
+    found = Counter([buffer for buffer in loads(stmt) | stores(stmt) if buffer.space == "local"])
+    for block in blocks(stmt):
+        found += local_uses(block)
+    return tuple(found.items())
 
 
 def shares_locals(loop: Stmt, uses: Counter[Buffer]) -> bool:
@@ -254,12 +246,30 @@ def shares_locals(loop: Stmt, uses: Counter[Buffer]) -> bool:
 
 def loaded(body: Sequence[Stmt]) -> set[Buffer]:
     """Buffers that `body` may read anywhere inside."""
-    return set().union(*(loads(stmt) for stmt in statements(body)))
+    return set().union(*[_loaded(stmt) for stmt in body])
+
+
+@fact
+def _loaded(stmt: Stmt) -> Set[Buffer]:
+    inner = blocks(stmt)
+    return set(loads(stmt)).union(*map(loaded, inner)) if inner else loads(stmt)
 
 
 def stored(body: Sequence[Stmt]) -> set[Buffer]:
     """Buffers that `body` may write anywhere inside."""
-    return set().union(*(stores(stmt) for stmt in statements(body)))
+    found: set[Buffer] = set()
+    for stmt in body:
+        kind = type(stmt)
+        if kind is Store:
+            found.add(stmt.buffer)  # type: ignore[attr-defined]
+        elif kind is not Let:
+            found |= _stored(stmt)
+    return found
+
+
+@fact
+def _stored(stmt: Stmt) -> Set[Buffer]:
+    return set(stores(stmt)).union(*map(stored, blocks(stmt)))
 
 
 def accessed(body: Sequence[Stmt]) -> Iterator[tuple[Buffer, Expr]]:

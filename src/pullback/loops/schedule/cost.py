@@ -183,15 +183,16 @@ def nanoseconds(body: Sequence[Stmt]) -> float:
 
 def bytes_touched(body: Sequence[Stmt]) -> int:
     """Upper bound of the memory that loops in `body` walk through, if every access is a new element."""
-    total = 0
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            total += extent_of(stmt) * bytes_touched(stmt.body)
-        elif isinstance(stmt, If):
-            total += bytes_touched(stmt.then) + bytes_touched(stmt.orelse)
-        if isinstance(stmt, Store):
-            total += ITEMSIZE[stmt.buffer.dtype]
-        for expr in nodes(stmt):
-            if isinstance(expr, Load):
-                total += ITEMSIZE[expr.buffer.dtype]
+    return sum(map(_touched, body))
+
+
+@fact
+def _touched(stmt: Stmt) -> int:
+    total = sum([ITEMSIZE[expr.buffer.dtype] for expr in nodes(stmt) if type(expr) is Load])  # type: ignore[attr-defined]
+    if isinstance(stmt, Store):
+        total += ITEMSIZE[stmt.buffer.dtype]
+    elif isinstance(stmt, Loop):
+        total += extent_of(stmt) * bytes_touched(stmt.body)
+    elif isinstance(stmt, If):
+        total += bytes_touched(stmt.then) + bytes_touched(stmt.orelse)
     return total

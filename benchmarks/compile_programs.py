@@ -240,6 +240,73 @@ def _random_mix(jax: Any):
     return f
 
 
+def _convolution(jax: Any):
+    return lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME")
+
+
+def _thirty_scans(jax: Any):
+    """Loops one after the other, each with a body of its own."""
+    jnp, lax = jax.numpy, jax.lax
+
+    def f(x):
+        for k in range(30):
+            x, ys = lax.scan(lambda c, y, k=k: (jnp.sin(c) * (0.9 + 0.001 * k) + y, c * k), x, x[:5, None] * 0.1)
+            x = x + ys.sum(0)
+        return x
+
+    return f
+
+
+def _joints(jax: Any, count: int):
+    """Where the end of an arm of `count` joints is: products of rotations about alternating axes."""
+    jnp = jax.numpy
+
+    def rotation(k, angle):
+        c, s = jnp.cos(angle), jnp.sin(angle)
+        zero, one = jnp.zeros_like(c), jnp.ones_like(c)
+        rows = [[c, -s, zero], [s, c, zero], [zero, zero, one]]
+        turned = [row[k % 3 :] + row[: k % 3] for row in rows[k % 3 :] + rows[: k % 3]]
+        return jnp.stack([jnp.stack(row) for row in turned])
+
+    def error(angles, target):
+        at, turn = jnp.zeros(3), jnp.eye(3)
+        for k in range(count):
+            turn = turn @ rotation(k, angles[k])
+            at = at + turn @ jnp.array([0.0, 0.0, 0.1 + 0.01 * k])
+        return jnp.sum((at - target) ** 2)
+
+    return error
+
+
+def _transformer_inputs(rng, layers=12, width=64):
+    layer = [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)]
+    params = [[np.asarray(rng.standard_normal(s) * 0.05, "f4") for s in layer] for _ in range(layers)]
+    return params, *_floats((2, 32, width), (2, 32, width))(rng)
+
+
+def _transformer_step(jax: Any):
+    """A step of gradient descent of a transformer whose layers are written one after the other."""
+    jnp = jax.numpy
+
+    def block(p, x):
+        heads = lambda a: a.reshape(*a.shape[:2], 4, -1).transpose(0, 2, 1, 3)
+        q, k, v = map(heads, jnp.split(jax.nn.standardize(x) @ p[0], 3, axis=-1))
+        mixed = jax.nn.softmax(q @ k.swapaxes(-1, -2) / 4) @ v
+        x = x + mixed.transpose(0, 2, 1, 3).reshape(x.shape) @ p[1]
+        return x + jax.nn.gelu(jax.nn.standardize(x) @ p[2]) @ p[3]
+
+    def loss(params, x, y):
+        for p in params:
+            x = block(p, x)
+        return jnp.mean((x - y) ** 2)
+
+    def step(params, x, y):
+        value, g = jax.value_and_grad(loss)(params, x, y)
+        return jax.tree.map(lambda p, g: p - 0.01 * g, params, g), value
+
+    return step
+
+
 PROGRAMS = [
     Program("x + 1", _floats(()), jax=lambda jax: lambda x: x + 1),
     Program("tanh(x) exp(-x^2) + sin(x)", _floats((1000,)), jax=_chain),
@@ -273,6 +340,16 @@ PROGRAMS = [
     Program("unrolled 2000 operations", _floats((64,), (64,)), jax=lambda jax: _unrolled(jax, 2000), limit=2.0),
     Program("unrolled 2000 operations of matrices", _floats((8, 8), (8, 8), (8,)),
             jax=lambda jax: _unrolled_loop(jax, 2000), limit=2.0),
+    Program("rfft2 of 64 x 64", _floats((64, 64)), jax=lambda jax: jax.numpy.fft.rfft2),
+    Program("fft of 97", _floats((97,)), jax=lambda jax: jax.numpy.fft.fft),
+    Program("2-D convolution", _floats((8, 3, 32, 32), (16, 3, 3, 3)), jax=_convolution),
+    Program("gradient of 2-D convolution", _floats((8, 3, 32, 32), (16, 3, 3, 3)),
+            jax=lambda jax: jax.grad(lambda x, w: (_convolution(jax)(x, w) ** 2).sum(), argnums=(0, 1))),
+    Program("30 scans", _floats((8, 8)), jax=_thirty_scans),
+    Program("concatenate of 1,000", lambda rng: ([np.ones(3, "f4")] * 1000,),
+            jax=lambda jax: jax.numpy.concatenate),
+    Program("gradient of a chain of 35 joints", _floats((35,), (3,)), jax=lambda jax: jax.grad(_joints(jax, 35))),
+    Program("transformer of 12 layers, step", _transformer_inputs, jax=_transformer_step),
 ]  # fmt: skip
 
 # JAX does not finish these in minutes; ours are timed alone.

@@ -301,14 +301,23 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 # ---- exponentials and logarithms
 
 
+def _in_base(x: Any, base: float) -> Any:
+    """The logarithm of complex numbers, each part for itself, so that an infinite one leaves the other."""
+    natural = lax.log(x)
+    parts = (lax.real(natural), lax.imag(natural))
+    return lax.complex(*(lax.div(part, convert(math.log(base), part.dtype)) for part in parts))
+
+
 def _log2(x: Any) -> Any:
+    if has_kind(x, np.complexfloating):
+        return _in_base(x, 2.0)
     return lax.div(lax.log(x), lax.log(convert(2, x.dtype)))  # never weakly typed
 
 
 def _log10(x: Any) -> Any:
-    factor, natural = 1 / math.log(10), lax.log(x)
     if has_kind(x, np.complexfloating):
-        return lax.mul(natural, convert(factor, x.dtype))
+        return _in_base(x, 10.0)
+    factor, natural = 1 / math.log(10), lax.log(x)
     # The factor in two parts, both positive, as infinities of both signs were NaN.
     nearest = np.asarray(factor, x.dtype)
     high = nearest if float(nearest) <= factor else np.nextafter(nearest, nearest.dtype.type(0))

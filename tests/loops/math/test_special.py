@@ -31,7 +31,7 @@ MPMATH = {
 # Largest errors in ulp allowed (f32, f64): what is measured on more points, rounded up.
 BOUNDS = {
     "erf": (1.2, 1.1),
-    "erfc": (3.0, 2.5),
+    "erfc": (2.0, 2.0),
     "erf_inv": (2.0, 2.0),
     "lgamma": (3.0, 3.0),
     "digamma": (11.0, 10.0),

@@ -14,6 +14,7 @@ from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
+from pullback.compiler.graph.structure.pieces import PIECE_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
 from pullback.compiler.graph.structure.updates import UPDATE_RULES
 from pullback.core.jaxpr import ClosedJaxpr, Literal
@@ -46,6 +47,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             ORDER_RULES,
             FOLD_RULES,
             GATHER_RULES,
+            PIECE_RULES,
             axis_rules(),
         )
         for name in registry:

@@ -1,0 +1,143 @@
+"""Slices of joined arrays are joined slices, and slices of slices are slices: what is between needs no memory.
+
+    concatenate(x, y)[k:]       =>    concatenate(x[k:], y), or y[k - n:]
+    x[a:][b:]                   =>    x[a + b:]
+    concatenate(x[:k], x[k:])   =>    x
+
+An array that is padded by its own rows and columns, and then read at several places, is what it is here for: stencils.
+
+Measured: a five-point stencil on a torus of 1000 x 1500, by wrapping and slices, takes half of the time, as by rolls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.core.jaxpr import JaxprEqn, Literal, Var
+
+MANY = 4  # joined arrays that a slice reaches into: of more it reads what they are joined to
+
+
+def _joined(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A slice of a concatenation all of whose users take slices of it, or that lies in one of its operands."""
+    x = eqn.invars[0]
+    joined = r.definition(x, "concatenate")
+    if joined is None:
+        return None
+    axis, strides = joined.params["dimension"], eqn.params["strides"]
+    if strides is not None and strides[axis] != 1:
+        return None
+    low, high = list(eqn.params["start_indices"]), list(eqn.params["limit_indices"])
+    found: list[tuple[Any, int, int]] = []
+    start = 0
+    for operand in joined.invars:
+        stop = start + operand.aval.shape[axis]
+        if low[axis] < stop and start < high[axis]:
+            found.append((operand, max(low[axis] - start, 0), min(high[axis], stop) - start))
+        start = stop
+    if not found or len(found) > MANY or (len(found) > 1 and not _is_only_sliced(r, x)):
+        return None
+    parts = []
+    for operand, first, last in found:
+        low[axis], high[axis] = first, last
+        parts.append(_slice(r, operand, low, high, strides))
+    if len(parts) == 1:
+        return parts[0] if parts[0] is found[0][0] else _instead(r, eqn, parts[0])
+    return _join(r, eqn, parts, axis)
+
+
+def _flat(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A concatenation without others among its operands that nobody else reads, and without neighbours in one array."""
+    axis = eqn.params["dimension"]
+    parts: list[Any] = []
+    changed = False
+    for operand in eqn.invars:
+        inner = r.definition(operand, "concatenate")
+        own = inner is not None and inner.params["dimension"] == axis and r.uses[operand] <= 1
+        changed |= own
+        for part in inner.invars if own and inner is not None else (operand,):
+            whole = _continued(r, parts[-1], part, axis) if parts else None
+            if whole is None:
+                parts.append(part)
+            else:
+                parts[-1], changed = whole, True
+    if not changed:
+        return None
+    return parts[0] if len(parts) == 1 else _join(r, eqn, parts, axis)
+
+
+def _continued(r: Rewriter, x: Any, y: Any, axis: int) -> Any:
+    """The slice that two neighbouring slices of one array are; None if they are no such."""
+    first, second = (r.definition(each, "slice") for each in (x, y))
+    if first is None or second is None or first.invars[0] is not second.invars[0]:
+        return None
+    if first.params["strides"] is not None or second.params["strides"] is not None:
+        return None
+    low, high = list(first.params["start_indices"]), list(second.params["limit_indices"])
+    if first.params["limit_indices"][axis] != second.params["start_indices"][axis]:
+        return None
+    for a in range(len(low)):
+        if a != axis and (low[a], high[a]) != (second.params["start_indices"][a], first.params["limit_indices"][a]):
+            return None
+    return _slice(r, first.invars[0], low, high, None)
+
+
+def _join(r: Rewriter, eqn: JaxprEqn, parts: Sequence[Any], axis: int) -> Any:
+    """A concatenation in the place of an equation, and so read as the equation is."""
+    return _instead(r, eqn, r.emit("concatenate", *parts, dimension=axis))
+
+
+def _instead(r: Rewriter, eqn: JaxprEqn, new: Any) -> Any:
+    """A new array in the place of an equation's result, and so read as that is."""
+    if _is_only_sliced(r, eqn.outvars[0]):
+        r.notes.setdefault("only sliced", set()).add(new)
+    return new
+
+
+def _is_only_sliced(r: Rewriter, atom: Any) -> bool:
+    """Whether an array of this program is read in slices alone, also by way of what it is joined to."""
+    users: dict[Var, list[JaxprEqn]] | None = r.notes.get("readers")
+    if users is None:
+        users = r.notes["readers"] = {}
+        for eqn in r.closed.jaxpr.eqns:
+            for each in eqn.invars:
+                if not isinstance(each, Literal):
+                    users.setdefault(each, []).append(eqn)
+        for each in r.closed.jaxpr.outvars:
+            if not isinstance(each, Literal):
+                users[each] = []
+    if atom in r.notes.get("only sliced", ()):
+        return True
+    found = users.get(atom)
+    return bool(found) and all(
+        eqn.primitive.name == "slice" or (eqn.primitive.name == "concatenate" and _is_only_sliced(r, eqn.outvars[0]))
+        for eqn in found or ()
+    )
+
+
+def _sliced(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A slice of a slice."""
+    inner = r.definition(eqn.invars[0], "slice")
+    if inner is None:
+        return None
+    ndim = eqn.invars[0].aval.ndim
+    ours, theirs = (each.params["strides"] or (1,) * ndim for each in (eqn, inner))
+    begin, steps = inner.params["start_indices"], [s * t for s, t in zip(ours, theirs)]
+    low = [b + s * t for b, s, t in zip(begin, eqn.params["start_indices"], theirs)]
+    shape = eqn.outvars[0].aval.shape
+    high = [b + (n - 1) * step + 1 if n else b for b, n, step in zip(low, shape, steps)]
+    x = inner.invars[0]
+    new = _slice(r, x, low, high, None if all(s == 1 for s in steps) else steps)
+    return new if new is x else _instead(r, eqn, new)
+
+
+def _slice(r: Rewriter, x: Any, low: Sequence[int], high: Sequence[int], strides: Sequence[int] | None) -> Any:
+    if not any(low) and tuple(high) == x.aval.shape and strides is None:
+        return x
+    how = None if strides is None else tuple(strides)
+    return r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=how)
+
+
+PIECE_RULES: dict[str, tuple[Rule, ...]] = {"slice": (_sliced, _joined), "concatenate": (_flat,)}

@@ -39,6 +39,7 @@ from pullback.loops.passes.split import split
 from pullback.loops.passes.unroll import unroll
 from pullback.loops.schedule.choose import schedule
 from pullback.loops.schedule.interchange import interchange
+from pullback.loops.schedule.item_loops import item_loops
 from pullback.loops.schedule.row_blocks import row_blocks
 from pullback.util.switches import switches
 
@@ -76,6 +77,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
 
 # Before the arena is planned, which goes by the order of statements.
 ORDER_PASSES: tuple[Pass, ...] = (
+    Pass("item_loops", "a matrix of a batch stays in the cache for the nest that reads it", item_loops),
     Pass("row_blocks", "the rows of a product stay in the cache for the nest that reads them", row_blocks),
     Pass("outline", "repeated nests are compiled once", outline),
 )

@@ -7,6 +7,7 @@ joined again, so that loops over merged axes have no division in their addresses
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,6 +96,15 @@ class Storage:
 def contiguous(buffer: Buffer, shape: Sequence[int], offset: Expr | int = 0) -> Storage:
     """Row-major storage in a buffer."""
     return Storage(buffer, offset, tuple(shape), row_major(shape))
+
+
+def merged_stride(sizes: Sequence[int], strides: Sequence[int]) -> int | None:
+    """The stride of the one axis that walks all elements in order, or None."""
+    real = [(n, step) for n, step in zip(sizes, strides) if n != 1]
+    for (_, outer), (n, inner) in itertools.pairwise(real):
+        if outer != inner * n:
+            return None
+    return real[-1][1] if real else 1
 
 
 def _constant(x: Expr | int) -> int | None:

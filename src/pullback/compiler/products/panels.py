@@ -32,10 +32,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.compiler.lower.storage import Storage, contiguous
+from pullback.compiler.lower.storage import Storage, contiguous, merged_stride
 from pullback.compiler.products.kernels import SIZES, kernel_name, product_shape
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE, Expr, Let
+from pullback.loops.schedule.item_loops import of_items
 from pullback.loops.schedule.machine import host
 from pullback.loops.schedule.row_blocks import of_rows
 
@@ -138,17 +139,24 @@ def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
     work = m * n * k
     held = (k * (n + _shape(out.dtype, m, n)[1]) * _parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
     alone = held <= LOCAL and _alone_pays(out.dtype, count, work)
-    attrs: tuple[tuple[str, Any], ...] = ()
-    role: Any = "sequential"
-    if alone and count * work >= WORTH_THREADS:
-        role, attrs = "threads", (("grain", max(1, min(WORTH_THREADS // 4 // work, -(-count // PIECES)))),)
-    with b.loop(count, role, "item", attrs) as item:
-        for position, size in enumerate(sizes):
-            inner = int(np.prod(sizes[position + 1 :]))
-            i: Expr | int = item if inner == 1 else b.floordiv(item, b.index(inner))
-            i = 0 if size == 1 else i if position == 0 else b.floormod(b.index(i), b.index(size))
-            out, x, y = out.at(i), x.at(i), y.at(i)
-        multiply(ctx, out, x, y, alone)
+    shared = alone and count * work >= WORTH_THREADS
+    grain = max(1, min(WORTH_THREADS // 4 // work, -(-count // PIECES))) if shared else None
+    with b.loop(count, "threads" if shared else "sequential", "item", of_items(count, grain)) as item:
+        multiply(ctx, _item(ctx, out, item), _item(ctx, x, item), _item(ctx, y, item), alone)
+
+
+def _item(ctx: NestContext, s: Storage, item: Expr) -> Storage:
+    """The item-th matrix of a batch of any axes."""
+    b = ctx.b
+    sizes, strides = s.shape[:-2], s.strides[:-2]
+    step = merged_stride(sizes, strides)
+    if step is not None:
+        return Storage(s.buffer, s.offset, (int(np.prod(sizes)), *s.shape[-2:]), (step, *s.strides[-2:])).at(item)
+    for position, size in enumerate(sizes):
+        inner = int(np.prod(sizes[position + 1 :]))
+        i: Expr | int = item if inner == 1 else b.floordiv(item, b.index(inner))
+        s = s.at(0 if size == 1 else i if position == 0 else b.floormod(b.index(i), b.index(size)))
+    return s
 
 
 def _alone_pays(dtype: str, count: int, work: int) -> bool:

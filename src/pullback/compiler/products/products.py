@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.compiler.lower.storage import Storage, contiguous
+from pullback.compiler.lower.storage import Storage, contiguous, merged_stride
 from pullback.compiler.products import gram, panels, vector_products
 from pullback.loops.ir import Address, Const, Expr
 
@@ -378,19 +377,10 @@ def _merged(ctx: NestContext, s: Storage, batch: list[int], groups: list[list[in
     for group in groups:
         sizes, steps = order.shape[position : position + len(group)], order.strides[position : position + len(group)]
         position += len(group)
-        step = _merged_stride(sizes, steps)
+        step = merged_stride(sizes, steps)
         if step is None:
             copy = packed(ctx, order)
             return copy.reshaped((*shape[: len(batch)], *(math.prod(s.shape[a] for a in g) for g in groups)))
         shape.append(math.prod(sizes))
         strides.append(step)
     return Storage(s.buffer, s.offset, tuple(shape), tuple(strides))
-
-
-def _merged_stride(sizes: Sequence[int], strides: Sequence[int]) -> int | None:
-    """The stride of the one axis that walks all elements in order, or None."""
-    real = [(n, step) for n, step in zip(sizes, strides) if n != 1]
-    for (_, outer), (n, inner) in itertools.pairwise(real):
-        if outer != inner * n:
-            return None
-    return real[-1][1] if real else 1

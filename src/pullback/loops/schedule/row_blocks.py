@@ -25,10 +25,10 @@ Results of less than a megabyte stay in the cache anyway.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pullback.loops.ir.affine import Interval, interval, terms
+from pullback.loops.ir.affine import Interval, depends, interval, terms
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
@@ -112,7 +112,7 @@ def row_blocks(function: Function) -> Function:
 
 
 @dataclass(slots=True)
-class _Member:
+class Member:
     """A statement that goes through rows: `var` counts them, or parts of `part` of a row."""
 
     loop: Loop
@@ -123,11 +123,44 @@ class _Member:
     reads: set[Buffer] = field(default_factory=set)
     writes: set[Buffer] = field(default_factory=set)
     strides: dict[Buffer, int | None] = field(default_factory=dict)  # elements from row to row; None: otherwise
+    starts: dict[Buffer, frozenset[Expr]] = field(default_factory=dict)  # where rows begin: terms of outer loops
 
-    def meets(self, other: _Member) -> bool:
+    def meets(self, other: Member) -> bool:
         """Whether rows of one depend on other rows of the other."""
         shared = (self.writes & (other.reads | other.writes)) | (other.writes & self.reads)
-        return any(self.strides[b] is None or self.strides[b] != other.strides[b] for b in shared)
+        return any(
+            self.strides[b] is None or self.strides[b] != other.strides[b] or self.starts[b] != other.starts[b]
+            for b in shared
+        )
+
+    def set_strides(self, places: Iterable[tuple[Buffer, Expr]], ranges: dict[Var, Interval]) -> None:
+        """Find `strides` and `starts` from all places that are accessed, as far as these stay within their rows."""
+        inside = {v for stmt in statements((self.loop,)) for v in bound(stmt)}
+        for buffer, index in places:
+            stride, start = self._stride(index, ranges, inside)
+            if self.strides.get(buffer, stride) != stride or self.starts.get(buffer, start) != start:
+                stride = None
+            self.strides[buffer] = stride
+            self.starts.setdefault(buffer, start)
+
+    def _stride(self, index: Expr, ranges: dict[Var, Interval], inside: set[Var]) -> tuple[int | None, frozenset[Expr]]:
+        """Elements from row to row of an access that stays within its row, or the rows of a step; None for another."""
+        found, constant = terms(index)
+        factor, rest, start = 0, [], []
+        for term in found:
+            inner, by = term, 1
+            if isinstance(term, Op) and term.name == "mul" and isinstance(term.args[1], Const):
+                inner, by = term.args[0], term.args[1].value
+            if isinstance(inner, Read) and inner.var is self.var:
+                factor += by
+            elif depends(term, inside, {}):
+                rest.append(term)
+            else:
+                start.append(term)
+        bounds = interval(make_sum(rest, constant), ranges)
+        if factor <= 0 or bounds is None or bounds[0] < 0 or bounds[1] >= factor * self.span:
+            return None, frozenset()
+        return factor * self.part, frozenset(start)
 
 
 class _RowBlocks:
@@ -186,7 +219,7 @@ class _RowBlocks:
                     if member.kind == "sums":
                         break
                     continue
-            if not _independent(stmt, members, bound_inside):
+            if not independent(stmt, members, bound_inside):
                 break
             skipped.append(stmt)
         if not any(result in member.reads for member in members[1:]):
@@ -195,7 +228,7 @@ class _RowBlocks:
             return None
         return _Blocks(self.new, members, cut, self._uses).made(), before, taken
 
-    def _own(self, member: _Member) -> bool:
+    def _own(self, member: Member) -> bool:
         """Whether the local buffers of a member are its own."""
         uses: Counter[Buffer] = Counter()
         for stmt in statements((member.loop,)):
@@ -203,7 +236,7 @@ class _RowBlocks:
         return all(uses[b] == self._uses[b] for b in uses if b.space == "local")
 
 
-def _member(stmt: Stmt, rows: int) -> _Member | None:
+def _member(stmt: Stmt, rows: int) -> Member | None:
     """How a statement goes through `rows` rows; None if it does not."""
     if not isinstance(stmt, Loop) or not isinstance(stmt.extent, Const):
         return None
@@ -213,12 +246,12 @@ def _member(stmt: Stmt, rows: int) -> _Member | None:
         if attrs.get(ROWS) == rows:
             first = stmt.body[0]
             assert isinstance(first, Let)
-            member = _Member(stmt, "product", first.var)
+            member = Member(stmt, "product", first.var)
         elif SUMS in attrs and -(-rows // attrs[SUMS]) == stmt.extent.value:
             steps = _steps(stmt)
             row = steps.body[0]
             assert isinstance(row, Let)
-            member = _Member(stmt, "sums", row.var, span=dict(steps.attrs)[ROWS])
+            member = Member(stmt, "sums", row.var, span=dict(steps.attrs)[ROWS])
         else:
             return None
     elif stmt.role in ("parallel", "reduce") and stmt.extent.value and stmt.extent.value % rows == 0:
@@ -226,7 +259,7 @@ def _member(stmt: Stmt, rows: int) -> _Member | None:
             return None
         if any(neutrals(group) is None for group in stmt.carried):
             return None
-        member = _Member(stmt, "nest", stmt.var, part=stmt.extent.value // rows)
+        member = Member(stmt, "nest", stmt.var, part=stmt.extent.value // rows)
     else:
         return None
     member.reads, member.writes = loaded((stmt,)), stored((stmt,))
@@ -242,7 +275,7 @@ def _steps(loop: Loop) -> Loop:
     return next(stmt for stmt in loop.body if isinstance(stmt, Loop) and ROWS in dict(stmt.attrs))
 
 
-def _find_strides(member: _Member) -> None:
+def _find_strides(member: Member) -> None:
     """How far apart the rows of each buffer lie, as far as all accesses stay within their own."""
     ranges: dict[Var, Interval] = {}
     for stmt in statements((member.loop,)):
@@ -250,50 +283,29 @@ def _find_strides(member: _Member) -> None:
             bounds = interval(stmt.extent, ranges)
             if bounds is not None and stmt.var is not member.var:
                 ranges[stmt.var] = (0, max(bounds[1] - 1, 0))
-    found: dict[Buffer, int | None] = {}
-    for buffer, index in accessed((member.loop,)):
-        stride = _stride(member, index, ranges)
-        found[buffer] = stride if found.get(buffer, stride) == stride else None
+    places = list(accessed((member.loop,)))
     for stmt in statements((member.loop,)):
-        for arg in stmt.args if isinstance(stmt, Call) else ():
-            if isinstance(arg, Address):
-                stride = _stride(member, arg.offset, ranges)
-                found[arg.buffer] = stride if found.get(arg.buffer, stride) == stride else None
-    member.strides = found
+        if isinstance(stmt, Call):
+            places += [(arg.buffer, arg.offset) for arg in stmt.args if isinstance(arg, Address)]
+    member.set_strides(places, ranges)
 
 
-def _stride(member: _Member, index: Expr, ranges: dict[Var, Interval]) -> int | None:
-    """Elements from row to row of an access that stays within its row, or the rows of a step; None for another."""
-    found, constant = terms(index)
-    factor, rest = 0, []
-    for term in found:
-        inner, by = term, 1
-        if isinstance(term, Op) and term.name == "mul" and isinstance(term.args[1], Const):
-            inner, by = term.args[0], term.args[1].value
-        if isinstance(inner, Read) and inner.var is member.var:
-            factor += by
-        else:
-            rest.append(term)
-    bounds = interval(make_sum(rest, constant), ranges)
-    if factor <= 0 or bounds is None or bounds[0] < 0 or bounds[1] >= factor * member.span:
-        return None
-    return factor * member.part
-
-
-def _result(product: _Member, rows: int) -> Buffer | None:
+def _result(product: Member, rows: int) -> Buffer | None:
     """The buffer that a product writes, if it is large and what all blocks read is small."""
     call = next((stmt for stmt in statements((product.loop,)) if isinstance(stmt, Call)), None)
     if product.kind != "product" or call is None or not isinstance(call.args[-1], Address):
         return None
     buffer = call.args[-1].buffer
-    again = sum(b.size * ITEMSIZE[b.dtype] for b, stride in product.strides.items() if stride is None)
+    again = sum(
+        b.size * ITEMSIZE[b.dtype] for b, stride in product.strides.items() if stride is None and b.space != "local"
+    )
     stride = product.strides.get(buffer)
     if stride is None or stride * rows * ITEMSIZE[buffer.dtype] < BYTES or again > SHARED:
         return None
     return buffer
 
 
-def _independent(stmt: Stmt, members: Sequence[_Member], results: set[Var]) -> bool:
+def independent(stmt: Stmt, members: Sequence[Member], results: set[Var]) -> bool:
     """Whether a statement may go before all members."""
     if isinstance(stmt, HostCall) or set(free_vars((stmt,))) & results:
         return False
@@ -310,7 +322,7 @@ class _Cut:
     blocks: int
 
     @staticmethod
-    def of(members: Sequence[_Member], rows: int) -> _Cut | None:
+    def of(members: Sequence[Member], rows: int) -> _Cut | None:
         """Blocks for the readers of products; None if there are too few rows, or they are too long, or no
         blocks are such that all can take them."""
         written = [(m, _result(m, rows)) for m in members]
@@ -342,7 +354,7 @@ class _Cut:
 class _Blocks:
     """The loop over blocks of rows of some members."""
 
-    def __init__(self, new: Fresh, members: Sequence[_Member], cut: _Cut, uses: Counter[Buffer]) -> None:
+    def __init__(self, new: Fresh, members: Sequence[Member], cut: _Cut, uses: Counter[Buffer]) -> None:
         self.new, self.members, self.cut = new, members, cut
         self._after: list[Stmt] = []
         self._scratch = self._contracted(uses)
@@ -361,7 +373,7 @@ class _Blocks:
             stride = member.strides[buffer]
             users = [m for m in self.members if buffer in m.strides]
             filled = users[0] is member and sum(buffer in loads(s) for s in statements((member.loop,))) == 1
-            if stride is None or not filled or any(m.strides[buffer] != stride for m in users):
+            if stride is None or member.starts[buffer] or not filled or any(m.strides[buffer] != stride for m in users):
                 continue
             if stride * self.cut.rows == buffer.size:
                 found[buffer] = self.new.buffer("rows", buffer.dtype, self.cut.longest * stride, "local")
@@ -403,16 +415,16 @@ class _Blocks:
         whole = (*last.loop.body[:at], blocks, *last.loop.body[at + 1 :])
         return [Loop(last.loop.var, last.loop.extent, "threads", whole, (), (("grain", 1),)), *self._after]
 
-    def _local(self, var: Var, value: Expr) -> _Contract:
-        return _Contract(self._scratch, var, value)
+    def _local(self, var: Var, value: Expr) -> Contract:
+        return Contract(self._scratch, var, value)
 
-    def _product(self, member: _Member, first: Var, count: Var) -> Sequence[Stmt]:
+    def _product(self, member: Member, first: Var, count: Var) -> Sequence[Stmt]:
         own_first, own_count, *body = member.loop.body
         assert isinstance(own_first, Let) and isinstance(own_count, Let)
         local = self._local(own_first.var, const("i64", 0)).block(body)
         return Substitute({own_first.var: Read(first), own_count.var: Read(count)}).block(local)
 
-    def _nest(self, member: _Member, number: Var, first: Var, count: Var) -> Sequence[Stmt]:
+    def _nest(self, member: Member, number: Var, first: Var, count: Var) -> Sequence[Stmt]:
         """The rows of a block; what it carries goes to partial results, which are combined after all blocks."""
         loop, part = member.loop, const("i64", member.part)
         inner = self.new.var(loop.var)
@@ -441,7 +453,7 @@ class _Blocks:
         # Results have their names outside, where partial ones are combined.
         return Substitute({}, self.new.var).block((here, *keep))
 
-    def _sums(self, member: _Member, first: Var, count: Var) -> Loop:
+    def _sums(self, member: Member, first: Var, count: Var) -> Loop:
         """The steps of one block."""
         steps = _steps(member.loop)
         row, *rest = steps.body
@@ -453,7 +465,7 @@ class _Blocks:
         return Loop(step, extent, "sequential", body)
 
 
-class _Contract(Rewriter):
+class Contract(Rewriter):
     """Rows of whole buffers become rows of scratch space, counted from the block's first: there `var` is `value`."""
 
     def __init__(self, scratch: dict[Buffer, Buffer], var: Var, value: Expr) -> None:

@@ -35,6 +35,7 @@ OWN = {
     "motion": (("loops", ""),), "write_out": (("loops", "Lorenz"), ("linear algebra", "")),
     "split": (("movement", "concat"), ("movement", "pad"), ("ordering", "permutation 10000")),
     "counters": (("indexing", "searchsorted"), ("loops", "element writes"), ("loops", "Kalman")),
+    "item_loops": (("products", "attention"),),
     "row_blocks": (("training", "PLN"), ("products", "relu(x")),
     "interchange": (("loops", "scan of 2,000 products"), ("loops", "Lorenz"), ("loops", "Mandelbrot")),
     "unroll": (("loops", "Lorenz"), ("linear algebra", "")), "tile": (("movement", "transpose"),),

@@ -13,6 +13,7 @@ from pullback.loops.ir.types import ITEMSIZE
 
 from .code import Code
 from .guards import Guard
+from .repeated import Repeated
 from .squares import Square
 from .types import alignment, element_type, memory_type, register_type
 from .values import Asm, Value, from_bits, from_half, to_bits, to_half
@@ -64,8 +65,11 @@ class Pointers(dict[Buffer, str]):
 class Access:
     """Reads elements, and knows where they are; `env` holds scalars, `pointers` the buffers' addresses."""
 
-    def __init__(self, code: Code, function: Callable[[Lambda, int], str], register_bytes: int) -> None:
+    def __init__(
+        self, code: Code, function: Callable[[Lambda, int], str], register_bytes: int, repeated: Repeated
+    ) -> None:
         self.code = code
+        self.repeated = repeated
         self.register_bytes = register_bytes
         self.function = function  # the LLVM name of a Lambda for a number of lanes
         self.env: dict[Var, Value] = {}

@@ -23,6 +23,7 @@ from .guards import load_guards
 from .loads import is_regular, scalar_load, short_place, vector_load
 from .ops import emit_op
 from .rare import in_parts
+from .repeated import Repeated
 from .types import register_type, result_type
 from .values import Asm, Value, broadcast, constant
 
@@ -33,8 +34,10 @@ SHORT_LANES = 8  # of these on comparisons of indices are made in 32 bits
 class Evaluator(Access):
     """Evaluates expressions into `code`."""
 
-    def __init__(self, code: Code, function: Callable[[Lambda, int], str], register_bytes: int) -> None:
-        super().__init__(code, function, register_bytes)
+    def __init__(
+        self, code: Code, function: Callable[[Lambda, int], str], register_bytes: int, repeated: Repeated
+    ) -> None:
+        super().__init__(code, function, register_bytes, repeated)
         self._scalars: dict[int, Value] = {}
         self._rare: dict[int, list[Op]] = {}  # selects whose condition seldom holds, by that condition
         self._taken: dict[int, Value] = {}  # first branches of such selects, by these; poison where nothing takes them

@@ -31,6 +31,7 @@ from .cpu.target import Target
 from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
 from .parts import LONG, Parts
+from .repeated import Repeated
 from .shuffles import INTERLEAVED
 from .stores import emit_store, interleaved_store
 from .types import register_type
@@ -60,6 +61,7 @@ class Surroundings(Protocol):
     """What a function asks of the module that it is in (module.py)."""
 
     target: Target
+    repeated: Repeated
 
     def op_function(self, body: Lambda, lanes: int) -> str: ...
     def symbol(self, emitter: Any, name: str) -> str: ...
@@ -76,7 +78,7 @@ class FunctionEmitter:
     def __init__(self, module: Surroundings) -> None:
         self.module = module
         self.code = Code(module.target.converts_halves, module.target.looks_up)
-        self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes)
+        self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes, module.repeated)
         self._writes: dict[int, Set[Buffer]] = {}
         self._in_rounds: set[int] = set()  # loops around, by identity, that ask already
 

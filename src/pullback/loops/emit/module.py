@@ -44,6 +44,7 @@ from .access import VectorIndex
 from .cpu.target import Target
 from .functions import FunctionEmitter
 from .interrupt import INTERRUPT, INTERRUPTED
+from .repeated import Repeated
 from .types import memory_type, register_type, result_type
 from .values import Value, broadcast
 from .vector_loops import VectorFunctionEmitter
@@ -94,6 +95,7 @@ class Module:
         self.subroutine = subroutine
         self.plan = plan
         self.target = target
+        self.repeated = Repeated()
         self.slots: list[str] = []
         self.globals: list[str] = []
         self.functions: list[str] = []

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pullback.loops.ir.ir import Expr, Op, Read
+from pullback.loops.ir.ir import Expr, Lambda, Op, Read
 from pullback.loops.ir.types import REAL_OF
 
 from .access import Access
@@ -31,6 +31,10 @@ def in_parts(ev: Access, roots: Sequence[Expr]) -> list[Value] | None:
     code, vector = ev.code, ev.vector
     operands, part = found
     lanes = vector.lanes
+    if part >= lanes:
+        functions = [ev.repeated.function(root, operands) for root in roots]
+        values = [_called(ev, each, root, operands, lanes) for each, root in zip(functions, roots) if each is not None]
+        return values if len(values) == len(roots) else None
     given = []
     for value in operands.values():
         given.append(_place(ev, value.dtype, lanes))
@@ -56,7 +60,9 @@ def in_parts(ev: Access, roots: Sequence[Expr]) -> list[Value] | None:
     }
     vector.lanes = part
     for root, place in zip(roots, results):
-        value = broadcast(code, ev.value(root), part)
+        shared = ev.repeated.function(root, operands)
+        value = ev.value(root) if shared is None else _called(ev, shared, root, ev.vectors, part)
+        value = broadcast(code, value, part)
         code.line(f"  store {value.type} {value.ref}, ptr {at(place, root.dtype)}")
     vector.lanes = lanes
     following = code.here(f"add nuw nsw i64 {start}, {part}")
@@ -66,6 +72,17 @@ def in_parts(ev: Access, roots: Sequence[Expr]) -> list[Value] | None:
     code.close()
     code.label(f"done.{number}")
     return [read(root.dtype, place, lanes) for root, place in zip(roots, results)]
+
+
+def _called(
+    ev: Access, function: tuple[Lambda, list[int]], root: Expr, operands: dict[int, Value], lanes: int
+) -> Value:
+    """The value of `root` by a function of it."""
+    body, arguments = function
+    given = ", ".join(f"{operands[key].type} {operands[key].ref}" for key in arguments)
+    called = ev.code.here(f"call {register_type(root.dtype, lanes)} {ev.function(body, lanes)}({given})")
+    ev.code.called()
+    return Value(root.dtype, called, lanes)
 
 
 def _place(ev: Access, dtype: str, lanes: int) -> str:
@@ -105,7 +122,7 @@ def _parted(ev: Access, roots: Sequence[Expr]) -> tuple[dict[int, Value], int] |
         else:
             return None
     part = max(1, ev.register_bytes // widest)
-    if ops < LEAST_OPS or part >= vector.lanes or vector.lanes % part:
+    if ops < LEAST_OPS or (part < vector.lanes and vector.lanes % part):
         return None
     if any(root.dtype == "bool" or root.dtype in REAL_OF for root in roots):
         return None

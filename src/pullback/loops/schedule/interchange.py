@@ -35,7 +35,7 @@ from functools import cached_property
 from typing import Any
 
 from pullback.loops.ir.affine import terms
-from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fold import const, is_math, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
     Buffer,
@@ -79,6 +79,7 @@ from .machine import NOMINAL
 
 MAX_STATE = 16  # elements that are carried for each lane: about what fits registers
 MAX_OPS = 320  # of a step of one lane; more of them take longer than walking through memory saves
+MAX_COPIES = 6  # of math functions, beside those written, in a step of one lane that has several elements (`_copies`)
 BLOCK = 1 << 23  # ops of the steps of one block: most take some milliseconds, gammainc of a float64 20
 TOGETHER = 128  # lanes that at most run as one piece: `parallelize` gives more to threads, which stop between pieces
 DIVISORS = 1024  # numbers of blocks that are tried
@@ -184,7 +185,7 @@ class _Interchange:
     def interchanged(self, loop: Loop, lanes: _Lanes, kept: set[Buffer], nested: bool) -> list[Stmt] | None:
         assert isinstance(loop.extent, Const)
         work = _work(loop.body, lanes)
-        if work > MAX_OPS:
+        if work > MAX_OPS or _copies(loop.body, lanes) > MAX_COPIES:
             return None
         n = loop.extent.value
         most = max(1, BLOCK // (max(1, work) * min(lanes.extent, TOGETHER)))
@@ -459,6 +460,23 @@ def _work(body: Sequence[Stmt], lanes: _Lanes) -> int:
             assert isinstance(stmt.extent, Const)
             count = stmt.extent.value // (lanes.extent if stmt in lanes.inner else 1)
             total += count * max(1, _work(stmt.body, lanes))
+    return total
+
+
+def _copies(body: Sequence[Stmt], lanes: _Lanes, times: int = 1) -> int:
+    """How many math functions unrolling adds.
+
+    A sine is 50 instructions, or 120 with what huge arguments need, and so long that what is saved of memory around
+    it does not count: 30 loops of sines of 8 x 8 elements took 2 s to compile with the 8 of a row in each lane.
+    """
+    total = 0
+    for stmt in body:
+        found = computed(expressions(stmt)[1:] if isinstance(stmt, Loop) else _values(stmt))
+        total += (times - 1) * sum(isinstance(expr, Op) and is_math(expr.name) for expr in found)
+        if isinstance(stmt, Loop):
+            assert isinstance(stmt.extent, Const)
+            count = stmt.extent.value // (lanes.extent if stmt in lanes.inner else 1)
+            total += _copies(stmt.body, lanes, times * max(1, count))
     return total
 
 

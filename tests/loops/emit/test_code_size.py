@@ -83,3 +83,56 @@ def test_rounds_of_xors_and_rotations(dtype, lanes):
     data[:4] = np.array([0x7FC00001, 0x7F800001, 0xFFFFFFFF, 0x7FF0000000000001], np.uint64).astype(data.dtype)
     ((got, want),) = both(b.function("f"), [data])
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("n", [8, 64])
+def test_what_is_rare_is_written_out_twice(n):
+    """Six equal computations for huge arguments are two, and a function that the others call."""
+    b = Builder()
+    x = [b.input(f"x{k}", "f32", n) for k in range(6)]
+    y = [b.output(f"y{k}", "f32", n) for k in range(6)]
+    for source, result in zip(x, y):
+        with b.loop(n, "vector", attrs=(("lanes", 8),)) as i:
+            v = b.load(source, i)
+            far = b.convert(b.shr_logical(_spread(b, v), 40), "f32")
+            b.store(result, i, b.op("select", b.gt(v, 100.0), far, v * 2.0, attrs=RARE))
+    function = b.function("f")
+    text = compile_function(function).llvm
+    inside, functions = text.split("@pb_main", 1)[1], text.count("define internal")
+    assert functions == 1
+    assert sum("call" in line and "@rare." in line for line in inside.splitlines()) == 4
+    data = [sample("f32", n, edges=False) for _ in x]
+    for k, values in enumerate(data):
+        values[:: k + 1] = 1000.0 + k
+    for got, want in both(function, data):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_program_that_only_calls_is_not_optimized():
+    """A loop of threads is one function, and the program that calls the pool another, compiled by the quick way."""
+    b = Builder()
+    x, y = b.input("x", "f32", 64), b.output("y", "f32", 64)
+    with b.loop(64, "threads") as i:
+        b.store(y, i, b.load(x, i) * 2.0)
+    text = compile_function(b.function("f")).llvm
+    heads = [line for line in text.splitlines() if line.startswith("define")]
+    assert ["optnone" in line for line in heads] == ["@pb_main" in line for line in heads]
+    assert len(heads) == 2
+
+
+def test_addresses_of_arguments_are_read_where_they_are_used():
+    """Not all at the start, from where LLVM would keep hundreds of them on the stack."""
+    b = Builder()
+    x = [b.input(f"x{k}", "f32", 64) for k in range(40)]
+    y = b.output("y", "f32", 64 * len(x))
+    for k, source in enumerate(x):
+        with b.loop(64, "parallel") as i:
+            b.store(y, k * 64 + i, b.load(source, i))
+    function = b.function("f")
+    text = compile_function(function).llvm
+    start = text[text.index("@pb_main") : text.index("loop.")]
+    assert start.count("load ptr") <= 2
+    assert text.count("load ptr") == len(x) + 1
+    data = [sample("f32", 64, edges=False) for _ in x]
+    ((got, want),) = both(function, data)
+    np.testing.assert_array_equal(got, want)

@@ -281,3 +281,16 @@ def test_compiled_matrices_and_math(n):
         s = s / np.sqrt((s * s).sum((1, 2), keepdims=True))
     np.testing.assert_allclose(got[0], s, rtol=1e-12)
     np.testing.assert_allclose(got[1], outs, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("function", "count"), [(jnp.sin, 1), (lambda c: c * 0.5, 8)])
+def test_lanes_do_not_hold_many_math_functions(function, count):
+    """A row of 8 in each lane is 8 copies of the body: of a product of numbers, but not of a sine."""
+    x = np.linspace(-1, 1, 64, dtype="f4").reshape(8, 8)
+    f = pb.jit(lambda x: lax.scan(lambda c, y: (function(c) + y, c * 2), x, x[:5, None]))
+    nests = f.lower(x).compile()._program.as_text("nests")
+    assert nests.count("300000.0" if count == 1 else "0.5:f32") == count, nests
+    want = x
+    for k in range(5):
+        want = np.asarray(function(want)) + x[k]
+    np.testing.assert_allclose(f(x)[0], want, rtol=1e-5)

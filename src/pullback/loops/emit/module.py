@@ -27,8 +27,10 @@ from pullback.loops.ir.ir import (
     Const,
     Function,
     HostCall,
+    If,
     Kernel,
     Lambda,
+    Let,
     Loop,
     Run,
     Stmt,
@@ -151,6 +153,7 @@ class Module:
         positions = {"input": 0, "output": 0}
         used = loaded(self.function.body) | stored(self.function.body)
         scalars = _scalars(self.function)
+        single = _single_uses(self.function.body)
         self._promote = bool(scalars)
         outputs: list[tuple[Buffer, str]] = []
         for buffer in self.function.buffers:
@@ -163,9 +166,10 @@ class Module:
             elif buffer.space in positions:
                 k = positions[buffer.space]
                 positions[buffer.space] += 1
-                if buffer in used:
-                    at = code.inst(f"getelementptr ptr, ptr %{buffer.space}s, i64 {k}")
-                    address = code.here(f"load ptr, ptr {at}, !invariant.load !0")
+                if buffer in single and pointer is None:
+                    emitter.late.setdefault(id(single[buffer]), []).append((buffer, k))
+                elif buffer in used:
+                    address = emitter.argument(buffer, k)
                     if pointer is None:
                         pointer = address
                     else:
@@ -374,6 +378,16 @@ class Module:
         code.label(f"go.{number}")
 
 
+def _single_uses(body: Sequence[Stmt]) -> dict[Buffer, Stmt]:
+    """The buffers that one statement at the top of a program alone uses, and which: a loop or a call."""
+    found: dict[Buffer, Stmt | None] = {}
+    for stmt in body:
+        alone = None if isinstance(stmt, (Let, Store, If, While)) else stmt
+        for buffer in loaded((stmt,)) | stored((stmt,)):
+            found[buffer] = None if buffer in found else alone
+    return {buffer: stmt for buffer, stmt in found.items() if stmt is not None}
+
+
 def _only_calls(body: Sequence[Stmt]) -> bool:
     """Whether all work of a program function is done by others that it calls, each once."""
     return all(
@@ -453,6 +467,22 @@ class ProgramEmitter(VectorFunctionEmitter):
 
     module: Module
     asks = True
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        # By identity of a statement: arguments that it alone uses, and their numbers. Their addresses are read in
+        # front of it: those of 1,000 arguments, all read at the start, went to the stack and back.
+        self.late: dict[int, list[tuple[Buffer, int]]] = {}
+
+    def argument(self, buffer: Buffer, number: int) -> str:
+        """The address of an input or output."""
+        at = self.code.inst(f"getelementptr ptr, ptr %{buffer.space}s, i64 {number}")
+        return self.code.here(f"load ptr, ptr {at}, !invariant.load !0")
+
+    def stmt(self, stmt: Stmt) -> None:
+        for buffer, number in self.late.get(id(stmt), ()):
+            self.eval.pointers[buffer] = self.argument(buffer, number)
+        super().stmt(stmt)
 
     def ask_interrupt(self, due: str = "") -> None:
         self.module.ask_interrupt(self, due, f"  ret i32 {INTERRUPTED}")

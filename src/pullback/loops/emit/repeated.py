@@ -2,7 +2,7 @@
 
 What is computed for a part is written out twice at most in a program: from the third time on it is a function, which
 the loops over parts call. Most of a long program with sines was this one computation, again and again: 30 loops of
-sines went from 298 KB of code to 108.
+sines went from 298 KB of code to 188.
 """
 
 from __future__ import annotations

@@ -79,3 +79,10 @@ def test_strict_promotion():
             jnp.float32(1) + jnp.int8(1)
         with pytest.raises(ValueError, match="strict"):
             jnp.int8(1) + 1.5
+
+
+def test_limits_of_scalar_types_of_numpy():
+    for named in (np.float32, "float32", np.float32(1), np.zeros(2, np.float32), np.complex64, jnp.float32):
+        assert jnp.finfo(named).eps == np.float32(2**-23)
+    for named in (np.int8, "int8", np.int8(1), np.zeros(2, np.int8), jnp.int8):
+        assert jnp.iinfo(named).max == 127

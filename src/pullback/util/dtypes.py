@@ -554,7 +554,7 @@ def finfo(dtype: Any) -> Any:
 
     Raises ValueError if `dtype` is not inexact.
     """
-    dtype = as_dtype(getattr(dtype, "dtype", dtype))
+    dtype = as_dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
     if dtype in _CUSTOM_FLOATS:
         return ml_dtypes.finfo(dtype)
     return np.finfo(dtype)
@@ -562,7 +562,7 @@ def finfo(dtype: Any) -> Any:
 
 def iinfo(dtype: Any) -> Any:
     """Limits of an integer type: `min`, `max`, `bits`. Raises ValueError if `dtype` is not an integer type."""
-    dtype = as_dtype(getattr(dtype, "dtype", dtype))
+    dtype = as_dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
     if dtype in _CUSTOM_INTS:
         return ml_dtypes.iinfo(dtype)
     return np.iinfo(dtype)

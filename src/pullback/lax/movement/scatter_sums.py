@@ -1,0 +1,114 @@
+"""Sums of many updates into few places, as `scatter_add` and `segment_sum` make them: nearly as accurate as pairwise.
+
+Added one by one, n updates of one place err by up to n / 2 units in the last place. Where places get 64 updates on the
+average, these are added in blocks: each block into sums of its own, which are then added to the totals. A block has 64
+updates for each place, so that this costs few additions, and at least as many as there are blocks. Half precision is
+summed in float32. Of many updates there are four such sums, on threads, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.lax.records.nests import loops
+
+PARTS = 4
+MANY = 1 << 16  # updates that are worth threads
+SHORT = 128  # updates that are added one by one in pairwise sums, too
+CROWD = 64  # updates of a place, on the average, in a block
+
+_SUMMED = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "c64": "c64", "c128": "c128"}
+_NUMPYS = {
+    "float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "float64": np.longdouble,
+    "complex64": np.complex128, "complex128": np.clongdouble,
+}  # fmt: skip
+_INTEGERS = {f"{kind}{width}" for kind in "iu" for width in (8, 16, 32, 64)}
+
+
+def wide_dtype(dtype: Any, places: int, updates: int) -> Any:
+    """The dtype in which NumPy adds so many updates to so many places."""
+    return dtype if updates <= SHORT or CROWD * places > updates else np.dtype(_NUMPYS.get(dtype.name, dtype))
+
+
+def parts_of_sums(out: Any, updates: Any, shape: tuple[int, ...]) -> int:
+    """In how many sums apart updates are added to places, 0 for none; `shape` is that of the places' indices."""
+    if updates.size >= MANY and 2 * PARTS * out.size <= updates.size and max(shape, default=0) >= 4 * PARTS:
+        return PARTS if out.dtype in _INTEGERS or out.dtype in _SUMMED else 0
+    return int(out.dtype in _SUMMED and math.prod(shape) > SHORT and CROWD * out.size <= updates.size)
+
+
+def _block(out: Any, updates: Any, shape: tuple[int, ...], size: int) -> int:
+    """How many steps along the longest axis, of `size` steps, a block has."""
+    step = math.prod(shape) // max(shape)  # of groups of updates
+    groups = max(-(-CROWD * out.size * math.prod(shape) // updates.size), math.isqrt(size * step), SHORT)
+    return min(size, -(-groups // step))
+
+
+def emit_sums(
+    ctx: Any, out: Any, updates: Any, shape: tuple[int, ...], parts: int, group: Callable[..., None], loop_op: str
+) -> None:
+    """`group(batch, add)` for all of `shape`, in parts of its longest axis on threads, each into sums of its own, which
+    are added to `out` or (`loop_op` "sub") subtracted from it.
+
+    They start at -0, which added to anything leaves it as it is, or at 0 for what is subtracted.
+    """
+    b, axis = ctx.b, shape.index(max(shape))
+    wide = _SUMMED.get(out.dtype, out.dtype)
+    sums = ctx.temporary(wide, (parts, *out.shape))
+    size = shape[axis] // parts
+    block = size if out.dtype in _INTEGERS else _block(out, updates, shape, size)
+    block = block if 2 * block <= size else size
+    totals = ctx.temporary(wide, (parts, *out.shape)) if block < size else None
+    nothing = b.const(wide, 0) if out.dtype in _INTEGERS else b.const("f64", 0.0 if loop_op == "sub" else -0.0)
+    nothing = nothing if nothing.dtype == wide else b.convert(nothing, wide)
+
+    def some(number: Any, first: Any, part: Any) -> None:
+        def add(place: tuple, value: Any) -> None:
+            at = (part, *place)
+            value = value if value.dtype == wide else b.convert(value, wide)
+            ctx.store(sums, at, b.op("add", ctx.load(sums, at), value))
+
+        def of(index: tuple) -> None:
+            group((*index[:axis], b.op("add", index[axis], first), *index[axis + 1 :]), add)
+
+        loops(b, (*shape[:axis], number, *shape[axis + 1 :]), of, "sequential")
+
+    with b.loop(parts) as part:
+
+        def start(index: tuple) -> None:
+            for array in (sums, totals):
+                if array is not None:
+                    ctx.store(array, (part, *index), nothing)
+
+        def flush(index: tuple) -> None:
+            at = (part, *index)
+            ctx.store(totals, at, b.op("add", ctx.load(totals, at), ctx.load(sums, at)))
+            ctx.store(sums, at, nothing)
+
+        loops(b, out.shape, start)
+        first = b.op("mul", part, size)
+        if totals is None:
+            some(size, first, part)
+        else:
+            with b.loop(size // block, "sequential") as number:
+                some(block, b.op("add", first, b.op("mul", number, block)), part)
+                loops(b, out.shape, flush)
+            if rest := size % block:
+                some(rest, b.op("add", first, size - rest), part)
+    if rest := shape[axis] % parts:
+        some(rest, b.index(parts * size), b.index(0))
+
+    def total(index: tuple) -> None:
+        value = ctx.load(out, index)
+        value = value if value.dtype == wide else b.convert(value, wide)
+        for part in range(parts):
+            for array in (totals, sums):
+                if array is not None:
+                    value = b.op(loop_op, value, ctx.load(array, (b.index(part), *index)))
+        ctx.store(out, index, value if wide == out.dtype else b.convert(value, out.dtype))
+
+    loops(b, out.shape, total)

@@ -1,0 +1,42 @@
+"""Sums of many updates into few places: as accurate as pairwise ones, with any number of threads the same."""
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+
+CASES = [(300, 3, ()), (1000, 4, (3,)), (20_000, 1, ()), (70_003, 10, (2,)), (70_000, 50, ())]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+def test_sums_of_many_updates_err_by_few_units(dtype):
+    rng = np.random.default_rng(0)
+    with pullback.enable_x64(True):
+        eps = float(jnp.finfo(dtype).eps)
+        for n, places, window in CASES:
+            x = np.asarray(jnp.asarray(rng.uniform(0, 1, (n, *window)), dtype))
+            where = np.minimum(rng.integers(0, 2 * places, n), places - 1)  # one place gets half of all
+            true = np.zeros((places, *window), np.clongdouble)
+            np.add.at(true, where, x.astype(np.clongdouble))
+            if dtype == "float16" and np.max(np.abs(true)) > 6e4:
+                continue
+            for way in (lambda f: f, pullback.jit):
+                added = way(lambda x, w=where, p=places: pullback.ops.segment_sum(x, w, p))(x)
+                taken = way(lambda x, w=where, t=true: jnp.zeros(t.shape, x.dtype).at[w].subtract(x))(x)
+                for found in (added, -taken):
+                    assert found.dtype == jnp.dtype(dtype)
+                    assert np.max(np.abs(np.asarray(found).astype(np.clongdouble) - true) / np.abs(true)) <= 4 * eps
+
+
+def test_what_is_not_added_to_keeps_its_sign_and_infinities_stay():
+    where = np.arange(1000) % 3
+    x = np.ones(1000, np.float32)
+    x[3], x[4] = np.inf, np.nan
+    for way in (lambda f: f, pullback.jit):
+        start = np.full(6, -0.0, np.float32)
+        added = np.asarray(way(lambda s, x: s.at[where].add(x))(jnp.asarray(start), x))
+        taken = np.asarray(way(lambda s, x: s.at[where].subtract(x))(jnp.asarray(start), x))
+        np.testing.assert_array_equal(added, [np.inf, np.nan, 333, 0, 0, 0])
+        np.testing.assert_array_equal(taken, [-np.inf, np.nan, -333, 0, 0, 0])
+        assert np.all(np.signbit(added[3:])) and np.all(np.signbit(taken[3:]))

@@ -192,6 +192,12 @@ PyObject* named_after(PyObject*, PyObject* const* args, Py_ssize_t count) {
         PyErr_SetString(PyExc_TypeError, "named_after: expected a function and what it is named after");
         return nullptr;
     }
+    Ref attributes = Ref::steal(PyObject_GetAttr(args[1], str_dict));
+    if (!attributes) PyErr_Clear();
+    if (attributes && PyDict_Check(attributes.get()) && PyDict_GET_SIZE(attributes.get())) {
+        Ref own = Ref::steal(PyObject_GetAttr(args[0], str_dict));
+        if (!own || PyDict_Update(own.get(), attributes.get()) < 0) return nullptr;
+    }
     // Objects that are called may have anything as their name; what a function cannot take is left out.
     auto put = [&](PyObject* name, PyObject* value) {
         if (PyObject_SetAttr(args[0], name, value) >= 0) return 0;

@@ -22,7 +22,7 @@
 // With `warmup` (a number of calls) the function is eager: calls that Python must see to, and the first `warmup` calls
 // of each key, go to the function itself. Then miss is asked; each time that it has no entry, the wait doubles.
 //
-// named_after(wrapper, fun) gives a function the name, module, docstring and annotations of another object, as far as that
+// named_after(wrapper, fun) gives a function the name, module, docstring, annotations and attributes of another object, as far as that
 // has them, and the attribute __wrapped__; returns it. (What functools.wraps does, which takes as long as some calls.)
 //
 // Static arguments belong to the key by their value: those at static_argnums and static_argnames, and those at

@@ -369,13 +369,22 @@ def custom_gradient(fun: Callable) -> Callable:
     arguments.check_callable("custom_gradient", fun)
 
     def wrapped(*args, **kwargs):
+        def pair(*xs):
+            found = fun(*xs, **kwargs)
+            if not isinstance(found, (tuple, list)) or len(found) != 2 or not callable(found[1]):
+                raise TypeError(
+                    f"custom_gradient: {arguments.function_name(fun)} must return a pair of its result and a function "
+                    f"of cotangents, got {str(found)[:80]} of type {type(found).__name__}"
+                )
+            return found
+
         def primal(*xs):
-            return fun(*xs, **kwargs)[0]
+            return pair(*xs)[0]
 
         trees: list[Any] = []
 
         def fwd(*xs):
-            out, pull = fun(*xs, **kwargs)
+            out, pull = pair(*xs)
             leaves, tree = tree_flatten(out)
             avals = [tangent_aval(typeof(x)) for x in leaves]
             inner_tree: list[Any] = []

@@ -16,6 +16,7 @@ from typing import Any
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.api._places import Wanted, check_arguments, constrained, held_to, places_of_leaves
+from pullback.api.cache_misses import explain
 from pullback.api.stages import Lowered, Traced, autotunes, check_options
 from pullback.core import (
     ClosedJaxpr,
@@ -136,6 +137,8 @@ class _Jit:
         self.referring: dict[Any, Any] = {}  # for arguments that are references
         most = max(1, switches.cache_calls)
         function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names, most)
+        if not hasattr(function, "__name__"):  # that of a partial is its function's
+            function.__name__ = arguments.function_name(fun)
         function._reduce = self.reduce
         function.lower = self.lower
         function.trace = self.trace
@@ -341,6 +344,8 @@ class _Jit:
             dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
             return arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
 
+        if config.config.jax_explain_cache_misses:
+            explain(self.name, self.fun, key, self.traces, paths)
         try:
             closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
         except CrossingError as crossing:

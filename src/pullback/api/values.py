@@ -129,9 +129,7 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
         with named_scope(label):
             return fun(*args, **kwargs)
 
-    _core.named_after(wrapped, fun)
-    wrapped.__name__ = label
-    return wrapped
+    return _core.named_after(wrapped, fun)
 
 
 def named_scope(name: str):

@@ -42,15 +42,26 @@ def vmap(
     check_axes_tree("in_axes", in_axes)
     check_axes_tree("out_axes", out_axes)
 
+    def axes_of(tree):
+        axes = _axes_of_leaves("vmap in_axes", tree if in_axes == 0 else tree.children()[0], in_axes)
+        return axes + [0] * (tree.num_leaves - len(axes))
+
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
                 f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
-        leaves, tree = checked_leaves("vmap", "argument ", (args, kwargs), lambda: leaf_paths(fun, args, kwargs))
-        axes = _axes_of_leaves("vmap in_axes", tree if in_axes == 0 else tree.children()[0], in_axes)
-        axes += [0] * (len(leaves) - len(axes))
+        try:
+            leaves, tree = checked_leaves("vmap", "argument ", (args, kwargs), lambda: leaf_paths(fun, args, kwargs))
+            axes = axes_of(tree)
+        except TypeError:  # what is not mapped may be anything
+            given, tree = tree_flatten((args, kwargs))
+            axes = axes_of(tree)
+            if None not in axes:
+                raise
+            mapped = tree_unflatten(tree, [0 if a is None else leaf for leaf, a in zip(given, axes)])
+            leaves, _ = checked_leaves("vmap", "argument ", mapped, lambda: leaf_paths(fun, args, kwargs))
         dims = [
             None if a is None else _canonical(leaf, a, i, fun, args, kwargs)
             for i, (leaf, a) in enumerate(zip(leaves, axes))

@@ -205,6 +205,8 @@ from pullback.numpy._join import (
     vsplit,
     vstack,
 )
+from pullback.numpy._namespace_info import VERSION as __array_api_version__
+from pullback.numpy._namespace_info import __array_namespace_info__
 from pullback.numpy._pad import (
     pad,
 )

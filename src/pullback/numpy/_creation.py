@@ -290,6 +290,8 @@ def _fill(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
         raise TypeError(f"shape must have every element be nonnegative, got {shape}.")
     if dtype is not None and type(value) is complex:
         refuse_complex(value, dtype)
+    if dtype == dtypes.float0:
+        return np.zeros(shape, dtypes.float0)  # such arrays have nothing in them, and stay NumPy's
     if type(value) is int and dtype is not None and dtypes.issubdtype(dtype, np.inexact):
         value = float(value)  # which holds integers that the default integer does not
     scalar = as_array(value) if dtype is None else convert(value, dtype)
@@ -333,6 +335,8 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
             refuse_complex(value, target)
         if type(value) is int and dtypes.kind_of(target) in "fc":
             value = float(value)  # which may be more than integers hold
+        if target == dtypes.float0:
+            return _fill(tuple(shape), value, target)
         filled = _fill(tuple(shape), convert(value, target, weak), None)
     if device is None and out_sharding is None and type(a) is Array and shape == a.shape:
         device = None if a._device is None else a.sharding

@@ -106,7 +106,9 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         raise TypeError(
             f"piecewise: argument 'condlist' must be a sequence or an array of conditions, got {condlist!r}"
         )
-    conditions = [as_array(c) for c in condlist]
+    from pullback.numpy._creation import asarray
+
+    conditions = [asarray(c) for c in condlist]
     functions = list(funclist)
     if len(functions) == len(conditions) + 1:
         functions = functions[-1:] + functions[:-1]

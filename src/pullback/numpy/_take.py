@@ -312,7 +312,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
     """Numbers in C (or Fortran) order of positions given as one index array an axis.
 
     Mode, or a tuple of one an axis: 'raise' (needs concrete positions; ValueError if one is out of bounds), 'wrap',
-    'clip'.
+    'clip', or 'ignore', which takes positions as they are.
     """
     lengths = [
         static_int(d, "ravel_multi_index: argument 'dims'")
@@ -345,8 +345,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
             x = clip(x, 0, n - 1)
         elif how == "wrap":
             x = remainder(x, make_array(n, x.dtype))
-        else:
-            raise ValueError(f"invalid mode={how!r}. Expected 'raise', 'wrap', or 'clip'")
+        elif how != "ignore":
+            raise ValueError(f"invalid mode={how!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'")
         checked.append(x)
     strides = [1] * len(lengths)
     axes = range(len(lengths) - 2, -1, -1) if order == "C" else range(1, len(lengths))

@@ -219,6 +219,8 @@ class ufunc(_core.JitFunction):
             raise NotImplementedError(f"out argument of {self}.accumulate()")
         (a,) = arrays(f"{self.__name__}.accumulate", a)
         a = lax.reshape(a, (1,)) if a.ndim == 0 else a
+        if self.__name__.startswith("logical_") and dtype is None:
+            dtype = np.dtype(np.bool_)
         if axis is None or isinstance(axis, (tuple, list)):
             raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
         if self._accumulate is not None:

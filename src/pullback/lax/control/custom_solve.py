@@ -157,16 +157,27 @@ linear_solve_p = Primitive(
 )
 
 
+def _check_result(name: str, tree: Any, wanted: Sequence[Any], outs: Sequence[Any], out_tree: Any) -> None:
+    """TypeError for another structure than that of the argument, ValueError for other shapes."""
+    if out_tree != tree or [np.shape(o) for o in outs] != [a.shape for a in wanted]:
+        raise (TypeError if out_tree != tree else ValueError)(
+            f"{name} must give arrays of the structure and shapes of its argument: expected {tree} of "
+            f"{[a.str_short() for a in wanted]}, got {out_tree} of {[typeof(o).str_short() for o in outs]}"
+        )
+
+
+def _strong(*leaves: Any) -> list[Any]:
+    """The auxiliary results of a solver as arrays, without weak types."""
+    return [lax.convert(x, x.dtype) if isinstance(x.dtype, np.dtype) else x for x in as_arrays("aux", *leaves)]
+
+
 def _flat(function: Callable, tree: Any, name: str, wanted: Sequence[Any] | None = None) -> Callable:
     """A function of a pytree as one of its leaves, whose result must have the same structure and shapes."""
 
     def flat(*leaves):
         outs, out_tree = tree_flatten(function(tree_unflatten(tree, leaves)))
-        if wanted is not None and (out_tree != tree or [(np.shape(o)) for o in outs] != [a.shape for a in wanted]):
-            raise TypeError(
-                f"{name} must give arrays of the structure and shapes of its argument: expected {tree} of "
-                f"{[a.str_short() for a in wanted]}, got {out_tree} of {[typeof(o).str_short() for o in outs]}"
-            )
+        if wanted is not None:
+            _check_result(name, tree, wanted, outs, out_tree)
         return as_arrays(name, *outs)
 
     return flat
@@ -245,7 +256,7 @@ def custom_root(
     """x with f(x) = 0, as `solve(f, initial_guess)` finds it; derivatives by the implicit function theorem.
 
     `tangent_solve(g, y)` solves g(x) = y for linear g. With `has_aux`, `solve` gives (x, anything), and so does
-    this function. f must keep the structure and shapes of its argument (TypeError).
+    this function. f must keep the structure (TypeError) and the shapes (ValueError) of its argument.
     """
     for argument, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
         unneeded = function is None and argument == "tangent_solve"  # where no derivative is asked for
@@ -256,7 +267,18 @@ def custom_root(
     avals = [typeof(x).strip_weak_type() for x in leaves]
     leaves = [lax.convert(x, a.dtype) for x, a in zip(leaves, avals)]
     if current_interpreter() is eval_interpreter():
-        return solve(f, tree_unflatten(tree, leaves))
+
+        def checked(x: Any) -> Any:
+            out = f(x)
+            _check_result("custom_root: f", tree, avals, *tree_flatten(out))
+            return out
+
+        checked(tree_unflatten(tree, leaves))
+        found = solve(checked, tree_unflatten(tree, leaves))
+        x, aux = found if has_aux else (found, ())
+        _check_result("custom_root: solve", tree, avals, *tree_flatten(x))
+        aux_leaves, aux_tree = tree_flatten(aux)
+        return (x, tree_unflatten(aux_tree, _strong(*aux_leaves))) if has_aux else x
     part, consts = _part(_flat(f, tree, "custom_root: f", avals), avals)
     aux_trees: list[Any] = []
 

@@ -39,6 +39,8 @@ def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: An
         aval = ShapedArray(aval.shape, dtypes.canonicalize_dtype(dtype), False)
     if weak_type is not None:
         aval = aval.update(weak_type=weak_type)
+    if aval.dtype == dtypes.float0:
+        return np.asarray(x)  # there is nothing in its elements: such arrays stay NumPy's
     if type(x) is int:
         return _from_numpy(np.asarray(x, aval.dtype), aval, device)  # OverflowError rather than wrapping around
     return _from_numpy(np.asarray(x), aval, device)

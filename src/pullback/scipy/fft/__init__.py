@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback import lax
 from pullback.core.explain import explain_all as _explain_all
 from pullback.numpy._arguments import check_arraylike, is_integer, static_int
 from pullback.scipy import _parameters
@@ -43,7 +44,9 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
     x = jnp.moveaxis(x, axis, -1)
     x = x / _orthogonal(n, x.dtype) / 2 if norm == "ortho" else x / 2
     other = jnp.concatenate([jnp.zeros_like(x[..., :1]), jnp.flip(x[..., 1:], -1)], -1)
-    folded = jnp.fft.ifft((x - 1j * other) * _turns(n, x.dtype, 1)).real
+    turns = _turns(n, x.dtype, 1)
+    turned = lax.complex(x.astype(turns.real.dtype), -other.astype(turns.real.dtype)) * turns
+    folded = jnp.fft.ifft(turned).real.astype(x.dtype)
     half = (n + 1) // 2
     even, odd = folded[..., :half], jnp.flip(folded[..., half:], -1)
     out = jnp.zeros_like(x).at[..., ::2].set(even).at[..., 1::2].set(odd)

@@ -246,20 +246,20 @@ def _segments(
     spectra = [_transformed(s, w, size, step, length, trend, one_sided) for s in signals]
     scale = 1 / jnp.sum(w) ** 2 if scaling == "spectrum" else 1 / (fs * jnp.sum(w * w))
     if mode == "stft":
-        result = spectra[0] * jnp.sqrt(scale)
+        result = spectra[0] * jnp.sqrt(scale).astype(spectra[0].dtype)
     else:
-        result = jnp.conj(spectra[0]) * spectra[-1] * scale
+        result = jnp.conj(spectra[0]) * spectra[-1] * jnp.asarray(scale, spectra[0].dtype)
         if one_sided:
             # A frequency stands for its negative too, but for zero and the highest one of an even length.
             double = np.full((result.shape[-2], 1), 2.0)
             double[0] = 1
             if length % 2 == 0:
                 double[-1] = 1
-            result = result * jnp.asarray(double, real)
+            result = result * jnp.asarray(double, result.dtype)
         if y is None:
             result = jnp.real(result)
     frequencies = jnp.fft.rfftfreq(length, dtype=real) if one_sided else jnp.fft.fftfreq(length, dtype=real)
-    times = (jnp.arange(result.shape[-1]) * step + size / 2) / fs
+    times = (jnp.arange(result.shape[-1], dtype=real) * step + size / 2) / fs
     if boundary is not None:
         times = times - (size / 2) / fs
     if mode == "stft":

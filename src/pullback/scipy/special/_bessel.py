@@ -89,7 +89,7 @@ def _backward(z: Any, orders: int, limit: int) -> Any:
         below = 2 * n.astype(z.dtype) / z * here - above
         much = abs(below) > large
         scale = jnp.where(much, 1 / large, 1).astype(z.dtype)
-        return (here * scale, below * scale, total * scale, scalings + much), out
+        return (here * scale, below * scale, total * scale, scalings + much.astype(scalings.dtype)), out
 
     first = jnp.zeros_like(z), jnp.full_like(z, 1e-20), jnp.zeros_like(z), jnp.zeros(z.shape, np.int32)
     numbers = jnp.arange(start, -1, -1, dtype=np.int32)

@@ -112,7 +112,7 @@ def _rank(x: Any, method: str) -> Any:
         return below + 1
     if method == "max":
         return upto
-    return 0.5 * (below + 1 + upto)
+    return 0.5 * (below + 1 + upto).astype(dtypes.canonicalize_dtype(float))
 
 
 def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:

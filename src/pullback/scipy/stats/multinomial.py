@@ -20,7 +20,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     for argument, value in (("x", x), ("n", n)):
         if value.dtype != np.bool_ and not dtypes.issubdtype(value.dtype, np.integer):
             raise ValueError(f"multinomial: argument '{argument}' must be of an integer type, got {value.dtype}")
-    x, p = jnp.broadcast_arrays(*promoted(x, p))
+    x, p = jnp.broadcast_arrays(*promoted(x.astype(dtypes.to_inexact_dtype(p.dtype)), p))
     n = n.astype(x.dtype)
     value = special.gammaln(n + 1) + jnp.sum(special.xlogy(x, p) - special.gammaln(x + 1), axis=-1)
     return jnp.where(jnp.sum(x, axis=-1) == n, value, -np.inf)

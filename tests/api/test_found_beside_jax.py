@@ -1,0 +1,141 @@
+"""What programs for JAX rely on: float0, what is not mapped, names, reasons for traces, strict promotion."""
+
+import functools
+import logging
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+import pullback.scipy as jsp
+import pullback.scipy.fft
+import pullback.scipy.signal
+import pullback.scipy.stats
+from pullback import lax
+
+V, I = jnp.arange(3.0), jnp.arange(3)
+NOTHING = np.zeros(3, jax.float0)
+
+
+def test_arrays_of_float0():
+    for made in (jnp.asarray(NOTHING), jnp.zeros_like(NOTHING), jnp.zeros(3, jax.float0), jax.device_put(NOTHING)):
+        assert made.shape == (3,) and made.dtype == jax.float0
+    for passed in (
+        jax.jit(lambda x: x)(NOTHING),
+        lax.cond(True, lambda x: x, lambda x: x, NOTHING),
+        lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1]), (0, NOTHING))[1],
+        lax.scan(lambda c, x: (c, x), np.zeros(2, jax.float0), NOTHING)[1],
+        jax.vjp(lambda i, x: i * x, I, V)[1](V)[0],
+    ):
+        assert passed.shape == (3,) and passed.dtype == jax.float0
+
+
+class Thing:
+    factor = 3
+
+
+def test_what_is_not_mapped_may_be_anything():
+    mapped = jax.vmap(lambda x, s: x + len(s), in_axes=(0, None))
+    assert mapped(V, "abc").tolist() == [3, 4, 5]
+    times = jax.vmap(lambda x, o: x * o["a"].factor, in_axes=(0, {"a": None}))
+    assert times(V, {"a": Thing()}).tolist() == [0, 3, 6]
+    assert jax.jit(mapped, static_argnums=1)(V, "ab").tolist() == [2, 3, 4]
+    assert jax.grad(lambda v: times(v, {"a": Thing()}).sum())(V).tolist() == [3, 3, 3]
+    np.testing.assert_allclose(jax.vmap(lambda x, f: f(x), in_axes=(0, None))(V, jnp.sin), np.sin(V), rtol=1e-6)
+    for axes in ((0, 0), 0):
+        with pytest.raises(TypeError, match="argument s is 'abc'"):
+            jax.vmap(lambda x, s: x, in_axes=axes)(V, "abc")
+    with pytest.raises(TypeError, match="argument x is 'abc'"):
+        jax.vmap(lambda x, s: x, in_axes=(0, None))("abc", "abc")
+
+
+def test_attributes_of_functions():
+    def fun(x):
+        return x
+
+    fun.attribute = 5
+    transforms = [jax.jit, jax.grad, jax.vmap, jax.value_and_grad, jax.jacfwd, jax.jacrev, jax.hessian, jax.checkpoint]
+    for transform in [*transforms, functools.partial(jax.named_call, name="other")]:
+        assert transform(fun).attribute == 5 and transform(fun).__name__ == "fun"
+    assert jax.jit(functools.partial(fun, 1)).__name__ == "fun"
+
+
+def test_reasons_for_traces(caplog):
+    def fun(x, y=1):
+        return x
+
+    with jax.explain_cache_misses(True), caplog.at_level(logging.WARNING, "pullback.jit"):
+        f = jax.jit(fun, static_argnames="y")
+        for args, kwargs in (((V,), {}), ((V,), {}), ((I,), {}), ((V,), {"y": 2}), (((V, V),), {})):
+            f(*args, **kwargs)
+        with jax.enable_x64(True):
+            f(V)
+    said = caplog.messages
+    assert len(said) == 5 and all(text.startswith("TRACING CACHE MISS at ") for text in said)
+    assert "never seen function: fun defined at" in said[0] and __file__ in said[0]
+    assert "* argument x: now i32[3], before f32[3]" in said[1]
+    assert "* static argument 'y': now 2, before not given" in said[2]
+    assert "* different structure of the arguments" in said[3] and "* different options" in said[4]
+    caplog.clear()
+    jax.jit(fun)(V)
+    assert not caplog.messages
+
+
+def test_what_the_array_standard_asks():
+    info = jnp.__array_namespace_info__()
+    assert jnp.__array_api_version__ == "2024.12" and info.default_device() is None
+    assert info.devices() == [None, *jax.devices()] and info.capabilities()["max dimensions"] == 64
+    assert info.default_dtypes() == {
+        "real floating": np.float32, "complex floating": np.complex64, "integral": np.int32, "indexing": np.int32,
+    }  # fmt: skip
+    assert sorted(info.dtypes(kind=("bool", "real floating"))) == ["bool", "float32"] and len(info.dtypes()) == 9
+    with jax.enable_x64(True):
+        assert info.default_dtypes()["integral"] == np.int64 and len(info.dtypes(device=jax.devices()[0])) == 13
+    with pytest.raises(KeyError):
+        info.dtypes(kind="zoo")
+    with pytest.raises(ValueError, match="argument 'device'"):
+        info.dtypes(device="zoo")
+
+
+def test_positions_conditions_and_partial_results():
+    assert int(jnp.ravel_multi_index((1, 5), (2, 3), mode="ignore")) == 8
+    assert jax.jit(lambda i: jnp.ravel_multi_index((i, i), (2, 3), mode="ignore"))(I).tolist() == [0, 4, 8]
+    x = jnp.linspace(-2, 2, 5)
+    assert jnp.piecewise(x, [[True, False, True, False, True]], [1.0, 2.0]).tolist() == [1, 2, 1, 2, 1]
+    assert jnp.logical_and.accumulate(jnp.array([2.0, 1.0, 0.0, 3.0])).tolist() == [True, True, False, False]
+
+
+def test_errors_of_custom_functions():
+    with pytest.raises(TypeError, match="custom_root: f must give arrays of the structure"):
+        lax.custom_root(lambda x: {"a": x}, 1.0, lambda f, x: x, lambda g, y: y)
+    with pytest.raises(TypeError, match="custom_root: solve must give arrays of the structure"):
+        lax.custom_root(lambda x: x, 1.0, lambda f, x: {"a": x}, lambda g, y: y)
+    _, aux = lax.custom_root(lambda x: x, 1.0, lambda f, x: (x, 7), lambda g, y: y, has_aux=True)
+    assert aux.dtype == jnp.int32
+    with pytest.raises(ValueError, match="matvec must give arrays of the structure and shapes"):
+        lax.custom_linear_solve(lambda x: jnp.ones(2), V, lambda _, b: b)
+    with pytest.raises(TypeError, match="must return a pair of its result and a function"):
+        jax.custom_gradient(lambda x: x)(1.0)
+
+
+STRICT = {
+    "welch": lambda: jsp.signal.welch(jnp.arange(8.0), nperseg=4),
+    "csd": lambda: jsp.signal.csd(jnp.arange(8.0), jnp.arange(8.0), nperseg=4),
+    "istft": lambda: jsp.signal.istft(jsp.signal.stft(jnp.arange(8.0), nperseg=4)[2], nperseg=4),
+    "idct": lambda: jsp.fft.idct(V),
+    "bessel_jn": lambda: jsp.special.bessel_jn(V + 1, v=2),
+    "rankdata": lambda: jsp.stats.rankdata(V),
+    "multinomial": lambda: jsp.stats.multinomial.logpmf(I, 3, V / 3),
+}
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_own_code_does_not_promote(name):
+    """With strict promotion the results are the same, bit by bit."""
+    plain = STRICT[name]()
+    with jax.numpy_dtype_promotion("strict"):
+        strict = STRICT[name]()
+    for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(strict), strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype

@@ -91,3 +91,13 @@ def test_start_values_are_explained_where_they_are_0(tool):
     assert explained(tool, text, (x, np.float32([0.0])), ones, none) == "start values of sums"
     assert explained(tool, text, (x, np.float32([2.0])), ones, none) == ""
     assert explained(tool, text, (x, np.float32([0.0])), none, ones) == ""
+
+
+def test_exponentials_of_integers_are_explained_where_ours_is_nearer(tool):
+    x = np.full((3, 3), 4, np.int8)
+    true = np.expm1(12.0) / 3 + np.eye(3)
+    ours, theirs = ((true * (1 + error)).astype(np.float32) for error in (1e-6, 4e-4))
+    for kind in (np.float32, np.float64):  # as it is, or converted after it
+        pair = ours.astype(kind), theirs.astype(kind)
+        assert explained(tool, "linalg.expm(x0)", (x,), *pair) == "exponentials of integer matrices"
+        assert explained(tool, "linalg.expm(x0)", (x,), *pair[::-1]) == ""

@@ -395,3 +395,18 @@ def test_eager_work_knows_the_width(dtype):
         assert info.bits == width and int(np.asarray(found[10])[0]) in (width, width - 2**width)
     with pytest.raises(ValueError, match=f"of size {width} bits"):
         lax.bitcast_convert_type(jnp.zeros(17, dtype), jnp.uint16)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_quotients_and_remainders_by_zero_are_those_of_wider_integers(dtype):
+    values = every(dtype).astype(np.int8)
+    x, y = (v.ravel() for v in np.meshgrid(values, values))
+    bits, signed = int(dtype[-1]), dtype[0] == "i"
+    truncated = np.where(y == 0, -1, np.trunc(x / np.where(y == 0, 1, y)).astype(int))
+    remainder = np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))
+    wrapped = truncated % 2**bits
+    quotient = wrapped - 2**bits * (wrapped >= 2 ** (bits - 1)) if signed else wrapped
+    for way in (lambda f: f, jax.jit):
+        operands = x.astype(dtype), y.astype(dtype)
+        np.testing.assert_array_equal(np.asarray(way(lax.div)(*operands)).astype(int), quotient)
+        np.testing.assert_array_equal(np.asarray(way(lax.rem)(*operands)).astype(int), remainder)

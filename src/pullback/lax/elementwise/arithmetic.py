@@ -381,6 +381,19 @@ mul_p = nary(
 )
 
 
+def _of_bytes(reference):
+    """A reference for integers; those of 2 and 4 bits, whose own division by 0 is another, are bytes meanwhile."""
+
+    def function(x, y):
+        kind = dtypes.kind_of(x.dtype)
+        if x.dtype.kind != "V" or kind not in "iu":
+            return reference(x, y)
+        return reference(*(v.astype(f"{kind}1") for v in (x, y))).astype(x.dtype)
+
+    return function
+
+
+@_of_bytes
 def _div_reference(x, y):
     if x.dtype.kind not in "iu":
         return np.divide(x, y) if x.dtype.kind != "c" else quotients.quotient(x, y)
@@ -417,6 +430,7 @@ div_p = nary(
 )
 
 
+@_of_bytes
 def _rem_reference(x, y):
     if x.dtype.kind in "iu":
         safe = np.where(y == 0, np.ones_like(y), y)

@@ -136,3 +136,19 @@ def test_addresses_of_arguments_are_read_where_they_are_used():
     data = [sample("f32", 64, edges=False) for _ in x]
     ((got, want),) = both(function, data)
     np.testing.assert_array_equal(got, want)
+
+
+def test_equal_loops_of_threads_are_one_function():
+    """With their tables, which are equal, too; what differs is in the context that they are given."""
+    b = Builder()
+    x, y = b.input("x", "f32", 64), [b.output(f"y{k}", "f32", 64) for k in range(3)]
+    tables = [b.constant(f"t{k}", np.arange(8, dtype="f4") * (1 + k // 2)) for k in range(3)]
+    for table, result in zip(tables, y):
+        with b.loop(64, "threads") as i:
+            b.store(result, i, b.load(x, i) * b.load(table, i % 8))
+    function = b.function("f")
+    text = compile_function(function).llvm
+    assert text.count("define internal") == 1
+    assert text.count("internal constant") == 2
+    for got, want in both(function, [sample("f32", 64, edges=False)]):
+        np.testing.assert_array_equal(got, want)

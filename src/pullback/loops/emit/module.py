@@ -104,6 +104,8 @@ class Module:
         self.declarations: dict[str, str] = {}
         self._kernels: dict[Kernel, str] = {}
         self._asking: set[str] = set()  # kernels that may end early
+        self._bodies: dict[str, str] = {}  # functions that threads run, by their text
+        self._constants: dict[bytes, str] = {}
         self._functions_of_ops: dict[tuple[Lambda, int], str] = {}
         self._position = {buffer: k for k, buffer in enumerate(function.buffers)}
         self._promote = False
@@ -209,9 +211,11 @@ class Module:
         if buffer.size * ITEMSIZE[buffer.dtype] > EMBEDDED_BYTES:
             return self._slot_value(emitter, f"constant:{self._position[buffer]}")
         raw = np.ascontiguousarray(buffer.data).tobytes()
-        name = f"@const.{self._position[buffer]}"
-        text = "".join(f"\\{byte:02X}" for byte in raw)
-        self.globals.append(f'{name} = internal constant [{len(raw)} x i8] c"{text}", align 64')
+        name = self._constants.get(raw)
+        if name is None:
+            name = self._constants[raw] = f"@const.{self._position[buffer]}"
+            text = "".join(f"\\{byte:02X}" for byte in raw)
+            self.globals.append(f'{name} = internal constant [{len(raw)} x i8] c"{text}", align 64')
         return name
 
     # Kernels.
@@ -308,8 +312,7 @@ class Module:
         for k, (kind, ref) in enumerate(fields):
             at = code.inst(f"getelementptr i64, ptr {context}, i64 {k}", context)
             code.line(f"  store {kind} {ref}, ptr {at}")
-        name = f"@body.{len(self.functions)}"
-        self._emit_body(name, loop, buffers, free)
+        name = self._emit_body(loop, buffers, free)
         function = self._slot_value(emitter, PARALLEL_FOR)
         grain = dict(loop.attrs).get("grain", 1)
         code.line(f"  call void {function}(ptr {name}, ptr {context}, i64 {extent}, i64 {grain})")
@@ -318,8 +321,8 @@ class Module:
         emitter.ask_interrupt()
         return True
 
-    def _emit_body(self, name: str, loop: Loop, buffers: Sequence[Buffer], free: Sequence[Var]) -> None:
-        """body(ctx, begin, end): what it needs comes from the context."""
+    def _emit_body(self, loop: Loop, buffers: Sequence[Buffer], free: Sequence[Var]) -> str:
+        """The name of body(ctx, begin, end): what it needs comes from the context, so equal loops have one."""
         work = ThreadBodyEmitter(self)
         code = work.code
         position = 0
@@ -338,7 +341,12 @@ class Module:
             im = unpack(kind) if var.dtype in REAL_OF else None
             work.eval.env[var] = Value(var.dtype, ref, 1, im)
         work.threads_loop(loop)
-        self._finish(work, f"define internal void {name}(ptr %ctx, i64 %begin, i64 %end)")
+        text = work.code.text()
+        name = self._bodies.get(text)
+        if name is None:
+            name = self._bodies[text] = f"@body.{len(self._bodies)}"
+            self._finish(work, f"define internal void {name}(ptr %ctx, i64 %begin, i64 %end)")
+        return name
 
     # Host calls.
 

@@ -3,6 +3,6 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import rows, statistics, steps, training
+from . import places, rows, statistics, steps, training
 
-PROGRAMS = [*rows.PROGRAMS, *training.PROGRAMS, *statistics.PROGRAMS, *steps.PROGRAMS]
+PROGRAMS = [*rows.PROGRAMS, *training.PROGRAMS, *statistics.PROGRAMS, *steps.PROGRAMS, *places.PROGRAMS]

@@ -1,0 +1,139 @@
+"""One element of each row, pieces side by side, windows and blocks: what goes where, by indices, masks and movement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as onp
+
+from ._family import family, normal
+
+
+def _entropies() -> list[Any]:
+    """The gradient of a cross entropy of x (rows, classes), of which `y` are the right ones."""
+
+    def by_gather(jax, x, y):
+        def loss(x):
+            return -jax.numpy.take_along_axis(jax.nn.log_softmax(x), y[:, None], 1).mean()
+
+        return jax.grad(loss)(x)
+
+    def indexed(jax, x, y):
+        return jax.grad(lambda x: -jax.nn.log_softmax(x)[jax.numpy.arange(len(y)), y].mean())(x)
+
+    def mapped(jax, x, y):
+        def loss(x):
+            return jax.vmap(lambda row, k: jax.nn.logsumexp(row) - row[k])(x, y).mean()
+
+        return jax.grad(loss)(x)
+
+    def one_hot(jax, x, y):
+        def loss(x):
+            return -(jax.nn.one_hot(y, x.shape[1]) * jax.nn.log_softmax(x)).sum(1).mean()
+
+        return jax.grad(loss)(x)
+
+    return [by_gather, indexed, mapped, one_hot]
+
+
+def _pools() -> list[Any]:
+    """The gradient of maxima over 2 x 2 pixels of x (images, height, width, features)."""
+
+    def gradient(jax, pool, x):
+        return jax.grad(lambda x: (pool(x) ** 2).sum())(x)
+
+    def by_windows(jax, x):
+        sizes = (1, 2, 2, 1)
+        return gradient(jax, lambda x: jax.lax.reduce_window(x, -onp.inf, jax.lax.max, sizes, sizes, "VALID"), x)
+
+    def blocks(jax, x):
+        n, h, w, f = x.shape
+        return gradient(jax, lambda x: x.reshape(n, h // 2, 2, w // 2, 2, f).max((2, 4)), x)
+
+    def strided(jax, x):
+        most = jax.numpy.maximum
+        return gradient(
+            jax, lambda x: most(most(x[:, ::2, ::2], x[:, 1::2, ::2]), most(x[:, ::2, 1::2], x[:, 1::2, 1::2])), x
+        )
+
+    return [by_windows, blocks, strided]
+
+
+def _features() -> list[Any]:
+    """Products of all pairs of columns."""
+
+    def repeated(jax, x):
+        return (x[:, :, None] * x[:, None]).reshape(len(x), -1)
+
+    def joined(jax, x):
+        return jax.numpy.concatenate([x * x[:, k : k + 1] for k in range(x.shape[1])], 1)
+
+    def mapped(jax, x):
+        return jax.vmap(lambda row: jax.numpy.outer(row, row).ravel())(x)
+
+    def kron(jax, x):
+        return jax.vmap(lambda row: jax.numpy.kron(row, row))(x)
+
+    return [repeated, joined, mapped, kron]
+
+
+def _outer_sums() -> list[Any]:
+    """The sum of the outer products of rows."""
+
+    def product(jax, x, y):
+        return x.T @ y
+
+    def repeated(jax, x, y):
+        return (x[:, :, None] * y[:, None]).sum(0)
+
+    def mapped(jax, x, y):
+        return jax.vmap(jax.numpy.outer)(x, y).sum(0)
+
+    def einsum(jax, x, y):
+        return jax.numpy.einsum("ni,nj->ij", x, y)
+
+    return [product, repeated, mapped, einsum]
+
+
+def _windows() -> list[Any]:
+    """The largest of each 100 neighbours."""
+
+    def indexed(jax, x):
+        np = jax.numpy
+        return x[np.arange(len(x) - 99)[:, None] + np.arange(100)].max(1)
+
+    def mapped(jax, x):
+        starts = jax.numpy.arange(len(x) - 99)
+        return jax.vmap(lambda k: jax.lax.dynamic_slice(x, (k,), (100,)))(starts).max(1)
+
+    def by_windows(jax, x):
+        return jax.lax.reduce_window(x, -onp.inf, jax.lax.max, (100,), (1,), "VALID")
+
+    return [indexed, mapped, by_windows]
+
+
+def _krons() -> list[Any]:
+    def by_function(jax, x, y):
+        return jax.numpy.kron(x, y)
+
+    def einsum(jax, x, y):
+        return jax.numpy.einsum("ij,kl->ikjl", x, y).reshape(len(x) * len(y), -1)
+
+    def repeated(jax, x, y):
+        return (x[:, None, :, None] * y[None, :, None]).reshape(len(x) * len(y), -1)
+
+    return [by_function, einsum, repeated]
+
+
+def _shares(rng):
+    return rng.standard_normal((1500, 10)).astype("f4"), rng.integers(0, 10, 1500).astype("i4")
+
+
+PROGRAMS = [
+    *family("gradient of cross entropy, 1500 x 10", _shares, *_entropies()),
+    *family("gradient of maxima of 2 x 2, 4 x 64 x 64 x 16", normal((4, 64, 64, 16)), *_pools()),
+    *family("products of columns, 5000 x 12", normal((5000, 12)), *_features()),
+    *family("sum of outer products, 800 x 40 x 30", normal((800, 40), (800, 30)), *_outer_sums()),
+    *family("maxima of 100 neighbours, 10000", normal((10000,)), *_windows()),
+    *family("Kronecker product, 30 x 30", normal((30, 30), (30, 30)), *_krons()),
+]

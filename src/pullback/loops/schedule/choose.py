@@ -29,6 +29,7 @@ from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Function, If, Let, Loop, Run, Stmt, Store, While
 from pullback.loops.ir.key import part_key
 from pullback.loops.ir.visit import loads, local_uses, shares_locals, statements, stores
+from pullback.loops.schedule.apply.across import across
 from pullback.loops.schedule.apply.columns import columns, folded
 from pullback.loops.schedule.apply.fission import MOST, Fission
 from pullback.loops.schedule.apply.parallelize import parallelize
@@ -60,6 +61,7 @@ OF_ONE_LOOP = (
 )
 OF_SEVERAL = (
     Kind("short_rows", "a row in each lane, where rows are shorter than the lanes or hardly longer", short_rows),
+    Kind("across", "results that each reduce a row of their own lie in lanes, their rows copied for that", across),
     Kind("strips", "loops down the same columns take a strip of them at a time, row by row", strips),
 )
 FORMS: tuple[Kind, ...] = OF_ONE_LOOP + OF_SEVERAL

@@ -13,7 +13,6 @@ from typing import Any
 from pullback.lax.elementwise.arithmetic import add_p, mul_p, neg_p, op, sub_p
 from pullback.lax.records.families import *
 from pullback.lax.records.families import INF, NAN, broadcast_operands
-from pullback.loops.math._tables import error_function
 
 __all__ = [
     "bessel_i0e",
@@ -97,6 +96,8 @@ def _in_longdouble(polynomial, z):
 
 def _error_function(x, complement):
     """erf or 1 - erf of float64: the polynomials of `loops/math/error_function.py`, where rounding takes nothing."""
+    from pullback.loops.math._tables import error_function  # with 28 modules that the import shall not take
+
     wide = np.asarray(x, np.longdouble)
     size = np.minimum(np.abs(wide), 28)
     near, far = size <= 0.9, size >= 0.5

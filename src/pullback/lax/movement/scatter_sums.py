@@ -18,7 +18,6 @@ import numpy as np
 
 from pullback.lax.records.nests import loops
 from pullback.loops.ir.types import ITEMSIZE
-from pullback.loops.schedule.machine import NOMINAL
 
 PARTS = 4
 MANY = 1 << 16  # updates that are worth threads
@@ -63,6 +62,8 @@ def emit_sums(
     b, axis = ctx.b, shape.index(max(shape))
     wide = _SUMMED.get(out.dtype, out.dtype)
     # Lines of the cache between the parts: threads that write to one line wait for each other.
+    from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
+
     apart = -(-2 * NOMINAL.line // (ITEMSIZE[wide] * max(math.prod(out.shape[1:]), 1))) if parts > 1 else 0
     shape_of_sums = (parts, out.shape[0] + apart, *out.shape[1:]) if out.shape else (parts,)
     sums = ctx.temporary(wide, shape_of_sums)

@@ -1,6 +1,8 @@
 """jet, rnn, stateful random numbers, and what several processes or machines would do."""
 
 import logging
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -178,3 +180,20 @@ def test_pictures_and_logs(capsys, caplog):
         jax.effects_barrier()
     assert caplog.messages == ["x is 3"]
     assert "pullback: " in jax.print_environment_info(return_string=True)
+
+
+def test_compiled_code_is_kept_where_the_option_says(tmp_path):
+    code = (
+        "import os; os.environ.pop('PULLBACK_CACHE_DIR', None)\n"
+        "import pullback as jax, pullback.numpy as jnp\n"
+        "from pullback.experimental.compilation_cache import compilation_cache\n"
+        f"compilation_cache.set_cache_dir({str(tmp_path / 'there')!r})\n"
+        "jax.jit(lambda x: jnp.sin(x) * 3.25)(jnp.ones(7))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert any(path.is_file() for path in (tmp_path / "there").rglob("*"))
+
+
+def test_keys_that_are_used_twice_are_not_said_to_be_found():
+    with pytest.raises(NotImplementedError, match="jax_debug_key_reuse"):
+        jax.config.update("jax_debug_key_reuse", True)

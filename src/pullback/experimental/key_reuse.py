@@ -1,4 +1,4 @@
-"""Keys that are used twice are found by `jax_debug_key_reuse`; its error is `errors.KeyReuseError`."""
+"""Keys used twice are not found yet: the option `jax_debug_key_reuse` is refused; the name of its error is there."""
 
 from pullback.errors import KeyReuseError
 

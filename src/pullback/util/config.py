@@ -408,7 +408,6 @@ random_seed_offset = _typed_flag("jax_random_seed_offset", int, 0, "Added to eac
 softmax_custom_jvp = _bool_flag(
     "jax_softmax_custom_jvp", False, "Give `nn.softmax` its own derivative rule.", traced=True
 )
-debug_key_reuse = _bool_flag("jax_debug_key_reuse", False, "Find keys that are used twice.", traced=True)
 allow_f16_reductions = _bool_flag("jax_allow_f16_reductions", True, "Allow sums of float16 in float16.", traced=True)
 use_direct_linearize = _bool_flag(
     "jax_use_direct_linearize", True, "Kept for compatibility; linearization is direct here."
@@ -551,6 +550,7 @@ def _define_other_options() -> None:
 
 _define_other_options()
 jax2tf_associative_scan_reductions = _flags["jax2tf_associative_scan_reductions"]
+debug_key_reuse = _flags["jax_debug_key_reuse"]
 
 
 class Config:

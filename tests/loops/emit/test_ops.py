@@ -19,7 +19,8 @@ EXPANDED = ("sqrt", "abs", "sign", "div")  # for complex numbers: expand_math le
 CASES = [
     (name, dtype)
     for name, info in OPS.items()
-    if not info.math and name not in ("convert", "bitcast", "lookup", "scale", "select", "floordiv", "floormod")
+    if not info.math
+    and name not in ("convert", "bitcast", "lookup", "scale", "dot_pairs", "select", "floordiv", "floormod")
     for dtype in info.accepts
     if not (dtype in REAL_OF and (name.endswith("_total") or name in EXPANDED))
 ]
@@ -97,6 +98,20 @@ def test_scale(dtype):
         return
     with np.errstate(all="ignore"):
         ((got, want),) = both(b.function("op"), inputs)
+    same(got, want)
+
+
+@pytest.mark.parametrize("role", ["vector", "sequential"])
+def test_dot_pairs(role):
+    """Two products, each rounded once with the sum before; only code for AVX512-BF16 has it."""
+    function = elementwise(role, ("f32",) * 3, "f32", lambda b, *xs: b.op("dot_pairs", *xs))
+    pairs = [sample("f32", N, seed=k) for k in range(3)]
+    if not host_target().dots_pairs:
+        with pytest.raises(NotImplementedError, match="AVX512-BF16"):
+            both(function, pairs)
+        return
+    with np.errstate(all="ignore"):
+        ((got, want),) = both(function, pairs)
     same(got, want)
 
 

@@ -6,7 +6,7 @@ from pullback.util.config import config
 
 
 def set_cache_dir(path: str) -> None:
-    """Keep compiled programs in this folder from now on, as the option `jax_compilation_cache_dir`."""
+    """Keep compiled code in this folder from now on; PULLBACK_CACHE_DIR, where it is set, goes first."""
     config.update("jax_compilation_cache_dir", path)
 
 

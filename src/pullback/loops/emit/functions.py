@@ -77,7 +77,7 @@ class FunctionEmitter:
 
     def __init__(self, module: Surroundings) -> None:
         self.module = module
-        self.code = Code(module.target.converts_halves, module.target.looks_up)
+        self.code = Code(module.target.converts_halves, module.target.looks_up, module.target.dots_pairs)
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes, module.repeated)
         self._writes: dict[int, Set[Buffer]] = {}
         self._in_rounds: set[int] = set()  # loops around, by identity, that ask already

@@ -528,6 +528,8 @@ def _scale(a: Asm, op: Op, x: Value, y: Value) -> Refs:
 @rule("dot_pairs", "float")
 def _dot_pairs(a: Asm, op: Op, total: Value, x: Value, y: Value) -> Refs:
     """One instruction for a register; kernels of products alone have this op, for CPUs that have it."""
+    if not a.code.dots_pairs:
+        raise NotImplementedError("emit: the op dot_pairs is for CPUs with AVX512-BF16 (Target.dots_pairs)")
     name, kind, pairs = "llvm.x86.avx512bf16.dpbf16ps.512", "<16 x float>", "<32 x bfloat>"
     found = []
     for parts in zip(*(_in_vectors(a, "float", value.ref, 16) for value in (total, x, y))):

@@ -205,7 +205,7 @@ def _dot_pairs(op: Op, total: Any, x: Any, y: Any) -> np.ndarray:
     """Of the halves of x and y, bf16 each: total + x1 y1 + x0 y0."""
 
     def normal(value: np.ndarray) -> np.ndarray:
-        return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.float32(0), value)
+        return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), value), value)
 
     def halves(value: Any) -> tuple[np.ndarray, np.ndarray]:
         bits = np.asarray(value, np.float32).view(np.uint32)

@@ -7,13 +7,19 @@ from pathlib import Path
 
 from pullback.compiler.products.kernels import NAME, kernel_of
 from pullback.loops.emit import CompiledFunction, ObjectCache, Target, compile_function, host_target
+from pullback.util.config import compilation_cache_dir
 from pullback.util.switches import switches
 
 
-@functools.cache
 def object_cache() -> ObjectCache:
-    """The cache on disk."""
-    return ObjectCache(Path(switches.cache_dir) if switches.cache_dir else None)
+    """The cache on disk: in PULLBACK_CACHE_DIR, else where the option `jax_compilation_cache_dir` says."""
+    return cache_in(switches.cache_dir or compilation_cache_dir.value)
+
+
+@functools.cache
+def cache_in(folder: str | None) -> ObjectCache:
+    """The cache in a folder, by default the user's."""
+    return ObjectCache(Path(folder) if folder else None)
 
 
 @functools.cache

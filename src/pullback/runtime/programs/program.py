@@ -51,7 +51,7 @@ from pullback.runtime.programs.autotune import tuned_form
 from pullback.runtime.programs.canonical import holds_functions, jaxpr_key
 from pullback.runtime.programs.fingerprint import fingerprint
 from pullback.runtime.programs.host_call import native_callback
-from pullback.runtime.programs.kernels import object_cache
+from pullback.runtime.programs.kernels import cache_in, object_cache
 from pullback.runtime.programs.libraries import PythonCalls, addresses, called_symbols, is_library
 from pullback.runtime.programs.schedule_report import schedule_text
 from pullback.runtime.programs.stored import Facts, key_of, pack, unpack
@@ -626,4 +626,4 @@ def clear_caches() -> None:
     _natives.clear()
     _recent.clear()
     _programs.clear()
-    object_cache.cache_clear()
+    cache_in.cache_clear()

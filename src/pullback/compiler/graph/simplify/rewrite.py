@@ -91,6 +91,16 @@ class Rewriter:
         atoms = (*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars)
         return Counter(a for a in atoms if not isinstance(a, Literal))
 
+    @functools.cached_property
+    def readers(self) -> dict[Var, list[JaxprEqn]]:
+        """The equations that read each variable, before anything is rewritten."""
+        found: dict[Var, list[JaxprEqn]] = {}
+        for eqn in self.closed.jaxpr.eqns:
+            for atom in eqn.invars:
+                if not isinstance(atom, Literal):
+                    found.setdefault(atom, []).append(eqn)
+        return found
+
     def read(self, atom: Any) -> Any:
         """What an atom was rewritten to."""
         while type(atom) is not Literal:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter
-from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from pullback.core.lowering import Elementwise, Nest, Reduction
 from pullback.core.primitive import NoRule, Primitive, registry
 from pullback.lax.records.nests import loops
@@ -41,16 +41,9 @@ def _copied(r: Rewriter, eqn: JaxprEqn) -> Any:
 def _is_folded(r: Rewriter, joined: Var, axis: int) -> bool:
     """Whether a reduction goes along this axis alone: its steps become straight code, without choices
     (`loops/passes/unroll.py`)."""
-    users: dict[Any, list[JaxprEqn]] | None = r.notes.get("users")
-    if users is None:
-        users = r.notes["users"] = {}
-        for eqn in r.closed.jaxpr.eqns:
-            for atom in eqn.invars:
-                if not isinstance(atom, Literal):
-                    users.setdefault(atom, []).append(eqn)
     seen, stack = {joined}, [joined]
     while stack:
-        for eqn in users.get(stack.pop(), ()):
+        for eqn in r.readers.get(stack.pop(), ()):
             lower = eqn.primitive.lower
             if isinstance(lower, Reduction):
                 if tuple(lower.axes(eqn.params)) == (axis,):

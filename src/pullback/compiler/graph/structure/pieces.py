@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.core.jaxpr import JaxprEqn, Literal, Var
+from pullback.core.jaxpr import JaxprEqn
 
 MANY = 4  # joined arrays that a slice reaches into: of more it reads what they are joined to
 
@@ -98,22 +98,17 @@ def _instead(r: Rewriter, eqn: JaxprEqn, new: Any) -> Any:
 
 def _is_only_sliced(r: Rewriter, atom: Any) -> bool:
     """Whether an array of this program is read in slices alone, also by way of what it is joined to."""
-    users: dict[Var, list[JaxprEqn]] | None = r.notes.get("readers")
-    if users is None:
-        users = r.notes["readers"] = {}
-        for eqn in r.closed.jaxpr.eqns:
-            for each in eqn.invars:
-                if not isinstance(each, Literal):
-                    users.setdefault(each, []).append(eqn)
-        for each in r.closed.jaxpr.outvars:
-            if not isinstance(each, Literal):
-                users[each] = []
     if atom in r.notes.get("only sliced", ()):
         return True
-    found = users.get(atom)
-    return bool(found) and all(
-        eqn.primitive.name == "slice" or (eqn.primitive.name == "concatenate" and _is_only_sliced(r, eqn.outvars[0]))
-        for eqn in found or ()
+    found = r.readers.get(atom)
+    return (
+        bool(found)
+        and atom not in r.closed.jaxpr.outvars
+        and all(
+            eqn.primitive.name == "slice"
+            or (eqn.primitive.name == "concatenate" and _is_only_sliced(r, eqn.outvars[0]))
+            for eqn in found or ()
+        )
     )
 
 

@@ -33,7 +33,14 @@ def test_a_few_programs_reach_every_pass():
     # Nor that many operands, or so much to do for each of many rows.
     many = pullback.make_jaxpr(lambda *xs: jnp.concatenate(xs))(*np.ones((40, 5), "f4"))
     rows = pullback.make_jaxpr(lambda x: jnp.log(jnp.sum(x * x, 1)))(np.ones((300, 100), "f4"))
-    reached |= passes.changing(many) | passes.changing(rows)
+    # Nor places counted by rows, indices taken apart, or products of batches with work on their results.
+    places = pullback.make_jaxpr(lambda x, i: jnp.sin(x).at[jnp.arange(40), i].add(1.0))(
+        np.ones((40, 5)), np.zeros(40, int)
+    )
+    parts = pullback.make_jaxpr(lambda x, y: jnp.einsum("ij,kl->ikjl", x, y).reshape(144, 144))(*np.ones((2, 12, 12)))
+    batch = pullback.make_jaxpr(lambda x, y: pullback.nn.softmax(x @ y) @ x)(*np.ones((2, 8, 64, 64), "f4"))
+    for program in (many, rows, places, parts, batch):
+        reached |= passes.changing(program)
     assert passes.names() - reached == set()
 
 

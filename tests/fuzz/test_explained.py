@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from fuzz.calls import Call
 from fuzz.compare import Difference, compare
@@ -101,3 +102,8 @@ def test_exponentials_of_integers_are_explained_where_ours_is_nearer(tool):
         pair = ours.astype(kind), theirs.astype(kind)
         assert explained(tool, "linalg.expm(x0)", (x,), *pair) == "exponentials of integer matrices"
         assert explained(tool, "linalg.expm(x0)", (x,), *pair[::-1]) == ""
+    x = np.array([[4, 2, -1], [-4, 4, 5], [1, 3, 3]], np.int8)
+    true = scipy.linalg.expm(x.astype(float))
+    few, many = ((true + error * np.max(true)).astype(np.float32) for error in (6e-7, 4e-6))
+    assert explained(tool, "linalg.expm(x0)", (x,), few, true.astype(np.float32)) == "exponentials of integer matrices"
+    assert explained(tool, "linalg.expm(x0)", (x,), many, true.astype(np.float32)) == ""

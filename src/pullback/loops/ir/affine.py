@@ -15,24 +15,30 @@ Interval = tuple[int, int]
 
 def terms(expr: Expr) -> tuple[list[Expr], int]:
     """`expr` (i64) as a sum: its non-constant terms, constant factors multiplied into sums, and the constant."""
-    found: list[Expr] = []
+    found, constant = _sum(expr)
+    return [node if factor == 1 else make("mul", (node, const("i64", factor))) for node, factor in found], constant
+
+
+def _sum(expr: Expr) -> tuple[list[tuple[Expr, int]], int]:
+    """What an expression is the sum of, each with a constant factor, and the constant."""
+    found: list[tuple[Expr, int]] = []
     constant = 0
-    stack: list[tuple[Expr, int]] = [(expr, 1)]
+    stack: list[tuple[Any, int]] = [(expr, 1)]
     while stack:
         node, factor = stack.pop()
         kind = type(node)
         if kind is Const:
-            constant += factor * node.value  # type: ignore[attr-defined]
+            constant += factor * node.value
             continue
-        if kind is Op:
-            name, args = node.name, node.args  # type: ignore[attr-defined]
+        if kind is Op and node.dtype == "i64":
+            name, args = node.name, node.args
             if name == "add" or name == "sub":
                 stack += [(args[1], factor if name == "add" else -factor), (args[0], factor)]
                 continue
             if name == "neg" or (name == "mul" and type(args[1]) is Const):
                 stack.append((args[0], -factor if name == "neg" else factor * args[1].value))
                 continue
-        found.append(node if factor == 1 else make("mul", (node, const("i64", factor))))
+        found.append((node, factor))
     return found, constant
 
 
@@ -69,23 +75,7 @@ def _summands(expr: Expr) -> tuple[tuple[Expr, int], ...]:
 
     Kept, as the schedule asks of each index how it goes along each loop, in form after form.
     """
-    found: list[tuple[Expr, int]] = []
-    stack: list[tuple[Expr, int]] = [(expr, 1)]
-    while stack:
-        node, factor = stack.pop()
-        kind = type(node)
-        if kind is Const:
-            continue
-        if kind is Op and node.dtype == "i64":
-            name, args = node.name, node.args  # type: ignore[attr-defined]
-            if name == "add" or name == "sub":
-                stack += [(args[1], factor if name == "add" else -factor), (args[0], factor)]
-                continue
-            if name == "neg" or (name == "mul" and type(args[1]) is Const):
-                stack.append((args[0], -factor if name == "neg" else factor * args[1].value))
-                continue
-        found.append((node, factor))
-    return tuple(found)
+    return tuple(_sum(expr)[0])
 
 
 def stride(

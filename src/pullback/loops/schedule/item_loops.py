@@ -25,7 +25,6 @@ from collections.abc import Sequence
 
 from pullback.loops.ir.affine import Interval, interval
 from pullback.loops.ir.fold import const, make
-from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
     Address,
     Buffer,
@@ -33,7 +32,6 @@ from pullback.loops.ir.ir import (
     Expr,
     Function,
     HostCall,
-    If,
     Let,
     Loop,
     Read,
@@ -44,6 +42,7 @@ from pullback.loops.ir.ir import (
 )
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import Substitute, accessed, bound, free_vars, loads, statements, stored, stores
+from pullback.loops.schedule.joining import Joined, Joining
 from pullback.loops.schedule.row_blocks import AHEAD, Contract, Member, independent
 
 ITEMS = "items"  # attr of a loop over the items of a batch: how many there are
@@ -59,47 +58,15 @@ def item_loops(function: Function) -> Function:
     """The function with products of batches and the readers of their results in common loops."""
     if not any(isinstance(stmt, Loop) and dict(stmt.attrs).get(ITEMS) for stmt in statements(function.body)):
         return function
-    work = _ItemLoops(function)
-    body = work.block(function.body)
-    return Function(function.name, (*function.buffers, *work.new.buffers), body) if work.changed else function
+    return _ItemLoops("i", function).run()
 
 
-class _ItemLoops:
-    def __init__(self, function: Function) -> None:
-        self.changed = False
-        self.new = Fresh("i", function)
-        self._uses: Counter[Buffer] = Counter()
-        for stmt in statements(function.body):
-            self._uses.update(loads(stmt) | stores(stmt))
+class _ItemLoops(Joining):
+    def begins(self, loop: Loop) -> bool:
+        return ITEMS in dict(loop.attrs)
 
-    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        """The statements with products joined by what follows them."""
-        result: list[Stmt] = []
-        left = list(body)
-        while left:
-            stmt = left.pop(0)
-            match stmt:
-                case Loop() if ITEMS in dict(stmt.attrs):
-                    found = self._group(stmt, left)
-                    if found is not None:
-                        self.changed = True
-                        joined, before, count = found
-                        result += [*before, joined]
-                        del left[:count]
-                        continue
-                case Loop(role="sequential"):
-                    stmt = Loop(stmt.var, stmt.extent, stmt.role, self.block(stmt.body), stmt.carried, stmt.attrs)
-                case While():
-                    stmt = While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body))
-                case If():
-                    stmt = If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse))
-            result.append(stmt)
-        return tuple(result)
-
-    def _group(self, loop: Loop, following: Sequence[Stmt]) -> tuple[Loop, list[Stmt], int] | None:
-        """(the common loop, statements that go before it, how many of `following` are in either); None if nothing
-        joins.
-        """
+    def group(self, loop: Loop, following: Sequence[Stmt]) -> Joined | None:
+        """The common loop, after statements that go before it."""
         items = dict(loop.attrs)[ITEMS]
         first = _member(loop, items, loop.role)
         if first is None:
@@ -121,12 +88,12 @@ class _ItemLoops:
             skipped.append(stmt)
         if not any(first.writes & member.reads for member in members[1:]):
             return None
-        return self._joined(loop, members, items), before, taken
+        return Joined([*before, self._joined(loop, members, items)], taken)
 
     def _own(self, member: Member) -> bool:
         """Whether the local buffers of a member are its own."""
         uses = _uses_in(member.loop)
-        return all(uses[b] == self._uses[b] for b in uses if b.space == "local")
+        return all(uses[b] == self.uses[b] for b in uses if b.space == "local")
 
     def _joined(self, loop: Loop, members: Sequence[Member], items: int) -> Loop:
         number = self.new.var(loop.var)
@@ -162,7 +129,7 @@ class _ItemLoops:
                     buffer.space != "temporary"
                     or stride is None
                     or member.starts[buffer]
-                    or inside[buffer] != self._uses[buffer]
+                    or inside[buffer] != self.uses[buffer]
                 ):
                     continue
                 if users[0] is not member or buffer in member.reads or any(m.strides[buffer] != stride for m in users):

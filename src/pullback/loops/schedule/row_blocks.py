@@ -40,7 +40,6 @@ from pullback.loops.ir.ir import (
     Expr,
     Function,
     HostCall,
-    If,
     Let,
     Load,
     Loop,
@@ -67,6 +66,7 @@ from pullback.loops.ir.visit import (
 )
 from pullback.loops.passes.simplify import make_sum
 from pullback.loops.schedule.apply.partials import combining, neutrals
+from pullback.loops.schedule.joining import Joined, Joining
 from pullback.loops.schedule.machine import CORES, NOMINAL
 
 # ("rows", n) of a loop of threads: its body begins with Lets of the first row and of the number of rows of this
@@ -106,9 +106,7 @@ def row_blocks(function: Function) -> Function:
     """The function with products and the readers of their rows in common loops."""
     if not any(isinstance(stmt, Loop) and dict(stmt.attrs).get(ROWS) for stmt in statements(function.body)):
         return function
-    work = _RowBlocks(function)
-    body = work.block(function.body)
-    return Function(function.name, (*function.buffers, *work.new.buffers), body) if work.changed else function
+    return _RowBlocks("b", function).run()
 
 
 @dataclass(slots=True)
@@ -163,42 +161,12 @@ class Member:
         return factor * self.part, frozenset(start)
 
 
-class _RowBlocks:
-    def __init__(self, function: Function) -> None:
-        self.changed = False
-        self.new = Fresh("b", function)
-        self._uses: Counter[Buffer] = Counter()
-        for stmt in statements(function.body):
-            self._uses.update(loads(stmt) | stores(stmt))
+class _RowBlocks(Joining):
+    def begins(self, loop: Loop) -> bool:
+        return loop.role == "threads"
 
-    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        """The statements with products joined by what follows them."""
-        result: list[Stmt] = []
-        left = list(body)
-        while left:
-            stmt = left.pop(0)
-            match stmt:
-                case Loop(role="threads"):
-                    found = self._group(stmt, left)
-                    if found is not None:
-                        self.changed = True
-                        group, before, count = found
-                        result += [*before, *group]
-                        del left[:count]
-                        continue
-                case Loop(role="sequential"):
-                    stmt = Loop(stmt.var, stmt.extent, stmt.role, self.block(stmt.body), stmt.carried, stmt.attrs)
-                case While():
-                    stmt = While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body))
-                case If():
-                    stmt = If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse))
-            result.append(stmt)
-        return tuple(result)
-
-    def _group(self, loop: Loop, following: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt], int] | None:
-        """(the loop over blocks with what combines its sums, statements that go before it, how many of `following` are
-        in either); None if nothing joins.
-        """
+    def group(self, loop: Loop, following: Sequence[Stmt]) -> Joined | None:
+        """The loop over blocks with what combines its sums, after statements that go before it."""
         rows = dict(loop.attrs).get(ROWS, 0)
         first = _member(loop, rows) if rows else None
         result = None if first is None else _result(first, rows)
@@ -226,14 +194,14 @@ class _RowBlocks:
             return None
         if (cut := _Cut.of(members, rows)) is None:
             return None
-        return _Blocks(self.new, members, cut, self._uses).made(), before, taken
+        return Joined([*before, *_Blocks(self.new, members, cut, self.uses).made()], taken)
 
     def _own(self, member: Member) -> bool:
         """Whether the local buffers of a member are its own."""
         uses: Counter[Buffer] = Counter()
         for stmt in statements((member.loop,)):
             uses.update(loads(stmt) | stores(stmt))
-        return all(uses[b] == self._uses[b] for b in uses if b.space == "local")
+        return all(uses[b] == self.uses[b] for b in uses if b.space == "local")
 
 
 def _member(stmt: Stmt, rows: int) -> Member | None:

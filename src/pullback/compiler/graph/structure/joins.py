@@ -17,10 +17,11 @@ from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from pullback.core.lowering import Elementwise, Nest, Reduction
 from pullback.core.primitive import NoRule, Primitive, registry
 from pullback.lax.records.nests import loops
+from pullback.loops.passes.split import MAX_PARTS
 from pullback.loops.passes.unroll import MAX_CHOICES
 
 MANY = 16  # operands that choices are made among
-MANY_APART = 64  # the same where copies write elements that are far apart: along the last of several axes
+MANY_APART = MAX_PARTS  # the same where copies write elements that are far apart: along the last of several axes
 
 
 def write_joins(closed: ClosedJaxpr) -> ClosedJaxpr:

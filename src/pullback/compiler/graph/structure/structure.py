@@ -23,7 +23,7 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
 from pullback.compiler.graph.structure.facts import diagonal
-from pullback.compiler.graph.structure.terms import contract, matrices, total
+from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, total
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Pointwise
 from pullback.core.primitive import NoRule, Primitive, registry
@@ -35,9 +35,6 @@ def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
     products.
     """
     return Rewriter(closed, {"dot_general": (_few, _elementwise)}, "write_out").run(write_out_products)
-
-
-FEW = 8  # contracted elements up to which a product is written out
 
 
 def _inner_at(ctx: Any, index: Any) -> Any:
@@ -74,7 +71,7 @@ inner_product_p = Primitive(
     doc="dot_general over few contracted elements.",
     abstract_eval=_dot_rule("abstract_eval"),
     reference=_dot_rule("reference"),
-    lower=Pointwise(_inner_at, cost=2 * FEW, operations=lambda eqn: registry["dot_general"].lower.operations(eqn)),
+    lower=Pointwise(_inner_at, cost=2 * SUMMED, operations=lambda eqn: registry["dot_general"].lower.operations(eqn)),
     traits={"inside"},
     jvp=_BY_COMPILER,
     transpose=_BY_COMPILER,
@@ -89,7 +86,7 @@ def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
     (cx, _), (_bx, _) = eqn.params["dimension_numbers"]
     count = size_of([x.aval.shape[a] for a in cx])
     out = eqn.outvars[0].aval
-    if not 1 <= count <= FEW or out.dtype.kind not in "iufc" or (out.dtype.kind == "f" and out.dtype.itemsize < 4):
+    if not 1 <= count <= SUMMED or out.dtype.kind not in "iufc" or (out.dtype.kind == "f" and out.dtype.itemsize < 4):
         return None
     if x.aval.dtype != out.dtype or y.aval.dtype != out.dtype:
         return None

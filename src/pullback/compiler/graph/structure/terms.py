@@ -32,7 +32,7 @@ from pullback.compiler.graph.structure.facts import diagonal
 from pullback.core.jaxpr import JaxprEqn, Literal
 
 MOST_TERMS, MOST_FACTORS, DEPTH = 4, 6, 12
-SUMMED = 8  # elements: a product over fewer is a sum, which fuses with what follows
+SUMMED = 8  # contracted elements up to which a product is written out as a sum, which fuses with what follows
 SIDE = 4  # rows, and columns, that a product of matrices has at least
 
 

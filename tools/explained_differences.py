@@ -205,12 +205,6 @@ CLASSES: tuple[Explained, ...] = (
         _any_of(_we_raise("Unsupported dtype|not supported|does not accept dtype"), _shape_of_nothing),
     ),
     Explained(
-        "complex special functions",
-        "JAX's cumlogsumexp takes complex numbers, too; here a TypeError says that it does not",
-        r"(cumlogsumexp|logaddexp\.accumulate)\(",
-        _we_raise("complex"),
-    ),
-    Explained(
         "integers in derivatives",
         "JAX's rule takes the logarithm of an integer argument, which raises",
         "xlog|rel_entr|kl_div|entr",

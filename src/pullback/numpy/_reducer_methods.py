@@ -83,8 +83,10 @@ def _logsumexp_method(ufunc_object: Any, base: float) -> Callable[..., Any]:
         axes = canonical_axes("logaddexp.reduce", axis, x.ndim)
         scale = const(x, math.log(base))
         x = lax.mul(x, scale) if base != math.e else x
-        top = kept(max(x, axes, initial=-math.inf), axes)
-        top = lax.stop_gradient(_finite_or_zero(top))
+        top = kept(
+            max(lax.real(x) if dtypes.issubdtype(x.dtype, np.complexfloating) else x, axes, initial=-math.inf), axes
+        )
+        top = convert(lax.stop_gradient(_finite_or_zero(top)), x.dtype)
         total = sum(lax.exp(lax.sub(x, broadcast_to(top, x.shape))), axes, keepdims=True)
         result = lax.add(lax.log(total), top)
         result = lax.div(result, scale) if base != math.e else result

@@ -314,15 +314,18 @@ def _log2(x: Any) -> Any:
     return lax.div(lax.log(x), lax.log(convert(2, x.dtype)))  # never weakly typed
 
 
+LOG10_E = (0.4342944819032518, 1.098319650216765e-17)  # 1 / log(10), and what its rounding to float64 leaves
+
+
 def _log10(x: Any) -> Any:
     if has_kind(x, np.complexfloating):
         return _in_base(x, 10.0)
-    factor, natural = 1 / math.log(10), lax.log(x)
-    # The factor in two parts, both positive, as infinities of both signs were NaN.
-    nearest = np.asarray(factor, x.dtype)
-    high = nearest if float(nearest) <= factor else np.nextafter(nearest, nearest.dtype.type(0))
-    low = factor - float(high)
-    return lax.add(lax.mul(natural, convert(float(high), x.dtype)), lax.mul(natural, convert(low, x.dtype)))
+    natural = lax.log(x)
+    # The factor in two parts, both positive in every dtype, as infinities of both signs, or times 0, were NaN.
+    nearest = np.asarray(LOG10_E[0], x.dtype)
+    high = nearest if float(nearest) <= LOG10_E[0] else np.nextafter(nearest, nearest.dtype.type(0))
+    low = (LOG10_E[0] - float(high)) + LOG10_E[1]
+    return lax.fma_p.bind(natural, lax.full_like(x, float(high)), lax.mul(natural, convert(low, x.dtype)))
 
 
 exp = unary("exp", lax.exp, TO_INEXACT, "e to the power x, elementwise.")

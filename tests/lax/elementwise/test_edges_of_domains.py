@@ -81,3 +81,20 @@ def test_infinite_parts_of_complex_numbers_leave_the_other_as_it_is(dtype):
             np.testing.assert_allclose(found.imag, np.array([0, np.pi / 2, np.pi]) / scale, rtol=1e-6)
         ones = way(jnp.power)(made(1, 1, 1), made(complex(nan, nan), complex(inf, 0), complex(0, nan)))
         np.testing.assert_array_equal(ones, [1, 1, 1])
+
+
+@pytest.mark.parametrize("dtype, near", [(np.complex64, 1.4e19), (np.complex128, 1e154)])
+def test_squares_of_complex_numbers_near_overflow(dtype, near):
+    """x^2 - y^2 as (x - y)(x + y): the squares overflow, and of parts of almost one size all digits cancel."""
+    unit = np.array([1 + 1j, 1 - 1j, 0.9 + 0.8j], dtype)
+    z = np.concatenate(
+        [unit * dtype(near), 3 * dtype(near) * unit[:2], np.array([1 + (1 + 1e-6) * 1j, 0, np.inf + 1j], dtype)]
+    )
+    re, im = z.real.astype(np.longdouble), z.imag.astype(np.longdouble)
+    with pullback.enable_x64(True), np.errstate(all="ignore"):
+        real, imag = ((re - im) * (re + im)).astype(z.real.dtype), (2 * re * im).astype(z.real.dtype)
+        for square in (lax.square, jnp.square, lambda x: x**2, lambda x: lax.integer_pow(x, 2)):
+            for way in (lambda f: f, pullback.jit, pullback.vmap):
+                found = way(square)(jnp.asarray(z))
+                np.testing.assert_allclose(found.real, real, rtol=4 * np.finfo(dtype).eps)
+                np.testing.assert_allclose(found.imag, imag, rtol=2 * np.finfo(dtype).eps)

@@ -44,6 +44,20 @@ def test_logistic_and_log10_where_they_were_worst():
     assert jnp.logaddexp2(1000.0, 0.0) == 1000
 
 
+def test_log10_in_float64():
+    """The factor in float64 has a rest, which is less than that: its product with infinity was NaN."""
+    x = np.concatenate(
+        [RNG.uniform(1, 10, 20_000), 1 + RNG.normal(size=2000) * 1e-9, 10.0 ** RNG.uniform(-320, 308, 2000)]
+    )
+    edges = np.array([0, -0.0, 1, 10, 1000, 1e22, np.inf, -1, np.nan])
+    with pullback.enable_x64(True), np.errstate(all="ignore"):
+        true = np.log10(x.astype(np.longdouble))
+        for function in (jnp.log10, pullback.jit(jnp.log10)):
+            found = np.concatenate([function(part) for part in np.split(x, 100)])
+            assert np.max(np.abs(found - true) / np.spacing(np.abs(true.astype(np.float64)))) < 2
+            np.testing.assert_array_equal(function(edges), np.log10(edges))
+
+
 def test_eager_betainc_is_that_of_compiled_code():
     a, b, x = (RNG.uniform(low, high, 500).astype(np.float32) for low, high in ((0.1, 300), (0.1, 300), (0, 1)))
     true = scipy.special.betainc(*(v.astype(np.float64) for v in (a, b, x)))

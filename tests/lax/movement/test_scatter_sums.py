@@ -1,4 +1,4 @@
-"""Sums of many updates into few places: as accurate as pairwise ones, with any number of threads the same."""
+"""Sums of many updates into few places: at least as accurate as pairwise ones, however uneven."""
 
 import numpy as np
 import pytest
@@ -6,17 +6,18 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 
-CASES = [(300, 3, ()), (1000, 4, (3,)), (20_000, 1, ()), (70_003, 10, (2,)), (70_000, 50, ())]
+CASES = [(300, 3, ()), (1000, 4, (3,)), (20_000, 1, ()), (70_003, 10, (2,)), (70_000, 50, ()), (70_000, 9000, ())]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
 def test_sums_of_many_updates_err_by_few_units(dtype):
     rng = np.random.default_rng(0)
     with pullback.enable_x64(True):
         eps = float(jnp.finfo(dtype).eps)
         for n, places, window in CASES:
             x = np.asarray(jnp.asarray(rng.uniform(0, 1, (n, *window)), dtype))
-            where = np.minimum(rng.integers(0, 2 * places, n), places - 1)  # one place gets half of all
+            where = np.maximum(rng.integers(-12 * places, places, n), 0)  # one place gets nearly all
+            where[:places] = np.arange(places)
             true = np.zeros((places, *window), np.clongdouble)
             np.add.at(true, where, x.astype(np.clongdouble))
             if dtype == "float16" and np.max(np.abs(true)) > 6e4:
@@ -26,7 +27,7 @@ def test_sums_of_many_updates_err_by_few_units(dtype):
                 taken = way(lambda x, w=where, t=true: jnp.zeros(t.shape, x.dtype).at[w].subtract(x))(x)
                 for found in (added, -taken):
                     assert found.dtype == jnp.dtype(dtype)
-                    assert np.max(np.abs(np.asarray(found).astype(np.clongdouble) - true) / np.abs(true)) <= 4 * eps
+                    assert np.max(np.abs(np.asarray(found).astype(np.clongdouble) - true) / np.abs(true)) <= 2 * eps
 
 
 def test_what_is_not_added_to_keeps_its_sign_and_infinities_stay():

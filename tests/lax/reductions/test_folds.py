@@ -217,3 +217,28 @@ def test_start_values_have_the_types_of_what_is_folded_unless_they_are_neutral()
     assert lax.reduce(x, 0.0, lax.add, (0,)) == 3 and lax.reduce(x, -np.inf, lax.max, (0,)) == 1
     assert lax.reduce(x, np.uint8(2), lax.add, (0,)) == 5
     assert np.array_equal(lax.reduce_window(x, 0, lax.add, (2,), (1,), "VALID"), [2, 2])
+
+
+@pytest.mark.parametrize("dtype, rtol", [(np.complex64, 3e-6), (np.complex128, 1e-13)])
+def test_cumlogsumexp_of_complex_numbers(dtype, rtol):
+    """The logarithm with an angle of at most pi, of the first element, too; far out nothing overflows."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(40, 3)) * 2 + 1j * rng.uniform(-9, 9, (40, 3))).astype(dtype)
+    with pullback.enable_x64(True):
+        for shift in (0, 3000, -3000):
+            moved = (x + shift).astype(dtype)
+            true = np.log(np.cumsum(np.exp((moved - shift).astype(np.clongdouble)), 0)) + shift
+            for function in (lax.cumlogsumexp, pullback.jit(lax.cumlogsumexp), pullback.vmap(lax.cumlogsumexp, 1, 1)):
+                found = function(moved)
+                assert found.dtype == dtype
+                np.testing.assert_allclose(found, true, rtol=rtol)
+            np.testing.assert_allclose(lax.cumlogsumexp(moved[::-1], reverse=True), true[::-1], rtol=rtol)
+        weights = rng.normal(size=40).astype(dtype)
+        for way in (lambda f: f, pullback.jit):
+            out, slope = way(lambda v, t: pullback.jvp(lax.cumlogsumexp, (v,), (t,)))(x[:, 0], weights)
+            true = np.log(np.cumsum(np.exp(x[:, 0])))
+            np.testing.assert_allclose(out, true, rtol=rtol)
+            np.testing.assert_allclose(slope, np.cumsum(weights * np.exp(x[:, 0])) / np.exp(true), rtol=10 * rtol)
+            edges = np.array([-np.inf, -np.inf, 1 + 2j, -np.inf, np.inf, 1], dtype)
+            np.testing.assert_array_equal(way(lax.cumlogsumexp)(edges)[:4], [-np.inf, -np.inf, 1 + 2j, 1 + 2j])
+            np.testing.assert_array_equal(way(lax.cumlogsumexp)(edges)[4:].real, [np.inf, np.inf])

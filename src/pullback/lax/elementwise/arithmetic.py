@@ -240,7 +240,7 @@ square_p = unary(
     "square",
     doc="x * x, elementwise.",
     accepts=NUMERIC,
-    reference=np.square,
+    reference=quotients.square,
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, 2), x)),
     lower=op("square"),
     samples=Samples(edges=FLOAT_EDGES, ulp=1),
@@ -248,6 +248,8 @@ square_p = unary(
 
 
 def _integer_pow_reference(x, y):
+    if y == 2 and x.dtype.kind == "c":
+        return quotients.square(x)
     if x.dtype.kind == "c":
         # Of x to a positive power might come infinity less infinity, whose inverse is no 0.
         out, base, n = None, quotients.quotient(x.dtype.type(1), x) if y < 0 else x, abs(y)

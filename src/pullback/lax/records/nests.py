@@ -23,3 +23,17 @@ def copy_into(ctx: Any, source: Any, target: Any, offset: Sequence[int] | None =
         ctx.store(target, index, ctx.load(source, place))
 
     loops(b, target.shape, body)
+
+
+def two_sum(b: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The rounded sum of two numbers, and what is lost by that (Knuth); of complex ones part by part."""
+    total = b.let(b.op("add", x, y))
+    rest = b.let(b.op("sub", total, x))
+    return total, b.op("add", b.op("sub", x, b.op("sub", total, rest)), b.op("sub", y, rest))
+
+
+def with_lost(b: Any, total: Any, lost: Any) -> Any:
+    """total + lost; of what is infinite or NaN nothing was lost."""
+    if total.dtype in ("c64", "c128"):
+        return b.op("complex", *(with_lost(b, b.op(part, total), b.op(part, lost)) for part in ("real", "imag")))
+    return b.select(b.op("is_finite", lost), b.op("add", total, lost), total)

@@ -1,4 +1,6 @@
-"""Quotients of complex numbers, as C99 (Annex G) and compiled code have them; NumPy's are NaN for infinite divisors."""
+"""Quotients of complex numbers, as C99 (Annex G) and compiled code have them; NumPy's are NaN for infinite divisors.
+Squares, whose real part is a product: it neither cancels nor overflows where the result does not.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,13 @@ def quotient(x: Any, y: Any) -> np.ndarray:
         x, y = (np.broadcast_to(z, found.shape)[odd] for z in (x, y))
         found[odd] = _with_infinities(x, y)
     return found
+
+
+def square(x: np.ndarray) -> np.ndarray:
+    """x^2, of real and complex numbers."""
+    if x.dtype.kind != "c":
+        return np.square(x)
+    return _complex((x.real - x.imag) * (x.real + x.imag), 2 * (x.real * x.imag))
 
 
 def sign(x: np.ndarray) -> np.ndarray:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 from pullback.core.lowering import Nest
 from pullback.lax.records.families import *
-from pullback.lax.records.nests import loops
+from pullback.lax.records.nests import loops, two_sum, with_lost
 from pullback.lax.records.operands import check_kind
 from pullback.lax.records.sums import running_sum
 from pullback.lax.reductions.reductions import highest, lowest
@@ -105,6 +106,8 @@ def _running(name: str, doc: str, accepts: str, accumulate: Any, step: Any, comb
         (out,), (out_dot,) = jvp_flat(
             lambda x: [lax.associative_scan(combine, x, reverse=reverse, axis=axis)], primals, tangents
         )
+        if name == "cumlogsumexp" and dtypes.kind_of(out.dtype) == "c":
+            out = p.bind(*primals, **params)  # the first element, too, with an angle of at most pi
         return out, out_dot
 
     def batch(args, dims, axis, reverse):
@@ -116,6 +119,12 @@ def _running(name: str, doc: str, accepts: str, accumulate: Any, step: Any, comb
 
 
 def _log_add_exp_step(b, top, total, lost, x):
+    if x.dtype in ("c64", "c128"):
+        return _complex_step(b, top, total, lost, x)
+    return _real_step(b, top, total, lost, x)
+
+
+def _real_step(b, top, total, lost, x):
     """log(exp(top) (total + lost) + exp(x)) and the next (top, total, lost); `lost` is what rounding took."""
     larger, grows = b.let(b.op("max", top, x)), b.op("gt", x, top)
     gap = b.op("neg", b.op("abs", b.op("sub", top, x)))
@@ -123,18 +132,54 @@ def _log_add_exp_step(b, top, total, lost, x):
     smaller = b.let(b.select(b.op("eq", top, x), b.const(x.dtype, 1), b.op("exp", gap)))
     scale = b.let(b.select(grows, smaller, b.const(x.dtype, 1)))
     term = b.let(b.select(grows, b.const(x.dtype, 1), smaller))
-    scaled = b.let(b.op("mul", total, scale))
-    added = b.let(b.op("add", scaled, term))
-    taken = b.let(b.op("sub", added, scaled))
-    rest = b.op("add", b.op("sub", scaled, b.op("sub", added, taken)), b.op("sub", term, taken))
+    added, rest = two_sum(b, b.let(b.op("mul", total, scale)), term)
     rest = b.let(b.op("add", b.op("mul", lost, scale), rest))
     value = b.op("add", larger, b.op("log", b.op("add", added, rest)))
     return b.let(b.select(b.op("is_finite", larger), value, larger)), larger, added, rest
 
 
+def _complex_step(b, top, total, lost, x):
+    """As `_real_step`; `top` is the largest finite real part so far, as infinite ones cannot be taken off."""
+    times = lambda z, factor: b.op(
+        "complex", b.op("mul", b.op("real", z), factor), b.op("mul", b.op("imag", z), factor)
+    )
+    less = lambda z, part: b.op("complex", b.op("sub", b.op("real", z), part), b.op("imag", z))
+    before, part = b.let(b.op("real", top)), b.let(b.op("real", x))
+    larger = b.let(b.select(b.op("is_finite", part), b.op("max", before, part), before))
+    scale = b.let(b.op("exp", b.op("sub", before, larger)))
+    term = b.let(b.op("exp", less(x, larger)))
+    added, rest = two_sum(b, b.let(times(total, scale)), term)
+    rest = b.let(b.op("add", times(lost, scale), rest))
+    logarithm = b.let(b.op("log", with_lost(b, added, rest)))
+    return b.let(less(logarithm, b.op("neg", larger))), b.let(b.op("complex", larger, 0.0)), added, rest
+
+
+def _running_log_sum_exp(x, axis):
+    if x.dtype.kind != "c":
+        return np.logaddexp.accumulate(x, axis, dtype=np.float64).astype(x.dtype)
+    first = np.moveaxis(x.astype(np.complex128), axis, 0)
+    rows = first.reshape(len(first), math.prod(first.shape[1:]))
+    out, total = np.empty_like(rows), np.zeros(rows.shape[1:], np.clongdouble)
+    top = np.full(rows.shape[1:], _start_of_log_sum_exps(rows.dtype).real)
+    for row, result in zip(rows, out):
+        larger = np.where(np.isfinite(row.real), np.maximum(top, row.real), top)
+        scale, term = np.exp(top - larger), row.copy()
+        term.real -= larger
+        term = np.exp(term)
+        total.real, total.imag, top = total.real * scale + term.real, total.imag * scale + term.imag, larger
+        result[...] = np.log(total)
+        result.real += larger
+    return np.moveaxis(out.reshape(first.shape), 0, axis).astype(x.dtype)
+
+
+def _start_of_log_sum_exps(dtype):
+    return dtype.type(np.finfo(dtype).min) if dtypes.kind_of(dtype) == "c" else lowest(dtype)
+
+
 def _log_add_exp(x, y):
-    larger = lax.stop_gradient(lax.max(x, y))
+    larger = lax.stop_gradient(lax.max(lax.real(x), lax.real(y)) if dtypes.kind_of(x.dtype) == "c" else lax.max(x, y))
     larger = lax.select(lax.is_finite(larger), larger, lax.full_like(larger, 0))
+    larger = lax.convert_element_type(larger, x.dtype)
     return lax.add(larger, lax.log(lax.add(lax.exp(lax.sub(x, larger)), lax.exp(lax.sub(y, larger)))))
 
 
@@ -177,11 +222,11 @@ cummin_p = _running(
 cumlogsumexp_p = _running(
     "cumlogsumexp",
     "Running log-sum-exps along an axis.",
-    FLOAT,
-    lambda x, axis: np.logaddexp.accumulate(x, axis, dtype=np.float64).astype(x.dtype),
+    INEXACT,
+    _running_log_sum_exp,
     _log_add_exp_step,
     _log_add_exp,
-    lowest,
+    _start_of_log_sum_exps,
 )
 
 

@@ -253,11 +253,17 @@ def _round_away(x: Array) -> Array:
     return np.where(np.abs(x - np.trunc(x)) >= 0.5, np.trunc(x) + np.copysign(1, x), np.trunc(x))
 
 
+def _square(op: Op, x: Array) -> Array:
+    if not np.iscomplexobj(x):
+        return np.multiply(x, x)
+    return _complex((x.real - x.imag) * (x.real + x.imag), 2 * (x.real * x.imag))
+
+
 TABLE: dict[str, Callable[..., Array]] = {
     "neg": lambda op, x: np.negative(x) if op.dtype[0] != "u" else (0 - np.asarray(x)),
     "abs": lambda op, x: np.abs(x),
     "sign": _sign,
-    "square": lambda op, x: np.multiply(x, x),
+    "square": _square,
     "floor": _unary(np.floor),
     "ceil": _unary(np.ceil),
     "round_even": _unary(np.rint),

@@ -72,11 +72,19 @@ def _div(b: Any, eqn: Any, x: Value, y: Value) -> Value:
     return b.ufunc(np.divide, [x, y], b.target(eqn.outvars[0]), 0.8)
 
 
+@_rule("square")
+def _square(b: Any, eqn: Any, x: Value) -> Value:
+    if x.dtype.kind == "c":
+        raise NotImplementedError("plan: squares of complex numbers, which NumPy takes as products")
+    return b.ufunc(np.square, [x], b.target(eqn.outvars[0]))
+
+
 @_rule("integer_pow")
 def _integer_pow(b: Any, eqn: Any, x: Value) -> Value:
-    y, out = eqn.params["y"], b.target(eqn.outvars[0])
+    y = eqn.params["y"]
     if y == 2:
-        return b.ufunc(np.square, [x], out)
+        return _square(b, eqn, x)
+    out = b.target(eqn.outvars[0])
     if x.dtype.char not in "fd":
         raise NotImplementedError("plan: powers of integers and complex numbers")
     if y == -1:

@@ -137,12 +137,14 @@ def _integer_pow(r: Rewriter, eqn: JaxprEqn) -> Any:
     if y == 1:
         return x
     if y == 2:
-        return r.emit("mul", x, x)
+        return r.emit("square", x) if dtypes.kind_of(x.aval.dtype) == "c" else r.emit("mul", x, x)
     return None
 
 
 def _square(r: Rewriter, eqn: JaxprEqn) -> Any:
-    return r.emit("mul", eqn.invars[0], eqn.invars[0])
+    x = eqn.invars[0]
+    # The square of a complex number is finite where the terms of the product overflow.
+    return None if dtypes.kind_of(x.aval.dtype) == "c" else r.emit("mul", x, x)
 
 
 def _select(r: Rewriter, eqn: JaxprEqn) -> Any:

@@ -197,3 +197,12 @@ def test_callbacks_in_branches_not_taken_do_not_run_while_compiling():
     assert float(jax.jit(f)(False)) == 3
     with pytest.raises(jax.errors.JaxRuntimeError, match="ran"):
         jax.jit(f)(True)
+
+
+def test_argnums_may_be_anything_that_gives_integers():
+    product = lambda x, y: x * y
+    for argnums in (range(2), [0, 1], np.array([0, 1]), (np.int64(0), 1)):
+        assert [float(g) for g in jax.grad(product, argnums)(2.0, 3.0)] == [3.0, 2.0]
+        assert all(len(d(product, argnums)(2.0, 3.0)) == 2 for d in (jax.jacfwd, jax.jacrev))
+    with pytest.raises(TypeError, match=r"argnums must be an integer or a sequence of integers, got 1\.5"):
+        jax.grad(product, 1.5)

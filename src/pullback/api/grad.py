@@ -4,6 +4,7 @@ hessian."""
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,7 +70,7 @@ def value_and_grad(
 def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes):
     """(args, kwargs) -> (value, gradient, aux), after the checks of `grad`."""
     check_callable("grad", fun)
-    check_argnums("grad", argnums)
+    argnums = check_argnums("grad", argnums)
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to grad is deprecated")
 
@@ -157,7 +158,7 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
     cotangents of the arguments at `argnums`. Residuals are a pytree. Both are jitted unless `jitted` is False.
     """
     check_callable("fwd_and_bwd", fun)
-    check_argnums("fwd_and_bwd", argnums)
+    argnums = check_argnums("fwd_and_bwd", argnums)
 
     def fwd(*args):
         nums = argument_positions("fwd_and_bwd", argnums, len(args))
@@ -238,7 +239,7 @@ def jacfwd(
 ) -> Callable:
     """Jacobian of `fun` by forward mode, one column a direction: leaves have shape output.shape + input.shape."""
     check_callable("jacfwd", fun)
-    check_argnums("jacfwd", argnums)
+    argnums = check_argnums("jacfwd", argnums)
 
     def jacfun(*args, **kwargs):
         flat, leaves, unflatten = _dynamic_arguments("jacfwd", fun, argnums, args, kwargs, has_aux)
@@ -275,7 +276,7 @@ def jacrev(
 ) -> Callable:
     """Jacobian of `fun` by reverse mode, one row an output element: leaves have shape output.shape + input.shape."""
     check_callable("jacrev", fun)
-    check_argnums("jacrev", argnums)
+    argnums = check_argnums("jacrev", argnums)
 
     def jacfun(*args, **kwargs):
         flat, leaves, unflatten = _dynamic_arguments("jacrev", fun, argnums, args, kwargs, has_aux)
@@ -470,11 +471,16 @@ class _Pushforward:
         return tree_unflatten(self.out_tree, outs)
 
 
-def check_argnums(name: str, argnums) -> None:
-    """TypeError unless argnums is an integer or a sequence of integers."""
-    nums = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    if not all(hasattr(n, "__index__") for n in nums):
-        raise TypeError(f"{name}: argnums must be an integer or a sequence of integers, got {argnums!r}")
+def check_argnums(name: str, argnums) -> int | tuple[int, ...]:
+    """argnums as an integer or a tuple of them; TypeError unless it is an integer or gives integers."""
+    try:
+        return operator.index(argnums)
+    except TypeError:
+        try:
+            return tuple(operator.index(number) for number in argnums)
+        except TypeError:
+            message = f"{name}: argnums must be an integer or a sequence of integers, got {argnums!r}"
+            raise TypeError(message) from None
 
 
 def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):

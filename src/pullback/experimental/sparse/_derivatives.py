@@ -21,7 +21,7 @@ def value_and_grad(
     Raises TypeError if argnums are no integers, or not those of arguments.
     """
     arguments.check_callable("value_and_grad", fun)
-    check_argnums("value_and_grad", argnums)
+    argnums = check_argnums("value_and_grad", argnums)
 
     def is_sparse(x: Any) -> bool:
         return isinstance(x, JAXSparse)
@@ -59,7 +59,7 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
 
 def _jacobian(name: str, of_values: Callable, fun: Callable, argnums: Any, has_aux: bool, options: Any) -> Callable:
     arguments.check_callable(name, fun)
-    check_argnums(name, argnums)
+    argnums = check_argnums(name, argnums)
 
     def jacobian_f(*args: Any, **kwargs: Any) -> Any:
         numbers = argument_positions(name, argnums, len(args))

@@ -39,6 +39,7 @@ from pullback.scipy.special._gamma import (
     zeta,
 )
 from pullback.scipy.special._harmonics import sph_harm_y
+from pullback.scipy.special._hypergeometric import hyp1f1, hyp2f1
 from pullback.scipy.special._integrals import dawsn, exp1, expi, expn, fresnel, sici, spence
 from pullback.util.absent import absent_names
 
@@ -47,9 +48,9 @@ __getattr__ = absent_names(__name__)
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",
     "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma", "gammainc",
-    "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax", "loggamma",
-    "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici",
-    "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
+    "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr",
+    "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
+    "polygamma", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 _explain_all(globals(), _parameters.SPECIAL, _parameters.SPECIAL_OWN)

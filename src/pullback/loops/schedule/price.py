@@ -71,8 +71,7 @@ def price(stmt: Stmt, machine: Machine) -> Price:
             found.shared = lines * machine.shared_ns
     found.waits += _missed(accesses, PAGE * machine.pages, replace(machine, line=PAGE))[0] * machine.page_ns
     found.tasks = _tasks((stmt,))
-    longer, shorter = max(found.compute, found.fetch), min(found.compute, found.fetch)
-    alone = longer + APART * shorter + found.waits
+    alone = overlapped(found.compute, found.fetch) + found.waits
     # At the end, threads wait for the last of the tasks: for half of one each.
     threads = min(machine.cores, found.tasks) * found.tasks / (found.tasks + machine.cores / 2)
     if threads > 1 and alone > machine.threads_ns:
@@ -80,6 +79,20 @@ def price(stmt: Stmt, machine: Machine) -> Price:
     else:
         found.total = alone
     return found
+
+
+def overlapped(compute: float, fetch: float) -> float:
+    """What computing and fetching take that go on at once."""
+    return max(compute, fetch) + APART * min(compute, fetch)
+
+
+def source_ns(size: float, machine: Machine) -> float:
+    """What a line takes, in ns, that follows others, from where so many bytes are: the first cache has it at once."""
+    if size > machine.last.bytes:
+        return machine.memory_ns
+    if size > machine.second.bytes:
+        return machine.last.line_ns
+    return machine.second.line_ns if size > machine.first.bytes else 0.0
 
 
 def least(stmt: Stmt, machine: Machine) -> float:
@@ -242,4 +255,4 @@ def _total(each: Iterable[tuple[Buffer, float]], line: int) -> float:
     return sum(of_buffer.values())
 
 
-__all__ = ["Price", "least", "price"]
+__all__ = ["Price", "least", "overlapped", "price", "source_ns"]

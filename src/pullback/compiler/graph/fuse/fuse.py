@@ -11,12 +11,13 @@ which groups, at which symbolic indices. Then
     free        a view, iota, cheap arithmetic of one array, a single element: evaluated wherever it is wanted;
     inlined     wanted by one group at one index: evaluated there, without memory; so are rearranged elements of others
                 (concatenation, padding) each of which is wanted at one of a few indices;
+    repeated    dearer to write and to read again than to compute where it is wanted (`candidates`);
     taken out   a few elements of an array that a call changes in place before they are wanted: stored on their own,
                 so that the call need not work on a copy of the array;
     stored      otherwise. It joins the group that wants it at its own index and runs first among those that want it,
                 or a group of the same space that runs earlier still and reads the same arrays, or gets a new one.
 
-No work is multiplied: what is not free is evaluated once per element (or once per row, hoisted out of the inner loop).
+What is neither free nor repeated is evaluated once per element (or once per row, hoisted out of the inner loop).
 Each group has a height, larger than that of all groups which need its results; edges between groups always go
 downwards, so merging never makes a cycle and every decision is local: the pass is linear in the length of the program.
 
@@ -36,16 +37,19 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from pullback.compiler.graph.fuse.access import Index, Interner, accesses, variables
-from pullback.compiler.graph.fuse.groups import Fusion, Group, Row, Shape, apart_axes, operand_pairs
+from pullback.compiler.graph.fuse.candidates import Use, is_repeated
+from pullback.compiler.graph.fuse.groups import Fusion, Group, Leaf, Row, Shape, apart_axes, operand_pairs
 from pullback.compiler.graph.fuse.rows import form_rows, in_order
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
-from pullback.loops.ir import Builder, Read
+from pullback.loops.ir import Builder, Const, Read
 from pullback.util.switches import switches
 
 POINTWISE = (Elementwise, Pointwise)
-FREE_COST = 2  # additions that are cheaper to repeat than to store and load again
+FREE_COST = 2  # additions that are cheaper to repeat than to store and load again, wherever that is
 REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
+MOST_REPEATED = 64  # operations by which a value that is repeated makes a program longer
+FAR_SMALLER = 4  # times: what is repeated along other axes is in the first cache, or computed before inner loops
 MAX_STORES = 24  # streams that one loop nest writes
 MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
 FEW = 32  # elements of an array that is copied without a thought
@@ -59,11 +63,6 @@ def fuse(jaxpr: Jaxpr, b: Builder, intern: Interner, changing: Set[Var] = frozen
     whose memory is that of a result.
     """
     return _Fuser(jaxpr, b, intern, changing).run()
-
-
-def is_cheap(cost: float) -> bool:
-    """Whether a value of this cost, with all it is computed from, is repeated rather than stored."""
-    return cost <= FREE_COST
 
 
 class _Fuser:
@@ -82,7 +81,9 @@ class _Fuser:
         self.producer: dict[Var, int] = {}
         self.users: dict[Var, int] = {}
         self.costs: dict[Var, float] = {}
+        self.cones: dict[Var, frozenset[int]] = {}  # numbers of the equations that a value is computed by
         self.sources: dict[Var, frozenset[Var]] = {}
+        self.leaves: dict[Var, frozenset[Leaf]] = {}
         self.contiguous: dict[Var, bool] = {}
         self.apart: dict[tuple[Index, Shape, Index, Shape], frozenset[Any]] = {}
         self.changing = changing
@@ -155,14 +156,19 @@ class _Fuser:
                 continue
             (out,) = eqn.outvars
             big = [v for v in operands if v.aval.size > 1]
-            # What is repeated along other axes is in memory, in a register or cheap to begin with.
-            cost: float = sum([self.costs[v] for v in big if 4 * v.aval.size > out.aval.size])
             sources = frozenset[Var]().union(*[self.sources[v] for v in big]) if len(big) != 1 else self.sources[big[0]]
-            if isinstance(kind, Elementwise) or not kind.is_view:
-                cost += kind.cost
-                if len(big) > 1 and len([v for v in sources if 4 * v.aval.size > out.aval.size]) > 1:
-                    cost += FREE_COST  # two arrays to read again instead of one
-            self.costs[out] = cost
+            near = [v for v in big if FAR_SMALLER * v.aval.size > out.aval.size]
+            cone = frozenset[int]().union(*[self.cones[v] for v in near]) if len(near) != 1 else self.cones[near[0]]
+            computed = isinstance(kind, Elementwise) or not kind.is_view
+            if computed:
+                cone |= {number}
+            if len(cone) <= MOST_REPEATED:
+                self.cones[out] = cone
+                self.costs[out] = sum([self.eqns[n].primitive.lower.cost for n in cone])
+            else:  # too many to be repeated anyway
+                self.cones[out] = frozenset(list(cone)[:MOST_REPEATED])
+                self.costs[out] = sum([self.costs[v] for v in near]) + (kind.cost if computed else 0)
+            self.leaves[out] = self._leaves(eqn, big)
             self.sources[out] = sources if len(sources) <= MAX_LEAVES else frozenset(list(sources)[:MAX_LEAVES])
             view = _memory_view(eqn)
             if view is not None and not isinstance(eqn.invars[0], Literal):
@@ -172,8 +178,16 @@ class _Fuser:
 
     def _is_source(self, var: Var) -> None:
         self.costs[var] = 0
+        self.cones[var] = frozenset()
         self.sources[var] = frozenset((var,))
+        self.leaves[var] = frozenset(((var, ()),))
         self.contiguous[var] = True
+
+    def _leaves(self, eqn: JaxprEqn, operands: Sequence[Var]) -> frozenset[Leaf]:
+        leaves = frozenset[Leaf]().union(*[self.leaves[v] for v in operands])
+        if eqn.primitive.name == "transpose":
+            leaves = frozenset((var, _turned(ways, eqn.params["permutation"])) for var, ways in leaves)
+        return leaves if len(leaves) <= MAX_LEAVES else frozenset(list(leaves)[:MAX_LEAVES])
 
     # Equations, last to first.
 
@@ -201,11 +215,11 @@ class _Fuser:
         height = 1 + max(self._height(v) for v in eqn.outvars)
         space = eqn.invars[0].aval.shape
         reduced = tuple(sorted(eqn.primitive.lower.axes(eqn.params)))
-        sources = frozenset[Var]().union(*(self.sources[v] for v in eqn.invars if not isinstance(v, Literal)))
-        group = self._sibling(space, eqn.outvars, reduced, sources) or self._new_group(space, height, number)
+        leaves = frozenset[Leaf]().union(*(self.leaves[v] for v in eqn.invars if not isinstance(v, Literal)))
+        group = self._sibling(space, eqn.outvars, reduced, leaves) or self._new_group(space, height, number)
         group.reduced = reduced
         group.reductions.append(number)
-        group.leaves |= sources
+        group.leaves |= leaves
         group.last = max(group.last, number)
         group.evaluated += len(eqn.outvars)
         self.makers.update(dict.fromkeys(eqn.outvars, group))
@@ -244,7 +258,12 @@ class _Fuser:
             return
         elif (self.changed or self.changing) and self._is_taken_out(out, wants):
             self._store(number, eqn, out, alone=True)
-        elif self._is_free(eqn, out) or self._once(out, wants) or self._is_dealt_out(eqn, out, wants):
+        elif (
+            self._is_free(eqn, out)
+            or self._once(out, wants)
+            or self._is_dealt_out(eqn, out, wants)
+            or self._is_repeated(out, wants)
+        ):
             self._inline(number, eqn, out, wants)
         else:
             self._store(number, eqn, out)
@@ -286,9 +305,28 @@ class _Fuser:
             return True
         if "producers" in switches.skip:
             return False
-        if is_cheap(self.costs[out]):
-            return True
-        return self.costs[out] <= REPEATED_COST and not any(4 * v.aval.size > out.aval.size for v in self.sources[out])
+        large = [v for v in self.sources[out] if FAR_SMALLER * v.aval.size > out.aval.size]
+        again = FREE_COST if len(large) > 1 else 0  # two arrays to read again instead of one
+        return self.costs[out] <= (FREE_COST - again if large else REPEATED_COST)
+
+    def _is_repeated(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
+        """Whether a value is computed wherever it is wanted, as memory is the dearer."""
+        if "producers" in switches.skip:
+            return False
+        if self.costs[out] * (sum(map(len, wants.values())) - 1) > MOST_REPEATED:
+            return False
+        sources = [v for v in self.sources[out] if FAR_SMALLER * v.aval.size > out.aval.size]
+        uses = []
+        for group, indices in wants.items():
+            again = [v.aval for v in sources if v not in group.reads and group not in self.wants.get(v, ())]
+            turned = not group.reductions and any(_is_turned(group, index) for index in indices)
+            evaluations = sum(_turns(group, index) for index in indices)
+            uses.append(Use(evaluations, sum(v.size * v.dtype.itemsize for v in again), turned))
+        rows = 1
+        if any(group.reductions for group in wants):
+            depth = min(_common_loops(group, index, out.aval.shape) for group, each in wants.items() for index in each)
+            rows = math.prod(out.aval.shape[:depth])
+        return is_repeated(out.aval, self.costs[out], [v.aval for v in sources], uses, rows)
 
     def _is_taken_out(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether `out` is a few elements of an array that a call may overwrite before some group wants them; or one
@@ -315,12 +353,7 @@ class _Fuser:
         if group.size <= 2 * out.aval.size:
             return True
         # Fewer elements than iterations: worth it only if the outer loops alone determine the index.
-        used = variables(index)
-        position = {axis.var: n for n, a in enumerate(group.order) if isinstance(axis := group.axes[a], Read)}
-        if not all(v in position for v in used):
-            return False
-        depth = 1 + max((position[v] for v in used), default=-1)
-        return math.prod(group.space[a] for a in group.order[:depth]) <= 2 * out.aval.size
+        return _turns(group, index) <= 2 * out.aval.size
 
     def _is_dealt_out(self, eqn: JaxprEqn, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether a value that is others' elements rearranged is wanted by one group at a few indices, each element at
@@ -339,13 +372,13 @@ class _Fuser:
         height = self._height(out)
         group = None if alone else self._consumer(out, wants, height)
         if group is None and not alone:
-            group = self._sibling(out.aval.shape, (out,), None, self.sources[out])
+            group = self._sibling(out.aval.shape, (out,), None, self.leaves[out])
         if group is None:
             group = self._new_group(out.aval.shape, height + 1, number, alone=alone)
         self.stored.add(out)
         self.makers[out] = group
         group.stores.append(out)
-        group.leaves |= self.sources[out]
+        group.leaves |= self.leaves[out]
         group.last = max(group.last, number)
         wants.pop(group, None)
         self._settle(out)
@@ -363,9 +396,9 @@ class _Fuser:
         return group if len(indices) == 1 and group.axes in indices else None
 
     def _sibling(
-        self, space: Shape, outs: Sequence[Var], reduced: tuple[int, ...] | None, sources: frozenset[Var]
+        self, space: Shape, outs: Sequence[Var], reduced: tuple[int, ...] | None, leaves: frozenset[Leaf]
     ) -> Group | None:
-        """A group that walks `space`, reads one of `sources` and can run before all that want `outs`."""
+        """A group that walks `space`, reads one of `leaves` in its order, and can run before all that want `outs`."""
         if "siblings" in switches.skip:
             return None
         everyone = {g for v in outs for g in (*self.wants.get(v, ()), *self.whole.get(v, ()))}
@@ -376,7 +409,7 @@ class _Fuser:
                 continue
             if reduced is not None and group.reduced is not None and reduced != group.reduced:
                 continue
-            if not small and group.leaves.isdisjoint(sources):
+            if not small and group.leaves.isdisjoint(leaves):
                 continue
             if (
                 reduced is None
@@ -475,6 +508,40 @@ class _Fuser:
         if call is None and not alone:
             self.by_space.setdefault(space, []).append(group)
         return group
+
+
+def _turned(ways: tuple[Shape, ...], permutation: Shape) -> tuple[Shape, ...]:
+    """Transpositions on the way from a leaf, one more of them: what is turned back was not turned."""
+    if ways and sorted(permutation, key=permutation.__getitem__) == list(ways[-1]):
+        return ways[:-1]
+    return (*ways, tuple(permutation))
+
+
+def _turns(group: Group, index: Index) -> int:
+    """How often a group computes a value at an index: where outer loops alone determine it, before the inner ones."""
+    used = variables(index)
+    position = {axis.var: n for n, a in enumerate(group.order) if isinstance(axis := group.axes[a], Read)}
+    if not all(v in position for v in used):
+        return group.size
+    depth = 1 + max((position[v] for v in used), default=-1)
+    return math.prod(group.space[a] for a in group.order[:depth])
+
+
+def _common_loops(group: Group, index: Index, shape: Shape) -> int:
+    """How many outer loops of a group go along the first axes of a value that it wants."""
+    depth = 0
+    for a, n in enumerate(shape[: len(group.space)]):
+        if n != group.space[a] or index[a] is not group.axes[a] or a in (group.reduced or ()):
+            break
+        depth += 1
+    return depth
+
+
+def _is_turned(group: Group, index: Index) -> bool:
+    """Whether the innermost loop goes along another axis of a value than the one whose elements are neighbours."""
+    inner = [axis.var for a in group.order if isinstance(axis := group.axes[a], Read)][-1:]
+    last = next((component for component in reversed(index) if not isinstance(component, Const)), None)
+    return bool(inner) and last is not None and inner[0] in variables(index) and inner[0] not in variables((last,))
 
 
 def _memory_view(eqn: JaxprEqn) -> bool | None:

@@ -15,6 +15,7 @@ from pullback.core.lowering import Nest
 from pullback.loops.ir import Const, Read
 
 Shape = tuple[int, ...]
+Leaf = tuple[Var, tuple[Shape, ...]]  # an array that is read, and the transpositions on the way from it
 
 
 @dataclass(eq=False, slots=True)
@@ -29,7 +30,7 @@ class Group:
     reduced: tuple[int, ...] | None = None
     reductions: list[int] = field(default_factory=list)  # numbers of equations
     stores: list[Var] = field(default_factory=list)  # written at `axes`, by equations that are not reductions
-    leaves: set[Var] = field(default_factory=set)
+    leaves: set[Leaf] = field(default_factory=set)
     reads: dict[Var, dict[Index, bool]] = field(default_factory=dict)  # values in memory or registers; index -> lazy
     apart: set[Any] = field(default_factory=set)  # axes that are used otherwise than as plain indices: `apart_axes`
     last: int = 0  # number of the last equation in it

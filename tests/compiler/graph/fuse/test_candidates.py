@@ -1,0 +1,75 @@
+"""What is stored and what is computed again, as the nominal machine has it."""
+
+import numpy as np
+import pytest
+from lowering_checks import check, lax, normal
+
+import pullback as pb
+import pullback.numpy as jnp
+from pullback.compiler.graph.fuse.candidates import Use, is_repeated
+from pullback.core.avals import ShapedArray
+
+F = np.float32
+SMALL, CACHED, LARGE = 1000, 1 << 19, 1 << 25  # float32: in the first cache, in the last, in none
+
+
+def choice(size, operations, uses, dtype="float32", rows=1, sources=1):
+    aval = ShapedArray((size,), np.dtype(dtype))
+    return is_repeated(aval, operations, [aval] * sources, uses(size), rows)
+
+
+def twice(size):
+    return [Use(size, 0), Use(size, 4 * size)]
+
+
+def test_the_dearer_memory_is_the_more_is_repeated():
+    most = {n: max(k for k in range(1000) if k == 0 or choice(n, k, twice)) for n in (SMALL, CACHED, LARGE)}
+    assert most[SMALL] == 0 and 3 <= most[CACHED] < most[LARGE] < 100
+
+
+def test_many_uses_long_rows_and_turned_ones_are_stored():
+    assert choice(LARGE, 10, twice)
+    assert not choice(LARGE, 10, lambda n: [Use(9 * n, 4 * n)])
+    assert not choice(LARGE, 10, twice, rows=LARGE // 1000)  # a row waits in the first cache
+    two = lambda turned: lambda n: [Use(n, 0), Use(n, 12 * n, turned)]
+    assert choice(LARGE, 20, two(False), sources=3) and not choice(LARGE, 20, two(True), sources=3)
+
+
+def variable_coefficients(u, k):
+    q = 0.5 * (k[1:] + k[:-1]) * (u[1:] - u[:-1])
+    return u[1:-1] + 0.1 * (q[1:] - q[:-1])
+
+
+@pytest.mark.parametrize(("n", "stored"), [(1000, 1), (300_000, 0)])
+def test_fluxes(n, stored):
+    text = pb.jit(variable_coefficients).lower(normal(n), normal(n, seed=1)).as_text("nests")
+    assert text.count("temporary") == stored
+
+
+def test_results_are_the_same():
+    x, w = normal(700, 300), normal(300, seed=1)
+
+    def sums(x, w):
+        d = x - w
+        return (d * d).sum(0), (d * d * d).sum(1), d.T * d.T
+
+    for found, asked in zip(pb.jit(sums)(x, w), sums(x.astype("f8"), w.astype("f8"))):
+        np.testing.assert_allclose(found, asked, rtol=1e-4, atol=1e-3)
+    u, k = normal(300_000), normal(300_000, seed=1)
+    np.testing.assert_array_equal(
+        pb.jit(variable_coefficients)(u, k), variable_coefficients(jnp.asarray(u), jnp.asarray(k))
+    )
+
+
+def test_an_array_and_its_transpose_are_read_in_nests_of_their_own():
+    """Of a square matrix, too, whose transpose has the same shape."""
+
+    def both(x):
+        return (
+            lax.mul(lax.transpose(x, (1, 0)), F(2)),
+            lax.add(x, F(3)),
+            lax.transpose(lax.transpose(x, (1, 0)), (1, 0)),
+        )
+
+    assert check(both, normal(100, 100)).nests == 2
+    assert check(both, normal(1, 1)).nests == 1

@@ -61,6 +61,9 @@ class _Custom:
         arguments.check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun)
         self.fun = fun
+        if isinstance(nondiff_argnums, int):
+            name = type(self).__name__
+            raise TypeError(f"{name}: argument 'nondiff_argnums' must be a sequence of integers, got {nondiff_argnums}")
         nums, _ = arguments.resolve_argnums(
             type(self).__name__, fun, "nondiff", arguments.as_tuple(nondiff_argnums), ()
         )

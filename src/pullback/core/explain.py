@@ -3,7 +3,8 @@ accepted.
 
 Functions check what costs nothing to check, and otherwise compute. Where that fails, the arguments are compared with
 what the tables of the packages (`_parameters.py`) say of them, and the first that does not fit is named; the error that
-came up stays its cause. So calls with good arguments pay for no checks.
+came up stays its cause. So calls with good arguments pay for no checks. Where all arguments are of the right kinds, and
+the message does not say which function it comes from, the one that the user called is added to it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -35,7 +38,9 @@ from pullback.util.static import is_hashable
 # the arguments are as they should be.
 _MISTAKES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
 _PACKAGE = __file__.rpartition("core")[0]
+_NUMPY, _STANDARD = (os.path.dirname(inspect.getfile(module)) + os.sep for module in (np, os))
 _LONGEST = 60  # characters of a value that are shown
+_MOST = 8  # arguments that are shown
 
 
 def shown(x: Any) -> str:
@@ -116,6 +121,55 @@ def _is_deliberate(error: Exception) -> bool:
     return at.tb_frame.f_code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
+def _called_with(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> str:
+    """The arguments of a call by name: dtypes and shapes of arrays, other values as they are."""
+
+    def value(x: Any) -> str:
+        if isinstance(x, (np.ndarray, np.generic, AnyArray, Tracer)):
+            return f"{getattr(x, 'dtype', '?')}{list(getattr(x, 'shape', ()))}"
+        if isinstance(x, (list, tuple)) and any(isinstance(v, (np.ndarray, AnyArray, Tracer)) for v in x):
+            return f"[{', '.join(map(value, x[:_MOST]))}{', ...' if len(x) > _MOST else ''}]"
+        text = getattr(x, "__name__", None) or repr(x)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+    bound = inspect.signature(fun).bind(*args, **kwargs)
+    given = [f"{argument}={value(x)}" for argument, x in bound.arguments.items()]
+    return ", ".join(given[:_MOST] + ["..."] * (len(given) > _MOST))
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether no function of the user's was running when the error came up."""
+    at = error.__traceback__
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        standard = file.startswith((_STANDARD, "<frozen")) and "site-packages" not in file
+        if not (standard or file.startswith((_PACKAGE, _NUMPY))):
+            return False
+        at = at.tb_next
+    return True
+
+
+def _is_outermost(frame: FrameType) -> bool:
+    """Whether the user's own code called this explained function, not another one that did."""
+    above = frame.f_back
+    while above is not None and above.f_code.co_filename.startswith(_PACKAGE):
+        if above.f_code is frame.f_code:
+            return False
+        above = above.f_back
+    return True
+
+
+def _name_function(error: Exception, fun: Callable[..., Any], name: str, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Add the function that the user called, and with what, to the message of an error that does not name it."""
+    text, shown_as = str(error), name.lstrip("_")
+    if error.args != (text,) or re.search(rf"\b{re.escape(name)}\b", text) or not _is_ours(error):
+        return
+    try:
+        error.args = (f"{text}\n(in {shown_as}({_called_with(fun, args, kwargs)}))",)
+    except Exception:  # arguments that do not go together or cannot be shown: Python's own error says so
+        return
+
+
 def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) -> Callable[..., Any]:
     """`fun`, whose mistakes with arguments that the table knows are named."""
     name = name or fun.__name__
@@ -127,6 +181,8 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
         except _MISTAKES as error:
             found = mismatch(fun, name, kinds, args, kwargs) or _too_flat(fun, name, kinds, args, kwargs, error)
             if found is None:
+                if _is_outermost(sys._getframe()):
+                    _name_function(error, fun, name, args, kwargs)
                 raise
             if _is_deliberate(error):
                 if not isinstance(error, (TypeError, ValueError)) or isinstance(error, LookupError):

@@ -21,6 +21,7 @@ from pullback.core.explain import check
 from pullback.core.kinds import ARRAY
 from pullback.numpy._arguments import canonical_shape
 from pullback.util import dtypes
+from pullback.util.static import check_flags
 
 
 class ResizeMethod(enum.Enum):
@@ -107,6 +108,7 @@ def resize(
     ValueError for a shape of another rank and unknown methods.
     """
     check("resize", ARRAY, image=image)
+    check_flags("resize", antialias=antialias)
     image, shape = jnp.asarray(image), canonical_shape(shape, "resize: argument 'shape'")
     if len(shape) != image.ndim:
         raise ValueError(
@@ -141,8 +143,9 @@ def scale_and_translate(
     image: [n...]; scale, translation: f[k], which may be traced and differentiated. ValueError for the method
     'nearest', and where the lengths do not fit.
     """
-    check("resize", ARRAY, image=image)
-    image, shape = jnp.asarray(image), canonical_shape(shape, "resize: argument 'shape'")
+    check("scale_and_translate", ARRAY, image=image)
+    check_flags("scale_and_translate", antialias=antialias)
+    image, shape = jnp.asarray(image), canonical_shape(shape, "scale_and_translate: argument 'shape'")
     if len(shape) != image.ndim:
         raise ValueError(
             f"shape must have length equal to the number of dimensions of x;  {shape} vs {image.shape}: "

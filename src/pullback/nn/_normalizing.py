@@ -12,6 +12,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import jit
 from pullback.numpy._arguments import check_arraylike, plain_float, promote_dtypes_inexact
+from pullback.numpy._reducers import check_mask
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
@@ -73,6 +74,7 @@ def logsumexp(
     With `return_sign`, (log |sum|, its sign); without, the result of a negative real sum is nan. Errors as softmax.
     """
     check_flags("logsumexp", keepdims=keepdims)
+    check_mask("logsumexp", where)
     if b is None:
         check_arraylike("logsumexp", a)
         a = _inexact(a)
@@ -108,6 +110,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     """log(mean(exp(x))) along `axis` (default: all)."""
     check_arraylike("logmeanexp", x)
     check_flags("logmeanexp", keepdims=keepdims)
+    check_mask("logmeanexp", where)
     x = jnp.asarray(plain_float(x))
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:

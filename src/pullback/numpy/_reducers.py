@@ -118,7 +118,7 @@ def _axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
     return canonical_axes(name, axis, rank)
 
 
-def _check_mask(name: str, mask: Any) -> None:
+def check_mask(name: str, mask: Any) -> None:
     """ValueError unless `where` is None or boolean."""
     if mask is not None:
         check_arraylike(name, mask)
@@ -157,7 +157,7 @@ def _reduce(
     if dtype is not None:
         dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, op.name))
     axes = _axes(op.name, axis, a.ndim)
-    _check_mask(op.name, mask)
+    check_mask(op.name, mask)
     if initial is not None:
         check_arraylike(op.name, initial)
         if np.ndim(initial) != 0:
@@ -310,7 +310,7 @@ def mean(
             raise TypeError("mean cannot be computed in booleans: got dtype=bool")
     work = _work_dtype(np.dtype(dtypes.to_inexact_dtype(result_dtype)))
     axes = _axes("mean", axis, a.ndim)
-    _check_mask("mean", where)
+    check_mask("mean", where)
     # A type of integers is computed in, as any other: elements are converted to it, and their sum wraps.
     in_integers = dtype is not None and dtypes.issubdtype(result_dtype, np.integer)
     total = convert(sum(a, axes, result_dtype if in_integers else work, None, keepdims, None, where), work)
@@ -358,7 +358,7 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims
     (a,) = arrays(name, a)
     work, result_dtype = _variance_dtypes(a.dtype, dtype, name)
     axes = _axes(name, axis, a.ndim)
-    _check_mask(name, mask)
+    check_mask(name, mask)
     x = convert(a, work)
     if center is None:
         center = mean(x, axes, work, None, True, where=mask)

@@ -16,6 +16,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, extended, typeof
+from pullback.core.explain import shown
 from pullback.core.lowering import Pointwise
 from pullback.random import _rbg
 from pullback.random._threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
@@ -321,21 +322,23 @@ def is_typed(key: Any) -> bool:
     return type(key) is PRNGKeyArray or isinstance(getattr(key, "dtype", None), KeyDType)
 
 
-_INVALID = "JAX encountered invalid PRNG key data:"
-
-
-def _check_words(words: Any, impl: PRNGImpl) -> None:
-    if not all(hasattr(words, a) for a in ("ndim", "shape", "dtype")):
-        raise TypeError(f"{_INVALID} expected key_data to have ndim, shape, and dtype attributes. Got {words}")
-    if words.ndim < 1:
-        raise TypeError(f"{_INVALID} expected key_data.ndim >= 1; got ndim={words.ndim}")
-    if tuple(words.shape[-1:]) != impl.key_shape:
-        raise TypeError(
-            f"{_INVALID} expected key_data.shape to end with {impl.key_shape}; got shape={tuple(words.shape)} for "
-            f"impl={impl}"
-        )
-    if words.dtype != np.uint32:
-        raise TypeError(f"{_INVALID} expected key_data.dtype = uint32; got dtype={words.dtype}")
+def _check_words(name: str, argument: str, words: Any, impl: PRNGImpl) -> None:
+    """TypeError unless these are the words of keys of the generator."""
+    missing = not all(hasattr(words, a) for a in ("ndim", "shape", "dtype"))
+    if missing:
+        wrong = f"to have ndim, shape, and dtype attributes. Got {words}"
+    elif words.ndim < 1:
+        wrong = f".ndim >= 1; got ndim={words.ndim}"
+    elif tuple(words.shape[-1:]) != impl.key_shape:
+        wrong = f".shape to end with {impl.key_shape}; got shape={tuple(words.shape)} for impl={impl}"
+    elif words.dtype != np.uint32:
+        wrong = f".dtype = uint32; got dtype={words.dtype}"
+    else:
+        return
+    raise TypeError(
+        f"JAX encountered invalid PRNG key data: expected key_data{' ' * missing}{wrong}\n({name}: argument "
+        f"'{argument}' must be a key, as jax.random.key(seed) makes it, or uint32 words, got {shown(words)})"
+    )
 
 
 def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any, bool]:
@@ -349,7 +352,7 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
         if isinstance(key, (list, tuple)):
             raise TypeError(f"{name}: unexpected PRNG key type {type(key)}")
         impl, words, typed = resolve_impl(None), key, False
-        _check_words(key, impl)
+        _check_words(name, "key", key, impl)
         policy = config.value_of("jax_legacy_prng_key")
         if policy != "allow":
             text = (
@@ -386,7 +389,7 @@ def _seed_words(name: str, seed: Any) -> Any:
     if isinstance(seed, (bool, np.generic, np.ndarray)) and not np.ndim(seed):
         kind = np.asarray(seed).dtype
         if kind != np.bool_ and not dtypes.issubdtype(kind, np.integer):
-            raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of type {kind}")
+            raise TypeError(f"{name}: PRNG key seed must be an integer; got {seed!r} of type {kind}")
         wide = dtypes.canonicalize_dtype(kind)
         value = int(np.asarray(seed).astype(wide)) + offset
         high = (value >> 32) & 0xFFFFFFFF if dtypes.itemsize_bits(wide) > 32 else 0
@@ -398,7 +401,7 @@ def _seed_words(name: str, seed: Any) -> Any:
             "Use jax.vmap for batching"
         )
     if seed.dtype != bool and not dtypes.issubdtype(seed.dtype, np.integer):
-        raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
+        raise TypeError(f"{name}: PRNG key seed must be an integer; got {seed!r}")
     if offset:
         seed = seed + offset
     low = lax.convert_element_type(seed, np.uint32)
@@ -446,7 +449,7 @@ def key_data(keys: Any) -> Any:
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """Words u32[..., n] as a typed key array. Raises TypeError if shape or dtype do not fit the generator."""
     found = resolve_impl(dtype if dtype is not None else impl)
-    _check_words(key_bits_array, found)
+    _check_words("wrap_key_data", "key_bits_array", key_bits_array, found)
     if isinstance(key_bits_array, np.ndarray):
         key_bits_array = jnp.asarray(key_bits_array)
     return wrap(found, key_bits_array)
@@ -488,6 +491,8 @@ def fold_in(key: Any, data: Any) -> Any:
             f"fold_in accepts a scalar, but was given an array of shape {tuple(np.shape(data))} != (). "
             "Use jax.vmap for batching."
         )
+    if np.iscomplexobj(data):
+        raise TypeError(f"fold_in: argument 'data' must be an integer, got {shown(data)}")
     if isinstance(data, (int, float, np.generic)) and not isinstance(data, Tracer):
         with np.errstate(all="ignore"):
             data = np.asarray(data, np.uint32) if isinstance(data, int) else np.asarray(data).astype(np.uint32)

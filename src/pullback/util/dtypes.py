@@ -190,6 +190,8 @@ def as_dtype(spec: Any) -> DType:
         raise TypeError(f"a dtype is expected, got an array; give its dtype, of {spec!r}")
     if isinstance(inner, _DTYPES):
         return inner
+    if isinstance(spec, (list, dict, tuple)):  # NumPy's way to write types with fields, of which there are none here
+        raise TypeError(f"Cannot interpret {spec!r} as a data type")
     return np.dtype(spec)
 
 

@@ -643,6 +643,7 @@ def qdwh(
     """
     if dynamic_shape is not None:
         raise NotImplementedError("qdwh: dynamic_shape is not supported")
+    check_flags("qdwh", is_hermitian=is_hermitian)
     x = as_array(x, "qdwh")
     if x.ndim != 2 or x.shape[0] < x.shape[1]:
         raise ValueError(f"qdwh: argument 'x' must be a matrix with at least as many rows as columns, got {x.shape}")

@@ -54,6 +54,8 @@ def _broadcast_shape(aval, *, shape, broadcast_dimensions, sharding=None):
         raise TypeError(
             f"broadcast_in_dim target broadcast shape must have equal or higher rank to the operand shape; {what}"
         )
+    if any(type(n) is int and n < 0 for n in shape):
+        raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {tuple(shape)}")
     previous = -1
     for n, d in zip(aval.shape, broadcast_dimensions):
         if not 0 <= d < len(shape):

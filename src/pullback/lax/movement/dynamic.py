@@ -12,7 +12,7 @@ from pullback.lax.movement.broadcast import canonical_shape
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
 from pullback.util.errors import ArgumentError
-from pullback.util.static import check_truth
+from pullback.util.static import check_flags, check_truth
 
 __all__ = [
     "dynamic_index_in_dim",
@@ -381,6 +381,7 @@ def dynamic_index_in_dim(
     operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Array:
     """The slice of size 1 at a computed index along one axis; without the axis unless `keepdims`."""
+    check_flags("dynamic_index_in_dim", keepdims=keepdims)
     out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else lax.squeeze(out, (axis,))
 

@@ -13,6 +13,7 @@ from pullback.lax.products.conv import *
 from pullback.lax.products.conv import _restored, check_strides, dilated, window_count
 from pullback.lax.products.dot import canonical_precision
 from pullback.lax.records.families import *
+from pullback.util.static import check_truth
 
 __all__ = [
     "conv",
@@ -152,6 +153,7 @@ def conv_transpose(
     'SAME' gives size * stride, 'VALID' size * stride + max(kernel - stride, 0). With `transpose_kernel` the kernel is
     reversed and its features swapped, as the gradient has it. dimension_numbers default to channels last.
     """
+    check_truth("conv_transpose", use_consistent_padding=use_consistent_padding)
     lhs, rhs = as_arrays("conv_transpose", lhs, rhs)
     n = lhs.ndim - 2
     if n < 0 or rhs.ndim != lhs.ndim:

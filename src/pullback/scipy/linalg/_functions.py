@@ -94,7 +94,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
     Raises ValueError if the shapes differ.
     """
-    check_flags("expm_frechet", compute_expm=compute_expm)
+    check_flags("expm_frechet", compute_expm=compute_expm, method=method)
     a, e = square("expm_frechet", A, E)
     if a.shape != e.shape:
         raise ValueError(f"expected A and E to be the same shape, got A.shape={a.shape} E.shape={e.shape}")

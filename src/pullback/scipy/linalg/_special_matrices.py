@@ -12,6 +12,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.numpy._arguments import check_arraylike, static_int
 from pullback.util import dtypes
+from pullback.util.errors import ArgumentError
 from pullback.util.static import check_flags
 
 
@@ -121,6 +122,8 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     if scale not in (None, "sqrtn", "n"):
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}")
     kind = dtypes.canonicalize_dtype(np.complex128 if dtype is None else dtype)
+    if not dtypes.issubdtype(kind, np.complexfloating):
+        raise ValueError(f"dft: argument 'dtype' must be a complex floating-point type; got {kind}")
     factor = {None: 1.0, "sqrtn": 1 / math.sqrt(n) if n else 1.0, "n": 1 / n if n else 1.0}[scale]
     jk = np.outer(np.arange(n), np.arange(n)) % max(n, 1)  # exact angles
     return jnp.asarray((np.exp(-2j * np.pi * jk / max(n, 1)) * factor).astype(kind))
@@ -140,6 +143,8 @@ def fiedler_companion(a: Any) -> Any:
     a = jnp.asarray(a)
     if a.ndim != 1:
         raise ValueError(f"Input `a` must be a 1-D array, got {a.aval.str_short()}")
+    if not a.shape[0]:
+        raise ValueError("fiedler_companion: argument 'a' must have at least one coefficient, got an empty array")
     a = a.astype(dtypes.to_inexact_dtype(a.dtype))
     n = a.shape[0] - 1
     if n < 1:
@@ -173,14 +178,22 @@ def helmert(n: int, full: bool = False) -> Any:
     return jnp.asarray(scipy.linalg.helmert(n, full))
 
 
+def _order(name: str, n: Any) -> int:
+    """The number of rows, which must not be negative."""
+    n = static_int(n, f"{name}: argument 'n'")
+    if n < 0:
+        raise ArgumentError(f"{name}: argument 'n' must be nonnegative, got {n}")
+    return n
+
+
 def hilbert(n: int) -> Any:
     """Entry (i, j) is 1 / (i + j + 1)."""
-    return jnp.asarray(scipy.linalg.hilbert(n))
+    return jnp.asarray(scipy.linalg.hilbert(_order("hilbert", n)))
 
 
 def invhilbert(n: int) -> Any:
     """The inverse of hilbert(n)."""
-    return jnp.asarray(scipy.linalg.invhilbert(n).astype(np.float64))
+    return jnp.asarray(scipy.linalg.invhilbert(_order("invhilbert", n)).astype(np.float64))
 
 
 def leslie(f: Any, s: Any) -> Any:

@@ -3,18 +3,35 @@
 #include <vector>
 
 #include "programs/executable.h"
+#include "ref.h"
 
 namespace pb {
 
-// Whether the memory of argument `index` may become that of a result: an array that has it for itself, has any, and is
-// passed only once. `arrays` has null for arguments that are not arrays.
+// Whether the memory of argument `index` may become that of a result: an array that has it for itself and has any.
+// `arrays` has null for arguments that are not arrays.
 inline bool may_take_over(const Program& p, int64_t index, Array* const* arrays) {
     Array* a = arrays[index];
     if (!a || !is_exclusive(a) || a->info->nbytes == 0) return false;
-    for (size_t i = 0; i < p.in.size(); ++i)
-        if (int64_t(i) != index && arrays[i] == a) return false;
     for (Array* constant : p.constants)
         if (constant == a) return false;
+    return true;
+}
+
+// Whether each donated array is passed once; else false with JaxRuntimeError set. Only a program knows what may become of
+// its memory, so that a second use of it is a mistake.
+inline bool check_donated_once(const Program& p, PyObject* name, Array* const* arrays) {
+    for (int64_t i : p.donate)
+        for (size_t j = 0; arrays[i] && j < p.in.size(); ++j) {
+            if (int64_t(j) == i || arrays[j] != arrays[i]) continue;
+            Ref module = Ref::steal(PyImport_ImportModule("pullback.util.errors"));
+            Ref type = module ? Ref::steal(PyObject_GetAttrString(module.get(), "JaxRuntimeError")) : Ref();
+            if (type)
+                PyErr_Format(type.get(),
+                             "INVALID_ARGUMENT: Attempt to use an array that is donated twice in one call: program '%U' "
+                             "gets %S as arguments %lld (donated) and %zu; pass a copy of it.",
+                             name, arrays[i]->info->aval, static_cast<long long>(i), j);
+            return false;
+        }
     return true;
 }
 

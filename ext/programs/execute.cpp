@@ -93,6 +93,7 @@ bool Run::prepare() {
     if (n_in) memcpy(in(), arguments_.data.data(), n_in * sizeof(void*));
     for (size_t i = 0; i < n_in; ++i)
         if (arrays[i] && !check_not_deleted(arrays[i])) return false;
+    if (!p_.donate.empty() && !check_donated_once(p_, executable_->name, arrays)) return false;
     if (!placement_.find(executable_, arguments_, n_out)) return false;
     for (size_t k = 0; k < p_.constants.size(); ++k) {
         if (!check_not_deleted(p_.constants[k])) return false;

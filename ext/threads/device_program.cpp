@@ -112,6 +112,7 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     // Results that take over the memory of donated arguments (executable.h).
     std::vector<Array*> donors(n_out, nullptr), arrays(n_in);
     for (size_t i = 0; i < n_in; ++i) arrays[i] = as_array(PyTuple_GET_ITEM(sequence, Py_ssize_t(i)));
+    if (!check_donated_once(p, executable->name, arrays.data())) return nullptr;
     for (size_t o = 0; o < n_out; ++o) {
         int64_t from = p.alias[o];
         if (from < 0 || (size > 1 && !(facts.mapped_in[size_t(from)] && facts.mapped_out[o]))) continue;

@@ -146,10 +146,19 @@ def test_what_others_hold_is_not_written():
     np.testing.assert_array_equal(x, np.arange(N))
 
 
-def test_one_array_as_two_arguments():
-    f = jax.jit(lambda x, y: x + jnp.roll(y, 1), donate_argnums=0)
-    x = jnp.arange(float(N))
-    np.testing.assert_array_equal(f(x, x), np.arange(N) + np.roll(np.arange(N), 1))
+@pytest.mark.parametrize("donated", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("n", [0, 5, N])
+def test_one_array_as_two_arguments(donated, n):
+    f = jax.jit(lambda x, y: x + jnp.roll(y, 1), donate_argnums=donated)
+    x = jnp.arange(float(n))
+    for _ in range(2):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="donated twice in one call"):
+            f(x, x)
+    np.testing.assert_array_equal(x, np.arange(n))  # nothing has become of it
+    np.testing.assert_array_equal(f(x, x + 0), np.arange(n) + np.roll(np.arange(n), 1))
+    y = jnp.arange(float(n))
+    unused = jax.jit(lambda x, y: x + 1, donate_argnums=0)
+    np.testing.assert_array_equal(unused(y, y), np.arange(n) + 1)
 
 
 def test_kinds_of_donation_do_not_share_code():

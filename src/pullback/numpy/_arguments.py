@@ -186,6 +186,11 @@ def of_operands(x: Any, *operands: Any) -> Any:
     return x if all(type(o) is bool or is_weak(o) for o in operands) else convert(x, x.dtype, False)
 
 
+def of_scalars(x: Any, *operands: Any) -> Any:
+    """As `of_operands`, but weakly typed only as a scalar: constants fill arrays, which are then strongly typed."""
+    return of_operands(x, *operands) if x.ndim == 0 else convert(x, x.dtype, False)
+
+
 def to_complex_dtype(dtype: Any) -> np.dtype:
     """complex64 for floats up to 32 bit, complex128 for float64; a complex dtype itself."""
     if dtypes.issubdtype(dtype, np.complexfloating):

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.numpy._arguments import arrays, broadcast_arrays, const, convert, promote, promote_numeric, refuse_out
+from pullback.numpy._arguments import (
+    arrays,
+    broadcast_arrays,
+    const,
+    convert,
+    of_scalars,
+    promote,
+    promote_numeric,
+    refuse_out,
+)
 from pullback.numpy._ufunc_tables import SAME, TO_NUMERIC, as_ufunc, binary, unary
 from pullback.numpy._ufuncs import _BOOL, has_kind, imag, magnitude
 
@@ -73,7 +82,7 @@ def _logical(lax_fn: Any) -> Any:
 
 
 def _logical_not(x: Any) -> Any:
-    return lax.bitwise_not(x) if x.dtype == _BOOL else lax.eq(x, const(x, 0))
+    return of_scalars(lax.bitwise_not(x) if x.dtype == _BOOL else lax.eq(x, const(x, 0)), x)
 
 
 logical_and_ = binary(
@@ -171,13 +180,13 @@ def isneginf(x: Any, /, out: None = None) -> Any:
 def iscomplex(x: Any) -> Any:
     """Whether the imaginary part is not 0, elementwise."""
     i = imag(x)
-    return lax.ne(i, const(i, 0))
+    return of_scalars(lax.ne(i, const(i, 0)), i)
 
 
 def isreal(x: Any) -> Any:
     """Whether the imaginary part is 0, elementwise."""
     i = imag(x)
-    return lax.eq(i, const(i, 0))
+    return of_scalars(lax.eq(i, const(i, 0)), i)
 
 
 # ---- the ones that are ufunc objects

@@ -26,6 +26,7 @@ from pullback.numpy._arguments import (
     const,
     convert,
     is_integer,
+    is_weak,
     make_array,
     static_int,
 )
@@ -459,9 +460,9 @@ def diag(v: Any, k: int = 0) -> Any:
     if v.ndim == 1:
         n = v.shape[0] + abs(k)
         # The element of row i is v[i] for k >= 0, of column j v[j] for k < 0.
-        edge = lax.pad(v, const(convert(v, v.dtype), 0), ((0, n - v.shape[0], 0),))
+        edge = lax.pad(v, const(v, 0), ((0, n - v.shape[0], 0),))
         spread = lax.broadcast_in_dim(edge, (n, n), (0,) if k >= 0 else (1,))
-        return lax.select(diagonal_mask((n, n), k), spread, lax.full_like(spread, 0))
+        return convert(lax.select(diagonal_mask((n, n), k), spread, lax.full_like(spread, 0)), v.dtype, is_weak(v))
     if v.ndim == 2:
         return diagonal(v, k)
     raise ValueError(f"diag input must be 1d or 2d, got shape {v.shape}")
@@ -470,7 +471,7 @@ def diag(v: Any, k: int = 0) -> Any:
 def diagflat(v: Any, k: int = 0) -> Any:
     """Matrix with the elements of v on the k-th diagonal."""
     (v,) = arrays("diagflat", v)
-    return diag(lax.reshape(v, (v.size,)), k)
+    return diag(lax.reshape(convert(v, v.dtype), (v.size,)), k)
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -478,6 +479,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     axes out of bounds.
     """
     (a,) = arrays("diagonal", a)
+    a = convert(a, a.dtype)
     offset = static_int(offset, "diagonal: argument 'offset'")
     if a.ndim < 2:
         raise ValueError(f"diagonal requires an array of at least two dimensions, got shape {a.shape}")

@@ -17,6 +17,7 @@ from pullback.numpy._arguments import (
     dtype_of,
     is_weak,
     of_operands,
+    of_scalars,
     promote,
     promote_dtypes,
     promote_inexact,
@@ -157,7 +158,8 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     x1, x2 = broadcast_arrays("heaviside", *promote_inexact("heaviside", x1, x2))
     zero = lax.full_like(x1, 0)
     step = lax.select(lax.gt(x1, zero), lax.full_like(x1, 1), zero)
-    return of_operands(lax.select(isnan(x1), x1, lax.select(lax.eq(x1, zero), x2, step)), given[0])
+    result = lax.select(isnan(x1), x1, lax.select(lax.eq(x1, zero), x2, step))
+    return of_operands(result, given[0]) if np.ndim(given[0]) == 0 else convert(result, result.dtype, False)
 
 
 def unscaled(x: Any, value: Any) -> Any:
@@ -223,7 +225,7 @@ def gcd(x1: Any, x2: Any) -> Any:
         divisor = lax.select(done, lax.full_like(second, 1), second)
         return lax.select(done, first, second), lax.select(done, second, lax.rem(first, divisor))
 
-    return convert(lax.while_loop(unfinished, step, (a, b))[0], x1.dtype, weak)
+    return convert(lax.while_loop(unfinished, step, (a, b))[0], x1.dtype, weak and x1.ndim == 0)
 
 
 def _magnitude(x: Any) -> Any:
@@ -239,7 +241,7 @@ def lcm(x1: Any, x2: Any) -> Any:
     nothing = lax.eq(divisor, zero)
     a, b = _magnitude(x1), _magnitude(x2)
     multiple = _where(nothing, zero, lax.mul(a, lax.div(b, _where(nothing, const(divisor, 1), divisor))))
-    return of_operands(multiple, *given)
+    return of_scalars(multiple, *given)
 
 
 # ---- bits in bytes

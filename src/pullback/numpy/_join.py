@@ -21,6 +21,7 @@ from pullback.numpy._arguments import (
     convert,
     dtype_of,
     is_integer,
+    is_weak,
     promote_dtypes,
     refuse_out,
     static_int,
@@ -369,4 +370,4 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     places = lax.concatenate([indices, lax.iota(np.dtype(np.int32), n)], 0)
     order_ = lax.sort((places, lax.iota(np.dtype(np.int32), count + n)), num_keys=1, is_stable=True)[1]
     joined = lax.concatenate([values, arr], axis)
-    return rewriting_take(joined, ((slice(None),) * axis) + (order_,))
+    return convert(rewriting_take(joined, ((slice(None),) * axis) + (order_,)), arr.dtype, is_weak(arr))

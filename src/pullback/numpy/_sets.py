@@ -424,4 +424,4 @@ def isin(
         where = searchsorted(ordered, x, method="sort" if method == "sort" else "scan")
         where = lax.min(where, lax.full_like(where, tests.size - 1))
         found = lax.eq(rewriting_take(ordered, where), x)
-    return lax.bitwise_not(found) if invert else found
+    return convert(lax.bitwise_not(found) if invert else found, np.dtype(bool))

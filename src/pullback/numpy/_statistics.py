@@ -21,6 +21,7 @@ from pullback.numpy._arguments import (
     const,
     convert,
     is_integer,
+    is_weak,
     make_array,
     promote_dtypes,
     promote_dtypes_inexact,
@@ -401,6 +402,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     x, xp = promote_dtypes_inexact(x, xp)
+    weak = is_weak(x) and is_weak(fp)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise ValueError("jnp.interp: complex x values not supported.")
     (fp,) = promote_dtypes_inexact(fp)
@@ -445,4 +447,4 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if right != "extrapolate" if isinstance(right, str) or right is None else True:
         value = lax.index_in_dim(fp, n - 1, 0, keepdims=False) if right is None else right
         result = select_where(lax.gt(x, broadcast_to(last, x.shape)), value, result)
-    return result
+    return convert(result, result.dtype, weak)

@@ -15,7 +15,7 @@ from pullback.numpy._arguments import (
     Array,
     Tracer,
     make_array,
-    of_operands,
+    of_scalars,
     promote,
     promote_inexact,
     promote_numeric,
@@ -66,7 +66,8 @@ def binary(
 ) -> Callable[[Any, Any], Any]:
     """Function of two arrays by a lax function, after promotion by the rule and aligning of ranks.
 
-    The result is weakly typed where promotion gives a weak type, or, of operands that count `apart`, if all are.
+    The result is weakly typed where promotion gives a weak type, or, of operands that count `apart`, if it is a scalar
+    and all are.
     """
     unchanged = _UNCHANGED[rule]
 
@@ -74,12 +75,12 @@ def binary(
         if isinstance(x1, (Array, Tracer)):
             aval = x1.aval
             if isinstance(x2, (Array, Tracer)):
-                if aval is x2.aval and aval.dtype in unchanged:
+                if aval is x2.aval and aval.dtype in unchanged and not (apart and aval.weak_type):
                     return lax_fn(x1, x2)
             elif not aval.weak_type and aval.dtype in unchanged and scalar_fits(aval.dtype, x2):
                 return lax_fn(x1, make_array(x2, aval.dtype))
         result = lax_fn(*rule(name, x1, x2))
-        return of_operands(result, x1, x2) if apart else result
+        return of_scalars(result, x1, x2) if apart else result
 
     return named(fn, name, doc)
 

@@ -27,6 +27,7 @@ from pullback.numpy._arguments import (
     is_weak,
     make_array,
     of_operands,
+    of_scalars,
     promote_dtypes_numeric,
     promote_inexact,
     promote_numeric,
@@ -295,7 +296,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     at_zero = lax.eq(large, const(large, 0))
     ratio = lax.div(small, where(at_zero, const(large, 1), large))
     length = lax.mul(large, lax.sqrt(lax.add(const(ratio, 1), lax.square(ratio))))
-    return of_operands(where(infinite, inf, where(at_zero, large, length)), *given)
+    return of_scalars(where(infinite, inf, where(at_zero, large, length)), *given)
 
 
 # ---- exponentials and logarithms
@@ -349,7 +350,7 @@ def _logaddexp(x1: Any, x2: Any) -> Any:
         phase = lax.imag(total)
         turn = const(phase, 2 * math.pi)
         wrapped = lax.sub(phase, lax.mul(turn, lax.round(lax.div(phase, turn))))
-        return lax.complex(lax.real(total), wrapped)
+        return of_scalars(lax.complex(lax.real(total), wrapped), x1, x2)
     large = lax.max(x1, x2)
     difference = lax.sub(x1, x2)
     # Equal infinities have no difference.
@@ -427,11 +428,11 @@ logaddexp2_ = binary(
 
 
 def _degrees_to_radians(x: Any) -> Any:
-    return lax.mul(x, const(x, math.pi / 180))
+    return of_scalars(lax.mul(x, const(x, math.pi / 180)), x)
 
 
 def _radians_to_degrees(x: Any) -> Any:
-    return lax.mul(x, const(x, 180 / math.pi))
+    return of_scalars(lax.mul(x, const(x, 180 / math.pi)), x)
 
 
 _TRIGONOMETRIC = {
@@ -481,7 +482,7 @@ def sinc(x: Any, /) -> Any:
     series = lax.full_like(y, (-1) ** 5 / math.factorial(11))
     for k in range(4, -1, -1):  # Horner's rule for the Maclaurin series in y**2
         series = lax.add(lax.mul(series, squared), lax.full_like(y, (-1) ** k / math.factorial(2 * k + 1)))
-    return where(near, series, lax.div(lax.sin(safe), safe))
+    return of_scalars(where(near, series, lax.div(lax.sin(safe), safe)), x)
 
 
 # ---- rounding

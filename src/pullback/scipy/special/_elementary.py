@@ -10,6 +10,7 @@ import scipy.special
 import pullback.numpy as jnp
 from pullback import lax, nn
 from pullback.api import custom_jvp
+from pullback.numpy._arguments import of_scalars
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._piecewise import widened
 from pullback.util import dtypes
@@ -108,9 +109,9 @@ def logit(x: Any) -> Any:
     """log(x / (1 - x)); around 1/2, where it is 0, 2 atanh(2 x - 1)."""
     x = inexact(x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
-        return jnp.log(x) - jnp.log1p(-x)
+        return of_scalars(jnp.log(x) - jnp.log1p(-x), x)
     y = _logit(widened(x))
-    return y if y.dtype == x.dtype else y.astype(x.dtype)  # which would lose the weak type
+    return of_scalars(y, x) if y.dtype == x.dtype else y.astype(x.dtype)  # which would lose the weak type
 
 
 def expit(x: Any) -> Any:

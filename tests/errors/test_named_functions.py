@@ -35,6 +35,19 @@ NAMED = {
     "under vmap": (lambda: jax.vmap(lambda x: jnp.interp(x, 1.5, V))(V), ValueError, "equal size", "x=float32[]"),
     "conv": (lambda: lax.conv(T, V, (1, 1), "SAME"), TypeError, "ndim to be equal", "rhs=float32[3]"),
     "where": (lambda: jnp.nanmean(V, where=np.ones((2, 5), bool)), ValueError, "Cannot broadcast", "where=bool[2, 5])"),
+    "initializer": (
+        lambda: nn.initializers.glorot_normal()(random.key(0), [1]),
+        ValueError,
+        "Must be at least 2D",
+        "(in glorot_normal(key=key<fry>[], shape=[1]))",
+    ),
+    "constant": (
+        lambda: nn.initializers.constant(1.0)(random.key(0), (2,), out_sharding="a"),
+        TypeError,
+        "only supports instances",
+        "constant: argument 'out_sharding' must be",
+    ),
+    "accuracy": (lambda: lax.cos(V, accuracy=[1]), NotImplementedError, "not supported", "cos: argument 'accuracy'"),
     # Keys, whose functions have no wrapper.
     "text for a key": (lambda: random.split("a"), TypeError, "ndim, shape, and dtype", "split: argument 'key'"),
     "shape of a key": (lambda: random.normal(V), TypeError, "to end with (2,)", "normal: argument 'key'"),

@@ -1,5 +1,6 @@
 """Functions of the gamma family, and others that lost digits, against SciPy in double precision."""
 
+import mpmath as mp
 import numpy as np
 import pytest
 import scipy.special as reference
@@ -115,3 +116,18 @@ def test_products_of_gamma_functions_have_derivatives_of_derivatives(name):
     np.testing.assert_allclose(pullback.jit(pullback.vmap(second))(x), wanted, rtol=2e-5)
     np.testing.assert_allclose([second(x[0]), second(x[1])], wanted, rtol=2e-5)
     np.testing.assert_allclose(np.diag(pullback.hessian(lambda x: f(x).sum())(x)), wanted, rtol=2e-5)
+
+
+@pytest.mark.parametrize("dtype, rtol", [(np.complex64, 4e-7), (np.complex128, 4e-16)])
+def test_far_from_the_real_axis(dtype, rtol):
+    """There z (z + 1) ... (z + 7) overflowed, so that log-gamma and gamma were NaN."""
+    top = 30.0 if dtype == np.complex64 else 300.0
+    size = 10.0 ** np.array([1.0, 1.37, 1.39, 2, 5, 9, top])
+    with pullback.enable_x64(True), mp.workdps(40):
+        for x in (0.5, 1.25, 7.9, -5.5):
+            z = (x + 1j * size * np.array([1, -1, 1, -1, 1, -1, 1])).astype(dtype)
+            want = np.array([complex(mp.loggamma(mp.mpc(complex(v)))) for v in z])
+            for function in (special.loggamma, pullback.jit(special.loggamma)):
+                found = np.asarray(function(z)).astype(complex)
+                assert np.all(abs(found - want) <= 4 * rtol * abs(want))
+            assert np.all(np.asarray(special.gamma(z))[4:] == 0)

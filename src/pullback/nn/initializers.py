@@ -46,7 +46,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         return out_placed("init", jnp.full(shape, value, dtype=_dtype(dtype)), out_sharding)
 
-    return explained(init, INITIALIZERS)
+    return explained(init, INITIALIZERS, "constant")
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -56,7 +56,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
         kind = _dtype(dtype)
         return out_placed("init", random.uniform(key, shape, kind) * jnp.asarray(scale, kind), out_sharding)
 
-    return explained(init, INITIALIZERS)
+    return explained(init, INITIALIZERS, "uniform")
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -66,7 +66,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
         kind = _dtype(dtype)
         return out_placed("init", random.normal(key, shape, kind) * jnp.asarray(stddev, kind), out_sharding)
 
-    return explained(init, INITIALIZERS)
+    return explained(init, INITIALIZERS, "normal")
 
 
 def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
@@ -78,7 +78,7 @@ def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, u
             "init", random.truncated_normal(key, lower, upper, shape, kind) * jnp.asarray(stddev, kind), out_sharding
         )
 
-    return explained(init, INITIALIZERS)
+    return explained(init, INITIALIZERS, "truncated_normal")
 
 
 def _axes(axes: int | Sequence[int]) -> tuple[int, ...]:
@@ -138,13 +138,20 @@ def variance_scaling(
     deviations) or 'uniform'.
     Raises ValueError, when it is used, for others and for shapes without these axes.
     """
+    return _by_variance("variance_scaling", scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+
+def _by_variance(
+    name: str, scale: Any, mode: str, distribution: str, in_axis: Any, out_axis: Any, batch_axis: Any, dtype: Any
+) -> Initializer:
+    """As `variance_scaling`, for the function of that name."""
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype)
-        check("variance_scaling", INTEGERS, in_axis=in_axis, out_axis=out_axis, batch_axis=batch_axis)
-        check("variance_scaling", NESTED, scale=scale)
+        check(name, INTEGERS, in_axis=in_axis, out_axis=out_axis, batch_axis=batch_axis)
+        check(name, NESTED, scale=scale)
         if not isinstance(mode, str):
-            raise ArgumentError(f"variance_scaling: argument 'mode' must be a string, got {mode!r}")
+            raise ArgumentError(f"{name}: argument 'mode' must be a string, got {mode!r}")
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
                 "fan_geo_avg": math.sqrt(fan_in * fan_out)}  # fmt: skip
@@ -155,7 +162,7 @@ def variance_scaling(
         is_complex = dtypes.issubdtype(kind, np.complexfloating)
         variance = jnp.asarray(scale / max(fans[mode], 1e-300 if fans[mode] else math.inf), kind)
         if not isinstance(distribution, str):
-            raise ArgumentError(f"variance_scaling: argument 'distribution' must be a string, got {distribution!r}")
+            raise ArgumentError(f"{name}: argument 'distribution' must be a string, got {distribution!r}")
         if distribution == "normal":
             return out_placed("init", random.normal(key, shape, kind) * jnp.sqrt(variance), out_sharding)
         if distribution == "uniform":
@@ -173,7 +180,7 @@ def variance_scaling(
             "expected normal, truncated_normal or uniform"
         )
 
-    return explained(init, INITIALIZERS)
+    return explained(init, INITIALIZERS, name)
 
 
 def _scaled(name: str, scale: float, mode: str, distribution: str, doc: str) -> Callable[..., Initializer]:
@@ -183,7 +190,7 @@ def _scaled(name: str, scale: float, mode: str, distribution: str, doc: str) -> 
         batch_axis: int | Sequence[int] = (),
         dtype: Any = None,
     ) -> Initializer:
-        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+        return _by_variance(name, scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"{doc} `variance_scaling({scale}, {mode!r}, {distribution!r})`."
@@ -221,7 +228,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
             out_sharding,
         )
 
-    return explained(init, INITIALIZERS)
+    return explained(init, INITIALIZERS, "orthogonal")
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
@@ -241,7 +248,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
         return out_placed("init", jnp.zeros(shape, kind).at[centre].set(matrix), out_sharding)
 
-    return explained(init, INITIALIZERS)
+    return explained(init, INITIALIZERS, "delta_orthogonal")
 
 
 _explain_all(globals(), INITIALIZERS, {})

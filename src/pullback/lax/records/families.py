@@ -352,10 +352,12 @@ class Tolerance:
             raise ValueError("Tolerances must be non-negative.")
 
 
-def check_accuracy(accuracy: Any) -> None:
+def check_accuracy(name: str, accuracy: Any) -> None:
     """NotImplementedError for what is neither an AccuracyMode nor a Tolerance."""
     if not isinstance(accuracy, (AccuracyMode, Tolerance)):
-        raise NotImplementedError(f"Accuracy {accuracy} not supported")
+        raise NotImplementedError(
+            f"Accuracy {accuracy} not supported: {name}: argument 'accuracy' must be a lax.AccuracyMode or lax.Tolerance"
+        )
 
 
 def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False, name: str | None = None) -> Callable:
@@ -366,7 +368,7 @@ def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False,
 
     def with_accuracy(x, *, accuracy=None):
         if accuracy is not None:
-            check_accuracy(accuracy)
+            check_accuracy(name, accuracy)
         return bind(x if hasattr(x, "aval") else as_array(x, name))
 
     def plain(x):

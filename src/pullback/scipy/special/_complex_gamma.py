@@ -1,8 +1,8 @@
 """The logarithm of the gamma function of complex numbers.
 
-Stirling's series (DLMF 5.11.1) where the real part is at least 8, to which the logarithm of z (z + 1) ... (z + n - 1)
-leads; on the left the reflection with the branch of D. E. G. Hare, "Computing the principal branch of
-log-Gamma", J. Algorithms 25 (1997), proposition 3.1; around the zeros at 1 and 2 Taylor's series (DLMF 5.7.3).
+Stirling's series (DLMF 5.11.1) where a part of z is large, to which the logarithm of z (z + 1) ... (z + n - 1) leads; on
+the left the reflection with the branch of D. E. G. Hare, "Computing the principal branch of log-Gamma", J. Algorithms 25
+(1997), proposition 3.1; around the zeros at 1 and 2 Taylor's series (DLMF 5.7.3).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pullback.numpy as jnp
 from pullback import lax
 
 STEPS = 8
+FAR = 24  # an imaginary part whose size alone is enough for Stirling's series
 BERNOULLI = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 TERMS = 30  # of Taylor's series, for |z - 1| < 1/4
 
@@ -31,7 +32,8 @@ def _stirling(z: Any) -> Any:
 
 def _right(z: Any) -> Any:
     """log Gamma(z), Re z >= 1/2."""
-    low = lax.real(z) < STEPS
+    # Far from the real axis the series converges as well, and the product might overflow.
+    low = (lax.real(z) < STEPS) & (abs(lax.imag(z)) < FAR)
     start = jnp.where(low, z, STEPS)
     # One logarithm of the product, and by how many turns the sum of the logarithms is above it.
     product, angle = jnp.ones_like(z), jnp.zeros_like(lax.real(z))

@@ -248,16 +248,8 @@ square_p = unary(
 
 
 def _integer_pow_reference(x, y):
-    if y == 2 and x.dtype.kind == "c":
-        return quotients.square(x)
     if x.dtype.kind == "c":
-        # Of x to a positive power might come infinity less infinity, whose inverse is no 0.
-        out, base, n = None, quotients.quotient(x.dtype.type(1), x) if y < 0 else x, abs(y)
-        while n:
-            if n & 1:
-                out = base if out is None else out * base
-            base, n = base * base, n >> 1
-        return np.ones_like(x) if out is None else out
+        return quotients.power(x, y)
     if x.dtype.kind in "iu":
         return np.power(x, x.dtype.type(y)) if y < 128 else _wrapping_power(x, y)
     return np.power(x.astype(np.float64), float(y)).astype(x.dtype)

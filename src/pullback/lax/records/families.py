@@ -355,9 +355,8 @@ class Tolerance:
 def check_accuracy(name: str, accuracy: Any) -> None:
     """NotImplementedError for what is neither an AccuracyMode nor a Tolerance."""
     if not isinstance(accuracy, (AccuracyMode, Tolerance)):
-        raise NotImplementedError(
-            f"Accuracy {accuracy} not supported: {name}: argument 'accuracy' must be a lax.AccuracyMode or lax.Tolerance"
-        )
+        accepted = "a lax.AccuracyMode or a lax.Tolerance"
+        raise NotImplementedError(f"Accuracy {accuracy} not supported: {name}: argument 'accuracy' must be {accepted}")
 
 
 def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False, name: str | None = None) -> Callable:

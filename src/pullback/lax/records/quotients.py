@@ -27,6 +27,19 @@ def square(x: np.ndarray) -> np.ndarray:
     return _complex((x.real - x.imag) * (x.real + x.imag), 2 * (x.real * x.imag))
 
 
+def power(x: np.ndarray, y: int) -> np.ndarray:
+    """x^y of complex numbers, by products."""
+    if y == 2:
+        return square(x)
+    # Of x to a positive power might come infinity less infinity, whose inverse is no 0.
+    out, base, n = None, quotient(x.dtype.type(1), x) if y < 0 else x, abs(y)
+    while n:
+        if n & 1:
+            out = base if out is None else out * base
+        base, n = base * base, n >> 1
+    return np.ones_like(x) if out is None else out
+
+
 def sign(x: np.ndarray) -> np.ndarray:
     """x / |x|, 0 at 0."""
     scaled, _ = _scaled(x)

@@ -1,8 +1,8 @@
 """The logarithm of the gamma function of complex numbers.
 
-Stirling's series (DLMF 5.11.1) where a part of z is large, to which the logarithm of z (z + 1) ... (z + n - 1) leads; on
-the left the reflection with the branch of D. E. G. Hare, "Computing the principal branch of log-Gamma", J. Algorithms 25
-(1997), proposition 3.1; around the zeros at 1 and 2 Taylor's series (DLMF 5.7.3).
+Stirling's series (DLMF 5.11.1) where a part of z is large, to which the logarithm of z (z + 1) ... (z + n - 1)
+leads; on the left the reflection with the branch of D. E. G. Hare, "Computing the principal branch of log-Gamma",
+J. Algorithms 25 (1997), proposition 3.1; around the zeros at 1 and 2 Taylor's series (DLMF 5.7.3).
 """
 
 from __future__ import annotations

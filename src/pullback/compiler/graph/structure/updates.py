@@ -2,6 +2,7 @@
 
     add(x, dynamic_update_slice(zeros, u, i))     dynamic_update_slice(x, dynamic_slice(x, i) + u, i)
     add(x, scatter-add(zeros, i, u))              scatter-add(x, i, u)
+    dynamic_update_slice(splat, u, 1)             pad(u), if u is most of it: `zeros.at[1:-1].set(u)`
 
 Transposes of slices and gathers make these sums. In the backward pass of a loop that reads one row of an array in each
 iteration, the cotangent of the array is carried, so a whole pass over it in each would make the loop quadratic.
@@ -10,7 +11,8 @@ As in any algebra on floats, -0 + 0 may stay -0, and several updates of one elem
 Other files keep such arrays in place: `fuse/rows.py` puts readers of an array before the call that overwrites it,
 `fuse/fuse.py` takes out first what few elements are wanted later, and `lower/placing.py` keeps values on the way from a
 carry to its successor in the carry's memory, where a loop's carry also starts. Measured: the gradient of 10,000 element
-writes took 65 ms, now 0.2 (forward: 0.07).
+writes took 65 ms, now 0.2 (forward: 0.07). The second difference of 1,000,000 elements, set inside of zeros, was three
+passes and is one, as by `pad`.
 """
 
 from __future__ import annotations
@@ -40,4 +42,20 @@ def _add(r: Rewriter, eqn: JaxprEqn) -> Any:
     return None
 
 
-UPDATE_RULES: dict[str, tuple[Rule, ...]] = {"add": (_add,)}
+def _filled(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A window set at a known place of an array of one value: a padded array, written as its elements are made.
+
+    A small window stays an update: it is added to other arrays in place, which a padded array is not.
+    """
+    x, window, *starts = eqn.invars
+    value, places = r.splat(x), [r.scalar(s) for s in starts]
+    if value is None or any(p is None for p in places) or 2 * window.aval.size < x.aval.size:
+        return None
+    if value.aval.dtype != window.aval.dtype:
+        return None
+    room = [n - m for n, m in zip(x.aval.shape, window.aval.shape)]
+    low = [min(max(int(p), 0), most) for p, most in zip(places, room)]
+    return r.emit("pad", window, value, padding_config=tuple((a, most - a, 0) for a, most in zip(low, room)))
+
+
+UPDATE_RULES: dict[str, tuple[Rule, ...]] = {"add": (_add,), "dynamic_update_slice": (_filled,)}

@@ -1,0 +1,57 @@
+"""A window set at a known place of an array of one value is a padded array: one pass, whoever makes the window."""
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import lax
+
+X = np.random.default_rng(0).standard_normal((40, 30)).astype("f4")
+
+
+def optimized(f, *args):
+    got, expected = pullback.jit(f)(*args), f(*map(jnp.asarray, args))
+    assert got.dtype == expected.dtype
+    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
+    return pullback.jit(f).lower(*args)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "c8", "i4", "?"])
+def test_windows_set_inside_of_one_value_take_one_pass(dtype):
+    x = (X * 5).astype(dtype)
+
+    def f(x):
+        return jnp.full_like(x, 3).at[1:-1, 2:].set(x[1:-1, 2:] | x[:-2, :-2] if dtype == "?" else x[1:-1, 2:] * 2)
+
+    lowered = optimized(f, x)
+    assert "dynamic_update_slice" not in lowered.as_text("jaxpr")
+    assert len(lowered.as_text("fused").strip().splitlines()) == 2  # a heading, and one nest
+
+
+def test_the_value_may_be_computed_and_places_are_clamped():
+    def f(x, value):
+        return lax.dynamic_update_slice(jnp.broadcast_to(value, x.shape), jnp.exp(x[:30, 1:]), (99, -7))
+
+    assert "pad" in optimized(f, X, np.float32(2)).as_text("jaxpr")
+    batched = pullback.vmap(f, (0, 0))
+    optimized(batched, np.stack([X, X + 1]), np.arange(2, dtype="f4"))
+    gradient = pullback.grad(lambda x, v: (f(x, v) ** 2).sum(), (0, 1))
+    for a, b in zip(pullback.jit(gradient)(X, np.float32(2)), gradient(jnp.asarray(X), np.float32(2))):
+        np.testing.assert_allclose(a, b, rtol=1e-4)
+
+
+def test_several_windows_and_sums():
+    optimized(lambda x: jnp.zeros_like(x).at[:-1].add(jnp.diff(x, axis=0)).at[1:].add(-jnp.diff(x, axis=0)), X)
+    optimized(lambda x: x + jnp.zeros_like(x).at[1:].set(jnp.sin(x[1:])), X)
+    optimized(lambda x: jnp.zeros_like(x).at[1:].set(x[:0].sum()).at[0].set(1), X)
+    optimized(lambda x: jnp.zeros((0, 3)).at[:].set(x[:0, :3]), X)
+
+
+@pytest.mark.parametrize("width, start", [(3, 0), (40, "traced")])
+def test_small_windows_and_unknown_places_stay_updates(width, start):
+    def f(x, i):
+        window = jnp.sin(x[:width, :20])
+        return lax.dynamic_update_slice(jnp.zeros_like(x), window, (0, i if start == "traced" else 5))
+
+    assert "dynamic_update_slice" in optimized(f, X, 4).as_text("jaxpr")

@@ -14,6 +14,7 @@ from pullback.loops.ir.parse import parse
 from pullback.loops.ir.print import to_text
 from pullback.loops.ir.visit import kernels, statements
 from pullback.loops.passes.outline import outline
+from pullback.loops.schedule.item_loops import of_items
 
 
 def runs(function):
@@ -103,3 +104,42 @@ def test_unrolled_programs_have_few_kernels():
         sizes[steps] = compiled.memory_analysis().generated_code_size_in_bytes
         assert len(compiled(x)) == 64
     assert sizes[40] < 1.3 * sizes[20]
+
+
+def test_repeated_nests_with_calls_are_kernels():
+    """Loops with calls of libraries, and those over the items of a batch, with local memory of their own."""
+    b = Builder()
+    x = b.input("x", "f64", 12)
+    arrays = [b.output(f"y{k}", "f64", 12) for k in range(4)]
+    for k in range(4):
+        local = b.local(f"l{k}", "f64", 3)
+        with b.loop(4, "sequential", attrs=of_items(4, None)) as i:
+            with b.loop(3) as j:
+                b.store(local, j, b.load(x if k == 0 else arrays[k - 1], i * 3 + j) + 1.0)
+            b.call("double", b.address(local), b.address(arrays[k], i * 3))
+    before = b.function("f")
+    after = outline(before)
+    check(after)
+    assert len(kernels(after.body)) == 1 and len(runs(after)) == 4
+
+    def double(source, target):
+        target[0][target[1] : target[1] + 3] = 2 * source[0][source[1] : source[1] + 3]
+
+    values = [np.arange(12.0)]
+    for got, want in zip(interpret(after, values, {"double": double}), interpret(before, values, {"double": double})):
+        assert np.array_equal(got, want)
+    assert np.array_equal(interpret(after, values, {"double": double})[-1], 16 * np.arange(12.0) + 30)
+
+
+def test_equal_layers_with_batched_products_are_compiled_once():
+    def f(x, w):
+        for _ in range(layers):
+            x = jax.nn.softmax(x @ w, -1) @ x.swapaxes(1, 2) @ x
+        return x.sum()
+
+    x, w = jnp.linspace(0, 1, 8 * 32 * 32).reshape(8, 32, 32), jnp.eye(32)
+    sizes = {}
+    for layers in (4, 8):
+        compiled = jax.jit(jax.grad(f)).lower(x, w).compile()
+        sizes[layers] = compiled.memory_analysis().generated_code_size_in_bytes
+    assert sizes[8] < 1.3 * sizes[4]

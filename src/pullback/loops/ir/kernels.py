@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from .ir import Buffer, Call, Expr, Function, HostCall, If, Kernel, Load, Loop, Run, Space, Stmt, Store, Var, While
+from .ir import (
+    Address,
+    Buffer,
+    Call,
+    Expr,
+    Function,
+    HostCall,
+    If,
+    Kernel,
+    Load,
+    Loop,
+    Run,
+    Space,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from .visit import Substitute, kernels
 
 _SPACE: dict[str, Space] = {"local": "local"}
@@ -83,6 +100,9 @@ class OnOtherBuffers(Substitute):
     def _buffer(self, buffer: Buffer) -> Buffer:
         return self._buffers.get(buffer, buffer)
 
+    def _argument(self, arg: Expr | Address) -> Expr | Address:
+        return Address(self._buffer(arg.buffer), arg.offset) if isinstance(arg, Address) else arg
+
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Load):
             return Load(self._buffer(expr.buffer), expr.index)
@@ -94,6 +114,8 @@ class OnOtherBuffers(Substitute):
                 return [Store(self._buffer(stmt.buffer), stmt.index, stmt.value)]
             case Run():
                 return [Run(stmt.kernel, tuple(map(self._buffer, stmt.buffers)), stmt.args)]
-            case Call() | HostCall():
-                raise AssertionError("kernels do not call")
+            case Call():
+                return [Call(stmt.symbol, tuple(map(self._argument, stmt.args)), stmt.result)]
+            case HostCall():
+                raise AssertionError("kernels do not call Python")
         return [stmt]

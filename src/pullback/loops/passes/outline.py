@@ -15,7 +15,7 @@ compile, now 3.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 
 from pullback.loops.ir.fold import const
 from pullback.loops.ir.fresh import Fresh
@@ -41,6 +41,7 @@ from pullback.loops.ir.ir import (
 from pullback.loops.ir.kernels import OnOtherBuffers
 from pullback.loops.ir.key import part_key
 from pullback.loops.ir.visit import blocks, expressions, local_uses, shares_locals, statements, subexpressions
+from pullback.loops.schedule.item_loops import ITEMS
 
 OFTEN = 3  # more occurrences than this pay for any kernel
 LARGE = 10  # ops from which two occurrences do
@@ -48,22 +49,23 @@ LARGE = 10  # ops from which two occurrences do
 
 def outline(function: Function) -> Function:
     """The function with repeated nests as kernels."""
-    groups: dict[Hashable, list[Loop]] = {}
     local = any(buffer.space == "local" for buffer in function.buffers)
     uses = local_uses(function.body) if local else Counter()
-    for nest in _nests(function.body):
-        if not (local and shares_locals(nest, uses)):  # a local buffer belongs to one function
-            groups.setdefault(_sketch(nest), []).append(nest)
     work = _Outline(function)
-    for alike in groups.values():
-        if _worthwhile(alike):
-            equal: dict[Hashable, list[_Part]] = {}
-            for nest in alike:
-                key, buffers, free = part_key((nest,))
-                equal.setdefault(key, []).append((nest, buffers, free))
-            for parts in equal.values():
-                if _worthwhile([nest for nest, _, _ in parts]):
-                    work.kernel(parts)
+    for calls in (True, False):  # what is no kernel as a whole may have some inside
+        groups: dict[Hashable, list[Loop]] = {}
+        for nest in _nests(function.body, calls, work.runs):
+            if not (local and shares_locals(nest, uses)):  # a local buffer belongs to one function
+                groups.setdefault(_sketch(nest), []).append(nest)
+        for alike in groups.values():
+            if _worthwhile(alike):
+                equal: dict[Hashable, list[_Part]] = {}
+                for nest in alike:
+                    key, buffers, free = part_key((nest,))
+                    equal.setdefault(key, []).append((nest, buffers, free))
+                for parts in equal.values():
+                    if _worthwhile([nest for nest, _, _ in parts]):
+                        work.kernel(parts)
     if not work.runs:
         return function
     return Function(function.name, (*function.buffers, *work.new.buffers), work.block(function.body))
@@ -73,21 +75,27 @@ def _worthwhile(nests: Sequence[Loop]) -> bool:
     return len(nests) > OFTEN or (len(nests) > 1 and _operations(nests[0]) >= LARGE)
 
 
-def _nests(body: Sequence[Stmt]) -> Iterator[Loop]:
-    """The outermost loops of bulk work. Sequential loops are not, what is inside them may be."""
+def _nests(body: Sequence[Stmt], calls: bool, known: Container[int]) -> Iterator[Loop]:
+    """The outermost loops of bulk work, with or without `calls` of libraries, outside of those whose ids are `known`.
+
+    Sequential loops are not, but for those over the items of a batch; what is inside them may be.
+    """
     for stmt in body:
-        if isinstance(stmt, Loop) and is_nest(stmt):
+        if id(stmt) in known:
+            continue
+        if isinstance(stmt, Loop) and _is_nest(stmt, calls):
             yield stmt
         else:
             for block in blocks(stmt):
-                yield from _nests(block)
+                yield from _nests(block, calls, known)
 
 
-def is_nest(loop: Loop) -> bool:
+def _is_nest(loop: Loop, calls: bool) -> bool:
     """Whether a loop is bulk work that a function of its own can do."""
-    if loop.role == "sequential":
+    if loop.role == "sequential" and ITEMS not in dict(loop.attrs):
         return False
-    return not any(isinstance(stmt, (HostCall, Call, Run)) for stmt in statements(loop.body))
+    kinds = {type(stmt) for stmt in statements(loop.body)}
+    return HostCall not in kinds and Run not in kinds and (Call in kinds) == calls
 
 
 def _sketch(nest: Loop) -> Hashable:

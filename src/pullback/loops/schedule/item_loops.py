@@ -111,7 +111,7 @@ class _ItemLoops(Joining):
             rest = Substitute({own.var: place}).block(local.body)
             body += [Loop(inner, const("i64", part), own.role, rest, (), own.attrs)] if part > 1 else rest
         grains = [dict(m.loop.attrs).get("grain", 1) for m in members if m.kind == "product"]
-        attrs = (("grain", min(grains)),) if loop.role == "threads" else ()
+        attrs = of_items(items, min(grains) if loop.role == "threads" else None)
         return Loop(number, const("i64", items), loop.role, tuple(body), (), attrs)
 
     def _scratch(self, role: str, members: Sequence[Member], items: int) -> dict[Buffer, Buffer]:

@@ -137,9 +137,9 @@ def test_equal_layers_with_batched_products_are_compiled_once():
             x = jax.nn.softmax(x @ w, -1) @ x.swapaxes(1, 2) @ x
         return x.sum()
 
-    x, w = jnp.linspace(0, 1, 8 * 32 * 32).reshape(8, 32, 32), jnp.eye(32)
+    x, w = jnp.linspace(0, 1, 4 * 16 * 16).reshape(4, 16, 16), jnp.eye(16)
     sizes = {}
     for layers in (4, 8):
         compiled = jax.jit(jax.grad(f)).lower(x, w).compile()
         sizes[layers] = compiled.memory_analysis().generated_code_size_in_bytes
-    assert sizes[8] < 1.3 * sizes[4]
+    assert sizes[8] - sizes[4] < 4000  # four layers more: before, 5 to 17 KB of loops over the items

@@ -9,7 +9,7 @@ function as for two small nests, so a nest has to occur often or be large.
                                                     run k(y, z)
 
 It comes before the other passes. Measured: 500 unrolled steps of sin and reverse with their gradient took 14 s to
-compile, now 3.
+compile, now 3. A training step of a transformer of 12 layers, whose loops call product kernels: 1.46 s, now 0.9.
 """
 
 from __future__ import annotations

@@ -6,24 +6,24 @@ import pytest
 
 from .processes import run
 
-# About a second or more each, on one core of some years.
+# About half a second or more each, on one core of some years.
 CALLS = {
-    "sort": ("jnp.sort", "R.random(20_000_000, np.float32)"),
-    "argsort": ("jnp.argsort", "R.random(20_000_000, np.float32)"),
-    "svd": ("jnp.linalg.svd", "R.random((1000, 1000), np.float32)"),
-    "eigh": ("jnp.linalg.eigh", "(lambda m: m + m.T)(R.random((1300, 1300), np.float32))"),
-    "eig": ("jnp.linalg.eig", "R.random((700, 700), np.float32)"),
-    "solve": ("lambda x: jnp.linalg.solve(x, x)", "R.random((2500, 2500), np.float32)"),
-    "cholesky": ("jnp.linalg.cholesky", "4000 * np.eye(4000, dtype=np.float32) + 1"),
-    "qr": ("jnp.linalg.qr", "R.random((1800, 1800), np.float32)"),
-    "fft": ("jnp.fft.fft", "R.random(2**25, np.float32)"),
+    "sort": ("jnp.sort", "R.random(10_000_000, np.float32)"),
+    "argsort": ("jnp.argsort", "R.random(7_000_000, np.float32)"),
+    "svd": ("jnp.linalg.svd", "R.random((800, 800), np.float32)"),
+    "eigh": ("jnp.linalg.eigh", "(lambda m: m + m.T)(R.random((1000, 1000), np.float32))"),
+    "eig": ("jnp.linalg.eig", "R.random((500, 500), np.float32)"),
+    "solve": ("lambda x: jnp.linalg.solve(x, x)", "R.random((2000, 2000), np.float32)"),
+    "cholesky": ("jnp.linalg.cholesky", "3000 * np.eye(3000, dtype=np.float32) + 1"),
+    "qr": ("jnp.linalg.qr", "R.random((1400, 1400), np.float32)"),
+    "fft": ("jnp.fft.fft", "R.random(2**24, np.float32)"),
     "fft by SciPy": ("jnp.fft.fft", "R.random(2_000_003, np.float32)"),
     "permutation": ("lambda x: jax.random.permutation(jax.random.key(0), x)", "np.arange(10_000_000)"),
     "two rows of windows": (
         "lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 400), (1, 1), 'SAME')",
         "R.random((2, 10_000_000), np.float32)",
     ),
-    "inside a loop": ("lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sort(-c), x)", "R.random(9_000_000, np.float32)"),
+    "inside a loop": ("lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sort(-c), x)", "R.random(5_000_000, np.float32)"),
 }
 
 SETUP = """
@@ -136,7 +136,7 @@ def test_the_process_can_end_while_the_call_goes_on(end, status):
     with pytest.raises(AssertionError, match=f"ended with {status}\n"):
         in_process(f"""
     import sys
-    x = jnp.asarray(R.random((2500, 2500), np.float32))
+    x = jnp.asarray(R.random((2000, 2000), np.float32))
     program = jax.jit(jnp.linalg.svd).lower(x).compile()
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
@@ -227,8 +227,8 @@ def test_callbacks_run_on_the_thread_of_the_caller():
 def test_ctrl_c_is_heard_while_elements_are_copied_and_listed():
     """Arrays of other layouts and lists of elements are made in parts, with the same elements."""
     out = in_process("""
-    x = R.random((3, 1500, 1100), np.float32)
-    for turned in (x.transpose(1, 2, 0), x.T, x[:, ::-1], x.reshape(-1)[::-1], np.broadcast_to(x[0], (4, 1500, 1100))):
+    x = R.random((3, 800, 600), np.float32)
+    for turned in (x.transpose(1, 2, 0), x.T, x[:, ::-1], x.reshape(-1)[::-1], np.broadcast_to(x[0], (4, 800, 600))):
         y = jnp.asarray(turned)
         print(np.array_equal(y, turned), y.tolist() == turned.tolist())
     long = np.zeros((5000, 1000), np.float32)

@@ -118,14 +118,15 @@ TOO_LARGE = [
 
 
 def test_arrays_that_no_memory_holds():
-    for expression in TOO_LARGE:
-        out = run(f"""
+    out = run(f"""
+        for expression in {TOO_LARGE!r}:
             try:
-                {expression}
+                exec(expression)
+                print("accepted", expression)
             except (MemoryError, OverflowError):
                 print("refused")
-            """)
-        assert out == ["refused"], expression
+        """)
+    assert out == ["refused"] * len(TOO_LARGE)
 
 
 def test_threads_that_trace_and_call_the_same_functions():
@@ -136,7 +137,7 @@ def test_threads_that_trace_and_call_the_same_functions():
 
         def work(k):
             try:
-                for i in range(15):
+                for i in range(8):
                     n = (i * 7 + k) % 12
                     x = np.arange(1.0, 2.0 + n, dtype=np.float32)
                     t = np.tanh(x)
@@ -149,7 +150,7 @@ def test_threads_that_trace_and_call_the_same_functions():
             except Exception as error:
                 wrong.append(error)
 
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(12)]
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
         [t.start() for t in threads]
         [t.join() for t in threads]
         print(len(wrong), *wrong[:2])

@@ -146,6 +146,25 @@ def test_repeat_with_traced_numbers():
         pullback.jit(jnp.repeat)(jnp.arange(2), jnp.array([1, 2]))
 
 
+@pytest.mark.parametrize("dtype", ["i4", "i1", "u1", "u4", "?"])
+@pytest.mark.parametrize("total", [0, 1, 60, 400])
+def test_repeat_with_traced_numbers_is_cut_or_filled(dtype, total):
+    x = np.arange(7.0, dtype="f4")
+    counts = np.array([0, 90, 0, 3, 100, 120, 0]).astype(dtype)
+    full = np.repeat(x, counts.astype(int))
+    expected = np.concatenate([full, np.full(400, x[-1])])[:total]
+    f = pullback.jit(lambda x, r: jnp.repeat(x, r, total_repeat_length=total))
+    np.testing.assert_array_equal(f(x, counts), expected)
+    both = pullback.vmap(f, (None, 0))(x, np.stack([counts, counts[::-1]]))
+    np.testing.assert_array_equal(both[0], expected)
+
+
+def test_repeat_with_traced_numbers_compares_no_pairs():
+    f = pullback.jit(lambda x, r: jnp.repeat(x, r, total_repeat_length=4000))
+    text = str(pullback.make_jaxpr(f)(np.arange(3000.0, dtype="f4"), np.ones(3000, "i4")))
+    assert "4000,3000" not in text and "3000,4000" not in text
+
+
 def test_roll_by_a_traced_number():
     f = pullback.jit(lambda x, k: jnp.roll(x, k, axis=1))
     for k in (-4, 0, 1, 5):

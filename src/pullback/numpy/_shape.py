@@ -397,15 +397,20 @@ def repeat(
         return out_placed("jnp.repeat", _take_static(a, source, axis), out_sharding)
     total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
     counts = _broadcast_to(lax.reshape(repeats, (repeats.size,)), (n,))
-    ends = lax.cumsum(counts, axis=0)
-    positions = lax.iota(np.dtype(np.int32), total)
+    if counts.dtype.itemsize < 4:
+        counts = convert(counts, np.dtype(np.int32))  # sums of numbers of 8 bits do not fit into 8 bits
+    ends = lax.min(lax.cumsum(counts, axis=0), lax.full_like(counts, total))
     # Element i fills the positions from ends[i-1] to ends[i]: as many ends are at or before a position as it has
-    # predecessors.
-    before = lax.le(
-        lax.broadcast_in_dim(convert(ends, positions.dtype), (total, n), (1,)),
-        lax.broadcast_in_dim(positions, (total, n), (0,)),
+    # predecessors. Ends are counted where they lie, and the counts summed: a pass over each, whatever their numbers.
+    marks = lax.scatter_add(
+        lax.full((total,), 0, np.dtype(np.int32)),
+        lax.expand_dims(convert(ends, np.dtype(np.int32)), (1,)),
+        lax.full((n,), 1, np.dtype(np.int32)),
+        lax.ScatterDimensionNumbers((), (0,), (0,)),
+        indices_are_sorted=True,
+        mode="drop",
     )
-    source_traced = lax.reduce_sum(convert(before, positions.dtype), (1,))
+    source_traced = lax.cumsum(marks, axis=0)
     source_traced = lax.min(source_traced, lax.full_like(source_traced, max(n - 1, 0)))
     return out_placed("jnp.repeat", rewriting_take(a, (slice(None),) * axis + (source_traced,)), out_sharding)
 

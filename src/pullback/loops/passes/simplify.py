@@ -26,6 +26,8 @@ from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read,
 from pullback.loops.ir.types import is_int
 from pullback.loops.ir.visit import Rewriter, blocks, free_vars, reads, statements
 
+_COMPARES = ("lt", "le", "gt", "ge", "eq", "ne")
+
 
 def simplify(function: Function, done: Set[Stmt] = frozenset()) -> Function:
     """The function with simpler expressions and without what has no effect; `done` are statements that are simple, as
@@ -70,7 +72,9 @@ class _Simplify(Rewriter):
             return expr if wide is None else wide
         if expr.name in ("floordiv", "floormod") and isinstance(expr.args[1], Const):
             return self._divide(expr)
-        if expr.name in ("lt", "le", "gt", "ge", "eq", "ne") and is_int(expr.args[0].dtype):
+        if expr.name == "rem" and isinstance(expr.args[1], Const):
+            return self._remainder(expr)
+        if expr.name in _COMPARES and is_int(expr.args[0].dtype):
             return self._compare(expr)
         if expr.name in ("min", "max") and is_int(expr.dtype):
             x, y = (interval(arg, self.ranges) for arg in expr.args)
@@ -104,10 +108,36 @@ class _Simplify(Rewriter):
         if expr.name == "convert":
             inner = expr.args[0]
             return inner if inner.dtype == "i64" else self._wide(inner) if is_int(inner.dtype) else None
-        if expr.name not in ("add", "sub", "mul", "min", "max", "floordiv", "floormod"):
+        if expr.name not in ("add", "sub", "mul", "min", "max", "floordiv", "floormod", "select"):
             return None
-        parts = [self._wide(arg) for arg in expr.args]
+        parts = [self._wide_condition(arg) if arg.dtype == "bool" else self._wide(arg) for arg in expr.args]
         return None if None in parts else self.expr(make(expr.name, tuple(parts)))  # type: ignore[arg-type]
+
+    def _wide_condition(self, expr: Expr) -> Expr | None:
+        """A condition on such integers, asked in 64 bits."""
+        if isinstance(expr, Const):
+            return expr
+        if not isinstance(expr, Op) or expr.name not in (*_COMPARES, "and", "or", "not"):
+            return None
+        parts = [self._wide_condition(arg) if arg.dtype == "bool" else self._wide(arg) for arg in expr.args]
+        return None if None in parts else self.expr(make(expr.name, tuple(parts)))  # type: ignore[arg-type]
+
+    def _remainder(self, expr: Op) -> Expr:
+        """x % n with the sign of x, where x is known to be less than two periods from 0 on one side."""
+        x, divisor = expr.args
+        assert isinstance(divisor, Const)
+        n = divisor.value
+        bounds = interval(x, self.ranges) if is_int(expr.dtype) else None
+        if bounds is None or n <= 0 or bounds[0] <= -2 * n or bounds[1] >= 2 * n:
+            return expr
+        if bounds[0] > -n and bounds[1] < n:
+            return x
+        if bounds[0] > -n:
+            return self.expr(make("select", (self.expr(make("lt", (x, divisor))), x, make("sub", (x, divisor)))))
+        if bounds[1] < n:
+            above = self.expr(make("gt", (x, const(expr.dtype, -n))))
+            return self.expr(make("select", (above, x, make("add", (x, divisor)))))
+        return expr
 
     def _divide(self, expr: Op) -> Expr:
         """x // n and x % n: parts of x that n divides come out; what is known to lie in one period vanishes."""

@@ -18,7 +18,7 @@ Measured: two joined draws of 10,000 random words took 90 us where lanes did bot
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pullback.loops.ir.affine import interval, terms
 from pullback.loops.ir.fold import const, make
@@ -177,6 +177,8 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
             if guarded or turns or apart >= LONG:
                 points.update(conditions[id(expr.args[0])])
                 narrow = narrow or any(ITEMSIZE[x.buffer.dtype] < 4 for x in guarded)
+        elif isinstance(expr, Load) and not loops[1:] and loop.role in ("parallel", "reduce"):
+            points.update(_bends(expr.index, loop.var, n, conditions))
     if not points or len(points) >= MAX_PARTS:
         return []
     total = trips
@@ -190,6 +192,17 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
     kept = sum([operations(_kept(roots, loop.var, conditions, start)) for start in (0, *found)])
     wasteful = work * (len(found) + 1) >= 2 * kept
     return found if kept <= (MOST_OPS if wasteful else MAX_OPS) else []
+
+
+def _bends(index: Expr, var: Var, n: int, conditions: Mapping[int, Sequence[int]]) -> Iterator[int]:
+    """The iterations at which an index goes on otherwise: x[min(i + 1, n - 1)] are neighbours, and one more."""
+    for expr in subexpressions((index,)):
+        if not isinstance(expr, Op) or expr.dtype != "i64":
+            continue
+        if expr.name in ("min", "max"):
+            yield from _changes(Op("lt", "bool", expr.args), var, n)
+        elif expr.name == "select":
+            yield from conditions.get(id(expr.args[0]), ())
 
 
 def _kept(roots: Sequence[Expr], var: Var, conditions: Mapping[int, Sequence[int]], start: int) -> list[Expr]:
@@ -227,8 +240,11 @@ def _known(condition: Expr, var: Var, at: int) -> bool | None:
 
 @fact
 def _chooses(stmt: Stmt) -> bool:
-    """Whether an expression of a statement itself is a choice."""
-    return any(isinstance(expr, Op) and expr.name == "select" for expr in nodes(stmt))
+    """Whether an expression of a statement itself is a choice, or an index with a bound."""
+    return any(
+        isinstance(expr, Op) and (expr.name == "select" or (expr.name in ("min", "max") and expr.dtype == "i64"))
+        for expr in nodes(stmt)
+    )
 
 
 def _apart(x: Expr, y: Expr) -> int:

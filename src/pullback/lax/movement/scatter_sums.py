@@ -23,6 +23,7 @@ PARTS = 4
 MANY = 1 << 16  # updates that are worth threads
 SHORT = 128  # updates that are added one by one in pairwise sums, too
 CROWD = 4  # updates of a place, on the average, from which on wider sums cost little
+CROWD_OF_MANY = 16  # the same where the wide sums leave the second cache: so many NumPy adds one by one, too
 
 _SUMMED = {"f16": "f64", "bf16": "f64", "f32": "f64", "f64": "f64", "c64": "c128", "c128": "c128"}
 _NUMPYS = {
@@ -41,7 +42,12 @@ def parts_of_sums(out: Any, updates: Any, shape: tuple[int, ...]) -> int:
     """In how many sums apart updates are added to places, 0 for none; `shape` is that of the places' indices."""
     if updates.size >= MANY and 2 * PARTS * out.size <= updates.size and max(shape, default=0) >= 4 * PARTS:
         return PARTS if out.dtype in _INTEGERS or out.dtype in _SUMMED else 0
-    return int(out.dtype in _SUMMED and math.prod(shape) > SHORT and CROWD * out.size <= updates.size)
+    count = math.prod(shape)
+    from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
+
+    wide = out.size * ITEMSIZE[_SUMMED.get(out.dtype, out.dtype)]
+    crowd = CROWD_OF_MANY if wide > NOMINAL.second.bytes and ITEMSIZE[out.dtype] >= 4 else CROWD
+    return int(out.dtype in _SUMMED and count > SHORT and crowd * out.size <= updates.size)
 
 
 def emit_sums(

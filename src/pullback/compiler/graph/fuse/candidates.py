@@ -54,7 +54,8 @@ def is_repeated(
     if near <= machine.first.bytes:
         return False
     line_ns = source_ns(near, machine)
-    once = operations + len(sources)
+    loads = sum(min(max(1.0, v.size / aval.size), LANES) for v in sources)  # of larger ones, elements apart are wanted
+    once = operations + loads
     written = 2 if near > machine.last.bytes else 1  # lines that are not in a cache come before they are written
     stored_ops, stored_bytes = aval.size * (once + 1), made_of + size * written
     repeated_ops = repeated_bytes = 0.0
@@ -62,7 +63,7 @@ def is_repeated(
         load, far = (SQUARE_ACCESS * LANES, machine.far) if use.turned else (1.0, 1.0)
         stored_ops += use.evaluations * load
         stored_bytes += size * far
-        repeated_ops += use.evaluations * (operations + len(sources) * load)
+        repeated_ops += use.evaluations * (operations + loads * load)
         repeated_bytes += use.again * far
     byte_ns = line_ns / machine.line
     stored = overlapped(op_ns * stored_ops, byte_ns * stored_bytes)

@@ -3,12 +3,14 @@
 All are computed in f64, whatever the type. P(a, x) = 1 - Q(a, x) by one of three: the series x^a e^-x / Gamma(a + 1)
 (1 + x / (a + 1) (1 + ...)) where x < max(a, 1), Legendre's continued fraction for Q above, and near x = a > 20 Temme's
 uniform expansion (DLMF 8.7.1, 8.9.2, 8.12.3). Series and fraction run backwards through one loop of fixed length, whose
-step is one quotient; the derivative in a is carried along. The incomplete beta function is its continued fraction, DLMF
-8.17.22, in the same way. The loops are statements in front of the one that uses the value.
+step is one quotient; the derivative in a is carried along. The loops are statements in front of the one that uses the
+value. The incomplete beta function is its density times a continued fraction, computed in the same way, or, where both
+parameters are large and the fraction converges slowly (as their root), times an integral by 32 nodes.
 
 Measured: in f32 all within 0.5 ulp. In f64, with a from 0.01 to 5000: random_gamma_grad 5 eps; igamma, igammac and
 igamma_grad_a 12 eps at nine points of ten, and some |log value| eps (400) in far tails, by the exponent's rounding
-itself; the incomplete beta 600 eps at nine of ten, up to 3000 for parameters of several hundred, from lgamma's size.
+itself; the incomplete beta 5 eps at nine of ten, and with parameters up to 1e10 within what one unit in the last place
+of x changes.
 """
 
 from __future__ import annotations
@@ -18,20 +20,22 @@ from typing import TYPE_CHECKING
 
 from pullback.loops.ir.ir import Expr
 
-from ._kit import polynomial
+from ._kit import clamp_high, polynomial, two_product
 from ._tables import gamma as gamma_tables
 from ._tables import logarithm as logarithm_tables
 from ._tables.incomplete import TEMME
+from ._tables.quadrature import NODES, WEIGHTS
 from .error_function import erfc
 from .exponential import exp
 from .gamma import digamma, lgamma
-from .logarithm import INF, NAN, log, log1p
+from .logarithm import INF, NAN, log
 
 if TYPE_CHECKING:
     from pullback.loops.ir.build import Builder
 
 STEPS = 112  # of series and fraction: enough for 2^-53 where they are used
-BETA_STEPS = 64  # enough for a, b below 2000
+BETA_STEPS = 72  # of the incomplete beta's fraction, where one parameter is at most 20, whatever the other
+NEAR = 0.29  # of |x / mean - 1|
 HUGE = 1e300  # a and b beyond count as infinite: their sums overflow
 TWO_PI = 6.283185307179586
 
@@ -54,18 +58,24 @@ class _Gamma:
     t_dot: Expr | None  # its derivative in a
 
 
-def _common(b: Builder, a: Expr, x: Expr, derivative: bool) -> _Gamma:
-    a, x = b.convert(a, "f64"), b.convert(x, "f64")
-    mu = (x - a) / a
-    # phi = s mu - s^3 p(s^2), s = mu / (2 + mu), as log1p(mu) = 2 s + s^3 p(s^2)
-    near = b.abs(mu) < 0.29
+def _less_log(b: Builder, mu: Expr, ratio: Expr) -> tuple[Expr, Expr, Expr]:
+    """(mu - log(1 + mu) without cancellation, 1 / (mu + 2), p); `ratio` is 1 + mu.
+
+    For small mu it is s mu - s^3 p(s^2), s = mu / (2 + mu), as log1p(mu) = 2 s + s^3 p(s^2).
+    """
     r = 1.0 / (mu + 2.0)
     s = mu * r
     z = s * s
     p = polynomial(b, z, logarithm_tables.LOG_F64)
-    phi = b.select(near, s * mu - s * z * p, mu - log(b, x / a))
+    return b.select(b.abs(mu) < NEAR, s * mu - s * z * p, mu - log(b, ratio)), r, p
+
+
+def _common(b: Builder, a: Expr, x: Expr, derivative: bool) -> _Gamma:
+    a, x = b.convert(a, "f64"), b.convert(x, "f64")
+    mu = (x - a) / a
+    phi, r, p = _less_log(b, mu, x / a)
     h = b.sqrt(2.0 * (r - mu * r * r * r * p))
-    temme = near & (a > 20.0)
+    temme = (b.abs(mu) < NEAR) & (a > 20.0)
     series = (x < 1.0) | (x < a)
     inverse = 1.0 / a
     remainder = inverse * polynomial(b, inverse * inverse, gamma_tables.STIRLING_F64)
@@ -192,6 +202,88 @@ def random_gamma_grad(b: Builder, a: Expr, x: Expr) -> Expr:
     return b.select((a <= 0.0) | (x < 0.0) | b.ne(a, a) | b.ne(x, x), NAN, value)
 
 
+@dataclass(slots=True)
+class _Beta:
+    """What the ways to I_u(a, c) have in common, for u up to the mean a / (a + c) or so; all f64."""
+
+    a: Expr
+    c: Expr
+    n: Expr  # a + c
+    u: Expr
+    v: Expr  # 1 - u, and where u was 1 - v, as exact as v
+    excess: Expr  # n u - a without cancellation: it says how far u is from the mean
+
+
+def _excess_of_mean(b: Builder, left: Expr, right: Expr, z: Expr, rest: Expr) -> Expr:
+    """(left + right) z - left, rounded but once or twice: rest = 1 - z as it was rounded."""
+    up, up_low = two_product(b, right, z)
+    down, down_low = two_product(b, left, rest)
+    return (up - down) + (up_low - down_low - left * ((1.0 - rest) - z))
+
+
+def _beta_density(b: Builder, g: _Beta) -> Expr:
+    """u^a v^c / (a B(a, c)).
+
+    With Gamma(a + 1) = (a / e)^a S(a) it is e^-(a phi(u / (a / n)) + c phi(v / (c / n))) (c / n) S(n) / (S(a) S(c)),
+    phi(q) = q - 1 - log q >= 0, where no large terms cancel, as they do in sums of lgamma.
+    """
+
+    def scale(a: Expr) -> tuple[Expr, Expr]:  # logarithm and factor of S
+        large = a > 3.5
+        inverse = 1.0 / a
+        stirling = inverse * polynomial(b, inverse * inverse, gamma_tables.STIRLING_F64)
+        small = a - a * log(b, a) + lgamma(b, a + 1.0)
+        return b.select(large, stirling, small), b.select(large, b.sqrt(TWO_PI * a), 1.0)
+
+    def term(a: Expr, u: Expr, excess: Expr) -> Expr:
+        mu = excess / a
+        phi, _, _ = _less_log(b, mu, g.n * u / a)
+        return b.select(b.abs(mu) < NEAR, a * phi, excess - a * log(b, g.n * u / a))
+
+    (log_n, n), (log_a, a), (log_c, c) = scale(g.n), scale(g.a), scale(g.c)
+    exponent = (log_n - log_a - log_c) - (term(g.a, g.u, g.excess) + term(g.c, g.v, -g.excess))
+    return exp(b, exponent) * (g.c / g.n) * (n / (a * c))
+
+
+def _beta_fraction(b: Builder, g: _Beta) -> Expr:
+    """I over the density, by the continued fraction (9) of DiDonato and Morris, ACM TOMS 18 (1992)."""
+    last = 1.0 / (g.a + (2.0 * BETA_STEPS + 1.0))
+    with b.carried_loop(BETA_STEPS, [((b.const("f64", 0.0), last), None)], "sequential", name="k") as loop:
+        k = b.convert(BETA_STEPS - loop.i, "f64")
+        t, above = loop.vars  # above is 1 / (a + 2 k + 1)
+        below = 1.0 / (g.a + (k + k - 1.0))
+        w = k * (g.c - k) * g.u * below
+        bottom = k + w + (g.a + k) * above * (k * (g.v + 1.0) + 1.0 - g.excess)
+        loop.update((g.a + k - 1.0) * below * ((g.n + k - 1.0) * g.u) * w / (bottom + t), below)
+    t, first = loop.results
+    return g.a / (g.a * first * (1.0 - g.excess) + t)
+
+
+def _beta_quadrature(b: Builder, g: _Beta) -> Expr:
+    """I over the density, by Gauss and Legendre's rule, for a and c that are not small.
+
+    The integral of f(t) dt / (t (1 - t)), f(t) = t^a (1 - t)^c / (u^a v^c), from where f falls below e^-40 to u, with
+    t = u (1 - s): -log f = a phi(1 - s) + c phi(1 + r s) - excess s / v, r = u / v, phi as in the density.
+    """
+    r, slope = g.u / g.v, -g.excess / g.v
+    falls = b.select(slope < 0.0, 0.0, slope)
+    length = b.const("f64", 0.0)
+    for _ in range(4):  # -log f >= falls s + (a + c r^2 / (1 + 2 r s / 3)) s^2 / 2, solved for s from below
+        bend = g.a + g.c * r * r / (r * length * (2.0 / 3.0) + 1.0)
+        length = clamp_high(b, 80.0 / (falls + b.sqrt(falls * falls + bend * 80.0)), 1.0)
+    half = len(NODES)
+    with b.carried_loop(2 * half, [((b.const("f64", 0.0),), None)], "sequential", name="k") as loop:
+        entry = lambda row: b.op("lookup", loop.i, dtype="f64", attrs=(("table", row),))
+        node = entry(NODES)
+        s = length * b.select(loop.i < half, node, 1.0 - node)
+        below, above = 1.0 - s, b.fma(r, s, b.const("f64", 1.0))
+        phi_a, _, _ = _less_log(b, -s, below)
+        phi_c, _, _ = _less_log(b, r * s, above)
+        f = exp(b, -(g.a * phi_a + g.c * phi_c + slope * s))
+        loop.update(b.fma(f, entry(WEIGHTS) / (below * above), loop.var))
+    return g.a * length * loop.result / g.v
+
+
 def regularized_incomplete_beta(b: Builder, p: Expr, q: Expr, x: Expr) -> Expr:
     """I_x(p, q) for p, q >= 0 and 0 <= x <= 1, else NaN; by symmetry where x > (p + 1) / (p + q + 2).
 
@@ -201,21 +293,19 @@ def regularized_incomplete_beta(b: Builder, p: Expr, q: Expr, x: Expr) -> Expr:
     invalid = b.not_((p >= 0.0) & (q >= 0.0) & (x >= 0.0) & (x <= 1.0))
     left, right, z = b.convert(p, "f64"), b.convert(q, "f64"), b.convert(x, "f64")
     swap = z * (left + right + 2.0) > left + 1.0
-    a, c = b.select(swap, right, left), b.select(swap, left, right)
     rest = 1.0 - z
-    u = b.select(swap, rest, z)
-    with b.carried_loop(BETA_STEPS, [((b.const("f64", 0.0),), None)], "sequential", name="k") as loop:
-        m = b.convert(BETA_STEPS - loop.i, "f64")
-        even = a + (m + m)
-        t = m * (c - m) * u / ((even - 1.0) * even * (loop.var + 1.0))
-        t = -(a + m - 1.0) * (a + c + m - 1.0) * u / ((even - 2.0) * (even - 1.0) * (t + 1.0))
-        loop.update(t)
-    # u^a v^c / (a B(a, c)); log v by log1p where v is near 1
-    log_u = b.select(swap, log1p(b, -z), log(b, z))
-    log_v = b.select(swap, log(b, z), log1p(b, -z))
-    exponent = a * log_u + c * log_v - (lgamma(b, a) + lgamma(b, c) - lgamma(b, a + c))
-    value = exp(b, exponent) / (a * (loop.result + 1.0))
-    value = b.select(b.eq(u, 0.0), 0.0, value)
+    excess = _excess_of_mean(b, left, right, z, rest)
+    g = _Beta(
+        a=b.select(swap, right, left),
+        c=b.select(swap, left, right),
+        n=left + right,
+        u=b.select(swap, rest, z),
+        v=b.select(swap, z, rest),
+        excess=b.select(swap, -excess, excess),
+    )
+    ratio = b.select((left > 20.0) & (right > 20.0), _beta_quadrature(b, g), _beta_fraction(b, g))
+    value = _beta_density(b, g) * ratio
+    value = b.select(b.eq(g.u, 0.0), 0.0, value)
     value = b.select(swap, 1.0 - value, value)
     zero, one = b.const("f64", 0.0), b.const("f64", 1.0)
     at_zero, at_one = b.eq(left, 0.0) | (right > HUGE), b.eq(right, 0.0) | (left > HUGE)

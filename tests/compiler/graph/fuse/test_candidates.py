@@ -73,3 +73,12 @@ def test_an_array_and_its_transpose_are_read_in_nests_of_their_own():
 
     assert check(both, normal(100, 100)).nests == 2
     assert check(both, normal(1, 1)).nests == 1
+
+
+def test_costs_that_double_with_each_step_stay_numbers():
+    def chain(x):
+        for _ in range(1200):
+            x = lax.mul(lax.sub(x, F(0.5)), lax.add(x, F(0.5)))
+        return x
+
+    assert check(chain, normal(7)).nests == 1

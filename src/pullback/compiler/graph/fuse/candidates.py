@@ -24,6 +24,8 @@ from pullback.loops.schedule.machine import NOMINAL, Machine
 from pullback.loops.schedule.price import overlapped, source_ns
 from pullback.loops.schedule.space import LANES
 
+APART = 1.5  # additions that each lane's load takes where a larger array is read at elements that lie apart
+
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -51,10 +53,10 @@ def is_repeated(
     op_ns = machine.op_ns * max(item, 4) / machine.vector_bytes
     size, made_of = aval.size * item, sum(v.size * v.dtype.itemsize for v in sources)
     near = (size + made_of) / max(rows, 1)  # bytes that a program goes through from writing a value to reading it
-    if near <= machine.first.bytes:
+    if not size or near <= machine.first.bytes:
         return False
     line_ns = source_ns(near, machine)
-    loads = sum(min(max(1.0, v.size / aval.size), LANES) for v in sources)  # of larger ones, elements apart are wanted
+    loads = sum(1.0 if v.size < 2 * aval.size else APART * LANES for v in sources)
     once = operations + loads
     written = 2 if near > machine.last.bytes else 1  # lines that are not in a cache come before they are written
     stored_ops, stored_bytes = aval.size * (once + 1), made_of + size * written

@@ -48,6 +48,7 @@ from pullback.util.switches import switches
 POINTWISE = (Elementwise, Pointwise)
 FREE_COST = 2  # additions that are cheaper to repeat than to store and load again, wherever that is
 REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
+DEAR = 1 << 20  # additions beyond which costs are not told apart: they double with each use of a value by the next
 MOST_REPEATED = 64  # operations by which a value that is repeated makes a program longer
 FAR_SMALLER = 4  # times: what is repeated along other axes is in the first cache, or computed before inner loops
 MAX_STORES = 24  # streams that one loop nest writes
@@ -81,7 +82,6 @@ class _Fuser:
         self.producer: dict[Var, int] = {}
         self.users: dict[Var, int] = {}
         self.costs: dict[Var, float] = {}
-        self.cones: dict[Var, frozenset[int]] = {}  # numbers of the equations that a value is computed by
         self.sources: dict[Var, frozenset[Var]] = {}
         self.leaves: dict[Var, frozenset[Leaf]] = {}
         self.contiguous: dict[Var, bool] = {}
@@ -157,17 +157,10 @@ class _Fuser:
             (out,) = eqn.outvars
             big = [v for v in operands if v.aval.size > 1]
             sources = frozenset[Var]().union(*[self.sources[v] for v in big]) if len(big) != 1 else self.sources[big[0]]
-            near = [v for v in big if FAR_SMALLER * v.aval.size > out.aval.size]
-            cone = frozenset[int]().union(*[self.cones[v] for v in near]) if len(near) != 1 else self.cones[near[0]]
+            near = dict.fromkeys(v for v in big if FAR_SMALLER * v.aval.size > out.aval.size)
             computed = isinstance(kind, Elementwise) or not kind.is_view
-            if computed:
-                cone |= {number}
-            if len(cone) <= MOST_REPEATED:
-                self.cones[out] = cone
-                self.costs[out] = sum([self.eqns[n].primitive.lower.cost for n in cone])
-            else:  # too many to be repeated anyway
-                self.cones[out] = frozenset(list(cone)[:MOST_REPEATED])
-                self.costs[out] = sum([self.costs[v] for v in near]) + (kind.cost if computed else 0)
+            cost = sum([self.costs[v] for v in near]) + (kind.cost if computed else 0)
+            self.costs[out] = min(cost, DEAR)
             self.leaves[out] = self._leaves(eqn, big)
             self.sources[out] = sources if len(sources) <= MAX_LEAVES else frozenset(list(sources)[:MAX_LEAVES])
             view = _memory_view(eqn)
@@ -178,7 +171,6 @@ class _Fuser:
 
     def _is_source(self, var: Var) -> None:
         self.costs[var] = 0
-        self.cones[var] = frozenset()
         self.sources[var] = frozenset((var,))
         self.leaves[var] = frozenset(((var, ()),))
         self.contiguous[var] = True

@@ -352,3 +352,29 @@ def test_short_parts_stay_in_one_axis():
     x = jnp.arange(3.0 * 4 * 500).reshape(4, 500, 3)
     text = pullback.jit(lambda x: x.transpose(1, 2, 0).reshape(500, 12) + 1).lower(x).as_text("nests")
     assert "_d1" not in text
+
+
+BENDS = {
+    "bounds": lambda np_, u, i: u[np_.minimum(i + 1, len(u) - 1)] + u[np_.maximum(i - 2, 0)],
+    "clip": lambda np_, u, i: u[np_.clip(i + 3, 0, len(u) - 1)] - u[np_.clip(i - 3, 0, len(u) - 1)],
+    "period": lambda np_, u, i: u[(i + 1) % len(u)] + u[(i - 1) % len(u)],
+    "reversed": lambda np_, u, i: u[(5 - i) % len(u)],
+    "where": lambda np_, u, i: u[np_.where(i + 2 < len(u), i + 2, 0)],
+}
+
+
+@pytest.mark.parametrize("name", BENDS)
+def test_indices_with_bounds_or_periods_are_neighbours_in_between(name):
+    f = BENDS[name]
+    for n in (1, 2, 7, 300, 1000):
+        u = np.random.default_rng(n).normal(size=n).astype(np.float32)
+        compiled = pullback.jit(lambda u, n=n: f(jnp, u, jnp.arange(n)))
+        np.testing.assert_allclose(compiled(u), f(np, u, np.arange(n)), rtol=1e-6)
+    text = compiled.lower(u).as_text("nests")
+    assert not any(word in text for word in ("rem", "select", "max(", "floormod"))
+
+
+def test_conditions_on_data_in_indices_are_asked_of_the_data():
+    u, v = np.arange(400, dtype=np.float32), np.random.default_rng(0).normal(size=400).astype(np.float32)
+    f = lambda np_, u, v: u[np_.where(v > 0.7, np_.arange(400), 3)]
+    np.testing.assert_array_equal(pullback.jit(lambda u, v: f(jnp, u, v))(u, v), f(np, u, v))

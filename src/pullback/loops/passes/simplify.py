@@ -100,7 +100,7 @@ class _Simplify(Rewriter):
     def _wide(self, expr: Expr) -> Expr | None:
         """An integer of fewer bits in 64, if it is made of indices alone and does not wrap; else None."""
         if isinstance(expr, Const):
-            return const("i64", expr.value)
+            return const("i64", expr.value) if is_int(expr.dtype) and abs(expr.value) < 1 << 63 else None
         if isinstance(expr, Read):
             return self.wide.get(expr.var)
         if not isinstance(expr, Op) or interval(expr, self.ranges) is None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pullback.loops.ir.ir import Expr
+from pullback.loops.ir.ir import RARE, Expr
 
 from ._kit import clamp_high, polynomial, two_product
 from ._tables import gamma as gamma_tables
@@ -259,8 +259,8 @@ def _beta_fraction(b: Builder, g: _Beta) -> Expr:
     return g.a / (g.a * first * (1.0 - g.excess) + t)
 
 
-def _beta_quadrature(b: Builder, g: _Beta) -> Expr:
-    """I over the density, by Gauss and Legendre's rule, for a and c that are not small.
+def _beta_quadrature(b: Builder, g: _Beta, wanted: Expr) -> Expr:
+    """I over the density, by Gauss and Legendre's rule, for a and c that are not small; 0 where not `wanted`.
 
     The integral of f(t) dt / (t (1 - t)), f(t) = t^a (1 - t)^c / (u^a v^c), from where f falls below e^-40 to u, with
     t = u (1 - s): -log f = a phi(1 - s) + c phi(1 + r s) - excess s / v, r = u / v, phi as in the density.
@@ -280,7 +280,8 @@ def _beta_quadrature(b: Builder, g: _Beta) -> Expr:
         phi_a, _, _ = _less_log(b, -s, below)
         phi_c, _, _ = _less_log(b, r * s, above)
         f = exp(b, -(g.a * phi_a + g.c * phi_c + slope * s))
-        loop.update(b.fma(f, entry(WEIGHTS) / (below * above), loop.var))
+        total = b.fma(f, entry(WEIGHTS) / (below * above), loop.var)
+        loop.update(b.op("select", wanted, total, loop.var, attrs=(RARE,)))
     return g.a * length * loop.result / g.v
 
 
@@ -303,7 +304,8 @@ def regularized_incomplete_beta(b: Builder, p: Expr, q: Expr, x: Expr) -> Expr:
         v=b.select(swap, z, rest),
         excess=b.select(swap, -excess, excess),
     )
-    ratio = b.select((left > 20.0) & (right > 20.0), _beta_quadrature(b, g), _beta_fraction(b, g))
+    large = (left > 20.0) & (right > 20.0)
+    ratio = b.select(large, _beta_quadrature(b, g, large), _beta_fraction(b, g))
     value = _beta_density(b, g) * ratio
     value = b.select(b.eq(g.u, 0.0), 0.0, value)
     value = b.select(swap, 1.0 - value, value)

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from pullback.lax.elementwise.arithmetic import add_p, mul_p, neg_p, op, sub_p
+from pullback.lax.elementwise.densities import beta_density, gamma_density
 from pullback.lax.records.families import *
 from pullback.lax.records.families import INF, NAN, broadcast_operands
 
@@ -218,12 +219,6 @@ bessel_i1e_p = _special(
 # ------------------------------------------------------------------------------------------ incomplete gamma functions
 
 
-def _gamma_density(a, x):
-    """x^(a-1) exp(-x) / gamma(a): the derivative of igamma(a, x) with respect to x."""
-    exponent = sub_p.bind(sub_p.bind(mul_p.bind(sub_p.bind(a, constant(a, 1)), lax.log_p.bind(x)), x), lgamma_p.bind(a))
-    return _exp(exponent)
-
-
 def _with_limits(reference, lower):
     """The reference, with limits that SciPy has NaN for: 1 of P where x and a are both infinite, 0 for a huge a > x."""
 
@@ -244,7 +239,7 @@ igamma_p = nary(
     reference=_with_limits(_scipy("gammainc"), True),
     jvp=(
         lambda a_dot, out, a, x: mul_p.bind(a_dot, igamma_grad_a_p.bind(a, x)),
-        lambda x_dot, out, a, x: mul_p.bind(x_dot, _gamma_density(a, x)),
+        lambda x_dot, out, a, x: mul_p.bind(x_dot, gamma_density(a, x)),
     ),
     lower=_in_f32("igamma"),
     cost=200,
@@ -261,7 +256,7 @@ igammac_p = nary(
     samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=128, derivatives=False),
     jvp=(
         lambda a_dot, out, a, x: mul_p.bind(a_dot, neg_p.bind(igamma_grad_a_p.bind(a, x))),
-        lambda x_dot, out, a, x: mul_p.bind(x_dot, neg_p.bind(_gamma_density(a, x))),
+        lambda x_dot, out, a, x: mul_p.bind(x_dot, neg_p.bind(gamma_density(a, x))),
     ),
 )
 
@@ -345,7 +340,7 @@ def _growth(a, x):
 
 
 def _igamma_grad_a_jvp_x(x_dot, out, a, x):
-    return mul_p.bind(x_dot, mul_p.bind(_gamma_density(a, x), _growth(a, x)))
+    return mul_p.bind(x_dot, mul_p.bind(gamma_density(a, x), _growth(a, x)))
 
 
 def _random_gamma_grad_jvp_x(x_dot, out, a, x):
@@ -386,16 +381,6 @@ random_gamma_grad_p = nary(
 # ----------------------------------------------------------------------------------------------- beta, zeta, polygamma
 
 
-def _betainc_jvp_x(x_dot, out, a, b, x):
-    one = constant(x, 1)
-    log_beta = sub_p.bind(add_p.bind(lgamma_p.bind(a), lgamma_p.bind(b)), lgamma_p.bind(add_p.bind(a, b)))
-    powers = add_p.bind(
-        mul_p.bind(sub_p.bind(b, one), lax.log1p_p.bind(neg_p.bind(x))),
-        mul_p.bind(sub_p.bind(a, one), lax.log_p.bind(x)),
-    )
-    return mul_p.bind(x_dot, _exp(sub_p.bind(powers, log_beta)))
-
-
 def _not_differentiable(name, which):
     def rule(*_):
         raise ValueError(f"The gradient of {name} with respect to {which} is not supported.")
@@ -409,7 +394,11 @@ regularized_incomplete_beta_p = nary(
     doc="The regularized incomplete beta function I_x(a, b).",
     accepts=FLOAT,
     reference=_scipy("betainc"),
-    jvp=(_not_differentiable("betainc", "a"), _not_differentiable("betainc", "b"), _betainc_jvp_x),
+    jvp=(
+        _not_differentiable("betainc", "a"),
+        _not_differentiable("betainc", "b"),
+        lambda x_dot, out, a, b, x: mul_p.bind(x_dot, beta_density(a, b, x)),
+    ),
     cost=300,
     lower=_in_f32("regularized_incomplete_beta"),
     samples=Samples(low=(0.3, 0.3, 0.05), high=(6.0, 6.0, 0.95), edges=(0.5, 1.0), ulp=256, derivatives=False),

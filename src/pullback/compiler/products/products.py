@@ -64,7 +64,7 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     (m, k), n = x.shape, y.shape[1]
     if m == 0 or n == 0:
         return
-    if alpha == 1.0 and beta == 0.0 and min(m, n) <= vector_products.VECTORS:
+    if alpha == 1.0 and beta == 0.0 and min(m, n) <= vector_products.AGAIN_FAR:
         turned = n < m
         sides = (out, x, y) if not turned else (s.transposed((1, 0)) for s in (out, y, x))
         if vector_products.multiply(ctx, *sides):

@@ -1,12 +1,14 @@
 """Products of a matrix with one vector or a few: bound by the reading of the matrix, which goes along its rows.
 
     y[j] = sum over k of x[k] * a[k, j]     STEP rows at a time are added to a block of y that stays in the first cache
-    y[i] = sum over k of a[i, k] * x[k]     ROWS rows at a time, each with its own sum: as many streams from memory
+    y[i] = sum over k of a[i, k] * x[k]     ROWS rows at a time, each with its own sum: as many streams from memory;
+                                            these rows wait in the first caches for the next vectors
 
 Pieces depend on the sizes alone, so results do not depend on the number of threads.
 
-Measured: up to four vectors so read the matrix once, along its rows; going down columns took 2.2 times NumPy's time at
-4000 x 4000.
+Measured: four rows times the transpose of 2000 x 2000 take a quarter of what they took where that was copied for the
+kernel of products, 20 rows half. Up to four vectors so read the matrix once, along its rows; going down columns took
+2.2 times NumPy's time at 4000 x 4000.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pullback.compiler.lower.storage import Storage
+from pullback.loops.ir.types import ITEMSIZE
+from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.row_blocks import of_sums, steps_of
 
 if TYPE_CHECKING:
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 STEP = 8  # rows of a that are read together, and summed before they are added to y
 ROUND = 12  # steps of which a piece is a multiple, so that rows can be computed by blocks just before they are summed
 ROWS = 4
+TOGETHER = 2  # vectors that so many rows are multiplied with at once: their sums stay in registers
+AGAIN = 8  # vectors up to which going through rows again costs less than copying the matrix for a kernel
+FAR, AGAIN_FAR = NOMINAL.last.bytes // 4, 32  # the same of a matrix of more bytes
 VECTORS = 4  # as many are worth a pass over the matrix where it lies
 MANY = 1 << 15  # elements of a matrix from which that holds for more than one
 BLOCK = 4096  # elements of y in one block
@@ -33,28 +40,42 @@ LEAST = 1 << 10  # elements of a below which a plain nest is as good
 def multiply(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storage) -> bool:
     """out[m, n] = vectors[m, k] @ matrix[k, n] for few m; False, with nothing written, where others do it as well."""
     k, n = matrix.shape
-    if out.dtype not in ("f32", "f64") or n * k < LEAST or out.shape[0] > VECTORS:
+    if out.dtype not in ("f32", "f64") or n * k < LEAST:
         return False
-    if out.shape[0] == 1 and matrix.strides[0] == 1 and n >= ROWS and k >= 16:
-        _by_rows(ctx, out.at(0), matrix.transposed((1, 0)), vectors.at(0))
+    m = out.shape[0]
+    most = 1 if n * k < MANY else AGAIN if n * k * ITEMSIZE[out.dtype] <= FAR else AGAIN_FAR
+    if m <= most and matrix.strides[0] == 1 and n >= ROWS and k >= 16:
+        if m > 1 and vectors.strides[1] != 1:
+            held = ctx.temporary(out.dtype, (m, k), "vectors")
+            ctx.copy(held, vectors)
+            vectors = held
+        _by_rows(ctx, out, matrix.transposed((1, 0)), vectors)
         return True
-    if matrix.strides[1] == 1 and n >= 16 and k >= 2 * STEP and (out.shape[0] == 1 or n * k >= MANY):
+    if m > VECTORS:
+        return False
+    if matrix.strides[1] == 1 and n >= 16 and k >= 2 * STEP and (m == 1 or n * k >= MANY):
         _by_columns(ctx, out, vectors, matrix)
         return True
     return False
 
 
-def _by_rows(ctx: NestContext, out: Storage, matrix: Storage, vector: Storage) -> None:
+def _by_rows(ctx: NestContext, out: Storage, matrix: Storage, vectors: Storage) -> None:
     b = ctx.b
     n, k = matrix.shape
+    m = out.shape[0]
+    together = m if m == 3 else min(m, TOGETHER)
+    zero = b.const(out.dtype, 0)
     with b.loop(-(-n // ROWS), "parallel", "block") as block:
-        first = block * ROWS if n % ROWS == 0 else b.op("min", block * ROWS, b.index(n - ROWS))
-        zero = b.const(out.dtype, 0)
-        with b.carried_loop(k, [((zero,), "add")] * ROWS, "reduce", "k") as r:
-            x = ctx.load(vector, (r.i,))
-            r.update(*[b.add(var, b.term(ctx.load(matrix, (first + i, r.i)), x)) for i, var in enumerate(r.vars)])
-        for i, result in enumerate(r.results):
-            ctx.store(out, (first + i,), result)
+        row = block * ROWS if n % ROWS == 0 else b.op("min", block * ROWS, b.index(n - ROWS))
+        with b.loop(-(-m // together), "parallel", "vectors") as some:  # the rows wait in the first caches
+            own = some * together if m % together == 0 else b.op("min", some * together, b.index(m - together))
+            with b.carried_loop(k, [((zero,), "add")] * (ROWS * together), "reduce", "k") as r:
+                xs = [ctx.load(vectors, (own + q, r.i)) for q in range(together)]
+                values = [ctx.load(matrix, (row + i, r.i)) for i in range(ROWS)]
+                terms = [b.term(value, x) for x in xs for value in values]
+                r.update(*[b.add(var, term) for var, term in zip(r.vars, terms)])
+            for place, result in enumerate(r.results):
+                ctx.store(out, (own + place // ROWS, row + place % ROWS), result)
 
 
 def _by_columns(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storage) -> None:

@@ -1,0 +1,43 @@
+"""Products of a few vectors with a matrix whose rows are what they are multiplied with."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback import lax
+from pullback._ext import _core
+from pullback.compiler.products import vector_products
+
+CASES = [  # vectors, rows of the matrix, their length
+    (1, 129, 300), (2, 131, 257), (3, 130, 300), (4, 200, 201), (5, 203, 190), (7, 128, 512),
+    (8, 129, 300), (9, 64, 700),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tall", [False, True])
+@pytest.mark.parametrize(("m", "n", "k"), CASES)
+def test_few_vectors_by_rows(m, n, k, tall, monkeypatch):
+    monkeypatch.setattr(vector_products, "MANY", 1 << 14)
+    rng = np.random.default_rng(m)
+    x, y = rng.normal(size=(m, k)).astype(np.float32), rng.normal(size=(n, k)).astype(np.float32)
+    product = (lambda x, y: y @ x) if tall else (lambda x, y: x @ y.T)
+    given = np.ascontiguousarray(x.T) if tall else x
+    want = product(given.astype(float), y.astype(float))
+    before, found = _core.num_threads(), []
+    try:
+        for threads in (1, 2):
+            _core.set_num_threads(threads)
+            found.append(np.asarray(pb.jit(product)(given, y)))
+    finally:
+        _core.set_num_threads(before)
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], want, rtol=1e-5, atol=1e-5 * np.sqrt(k))
+
+
+def test_a_large_matrix_is_not_copied_for_a_few_vectors(monkeypatch):
+    monkeypatch.setattr(vector_products, "FAR", 1 << 16)
+    for m, copied in ((8, False), (32, False), (40, True)):
+        lowered = pb.jit(lambda x, y: lax.dot_general(x, y, (((1,), (1,)), ((), ())))).lower(
+            np.zeros((m, 256), np.float32), np.zeros((256, 256), np.float32)
+        )
+        assert ("temporary" in lowered.as_text("nests")) == copied

@@ -115,6 +115,11 @@ def test_quantiles_of_infinities_and_empty_rows():
     assert jnp.quantile(jnp.zeros((0, 3)), 0.5, axis=1).shape == (0,)
     with pytest.raises(TypeError, match="axis of length 0 has no quantiles"):
         jnp.quantile(jnp.zeros((0, 3)), 0.5, axis=0)
+    with pytest.raises(IndexError, match="axis of length 0 has no quantiles"):  # of nothing at all, as in JAX
+        jnp.nanmedian(jnp.zeros((0, 3)), axis=(0, 1))
+    for wanted in ({"axis": 0}, {"keepdims": True}):
+        with pytest.raises(TypeError, match="axis of length 0 has no quantiles"):
+            jnp.nanquantile(jnp.zeros((0, 3)), 0.5, **wanted)
 
 
 def test_gradients_of_quantiles():

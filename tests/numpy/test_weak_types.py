@@ -36,6 +36,20 @@ def test_only_scalars_stay_weak(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_scalars_are_weak_where_their_promotion_is(way):
+    """A Python float decides beside a boolean or an integer; `choose` takes elements, which are never weak."""
+    for function in (jnp.hypot, jnp.logaddexp2, jnp.heaviside):
+        pairs = ((1.5, S[0] > 0), (S[0] > 0, 1.5), (1.5, True), (np.int32(3), 2.5), (1.5, 2), (2, 3))
+        assert all(way(function)(*pair).weak_type for pair in pairs), function
+        strong = ((1.5, S[0]), (S, 1.5), (np.int32(3), 2), (True, True), (np.int32(3), True), (F, 2))
+        assert not any(way(function)(*pair).weak_type for pair in strong), function
+    numbers = np.array([0, 1, 0])
+    for choices in ([F, S], [F, F], [F, I], [1.5, 2.5], [F, np.arange(3)]):
+        chosen = way(lambda *choices: jnp.choose(numbers, list(choices), mode="clip"))(*choices)
+        assert not chosen.weak_type and chosen.dtype == jnp.result_type(*choices, np.float32)
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_rearrangements(way):
     assert way(jnp.diag)(F).weak_type and not way(jnp.diag)(M).weak_type and not way(jnp.diag)(S).weak_type
     assert not any(way(f)(M).weak_type for f in (jnp.diagonal, jnp.diagflat, jnp.linalg.diagonal))

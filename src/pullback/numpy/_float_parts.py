@@ -154,12 +154,12 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN, elementwise; TypeError for complex numbers."""
     _refuse_complex("heaviside", *arrays("heaviside", x1, x2))
-    given = (x1, x2)
+    given = np.ndim(x1)
     x1, x2 = broadcast_arrays("heaviside", *promote_inexact("heaviside", x1, x2))
     zero = lax.full_like(x1, 0)
     step = lax.select(lax.gt(x1, zero), lax.full_like(x1, 1), zero)
     result = lax.select(isnan(x1), x1, lax.select(lax.eq(x1, zero), x2, step))
-    return of_operands(result, given[0]) if np.ndim(given[0]) == 0 else convert(result, result.dtype, False)
+    return of_operands(result, x1) if given == 0 else convert(result, result.dtype, False)
 
 
 def unscaled(x: Any, value: Any) -> Any:

@@ -89,7 +89,9 @@ def _quantile(
         )
         return lax.full((*q.shape, *reduced), 0, a.dtype)
     if n == 0:
-        raise TypeError(f"{name}: an axis of length 0 has no quantiles, got shape {shape}")
+        # As in JAX, the one element that is left without NaN is indexed; others are sliced.
+        kind = IndexError if skip_nan and not (others or keepdims or q.ndim) else TypeError
+        raise kind(f"{name}: an axis of length 0 has no quantiles, got shape {shape}")
     x = flatten(a)
     if weights is not None:
         weights = convert(_spread_weights(name, weights, a, axis), q.dtype)

@@ -284,7 +284,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     result = broadcast_to(promoted[-1], shape)
     for k in range(count - 2, -1, -1):
         result = lax.select(lax.eq(index, lax.full_like(index, k)), broadcast_to(promoted[k], shape), result)
-    return result
+    return convert(result, result.dtype)
 
 
 # ---- numbers of positions

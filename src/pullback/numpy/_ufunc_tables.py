@@ -66,8 +66,7 @@ def binary(
 ) -> Callable[[Any, Any], Any]:
     """Function of two arrays by a lax function, after promotion by the rule and aligning of ranks.
 
-    The result is weakly typed where promotion gives a weak type, or, of operands that count `apart`, if it is a scalar
-    and all are.
+    The result is weakly typed where promotion gives a weak type, or, of functions set `apart`, only as a scalar.
     """
     unchanged = _UNCHANGED[rule]
 
@@ -79,7 +78,8 @@ def binary(
                     return lax_fn(x1, x2)
             elif not aval.weak_type and aval.dtype in unchanged and scalar_fits(aval.dtype, x2):
                 return lax_fn(x1, make_array(x2, aval.dtype))
-        result = lax_fn(*rule(name, x1, x2))
+        x1, x2 = rule(name, x1, x2)
+        result = lax_fn(x1, x2)
         return of_scalars(result, x1, x2) if apart else result
 
     return named(fn, name, doc)

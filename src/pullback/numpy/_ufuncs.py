@@ -282,8 +282,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
     Raises ValueError for complex numbers.
     """
-    given = (x1, x2)
-    x1, x2 = promote_inexact("hypot", x1, x2)
+    given = x1, x2 = promote_inexact("hypot", x1, x2)
     if has_kind(x1, np.complexfloating):
         raise ValueError(
             "hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by "

@@ -187,6 +187,12 @@ CLASSES: tuple[Explained, ...] = (
         _we_raise("cannot hold products"),
     ),
     Explained(
+        "products of integers beside halves",
+        "JAX asks for products of two integer arrays of several in the result's type, and raises if it is narrower",
+        r"multi_dot|einsum",
+        _jax_raises("must not be narrower than the original type"),
+    ),
+    Explained(
         "pieces beyond the end",
         "jnp.split at places beyond the end gives empty pieces, as in NumPy; JAX raises",
         "split",

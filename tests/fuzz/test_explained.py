@@ -59,6 +59,35 @@ def test_orders_are_explained_if_they_sort(tool):
     assert explained(tool, line, (x,), one, no) == ""
 
 
+def test_derivatives_of_sets_are_explained_without_a_size(tool):
+    text = "jnp.unique(x0, return_index=True{})\n    return jax.jacfwd(lambda x0: f(x0))(x0)"
+    x, none, some = np.ones(3, np.float32), np.zeros(3, np.float32), np.float32([1, 0, 0])
+    name = "derivatives of different elements"
+    assert explained(tool, text.format(""), (x,), some, none) == name
+    assert explained(tool, text.format(""), (x,), none, some) != name
+    assert explained(tool, text.format(", size=3"), (x,), some, none) != name
+
+
+def test_zeta_and_norms_are_explained_where_numpy_and_scipy_are_as_ours(tool):
+    s, q = np.array([5, 1, -2], np.int16), np.array([-2, 1, -1], np.int8)
+    ours, theirs = np.array([np.inf, np.inf, np.nan], np.float32), np.array([np.nan, np.inf, np.inf], np.float32)
+    assert explained(tool, "special.zeta(x0, x1)", (s, q), ours, theirs) == "poles"
+    assert explained(tool, "special.zeta(x0, x1)", (s, q), np.float32([1, 1, 1]), theirs) == ""
+    z = np.array([complex(np.nan, np.inf), 1], np.complex64)
+    ours, theirs = np.array(np.inf, np.float32), np.array(np.nan, np.float32)
+    assert explained(tool, "jnp.linalg.vector_norm(x0, ord=1)", (z,), ours, theirs) == "magnitudes at infinity"
+    assert explained(tool, "jnp.linalg.vector_norm(x0, ord=1)", (z[1:],), ours, theirs) == ""
+
+
+def test_box_cox_is_explained_where_ours_is_right(tool):
+    pytest.importorskip("mpmath")
+    x, power = np.array([-0.4118748643346964, -0.4049955393852567]), np.array(3.7)
+    right = np.array([-0.23235306519500212, -0.23068595875961414])
+    wrong = np.array([-0.2323530651950004, -0.230685958759613])
+    assert explained(tool, "special.boxcox1p(x0, x1)", (x, power), right, wrong) == "Box-Cox transformations"
+    assert explained(tool, "special.boxcox1p(x0, x1)", (x, power), wrong, right) == ""
+
+
 def test_exceptions_are_explained_by_what_they_say(tool):
     explain = tool("explained_differences").explain
     call = Call("nn", "def program(x0):\n    return nn.dot_product_attention(x0, x0, x0)\n", (), ())

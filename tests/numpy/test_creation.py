@@ -148,6 +148,25 @@ def test_diagonals(same):
     same(lambda m: m.identity(3))
 
 
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+def test_powers_of_complex_numbers_in_vander_are_products(kind):
+    """Powers by logarithms rounded even x**1: of 3e240j its 14th digit."""
+    with pullback.enable_x64(True):
+        x = np.array([3.25 - 1e7j, -1.5 + 0.25j, 0, -2.0], kind)
+        for n in (0, 1, 2, 5):
+            for increasing in (False, True):
+                want = np.vander(x, n, increasing=increasing).astype(kind)
+                for way in (lambda f: f, pullback.jit):
+                    found = way(lambda x, n=n, increasing=increasing: jnp.vander(x, n, increasing=increasing))(x)
+                    assert found.shape == want.shape and found.dtype == want.dtype
+                    if n == 2:
+                        assert np.array_equal(found, want)
+                    np.testing.assert_allclose(found, want, rtol=8 * np.finfo(kind).eps)
+        assert jnp.vander(x[:0]).shape == (0, 0) and jnp.vander(x[:0], 3).shape == (0, 3)
+        slope = pullback.jvp(lambda x: jnp.vander(x, 3), (x,), (np.ones_like(x),))[1]
+        np.testing.assert_allclose(slope, np.stack([2 * x, np.ones_like(x), np.zeros_like(x)], 1), rtol=1e-6)
+
+
 def test_grids(same):
     a, b = np.arange(2.0, dtype=np.float32), np.arange(3.0, dtype=np.float32)
     for indexing in ("xy", "ij"):

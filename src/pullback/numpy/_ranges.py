@@ -220,6 +220,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
         raise ValueError(f"N must be nonnegative, got {n}")
     if x.dtype == np.bool_:
         raise TypeError("vander: of booleans there are no powers; convert them to integers")
+    if dtypes.issubdtype(x.dtype, np.complexfloating):  # whose power by logarithms rounds even x**1
+        ones = lax.full((x.shape[0], min(n, 1)), 1, x.dtype)
+        factors = lax.broadcast_in_dim(x, (x.shape[0], max(n - 1, 0)), (0,))
+        powers = lax.cumprod(lax.concatenate([ones, factors], 1), axis=1)
+        return powers if increasing else lax.rev(powers, (1,))
     exponents = lax.iota(x.dtype, n)
     if not increasing:
         exponents = lax.rev(exponents, (0,))

@@ -57,8 +57,8 @@ def test_wofz_ends():
 
 
 def test_owens_t(bits):
-    h = np.concatenate([10 ** RNG.uniform(-3, 0.5, 60), RNG.uniform(0, 12, 60), [8.5, 10.7]]).astype(f"f{bits // 8}")
-    a = np.concatenate([10 ** RNG.uniform(-3, 3, 119), [1, 0.95, 0.86]]).astype(h.dtype)
+    h = np.concatenate([10 ** RNG.uniform(-3, 0.5, 30), RNG.uniform(0, 12, 30), [8.5, 10.7]]).astype(f"f{bits // 8}")
+    a = np.concatenate([10 ** RNG.uniform(-3, 3, 59), [1, 0.95, 0.86]]).astype(h.dtype)
     expected = np.array([owen(x, y) for x, y in zip(h, a, strict=True)])
     for f in (special.owens_t, jax.jit(special.owens_t)):
         error = abs(np.asarray(f(h, a), float) - expected) / expected / np.finfo(h.dtype).eps

@@ -281,7 +281,7 @@ def _emit_of(loop_op):
         shape = tuple(updates.shape[d] for d in batch_dims)
         parts = parts_of_sums(out, updates, shape) if loop_op in ("add", "sub") and role == "sequential" else 0
         if parts:
-            emit_sums(ctx, out, updates, shape, parts, group, loop_op)
+            emit_sums(ctx, out, shape, parts, group, loop_op)
         else:
             loops(b, shape, group, "sequential" if cells else role)
 

@@ -50,9 +50,7 @@ def parts_of_sums(out: Any, updates: Any, shape: tuple[int, ...]) -> int:
     return int(out.dtype in _SUMMED and count > SHORT and crowd * out.size <= updates.size)
 
 
-def emit_sums(
-    ctx: Any, out: Any, updates: Any, shape: tuple[int, ...], parts: int, group: Callable[..., None], loop_op: str
-) -> None:
+def emit_sums(ctx: Any, out: Any, shape: tuple[int, ...], parts: int, group: Callable[..., None], loop_op: str) -> None:
     """`group(batch, add)` for all of `shape`, in parts of its longest axis on threads, each into sums of its own, which
     are added to `out` or (`loop_op` "sub") subtracted from it.
 

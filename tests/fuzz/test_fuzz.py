@@ -11,7 +11,7 @@ from fuzz.library import using
 from fuzz.oracle import LONG, NotSmooth, Oracle, wrap
 from fuzz.program import FuzzProgram, Meaning, disagreement, disagreements, meaning
 
-PROGRAMS, CHUNK = 90, 10
+PROGRAMS, CHUNK = 70, 10
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))

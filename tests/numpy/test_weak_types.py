@@ -53,6 +53,7 @@ def test_scalars_are_weak_where_their_promotion_is(way):
 def test_rearrangements(way):
     assert way(jnp.diag)(F).weak_type and not way(jnp.diag)(M).weak_type and not way(jnp.diag)(S).weak_type
     assert not any(way(f)(M).weak_type for f in (jnp.diagonal, jnp.diagflat, jnp.linalg.diagonal))
+    assert way(jnp.diagonal)(M[:2]).weak_type and way(lambda x: jnp.diag(x, -1))(M).weak_type  # square and central: not
     assert way(lambda x: jnp.insert(x, 1, 2.5))(F).weak_type and not way(lambda x: jnp.insert(x, 1, 2.5))(S).weak_type
     assert not way(jnp.isin)(F, F).weak_type
     assert way(jnp.interp)(S.astype(int), F, F).weak_type and not way(jnp.interp)(F, F, I + S).weak_type

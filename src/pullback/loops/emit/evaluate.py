@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pullback.loops.ir.affine import interval
+from pullback.loops.ir.fold import COMPARES
 from pullback.loops.ir.ir import RARE, Const, Expr, Lambda, Load, Op, Read
 from pullback.loops.ir.types import REAL_OF, is_int
 from pullback.loops.ir.visit import function_of, subexpressions
@@ -27,7 +28,6 @@ from .repeated import Repeated
 from .types import register_type, result_type
 from .values import Asm, Value, broadcast, constant
 
-_COMPARES = frozenset(["lt", "le", "gt", "ge", "eq", "ne"])
 SHORT_LANES = 8  # of these on comparisons of indices are made in 32 bits
 
 
@@ -256,7 +256,7 @@ class Evaluator(Access):
         """Whether indices are compared that advance by steps and fit i32: lanes of i64 take twice the registers, and
         masks made of them have to be narrowed to those of elements."""
         assert self.vector is not None
-        if node.name not in _COMPARES or node.args[0].dtype != "i64" or self.vector.lanes < SHORT_LANES:
+        if node.name not in COMPARES or node.args[0].dtype != "i64" or self.vector.lanes < SHORT_LANES:
             return False
         return all(self._fits_i32(arg) and self._step(arg) is not None for arg in node.args)
 

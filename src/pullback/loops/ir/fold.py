@@ -97,7 +97,7 @@ _INT_FOLDS: dict[str, Callable[[int, int, str], int]] = {
     "shr_logical": lambda x, y, t: _shift("shr_logical", x, y, t),
     "shr_arithmetic": lambda x, y, t: _shift("shr_arithmetic", x, y, t),
 }
-_COMPARES: dict[str, Callable[[int, int], bool]] = {
+COMPARES: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda x, y: x == y,
     "ne": lambda x, y: x != y,
     "lt": lambda x, y: x < y,
@@ -159,8 +159,8 @@ def _fold_binary(name: str, x: Expr, y: Expr, dtype: str) -> Expr | None:
     if isinstance(x, Const) and isinstance(y, Const):
         if name in _INT_FOLDS:
             return const(dtype, _INT_FOLDS[name](x.value, y.value, operand))
-        if name in _COMPARES:
-            return const("bool", _COMPARES[name](x.value, y.value))
+        if name in COMPARES:
+            return const("bool", COMPARES[name](x.value, y.value))
         return None
     if x is y and name in ("sub", "xor"):
         return const(dtype, 0)
@@ -202,8 +202,8 @@ def _fold_bool(name: str, x: Expr, y: Expr) -> Expr | None:
     if not isinstance(y, Const):
         return None
     if isinstance(x, Const):
-        if name in _COMPARES:
-            return const("bool", _COMPARES[name](x.value, y.value))
+        if name in COMPARES:
+            return const("bool", COMPARES[name](x.value, y.value))
         if name in ("and", "or", "xor"):
             return const("bool", _INT_FOLDS[name](x.value, y.value, "bool"))
         return None

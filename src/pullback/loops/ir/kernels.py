@@ -11,7 +11,6 @@ from .ir import (
     Expr,
     Function,
     HostCall,
-    If,
     Kernel,
     Load,
     Loop,
@@ -20,9 +19,8 @@ from .ir import (
     Stmt,
     Store,
     Var,
-    While,
 )
-from .visit import Substitute, kernels
+from .visit import Substitute, kernels, with_blocks
 
 _SPACE: dict[str, Space] = {"local": "local"}
 
@@ -47,16 +45,11 @@ def map_kernels(function: Function, change: Callable[[Function], Function]) -> F
 def _block(body: Sequence[Stmt], new: dict[Kernel, tuple[Kernel, tuple[Buffer, ...]]]) -> tuple[Stmt, ...]:
     result: list[Stmt] = []
     for stmt in body:
-        match stmt:
-            case Run():
-                kernel, given = new[stmt.kernel]
-                stmt = Run(kernel, (*stmt.buffers, *given), stmt.args)
-            case Loop(role="sequential"):
-                stmt = Loop(stmt.var, stmt.extent, stmt.role, _block(stmt.body, new), stmt.carried, stmt.attrs)
-            case While():
-                stmt = While(_block(stmt.body_cond, new), stmt.cond, _block(stmt.body, new))
-            case If():
-                stmt = If(stmt.cond, _block(stmt.then, new), _block(stmt.orelse, new))
+        if isinstance(stmt, Run):
+            kernel, given = new[stmt.kernel]
+            stmt = Run(kernel, (*stmt.buffers, *given), stmt.args)
+        elif not isinstance(stmt, Loop) or stmt.role == "sequential":  # the only loops that may run kernels
+            stmt = with_blocks(stmt, _block, new)
         result.append(stmt)
     return tuple(result)
 
@@ -65,23 +58,13 @@ def expand_kernels(body: Sequence[Stmt], rename: Callable[[Var], Var]) -> tuple[
     """The statements with what kernels do in place of running them; `rename` gives a new variable for one of theirs."""
     result: list[Stmt] = []
     for stmt in body:
-        match stmt:
-            case Run():
-                kernel = stmt.kernel
-                buffers, values = dict(zip(kernel.buffers, stmt.buffers)), dict(zip(kernel.params, stmt.args))
-                copy = OnOtherBuffers(buffers, values, rename)
-                result += expand_kernels(copy.block(kernel.body), rename)
-                continue
-            case Loop():
-                inside = expand_kernels(stmt.body, rename)
-                stmt = Loop(stmt.var, stmt.extent, stmt.role, inside, stmt.carried, stmt.attrs)
-            case While():
-                head, inside = (expand_kernels(part, rename) for part in (stmt.body_cond, stmt.body))
-                stmt = While(head, stmt.cond, inside)
-            case If():
-                then, orelse = (expand_kernels(part, rename) for part in (stmt.then, stmt.orelse))
-                stmt = If(stmt.cond, then, orelse)
-        result.append(stmt)
+        if isinstance(stmt, Run):
+            kernel = stmt.kernel
+            buffers, values = dict(zip(kernel.buffers, stmt.buffers)), dict(zip(kernel.params, stmt.args))
+            copy = OnOtherBuffers(buffers, values, rename)
+            result += expand_kernels(copy.block(kernel.body), rename)
+        else:
+            result.append(with_blocks(stmt, expand_kernels, rename))
     return tuple(result)
 
 

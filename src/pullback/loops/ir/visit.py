@@ -142,22 +142,26 @@ def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
     return iter(found)
 
 
+def with_blocks(stmt: Stmt, block: Callable[..., tuple[Stmt, ...]], *given: Any) -> Stmt:
+    """The statement with `block(statements, *given)` for each statement list inside it; itself if it has none."""
+    match stmt:
+        case Loop():
+            return Loop(stmt.var, stmt.extent, stmt.role, block(stmt.body, *given), stmt.carried, stmt.attrs)
+        case While():
+            return While(block(stmt.body_cond, *given), stmt.cond, block(stmt.body, *given))
+        case If():
+            return If(stmt.cond, block(stmt.then, *given), block(stmt.orelse, *given))
+    return stmt
+
+
 def with_nests(body: Sequence[Stmt], nest: Callable[[Loop], Sequence[Stmt]]) -> tuple[Stmt, ...]:
     """The statements with each nest, the outermost loop that is not sequential, replaced by what `nest(loop)` gives."""
     result: list[Stmt] = []
     for stmt in body:
-        match stmt:
-            case Loop(role="sequential"):
-                inner = with_nests(stmt.body, nest)
-                result.append(Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs))
-            case Loop():
-                result += nest(stmt)
-            case While():
-                result.append(While(with_nests(stmt.body_cond, nest), stmt.cond, with_nests(stmt.body, nest)))
-            case If():
-                result.append(If(stmt.cond, with_nests(stmt.then, nest), with_nests(stmt.orelse, nest)))
-            case _:
-                result.append(stmt)
+        if isinstance(stmt, Loop) and stmt.role != "sequential":
+            result += nest(stmt)
+        else:
+            result.append(with_blocks(stmt, with_nests, nest))
     return tuple(result)
 
 

@@ -26,7 +26,6 @@ from pullback.loops.ir.ir import (
     Const,
     Expr,
     Function,
-    If,
     Let,
     Load,
     Loop,
@@ -35,10 +34,9 @@ from pullback.loops.ir.ir import (
     Stmt,
     Store,
     Var,
-    While,
 )
 from pullback.loops.ir.types import is_int
-from pullback.loops.ir.visit import Rewriter, accesses, loaded, statements, stores
+from pullback.loops.ir.visit import Rewriter, accesses, loaded, statements, stores, with_blocks
 
 
 def counters(function: Function) -> Function:
@@ -72,15 +70,10 @@ class _Counters:
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
         for stmt in body:
-            match stmt:
-                case Loop(role="sequential"):
-                    result += self.loop(stmt, result)
-                    continue
-                case While():
-                    stmt = While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body))
-                case If():
-                    stmt = If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse))
-            result.append(stmt)
+            if isinstance(stmt, Loop):
+                result += self.loop(stmt, result) if stmt.role == "sequential" else [stmt]
+            else:
+                result.append(with_blocks(stmt, self.block))
         return tuple(result)
 
     def loop(self, loop: Loop, before: Sequence[Stmt]) -> list[Stmt]:

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Const, Expr, Function, If, Loop, Op, Read, Stmt, Var, While
-from pullback.loops.ir.visit import Rewriter, nodes, statements
+from pullback.loops.ir.ir import Const, Expr, Function, Loop, Op, Read, Stmt, Var
+from pullback.loops.ir.visit import Rewriter, nodes, statements, with_blocks
 from pullback.loops.schedule.cost import cost
 from pullback.loops.schedule.machine import NOMINAL
 
@@ -46,16 +46,9 @@ class _Delinearize:
         return tuple(self.stmt(stmt) for stmt in body)
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        match stmt:
-            case If():
-                return If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse))
-            case While():
-                return While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body))
-            case Loop() if stmt.role == "parallel" and not any(_parallel(stmt.body)):
-                return self.loop(stmt)
-            case Loop():
-                return Loop(stmt.var, stmt.extent, stmt.role, self.block(stmt.body), stmt.carried, stmt.attrs)
-        return stmt
+        if isinstance(stmt, Loop) and stmt.role == "parallel" and not any(_parallel(stmt.body)):
+            return self.loop(stmt)
+        return with_blocks(stmt, self.block)
 
     def loop(self, loop: Loop) -> Loop:
         part = _part(loop)

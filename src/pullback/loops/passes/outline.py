@@ -25,7 +25,6 @@ from pullback.loops.ir.ir import (
     Const,
     Function,
     HostCall,
-    If,
     Kernel,
     Let,
     Load,
@@ -36,11 +35,18 @@ from pullback.loops.ir.ir import (
     Stmt,
     Store,
     Var,
-    While,
 )
 from pullback.loops.ir.kernels import OnOtherBuffers
 from pullback.loops.ir.key import part_key
-from pullback.loops.ir.visit import blocks, expressions, local_uses, shares_locals, statements, subexpressions
+from pullback.loops.ir.visit import (
+    blocks,
+    expressions,
+    local_uses,
+    shares_locals,
+    statements,
+    subexpressions,
+    with_blocks,
+)
 from pullback.loops.schedule.item_loops import ITEMS
 
 OFTEN = 3  # more occurrences than this pay for any kernel
@@ -141,15 +147,10 @@ class _Outline:
         for stmt in body:
             if id(stmt) in self.runs:
                 result += self.runs[id(stmt)]
-                continue
-            match stmt:
-                case Loop(role="sequential"):
-                    stmt = Loop(stmt.var, stmt.extent, stmt.role, self.block(stmt.body), stmt.carried, stmt.attrs)
-                case While():
-                    stmt = While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body))
-                case If():
-                    stmt = If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse))
-            result.append(stmt)
+            elif isinstance(stmt, Loop) and stmt.role != "sequential":
+                result.append(stmt)
+            else:
+                result.append(with_blocks(stmt, self.block))
         return tuple(result)
 
 

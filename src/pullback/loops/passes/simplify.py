@@ -19,14 +19,13 @@ own (loops/emit/loads.py). LLVM makes lanes of 64-bit addresses, then takes them
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from operator import is_
 
 from pullback.loops.ir.affine import Interval, interval, terms
-from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Var, While
 from pullback.loops.ir.types import is_int
-from pullback.loops.ir.visit import Rewriter, blocks, free_vars, reads, statements
-
-_COMPARES = ("lt", "le", "gt", "ge", "eq", "ne")
+from pullback.loops.ir.visit import Rewriter, blocks, free_vars, reads, statements, with_blocks
 
 
 def simplify(function: Function, done: Set[Stmt] = frozenset()) -> Function:
@@ -74,7 +73,7 @@ class _Simplify(Rewriter):
             return self._divide(expr)
         if expr.name == "rem" and isinstance(expr.args[1], Const):
             return self._remainder(expr)
-        if expr.name in _COMPARES and is_int(expr.args[0].dtype):
+        if expr.name in COMPARES and is_int(expr.args[0].dtype):
             return self._compare(expr)
         if expr.name in ("min", "max") and is_int(expr.dtype):
             x, y = (interval(arg, self.ranges) for arg in expr.args)
@@ -117,7 +116,7 @@ class _Simplify(Rewriter):
         """A condition on such integers, asked in 64 bits."""
         if isinstance(expr, Const):
             return expr
-        if not isinstance(expr, Op) or expr.name not in (*_COMPARES, "and", "or", "not"):
+        if not isinstance(expr, Op) or expr.name not in (*COMPARES, "and", "or", "not"):
             return None
         parts = [self._wide_condition(arg) if arg.dtype == "bool" else self._wide(arg) for arg in expr.args]
         return None if None in parts else self.expr(make(expr.name, tuple(parts)))  # type: ignore[arg-type]
@@ -235,50 +234,32 @@ def make_sum(parts: Sequence[Expr], constant: int = 0) -> Expr:
     return make("add", (total, const("i64", constant)))
 
 
-def drop_dead(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+def drop_dead(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """`body` without Lets that nobody reads, and loops and branches in which nothing happens."""
     while True:
         read = set[Var]().union(*map(reads, statements(body)))
-        fresh, changed = _without(body, read)
-        if not changed:
+        fresh = _without(body, read)
+        if fresh is body:
             return fresh
         body = fresh
 
 
-def _without(body: Sequence[Stmt], read: set[Var]) -> tuple[tuple[Stmt, ...], bool]:
+def _without(body: tuple[Stmt, ...], read: set[Var]) -> tuple[Stmt, ...]:
+    """The statements without those that do nothing; the same object if all do something."""
     kept: list[Stmt] = []
-    changed = False
     for stmt in body:
         if isinstance(stmt, Let) and stmt.var not in read:
-            changed = True
             continue
         if isinstance(stmt, Loop) and not _acts(stmt.body):
             if not any(v in read for group in stmt.carried for v in group.results):
-                changed = True
                 continue
-        if isinstance(stmt, (Loop, If, While)):
-            parts = [_without(block, read) for block in blocks(stmt)]
-            if any(flag for _, flag in parts):
-                changed = True
-                stmt = _with_blocks(stmt, [part for part, _ in parts])
-            if isinstance(stmt, If) and not stmt.then and not stmt.orelse:
-                changed = True
-                continue
-        kept.append(stmt)
-    return tuple(kept), changed
+        inner = with_blocks(stmt, _without, read)
+        if isinstance(inner, If) and not inner.then and not inner.orelse:
+            continue
+        kept.append(stmt if all(map(is_, blocks(inner), blocks(stmt))) else inner)
+    return body if len(kept) == len(body) and all(map(is_, kept, body)) else tuple(kept)
 
 
 def _acts(body: Sequence[Stmt]) -> bool:
     """Whether anything but Lets and loops is inside."""
     return any(not isinstance(stmt, (Let, Loop)) for stmt in statements(body))
-
-
-def _with_blocks(stmt: Stmt, parts: list[tuple[Stmt, ...]]) -> Stmt:
-    match stmt:
-        case Loop():
-            return Loop(stmt.var, stmt.extent, stmt.role, parts[0], stmt.carried, stmt.attrs)
-        case If():
-            return If(stmt.cond, parts[0], parts[1])
-        case While():
-            return While(parts[0], stmt.cond, parts[1])
-    return stmt

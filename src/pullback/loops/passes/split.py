@@ -21,7 +21,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from pullback.loops.ir.affine import interval, terms
-from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
     Buffer,
@@ -30,7 +30,6 @@ from pullback.loops.ir.ir import (
     Const,
     Expr,
     Function,
-    If,
     Load,
     Loop,
     Op,
@@ -38,7 +37,6 @@ from pullback.loops.ir.ir import (
     Run,
     Stmt,
     Var,
-    While,
 )
 from pullback.loops.ir.kernels import OnOtherBuffers
 from pullback.loops.ir.types import ITEMSIZE
@@ -50,6 +48,7 @@ from pullback.loops.ir.visit import (
     nodes,
     statements,
     subexpressions,
+    with_blocks,
 )
 from pullback.loops.schedule.cost import extent_of, operations
 
@@ -61,7 +60,6 @@ MOST_OPS = 4000  # the same where lanes that compute every side of a choice woul
 MANY = 1 << 8  # iterations from which masks of wide elements are worth avoiding too: they take 5 to 10 times a copy
 TURNS = 4  # kinds of elements that take turns along an axis: each is computed by itself, all in one pass
 LONG = 16  # ops that only one side of a choice needs, from which it is not computed in vain
-_COMPARES = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def split(function: Function) -> Function:
@@ -103,10 +101,8 @@ class _Split:
                         self.settled[stmt] = trips
                     else:
                         stmt = Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs)
-                case If():
-                    stmt = If(stmt.cond, self.block(stmt.then, trips), self.block(stmt.orelse, trips))
-                case While():
-                    stmt = While(self.block(stmt.body_cond, trips), stmt.cond, self.block(stmt.body, trips))
+                case _:
+                    stmt = with_blocks(stmt, self.block, trips)
             result.append(stmt)
         return tuple(result)
 
@@ -160,7 +156,7 @@ def _points(loop: Loop, trips: int) -> list[int] | None:
     work = operations(order)
     conditions: dict[int, list[int]] = {}
     for expr in order:
-        if isinstance(expr, Op) and expr.name in _COMPARES and expr.args[0].dtype == "i64":
+        if isinstance(expr, Op) and expr.name in COMPARES and expr.args[0].dtype == "i64":
             conditions[id(expr)] = _changes(expr, loop.var, n)
         elif isinstance(expr, Op) and expr.name in ("and", "or", "not") and expr.dtype == "bool":
             conditions[id(expr)] = [p for x in expr.args for p in conditions.get(id(x), [])]
@@ -277,7 +273,7 @@ def _changes(compare: Op, var: Var, n: int) -> list[int]:
 
 def _line(compare: Op, var: Var) -> tuple[int, int] | None:
     """(slope, offset) such that a comparison is one of slope * var + offset with 0; None if more is in it."""
-    if compare.name not in _COMPARES or compare.args[0].dtype != "i64":
+    if compare.name not in COMPARES or compare.args[0].dtype != "i64":
         return None
     left, a = terms(compare.args[0])
     right, b = terms(compare.args[1])

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
-from pullback.loops.ir.visit import Substitute, expressions, nodes, subexpressions
+from pullback.loops.ir.visit import Substitute, expressions, nodes, subexpressions, with_blocks
 from pullback.loops.schedule.apply.partials import pairwise, plain_terms
 from pullback.loops.schedule.cost import computed, operations
 
@@ -84,10 +84,9 @@ class _Unroll:
                     if _chooses(stmt) and operations(computed(_roots(chosen := self.straight(stmt, True)))) <= MAX_OPS:
                         result += chosen
                         continue
-                case If():
-                    stmt = If(stmt.cond, self.block(stmt.then, steps), self.block(stmt.orelse, steps))
-                case While():
-                    stmt = While(self.block(stmt.body_cond, True), stmt.cond, self.block(stmt.body, True))
+                case If() | While():
+                    again = steps or isinstance(stmt, While)
+                    stmt = with_blocks(stmt, self.block, again)
             result.append(stmt)
         return tuple(result)
 

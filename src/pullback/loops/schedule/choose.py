@@ -26,9 +26,9 @@ from functools import partial
 from typing import NamedTuple
 
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Function, If, Let, Loop, Run, Stmt, Store, While
+from pullback.loops.ir.ir import Function, Let, Loop, Run, Stmt, Store, While
 from pullback.loops.ir.key import part_key
-from pullback.loops.ir.visit import loads, local_uses, shares_locals, statements, stores
+from pullback.loops.ir.visit import loads, local_uses, shares_locals, statements, stores, with_blocks
 from pullback.loops.schedule.apply.across import across
 from pullback.loops.schedule.apply.columns import columns, folded
 from pullback.loops.schedule.apply.fission import MOST, Fission
@@ -159,24 +159,16 @@ class _Chooser:
         """The statements, which run `trips` times, with what takes the place of their nests."""
         result: list[Stmt] = []
         for stmt in body:
-            match stmt:
-                case Loop(role="sequential"):
-                    inner = self.block(stmt.body, trips * extent_of(stmt))
-                    result.append(Loop(stmt.var, stmt.extent, stmt.role, inner, stmt.carried, stmt.attrs))
-                case Loop():
-                    result += self.nest(stmt, trips)
-                case While():
-                    again = trips * UNKNOWN_EXTENT
-                    head, inside = (self.block(part, again) for part in (stmt.body_cond, stmt.body))
-                    result.append(While(head, stmt.cond, inside))
-                case If():
-                    result.append(If(stmt.cond, self.block(stmt.then, trips), self.block(stmt.orelse, trips)))
-                case _:
-                    result.append(stmt)
-                    if isinstance(stmt, Run) and self.watch is not None:
-                        self.watch.runs[stmt.kernel.name] += trips
-                    elif isinstance(stmt, (Let, Store)) and self.watch is not None:
-                        self.watch.between += trips * NOMINAL.op_ns * cost((stmt,))
+            if isinstance(stmt, Loop) and stmt.role != "sequential":
+                result += self.nest(stmt, trips)
+                continue
+            again = trips * (extent_of(stmt) if isinstance(stmt, Loop) else 1)
+            again *= UNKNOWN_EXTENT if isinstance(stmt, While) else 1
+            result.append(with_blocks(stmt, self.block, again))
+            if isinstance(stmt, Run) and self.watch is not None:
+                self.watch.runs[stmt.kernel.name] += trips
+            elif isinstance(stmt, (Let, Store)) and self.watch is not None:
+                self.watch.between += trips * NOMINAL.op_ns * cost((stmt,))
         return tuple(result)
 
     def nest(self, loop: Loop, trips: int) -> list[Stmt]:

@@ -54,7 +54,6 @@ from pullback.loops.ir.ir import (
     Stmt,
     Store,
     Var,
-    While,
 )
 from pullback.loops.ir.kernels import expand_kernels
 from pullback.loops.ir.types import ITEMSIZE, REAL_OF
@@ -70,6 +69,7 @@ from pullback.loops.ir.visit import (
     statements,
     stored,
     subexpressions,
+    with_blocks,
 )
 from pullback.loops.passes.simplify import simplify
 from pullback.loops.passes.unroll import straight_code
@@ -133,20 +133,16 @@ class _Interchange:
         """The statements with their loops of steps interchanged; `nested`: they run more than once."""
         result: list[Stmt] = []
         for stmt in body:
-            match stmt:
-                case Loop(role="sequential"):
-                    new = self.steps(stmt, nested)
-                    if new is not None:
-                        self.changed = True
-                        result += new
-                        continue
-                    inside = self.block(stmt.body, True)
-                    stmt = Loop(stmt.var, stmt.extent, stmt.role, inside, stmt.carried, stmt.attrs)
-                case While():
-                    stmt = While(self.block(stmt.body_cond, True), stmt.cond, self.block(stmt.body, True))
-                case If():
-                    stmt = If(stmt.cond, self.block(stmt.then, nested), self.block(stmt.orelse, nested))
-            result.append(stmt)
+            if isinstance(stmt, Loop) and stmt.role != "sequential":
+                result.append(stmt)
+                continue
+            new = self.steps(stmt, nested) if isinstance(stmt, Loop) else None
+            if new is None:
+                again = nested or not isinstance(stmt, If)
+                new = [with_blocks(stmt, self.block, again)]
+            else:
+                self.changed = True
+            result += new
         return tuple(result)
 
     def steps(self, loop: Loop, nested: bool) -> list[Stmt] | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Buffer, Function, If, Loop, Stmt, While
-from pullback.loops.ir.visit import loads, statements, stores
+from pullback.loops.ir.ir import Buffer, Function, Loop, Stmt
+from pullback.loops.ir.visit import loads, statements, stores, with_blocks
 
 
 class Joined(NamedTuple):
@@ -18,7 +19,7 @@ class Joined(NamedTuple):
     taken: int
 
 
-class Joining:
+class Joining(ABC):
     """A function whose loops may be joined by what follows them; `uses` counts the statements that touch a buffer."""
 
     def __init__(self, mark: str, function: Function) -> None:
@@ -29,13 +30,13 @@ class Joining:
         for stmt in statements(function.body):
             self.uses.update(loads(stmt) | stores(stmt))
 
+    @abstractmethod
     def begins(self, loop: Loop) -> bool:
         """Whether statements may join a loop."""
-        raise NotImplementedError
 
+    @abstractmethod
     def group(self, loop: Loop, following: Sequence[Stmt]) -> Joined | None:
         """The loop with what joins it; None if nothing does."""
-        raise NotImplementedError
 
     def run(self) -> Function:
         """The function with such loops joined."""
@@ -58,13 +59,8 @@ class Joining:
                     self.changed = True
                     result += found.body
                     del left[: found.taken]
-                continue
-            match stmt:
-                case Loop(role="sequential"):
-                    stmt = Loop(stmt.var, stmt.extent, stmt.role, self.block(stmt.body), stmt.carried, stmt.attrs)
-                case While():
-                    stmt = While(self.block(stmt.body_cond), stmt.cond, self.block(stmt.body))
-                case If():
-                    stmt = If(stmt.cond, self.block(stmt.then), self.block(stmt.orelse))
-            result.append(stmt)
+            elif isinstance(stmt, Loop) and stmt.role != "sequential":
+                result.append(stmt)
+            else:
+                result.append(with_blocks(stmt, self.block))
         return tuple(result)

@@ -28,7 +28,6 @@ from pullback.loops.ir.ir import (
     Buffer,
     Const,
     Expr,
-    If,
     Let,
     Load,
     Loop,
@@ -37,11 +36,10 @@ from pullback.loops.ir.ir import (
     Stmt,
     Store,
     Var,
-    While,
 )
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.vectors import repeatable
-from pullback.loops.ir.visit import Rewriter, Substitute, accessed, expressions, statements, subexpressions
+from pullback.loops.ir.visit import Rewriter, Substitute, accessed, expressions, statements, subexpressions, with_blocks
 from pullback.loops.schedule.cost import Vector
 from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.space import around, extent_of
@@ -59,17 +57,12 @@ SMALL = 1 << 14  # iterations between two visits of a line below which it is sti
 
 def tile(new: Fresh, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """The statements with transposing nests cut into tiles."""
-    result: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case Loop():
-                stmt = _loop(stmt, new)
-            case If():
-                stmt = If(stmt.cond, tile(new, stmt.then), tile(new, stmt.orelse))
-            case While():
-                stmt = While(tile(new, stmt.body_cond), stmt.cond, tile(new, stmt.body))
-        result.append(stmt)
-    return tuple(result)
+    return tuple(
+        [
+            _loop(stmt, new) if isinstance(stmt, Loop) else with_blocks(stmt, lambda block: tile(new, block))
+            for stmt in body
+        ]
+    )
 
 
 def _loop(loop: Loop, new: Fresh) -> Loop:

@@ -28,6 +28,8 @@ START, TREE = 2.0, 16.0  # of a vector loop, and of what a reduction does after 
 ALONE = 3.0  # an op that waits for the one before, against one among others
 SQUARE_ACCESS, LEFT_OVER = 0.6, 4.0  # of an element of a square that is transposed, and of one beside whole squares
 
+APART = 1.5  # of each lane's load, where neighbours in the loop are not neighbours in memory
+
 CALL = 10.0  # of a function of an op: most registers go to memory and back
 
 # Ops that take several instructions or a slow one.
@@ -44,7 +46,7 @@ class Vector(Axis):
         while self.lanes > extent:
             self.lanes //= 2
 
-    def access(self, index: Expr, apart: float = 1.5) -> float:
+    def access(self, index: Expr, apart: float = APART) -> float:
         """Cost of one element's access: shared by the lanes, or `apart` for each."""
         if self.step(index) in (0, 1, -1):
             return 1.0 / self.lanes

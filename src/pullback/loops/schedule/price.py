@@ -103,8 +103,7 @@ def least(stmt: Stmt, machine: Machine) -> float:
     lines = _total([(access.buffer, access.lines(0, machine.line)) for access in accesses], machine.line)
     size = lines * machine.line
     far = machine.last.bytes < size
-    line_ns = machine.memory_ns if far else machine.last.line_ns if machine.second.bytes < size else 0.0
-    alone = max(compute, lines * line_ns)
+    alone = max(compute, lines * source_ns(size, machine))
     if alone < machine.threads_ns:
         return alone
     return max(alone / machine.cores, lines * machine.shared_ns if far else 0.0)

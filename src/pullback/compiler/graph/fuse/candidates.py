@@ -19,12 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pullback.core.avals import ShapedArray
-from pullback.loops.schedule.cost import SQUARE_ACCESS
+from pullback.loops.schedule.cost import APART, SQUARE_ACCESS
 from pullback.loops.schedule.machine import NOMINAL, Machine
 from pullback.loops.schedule.price import overlapped, source_ns
 from pullback.loops.schedule.space import LANES
-
-APART = 1.5  # additions that each lane's load takes where a larger array is read at elements that lie apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,7 @@ def is_repeated(
     if not size or near <= machine.first.bytes:
         return False
     line_ns = source_ns(near, machine)
+    # A larger array is read at elements that lie apart.
     loads = sum(1.0 if v.size < 2 * aval.size else APART * LANES for v in sources)
     once = operations + loads
     written = 2 if near > machine.last.bytes else 1  # lines that are not in a cache come before they are written

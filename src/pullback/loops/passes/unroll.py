@@ -12,27 +12,32 @@ are made pairwise. It comes before `vectorize`, which then sees one body whose e
       } -> (s) by add                                    let a3 = add(a2, x[i*3 + 2])
       y[i] = s                                           y[i] = a3
 
-A reduction whose steps each take one side of a choice, by their number, is straight code, too. Sums among steps are
+A short last axis, of colours or coordinates, is straight code around which many are taken in lanes, and what takes turns
+in memory is shuffled. A reduction whose steps each take one side of a choice, by their number, is straight code, too. Sums among steps are
 made pairwise, since steps wait for each other.
 
 Measured: the mean of a stack of 16 slices chose among 16 at each element, 0.44 ms of processor time, now 0.03. Lorenz
-by Runge-Kutta went from 52 to 16 ns a step, a 3 x 3 product from 12 to 5.
+by Runge-Kutta went from 52 to 16 ns a step, a 3 x 3 product from 12 to 5. A product of an image of 600 x 800 x 3 with a
+factor for each colour: 440 us, now 70; differences of 800 and 700 points 445, now 110.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
-from pullback.loops.ir.visit import Substitute, expressions, nodes, subexpressions, with_blocks
+from pullback.loops.ir.visit import Substitute, expressions, loads, nodes, subexpressions, with_blocks
 from pullback.loops.schedule.apply.partials import pairwise, plain_terms
 from pullback.loops.schedule.cost import computed, operations
+from pullback.loops.schedule.space import LANES, Axis
 
 MAX_ITERATIONS = 8
 MAX_OPS = 96  # after unrolling
 MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes
+MAX_AXIS = 4  # elements of an axis of which lanes take many at once
 MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors do better
 
 
@@ -77,6 +82,8 @@ class _Unroll:
                         steps and stmt.role in ("parallel", "reduce") and _is_short(stmt)
                     )
                     block = self.block(stmt.body, inside)
+                    if _is_short_axis(stmt, block):
+                        block = self.axis(block)
                     stmt = Loop(stmt.var, stmt.extent, stmt.role, block, stmt.carried, stmt.attrs)
                     if _is_tiny(stmt) or (steps and _is_state(stmt)):
                         result += self.straight(stmt, steps)
@@ -88,6 +95,17 @@ class _Unroll:
                     again = steps or isinstance(stmt, While)
                     stmt = with_blocks(stmt, self.block, again)
             result.append(stmt)
+        return tuple(result)
+
+    def axis(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """The body of a parallel loop with the short axis in it as straight code."""
+        result: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Loop):
+                assert isinstance(stmt.extent, Const)
+                result += side_by_side(stmt, [const("i64", k) for k in range(stmt.extent.value)], self.new)
+            else:
+                result.append(stmt)
         return tuple(result)
 
     def straight(self, loop: Loop, steps: bool) -> list[Stmt]:
@@ -144,13 +162,42 @@ def _is_state(loop: Loop) -> bool:
     if loop.role != "parallel" or not isinstance(loop.extent, Const) or not 1 <= loop.extent.value <= MAX_STATE:
         return False
     stores = sum(isinstance(stmt, Store) for stmt in loop.body)
-    return stores * loop.extent.value <= MAX_STATE and _is_little(loop)
+    return stores * loop.extent.value <= MAX_STATE and is_little(loop, loop.extent.value)
+
+
+def side_by_side(loop: Loop, places: Sequence[Expr], new: Fresh) -> list[Stmt]:
+    """Iterations of a parallel loop as straight code; if that may be, all are computed before the first is stored, so
+    that lanes store what takes turns in memory at once."""
+    copies = [Substitute({loop.var: place}, new.var).block(loop.body) for place in places]
+    stored = {stmt.buffer for stmt in loop.body if isinstance(stmt, Store)}
+    first = next((k for k, stmt in enumerate(loop.body) if isinstance(stmt, Store)), len(loop.body))
+    if any(loads(stmt) & stored for stmt in loop.body[first:] if not isinstance(stmt, Store)):
+        return [stmt for copy in copies for stmt in copy]
+    lets = [stmt for copy in copies for stmt in copy if not isinstance(stmt, Store)]
+    return lets + [stmt for copy in copies for stmt in copy if isinstance(stmt, Store)]
+
+
+def _is_short_axis(loop: Loop, body: Sequence[Stmt]) -> bool:
+    """Whether all that the many iterations of a parallel loop do is one short axis, innermost, as of colours or
+    coordinates, whose elements lanes can store side by side or in turns."""
+    if loop.role != "parallel" or not isinstance(loop.extent, Const) or loop.extent.value < LANES:
+        return False
+    inner = [stmt for stmt in body if not isinstance(stmt, (Let, Store))]
+    if len(inner) != 1 or not isinstance(axis := inner[0], Loop) or not isinstance(axis.extent, Const):
+        return False
+    n = axis.extent.value
+    if axis.role != "parallel" or not 1 < n <= MAX_AXIS or not is_little(axis, n):
+        return False
+    along = Axis(loop)
+    stores = [stmt for stmt in axis.body if isinstance(stmt, Store)]
+    of = Counter([store.buffer for store in stores])
+    return all(along.step(store.index) in (1, -1, n * of[store.buffer]) for store in stores)
 
 
 def _is_tiny(loop: Loop) -> bool:
     if loop.role not in ("reduce", "scan", "sequential") or not isinstance(loop.extent, Const):
         return False
-    return 1 <= loop.extent.value <= MAX_ITERATIONS and _is_little(loop)
+    return 1 <= loop.extent.value <= MAX_ITERATIONS and is_little(loop, loop.extent.value)
 
 
 def _chooses(loop: Loop) -> bool:
@@ -172,12 +219,12 @@ def _is_of(condition: Op, var: Var) -> bool:
     return kinds == {Read, Const} and any(isinstance(arg, Read) and arg.var is var for arg in condition.args)
 
 
-def _is_little(loop: Loop) -> bool:
-    """Whether straight code of a loop is short enough."""
-    if not isinstance(loop.extent, Const) or not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
+def is_little(loop: Loop, times: int) -> bool:
+    """Whether straight code of so many iterations of a loop is short enough."""
+    if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
         return False
     work = sum(isinstance(expr, Op) for expr in subexpressions(_roots((*loop.body, loop))))
-    return work * loop.extent.value <= MAX_OPS
+    return work * times <= MAX_OPS
 
 
 def _roots(body: Sequence[Stmt]) -> list[Expr]:

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pullback.loops.emit.shuffles import INTERLEAVED
 from pullback.loops.ir.fold import is_math
-from pullback.loops.ir.ir import RARE, SQUARE, Expr, If, Kernel, Lambda, Let, Load, Loop, Op, Run, Stmt, Store, While
-from pullback.loops.ir.types import ITEMSIZE
+from pullback.loops.ir.ir import (
+    RARE,
+    SQUARE,
+    Buffer,
+    Expr,
+    If,
+    Kernel,
+    Lambda,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Run,
+    Stmt,
+    Store,
+    While,
+)
+from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from pullback.loops.ir.vectors import scannable
-from pullback.loops.ir.visit import expressions, fact, function_of, nodes
+from pullback.loops.ir.visit import access_nodes, expressions, fact, function_of, nodes, statements
 
 from .machine import NOMINAL
 from .space import LANES, UNKNOWN_EXTENT, Axis, extent_of
@@ -28,7 +47,7 @@ START, TREE = 2.0, 16.0  # of a vector loop, and of what a reduction does after 
 ALONE = 3.0  # an op that waits for the one before, against one among others
 SQUARE_ACCESS, LEFT_OVER = 0.6, 4.0  # of an element of a square that is transposed, and of one beside whole squares
 
-APART = 1.5  # of each lane's load, where neighbours in the loop are not neighbours in memory
+APART, STORED_APART = 1.5, 2.0  # of each lane's load or store, where neighbours in the loop are not so in memory
 
 CALL = 10.0  # of a function of an op: most registers go to memory and back
 
@@ -37,7 +56,7 @@ _SLOW = {"div": 4, "rem": 6, "sqrt": 4, "floordiv": 4, "floormod": 4}
 
 
 class Vector(Axis):
-    """A candidate vector loop: its accesses are of all lanes at once where these are neighbours."""
+    """A candidate vector loop: its accesses are of all lanes at once where these are neighbours, or take turns."""
 
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
@@ -45,12 +64,23 @@ class Vector(Axis):
         self.lanes = LANES
         while self.lanes > extent:
             self.lanes //= 2
+        self.turns: Counter[tuple[type, Buffer, int | None]] = Counter()
+        for node in {node: None for stmt in statements(loop.body) for node in access_nodes(stmt)}:
+            self.turns[type(node), node.buffer, self.step(node.index)] += 1
 
-    def access(self, index: Expr, apart: float = APART) -> float:
-        """Cost of one element's access: shared by the lanes, or `apart` for each."""
-        if self.step(index) in (0, 1, -1):
+    def access(self, node: Load | Store) -> float:
+        """Cost of one element's access: shared by the lanes, where several kinds of elements take turns with shuffles,
+        or one for each lane."""
+        step = self.step(node.index)
+        if step in (0, 1, -1):
             return 1.0 / self.lanes
-        return apart
+        apart = APART if type(node) is Load else STORED_APART
+        if step not in INTERLEAVED or node.buffer.dtype in REAL_OF:
+            return apart
+        kinds = self.turns[type(node), node.buffer, step]
+        if type(node) is Store and kinds != step:
+            return apart
+        return min(apart, step * (1 + math.log2(step)) / (self.lanes * min(max(kinds, 1), step)))
 
 
 class _Squares:
@@ -61,9 +91,9 @@ class _Squares:
         whole = n // LANES * LANES
         self.apart = (whole * SQUARE_ACCESS + (n - whole) * LEFT_OVER) / max(n, 1)
 
-    def access(self, index: Expr, **_: Any) -> float:
+    def access(self, node: Load | Store) -> float:
         """Cost of one element's access."""
-        return self.vector.access(index, self.apart)
+        return 1.0 / self.lanes if self.vector.step(node.index) in (0, 1, -1) else self.apart
 
 
 class AllLanes:
@@ -71,7 +101,7 @@ class AllLanes:
 
     lanes = LANES
 
-    def access(self, *_: Any, **__: Any) -> float:
+    def access(self, _: Load | Store) -> float:
         """Cost of any element's access."""
         return 1.0 / self.lanes
 
@@ -125,9 +155,7 @@ def cost(body: Sequence[Stmt], vector: Vector | _Squares | AllLanes | None = Non
             case If():
                 total += _expressions(expressions(stmt), vector) + cost(stmt.then, vector) + cost(stmt.orelse, vector)
             case Store():
-                total += alone * _expressions((stmt.value,), vector) + (
-                    vector.access(stmt.index, apart=2.0) if vector else 1.0
-                )
+                total += alone * _expressions((stmt.value,), vector) + (vector.access(stmt) if vector else 1.0)
             case Let():
                 total += alone * _expressions((stmt.value,), vector)
             case Run():
@@ -159,7 +187,7 @@ def _expressions(roots: Sequence[Expr], vector: Vector | _Squares | AllLanes | N
             continue
         seen.add(expr)
         if kind is Load:
-            total += vector.access(expr.index) if vector else 1.0
+            total += vector.access(expr) if vector else 1.0
         elif not expr.attrs:
             total += _SLOW.get(expr.name, 1) * share
             stack += expr.args

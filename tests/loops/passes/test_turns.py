@@ -1,0 +1,85 @@
+"""Elements that take turns in memory: repeated ones, those of a short last axis, every second one."""
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+
+RNG = np.random.default_rng(0)
+
+
+def rows(*shape, dtype="f4"):
+    return (10 * RNG.standard_normal(shape)).astype(dtype)
+
+
+def nests(f, *args):
+    return pullback.jit(f).lower(*args).as_text("nests")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "bool", "c8"])
+@pytest.mark.parametrize("times", [2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("n", [0, 1, 7, 64, 1001])
+def test_repeated_elements(times, n, dtype):
+    x = rows(n, dtype="f4").astype(dtype)
+    with pullback.enable_x64(dtype == "f8"):
+        np.testing.assert_array_equal(pullback.jit(lambda x: jnp.repeat(x, times))(x), np.repeat(x, times))
+
+
+def test_repeated_elements_are_stored_by_whole_vectors():
+    text = nests(lambda x: jnp.repeat(x, 3) * 2, rows(5000))
+    assert "floordiv" not in text and "vector" in text
+
+
+@pytest.mark.parametrize("n", [35, 512, 1003])
+def test_elements_chosen_by_division_where_some_are_left_over(n):
+    x = rows(n + 5)
+
+    def f(x):
+        i = jnp.arange(n)
+        return x[i // 2] + 10 * x[(i + 1) // 3] - x[i % 2]
+
+    i = np.arange(n)
+    np.testing.assert_allclose(pullback.jit(f)(x), x[i // 2] + 10 * x[(i + 1) // 3] - x[i % 2], rtol=1e-5, atol=1e-4)
+
+
+def test_repeated_within_tiles():
+    x = rows(600)
+    want = np.tile(x, 2) * np.repeat(x, 2)
+    np.testing.assert_allclose(pullback.jit(lambda x: jnp.tile(x, 2) * jnp.repeat(x, 2))(x), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "c8"])
+@pytest.mark.parametrize("last", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("n", [0, 1, 5, 8, 100, 1003])
+def test_short_last_axis(n, last, dtype):
+    x, s = rows(n, last).astype(dtype), rows(n).astype(dtype)
+
+    def f(x, s):
+        return x * s[:, None], (x + s[:, None])[:, ::-1], jnp.where(s[:, None].real > 0, x, -x)
+
+    want = x * s[:, None], (x + s[:, None])[:, ::-1], np.where(s[:, None].real > 0, x, -x)
+    with pullback.enable_x64(dtype == "f8"):
+        for ours, other in zip(pullback.jit(f)(x, s), want):
+            np.testing.assert_allclose(ours, other, rtol=1e-5, atol=1e-4)
+
+
+def test_lanes_take_many_elements_of_a_short_axis():
+    text = nests(lambda x, s: x * s[:, None], rows(5000, 3), rows(5000))
+    (loop,) = [line for line in text.splitlines() if "vector" in line]
+    assert "< 3 {" not in loop
+    x, y = rows(300, 3), rows(200, 3)
+    f = lambda x, y: x[:, None] - y[None]
+    np.testing.assert_array_equal(pullback.jit(f)(x, y), f(x, y))
+
+
+def test_an_axis_whose_elements_are_read_after_others_are_stored():
+    x = rows(400, 3)
+
+    def f(x):
+        y = x - x.mean(-1, keepdims=True)
+        return y / jnp.sqrt((y * y).sum(-1, keepdims=True) + 1), jnp.cumsum(y, -1)
+
+    y = x - x.mean(-1, keepdims=True)
+    for ours, other in zip(pullback.jit(f)(x), (y / np.sqrt((y * y).sum(-1, keepdims=True) + 1), np.cumsum(y, -1))):
+        np.testing.assert_allclose(ours, other, rtol=2e-5, atol=1e-4)

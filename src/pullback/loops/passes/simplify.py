@@ -41,6 +41,7 @@ class _Simplify(Rewriter):
         self.done = done
         self.ranges: dict[Var, Interval] = {}
         self.values: dict[Var, Expr] = {}
+        self.given: dict[Var, Expr] = {}  # what integers and bools were given
         self.wide: dict[Var, Expr] = {}  # narrow integers made of indices alone: the same in 64 bits
 
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -71,8 +72,10 @@ class _Simplify(Rewriter):
             return expr if wide is None else wide
         if expr.name in ("floordiv", "floormod") and isinstance(expr.args[1], Const):
             return self._divide(expr)
-        if expr.name == "rem" and isinstance(expr.args[1], Const):
-            return self._remainder(expr)
+        if expr.name in ("div", "rem") and isinstance(expr.args[1], Const) and is_int(expr.dtype):
+            return self._truncated(expr)
+        if expr.name == "select" and is_int(expr.dtype):
+            return self._floor_division(expr)
         if expr.name in COMPARES and is_int(expr.args[0].dtype):
             return self._compare(expr)
         if expr.name in ("min", "max") and is_int(expr.dtype):
@@ -121,13 +124,25 @@ class _Simplify(Rewriter):
         parts = [self._wide_condition(arg) if arg.dtype == "bool" else self._wide(arg) for arg in expr.args]
         return None if None in parts else self.expr(make(expr.name, tuple(parts)))  # type: ignore[arg-type]
 
-    def _remainder(self, expr: Op) -> Expr:
+    def _truncated(self, expr: Op) -> Expr:
+        """A quotient that is rounded towards 0, or its remainder: of what is not negative those of `floordiv`."""
+        x, divisor = expr.args
+        assert isinstance(divisor, Const)
+        bounds = interval(x, self.ranges)
+        if bounds is None or divisor.value <= 0:
+            return expr
+        if expr.name == "rem" and (short := self._remainder(expr, bounds)) is not expr:
+            return short
+        if bounds[0] < 0:
+            return expr
+        return self.expr(make("floordiv" if expr.name == "div" else "floormod", expr.args))
+
+    def _remainder(self, expr: Op, bounds: Interval) -> Expr:
         """x % n with the sign of x, where x is known to be less than two periods from 0 on one side."""
         x, divisor = expr.args
         assert isinstance(divisor, Const)
         n = divisor.value
-        bounds = interval(x, self.ranges) if is_int(expr.dtype) else None
-        if bounds is None or n <= 0 or bounds[0] <= -2 * n or bounds[1] >= 2 * n:
+        if bounds[0] <= -2 * n or bounds[1] >= 2 * n:
             return expr
         if bounds[0] > -n and bounds[1] < n:
             return x
@@ -138,13 +153,57 @@ class _Simplify(Rewriter):
             return self.expr(make("select", (above, x, make("add", (x, divisor)))))
         return expr
 
+    def _floor_division(self, expr: Op) -> Expr:
+        """x // n for n > 0, if a choice is the one that makes it of a quotient that is rounded towards 0: that less 1
+        where x is negative and n does not divide it; x % n, if it adds n to remainders below 0."""
+        condition, below, quotient = (self._meant(arg) for arg in expr.args)
+        if not isinstance(quotient, Op) or quotient.name not in ("div", "floordiv", "rem"):
+            return expr
+        x, n = quotient.args
+        if not isinstance(n, Const) or n.value <= 0 or not isinstance(condition, Op) or condition.name != "and":
+            return expr
+        if quotient.name == "rem":
+            negative, left = (self._meant(side) for side in condition.args)
+            signs = self._is(negative, "lt", quotient, 0) and self._is(left, "ne", quotient, 0)
+            return make("floormod", (x, n)) if signs and self._is(below, "add", quotient, n.value) else expr
+        if not self._is(below, "add", quotient, -1):
+            return expr
+        sides = [self._meant(side) for side in condition.args]
+        for sign, rest in (sides, sides[::-1]):
+            if not isinstance(sign, Op) or not self._is(sign, "ne", sign.args[0], 1):
+                continue
+            of, left = self._meant(sign.args[0]), self._meant(rest.args[0]) if isinstance(rest, Op) else rest
+            if not isinstance(of, Op) or of.name != "sign" or not self._same(of.args[0], x):
+                continue
+            if self._is(rest, "ne", left, 0) and any(self._is(left, name, x, n.value) for name in ("rem", "floormod")):
+                return self.expr(make("floordiv", (x, n)))
+        return expr
+
+    def _meant(self, expr: Expr) -> Expr:
+        """What a variable was given."""
+        return self.given.get(expr.var, expr) if isinstance(expr, Read) else expr
+
+    def _same(self, x: Expr, y: Expr) -> bool:
+        x, y = self._meant(x), self._meant(y)
+        return x is y or (isinstance(x, Read) and isinstance(y, Read) and x.var is y.var)
+
+    def _is(self, expr: Expr, name: str, x: Expr, number: int) -> bool:
+        """Whether an expression is an op of x and a number."""
+        if not isinstance(expr, Op) or expr.name != name:
+            return False
+        other = expr.args[1]
+        return self._same(expr.args[0], x) and isinstance(other, Const) and other.value == number
+
     def _divide(self, expr: Op) -> Expr:
         """x // n and x % n: parts of x that n divides come out; what is known to lie in one period vanishes."""
         x, divisor = expr.args
         assert isinstance(divisor, Const)
         n = divisor.value
-        if n <= 0 or expr.dtype != "i64":
+        if n <= 0:
             return expr
+        if expr.dtype != "i64":
+            wide = self._wide(expr)
+            return const(expr.dtype, wide.value) if isinstance(wide, Const) else expr
         bounds = interval(x, self.ranges)
         if bounds is not None and bounds[0] >= 0:
             if bounds[1] < n:
@@ -189,6 +248,8 @@ class _Simplify(Rewriter):
                 if isinstance(stmt.value, (Const, Read)):
                     self.values[stmt.var] = stmt.value
                     return []
+                if is_int(stmt.var.dtype) or stmt.var.dtype == "bool":
+                    self.given[stmt.var] = stmt.value
                 if is_int(stmt.var.dtype):
                     bounds = interval(stmt.value, self.ranges)
                     if bounds is not None:

@@ -15,6 +15,7 @@ from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
 from pullback.compiler.graph.structure.pieces import PIECE_RULES
+from pullback.compiler.graph.structure.scatters import SCATTER_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
 from pullback.compiler.graph.structure.updates import UPDATE_RULES
 from pullback.core.jaxpr import ClosedJaxpr, Literal
@@ -47,6 +48,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             ORDER_RULES,
             FOLD_RULES,
             GATHER_RULES,
+            SCATTER_RULES,
             PIECE_RULES,
             axis_rules(),
         )

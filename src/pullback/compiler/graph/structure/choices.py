@@ -21,7 +21,7 @@ from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax.movement.gather import GatherScatterMode
 
-_COMBINED = {f"scatter-{name}": name for name in ("add", "sub", "mul", "min", "max")}
+COMBINED = {f"scatter-{name}": name for name in ("add", "sub", "mul", "min", "max")}
 _REPEATING = ("broadcast_in_dim", "reshape", "transpose", "iota")
 
 
@@ -64,7 +64,7 @@ def _scatter(r: Rewriter, eqn: JaxprEqn) -> Any:
     given = _along(r, updates, lies, shape)
     if match is None:
         return None
-    combined = _COMBINED.get(name)
+    combined = COMBINED.get(name)
     if combined == "add" and r.is_scalar(operand, 0):
         new = given
     else:
@@ -140,4 +140,4 @@ def _along(r: Rewriter, x: Any, lies: dict[int, int], shape: Sequence[int]) -> A
     return r.broadcast(x, shape, [lies[k] for k in kept])
 
 
-_RULES: dict[str, tuple[Rule, ...]] = dict.fromkeys(("scatter", *_COMBINED), (_scatter,))
+_RULES: dict[str, tuple[Rule, ...]] = dict.fromkeys(("scatter", *COMBINED), (_scatter,))

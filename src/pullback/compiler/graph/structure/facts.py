@@ -10,7 +10,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
 
-MOST = 1 << 16  # elements of known integers
+MOST = 1 << 20  # elements of known integers: each operation on them takes a millisecond
 STEPS = 100  # equations that they are computed by
 
 

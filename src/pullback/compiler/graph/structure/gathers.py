@@ -2,6 +2,8 @@
 
     x[(arange(n) + 1) % n]         =>    concatenate(x[1:], x[:1])
     take(x, arange(n)[::-1], 0)    =>    rev(x)
+    x[arange(2 * n) // 2]          =>    repeat(x, 2)
+    x[clip(arange(n) - 1, 0)]      =>    concatenate(x[:1], x[:-1])
     x[i[:, None] + 1, j]           =>    x[1:, :m], with i, j = arange(n - 1), arange(m)
 
 Slices fuse with what is around them, and are read in lanes.
@@ -43,10 +45,11 @@ def _gather(r: Rewriter, eqn: JaxprEqn) -> Any:
     window = [d for d in range(len(shape)) if d not in n.collapsed_slice_dims and d not in n.operand_batching_dims]
     lies |= {d: a for d, a in zip(window, n.offset_dims) if d not in indexed}
     runs: dict[int, list[tuple[int, int, int]]] = {}
+    times: dict[int, int] = {}
     for d, part in zip(n.start_index_map, index_parts(r, indices)):
         if d in fixed:
             continue
-        found = _places(r, part)
+        found = known_places(r, part)
         if found is None:
             return None
         axis, places = found
@@ -55,7 +58,8 @@ def _gather(r: Rewriter, eqn: JaxprEqn) -> Any:
             places = np.clip(places, 0, most)
         if places.min() < 0 or places.max() > most:
             return None
-        those = _runs(places)
+        times[d] = _times(places)
+        those = runs_of(places[:: times[d]])
         if those is None or (axis is not None and batch[axis] in lies.values()):
             return None
         runs[d] = those
@@ -66,6 +70,8 @@ def _gather(r: Rewriter, eqn: JaxprEqn) -> Any:
     for d, those in runs.items():
         parts = [_run(r, operand, d, *run) for run in those]
         operand = parts[0] if len(parts) == 1 else r.emit("concatenate", *parts, dimension=d)
+        if times[d] > 1:
+            operand = _repeated(r, operand, d, times[d])
     rest = [d for d in range(len(shape)) if d not in lies]
     order = (*sorted(lies, key=lies.__getitem__), *rest)
     if order != tuple(range(len(shape))):
@@ -73,7 +79,7 @@ def _gather(r: Rewriter, eqn: JaxprEqn) -> Any:
     return operand if operand.aval.shape == out else r.reshape(operand, out)
 
 
-def _places(r: Rewriter, part: Any) -> tuple[int | None, np.ndarray] | None:
+def known_places(r: Rewriter, part: Any) -> tuple[int | None, np.ndarray] | None:
     """(the axis along which indices differ, None if they are one, and those along it); None if that is not known."""
     number = r.scalar(part)
     if number is not None:
@@ -82,18 +88,25 @@ def _places(r: Rewriter, part: Any) -> tuple[int | None, np.ndarray] | None:
     while len(axes) > 1 or part.aval.size > MOST:
         eqn = r.definition(part, "broadcast_in_dim", "reshape")
         if eqn is None:
-            return None
+            break
         inner = eqn.invars[0]
         if eqn.primitive.name == "broadcast_in_dim":
             lie = dict(zip(_long(part), axes))
             axes = [lie[eqn.params["broadcast_dimensions"][a]] for a in _long(inner)]
         elif [inner.aval.shape[a] for a in _long(inner)] != [part.aval.shape[a] for a in _long(part)]:
-            return None
+            break
         part = inner
     values = known_integers(r, part)
-    return (
-        None if values is None or not values.size else (axes[0] if axes else None, values.reshape(-1).astype(np.int64))
-    )
+    if values is None or not values.size:
+        return None
+    values = values.reshape([part.aval.shape[a] for a in _long(part)]).astype(np.int64)
+    differ = [a for a in range(values.ndim) if (values != values.take([0], a)).any()] or [0]
+    if values.ndim and len(differ) > 1:
+        return None
+    for a in reversed(range(values.ndim)):
+        if a not in differ:
+            values = values.take(0, a)
+    return axes[differ[0]] if axes else None, values.reshape(-1)
 
 
 def _long(x: Any) -> list[int]:
@@ -101,8 +114,20 @@ def _long(x: Any) -> list[int]:
     return [a for a, size in enumerate(x.aval.shape) if size != 1]
 
 
-def _runs(places: np.ndarray) -> list[tuple[int, int, int]] | None:
-    """(first, step, length) of stretches of equal steps; None if there are more than RUNS, or if one stands still."""
+def _times(places: np.ndarray) -> int:
+    """How often each place stands, one after the other, if all do so equally often; else 1."""
+    same = np.diff(places) == 0
+    if not same.any() or same.all():
+        return 1
+    times = int(np.argmin(same)) + 1
+    if len(places) % times:
+        return 1
+    each = places.reshape(-1, times)
+    return times if (each == each[:, :1]).all() else 1
+
+
+def runs_of(places: np.ndarray) -> list[tuple[int, int, int]] | None:
+    """(first, step, length) of stretches of equal steps; None if there are more than RUNS."""
     runs: list[tuple[int, int, int]] = []
     start = 0
     while start < len(places):
@@ -115,8 +140,6 @@ def _runs(places: np.ndarray) -> list[tuple[int, int, int]] | None:
         length = int(other[0]) + 1 if len(other) else len(rest)
         if length == 1 or (length == 2 and len(rest) > 2):  # one by itself, or the last one of a run and the next
             step, length = 1, 1
-        if step == 0:
-            return None
         runs.append((int(rest[0]), step, length))
         start += length
     return runs
@@ -124,6 +147,11 @@ def _runs(places: np.ndarray) -> list[tuple[int, int, int]] | None:
 
 def _run(r: Rewriter, x: Any, axis: int, first: int, step: int, length: int) -> Any:
     """x[first], x[first + step], ... along an axis."""
+    if step == 0:
+        one = _run(r, x, axis, first, 1, 1)
+        shape = [length if a == axis else n for a, n in enumerate(x.aval.shape)]
+        kept = [a for a in range(len(shape)) if a != axis]
+        return r.broadcast(r.reshape(one, [shape[a] for a in kept]), shape, kept)
     low, high, strides = [0] * x.aval.ndim, list(x.aval.shape), [1] * x.aval.ndim
     last = first + step * (length - 1)
     low[axis], high[axis], strides[axis] = min(first, last), max(first, last) + 1, abs(step)
@@ -131,6 +159,14 @@ def _run(r: Rewriter, x: Any, axis: int, first: int, step: int, length: int) -> 
         how = None if abs(step) == 1 else tuple(strides)
         x = r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=how)
     return x if step > 0 else r.emit("rev", x, dimensions=(axis,))
+
+
+def _repeated(r: Rewriter, x: Any, axis: int, times: int) -> Any:
+    """Each element along an axis several times."""
+    shape = x.aval.shape
+    wide = (*shape[: axis + 1], times, *shape[axis + 1 :])
+    x = r.broadcast(x, wide, [a for a in range(len(wide)) if a != axis + 1])
+    return r.reshape(x, (*shape[:axis], shape[axis] * times, *shape[axis + 1 :]))
 
 
 GATHER_RULES: dict[str, tuple[Rule, ...]] = {"gather": (_gather,)}

@@ -1,0 +1,137 @@
+"""Scatters at known places, evenly spaced along each axis, need no places in memory: they are windows, or choices.
+
+    x.at[arange(m) + 2].set(u)    =>    dynamic_update_slice(x, u, 2)
+    x.at[1::2].add(u)             =>    where(pad(True, every second), x + pad(u, every second), x)
+    zeros.at[::2].set(u)          =>    pad(u, every second)
+
+Choices are made of all elements, in lanes; so of an array of which few are set, these are set one by one.
+
+Measured: 1,000,000 elements of two arrays that take turns, set in zeros, took 363 us, now 57 (Zen 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.compiler.graph.structure.choices import COMBINED
+from pullback.compiler.graph.structure.facts import index_parts
+from pullback.compiler.graph.structure.gathers import FEWEST, known_places, runs_of
+from pullback.core.avals import ShapedArray
+from pullback.core.jaxpr import JaxprEqn, Literal
+from pullback.lax.movement.gather import GatherScatterMode
+from pullback.loops.schedule.space import LANES
+
+
+class _Run(NamedTuple):
+    """Where updates lie along an axis of the operand, and the axis of the updates that goes there."""
+
+    first: int
+    step: int
+    length: int
+    axis: int | None
+
+
+def _scatter(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A scatter at evenly spaced known places as what it does to them."""
+    operand, indices, updates = eqn.invars
+    name = eqn.primitive.name
+    if name == "scatter" and eqn.params["update_jaxpr"] is not None:
+        return None
+    shape = operand.aval.shape
+    if not isinstance(operand.aval.dtype, np.dtype) or updates.aval.size < FEWEST:
+        return None
+    clip = GatherScatterMode.from_any(eqn.params["mode"]) is GatherScatterMode.CLIP
+    runs = _runs(r, eqn.params["dimension_numbers"], shape, indices, updates.aval.shape, clip)
+    if runs is None:
+        return None
+    window = _in_order(r, updates, runs)
+    combined = COMBINED.get(name)
+    if all(run.step == 1 for run in runs):
+        starts = [Literal(np.int32(run.first), ShapedArray((), np.dtype(np.int32))) for run in runs]
+        if combined is not None:
+            limits = tuple(run.first + run.length for run in runs)
+            low = tuple(run.first for run in runs)
+            old = r.emit("slice", operand, start_indices=low, limit_indices=limits, strides=None)
+            window = r.emit(combined, old, window)
+        return r.emit("dynamic_update_slice", operand, window, *starts)
+    if updates.aval.size * LANES < operand.aval.size:  # one by one they are sooner set
+        return None
+    config = tuple(
+        (run.first, n - 1 - run.first - run.step * (run.length - 1), run.step - 1) for n, run in zip(shape, runs)
+    )
+    value = r.splat(operand)
+    if value is not None and (combined is None or (combined == "add" and r.is_scalar(operand, 0))):
+        return r.emit("pad", window, value, padding_config=config)
+    given = r.emit("pad", window, r.full(operand.aval.update(shape=()), 0), padding_config=config)
+    flags = window.aval.update(dtype=np.dtype(bool), weak_type=False)
+    there = r.emit("pad", r.full(flags, True), r.full(flags.update(shape=()), False), padding_config=config)
+    new = given if combined is None else r.emit(combined, operand, given)
+    return r.emit("select_n", there, operand, new)
+
+
+def _runs(
+    r: Rewriter, n: Any, shape: Sequence[int], indices: Any, given: Sequence[int], clip: bool
+) -> list[_Run] | None:
+    """Where the updates lie along each axis of the operand; None if that is not known, or not even."""
+    batch = [a for a in range(len(given)) if a not in n.update_window_dims]
+    dropped = {*n.inserted_window_dims, *n.operand_batching_dims}
+    windows = iter(n.update_window_dims)
+    runs: dict[int, _Run] = {}
+    for d, size in enumerate(shape):
+        if d in n.operand_batching_dims:
+            runs[d] = _Run(0, 1, size, batch[n.scatter_indices_batching_dims[n.operand_batching_dims.index(d)]])
+        elif d not in dropped:
+            axis = next(windows)
+            runs[d] = _Run(0, 1, given[axis], axis)
+    for d, part in zip(n.scatter_dims_to_operand_dims, index_parts(r, indices)):
+        window = runs[d].length if d in runs else 1
+        if clip and window == shape[d]:
+            runs.setdefault(d, _Run(0, 1, 1, None))
+            continue
+        found = known_places(r, part)
+        if found is None:
+            return None
+        axis, places = found
+        if clip:
+            places = np.clip(places, 0, shape[d] - window)
+        if places.min() < 0 or places.max() > shape[d] - window:
+            return None
+        if axis is None:
+            runs[d] = _Run(int(places[0]), 1, window, runs[d].axis if d in runs else None)
+            continue
+        those = runs_of(places)
+        if window != 1 or d in runs or those is None or len(those) > 1 or those[0][1] == 0:
+            return None
+        first, step, length = those[0]
+        if len(places) == 1:
+            step = 1
+        runs[d] = _Run(first, step, length, batch[axis])
+    if set(runs) != set(range(len(shape))):
+        return None
+    used = [run.axis for run in runs.values() if run.axis is not None]
+    if len(set(used)) != len(used) or any(given[a] != 1 for a in range(len(given)) if a not in used):
+        return None
+    return [runs[d] for d in range(len(shape))]
+
+
+def _in_order(r: Rewriter, updates: Any, runs: list[_Run]) -> Any:
+    """The updates with their axes as the operand has them; `runs` that go back are turned around."""
+    order = [run.axis for run in runs if run.axis is not None]
+    rest = [a for a in range(updates.aval.ndim) if a not in order]
+    if [*order, *rest] != list(range(updates.aval.ndim)):
+        updates = r.emit("transpose", updates, permutation=(*order, *rest))
+    updates = r.reshape(updates, [run.length for run in runs])
+    back = tuple(d for d, run in enumerate(runs) if run.step < 0)
+    if not back:
+        return updates
+    for d in back:
+        first, step, length, axis = runs[d]
+        runs[d] = _Run(first + step * (length - 1), -step, length, axis)
+    return r.emit("rev", updates, dimensions=back)
+
+
+SCATTER_RULES: dict[str, tuple[Rule, ...]] = dict.fromkeys(("scatter", *COMBINED), (_scatter,))

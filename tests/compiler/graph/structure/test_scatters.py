@@ -1,0 +1,109 @@
+"""Scatters at places that the program itself determines are windows and choices, and mean the same."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 30, 20)).astype("f4")
+
+PLACES = {
+    "every second": np.s_[::2],
+    "every second from one": np.s_[1::2],
+    "every third of all axes": np.s_[::3, ::3, ::3],
+    "backwards": np.s_[::-1],
+    "backwards by two, last axis": np.s_[:, :, ::-2],
+    "inside of two": np.s_[1:-1:2, :, 1:-1:2],
+    "one row, every second": np.s_[3, 4, ::2],
+    "rows by an array": np.s_[np.arange(5, 35)],
+    "last axis by an array": np.s_[:, :, np.arange(0, 20, 2)],
+    "two arrays beside each other": np.s_[np.arange(0, 40, 2)[:, None], np.arange(30)],
+    "two arrays apart": np.s_[np.arange(40)[:, None], :, np.arange(1, 20, 2)],
+    "a diagonal": np.s_[np.arange(30), np.arange(30)],
+    "twice the same": np.s_[np.arange(40) // 2],
+    "uneven": np.s_[:, np.array([0, 1, 3, 4, 6, 7, 9, 11, 12, 13, 14, 15, 16, 18, 20, 29])],
+}
+
+
+def jaxpr(f, *args):
+    return jax.jit(f).lower(*args).as_text("jaxpr")
+
+
+@pytest.mark.parametrize("kind", ["set", "add", "multiply", "min", "subtract"])
+@pytest.mark.parametrize("name", PLACES)
+def test_values(name, kind):
+    at = PLACES[name]
+    new = RNG.standard_normal(X[at].shape).astype("f4")
+    if name == "twice the same" and kind == "set":
+        new[::2] = new[1::2]
+    want = X.copy()
+    if kind == "set":
+        want[at] = new
+    else:
+        {"add": np.add, "multiply": np.multiply, "min": np.minimum, "subtract": np.subtract}[kind].at(want, at, new)
+    ours = jax.jit(lambda x, new: getattr(x.at[at], kind)(new))(X, new)
+    np.testing.assert_allclose(ours, want, rtol=1e-6, atol=1e-6)
+    zeros = jax.jit(lambda new: getattr(jnp.zeros(X.shape, "f4").at[at], kind)(new))(new)
+    eager = getattr(jnp.zeros(X.shape, "f4").at[at], kind)(new)
+    np.testing.assert_allclose(zeros, eager, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "i1", "bool", "f2"])
+def test_dtypes(dtype):
+    x, new = X.astype(dtype), RNG.standard_normal((40, 30, 10)).astype("f4").astype(dtype)
+    want = x.copy()
+    want[:, :, ::2] = new
+    np.testing.assert_array_equal(jax.jit(lambda x, new: x.at[:, :, ::2].set(new))(x, new), want)
+
+
+def test_derivatives_and_maps():
+    def f(x, new):
+        return jnp.sum(jnp.sin(x.at[:, 1::2].set(new).at[::2].multiply(2.0)))
+
+    new = RNG.standard_normal((40, 15, 20)).astype("f4")
+    for ours, eager in zip(jax.jit(jax.grad(f, (0, 1)))(X, new), jax.grad(f, (0, 1))(X, new)):
+        np.testing.assert_allclose(ours, eager, rtol=1e-5, atol=1e-6)
+    each = jax.jit(jax.vmap(lambda x, new: x.at[::2].add(new)))
+    want = X.copy()
+    want[:, ::2] += new
+    np.testing.assert_allclose(each(X, new), want, rtol=1e-6)
+
+
+def test_nothing_is_lost_of_what_lies_outside():
+    x, new = np.arange(40, dtype="f4"), -np.ones(20, "f4")
+    places = 2 * np.arange(20) + 10
+    ours = jax.jit(lambda x, new: x.at[places].set(new))(x, new)
+    want = x.copy()
+    want[places[places < 40]] = -1
+    np.testing.assert_array_equal(ours, want)
+    clipped = jax.jit(lambda x, new: x.at[places].set(new, mode="clip"))(x, new)
+    want[39] = -1
+    np.testing.assert_array_equal(clipped, want)
+    infinite = jax.jit(lambda x: x.at[::2].multiply(2.0))(np.full(64, np.inf, "f4"))
+    np.testing.assert_array_equal(infinite, np.full(64, np.inf, "f4"))
+
+
+def test_which_are_no_scatters():
+    for name, at in PLACES.items():
+        new = np.zeros(X[at].shape, "f4")
+        text = jaxpr(lambda x, new, at=at: x.at[at].add(new), X, new)
+        stays = name in ("a diagonal", "twice the same", "uneven", "one row, every second", "every third of all axes")
+        assert ("scatter" in text) == stays, name
+
+
+def test_steps_in_a_loop():
+    def steps(u):
+        def body(_, u):
+            u = u.at[1:-1:2].set(0.5 * (u[:-2:2] + u[2::2]))
+            return u.at[2:-1:2].set(0.5 * (u[1:-2:2] + u[3::2]))
+
+        return jax.lax.fori_loop(0, 5, body, u)
+
+    want = X[0, 0].copy().repeat(5)[:99]
+    start = want.copy()
+    for _ in range(5):
+        want[1:-1:2] = np.float32(0.5) * (want[:-2:2] + want[2::2])
+        want[2:-1:2] = np.float32(0.5) * (want[1:-2:2] + want[3::2])
+    np.testing.assert_allclose(jax.jit(steps)(start), want, rtol=1e-6)

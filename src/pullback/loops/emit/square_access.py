@@ -17,18 +17,17 @@ from pullback.loops.ir.types import ITEMSIZE
 
 from .access import Access
 from .shuffles import transpose
+from .squares import PART, is_square_store
 from .types import alignment, memory_type
 from .values import Value, broadcast
-
-PART = 16  # bytes of a register's parts, within which elements are shuffled at once
 
 
 def square_load(ev: Access, node: Load, step: int, along: int) -> Value:
     """Loads side by side for the copies (`along`: 1 or -1) and `step` apart from lane to lane: rows, transposed."""
-    square, buffer, dtype = ev.square, node.buffer, node.dtype
-    assert square is not None
-    side = square.side
-    number = square.copy if along > 0 else side - 1 - square.copy
+    square, vector, buffer, dtype = ev.square, ev.vector, node.buffer, node.dtype
+    assert square is not None and vector is not None
+    side = vector.lanes
+    number = square.copy if along > 0 else square.copies - 1 - square.copy
     base, offset = ev.base_and_offset(buffer, node.index)
     element = _whole_element(dtype)
     n = min(side, PART // ITEMSIZE[dtype])
@@ -49,9 +48,9 @@ def square_store(ev: Access, stores: Sequence[Store]) -> bool:
     """
     square, vector, buffer = ev.square, ev.vector, stores[0].buffer
     assert square is not None and vector is not None
-    side, dtype = square.side, buffer.dtype
+    side, dtype = vector.lanes, buffer.dtype
     step, along = vector.stride(stores[0].index), square.step(stores[0].index, vector.definitions)
-    if dtype == "c128" or step in (None, 0, 1, -1) or along not in (1, -1):
+    if step is None or along is None or not is_square_store(dtype, step, along) or square.copies < side:
         return False
     ev.begin((stores[0].index,))
     base, offset = ev.base_and_offset(buffer, stores[0].index)

@@ -11,22 +11,25 @@ from collections.abc import Mapping
 
 from pullback.loops.ir.affine import stride
 from pullback.loops.ir.fold import const, make
-from pullback.loops.ir.ir import SQUARE, Const, Expr, Loop, Read, Stmt, Var
+from pullback.loops.ir.ir import SQUARE, Const, Expr, Let, Loop, Read, Stmt, Store, Var
 from pullback.loops.ir.types import ITEMSIZE
-from pullback.loops.ir.visit import Substitute, accessed
+from pullback.loops.ir.visit import Substitute, access_nodes, accessed
+
+from .shuffles import INTERLEAVED
 
 MOST = 16  # rows of a square: there are not more registers on all machines
+PART = 16  # bytes of a register's parts, within which elements are shuffled at once
 
 
 class Square:
-    """The square being emitted: `side` copies of a body, for iterations from `first` on, of which this is `copy`."""
+    """The square being emitted: some `copies` of a body, for iterations from `first` on, of which this is `copy`."""
 
-    def __init__(self, loop: Loop, side: int) -> None:
+    def __init__(self, loop: Loop, copies: int) -> None:
         self.first = Var(loop.var.name, "i64")
-        self.side = side
+        self.copies = copies
         self.copy = 0
         self.varying = {self.first}
-        self.bodies = [self._body(loop, k) for k in range(side)]
+        self.bodies = [self._body(loop, k) for k in range(copies)]
 
     def _body(self, loop: Loop, k: int) -> tuple[Stmt, ...]:
         """The body for copy k, with variables of its own."""
@@ -57,3 +60,26 @@ def square_side(loop: Loop, inner: Loop, vector_bytes: int) -> int:
         while isinstance(extent, Const) and side > max(extent.value, 1):
             side //= 2
     return side
+
+
+def is_square_store(dtype: str, step: int | None, along: int | None) -> bool:
+    """Whether stores `step` apart from lane to lane and `along` from copy to copy are written as a square."""
+    return dtype != "c128" and step not in (None, 0, 1, -1) and along in (1, -1)
+
+
+def copies_of(loop: Loop, lanes: int, var: Var, varying: set[Var], known: Mapping[Var, Expr]) -> int:
+    """How many copies of the body of a loop of squares make sense, in a vector loop of `var` on so many lanes.
+
+    A square that is written has as many as lanes. One that is only read consists of parts that have nothing in common,
+    as many copies each as elements are shuffled at once: the loop goes over the parts. (Packing a matrix for a product
+    is of this kind: a quarter of the code, and of the time to compile it.)
+    """
+    definitions = {**known, **{stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}}
+    side = 1
+    for stmt in loop.body:
+        for node in access_nodes(stmt):
+            step = stride(node.index, var, varying, definitions, {})
+            if step in INTERLEAVED or (isinstance(node, Store) and step not in (0, 1, -1)):
+                return lanes
+            side = max(side, PART // ITEMSIZE[node.buffer.dtype])
+    return min(lanes, side)

@@ -22,7 +22,7 @@ from .functions import FunctionEmitter
 from .lanes import accumulators, lane_count, operations
 from .ops import emit_op
 from .square_access import square_store
-from .squares import Square
+from .squares import Square, copies_of
 from .sums import Sums, float_sums, plus, settled, two_sum, zero
 from .values import Asm, Value, broadcast, constant, element_of
 
@@ -124,7 +124,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         assert vector is not None
         if ev.mask is not None or not isinstance(loop.extent, Const) or loop.extent.value < vector.lanes:
             return False
-        n, side = loop.extent.value, vector.lanes
+        n, side = loop.extent.value, copies_of(loop, vector.lanes, vector.var, vector.varying, vector.definitions)
         overlap = n % side != 0 and repeatable(loop)
         square = Square(loop, side)
         whole = n if overlap else n - n % side

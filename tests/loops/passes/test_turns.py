@@ -83,3 +83,33 @@ def test_an_axis_whose_elements_are_read_after_others_are_stored():
     y = x - x.mean(-1, keepdims=True)
     for ours, other in zip(pullback.jit(f)(x), (y / np.sqrt((y * y).sum(-1, keepdims=True) + 1), np.cumsum(y, -1))):
         np.testing.assert_allclose(ours, other, rtol=2e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 40), (2, 64, 64), (1, 17, 33)])
+def test_gradients_of_pooled_pixels(shape):
+    x = rows(*shape)
+    rest = tuple(n // 2 * 2 for n in shape[1:])
+
+    def windows(x):
+        return pullback.lax.reduce_window(x, 0.0, pullback.lax.add, (1, 2, 2), (1, 2, 2), "VALID")
+
+    def slices(x):
+        x = x[:, : rest[0], : rest[1]]
+        return x[:, ::2, ::2] + x[:, 1::2, ::2] + x[:, ::2, 1::2] + x[:, 1::2, 1::2]
+
+    inside = x[:, : rest[0], : rest[1]].reshape(shape[0], rest[0] // 2, 2, rest[1] // 2, 2).sum((2, 4))
+    want = np.zeros(shape, "f4")
+    want[:, : rest[0], : rest[1]] = np.repeat(np.repeat(2 * inside, 2, 1), 2, 2)
+    for f in (windows, slices):
+        slope = pullback.jit(pullback.grad(lambda x, f=f: (f(x) ** 2).sum()))(x)
+        np.testing.assert_allclose(slope, want, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("step", [2, 3, 5])
+def test_dilated_arrays(step):
+    x = rows(7, 50)
+    config = ((1, 2, step - 1), (step, 0, step - 1))
+    ours = pullback.jit(lambda x: pullback.lax.pad(x, np.float32(3), config) * 2)(x)
+    want = np.full((7 * step - step + 1 + 3, 50 * step - step + 1 + step), 6.0, "f4")
+    want[1 : 1 + 7 * step : step, step::step] = 2 * x
+    np.testing.assert_array_equal(ours, want)

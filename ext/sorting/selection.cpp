@@ -18,6 +18,8 @@ constexpr int kBuckets = 2048;         // their counts stay in the first cache
 constexpr int64_t kShort = 1 << 12;    // iterations that are counted in 32 bits, which are faster
 constexpr int64_t kSortAll = 1 << 12;  // elements up to which they are sorted
 constexpr int64_t kSampled = 1 << 9;   // elements from which a sample helps to find the largest
+constexpr int64_t kMaxima = 1 << 10;   // of parts of a row, at most
+constexpr int64_t kTwice = 1 << 13;    // elements up to which it is quicker to read them twice than to sort a sample
 
 int64_t sample_size(int64_t n) { return std::clamp<int64_t>(n / 16, 1, 1 << 12); }
 
@@ -414,6 +416,25 @@ void find_candidates(const typename Kind::Raw* x, int64_t begin, int64_t end, in
     for (; i < end; ++i) consider(i);
 }
 
+// A key that at least k elements reach, and hardly more: the k-th largest of the maxima of `parts` parts of a row, each
+// of every parts-th element, so that lanes find them.
+template <class Kind>
+typename Kind::Key reached(const typename Kind::Raw* x, int64_t n, int64_t k, int64_t parts) {
+    using Key = typename Kind::Key;
+    std::array<Key, kMaxima> best;
+    Key* const of = best.data();
+    for (int64_t j = 0; j < parts; ++j) of[j] = Kind::encode(x[j]);
+    int64_t i = parts;
+    for (; i + parts <= n; i += parts)
+        for (int64_t j = 0; j < parts; ++j) {
+            const Key key = Kind::encode(x[i + j]);
+            of[j] = key > of[j] ? key : of[j];
+        }
+    for (int64_t j = 0; i + j < n; ++j) of[j] = std::max(of[j], Kind::encode(x[i + j]));
+    std::nth_element(of, of + parts - k, of + parts);
+    return of[parts - k];
+}
+
 template <class Kind>
 void top_row(const typename Kind::Raw* x, int64_t n, int64_t k, typename Kind::Raw* values, int32_t* numbers,
              Chunks chunks, std::vector<Candidate<typename Kind::Key>>& found) {
@@ -427,7 +448,13 @@ void top_row(const typename Kind::Raw* x, int64_t n, int64_t k, typename Kind::R
         for (const auto& part : parts) found.insert(found.end(), part.begin(), part.end());
     };
     bool is_found = false;
-    if (n >= kSampled) {
+    const int64_t parts = std::max<int64_t>(64, int64_t(std::bit_ceil(uint64_t(4 * k))));
+    if (chunks.count == 1 && n <= kTwice && parts <= kMaxima && 2 * parts <= n) {
+        const auto least = reached<Kind>(x, n, k, parts);
+        const int64_t most = 2 * k + 64;  // more where many are equal
+        find_from<Kind>(x, 0, n, least, most, found);
+        is_found = int64_t(found.size()) <= most;
+    } else if (n >= kSampled) {
         const auto least = estimate<Kind>(x, n, n - k, n - k).low;
         const int64_t step = n / sample_size(n);
         // Twice what is expected; there are more where many are equal.

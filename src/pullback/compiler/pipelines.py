@@ -23,6 +23,7 @@ from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.keys import replace_keys
 from pullback.compiler.graph.simplify.motion import move_invariants
 from pullback.compiler.graph.simplify.narrow import replace_narrow
+from pullback.compiler.graph.structure.batches import batch_iterations
 from pullback.compiler.graph.structure.choices import write_choices
 from pullback.compiler.graph.structure.joins import write_joins
 from pullback.compiler.graph.structure.structure import write_out_products
@@ -65,6 +66,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
         "folds, simplifies, uses the structure of products; one table, as each rule makes work for others",
         apply_algebra,
     ),
+    Pass("batches", "lanes and threads go along iterations that do not wait for each other", batch_iterations),
     Pass("choices", "an update of one element of each row fuses with what makes the row", write_choices),
     Pass("closed_forms", "sums over indices and loops that only count need no iterations", close_forms),
     Pass("motion", "what is the same in every iteration is computed once", move_invariants),

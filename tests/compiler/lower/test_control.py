@@ -162,12 +162,12 @@ def test_element_wanted_after_its_array_was_changed_is_taken_out_before():
 
 def test_start_of_a_loop_is_computed_where_its_carry_lies():
     r = check(
-        lambda x: lax.scan(lambda c, y: (lax.add(c, y), None), lax.sin(x), spread(x, (3, 50), (1,)))[0], normal(50)
+        lambda x: lax.scan(lambda c, y: (lax.sub(y, c), None), lax.sin(x), spread(x, (3, 50), (1,)))[0], normal(50)
     )
     assert r.buffers("temporary") == 1  # the rows
     # An argument of the program is not overwritten, nor is a value that is used again.
     check(
-        lambda x: (lax.scan(lambda c, y: (lax.add(c, y), None), lax.sin(x), spread(x, (3, 50), (1,)))[0], lax.sin(x)),
+        lambda x: (lax.scan(lambda c, y: (lax.sub(y, c), None), lax.sin(x), spread(x, (3, 50), (1,)))[0], lax.sin(x)),
         normal(50),
     )
     check(lambda x: (lax.while_loop(lambda c: lax.lt(c[0], F(9)), lambda c: lax.add(c, F(1)), x), x), normal(50))

@@ -79,6 +79,7 @@ WAITING = {
     "a time": lambda x: lax.scan(lambda t, v: (t + 0.1, jnp.sin(v)), 0.0, x)[0],
     "multiples of a counter": lambda x: lax.fori_loop(0, 11, lambda i, s: s + 0.1 * i, x[0, 0]),
     "sums of short floats": lambda x: lax.fori_loop(0, 11, lambda i, s: s + i, jnp.bfloat16(250)),
+    "large arrays": lambda x: lax.map(lambda v: v - v.mean(0), jnp.ones((2, 300, 500)) * x[0, 0]),
     "much to store": lambda x: lax.map(lambda v: jnp.sort(jnp.outer(jnp.ones(4000), v), 0)[:2], x),
 }
 

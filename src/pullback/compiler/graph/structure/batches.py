@@ -19,7 +19,7 @@ between 600 bodies 8.7 times, now as long.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -213,6 +213,9 @@ class _Loop:
 
 def _size(loop: _Loop, rows: ClosedJaxpr) -> int:
     """How many iterations are taken at a time; 0 if the loop is as good."""
+    ends = [*rows.jaxpr.invars[len(loop.const_vars) + len(loop.fixed) :], *rows.jaxpr.outvars[: len(loop.ys)]]
+    if _bytes(ends) > NOMINAL.second.bytes and not any(e.primitive.name == "scan" for e in rows.eqns):
+        return 0  # what an iteration makes is still in the cache for what follows, and fills lanes and threads
     together = loop.batched(rows, loop.length)
     if not all(map(_is_stacked, _all_equations(together))) or _branches(together) != _branches(rows):
         return 0
@@ -234,7 +237,11 @@ def _stored_bytes(closed: ClosedJaxpr) -> int:
     outs = {a for a in closed.jaxpr.outvars if type(a) is not Literal}
     stored = fuse(closed.jaxpr, Builder(), Interner()).stored - outs
     inner = [_stored_bytes(eqn.params["jaxpr"]) for eqn in closed.eqns if eqn.primitive.name == "scan"]
-    return sum(v.aval.size * v.aval.dtype.itemsize for v in stored) + max(inner, default=0)
+    return _bytes(stored) + max(inner, default=0)
+
+
+def _bytes(atoms: Iterable[Any]) -> int:
+    return sum(a.aval.size * a.aval.dtype.itemsize for a in atoms)
 
 
 class _Writer:

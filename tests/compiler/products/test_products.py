@@ -6,6 +6,9 @@ from lowering_checks import check, lax, normal
 
 import pullback
 from pullback._ext import _core
+from pullback.compiler.products import panels
+from pullback.compiler.products.kernels import CHAIN
+from pullback.loops.schedule.machine import AVX2_SERVER, TINY, using
 
 CASES = [
     ((30, 40), (40, 50), (((1,), (0,)), ((), ()))),
@@ -76,3 +79,38 @@ def test_columns_are_multiplied_with_each_other_where_they_lie(n, k, dtype):
     )
     loops = program.as_text("loops")
     assert ("_gram(" in loops) == (n < 256) and "packed" not in loops
+
+
+@pytest.mark.parametrize("turned", ["nn", "nt", "tn"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int32", "bfloat16"])
+@pytest.mark.parametrize("m, k, n", [(65, 1301, 103), (72, 1300, 96), (70, 97, 64)])
+def test_threads_that_pack_panels_of_their_own_give_the_same_bits(m, k, n, dtype, turned, monkeypatch):
+    x, y = (np.asarray(3 * normal(*s) + (2j * normal(*s) if dtype == "complex64" else 0)) for s in ((m, k), (k, n)))
+    x, y = x.astype(dtype), y.astype(dtype)
+    exact = x.astype(np.complex128) @ y.astype(np.complex128)
+    axes = (turned[0] == "n",), (turned[1] == "t",)
+    given = [np.swapaxes(a, 0, 1).copy() if side == "t" else a for a, side in zip((x, y), turned)]
+    kind = np.float32 if dtype == "bfloat16" else None
+    results, before = [], _core.num_threads()
+    try:
+        # A large second cache holds all of a panel; a small one, pieces of CHAIN rows.
+        for number, (own, machine) in enumerate(((False, TINY), (True, AVX2_SERVER), (True, TINY))):
+            monkeypatch.setattr(panels, "_own_panels_pay", lambda *args, own=own: own)
+            with using(machine):  # another result makes it another program, whose code is not found
+
+                def function(x, y, number=number):
+                    return lax.dot_general(x, y, (axes, ((), ())), preferred_element_type=kind), np.int32(number)
+
+                program = pullback.jit(function).lower(*given).compile()
+                text = program.as_text("loops")
+            assert ("task" in text) == own
+            if machine is TINY:
+                assert ("_added" in text) == (own and k > 2 * CHAIN)
+            for threads in (1, 3):
+                _core.set_num_threads(threads)
+                results.append(np.asarray(program(*given)[0]))
+    finally:
+        _core.set_num_threads(before)
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+    np.testing.assert_allclose(results[0], exact, rtol=1e-5, atol=2e-5 * np.abs(exact).max())

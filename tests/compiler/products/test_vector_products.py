@@ -40,4 +40,4 @@ def test_a_large_matrix_is_not_copied_for_a_few_vectors(monkeypatch):
         lowered = pb.jit(lambda x, y: lax.dot_general(x, y, (((1,), (1,)), ((), ())))).lower(
             np.zeros((m, 256), np.float32), np.zeros((256, 256), np.float32)
         )
-        assert ("temporary" in lowered.as_text("nests")) == copied
+        assert ("tile" in lowered.as_text("nests")) == copied

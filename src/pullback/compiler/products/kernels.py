@@ -72,10 +72,13 @@ def product_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
     return 2 * rows // 3, wide
 
 
-def kernel_name(dtype: str, rows: int, columns: int, inner: int, indexed: bool = False, pairs: bool = False) -> str:
+def kernel_name(
+    dtype: str, rows: int, columns: int, inner: int, indexed: bool = False, pairs: bool = False, added: bool = False
+) -> str:
     """The symbol of the kernel for a product of `inner` contracted elements, or pairs of them."""
     chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN // 2 if pairs else CHAIN
-    kind = ("_long" if inner > chained else "") + ("_indexed" if indexed else "") + ("_pairs" if pairs else "")
+    kind = "_added" if added else "_long" if inner > chained else ""
+    kind += ("_indexed" if indexed else "") + ("_pairs" if pairs else "")
     return f"{NAME}{dtype}_{rows}x{columns}{kind}"
 
 
@@ -85,7 +88,7 @@ def kernel_of(name: str) -> Function:
     rows, columns = map(int, shape.split("x"))
     if "gram" in kind:
         return gram_kernel(dtype, rows, columns)
-    return panel_kernel(dtype, rows, columns, "long" in kind, "indexed" in kind, "pairs" in kind)
+    return panel_kernel(dtype, rows, columns, "long" in kind, "indexed" in kind, "pairs" in kind, added="added" in kind)
 
 
 def panel_kernel(
@@ -96,12 +99,15 @@ def panel_kernel(
     indexed: bool = False,
     pairs: bool = False,
     sizes: tuple[int, int, int] = (ANY, ANY, ANY),
+    added: bool = False,
 ) -> Function:
     """out[i, j] = sum over k of x[i, k] * y[j // columns, k, j % columns], for `rows` rows of x at least.
 
     Arguments: the sizes, x, y, out; `sizes` are the elements of the last three. The last block of rows overlaps the one
     before, and so does the last panel in out and (if it overlaps there) in y: the caller wants `columns` of them at
-    least. With `long`, sums of CHAIN products are added up: the error then grows with their number only.
+    least. With `long`, sums of CHAIN products are added up: the error then grows with their number only. With `added`,
+    they are added to what is in out, where no block overlaps another, so that nothing is added to twice: calls for
+    pieces of multiples of CHAIN, one after the other, give the results of one call for all.
 
     An `indexed` kernel has two more arguments, after the sizes: where the k-th contracted element lies in a row of x,
     and in a panel of y. It makes a convolution a product without a copy of all windows.
@@ -154,9 +160,17 @@ def panel_kernel(
         with b.loop(blocks, "sequential", "block") as block:
             row = b.let(b.op("min", block * rows, field["rows"] - rows), "row")
             with b.loop(width, "vector", "j", (("lanes", width),)) as j:
-                if long:
+                left = panel * columns if added else column
+
+                def place(row: Expr, n: int) -> Expr:
+                    return (row + n // parts) * field["out_row"] + left + n % parts * width + j
+
+                if long or added:
+                    begin = [zero] * count
+                    if added:
+                        begin = [b.load(out, place(block * rows, n)) for n in range(count)]
                     chains = b.floordiv(inner + (length - 1), b.index(length))
-                    with b.carried_loop(chains, [((zero,), None)] * count) as c:
+                    with b.carried_loop(chains, [((value,), None) for value in begin]) as c:
                         start = c.i * length
                         sums = chain(row, start, b.op("min", b.index(length), inner - start), first, j)
                         c.update(*[b.add(var, value) for var, value in zip(c.vars, sums)])
@@ -164,9 +178,8 @@ def panel_kernel(
                 else:
                     results = chain(row, b.index(0), inner, first, j)
                 for n, result in enumerate(results):
-                    r, part = divmod(n, parts)
-                    b.store(out, (row + r) * field["out_row"] + column + part * width + j, result)
-    return b.function(kernel_name("bf16" if narrow else dtype, rows, columns, length + long, indexed, pairs))
+                    b.store(out, place(block * rows if added else row, n), result)
+    return b.function(kernel_name("bf16" if narrow else dtype, rows, columns, length + long, indexed, pairs, added))
 
 
 GRAM_SIZES = ("count", "inner", "chain", "x_inner")  # as SIZES: the first argument of a gram kernel

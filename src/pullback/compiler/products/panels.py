@@ -11,6 +11,11 @@ y is packed along its rows, eight at a time: panel by panel, a line of the cache
 one. A product of 512 x 512 spent 0.5 of 3.3 ms of one core on it, now 0.1; of 1024 x 1024 float32 it takes 24.5 ms,
 before 27.6.
 
+Where y has few rows of x to meet, or is small, each thread packs panels of its own just before it multiplies all of x
+with them (`_by_panels`): what one core writes and another reads is dear, and so is y that comes again for each block of
+rows. On two cores of a Zen 4 64 rows by the transpose of 2000 x 2000 take 3.8 ms, before 5.2; 256 x 256 x 256 0.156,
+before 0.178; 64 x 1024 bfloat16 by the transpose of 1024 x 1024 0.40, before 0.87.
+
 Rows of x that compete for the sets of the first cache are copied to places that do not: 12 rows that are 4096 bytes
 apart want 12 lines of a set of 8, so every read of x misses. One core of a Zen 4 does 106 GFLOP/s so, before 62, of
 1020 x 1024 by 1024 x 1024 in float32.
@@ -33,12 +38,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.compiler.lower.storage import Storage, contiguous, merged_stride
-from pullback.compiler.products.kernels import SIZES, kernel_name, product_shape
+from pullback.compiler.products.kernels import CHAIN, SIZES, kernel_name, product_shape
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE, Expr, Let
 from pullback.loops.schedule.item_loops import of_items
 from pullback.loops.schedule.machine import host
-from pullback.loops.schedule.row_blocks import of_rows
+from pullback.loops.schedule.row_blocks import BYTES, SHARED, of_rows
 
 if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
@@ -103,10 +108,13 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     rows, columns = _shape(out.dtype, m, n)
     target = out if n >= columns else _scratch(ctx, out.dtype, (m, columns), alone)
     paired = x.dtype == PAIRED
-    if paired:
-        x, panels = _paired_rows(ctx, x, n, rows, columns, alone), _paired_panels(ctx, y, columns, alone)
-    else:
-        x, panels = _operands(ctx, x, y, rows, columns, alone)
+    x = _paired_rows(ctx, x, n, rows, columns, alone) if paired else _rows(ctx, x, n, rows, columns, alone)
+    panels = None if paired or y.dtype in REAL else _in_place(y, m, columns)
+    if panels is None and not alone and _own_panels_pay(out, x, y, rows, columns):
+        _by_panels(ctx, out, x, y, rows, columns)
+        return
+    if panels is None:
+        panels = _packed(ctx, y, columns, alone, paired)
     if x.shape[1] > LONGEST and not alone and not paired:
         _sum_of_pieces(ctx, target, x, panels, rows)
     else:
@@ -115,16 +123,14 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         ctx.copy(out, Storage(target.buffer, target.offset, (m, n), target.strides))
 
 
-def _operands(
-    ctx: NestContext, x: Storage, y: Storage, rows: int, columns: int, alone: bool
-) -> tuple[Storage, Storage]:
-    """x, and y as [panel, k, column], as the kernel reads them."""
-    m, n = x.shape[0], y.shape[1]
+def _rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: bool) -> Storage:
+    """x, or a copy of it that the kernel reads sooner."""
     far = x.strides[1] * ITEMSIZE[x.dtype] >= FAR and n >= 4 * columns
-    if far or (x.dtype in REAL and x.strides[1] != 1) or (x.strides[1] == 1 and _copy_pays(x, m, n, rows, columns)):
-        x = _row_major(ctx, x, rows, alone)
-    panels = _in_place(y, m, columns) if y.dtype not in REAL else None
-    return x, _packed(ctx, y, columns, alone) if panels is None else panels
+    if far or (x.dtype in REAL and x.strides[1] != 1):
+        return _row_major(ctx, x, rows, alone)
+    if x.strides[1] == 1 and _copy_pays(x, x.shape[0], n, rows, columns):
+        return _row_major(ctx, x, rows, alone)
+    return x
 
 
 def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
@@ -219,19 +225,37 @@ def _in_place(y: Storage, m: int, columns: int) -> Storage | None:
     return Storage(y.buffer, y.offset, (-(-n // columns), k, columns), (columns, step, 1))
 
 
-def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
-    """A copy of y[k, n] as [panel, k, column]; the last panel overlaps the one before, or has columns of zeros.
-
-    Of complex numbers, a row is two: y[k] and i y[k].
-    """
-    b = ctx.b
+def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool, paired: bool) -> Storage:
+    """A copy of y[k, n] as [panel, k, column]; the last panel overlaps the one before, or has columns of zeros."""
     k, n = y.shape
-    count, parts = -(-n // columns), _parts(y)
-    panels = _scratch(ctx, y.dtype, (count, k * parts, columns), alone)
+    panels = _panels(ctx, y, -(-n // columns), k, columns, alone, paired)
+    _fill(ctx, panels, y, k, n, paired, k % 2 == 1)
+    return panels
+
+
+def _panels(ctx: NestContext, y: Storage, count: int, k: int, columns: int, alone: bool, paired: bool) -> Storage:
+    """Scratch space for so many panels of k rows of y."""
+    if not paired:
+        return _scratch(ctx, y.dtype, (count, k * _parts(y), columns), alone)
+    pairs = -(-k // 2)
+    return _scratch(ctx, "f32", (count, pairs if current_target().dots_pairs else 2 * pairs, columns), alone)
+
+
+def _fill(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n: Expr | int, paired: bool, odd: bool) -> None:
+    """The first k rows and n columns of y into panels, the last of which overlaps the one before.
+
+    Numbers known only when the program runs are `columns` and CHAIN at least; `odd`: k may be odd. Of complex numbers,
+    a row is two: y[k] and i y[k].
+    """
+    if paired:
+        _fill_pairs(ctx, panels, y, k, n, odd)
+        return
+    b = ctx.b
+    columns, parts = panels.shape[2], _parts(y)
 
     def row(panel: Expr, start: Expr, i: Expr) -> None:
         with b.loop(columns, "vector", "j") as j:
-            if n >= columns:
+            if not isinstance(n, int) or n >= columns:
                 value = ctx.load(y, (i, start + j))
             else:
                 value = b.select(b.lt(j, b.index(n)), ctx.load(y, (i, j)), b.const(y.dtype, 0))
@@ -240,19 +264,32 @@ def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
                 turned = b.op("complex", b.neg(b.op("imag", value)), b.op("real", value))
                 ctx.store(panels, (panel, i * parts + 1, j), turned)
 
-    def start(panel: Expr) -> Expr:
-        return b.op("min", panel * columns, b.index(max(n - columns, 0))) if n % columns else panel * columns
-
-    if y.strides[1] != 1 or k < 2 * GROUP:
+    count = _blocks_of(ctx, n, columns)
+    along = y.strides[1] == 1 and y.shape[0] >= 2 * GROUP
+    if isinstance(k, int) and not along:
         with b.loop(count, "parallel", "panel") as panel, b.loop(k, "parallel", "k") as i:
-            row(panel, start(panel), i)
-        return panels
+            row(panel, _start(ctx, panel, columns, n), i)
+        return
     # Rows are read along: panel by panel each would be read a line of the cache at a time, out of prefetchers' reach.
-    with b.loop(-(-k // GROUP), "parallel", "group") as group:
-        first = b.op("min", group * GROUP, b.index(k - GROUP)) if k % GROUP else group * GROUP
-        with b.loop(count, "parallel", "panel") as panel, b.loop(GROUP, "parallel", "k") as i:
-            row(panel, start(panel), first + i)
-    return panels
+    # Columns are turned in squares, which takes a number of rows that is known.
+    group = GROUP if along else CHAIN
+    with b.loop(_blocks_of(ctx, k, group), "parallel", "group") as block:
+        first = _start(ctx, block, group, k)
+        with b.loop(count, "parallel", "panel") as panel, b.loop(group, "parallel", "k") as i:
+            row(panel, _start(ctx, panel, columns, n), first + i)
+
+
+def _blocks_of(ctx: NestContext, extent: Expr | int, size: int) -> Expr | int:
+    """Into how many blocks of this size an extent is cut."""
+    b = ctx.b
+    return -(-extent // size) if isinstance(extent, int) else b.floordiv(extent + (size - 1), b.index(size))
+
+
+def _start(ctx: NestContext, block: Expr, size: int, extent: Expr | int) -> Expr:
+    """Where a block begins, the last of which overlaps the one before."""
+    if isinstance(extent, int):
+        return ctx.b.op("min", block * size, ctx.b.index(max(extent - size, 0))) if extent % size else block * size
+    return ctx.b.op("min", block * size, extent - size)
 
 
 def _paired_rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: bool) -> Storage:
@@ -270,40 +307,49 @@ def _paired_rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, 
     return held
 
 
-def _paired_panels(ctx: NestContext, y: Storage, columns: int, alone: bool) -> Storage:
-    """A copy of y[k, n] of bf16 for the kernel of pairs: [panel, k, column] of float32, or of two bf16 each.
+def _fill_pairs(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n: Expr | int, odd: bool) -> None:
+    """`_fill` for the kernel of pairs: rows of float32, or of two bf16 each.
 
     The last panel overlaps the one before, or has columns of zeros; so has the row after an odd number of them.
     """
     b = ctx.b
-    k, n = y.shape
-    count, pairs = -(-n // columns), -(-k // 2)
-    narrow = current_target().dots_pairs
-    panels = _scratch(ctx, "f32", (count, pairs if narrow else 2 * pairs, columns), alone)
+    columns, narrow = panels.shape[2], current_target().dots_pairs
 
-    def value(i: Expr, column: Expr) -> Expr:
-        inside = None if k % 2 == 0 else b.lt(i, b.index(k))
-        if n < columns:
-            within = b.lt(column, b.index(n))
-            inside = within if inside is None else b.op("and", inside, within)
-        found = b.convert(ctx.load(y, (i if k % 2 == 0 else b.op("min", i, b.index(k - 1)), column)), "f32")
-        return found if inside is None else b.select(inside, found, b.const("f32", 0))
+    pairs = _blocks_of(ctx, k, 2)
+    turned = y.strides[1] != 1 and not (isinstance(n, int) and n < columns)  # in squares first, whose rows are read
+    group = CHAIN // 2 if turned else GROUP // 2
+    group = min(pairs, group) if isinstance(pairs, int) else group
 
-    group = min(pairs, GROUP // 2)
-    with b.loop(-(-pairs // group), "parallel", "group") as block, b.loop(count, "parallel", "panel") as panel:
-        first = b.op("min", block * group, b.index(pairs - group)) if pairs % group else block * group
-        start = b.op("min", panel * columns, b.index(max(n - columns, 0))) if n % columns else panel * columns
+    def row_of(i: Expr) -> Expr:
+        return b.op("min", i, b.index(k) - 1) if odd else i
+
+    with (
+        b.loop(_blocks_of(ctx, pairs, group), "parallel", "group") as block,
+        b.loop(_blocks_of(ctx, n, columns), "parallel", "panel") as panel,
+    ):
+        first, start = _start(ctx, block, group, pairs), _start(ctx, panel, columns, n)
+        square = ctx.local(PAIRED, (2 * group, columns), "square") if turned else y
+        if turned:
+            with b.loop(2 * group, "parallel", "k") as i, b.loop(columns, "vector", "j") as j:
+                ctx.store(square, (i, j), ctx.load(y, (row_of(first * 2 + i), start + j)))
         with b.loop(group, "parallel", "k") as i, b.loop(columns, "vector", "j") as j:
-            pair = first + i
-            lower, upper = (value(pair * 2 + place, start + j) for place in range(2))
+            pair, halves = first + i, []
+            for place in range(2):
+                at, column = pair * 2 + place, start + j
+                inside = b.lt(at, b.index(k)) if odd else None
+                if isinstance(n, int) and n < columns:
+                    within = b.lt(column, b.index(n))
+                    inside = within if inside is None else b.op("and", inside, within)
+                found = ctx.load(square, (i * 2 + place, j) if turned else (row_of(at), column))
+                found = b.convert(found, "f32")
+                halves.append(found if inside is None else b.select(inside, found, b.const("f32", 0)))
             if narrow:
-                bits = [b.bitcast(half, "u32") for half in (lower, upper)]  # their lower 16 are zero
+                bits = [b.bitcast(half, "u32") for half in halves]  # their lower 16 are zero
                 both = b.op("or", b.op("shr_logical", bits[0], b.const("u32", 16)), bits[1])
                 ctx.store(panels, (panel, pair, j), b.bitcast(both, "f32"))
             else:
-                ctx.store(panels, (panel, pair * 2, j), lower)
-                ctx.store(panels, (panel, pair * 2 + 1, j), upper)
-    return panels
+                for place, half in enumerate(halves):
+                    ctx.store(panels, (panel, pair * 2 + place, j), half)
 
 
 def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, alone: bool, paired: bool) -> None:
@@ -331,6 +377,82 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
             (b.floordiv(left, b.index(columns)), 0, 0), (-(-widest // columns), panels.shape[1], columns)
         )
         call(ctx, out.slice((start, left), (most, widest)), x.slice((start, 0), (most, k)), part, rows, given, paired)
+
+
+def _own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> bool:
+    """Whether threads had better pack panels of y of their own, just before they multiply all of x with them.
+
+    Then y goes through the caches once, and x once for each panel. What is packed for all threads is written first, and
+    comes again for each block of rows, from other cores' caches as well.
+    """
+    (m, k), n = x.shape, y.shape[1]
+    size = ITEMSIZE[out.dtype]
+    if n < 2 * columns or m * n * k < WORTH_THREADS:
+        return False
+    if k * n * size <= SHARED and m * n * size >= BYTES:  # nests that read the result join blocks of its rows
+        return False
+    group, pieces = _groups(out.dtype, k, n, columns)
+    if k > LONGEST or (pieces > 1 and (m + rows) * (group + 1) * columns * size > LOCAL):  # a thread's sums
+        return False
+    machine = host()
+
+    def lines_ns(elements: int, held: int) -> float:
+        """Reading so many elements of what has `held` ones: half of a cache is for others."""
+        levels = ((machine.second, machine.second.line_ns), (machine.last, machine.last.line_ns))
+        each = next((ns for cache, ns in levels if 2 * held * size <= cache.bytes), machine.memory_ns)
+        return elements * size / machine.line * each
+
+    full = n // columns
+    busiest = -(-full // (group * machine.cores)) * group + (n % columns > 0)  # panels of the last thread
+    uneven = busiest * machine.cores * columns / n - 1
+    own = lines_ns(full * m * k, m * k // pieces) + uneven * m * n * k * size / machine.vector_bytes * machine.op_ns
+    together = lines_ns((2 + min(m // rows, ROWS)) * k * n, k * n)
+    return own < together + machine.cores * machine.wake_ns / 3
+
+
+def _groups(dtype: str, k: int, n: int, columns: int) -> tuple[int, int]:
+    """(panels that are packed together, pieces of the contracted axis): these take an eighth of the second cache."""
+    machine = host()
+    row = columns * ITEMSIZE[dtype] * (2 if dtype in REAL else 1)
+    most = max(machine.second.bytes // 8 // (2 * row) // CHAIN, 1) * CHAIN
+    return 2 if n // columns >= 8 * machine.cores else 1, min(-(-k // most), max(k // CHAIN, 1))
+
+
+def _by_panels(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> None:
+    """out = x @ y by groups of panels that threads share; each packs its own, a piece of the contracted axis at a time.
+
+    What pieces give is added up in a tile of the thread's own, whose bits are those of one call for all.
+    """
+    b = ctx.b
+    (m, n), k = out.shape, y.shape[0]
+    paired = y.dtype == PAIRED
+    group, pieces = _groups(out.dtype, k, n, columns)
+    full, blocks = n // columns, -(-m // rows)
+    tasks = -(-full // group)
+    with b.loop(tasks, "threads", "task", (("grain", 1),)) as task:
+        left, width, widest = _share(ctx, task, tasks, full, columns, n)
+        most = -(-widest // columns)
+        given = {"columns": width, "panels": b.floordiv(width + (columns - 1), b.index(columns))}
+        own = out.slice((0, left), (m, widest))
+        if pieces == 1:
+            panels = _panels(ctx, y, most, k, columns, True, paired)
+            _fill(ctx, panels, y.slice((0, left), (k, widest)), k, width, paired, k % 2 == 1)
+            call(ctx, own, x, panels, rows, given, paired)
+            return
+        tile = ctx.local(out.dtype, (blocks * rows, most * columns), "tile")
+        with b.loop(tile.size, "vector") as v:
+            b.store(tile.buffer, v, b.const(out.dtype, 0))
+        with b.loop(pieces, "sequential", "piece") as piece:
+            first, inner, longest = _share(ctx, piece, pieces, k // CHAIN, CHAIN, k)
+            panels = _panels(ctx, y, most, longest, columns, True, paired)
+            _fill(ctx, panels, y.slice((first, left), (longest, widest)), inner, width, paired, k % 2 == 1)
+            part = x.slice((0, first), (m, longest))
+            call(ctx, tile.slice((0, 0), (m, widest)), part, panels, rows, given | {"inner": inner}, paired, added=True)
+        with b.loop(blocks, "sequential", "block") as block, b.loop(rows, "sequential", "r") as r:
+            row = _start(ctx, block, rows, m) + r
+            with b.loop(given["panels"], "sequential", "panel") as panel, b.loop(columns, "vector", "j") as j:
+                value = ctx.load(tile, (block * rows + r, panel * columns + j))
+                ctx.store(own, (row, _start(ctx, panel, columns, width) + j), value)
 
 
 def _share(ctx: NestContext, i: Expr | int, count: int, units: int, unit: int, extent: int) -> tuple[Expr, Expr, int]:
@@ -379,6 +501,7 @@ def call(
     rows: int,
     given: Mapping[str, Expr] = MappingProxyType({}),
     paired: bool = False,
+    added: bool = False,
 ) -> None:
     """One call of the kernel; `given` are the rows, panels, columns and contracted elements (inner) where they differ
     from those of the storages. `paired` operands are those of `_paired_rows` and `_paired_panels`.
@@ -405,6 +528,8 @@ def call(
     }
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
     dynamic = {name: value * parts if name in ("inner", "columns") else value for name, value in given.items()}
+    if paired and "inner" in dynamic:
+        dynamic["inner"] = b.floordiv(dynamic["inner"] + 1, b.index(2))
     if in_place and "columns" in dynamic:
         dynamic["y_last"] = dynamic["columns"] - columns
     elif "panels" in dynamic:
@@ -416,7 +541,7 @@ def call(
         sizes = held
     addresses = [ctx.address(s) for s in (sizes, x, panels, out)]
     dtype = PAIRED if narrow else REAL.get(out.dtype, out.dtype)
-    b.call(kernel_name(dtype, rows, columns, inner, pairs=paired), *addresses)
+    b.call(kernel_name(dtype, rows, columns, inner, pairs=paired, added=added), *addresses)
 
 
 __all__ = ["batch", "call", "multiply", "suits"]

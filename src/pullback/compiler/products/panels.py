@@ -397,25 +397,36 @@ def _own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: in
     machine = host()
 
     def lines_ns(elements: int, held: int) -> float:
-        """Reading so many elements of what has `held` ones: half of a cache is for others."""
-        levels = ((machine.second, machine.second.line_ns), (machine.last, machine.last.line_ns))
-        each = next((ns for cache, ns in levels if 2 * held * size <= cache.bytes), machine.memory_ns)
-        return elements * size / machine.line * each
+        """Reading so many elements of what has `held` ones: half of a cache is for others, and of the second one the
+        kernel does not wait.
+        """
+        if 2 * held * size <= machine.second.bytes:
+            return 0.0
+        near = 2 * held * size <= machine.last.bytes
+        return elements * size / machine.line * (machine.last.line_ns if near else machine.memory_ns)
 
     full = n // columns
-    busiest = -(-full // (group * machine.cores)) * group + (n % columns > 0)  # panels of the last thread
-    uneven = busiest * machine.cores * columns / n - 1
+    uneven = _busiest(n, columns, group) * machine.cores * columns / n - 1
     own = lines_ns(full * m * k, m * k // pieces) + uneven * m * n * k * size / machine.vector_bytes * machine.op_ns
-    together = lines_ns((2 + min(m // rows, ROWS)) * k * n, k * n)
+    others = machine.cores * k * n * size / machine.line * machine.last.line_ns  # what other cores have packed
+    together = others + lines_ns(min(m // rows, ROWS) * k * n, k * n)
     return own < together + machine.cores * machine.wake_ns / 3
 
 
+def _busiest(n: int, columns: int, group: int) -> int:
+    """Panels that the last thread takes, where they go in groups; what is left of n columns is one more."""
+    return -(-(n // columns) // (group * host().cores)) * group + (n % columns > 0)
+
+
 def _groups(dtype: str, k: int, n: int, columns: int) -> tuple[int, int]:
-    """(panels that are packed together, pieces of the contracted axis): these take an eighth of the second cache."""
-    machine = host()
+    """(panels that are packed together, pieces of the contracted axis): these take an eighth of the second cache.
+
+    Two panels are longer runs of y; not where a thread has a tenth more to do by that.
+    """
     row = columns * ITEMSIZE[dtype] * (2 if dtype in REAL else 1)
-    most = max(machine.second.bytes // 8 // (2 * row) // CHAIN, 1) * CHAIN
-    return 2 if n // columns >= 8 * machine.cores else 1, min(-(-k // most), max(k // CHAIN, 1))
+    most = max(host().second.bytes // 8 // (2 * row) // CHAIN, 1) * CHAIN
+    two = 10 * _busiest(n, columns, 2) <= 11 * _busiest(n, columns, 1)
+    return 2 if two else 1, min(-(-k // most), max(k // CHAIN, 1))
 
 
 def _by_panels(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> None:
@@ -469,8 +480,12 @@ def _share(ctx: NestContext, i: Expr | int, count: int, units: int, unit: int, e
     stop = b.floordiv((i + 1) * units, b.index(count)) * unit
     if extent != units * unit:
         stop = b.select(b.eq(i, b.index(count - 1)), b.index(extent), stop)
-    b.emit(Let(size, stop - b.read(first)))
-    return b.read(first), b.read(size), -(-units // count) * unit + extent % unit
+    most = -(-units // count) * unit + extent % unit
+    least = units // count * unit
+    # Bounds that are said: items of a batch are known to stay apart by them.
+    held = b.index(most) if least == most else b.op("max", b.op("min", stop - b.read(first), most), least)
+    b.emit(Let(size, held))
+    return b.read(first), b.read(size), most
 
 
 def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int) -> None:

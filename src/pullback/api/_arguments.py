@@ -54,8 +54,10 @@ def resolve_argnums(transformation: str, fun, what: str, argnums, argnames) -> t
 
     ValueError for numbers or names that the function does not have.
     """
-    signature = signature_of(fun)
     nums, names = as_tuple(argnums), as_tuple(argnames)
+    if not nums and not names:
+        return (), ()
+    signature = signature_of(fun)
     for num in nums:
         if not hasattr(num, "__index__"):
             raise TypeError(f"{transformation}: {what}_argnums must be an integer or integers, got {num!r}")

@@ -132,3 +132,21 @@ def test_the_longest_columns_that_have_common_passes(n):
         with pullback.enable_x64(dtype == "c16"):
             got = pullback.jit(lambda x: jnp.fft.fft(x, axis=0))(x.astype(dtype))
         np.testing.assert_allclose(got, np.fft.fft(x, axis=0), atol=1e-3 if dtype == "c8" else 1e-10)
+
+
+def test_a_convolution_goes_forward_and_back_by_the_same_passes():
+    """Each pass of a short transform of prime length is compiled once, and run with parts in each other's place."""
+    text = pullback.jit(jnp.fft.fft).lower(spectrum(97)).compile().as_text("nests")
+    runs = [line.split("(") for line in text.split("\n") if line.strip().startswith("run ")]
+    passes = len(codelets.radices(loops.work_length(97)))
+    assert len(runs) == 2 * passes
+    assert [name for name, _ in runs[:passes]] == [name for name, _ in runs[passes:]]
+
+
+@pytest.mark.parametrize("n", [97, 257, 509])
+@pytest.mark.parametrize("name", ["fft", "ifft"])
+def test_one_transform_and_several_of_a_prime_length(name, n):
+    x = spectrum((2, n))
+    transform = pullback.jit(getattr(jnp.fft, name))
+    assert error(transform(x[0]), exact(name, x[0])) < BOUND[np.complex64]
+    assert error(transform(x), exact(name, x)) < BOUND[np.complex64]

@@ -128,3 +128,16 @@ def test_index_by_way_of_a_let():
     function = dataclasses.replace(function, body=(dataclasses.replace(outer, body=(square,)),))
     (pair,) = both(function, [sample("f32", 5 * n * n)])
     same(*pair)
+
+
+def test_a_square_that_is_only_read_is_a_loop_over_its_parts():
+    """Panels of a matrix: sixteen rows are read four elements at a time, by one piece of code."""
+    b = Builder()
+    x, y = b.input("x", "f32", 64 * 64), b.output("y", "f32", 64 * 64)
+    with b.loop(64) as i, b.loop(4) as panel, b.loop(16) as j:
+        b.store(y, panel * 1024 + i * 16 + j, b.load(x, (panel * 16 + j) * 64 + i))
+    function = optimized(b.function("f"))
+    compiled = compile_function(function, target=dataclasses.replace(host_target(), vector_bytes=64))
+    assert compiled.llvm.count("load <4 x float>") == 16
+    (pair,) = both(function, [sample("f32", 64 * 64)])
+    same(*pair)

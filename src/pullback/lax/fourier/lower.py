@@ -9,6 +9,7 @@ from typing import Any
 from pullback.lax.fourier.codelets import LARGEST_CODELET, Codelets, Number
 from pullback.lax.fourier.loops import (
     LARGEST_LOCAL,
+    SHORT,
     Transform,
     block_starts,
     block_width,
@@ -106,6 +107,11 @@ def _rows(ctx: Any, rows: int, n: int, dtype: str, sign: int, load: Load, put: P
     """The transforms of rows that lie one after the other."""
     if work_length(n) > LARGEST_LOCAL:
         long_transform(ctx, rows, n, dtype, sign, load, put, scale)
+        return
+    if rows == 1 and n != work_length(n) <= SHORT:
+        zero = ctx.b.index(0)
+        transform = Transform(ctx, n, dtype, sign, alone=True)
+        transform.run(lambda k, _: load(zero, k), lambda k, _, z: put(zero, k, z), scale=scale)
         return
     with ctx.b.loop(rows) as o:
         Transform(ctx, n, dtype, sign).run(lambda k, _: load(o, k), lambda k, _, z: put(o, k, z), scale=scale)

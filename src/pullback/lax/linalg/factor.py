@@ -25,7 +25,7 @@ from pullback.lax.linalg.matrices import (
     to_dtype,
     triangle,
 )
-from pullback.lax.linalg.small_matrices import Held, in_lanes
+from pullback.lax.linalg.small_matrices import Held, Registers, in_lanes, one_by_one
 from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import fill_unless, for_each, scratch, zero_outside
 from pullback.lax.records.families import *
@@ -75,6 +75,15 @@ def _cholesky_emit(ctx):
         held = [Held(out.dtype, n, n, ctx.operand(0), out), Held("i32", 1, 1)]
         lanes, work = small_matrices.lanes_of(aval.dtype), n**3 / 3
         in_lanes(ctx, batch, lanes, work, held, lambda a, bad: small_matrices.cholesky(b, a, bad, n))
+        return
+    if small_matrices.are_few(batch, aval.dtype, n):
+
+        def few(matrix):
+            a = Registers(ctx, n, n, matrix(ctx.operand(0)))
+            small_matrices.cholesky(b, a, Registers(ctx, 1, 1), n)
+            a.write(matrix(out))
+
+        one_by_one(ctx, batch, few)
         return
     ctx.copy(out, ctx.operand(0))
 
@@ -217,6 +226,17 @@ def _lu_emit(ctx):
         ]
         lanes, work = small_matrices.lanes_of(aval.dtype), m * n * k
         in_lanes(ctx, batch, lanes, work, held, lambda a, p, order: small_matrices.lu(b, a, p, order, m, n))
+        return
+    if small_matrices.are_few(batch, aval.dtype, m, n):
+
+        def few(matrix):
+            a, swaps, order = Registers(ctx, m, n, matrix(source)), Registers(ctx, k, 1), Registers(ctx, m, 1)
+            small_matrices.lu(b, a, swaps, order, m, n)
+            a.write(matrix(lu))
+            swaps.write(matrix(pivots, 1))
+            order.write(matrix(permutation, 1))
+
+        one_by_one(ctx, batch, few)
         return
     memory = [scratch(aval.dtype, n, m), scratch(np.int32, 1), scratch(np.int32, k), scratch(np.int32, m)]
 

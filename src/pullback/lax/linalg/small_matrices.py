@@ -1,4 +1,4 @@
-"""Factorizations of many small matrices at once: each lane of a vector has a matrix of its own.
+"""Factorizations of small matrices: of many at once, each lane of a vector has one of its own; of few, in registers.
 
 LAPACK takes a microsecond to begin with a matrix; a stack of thousands of 3 x 3 is done in a fiftieth of that each. A
 block of matrices is copied to scratch memory in which neighbours are the same element of different matrices; there the
@@ -7,6 +7,8 @@ textbook algorithm runs in all lanes, and which row is the pivot is a `select`. 
     a[block * 16 + lane, i, j]  ->  work[i * n + j, lane]  ->  vector lane < 16 { factorize }  ->  result
 
 Matrices up to 16 x 16 of large stacks are done so. Measured: 1000 Cholesky factors of 4 x 4 take 50 us, 400 by LAPACK.
+A few matrices up to 4 x 4, as in the steps of a filter, are straight code by the same algorithms: 500 steps with the
+inverse of a 2 x 2 matrix take 40 us, 112 by LAPACK.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pullback.lax.linalg.stacks import CHUNKS, WORTH_THREADS, padded
+from pullback.lax.records.nests import loops
 from pullback.util.record import record
 
 # Rows and columns, at most, with which LAPACK's blocks do no better: measured for 400 matrices.
@@ -38,11 +41,53 @@ def suits(batch: Sequence[int], dtype: Any, most: int, *sizes: int) -> bool:
     return np.dtype(dtype).kind == "f" and count >= lanes_of(dtype) and max(sizes) <= most and min(sizes) > 0
 
 
+def are_few(batch: Sequence[int], dtype: Any, *sizes: int) -> bool:
+    """Whether a stack of matrices, too few for lanes, is done in registers, one after the other."""
+    small = min(sizes) > 0 and max(sizes) <= UNROLLED
+    return np.dtype(dtype).kind == "f" and small and not suits(batch, dtype, UNROLLED, *sizes)
+
+
+class Registers:
+    """One matrix, each element a value; with `column`, that column of the source alone."""
+
+    def __init__(self, ctx: Any, rows: int, columns: int, source: Any = None, column: Any = None) -> None:
+        self.ctx = ctx
+        self.dtype = None if source is None else source.dtype
+        self.values: dict[tuple[Index, Index], Any] = {}
+        if source is not None:
+            for i in range(rows):
+                for j in range(columns):
+                    self[i, j] = ctx.load(source, (i, j if column is None else column))
+
+    def __getitem__(self, at: tuple[Index, Index]) -> Any:
+        return self.values[at]
+
+    def __setitem__(self, at: tuple[Index, Index], value: Any) -> None:
+        self.values[at] = self.ctx.b.let(value)
+
+    def write(self, target: Any, column: Any = None) -> None:
+        """Store all elements, or the only column as that column of the target; a vector has one column."""
+        for (i, j), value in self.values.items():
+            self.ctx.store(target, (i, j if column is None else column)[: target.ndim], value)
+
+
+def one_by_one(ctx: Any, batch: Sequence[int], body: Callable[[Callable[..., Any]], None]) -> None:
+    """`body(matrix)` for each of a few; `matrix(storage, ndim)` is the matrix, or vector, of a storage there."""
+    n = math.prod(batch)
+
+    def run(index: tuple[Any, ...]) -> None:
+        body(lambda x, ndim=2: x.reshaped((n, *x.shape[x.ndim - ndim :])).at(index[0]))
+
+    if n:
+        loops(ctx.b, (n,), run)
+
+
 class Lanes:
     """The matrices of a block, one in each lane: `x[i, j]` is an element of all of them."""
 
     def __init__(self, ctx: Any, work: Any, lane: Any, columns: int) -> None:
         self.ctx, self.work, self.lane, self.columns = ctx, work, lane, columns
+        self.dtype = work.dtype
 
     def _place(self, at: tuple[Index, Index]) -> tuple[Any, Any]:
         i, j = at
@@ -56,6 +101,9 @@ class Lanes:
 
     def __setitem__(self, at: tuple[Index, Index], value: Any) -> None:
         self.ctx.store(self.work, self._place(at), value)
+
+
+Matrix = Lanes | Registers
 
 
 @record
@@ -210,7 +258,7 @@ def number(b: Any, i: Index) -> Any:
 # ----------------------------------------------------------------------------------------------------- algorithms
 
 
-def lu(b: Any, a: Lanes, pivots: Lanes, order: Lanes, m: int, n: int) -> None:
+def lu(b: Any, a: Matrix, pivots: Matrix, order: Matrix, m: int, n: int) -> None:
     """Gaussian elimination with partial pivoting (Golub and Van Loan, 3.4.1): a becomes L and U.
 
     pivots[k]: the row that k was exchanged with; order: the rows as they lie in the end.
@@ -229,7 +277,7 @@ def lu(b: Any, a: Lanes, pivots: Lanes, order: Lanes, m: int, n: int) -> None:
         def exchange(i: Index) -> None:
             here = b.let(b.op("eq", row, number(b, i)))
 
-            def swap(x: Lanes, j: Index) -> None:
+            def swap(x: Matrix, j: Index) -> None:
                 upper, lower = x[k, j], x[i, j]
                 x[k, j] = b.select(here, lower, upper)
                 x[i, j] = b.select(here, upper, lower)
@@ -260,11 +308,11 @@ def lu(b: Any, a: Lanes, pivots: Lanes, order: Lanes, m: int, n: int) -> None:
     repeat(b, 0, min(m, n), eliminate)
 
 
-def cholesky(b: Any, a: Lanes, bad: Lanes, n: int) -> None:
+def cholesky(b: Any, a: Matrix, bad: Matrix, n: int) -> None:
     """The factor replaces the lower triangle (Golub and Van Loan, 4.2.1); all of it is NaN where a pivot is not
     positive. The upper triangle becomes 0.
     """
-    zero, nan = (b.const(a.work.dtype, value) for value in (0.0, math.nan))
+    zero, nan = (b.const(a.dtype, value) for value in (0.0, math.nan))
     bad[0, 0] = b.const("i32", 0)
 
     def column(j: Index) -> None:
@@ -298,7 +346,7 @@ def cholesky(b: Any, a: Lanes, bad: Lanes, n: int) -> None:
 
 
 def substitute(
-    b: Any, a: Lanes, x: Lanes, n: int, columns: int, *, lower: bool, turned: bool, unit: bool, left: bool
+    b: Any, a: Matrix, x: Matrix, n: int, columns: int, *, lower: bool, turned: bool, unit: bool, left: bool
 ) -> None:
     """op(a) x = b, or x op(a) = b, by substitution; b is replaced by x. op transposes if `turned`."""
     # From the right it is the transposed system.
@@ -328,7 +376,7 @@ def qr(b: Any, a: Lanes, q: Lanes | None, taus: Lanes, m: int, n: int, columns: 
     """Householder's reflections with LAPACK's signs (Golub and Van Loan, 5.2.1): R replaces the upper triangle of a;
     q: m x columns.
     """
-    dtype = a.work.dtype
+    dtype = a.dtype
     zero, one = b.const(dtype, 0.0), b.const(dtype, 1.0)
 
     def reflect(x: Lanes, k: Index, j: Index, tau: Any) -> None:
@@ -396,7 +444,7 @@ def qr(b: Any, a: Lanes, q: Lanes | None, taus: Lanes, m: int, n: int, columns: 
 
 def take_upper(b: Any, a: Lanes, target: Lanes, m: int, n: int) -> None:
     """target = the upper triangle of the first m rows of a, zero below."""
-    zero = b.const(a.work.dtype, 0.0)
+    zero = b.const(a.dtype, 0.0)
 
     def row(i: Index) -> None:
         def below(j: Index) -> None:

@@ -25,7 +25,7 @@ from pullback.lax.linalg.matrices import (
     triangle,
     turned,
 )
-from pullback.lax.linalg.small_matrices import Held, in_lanes
+from pullback.lax.linalg.small_matrices import Held, Registers, in_lanes, one_by_one
 from pullback.lax.linalg.stacks import for_each
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
@@ -136,18 +136,20 @@ def _solve_emit(ctx):
     *batch, n, _ = aval.shape
     trans = "N" if not p["transpose_a"] else "C" if p["conjugate_a"] else "T"
     r, c = out.shape[-2:]
+    left, right_sides = p["left_side"], c if p["left_side"] else r
+    flags = {"lower": p["lower"], "turned": p["transpose_a"], "unit": p["unit_diagonal"], "left": left}
     if small_matrices.suits(batch, aval.dtype, small_matrices.MOST_SOLVE, n):
-        left = p["left_side"]
-        flags = {"lower": p["lower"], "turned": p["transpose_a"], "unit": p["unit_diagonal"], "left": left}
-        columns = c if left else r
         held = [Held(out.dtype, n, n, a_all), Held(out.dtype, r, c, ctx.operand(1), out)]
         lanes, work = small_matrices.lanes_of(aval.dtype), n * r * c
         in_lanes(
-            ctx, batch, lanes, work, held, lambda a, x: small_matrices.substitute(ctx.b, a, x, n, columns, **flags)
+            ctx, batch, lanes, work, held, lambda a, x: small_matrices.substitute(ctx.b, a, x, n, right_sides, **flags)
         )
         return
+    if small_matrices.are_few(batch, aval.dtype, n):
+        one_by_one(ctx, batch, lambda matrix: _solve_few(ctx, matrix, n, right_sides, flags))
+        return
     ctx.copy(out, ctx.operand(1))
-    b, right_sides = ctx.b, c if p["left_side"] else r
+    b = ctx.b
 
     def solve(a, x, count):
         # The transposed system: sides and triangles swap, op stays.
@@ -177,6 +179,20 @@ def _solve_emit(ctx):
         count = b.convert(b.op("min", b.index(size), b.sub(b.index(right_sides), start)), "i32")
         first = start if p["left_side"] else b.mul(start, b.index(c))
         solve(a_all, flat.slice((first,), (1,)), count)
+
+
+def _solve_few(ctx, matrix, n, right_sides, flags):
+    """A small system, each right-hand side in registers; from the right it is the transposed system."""
+    a, left = Registers(ctx, n, n, matrix(ctx.operand(0))), flags["left"]
+    source, target = (x if left else x.transposed((1, 0)) for x in (matrix(ctx.operand(1)), matrix(ctx.result(0))))
+    flags = flags | {"left": True, "turned": flags["turned"] == left}
+
+    def one(index):
+        x = Registers(ctx, n, 1, source, index[0])
+        small_matrices.substitute(ctx.b, a, x, n, 1, **flags)
+        x.write(target, index[0])
+
+    loops(ctx.b, (right_sides,), one)
 
 
 def _solve_cases(rng):

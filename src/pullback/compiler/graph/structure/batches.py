@@ -12,8 +12,8 @@ by itself; of smaller ones so many are taken at a time as the last cache has roo
 
 A sum along the iterations is made pairwise, so its last bits may differ from those of the loop.
 
-Measured: 5,000 ensembles of 100 Runge-Kutta steps by lax.map took 33 times as long as by vmap, now as long; forces
-between 600 bodies 8.7 times, now as long.
+Measured: 5,000 ensembles of 100 Runge-Kutta steps by lax.map took 33 times as long as by vmap, now as long; 3,000
+gradients of tanh(x @ w) take half as long as before, 100,000 terms of a sum by fori_loop a seventh.
 """
 
 from __future__ import annotations

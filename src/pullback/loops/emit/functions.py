@@ -26,6 +26,7 @@ from pullback.loops.ir.ir import (
 from pullback.loops.ir.types import REAL_OF
 from pullback.loops.ir.visit import expressions, stored, subexpressions
 
+from .access import VectorIndex
 from .code import Code
 from .cpu.target import Target
 from .evaluate import Evaluator, is_lazy
@@ -38,18 +39,23 @@ from .types import register_type
 from .values import Asm, Value, broadcast
 
 
-def interleaved(body: Sequence[Stmt], k: int) -> list[Store]:
-    """The stores of the run that begins with store `body[k]` to its buffer, if they may be made at once, and are as
-    many as an interleaved store can have."""
-    run: list[Store] = []
-    for stmt in body[k:]:
-        if not isinstance(stmt, Store):
-            break
-        run.append(stmt)
-    group = [store for store in run if store.buffer is run[0].buffer]
-    if len(group) not in INTERLEAVED or any(loads_of(store) & {s.buffer for s in run} for store in run):
+def interleaved(vector: VectorIndex, body: Sequence[Stmt], k: int) -> list[Store]:
+    """Store `body[k]` and those of the following ones, to its buffer, that may be made at once with it: as many as
+    lanes lie apart, if that is a number that an interleaved store can have."""
+    first = body[k]
+    assert isinstance(first, Store)
+    step = vector.stride(first.index)
+    if step not in INTERLEAVED:
         return []
-    return group
+    group: list[Store] = []
+    written: set[Buffer] = set()
+    for stmt in body[k:]:
+        if not isinstance(stmt, Store) or len(group) == step or loads_of(stmt) & written:
+            break
+        written.add(stmt.buffer)
+        if stmt.buffer is first.buffer:
+            group.append(stmt)
+    return group if len(group) == step else []
 
 
 def loads_of(store: Store) -> set[Buffer]:
@@ -91,7 +97,7 @@ class FunctionEmitter:
             if parts is not None:
                 parts.before(k)
             if isinstance(stmt, Store) and self.eval.vector is not None:
-                group = interleaved(body, k)
+                group = interleaved(self.eval.vector, body, k)
                 if group and interleaved_store(self.eval, group):
                     done.update(map(id, group))
                     continue

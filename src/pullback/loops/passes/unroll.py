@@ -23,9 +23,9 @@ factor for each colour: 440 us, now 70; differences of 800 and 700 points 445, n
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
+from pullback.loops.emit.shuffles import INTERLEAVED
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
@@ -98,12 +98,13 @@ class _Unroll:
         return tuple(result)
 
     def axis(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        """The body of a parallel loop with the short axis in it as straight code."""
+        """The body of a parallel loop with the short axes in it as straight code."""
         result: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Loop):
                 assert isinstance(stmt.extent, Const)
-                result += side_by_side(stmt, [const("i64", k) for k in range(stmt.extent.value)], self.new)
+                axis = Loop(stmt.var, stmt.extent, stmt.role, self.axis(stmt.body))
+                result += side_by_side(axis, [const("i64", k) for k in range(stmt.extent.value)], self.new)
             else:
                 result.append(stmt)
         return tuple(result)
@@ -179,19 +180,24 @@ def side_by_side(loop: Loop, places: Sequence[Expr], new: Fresh) -> list[Stmt]:
 
 def _is_short_axis(loop: Loop, body: Sequence[Stmt]) -> bool:
     """Whether all that the many iterations of a parallel loop do is one short axis, innermost, as of colours or
-    coordinates, whose elements lanes can store side by side or in turns."""
+    coordinates, or two, as of windows, whose elements lanes can store side by side or in turns."""
     if loop.role != "parallel" or not isinstance(loop.extent, Const) or loop.extent.value < LANES:
         return False
-    inner = [stmt for stmt in body if not isinstance(stmt, (Let, Store))]
-    if len(inner) != 1 or not isinstance(axis := inner[0], Loop) or not isinstance(axis.extent, Const):
-        return False
-    n = axis.extent.value
-    if axis.role != "parallel" or not 1 < n <= MAX_AXIS or not is_little(axis, n):
+    n, axis = 1, loop
+    while inner := [stmt for stmt in body if not isinstance(stmt, (Let, Store))]:
+        if len(inner) != 1 or not isinstance(inner[0], Loop) or not isinstance(inner[0].extent, Const):
+            return False
+        axis = inner[0]
+        n *= inner[0].extent.value
+        if axis.role != "parallel" or inner[0].extent.value < 2 or n > MAX_AXIS:
+            return False
+        body = axis.body
+    if n == 1 or not is_little(axis, n):
         return False
     along = Axis(loop)
     stores = [stmt for stmt in axis.body if isinstance(stmt, Store)]
-    of = Counter([store.buffer for store in stores])
-    return all(along.step(store.index) in (1, -1, n * of[store.buffer]) for store in stores)
+    steps = [(along.step(store.index), n * sum(other.buffer is store.buffer for other in stores)) for store in stores]
+    return all(step in (1, -1) or (step in INTERLEAVED and count % step == 0) for step, count in steps)
 
 
 def _is_tiny(loop: Loop) -> bool:

@@ -78,7 +78,7 @@ class Vector(Axis):
         if step not in INTERLEAVED or node.buffer.dtype in REAL_OF:
             return apart
         kinds = self.turns[type(node), node.buffer, step]
-        if type(node) is Store and kinds != step:
+        if type(node) is Store and kinds % step:
             return apart
         return min(apart, step * (1 + math.log2(step)) / (self.lanes * min(max(kinds, 1), step)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -49,10 +51,10 @@ def check_derivative(fun, x, x_dot, step=1e-6):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
-@pytest.mark.parametrize("m, n", [(384, 384), (449, 449), (500, 385), (390, 511), (769, 770)])
+@pytest.mark.parametrize("m, n", [(64, 64), (97, 65), (70, 131), (449, 449), (500, 385), (769, 770)])
 def test_threads_share_the_blocks_of_one_lu(m, n, dtype):
     a = matrix(m, n, complex_=dtype is np.complex128).astype(dtype)
-    a[:, 200] = a[:, 100]  # singular, and nothing is divided by its zero
+    a[:, n // 2] = a[:, n // 4]  # singular, and nothing is divided by its zero
     program = pullback.jit(linalg.lu).lower(a).compile()
     assert "laswp" in program.as_text("loops")
     before, results = _core.num_threads(), []
@@ -244,6 +246,30 @@ def test_right_sides_of_one_matrix_are_shared_by_threads(left, flags):
     given = {"lower": False, "transpose_a": False, "conjugate_a": False, "unit_diagonal": False} | flags
     expected = linalg.triangular_solve_p.reference(a.astype("f8"), b.astype("f8"), left_side=left, **given)
     np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("n, batch", [(1, ()), (37, ()), (40, (3,))])
+def test_one_right_side(n, batch, dtype):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(*batch, n, n)) / n + 2 * np.eye(n)
+    b = rng.normal(size=(*batch, n))
+    if dtype is np.complex128:
+        a, b = a + 1j * rng.normal(size=a.shape) / n, b + 1j * rng.normal(size=b.shape)
+    a, b = a.astype(dtype), b.astype(dtype)
+    names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
+    chosen = [dict(zip(names, flags)) for flags in itertools.product((True, False), repeat=5)]
+    sides = [b[..., :, None] if flags["left_side"] else b[..., None, :] for flags in chosen]
+    # All at once: a program for each would take long to compile.
+    solve = pullback.jit(lambda a, bs: [linalg.triangular_solve(a, b, **flags) for b, flags in zip(bs, chosen)])
+    for x, side, flags in zip(solve(a, sides), sides, chosen):
+        full = np.tril(a) if flags["lower"] else np.triu(a)
+        if flags["unit_diagonal"]:
+            full = np.where(np.eye(n, dtype=bool), 1, full)
+        full = np.conj(full) if flags["conjugate_a"] else full
+        full = np.swapaxes(full, -1, -2) if flags["transpose_a"] else full
+        back = full @ np.asarray(x) if flags["left_side"] else np.asarray(x) @ full
+        np.testing.assert_allclose(back, side, rtol=0, atol=100 * np.finfo(dtype).eps)
 
 
 def test_triangular_solve_of_vectors_and_batches():

@@ -91,6 +91,18 @@ def test_the_least_recently_used_go_when_the_folder_is_full(tmp_path):
     assert cache.get(f"{39:064x}") is not None and cache.get(f"{0:064x}") is None
 
 
+def test_a_full_folder_is_noticed_by_the_next_process(tmp_path):
+    """By what it writes first, though that looks at one of the folders inside alone."""
+    names = [f"{k % 16:02x}{k:062x}" for k in range(400)]
+    before = ObjectCache(tmp_path)
+    for name in names:
+        before.put(name, Entry(bytes(1000), (), 0))
+    ObjectCache(tmp_path, limit=40_000_000).put(f"{0:02x}{400:062x}", Entry(bytes(1000), (), 0))
+    assert len(files(tmp_path)) == 401
+    ObjectCache(tmp_path, limit=100_000).put(f"{1:02x}{401:062x}", Entry(bytes(1000), (), 0))
+    assert sum(path.stat().st_size for path in files(tmp_path)) <= 100_000
+
+
 def test_the_folder_comes_from_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path / "there"))
     compile_function(scale(2.0), cache=ObjectCache())

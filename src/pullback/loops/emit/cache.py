@@ -13,7 +13,8 @@ import functools
 import hashlib
 import json
 import os
-import tempfile
+import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,8 +140,9 @@ class ObjectCache:
         path = self._path(key)
         if not usable(self.folder, make=True) or not usable(path.parent, make=True):
             return
+        temporary = f"{path.parent}/.{os.getpid()}.{threading.get_ident()}.{time.monotonic_ns()}"
         try:
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(_MAGIC + _digest(key, body) + body)
@@ -152,10 +154,16 @@ class ObjectCache:
                 raise
         except OSError:
             return
-        if self._written == 0 or self._written > self.limit // 16:
+        if (self._written == 0 and self._may_be_full(path.parent)) or self._written > self.limit // 16:
             self._written = 0
             self._evict()
         self._written += len(body)
+
+    def _may_be_full(self, sample: Path) -> bool:
+        """Whether one of the 256 folders inside holds its share of the limit; to look at all of them takes long."""
+        with contextlib.suppress(OSError), os.scandir(sample) as entries:
+            return 256 * sum(entry.stat().st_size for entry in entries) > self.limit
+        return False
 
     def _evict(self) -> None:
         """Removes the files used longest ago until the folder is below three quarters of its limit."""

@@ -43,12 +43,16 @@ def _refuse(path: Path, fault: str) -> None:
 def usable(folder: Path, make: bool = False) -> bool:
     """Whether the folder is there, and trusted; with `make` it is made, for this user alone."""
     try:
-        if make:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir(mode=0o777 if switches.cache_shared else 0o700, exist_ok=True)
         status = os.stat(folder)
     except OSError:
-        return False
+        if not make:
+            return False
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o777 if switches.cache_shared else 0o700, exist_ok=True)
+            status = os.stat(folder)
+        except OSError:
+            return False
     if not stat.S_ISDIR(status.st_mode):
         return False
     fault = _fault(status)

@@ -7,6 +7,7 @@ that what a kernel computes is what was written.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
 from collections.abc import Callable
@@ -25,6 +26,8 @@ def round_float(value: float, dtype: str) -> float:
     """`value` rounded to the float type `dtype`, as a Python float."""
     if dtype == "f64" or value != value or value in (math.inf, -math.inf):
         return value
+    if dtype == "f32":
+        return ctypes.c_float(value).value  # a fifth of NumPy's time
     with np.errstate(over="ignore"):
         return float(NP_DTYPE[dtype].type(value))
 

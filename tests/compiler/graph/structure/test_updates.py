@@ -48,6 +48,40 @@ def test_several_windows_and_sums():
     optimized(lambda x: jnp.zeros((0, 3)).at[:].set(x[:0, :3]), X)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f2", "c8", "i4"])
+def test_windows_of_most_of_a_computed_array_take_one_pass(dtype):
+    x = (X * 5).astype(dtype)
+    for f in (
+        lambda x: (x * 2).at[1:-1, 2:].add(x[:-2, :-2]),
+        lambda x: (x + 1).at[:, 1:].add(x[:, :-1]).at[:, :-1].add(-x[:, 1:]).at[1:].set(x[:-1] * 3),
+        lambda x: jnp.zeros_like(x).at[:-1].add(jnp.diff(x, axis=0)).at[1:].add(-jnp.diff(x, axis=0)),
+        lambda x: lax.dynamic_update_slice(x * 3, x[1:, :25] + 1, (7, -30)),
+    ):
+        lowered = optimized(f, x)
+        assert "dynamic_update_slice" not in lowered.as_text("jaxpr")
+        assert len(lowered.as_text("fused").strip().splitlines()) == 2
+    optimized(lambda x: (x.sum() * 2).astype(dtype).at[()].set(x[0, 0]), x[:1, :1])
+
+
+def test_windows_of_arrays_that_are_in_memory_stay_updates():
+    for f in (
+        lambda x: x.at[1:].add(x[:-1]),
+        lambda x: jnp.cumsum(x, 0).at[1:].set(0.5),
+        lambda x: lax.fori_loop(0, 9, lambda i, u: u.at[1:-1].add(0.1 * (u[2:] + u[:-2])), x),
+    ):
+        assert "dynamic_update_slice" in optimized(f, X).as_text("jaxpr")
+
+
+def test_windows_in_the_steps_of_a_loop():
+    def f(x):
+        return lax.fori_loop(0, 5, lambda i, u: (0.9 * u).at[1:-1, 1:].add(0.1 * u[2:, 1:]).at[0].set(1), x)
+
+    optimized(f, X)
+    gradient = pullback.grad(lambda x: (f(x) ** 2).sum())
+    np.testing.assert_allclose(pullback.jit(gradient)(X), gradient(jnp.asarray(X)), rtol=1e-4, atol=1e-5)
+    optimized(pullback.vmap(f), np.stack([X, X + 1]))
+
+
 @pytest.mark.parametrize("width, start", [(3, 0), (40, "traced")])
 def test_small_windows_and_unknown_places_stay_updates(width, start):
     def f(x, i):

@@ -3,6 +3,13 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import places, rows, statistics, steps, training
+from . import places, rows, statistics, steps, training, turns
 
-PROGRAMS = [*rows.PROGRAMS, *training.PROGRAMS, *statistics.PROGRAMS, *steps.PROGRAMS, *places.PROGRAMS]
+PROGRAMS = [
+    *rows.PROGRAMS,
+    *training.PROGRAMS,
+    *statistics.PROGRAMS,
+    *steps.PROGRAMS,
+    *places.PROGRAMS,
+    *turns.PROGRAMS,
+]

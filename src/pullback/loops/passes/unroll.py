@@ -26,13 +26,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pullback.loops.emit.shuffles import INTERLEAVED
-from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
-from pullback.loops.ir.visit import Substitute, expressions, loads, nodes, subexpressions, with_blocks
+from pullback.loops.ir.visit import Substitute, expressions, fact, loads, nodes, statements, subexpressions, with_blocks
 from pullback.loops.schedule.apply.partials import pairwise, plain_terms
 from pullback.loops.schedule.cost import computed, operations
 from pullback.loops.schedule.space import LANES, Axis
+
+from .simplify import simplify
 
 MAX_ITERATIONS = 8
 MAX_OPS = 96  # after unrolling
@@ -45,7 +47,8 @@ def unroll(function: Function) -> Function:
     """The function without tiny loops."""
     unroller = _Unroll()
     steps = any(isinstance(s, While) or (isinstance(s, Loop) and s.role == "sequential") for s in function.body)
-    return Function(function.name, function.buffers, unroller.block(function.body, steps))
+    unrolled = Function(function.name, function.buffers, unroller.block(function.body, steps))
+    return simplify(unrolled) if unroller.asks else unrolled
 
 
 def straight_code(body: Sequence[Stmt]) -> list[Stmt]:
@@ -71,6 +74,7 @@ def straight_code(body: Sequence[Stmt]) -> list[Stmt]:
 class _Unroll:
     def __init__(self) -> None:
         self.new = Fresh("u")
+        self.asks = False  # whether something is unrolled that asks where it is, which is known then
 
     def block(self, body: Sequence[Stmt], steps: bool) -> tuple[Stmt, ...]:
         """The statements without tiny loops; `steps`: they run one after the other, in or beside a loop of steps."""
@@ -114,6 +118,7 @@ class _Unroll:
         pairwise, so that they wait less.
         """
         assert isinstance(loop.extent, Const)
+        self.asks = self.asks or any(map(_asks, statements(loop.body)))
         terms = plain_terms(loop) if steps and loop.role == "reduce" and loop.extent.value > 2 else None
         if terms is not None:
             return self.in_pairs(loop, terms)
@@ -121,38 +126,44 @@ class _Unroll:
         inits = [init for group in loop.carried for init in group.inits]
         updates = [update for group in loop.carried for update in group.updates]
         results = [var for group in loop.carried for var in group.results]
-        statements: list[Stmt] = []
-        values = [self._pinned(statements, var, init) for var, init in zip(carried, inits)]
+        code: list[Stmt] = []
+        values = [self._pinned(code, var, init) for var, init in zip(carried, inits)]
         for k in range(loop.extent.value):
             now: dict[Var, Expr] = {loop.var: const("i64", k), **dict(zip(carried, values))}
             copy = Substitute(now, self.new.var)
-            statements += copy.block(loop.body)
+            code += copy.block(loop.body)
             following = [copy.rewrite(update) for update in updates]
-            values = [self._pinned(statements, var, value) for var, value in zip(carried, following)]
-        statements += [Let(var, value) for var, value in zip(results, values)]
-        return statements
+            values = [self._pinned(code, var, value) for var, value in zip(carried, following)]
+        code += [Let(var, value) for var, value in zip(results, values)]
+        return code
 
     def in_pairs(self, loop: Loop, terms: list[Expr]) -> list[Stmt]:
         """A reduce loop of plain sums as trees over their terms."""
         assert isinstance(loop.extent, Const)
-        statements: list[Stmt] = []
+        code: list[Stmt] = []
         columns: list[list[Expr]] = [[] for _ in terms]
         for k in range(loop.extent.value):
             copy = Substitute({loop.var: const("i64", k)}, self.new.var)
-            statements += copy.block(loop.body)
+            code += copy.block(loop.body)
             for group, column, term in zip(loop.carried, columns, terms):
-                column.append(self._pinned(statements, group.vars[0], copy.rewrite(term)))
+                column.append(self._pinned(code, group.vars[0], copy.rewrite(term)))
         for group, column in zip(loop.carried, columns):
-            statements.append(Let(group.results[0], make("add", (group.inits[0], pairwise(column)))))
-        return statements
+            code.append(Let(group.results[0], make("add", (group.inits[0], pairwise(column)))))
+        return code
 
-    def _pinned(self, statements: list[Stmt], var: Var, value: Expr) -> Expr:
+    def _pinned(self, code: list[Stmt], var: Var, value: Expr) -> Expr:
         """`value` as of here, under a name of its own."""
         if isinstance(value, (Const, Read)):
             return value
         fresh = self.new.var(var)
-        statements.append(Let(fresh, value))
+        code.append(Let(fresh, value))
         return Read(fresh)
+
+
+@fact
+def _asks(stmt: Stmt) -> bool:
+    """Whether a statement itself compares indices."""
+    return any(isinstance(x, Op) and x.name in COMPARES and x.args[0].dtype == "i64" for x in nodes(stmt))
 
 
 def _is_short(loop: Loop) -> bool:

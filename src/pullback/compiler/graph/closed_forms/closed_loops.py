@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,7 +174,7 @@ class _Loop:
         d = max(poly.denominator(p), poly.denominator(q))
         sizes = {TIME: self.count + 1}
         largest = poly.largest(values, sizes) + poly.largest(q, sizes)
-        within = poly.constant(largest) | {((TIME, 1),): Fraction(1, d)}
+        within = poly.constant(largest) | {((TIME, 1),): poly.fraction(1, d)}
         if not holds(within, {TIME: 1}, aval.dtype) or not holds(values, sizes, aval.dtype):
             return None
         return of_polynomial(values)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +149,7 @@ def _of_literal(atom: Literal) -> Form:
     if is_integer(dtype):
         return of_polynomial(poly.constant(int(value)))
     if is_float(dtype) and np.isfinite(real := value.astype(np.float64)) and not (real == 0 and np.signbit(real)):
-        return of_polynomial(poly.constant(Fraction(float(value))))
+        return of_polynomial(poly.constant(poly.fraction(float(value))))
     if is_float(dtype):
         return of_atom(atom)
     raise NoForm
@@ -181,7 +180,7 @@ def _bounded(p: Poly, sizes: Mapping[int, int]) -> bool:
 
 def _finite(p: Poly, sizes: Mapping[int, int], dtype: Any) -> bool:
     """Whether no value overflows."""
-    return _bounded(p, sizes) and poly.largest(p, sizes) <= Fraction(float(dtypes.finfo(dtype).max))
+    return _bounded(p, sizes) and poly.largest(p, sizes) <= poly.fraction(float(dtypes.finfo(dtype).max))
 
 
 def _one_sign(p: Poly, q: Poly, sizes: Mapping[int, int]) -> bool:
@@ -283,7 +282,7 @@ def _div_rule(forms: Forms, eqn: JaxprEqn) -> Form | None:
     if number is None or list(number) != [()]:
         return None
     x = forms.form(eqn.invars[0])
-    return product(forms, x, of_polynomial(poly.constant(1 / Fraction(number[()]))), aval)
+    return product(forms, x, of_polynomial(poly.constant(1 / poly.fraction(number[()]))), aval)
 
 
 def _power_rule(forms: Forms, eqn: JaxprEqn) -> Form | None:

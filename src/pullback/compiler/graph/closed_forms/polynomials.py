@@ -11,11 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
-Number = int | Fraction
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    Number = int | Fraction
+
 Monomial = tuple[tuple[int, int], ...]  # (index, k) for each C(index, k), k > 0, sorted; an index is an axis or TIME
-Poly = dict[Monomial, Number]  # no coefficient is 0
+Poly = dict[Monomial, "Number"]  # no coefficient is 0
+
+
+def fraction(value: Any, denominator: int = 1) -> Fraction:
+    """An exact number; few programs have one, and its module takes 4 ms to import."""
+    from fractions import Fraction
+
+    return Fraction(value, denominator) if denominator != 1 else Fraction(value)
+
 
 TIME = -1  # the index of a loop's iterations
 MOST_MONOMIALS, MOST_DEGREE = 64, 12
@@ -154,10 +166,10 @@ def bounds(p: Poly, sizes: Mapping[int, int]) -> tuple[Number, Number]:
     return low, high
 
 
-def largest(p: Poly, sizes: Mapping[int, int]) -> Fraction:
+def largest(p: Poly, sizes: Mapping[int, int]) -> Number:
     """A number that no absolute value exceeds."""
     low, high = bounds(p, sizes)
-    return max(abs(Fraction(low)), abs(Fraction(high)))
+    return -low if -low > high else high
 
 
 def sign(p: Poly, sizes: Mapping[int, int]) -> int | None:
@@ -172,4 +184,4 @@ def sign(p: Poly, sizes: Mapping[int, int]) -> int | None:
 
 def denominator(p: Poly) -> int:
     """A number that makes all coefficients integers."""
-    return math.lcm(*(Fraction(c).denominator for c in p.values())) if p else 1
+    return math.lcm(*(c.denominator for c in p.values())) if p else 1

@@ -44,14 +44,13 @@ def fortran_address(name: str) -> int | None:
     return None if capsule is None else int(_get_pointer(capsule, _get_name(capsule)))
 
 
+THREAD_CONTROL = ("blas_get_num_threads", "blas_set_num_threads")
+
+
 @functools.cache
-def _runtime_symbols() -> dict[str, int]:
-    return {**_core.symbol_addresses(), **_thread_control()}
-
-
 def _thread_control() -> dict[str, int]:
     """blas_get_num_threads() and blas_set_num_threads(int) of the BLAS that SciPy calls; ones that do nothing if it
-    has none.
+    has none. Only for programs that name them: to load SciPy and its BLAS takes 20 ms.
     """
     import scipy
 
@@ -68,11 +67,9 @@ def _thread_control() -> dict[str, int]:
             except AttributeError:
                 continue
             get, set_ = (ctypes.cast(function, ctypes.c_void_p).value for function in found)
-            return {"blas_get_num_threads": get or 0, "blas_set_num_threads": set_ or 0}
-    return {
-        "blas_get_num_threads": ctypes.cast(_get_nothing, ctypes.c_void_p).value or 0,
-        "blas_set_num_threads": ctypes.cast(_set_nothing, ctypes.c_void_p).value or 0,
-    }
+            return dict(zip(THREAD_CONTROL, (get or 0, set_ or 0)))
+    own = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (_get_nothing, _set_nothing)]
+    return dict(zip(THREAD_CONTROL, own))
 
 
 _get_nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1)
@@ -99,9 +96,10 @@ def is_library(slot: str) -> bool:
 
 def addresses(names: set[str]) -> dict[str, int]:
     """The addresses of those names that the runtime or a library has."""
-    known = _runtime_symbols()
+    runtime = _core.symbol_addresses()
     result = {}
     for name in names:
+        known = _thread_control() if name in THREAD_CONTROL else runtime
         address = known.get(name) or kernel_address(name) or fortran_address(name)
         if address:
             result[name] = address

@@ -181,12 +181,13 @@ def leaf_verdict(x, y, truth, truth_there, moved, normwise) -> str:
             size = np.maximum(size, size.max())
         allowed = 2 * QUICK * (eps * size + tiny * eps) + SLACK * change
         ours = (np.abs(p - t) <= allowed) | (p == t) | (np.isnan(p) & np.isnan(t))
-        theirs = (np.abs(j - t) <= allowed) | (j == t) | (np.isnan(j) & np.isnan(t))
+        alike = (p == j) | (np.isnan(p) & np.isnan(j))  # where both say the same there is nothing to explain
+        theirs = (np.abs(j - t) <= allowed) | (j == t) | (np.isnan(j) & np.isnan(t)) | alike
         # No worse than the peer is good enough where sums are long or steps many.
         lost = np.abs(j - t)
         share = np.where(np.isfinite(lost) & (size > 0), lost / np.where(size > 0, size, 1), 0)
-        alike = np.abs(p - t) <= 4 * size * np.max(share, initial=0.0)
-        if np.all(ours | alike | (p == j) | (np.isnan(p) & np.isnan(j))):
+        no_worse = np.abs(p - t) <= 4 * size * np.max(share, initial=0.0)
+        if np.all(ours | no_worse | alike):
             if np.all(theirs):
                 return "condition"
             if truth is not None and truth_there is None:

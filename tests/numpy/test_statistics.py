@@ -300,6 +300,18 @@ def test_histogram_options(density):
     check(jnp.histogram_bin_edges, np.histogram_bin_edges, x)
 
 
+@pytest.mark.parametrize("kind", ["float16", "int32", "complex64"])
+def test_edges_of_bins_have_the_type_of_the_elements(kind, x64):
+    """Of complex edges the real parts count where the elements are real."""
+    x, edges = np.array([1, 2, 3], kind), np.array([1 + 1j, 2, 3])
+    counts, found = jnp.histogram(x, edges if kind != "complex64" else edges.real)
+    assert found.dtype == jnp.histogram(x)[1].dtype
+    np.testing.assert_array_equal(found, np.array([1, 2, 3], found.dtype))
+    np.testing.assert_array_equal(counts, np.array([1, 2], found.dtype))
+    if kind != "complex64":
+        assert jnp.digitize(x, edges).tolist() == [0, 2, 3]  # real parts first, then imaginary ones
+
+
 def test_histograms_of_several_variables():
     x, y, w = sample((40,)), sample((40,), seed=1), np.abs(sample((40,), seed=2))
     for options in (

@@ -5,6 +5,8 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+import pullback.scipy.linalg
+from pullback import lax, scipy
 from pullback.scipy import special
 
 F, I = jnp.broadcast_to(jnp.asarray(1.5), 3), jnp.broadcast_to(jnp.asarray(2), 3)  # weakly typed
@@ -58,3 +60,31 @@ def test_rearrangements(way):
     assert not way(jnp.isin)(F, F).weak_type
     assert way(jnp.interp)(S.astype(int), F, F).weak_type and not way(jnp.interp)(F, F, I + S).weak_type
     assert not way(jnp.interp)(S, F, F).weak_type
+
+
+def _weak(found):
+    return "".join("w" if x.weak_type else "s" for x in pullback.tree_util.tree_leaves(found))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_decompositions_are_weak_as_their_operands_are(way):
+    """All results of a primitive, pivots too; what is made of the factors by strongly typed constants is not."""
+    weak = jnp.asarray(np.array([[4, 1], [1, 3]])) * 1.0
+    strong, v = jnp.asarray(np.float32([[4, 1], [1, 3]])), jnp.asarray(np.array([1, 2])) * 1.0
+    n, s, x = jnp.linalg, scipy.linalg, lax.linalg
+    of_one = [
+        (n.cholesky, "w"), (n.qr, "ww"), (n.svd, "www"), (n.svdvals, "w"), (n.eigh, "ww"), (n.eigvalsh, "w"),
+        (n.eig, "ww"), (n.eigvals, "w"), (n.slogdet, "ww"), (n.det, "w"), (n.pinv, "s"), (n.cond, "w"),
+        (s.cholesky, "w"), (s.lu, "ssw"), (s.lu_factor, "ww"), (s.schur, "ww"), (s.hessenberg, "w"), (s.det, "w"),
+        (s.polar, "ss"), (s.expm, "s"), (x.cholesky, "w"), (x.eigh, "ww"), (x.lu, "www"), (x.tridiagonal, "wwww"),
+        (x.qdwh, "ssws"), (lambda a: s.qr(a, pivoting=True), "www"), (lambda a: x.symmetric_product(a, a), "w"),
+        (lambda a: n.det(a[:1, :1]), "s"), (lambda a: s.toeplitz(a[0]), "s"), (lambda a: s.hankel(a[0]), "s"),
+        (lambda a: s.leslie(a[0], a[0, :1]), "w"), (lambda a: s.convolution_matrix(a[0], 2), "s"),
+        (lambda a: jnp.polydiv(a[0], a[1]), "sw"), (lambda a: jnp.polydiv(a[0, :1], a[1]), "sw"),
+    ]  # fmt: skip
+    for k, (function, want) in enumerate(of_one):
+        assert _weak(way(function)(weak)) == want, k
+        assert "w" not in _weak(way(function)(strong)).replace("ssws", "ssss"), k  # the number of steps stays weak
+    solve = [n.solve, s.solve, s.solve_triangular, lambda a, b: s.cho_solve((a, True), b)]
+    for function in solve:
+        assert [_weak(way(function)(*pair)) for pair in ((weak, v), (strong, v))] == ["w", "s"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.api import custom_jvp
-from pullback.numpy._arguments import check_arraylike, convert, promote_dtypes_inexact, to_real_dtype
+from pullback.numpy._arguments import check_arraylike, convert, is_weak, promote_dtypes_inexact, to_real_dtype
 from pullback.numpy._creation import diagonal as _diagonal
 from pullback.numpy._reducers import any as _any
 from pullback.numpy._reducers import prod as _prod
@@ -77,7 +77,7 @@ def _small_determinant(a: Any) -> Any:
 
     n = a.shape[-1]
     if n == 1:
-        return entry(0, 0)
+        return convert(entry(0, 0), a.dtype)
 
     def minor(i: int, j: int, k: int, m: int) -> Any:
         return lax.sub(lax.mul(entry(i, k), entry(j, m)), lax.mul(entry(i, m), entry(j, k)))
@@ -151,17 +151,18 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 @custom_jvp
 def _slogdet(a: Any) -> tuple[Any, Any]:
     entries, parity = _lu_determinant(a)
-    return _signs_and_logs(entries, parity, a.dtype)
+    return _signs_and_logs(entries, parity, a)
 
 
-def _signs_and_logs(entries: Any, parity: Any, dtype: Any) -> tuple[Any, Any]:
+def _signs_and_logs(entries: Any, parity: Any, a: Any) -> tuple[Any, Any]:
     singular = _any(lax.eq(entries, lax.full_like(entries, 0)), axis=-1)
     product = _prod(sign(entries), axis=-1)
     flipped = lax.select(lax.eq(parity, lax.full_like(parity, 0)), product, lax.neg(product))
     result = lax.select(singular, lax.full_like(flipped, 0), flipped)
     size = lax.abs(entries)
     logs = _sum(lax.log(size), axis=-1)
-    return convert(result, dtype), lax.select(singular, lax.full_like(logs, -math.inf), logs)
+    logs = lax.select(singular, lax.full_like(logs, -math.inf), logs)
+    return convert(result, a.dtype, is_weak(a)), convert(logs, logs.dtype, is_weak(a))
 
 
 @_slogdet.defjvp
@@ -184,5 +185,5 @@ def _slogdet_qr(a: Any) -> tuple[Any, Any]:
     q, r = lax.linalg.qr(a, full_matrices=False)
     entries = _diagonal(r, 0, -2, -1)
     q_sign, _ = _slogdet(q)
-    s, logs = _signs_and_logs(entries, lax.full(entries.shape[:-1], 0, np.dtype(np.int32)), a.dtype)
+    s, logs = _signs_and_logs(entries, lax.full(entries.shape[:-1], 0, np.dtype(np.int32)), a)
     return lax.mul(s, lax.stop_gradient(q_sign)), logs

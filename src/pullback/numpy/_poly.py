@@ -17,6 +17,7 @@ from pullback.numpy._arguments import (
     concrete_or_error,
     const,
     convert,
+    is_weak,
     make_array,
     promote_dtypes,
     promote_dtypes_inexact,
@@ -153,7 +154,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     if trim_leading_zeros:
         rest = concrete_or_error(rest, "polydiv: the number of leading zeros of the remainder must be known")
         rest = trim_zeros(rest, trim="f")
-    return q, rest
+    return q, convert(rest, rest.dtype, is_weak(u))
 
 
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:

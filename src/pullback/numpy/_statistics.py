@@ -28,6 +28,7 @@ from pullback.numpy._arguments import (
     refuse_out,
     static_int,
 )
+from pullback.numpy._comparison import greater_equal
 from pullback.numpy._creation import asarray, diagonal_mask
 from pullback.numpy._creation import diagonal as _diagonal
 from pullback.numpy._index_update import index_update
@@ -263,7 +264,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     rising = searchsorted(bins, x, side=side, method=how)
     falling = searchsorted(lax.rev(bins, (0,)), x, side=side, method=how)
     falling = lax.sub(lax.full_like(falling, n), falling)
-    return lax.select(broadcast_to(lax.ge(last, first), rising.shape), rising, falling)
+    return lax.select(broadcast_to(greater_equal(last, first), rising.shape), rising, falling)
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
@@ -276,8 +277,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if np.ndim(bins) == 0 and not is_integer(bins):
         raise TypeError(f"histogram_bin_edges: argument 'bins' must be an integer or edges, got {bins!r}")
     if not is_integer(bins):
-        (edges,) = promote_dtypes_inexact(asarray(bins))
-        return convert(edges, np.result_type(a.dtype, edges.dtype) if edges.dtype != a.dtype else a.dtype)
+        edges = asarray(bins)  # in the type of a, of complex edges the real parts where a is real
+        edges = real(edges) if a.dtype.kind != "c" else edges
+        return convert(edges, a.dtype)
     count = static_int(bins, "histogram_bin_edges: argument 'bins'")
     if range is None:
         low, high = _min(a), _max(a)

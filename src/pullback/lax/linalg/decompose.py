@@ -28,6 +28,7 @@ from pullback.lax.linalg.matrices import (
     rows,
     to_dtype,
     triangle,
+    weak_like_operands,
 )
 from pullback.lax.linalg.small_matrices import Held, in_lanes
 from pullback.lax.linalg.solve import triangular_solve
@@ -67,6 +68,7 @@ def in_one_call(a: np.ndarray) -> bool:
 # ------------------------------------------------------------------------------------------------------------------ qr
 
 
+@weak_like_operands
 def _qr_shape(aval, *, pivoting=False, full_matrices=True, use_magma=None):
     check_matrix("qr", aval)
     *batch, m, n = aval.shape
@@ -230,6 +232,7 @@ def qr(
     )
 
 
+@weak_like_operands
 def _geqrf_shape(a):
     check_matrix("geqrf", a)
     *batch, m, n = a.shape
@@ -272,6 +275,7 @@ def geqrf(a: Any) -> tuple[Array, Array]:
 # ---------------------------------------------------------------------------------------------- products of reflectors
 
 
+@weak_like_operands
 def _householder_shape(a, taus):
     check_matrix("householder_product", a)
     check_dtypes("householder_product", a, taus, tip=False)
@@ -323,6 +327,7 @@ def householder_product(a: Any, taus: Any) -> Array:
     return householder_product_p.bind(*as_arrays("householder_product", a, taus))
 
 
+@weak_like_operands
 def _ormqr_shape(a, taus, c, *, left=True, transpose=False):
     check_matrix("ormqr", a)
     check_dtypes("ormqr", a, taus, c, tip=False)
@@ -372,6 +377,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 # ----------------------------------------------------------------------------------------------------------------- svd
 
 
+@weak_like_operands
 def _svd_shape(aval, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
     check_matrix("svd", aval)
     *batch, m, n = aval.shape

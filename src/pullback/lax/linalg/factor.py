@@ -22,8 +22,10 @@ from pullback.lax.linalg.matrices import (
     per_matrix,
     product,
     rows,
+    scaled,
     to_dtype,
     triangle,
+    weak_like_operands,
 )
 from pullback.lax.linalg.small_matrices import Held, Registers, in_lanes, one_by_one
 from pullback.lax.linalg.solve import triangular_solve
@@ -37,6 +39,7 @@ Array = Any
 # ------------------------------------------------------------------------------------------------------------ cholesky
 
 
+@weak_like_operands
 def _cholesky_shape(aval):
     check_matrix("cholesky", aval, square=True)
     return aval
@@ -141,12 +144,13 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
 
 def symmetrized(x: Any) -> Any:
     """(x + x^H) / 2."""
-    return lax.mul(lax.add(x, adjoint(x)), constant(x, 0.5))
+    return scaled(lax.add(x, adjoint(x)), 0.5)
 
 
 # ------------------------------------------------------------------------------------------------------------------ lu
 
 
+@weak_like_operands
 def _lu_shape(aval):
     check_matrix("lu", aval)
     *batch, m, n = aval.shape
@@ -295,6 +299,7 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
     return tuple(lu_p.bind(as_array(x, "lu")))  # type: ignore[return-value]
 
 
+@weak_like_operands
 def _permutation_shape(aval, *, permutation_size):
     if aval.dtype != np.int32:
         raise ValueError(f"Argument to lu_pivots_to_permutation must have dtype int32, got {aval.dtype}")
@@ -359,6 +364,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 # ----------------------------------------------------------------------------------------------------- cholesky_update
 
 
+@weak_like_operands
 def _update_shape(r, w):
     check_matrix("cholesky_update", r, square=True)
     check_dtypes("cholesky_update", r, w, tip=False)

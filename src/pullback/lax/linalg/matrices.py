@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -74,6 +75,11 @@ def product(x: Any, *others: Any) -> Any:
     return x
 
 
+def scaled(x: Any, factor: float) -> Any:
+    """x times a number, weakly typed as x is."""
+    return lax.mul(x, lax.convert(as_array(constant(x, factor), "mul"), x.dtype, x.aval.weak_type))
+
+
 def triangle(x: Any, lower: bool, offset: int = 0) -> Any:
     """The lower (i >= j + offset) or upper (i <= j - offset) triangle, zero elsewhere; offset 1 leaves the diagonal
     out.
@@ -111,6 +117,19 @@ def rows(v: Any, shape: Sequence[int]) -> Any:
     """A vector per matrix as the factors of rows: v[..., :, None] of a shape."""
     n = len(shape)
     return lax.broadcast_in_dim_p.bind(v, shape=tuple(shape), broadcast_dimensions=tuple(range(n - 1)))
+
+
+def weak_like_operands(rule: Callable) -> Callable:
+    """The shape rule whose results, pivots too, are weakly typed if all operands are, as those of arithmetic are."""
+
+    @functools.wraps(rule)
+    def typed(*avals: Any, **params: Any) -> Any:
+        out = rule(*avals, **params)
+        weak = all(a.weak_type for a in avals)
+        of_one = [ShapedArray(o.shape, o.dtype, weak) for o in (out if isinstance(out, list) else [out])]
+        return of_one if isinstance(out, list) else of_one[0]
+
+    return typed
 
 
 def to_dtype(x: Any, dtype: Any) -> Any:

@@ -24,6 +24,7 @@ from pullback.lax.linalg.matrices import (
     rows,
     triangle,
     turned,
+    weak_like_operands,
 )
 from pullback.lax.linalg.small_matrices import Held, Registers, in_lanes, one_by_one
 from pullback.lax.linalg.stacks import for_each
@@ -37,6 +38,7 @@ Array = Any
 # ---------------------------------------------------------------------------------------------------- triangular_solve
 
 
+@weak_like_operands
 def _solve_shape(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
     check_matrix("triangular_solve", a)
     check_dtypes("triangular_solve", a, b, tip=False)
@@ -46,7 +48,7 @@ def _solve_shape(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diago
         )
     if b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or b.shape[-2 if left_side else -1] != a.shape[-1]:
         raise ValueError(f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}.")
-    return ShapedArray(b.shape, b.dtype, a.weak_type and b.weak_type)
+    return ShapedArray(b.shape, b.dtype)
 
 
 def _solve_reference(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
@@ -291,6 +293,7 @@ def triangular_solve(
 # --------------------------------------------------------------------------------------------------- tridiagonal_solve
 
 
+@weak_like_operands
 def _tridiagonal_shape(dl, d, du, b, *, perturb_singular=False):
     check_dtypes("tridiagonal_solve", dl, d, du, b, tip=False)
     if dl.shape != d.shape or d.shape != du.shape or d.ndim < 1:

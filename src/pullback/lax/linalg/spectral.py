@@ -29,7 +29,9 @@ from pullback.lax.linalg.matrices import (
     product,
     real_of,
     rows,
+    scaled,
     to_dtype,
+    weak_like_operands,
 )
 from pullback.lax.linalg.small_matrices import suits
 from pullback.lax.linalg.solve import triangular_solve
@@ -60,6 +62,7 @@ class EigImplementation(enum.Enum):
 # ---------------------------------------------------------------------------------------------------------------- eigh
 
 
+@weak_like_operands
 def _eigh_shape(aval, *, lower=True, sort_eigenvalues=True, subset_by_index=None, algorithm=None):
     check_matrix("eigh", aval, square=True)
     *batch, n, _ = aval.shape
@@ -230,6 +233,7 @@ def _complex_of(dtype):
     return np.dtype({"float32": "complex64", "float64": "complex128"}.get(dtype.name, dtype.name))
 
 
+@weak_like_operands
 def _eig_shape(
     aval,
     *,
@@ -431,6 +435,7 @@ def eig(
 # -------------------------------------------------------------------------------------- schur, hessenberg, tridiagonal
 
 
+@weak_like_operands
 def _schur_shape(aval, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
     check_matrix("schur", aval, square=True)
     return [ShapedArray(aval.shape, aval.dtype)] * (2 if compute_schur_vectors else 1)
@@ -509,6 +514,7 @@ def schur(
     )
 
 
+@weak_like_operands
 def _hessenberg_shape(aval):
     check_matrix("hessenberg", aval, square=True)
     if aval.shape[-1] == 0:
@@ -551,6 +557,7 @@ def hessenberg(a: Any) -> tuple[Array, Array]:
     return out, taus
 
 
+@weak_like_operands
 def _tridiagonal_shape(aval, *, lower=True):
     check_matrix("tridiagonal", aval, square=True)
     *batch, n, _ = aval.shape
@@ -624,8 +631,8 @@ def symmetric_product(
         )
     n = a.ndim
     batch = tuple(range(n - 2))
-    out = lax.mul(lax.dot_general(a, a, (((n - 1,), (n - 1,)), (batch, batch))), constant(a, alpha))
-    return lax.add(out, lax.mul(c, constant(c, beta))) if beta else out
+    out = scaled(lax.dot_general(a, a, (((n - 1,), (n - 1,)), (batch, batch))), alpha)
+    return lax.add(out, scaled(c, beta)) if beta else out
 
 
 def qdwh(
@@ -653,7 +660,8 @@ def qdwh(
     check("qdwh", optional(INTEGER), max_iterations=max_iterations)
     u, s, vt = svd(as_array(x, "qdwh"), full_matrices=False)
     h = product(adjoint(vt), lax.mul(to_dtype(rows(s, vt.shape), vt.dtype), vt))
-    return product(u, vt), h, as_array(1, "qdwh"), as_array(True, "qdwh")
+    # Of one type whatever x is: its iterations start from a matrix of numbers that are not weakly typed.
+    return lax.convert(product(u, vt), x.dtype), h, as_array(1, "qdwh"), as_array(True, "qdwh")
 
 
 def solve(a: Any, b: Any) -> Array:

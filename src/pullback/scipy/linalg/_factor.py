@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback import lax
 from pullback.core.explain import check
 from pullback.core.kinds import NESTED, optional
 from pullback.lax import linalg as lax_linalg
-from pullback.numpy._arguments import check_arraylike
+from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
@@ -26,9 +25,7 @@ def matrices(name: str, *args: Any) -> Any:
     unchecked, TypeError) for fewer than two dimensions of the first."""
     if name not in _LISTS:
         check_arraylike(name, *args)
-    given = [jnp.asarray(a) for a in args]
-    dtype = dtypes.to_inexact_dtype(dtypes.result_type(*given))
-    out = [lax.convert_element_type(a, dtype) for a in given]
+    out = promote_dtypes_inexact(*(jnp.asarray(a) for a in args))
     if out[0].ndim < 2:
         error = TypeError if name in _UNCHECKED else ValueError
         raise error(f"{name}: expected a matrix, f[..., m, n], got {out[0].aval.str_short()}")
@@ -196,6 +193,8 @@ def polar(
     w, s, vh = jnp.linalg.svd(a, full_matrices=False)
     u = jnp.matmul(w, vh)
     factor = vh if side == "right" else _adjoint(w)
+    if method == "qdwh":  # whose iterations are of numbers of one type, which is not weak
+        u = u.astype(u.dtype)
     return u, jnp.matmul(_adjoint(factor) * s[..., None, :].astype(a.dtype), factor)
 
 

@@ -10,7 +10,7 @@ import scipy.linalg
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.numpy._arguments import check_arraylike, static_int
+from pullback.numpy._arguments import check_arraylike, promote_dtypes, static_int
 from pullback.util import dtypes
 from pullback.util.errors import ArgumentError
 from pullback.util.static import check_flags
@@ -41,6 +41,10 @@ def _stacks(column: Any, row: Any) -> tuple[Any, Any]:
     return tuple(jnp.broadcast_to(x, (*lead, x.shape[-1])) for x in (column, row))  # type: ignore[return-value]
 
 
+def _strong(x: Any) -> Any:
+    return lax.convert_element_type(x, x.dtype)
+
+
 def toeplitz(c: Any, r: Any = None) -> Any:
     """Constant along diagonals: first column c, first row r (its first element is not used; default: conj(c)).
 
@@ -54,7 +58,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     if n == 0 or m == 0:
         return jnp.empty((*column.shape[:-1], n, m), dtypes.result_type(column, row))
     values = jnp.concatenate([jnp.flip(row[..., 1:], -1), column], -1)  # entry (i, j) at i - j + m - 1
-    return values[..., np.arange(n)[:, None] - np.arange(m)[None, :] + (m - 1)]
+    return _strong(values[..., np.arange(n)[:, None] - np.arange(m)[None, :] + (m - 1)])
 
 
 def hankel(c: Any, r: Any = None) -> Any:
@@ -72,7 +76,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     if n == 0 or m == 0:
         return jnp.empty((*column.shape[:-1], n, m), dtypes.result_type(column, row))
     values = jnp.concatenate([column, row[..., 1:]], -1)
-    return values[..., np.arange(n)[:, None] + np.arange(m)[None, :]]
+    return _strong(values[..., np.arange(n)[:, None] + np.arange(m)[None, :]])
 
 
 def circulant(c: Any) -> Any:
@@ -109,7 +113,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     m = a.shape[-1]
     rows = m + n - 1
     offset = np.arange(rows)[:, None] - np.arange(n)[None, :]
-    full = jnp.where((offset >= 0) & (offset < m), a[..., np.clip(offset, 0, m - 1)], 0)
+    full = _strong(jnp.where((offset >= 0) & (offset < m), a[..., np.clip(offset, 0, m - 1)], 0))
     if mode == "full":
         return full
     size = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
@@ -203,11 +207,11 @@ def leslie(f: Any, s: Any) -> Any:
     if f.shape[-1] != s.shape[-1] + 1 or f.shape[-1] < 2:
         raise ValueError(f"Incorrect lengths for f and s. Got f.shape={f.shape}, s.shape={s.shape}")
     n = f.shape[-1]
-    dtype = dtypes.result_type(f, s)
+    f, s = promote_dtypes(f, s)
     batch = jnp.broadcast_shapes(f.shape[:-1], s.shape[:-1])
-    out = jnp.zeros((*batch, n, n), dtype).at[..., 0, :].set(f.astype(dtype))
+    out = lax.full_like(f, 0, shape=(*batch, n, n)).at[..., 0, :].set(f)
     index = np.arange(n - 1)
-    return out.at[..., index + 1, index].set(s.astype(dtype))
+    return out.at[..., index + 1, index].set(s)
 
 
 def pascal(n: int, kind: str | None = None) -> Any:

@@ -78,7 +78,9 @@ def test_decompositions_are_weak_as_their_operands_are(way):
         (s.cholesky, "w"), (s.lu, "ssw"), (s.lu_factor, "ww"), (s.schur, "ww"), (s.hessenberg, "w"), (s.det, "w"),
         (s.polar, "ss"), (s.expm, "s"), (x.cholesky, "w"), (x.eigh, "ww"), (x.lu, "www"), (x.tridiagonal, "wwww"),
         (x.qdwh, "ssws"), (lambda a: s.qr(a, pivoting=True), "www"), (lambda a: x.symmetric_product(a, a), "w"),
-        (lambda a: n.det(a[:1, :1]), "s"), (lambda a: s.toeplitz(a[0]), "s"), (lambda a: s.hankel(a[0]), "s"),
+        (lambda a: n.slogdet(a, method="qr"), "ss"), (lambda a: n.slogdet(jnp.pad(a, 1)), "ss"),
+        (lambda a: n.det(jnp.pad(a[None], 1)), "s"), (lambda a: n.det(a[:1, :1]), "s"),
+        (lambda a: s.toeplitz(a[0]), "s"), (lambda a: s.hankel(a[0]), "s"),
         (lambda a: s.leslie(a[0], a[0, :1]), "w"), (lambda a: s.convolution_matrix(a[0], 2), "s"),
         (lambda a: jnp.polydiv(a[0], a[1]), "sw"), (lambda a: jnp.polydiv(a[0, :1], a[1]), "sw"),
     ]  # fmt: skip

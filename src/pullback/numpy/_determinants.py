@@ -52,7 +52,7 @@ def _lu_determinant(a: Any) -> tuple[Any, Any]:
     lu, pivots, _ = lax.linalg.lu(a)
     rows = lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
     exchanges = lax.reduce_sum(convert(lax.ne(pivots, rows), np.dtype(np.int32)), (pivots.ndim - 1,))
-    return _diagonal(lu, 0, -2, -1), lax.rem(exchanges, lax.full_like(exchanges, 2))
+    return convert(_diagonal(lu, 0, -2, -1), lu.dtype), lax.rem(exchanges, lax.full_like(exchanges, 2))
 
 
 def det(a: Any) -> Any:
@@ -162,7 +162,8 @@ def _signs_and_logs(entries: Any, parity: Any, a: Any) -> tuple[Any, Any]:
     size = lax.abs(entries)
     logs = _sum(lax.log(size), axis=-1)
     logs = lax.select(singular, lax.full_like(logs, -math.inf), logs)
-    return convert(result, a.dtype, is_weak(a)), convert(logs, logs.dtype, is_weak(a))
+    weak = is_weak(a) and a.shape[-1] <= 2  # JAX has closed forms of these, which keep the type
+    return convert(result, a.dtype, weak), convert(logs, logs.dtype, weak)
 
 
 @_slogdet.defjvp
@@ -183,7 +184,7 @@ def _slogdet_qr(a: Any) -> tuple[Any, Any]:
     if np.dtype(a.dtype).kind == "c":
         raise TypeError("slogdet method='qr' not implemented for complex numbers.")
     q, r = lax.linalg.qr(a, full_matrices=False)
-    entries = _diagonal(r, 0, -2, -1)
+    entries, q = _diagonal(r, 0, -2, -1), convert(q, q.dtype)
     q_sign, _ = _slogdet(q)
-    s, logs = _signs_and_logs(entries, lax.full(entries.shape[:-1], 0, np.dtype(np.int32)), a)
+    s, logs = _signs_and_logs(entries, lax.full(entries.shape[:-1], 0, np.dtype(np.int32)), q)
     return lax.mul(s, lax.stop_gradient(q_sign)), logs

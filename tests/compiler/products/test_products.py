@@ -49,12 +49,22 @@ def test_reshapes_of_transposes_are_packed():
     check(fun, normal(30, 40), normal(60, 50), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("n, k", [(255, 40), (256, 40), (257, 33), (1030, 16), (40, 3000)])
-def test_products_with_the_transpose_are_computed_above_the_diagonal_and_mirrored(n, k):
-    x = normal(n, k)
-    product = np.asarray(pullback.jit(lambda x: x @ x.T)(x))
-    np.testing.assert_array_equal(product, product.T)
-    np.testing.assert_allclose(product, x @ x.T, rtol=1e-4, atol=1e-3)
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("n, k", [(255, 40), (256, 40), (257, 33), (1030, 16), (40, 3000), (131, 1100), (70, 4100)])
+def test_products_with_the_transpose_are_computed_below_the_diagonal_and_mirrored(n, k, dtype):
+    x = (8 * normal(n, k)).astype(dtype)
+    before, results = _core.num_threads(), []
+    program = pullback.jit(lambda x: x @ x.T).lower(x).compile()
+    try:
+        for threads in (1, 3):
+            _core.set_num_threads(threads)
+            results.append(np.asarray(program(x)))
+    finally:
+        _core.set_num_threads(before)
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[0].T)
+    exact = x.astype(np.float64) @ x.T.astype(np.float64)
+    np.testing.assert_allclose(results[0], exact, rtol=1e-5, atol=1e-5 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

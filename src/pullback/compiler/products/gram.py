@@ -85,13 +85,13 @@ def multiply(ctx: NestContext, out: Storage, x: Storage) -> None:
     mirror(ctx, out.transposed((1, 0)))
 
 
-def mirror(ctx: NestContext, out: Storage) -> None:
-    """Copy the upper triangle of out[n, n] to the lower."""
+def mirror(ctx: NestContext, out: Storage, upper: Storage | None = None) -> None:
+    """The upper triangle of out[n, n], or of another matrix, into both triangles of it."""
     b = ctx.b
     n = out.shape[0]
+    source = out if upper is None else upper
     with ctx.loops((n, n)) as (i, j):
-        upper = b.lt(j, i)
-        ctx.store(out, (i, j), b.select(upper, ctx.load(out, (j, i)), ctx.load(out, (i, j))))
+        ctx.store(out, (i, j), b.select(b.lt(j, i), ctx.load(source, (j, i)), ctx.load(source, (i, j))))
 
 
 __all__ = ["mirror", "multiply", "suits"]

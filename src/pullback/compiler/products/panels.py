@@ -392,7 +392,7 @@ def _own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: in
     if k * n * size <= SHARED and m * n * size >= BYTES:  # nests that read the result join blocks of its rows
         return False
     group, pieces = _groups(out.dtype, k, n, columns)
-    if k > LONGEST or (pieces > 1 and (m + rows) * (group + 1) * columns * size > LOCAL):  # a thread's sums
+    if k > LONGEST or not _sums_fit(out.dtype, m, k, n, rows, columns):
         return False
     machine = host()
 
@@ -429,10 +429,35 @@ def _groups(dtype: str, k: int, n: int, columns: int) -> tuple[int, int]:
     return 2 if two else 1, min(-(-k // most), max(k // CHAIN, 1))
 
 
-def _by_panels(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> None:
+def gram_suits(out: Storage, x: Storage) -> bool:
+    """Whether `gram` can be had for out[n, n] = x[n, k] @ x'."""
+    n, k = x.shape
+    if out.dtype not in KERNELS or out.dtype in REAL or k > LONGEST or out.strides[1] != 1:
+        return False
+    rows, columns = _shape(out.dtype, n, n)
+    return n >= 2 * columns and _sums_fit(out.dtype, n, k, n, rows, columns)
+
+
+def gram(ctx: NestContext, out: Storage, x: Storage) -> None:
+    """out[n, n] = x[n, k] @ x' on its diagonal and below; what is above is not defined."""
+    n = out.shape[0]
+    rows, columns = _shape(out.dtype, n, n)
+    _by_panels(ctx, out, _rows(ctx, x, n, rows, columns, False), x.transposed((1, 0)), rows, columns, below=True)
+
+
+def _sums_fit(dtype: str, m: int, k: int, n: int, rows: int, columns: int) -> bool:
+    """Whether a thread has room for its sums, where the contracted axis is cut into pieces."""
+    group, pieces = _groups(dtype, k, n, columns)
+    return pieces == 1 or (m + rows) * (group + 1) * columns * ITEMSIZE[dtype] <= LOCAL
+
+
+def _by_panels(
+    ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int, below: bool = False
+) -> None:
     """out = x @ y by groups of panels that threads share; each packs its own, a piece of the contracted axis at a time.
 
-    What pieces give is added up in a tile of the thread's own, whose bits are those of one call for all.
+    What pieces give is added up in a tile of the thread's own, whose bits are those of one call for all. With `below`,
+    rows above the first column of a group are left out.
     """
     b = ctx.b
     (m, n), k = out.shape, y.shape[0]
@@ -444,11 +469,16 @@ def _by_panels(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int
         left, width, widest = _share(ctx, task, tasks, full, columns, n)
         most = -(-widest // columns)
         given = {"columns": width, "panels": b.floordiv(width + (columns - 1), b.index(columns))}
-        own = out.slice((0, left), (m, widest))
+        top: Expr | int = 0
+        height: Expr | int = m
+        if below:
+            top = b.let(b.op("min", left, b.index(m - rows)))
+            height = given["rows"] = b.let(b.index(m) - top)
+        own = out.slice((top, left), (m, widest))
         if pieces == 1:
             panels = _panels(ctx, y, most, k, columns, True, paired)
             _fill(ctx, panels, y.slice((0, left), (k, widest)), k, width, paired, k % 2 == 1)
-            call(ctx, own, x, panels, rows, given, paired)
+            call(ctx, own, x.slice((top, 0), x.shape), panels, rows, given, paired)
             return
         tile = ctx.local(out.dtype, (blocks * rows, most * columns), "tile")
         with b.loop(tile.size, "vector") as v:
@@ -457,10 +487,11 @@ def _by_panels(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int
             first, inner, longest = _share(ctx, piece, pieces, k // CHAIN, CHAIN, k)
             panels = _panels(ctx, y, most, longest, columns, True, paired)
             _fill(ctx, panels, y.slice((first, left), (longest, widest)), inner, width, paired, k % 2 == 1)
-            part = x.slice((0, first), (m, longest))
+            part = x.slice((top, first), (m, longest))
             call(ctx, tile.slice((0, 0), (m, widest)), part, panels, rows, given | {"inner": inner}, paired, added=True)
-        with b.loop(blocks, "sequential", "block") as block, b.loop(rows, "sequential", "r") as r:
-            row = _start(ctx, block, rows, m) + r
+        some = _blocks_of(ctx, height, rows)
+        with b.loop(some, "sequential", "block") as block, b.loop(rows, "sequential", "r") as r:
+            row = _start(ctx, block, rows, height) + r
             with b.loop(given["panels"], "sequential", "panel") as panel, b.loop(columns, "vector", "j") as j:
                 value = ctx.load(tile, (block * rows + r, panel * columns + j))
                 ctx.store(own, (row, _start(ctx, panel, columns, width) + j), value)
@@ -559,4 +590,4 @@ def call(
     b.call(kernel_name(dtype, rows, columns, inner, pairs=paired, added=added), *addresses)
 
 
-__all__ = ["batch", "call", "multiply", "suits"]
+__all__ = ["batch", "call", "gram", "gram_suits", "multiply", "suits"]

@@ -169,8 +169,9 @@ def _solve_emit(ctx):
             c,
         )
 
-    if right_sides == 1 and (not p["left_side"] or trans != "C"):
-        # trsm packs the triangle for one vector as for many: of 500 x 500 float32 it took 68 us, this 31 to 38.
+    if right_sides == 1 and math.prod(batch) == 1 and (not p["left_side"] or trans != "C"):
+        # trsm packs the triangle for one vector as for many: of 500 x 500 float32 it took 68 us, this 31 to 38. Of a
+        # stack's small ones it does not, and of trsv on several threads each waits for its buffer.
         flipped = {"N": "T", "T": "N"}[trans] if p["left_side"] else trans
         chosen = "U" if p["lower"] else "L", flipped, "U" if p["unit_diagonal"] else "N"
         symbol = letter(aval.dtype) + "trsv"

@@ -23,12 +23,7 @@ from pullback.lax.linalg.factor import (
     lu_pivots_to_permutation,
     lu_pivots_to_permutation_p,
 )
-from pullback.lax.linalg.solve import (
-    triangular_solve,
-    triangular_solve_p,
-    tridiagonal_solve,
-    tridiagonal_solve_p,
-)
+from pullback.lax.linalg.solve import triangular_solve, triangular_solve_p
 from pullback.lax.linalg.spectral import (
     EighImplementation,
     EigImplementation,
@@ -45,6 +40,7 @@ from pullback.lax.linalg.spectral import (
     tridiagonal,
     tridiagonal_p,
 )
+from pullback.lax.linalg.tridiagonal_systems import tridiagonal_solve, tridiagonal_solve_p
 from pullback.util.absent import absent_names
 
 __all__ = [

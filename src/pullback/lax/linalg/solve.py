@@ -1,4 +1,4 @@
-"""Systems of equations with a triangular or tridiagonal matrix; with derivatives as published.
+"""Systems of equations with a triangular matrix; with derivatives as published.
 
 Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
 
@@ -11,17 +11,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.core.lowering import HostCall, Nest
+from pullback.core.lowering import Nest
 from pullback.lax.linalg import small_matrices
 from pullback.lax.linalg.matrices import (
-    batch_leading,
     check_matrix,
     conjugated,
-    lapack,
     letter,
     per_matrix,
     product,
-    rows,
     triangle,
     turned,
     weak_like_operands,
@@ -289,114 +286,3 @@ def triangular_solve(
         unit_diagonal=bool(unit_diagonal),
     )
     return lax.squeeze(out, (place,)) if vector else out
-
-
-# --------------------------------------------------------------------------------------------------- tridiagonal_solve
-
-
-@weak_like_operands
-def _tridiagonal_shape(dl, d, du, b, *, perturb_singular=False):
-    check_dtypes("tridiagonal_solve", dl, d, du, b, tip=False)
-    if dl.shape != d.shape or d.shape != du.shape or d.ndim < 1:
-        raise ValueError(
-            f"tridiagonal_solve requires that all diagonal arguments have the same shape, got {dl.shape}, {d.shape}, "
-            f"{du.shape}"
-        )
-    if b.ndim != d.ndim + 1 or b.shape[:-1] != d.shape:
-        raise ValueError(
-            f"tridiagonal_solve requires b of shape (..., n, k) for diagonals of shape (..., n), got {b.shape} and "
-            f"{d.shape}"
-        )
-    check_matrix("tridiagonal_solve", b)
-    return ShapedArray(b.shape, b.dtype)
-
-
-def _tridiagonal_one(dl, d, du, b):
-    if b.size == 0:
-        return b
-    if d.shape[0] == 1:
-        return b / d[:, None]
-    *_, x, info = lapack("gtsv", b.dtype)(dl[1:], d, du[:-1], b)
-    return np.full_like(b, np.nan) if info else x
-
-
-def _shift_rows(x, down):
-    """The rows moved by one, with zeros at the end left free."""
-    axis = x.ndim - 2
-    config = [(0, 0, 0)] * x.ndim
-    config[axis] = (1, -1, 0) if down else (-1, 1, 0)
-    return lax.pad(x, constant(x, 0), config)
-
-
-def _tridiagonal_product(dl, d, du, x):
-    shape = x.shape
-    return lax.add(
-        lax.mul(rows(d, shape), x),
-        lax.add(lax.mul(rows(dl, shape), _shift_rows(x, True)), lax.mul(rows(du, shape), _shift_rows(x, False))),
-    )
-
-
-def _tridiagonal_jvp(primals, tangents, **params):
-    """A x = b: x_dot = A^-1 (b_dot - A_dot x)."""
-    dl, d, du = primals[:3]
-    x = tridiagonal_solve_p.bind(*primals, **params)
-    b_dot = tangents[3]
-    right = None if is_zero(b_dot) else b_dot
-    if not all(map(is_zero, tangents[:3])):
-        dots = [lax.full(d.shape, constant(d, 0)) if is_zero(t) else t for t in tangents[:3]]
-        right = add_tangents(right, lax.neg(_tridiagonal_product(dots[0], dots[1], dots[2], x)))
-    if right is None:
-        return x, tangent_zero(x)
-    return x, tridiagonal_solve_p.bind(dl, d, du, right, **params)
-
-
-def _tridiagonal_transpose(x_bar, dl, d, du, b, **params):
-    if any(map(is_linear, (dl, d, du))):
-        raise NotImplementedError(
-            "Transpose (reverse-mode) rule of primitive 'tridiagonal_solve' is not there for its diagonals"
-        )
-    if is_zero(x_bar):
-        return [None, None, None, tangent_zero(b)]
-    axis = d.ndim - 1
-    config = [(0, 0, 0)] * d.ndim
-    config[axis] = (1, -1, 0)
-    lower = lax.pad(du, constant(du, 0), config)
-    config[axis] = (-1, 1, 0)
-    return [None, None, None, tridiagonal_solve_p.bind(lower, d, lax.pad(dl, constant(dl, 0), config), x_bar, **params)]
-
-
-tridiagonal_solve_p = Primitive(
-    "tridiagonal_solve",
-    doc="X with A X = B for tridiagonal A.",
-    abstract_eval=_tridiagonal_shape,
-    jvp=_tridiagonal_jvp,
-    reference=lambda dl, d, du, b, perturb_singular=False: per_matrix(
-        _tridiagonal_one, dl, d, du, b, core=(1, 1, 1, 2)
-    )[0].astype(b.dtype, copy=False),
-    transpose=_tridiagonal_transpose,
-    lower=HostCall(),
-    samples=Samples(
-        ulp=64,
-        cases=lambda rng: [
-            Case(
-                (rng.normal(size=s), rng.normal(size=s) + 4, rng.normal(size=s), rng.normal(size=(*s, 2))),
-                {"perturb_singular": False},
-                tolerance=1e-10,
-            )
-            for s in [(4,), (2, 3), (1,)]
-        ],
-    ),
-)
-tridiagonal_solve_p.batch = batch_leading(tridiagonal_solve_p)
-
-
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Array:
-    """X with A X = b: A has diagonal d, lower diagonal dl (dl[0] is not read) and upper du (du[-1] is not read), all
-    f[..., n].
-
-    b: f[..., n, k]. Raises ValueError for shapes that don't fit.
-    """
-    check_flags("tridiagonal_solve", perturb_singular=perturb_singular)
-    return tridiagonal_solve_p.bind(
-        *as_arrays("tridiagonal_solve", dl, d, du, b), perturb_singular=bool(perturb_singular)
-    )

@@ -88,6 +88,32 @@ def test_box_cox_is_explained_where_ours_is_right(tool):
     assert explained(tool, "special.boxcox1p(x0, x1)", (x, power), wrong, right) == ""
 
 
+def test_log1mexp_and_gamma_are_explained_where_ours_is_right(tool):
+    pytest.importorskip("mpmath")
+    x, right, wrong = (np.array([v]) for v in (0.8825669022446162, -0.5339570540880909, -0.5339570540880771))
+    assert explained(tool, "nn.log1mexp(x0)", (x,), right, wrong) == "log1mexp"
+    assert explained(tool, "nn.log1mexp(x0)", (x,), wrong, right) == ""
+    z = np.array([-1 - 5.154488822025671e-67j])
+    right, wrong = np.array([-0.42 - 1.9400565885930244e66j]), np.array([-2.5653050788007612e16 - 3.141592653589801j])
+    assert explained(tool, "special.gamma(x0)", (z,), right, wrong) == "complex gamma at poles"
+    assert explained(tool, "special.gamma(x0)", (z,), wrong, right) == ""
+
+
+def test_rounding_errors_of_1_are_explained_next_to_0(tool):
+    ours, theirs = np.float32([0.012044914998]), np.float32([0.012044855393])
+    line = "jax.random.gumbel(jax.random.key(17), (2, 5))"
+    assert explained(tool, line, (), ours, theirs) == "logarithms of logarithms"
+    assert explained(tool, line, (), ours, theirs - np.float32(1e-6)) == ""
+    x = np.array([1e223, -3.6e281, 1, 2], complex)
+    line = "jnp.fft.fft(x0, norm='ortho')\n    return r.mean()"
+    none, some = np.array(0j), np.array(-5.2e259 + 0j)
+    assert explained(tool, line, (x,), none, some) == "means of transforms"
+    assert explained(tool, line, (x,), none, some * 1e9) == ""
+    z = np.array([-1e-25 + 1.3e-18j, 31], np.complex64)
+    assert explained(tool, "lax.cumlogsumexp(x0)", (z,), z, z.real + 0 * z) == "first of running log-sum-exps"
+    assert explained(tool, "lax.cumlogsumexp(x0)", (z,), z, z + np.complex64(1e-3j)) == ""
+
+
 def test_exceptions_are_explained_by_what_they_say(tool):
     explain = tool("explained_differences").explain
     call = Call("nn", "def program(x0):\n    return nn.dot_product_attention(x0, x0, x0)\n", (), ())
@@ -96,6 +122,11 @@ def test_exceptions_are_explained_by_what_they_say(tool):
     assert explain(call, "jit", difference, result, error) == "errors inside of JAX"
     assert explain(call, "jit", difference, error, result) == ""
     assert explain(call, "jit", difference, result, error._replace(message="another")) == ""
+    call = Call("shapes", "def program(x0):\n    return jax.eval_shape(lambda x0: special.f(x0), x0)\n", (), ())
+    concrete = Raised(("ConcretizationTypeError", "TypeError", "Exception"), "Abstract tracer value")
+    shape = Raised(("TypeError", "Exception"), "A ShapeDtypeStruct does not have a value")
+    assert explain(call, "jit", difference, shape, concrete) == "concrete values"
+    assert explain(call, "eager", difference, error, concrete) == ""
 
 
 def test_random_gamma_grad_is_explained_where_ours_is_right(tool):

@@ -82,3 +82,23 @@ def test_owens_t_ends_and_derivatives():
                 (special.owens_t(h, a + d) - special.owens_t(h, a - d)) / (2 * d),
             ]
             np.testing.assert_allclose([along_h, along_a], differences, rtol=1e-6)
+
+
+def test_slopes_of_wofz_far_out(bits):
+    """2 i / sqrt(pi) - 2 z w cancels there: the derivative was rounding errors of 1."""
+    kind = f"c{bits // 4}"
+    z = np.array([837, -14172.66, 15.9, 16.1, 17 + 3j, -40 + 1e-3j, 25j, 1e8 + 2e7j, 14 - 16j, -30 - 2j, -2e10], kind)
+    exact = []
+    for v in z:
+        v = mpmath.mpc(complex(v))
+        with mpmath.workdps(60):
+            w = mpmath.exp(-v * v) * mpmath.erfc(-1j * v) if abs(v) < 1e3 else None
+            far = -1j / (mpmath.sqrt(mpmath.pi) * v * v) * (1 + 3 / (2 * v * v) + 15 / (4 * v**4))
+            exact.append(complex(far if w is None else 2j / mpmath.sqrt(mpmath.pi) - 2 * v * w))
+    _, slope = jax.jvp(special.wofz, (z,), (np.ones_like(z),))
+    error = abs(np.asarray(slope).astype(complex) - exact) / np.abs(exact) / np.finfo(z.dtype).eps
+    assert np.all(error <= np.where(abs(z) < 16, 2000, np.where(z.imag < 0, 1000, 10))), error
+    real = z.real[z.imag == 0]
+    assert np.all(np.isfinite(jax.vmap(jax.grad(lambda x: jnp.imag(special.wofz(x))))(real)))
+    ends = jax.jvp(special.wofz, (np.array([np.inf, -np.inf, 0, np.nan], kind),), (np.ones(4, kind),))[1]
+    assert ends[0] == 0 and ends[1] == 0 and abs(ends[2] - 2j / np.sqrt(np.pi)) < 1e-6 and np.isnan(ends[3])

@@ -65,11 +65,28 @@ def _wofz(z: Any) -> Any:
     return jnp.where(jnp.isnan(x) | jnp.isnan(y), complex(np.nan, np.nan), value)
 
 
+def _far_slope(z: Any) -> Any:
+    """w'(z) for |z| >= 16, where 2 i / sqrt(pi) - 2 z w cancels: the sum over k of (2k + 1)!! / (2 z^2)^k, the
+    derivative of Abramowitz and Stegun's (7.1.23), times -i / (sqrt(pi) z^2); below the real axis w has 2 exp(-z^2)
+    more, and half of that on it."""
+    y = lax.imag(z)
+    end = jnp.isinf(abs(z)) & (y >= 0)
+    z = jnp.where(end, 16, z)
+    square = (1 / z) * (1 / z)
+    total = jnp.ones_like(z)
+    for k in range(9, 0, -1):
+        total = 1 + (2 * k + 1) / 2 * square * total
+    wave = jnp.where(y > 0, 0, jnp.where(y < 0, 4, 2) * z * _exp_minus_square(jnp.where(y > 0, 16, z)))
+    return jnp.where(end, 0, -1j / math.sqrt(math.pi) * square * total - wave)
+
+
 @_wofz.defjvp
 def _wofz_jvp(primals: Any, tangents: Any) -> Any:
     (z,), (z_dot,) = primals, tangents
     value = _wofz(z)
-    return value, (2j / math.sqrt(math.pi) - 2 * z * value) * z_dot
+    far = abs(z) > 16
+    slope = 2j / math.sqrt(math.pi) - 2 * jnp.where(far, 0, z) * value
+    return value, jnp.where(far, _far_slope(jnp.where(far, z, 16)), slope) * z_dot
 
 
 def wofz(z: Any) -> Any:

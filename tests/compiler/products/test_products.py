@@ -8,7 +8,7 @@ import pullback
 from pullback._ext import _core
 from pullback.compiler.products import panels
 from pullback.compiler.products.kernels import CHAIN
-from pullback.loops.schedule.machine import AVX2_SERVER, TINY, using
+from pullback.loops.schedule.machine import AVX512_SERVER, TINY, using
 
 CASES = [
     ((30, 40), (40, 50), (((1,), (0,)), ((), ()))),
@@ -104,7 +104,7 @@ def test_threads_that_pack_panels_of_their_own_give_the_same_bits(m, k, n, dtype
     results, before = [], _core.num_threads()
     try:
         # A large second cache holds all of a panel; a small one, pieces of CHAIN rows.
-        for number, (own, machine) in enumerate(((False, TINY), (True, AVX2_SERVER), (True, TINY))):
+        for number, (own, machine) in enumerate(((False, TINY), (True, AVX512_SERVER), (True, TINY))):
             monkeypatch.setattr(panels, "_own_panels_pay", lambda *args, own=own: own)
             with using(machine):  # another result makes it another program, whose code is not found
 

@@ -67,6 +67,8 @@ CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache 
 FEW_ROWS = 64  # rows of x below which y is read too seldom to be packed
 GROUP = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
 LOCAL = 1 << 18  # bytes of packed y that a thread keeps on its stack
+GRAM_LEAST = 64  # rows from which half of a product with its own transpose is saved by panels: two of the widest
+GRAM_MOST = 512  # rows up to which a thread keeps the sums of a group of panels, on any machine
 OTHERS = 2  # lines of each set of the first cache through which y and the results go
 
 
@@ -392,7 +394,7 @@ def _own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: in
     if k * n * size <= SHARED and m * n * size >= BYTES:  # nests that read the result join blocks of its rows
         return False
     group, pieces = _groups(out.dtype, k, n, columns)
-    if k > LONGEST or not _sums_fit(out.dtype, m, k, n, rows, columns):
+    if k > LONGEST or (pieces > 1 and (m + rows) * (group + 1) * columns * size > LOCAL):  # a thread's sums
         return False
     machine = host()
 
@@ -419,23 +421,23 @@ def _busiest(n: int, columns: int, group: int) -> int:
 
 
 def _groups(dtype: str, k: int, n: int, columns: int) -> tuple[int, int]:
-    """(panels that are packed together, pieces of the contracted axis): these take an eighth of the second cache.
+    """(panels that are packed together, pieces of the contracted axis): these take an eighth of the second cache, and
+    half of what a thread keeps at most, as its last group may have a panel more.
 
     Two panels are longer runs of y; not where a thread has a tenth more to do by that.
     """
     row = columns * ITEMSIZE[dtype] * (2 if dtype in REAL else 1)
-    most = max(host().second.bytes // 8 // (2 * row) // CHAIN, 1) * CHAIN
+    most = max(min(host().second.bytes // 8, LOCAL // 2) // (2 * row) // CHAIN, 1) * CHAIN
     two = 10 * _busiest(n, columns, 2) <= 11 * _busiest(n, columns, 1)
     return 2 if two else 1, min(-(-k // most), max(k // CHAIN, 1))
 
 
 def gram_suits(out: Storage, x: Storage) -> bool:
-    """Whether `gram` can be had for out[n, n] = x[n, k] @ x'."""
+    """Whether `gram` can be had for out[n, n] = x[n, k] @ x'; by sizes alone, as BLAS adds in another order."""
     n, k = x.shape
-    if out.dtype not in KERNELS or out.dtype in REAL or k > LONGEST or out.strides[1] != 1:
+    if out.dtype not in KERNELS or out.dtype in REAL or out.strides[1] != 1:
         return False
-    rows, columns = _shape(out.dtype, n, n)
-    return n >= 2 * columns and _sums_fit(out.dtype, n, k, n, rows, columns)
+    return n >= GRAM_LEAST and k <= LONGEST and (k < 2 * CHAIN or n <= GRAM_MOST)
 
 
 def gram(ctx: NestContext, out: Storage, x: Storage) -> None:
@@ -443,12 +445,6 @@ def gram(ctx: NestContext, out: Storage, x: Storage) -> None:
     n = out.shape[0]
     rows, columns = _shape(out.dtype, n, n)
     _by_panels(ctx, out, _rows(ctx, x, n, rows, columns, False), x.transposed((1, 0)), rows, columns, below=True)
-
-
-def _sums_fit(dtype: str, m: int, k: int, n: int, rows: int, columns: int) -> bool:
-    """Whether a thread has room for its sums, where the contracted axis is cut into pieces."""
-    group, pieces = _groups(dtype, k, n, columns)
-    return pieces == 1 or (m + rows) * (group + 1) * columns * ITEMSIZE[dtype] <= LOCAL
 
 
 def _by_panels(

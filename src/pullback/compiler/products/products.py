@@ -92,9 +92,7 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     target = out if _row_leading(out) is not None else ctx.temporary(out.dtype, out.shape)
     if target is not out and beta:
         ctx.copy(target, out)
-    half = alpha == 1.0 and beta == 0.0 and out.dtype in ("f32", "f64") and _is_gram(x, y)
-    if half:
-        target = ctx.temporary(out.dtype, out.shape, "half")
+    half = alpha == 1.0 and beta == 0.0 and out.dtype in ("f32", "f64") and _is_gram(x, y) and target.contiguous
     x, y = _blas_layout(ctx, x), _blas_layout(ctx, y)
     pieces = _pieces_of_k(m, n, k) if beta == 0.0 else 1
     if pieces > 1:
@@ -104,8 +102,8 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     else:
         _blocks(ctx, target, x, y, alpha, beta)
     if half:
-        gram.mirror(ctx, out, target)
-    elif target is not out:
+        gram.mirror(ctx, target)
+    if target is not out:
         ctx.copy(out, target)
 
 

@@ -67,3 +67,18 @@ def test_digamma_has_a_slope_below_zero():
     with pb.enable_x64(True):
         slope = pb.jit(pb.grad(lambda x: lax.digamma(x).sum()))(np.array([-0.5, -3.3, 0.5]))
         np.testing.assert_allclose(slope, [float(mp.psi(1, mp.mpf(x))) for x in (-0.5, -3.3, 0.5)], rtol=1e-12)
+
+
+def test_derivative_in_the_first_argument():
+    s = np.array([1.001, 1.3, 2.0, 3.0, 7.5, 30.0, 3.0, 2.0, 2.5])
+    q = np.array([2.0, 0.4, 1.0, 2.0, 3.3, 1.5, 40.0, 1e-3, 1e4])
+    exact = [float(mp.zeta(a, b, 1)) for a, b in zip(s, q)]
+    for got in both(pb.vmap(pb.grad(lax.zeta)), s, q):
+        np.testing.assert_allclose(got, exact, rtol=1e-12)
+    for got in both(pb.vmap(pb.grad(pb.grad(lax.zeta))), s[1:], q[1:]):
+        np.testing.assert_allclose(got, [float(mp.zeta(a, b, 2)) for a, b in zip(s[1:], q[1:])], rtol=1e-10)
+    narrow = pb.jit(pb.vmap(pb.grad(lax.zeta)))(s.astype("f4")[1:], q.astype("f4")[1:])
+    exact = [float(mp.zeta(float(a), float(b), 1)) for a, b in zip(s.astype("f4")[1:], q.astype("f4")[1:])]
+    np.testing.assert_allclose(narrow, exact, rtol=5e-6)
+    assert pb.grad(lax.zeta)(1.0, 2.0) == -INF and pb.grad(lax.zeta)(3.0, INF) == 0
+    assert np.isnan(pb.grad(lax.zeta)(0.5, 2.0)) and np.isnan(pb.grad(lax.zeta)(3.0, -1.5))

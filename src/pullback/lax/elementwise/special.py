@@ -12,6 +12,7 @@ from typing import Any
 
 from pullback.lax.elementwise.arithmetic import add_p, mul_p, neg_p, op, sub_p
 from pullback.lax.elementwise.densities import beta_density, gamma_density
+from pullback.lax.elementwise.zeta_slope import zeta_slope
 from pullback.lax.records.families import *
 from pullback.lax.records.families import INF, NAN, broadcast_operands
 
@@ -422,7 +423,7 @@ zeta_p = nary(
     cost=100,
     lower=_in_f32("zeta"),
     jvp=(
-        _not_differentiable("zeta", "x"),
+        lambda x_dot, out, x, q: mul_p.bind(x_dot, zeta_slope(x, q)),
         lambda q_dot, out, x, q: mul_p.bind(
             q_dot, neg_p.bind(mul_p.bind(x, zeta_p.bind(add_p.bind(x, constant(x, 1)), q)))
         ),

@@ -6,7 +6,6 @@ import math
 
 from pullback.lax.elementwise.arithmetic import add_p, mul_p, neg_p, sub_p, where
 from pullback.lax.records.families import *
-from pullback.loops.math.zeta import BERNOULLI, STEPS
 
 __all__ = ["zeta_slope"]
 
@@ -17,6 +16,8 @@ def zeta_slope(s, q):
     0 for an infinite q, -inf at s = 1, where zeta has its pole, and NaN elsewhere: below q = 0 zeta is known for whole
     s alone.
     """
+    from pullback.loops.math.zeta import BERNOULLI, STEPS  # with 32 modules that the import shall not take
+
     above_one, above_zero = lax.gt_p.bind(s, constant(s, 1)), lax.gt_p.bind(q, constant(q, 0))
     inside = lax.and_p.bind(above_one, lax.and_p.bind(above_zero, lax.is_finite_p.bind(q)))
     at = where(inside, s, constant(s, 2))  # derivatives of what is not taken are harmless

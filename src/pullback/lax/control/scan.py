@@ -497,4 +497,5 @@ scan_p = Primitive(
     dce=_dce,
     effects=_effects,
     lower=Nest(_lower, shared=_shared),
+    traits={"stacked"},
 )

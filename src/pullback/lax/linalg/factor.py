@@ -342,6 +342,7 @@ lu_pivots_to_permutation_p = Primitive(
         lambda x: permutation_of(x, permutation_size), pivots, core=(1,)
     )[0],
     lower=Nest(_permutation_emit),
+    traits={"stacked"},
     samples=Samples(
         cases=lambda rng: [
             Case((np.array([[1, 2, 2], [0, 1, 2]], np.int32),), {"permutation_size": 4}),

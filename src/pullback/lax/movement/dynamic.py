@@ -256,7 +256,7 @@ dynamic_update_slice_p = Primitive(
     transpose=_update_transpose,
     batch=_update_batch,
     lower=Nest(_update_emit, in_place=0),
-    traits={"movement"},
+    traits={"movement", "stacked"},
     samples=Samples(
         cases=lambda rng: [
             Case((rng.normal(size=(4, 5)).astype(np.float32), rng.normal(size=m).astype(np.float32), *_starts(*s)), {})

@@ -413,7 +413,7 @@ unstack_p = Primitive(
     transpose=_unstack_transpose,
     batch=_unstack_batch,
     lower=Nest(_unstack_emit, strided=True),
-    traits={"movement", "linear"},
+    traits={"movement", "linear", "stacked"},
     samples=Samples(
         cases=lambda rng: [Case((rng.normal(size=(2, 3)).astype(np.float32),), {"axis": a}) for a in (0, 1)]
     ),
@@ -469,7 +469,7 @@ split_p = Primitive(
     transpose=_split_transpose,
     batch=_split_batch,
     lower=Nest(_split_emit, strided=True),
-    traits={"movement", "linear"},
+    traits={"movement", "linear", "stacked"},
     samples=Samples(
         cases=lambda rng: [
             Case((rng.normal(size=(3, 5)).astype(np.float32),), {"sizes": s, "axis": a})

@@ -84,6 +84,7 @@ top_k_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_top_k_batch,
     lower=Nest(_top_k_emit),
+    traits={"stacked"},
     samples=Samples(
         cases=lambda rng: (
             [

@@ -37,12 +37,6 @@ from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.space import LANES
 from pullback.transforms.batching import AxisData, batch_jaxpr
 
-# Calls that take a stack of operands as well as one; the others are left in their loops.
-STACKED = frozenset(
-    {"dot_general", "scan", "reduce", "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "sort", "top_k"}
-    | {"split", "unstack", "dynamic_update_slice", "fft", "cholesky", "lu", "lu_pivots_to_permutation"}
-    | {"triangular_solve", "qr", "svd", "eigh"}
-)
 POLYNOMIAL = frozenset({"add", "sub", "mul", "neg", "convert_element_type"})
 MOST = NOMINAL.last.bytes // 2  # that the iterations of one batch store between them
 MOST_EACH = NOMINAL.second.bytes // LANES  # that one iteration stores: with more it has rows of its own for lanes
@@ -82,7 +76,9 @@ def _is_stacked(eqn: JaxprEqn) -> bool:
     """Whether an equation is as well done for a stack of operands."""
     if eqn.effects or "barrier" in eqn.primitive.traits:
         return False
-    return isinstance(eqn.primitive.lower, (Elementwise, Pointwise, Reduction)) or eqn.primitive.name in STACKED
+    if isinstance(eqn.primitive.lower, (Elementwise, Pointwise, Reduction)):
+        return True
+    return not eqn.primitive.traits.isdisjoint(("stacked", "reduction", "matrices"))
 
 
 class _Loop:

@@ -8,9 +8,9 @@
     error.throw()                                  # JaxRuntimeError: x must be positive, got -1.0 (`check` failed)
 
 A check is a primitive without results. `checkify` traces the function, numbers its checks, and evaluates the jaxpr
-with one
-more value going through it: the number of the first check that failed (0: none) and what its message shows. Calls are
-inlined; branches and loops carry the value along.
+with one more value going through it: the number of the first check that failed (0: none) and what its message shows.
+Calls are inlined; branches and loops carry the value along. A function with a derivative rule of its own keeps the
+rule: the call gives the results, and its body, read beside it, the checks.
 """
 
 from __future__ import annotations
@@ -32,13 +32,20 @@ from pullback.core import (
     Primitive,
     ShapedArray,
     Tracer,
+    Zero,
+    eval_jaxpr,
     jaxprs_in_params,
     not_mapped,
     trace,
     typeof,
 )
+from pullback.core.interpreter import current_interpreter, eval_interpreter
+from pullback.core.lowering import Inline, InlineFunction
 from pullback.util import dtypes
-from pullback.util.errors import JaxRuntimeError
+
+
+class JaxRuntimeError(ValueError):
+    """A check failed."""
 
 
 class JaxException(Exception):
@@ -81,6 +88,7 @@ class _Message:
     text: str
     tree: Any
     category: ErrorCategory
+    debug: bool = False  # without effect where no `checkify` is around it
 
     def format(self, values: Sequence[Any]) -> str:
         args, kwargs = tree_util.tree_unflatten(self.tree, [np.asarray(v) for v in values])
@@ -162,7 +170,7 @@ def _unused(*args: Any, **params: Any) -> Any:
 
 
 def _evaluate(pred: Any, *values: Any, message: _Message) -> list[Any]:
-    if not bool(np.all(np.asarray(pred))):
+    if not message.debug and not bool(np.all(np.asarray(pred))):
         raise JaxRuntimeError(message.format(values))
     return []
 
@@ -183,9 +191,15 @@ def _jvp(primals: Any, tangents: Any, *, message: _Message) -> Any:
     return [], []
 
 
+def _inlined(avals: Sequence[Any], params: Any) -> ClosedJaxpr:
+    if not params["message"].debug:
+        _unused()
+    return trace(lambda *_: [], list(avals))
+
+
 check_p = Primitive(
     "check", abstract_eval=lambda *avals, message: [], reference=_unused, evaluate=_evaluate, jvp=_jvp, batch=_batch,
-    transpose=NoRule("a check has no results"), lower=NoRule("it was not functionalized; use checkify.checkify"),
+    transpose=NoRule("a check has no results"), lower=InlineFunction(trace=_inlined),
     multiple_results=True, effects=lambda params: frozenset({"check"}), doc="States that a condition holds.",
 )  # fmt: skip
 
@@ -196,7 +210,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     With a concrete `pred` it raises JaxRuntimeError at once; in a traced function, `checkify` must be around it. Raises
     TypeError if pred is not a bool scalar, or the arguments are not arrays. With `debug` it is a `debug_check`.
     """
-    if debug and not isinstance(pred, Tracer):
+    if debug and current_interpreter() is eval_interpreter():
         return
     if not isinstance(msg, str):
         raise TypeError(f"checkify.check: argument 'msg' must be a string, got {type(msg)}")
@@ -211,13 +225,12 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
                 f"{leaf!r} of type {type(leaf)}."
             )
     _verify_format(msg, fmt_args, fmt_kwargs)
-    check_p.bind(jnp.asarray(pred), *leaves, message=_Message(msg, tree, FailedCheckError))
+    check_p.bind(jnp.asarray(pred), *leaves, message=_Message(msg, tree, FailedCheckError, debug))
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """`check`, but without effect where no `checkify` is around it."""
-    if isinstance(pred, Tracer):
-        check(pred, msg, *fmt_args, **fmt_kwargs)
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
 def _verify_format(msg: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -272,7 +285,7 @@ class _Functionalizer:
                 if key not in self.numbers:
                     self.numbers[key] = len(self.sites)
                     self.sites.append(_Site(message, avals))
-            for inner in jaxprs_in_params(eqn.params):
+            for inner in _bodies(eqn):
                 self.collect(inner)
 
     def _checks_of(self, eqn: Any) -> list[tuple[Any, _Message, tuple[ShapedArray, ...]]]:
@@ -282,18 +295,24 @@ class _Functionalizer:
                 avals = tuple(a.aval.strip_weak_type() for a in eqn.invars[1:])
                 found.append(((id(eqn), "user"), eqn.params["message"], avals))
             return found
-        if jaxprs_in_params(eqn.params):
+        if _bodies(eqn):
             return found
         empty = tree_util.tree_structure(((), {}))
+        if OOBError in self.errors and starts_of(eqn) is not None:
+            three = tree_util.tree_structure(((0, 0, 0), {}))
+            text = f"out-of-bounds indexing for array of shape {eqn.invars[0].aval.shape}: index "
+            text = _literal(text) + "{} is out of bounds for axis {} with size {}. "
+            number = ShapedArray((), np.dtype(np.int32))
+            found.append(((id(eqn), "index"), _Message(text, three, OOBError), (number,) * 3))
+        if DivisionByZeroError in self.errors and eqn.primitive.name == "div":
+            found.append(((id(eqn), "div"), _Message("division by zero", empty, DivisionByZeroError), ()))
         if NaNError in self.errors and any(_is_float(v.aval) for v in eqn.outvars):
             text = f"nan generated by primitive: {eqn.primitive.name}."
             found.append(((id(eqn), "nan"), _Message(_literal(text), empty, NaNError), ()))
-        if DivisionByZeroError in self.errors and eqn.primitive.name in ("div", "rem"):
-            found.append(((id(eqn), "div"), _Message("division by zero.", empty, DivisionByZeroError), ()))
         return found
 
     def contains(self, jaxpr: Any) -> bool:
-        return any(self._checks_of(e) or any(self.contains(j) for j in jaxprs_in_params(e.params)) for e in jaxpr.eqns)
+        return any(self._checks_of(e) or any(self.contains(j) for j in _bodies(e)) for e in jaxpr.eqns)
 
     # Second pass: evaluate.
 
@@ -319,7 +338,7 @@ class _Functionalizer:
                 if key in self.numbers:
                     state = self.fail(state, self.numbers[key], jnp.logical_not(values[0]), values[1:])
                 continue
-            inner = jaxprs_in_params(eqn.params)
+            inner = _bodies(eqn)
             if inner and any(self.contains(j) for j in inner):
                 state, outs = self._higher_order(eqn, state, values)
             else:
@@ -330,15 +349,35 @@ class _Functionalizer:
         return state, [read(a) for a in jaxpr.outvars]
 
     def _automatic(self, eqn: Any, state: _State, values: Sequence[Any], outs: Sequence[Any]) -> _State:
+        index = self.numbers.get((id(eqn), "index"))
+        if index is not None:
+            state = self._indexed(eqn, state, values, index)
+        zero = self.numbers.get((id(eqn), "div"))
+        if zero is not None:
+            state = self.fail(state, zero, jnp.any(jnp.asarray(values[1]) == 0), ())
         nan = self.numbers.get((id(eqn), "nan"))
         if nan is not None:
             for out in outs:
                 if _is_float(typeof(out)):
                     state = self.fail(state, nan, jnp.any(jnp.isnan(out)), ())
-        zero = self.numbers.get((id(eqn), "div"))
-        if zero is not None:
-            state = self.fail(state, zero, jnp.any(jnp.asarray(values[1]) == 0), ())
         return state
+
+    def _indexed(self, eqn: Any, state: _State, values: Sequence[Any], number: int) -> _State:
+        """The state after a check of start indices, an array whose last axis runs over the operand's axes `axes`."""
+        operands, axes, sizes = starts_of(eqn) or ((), (), ())
+        shape = eqn.invars[0].aval.shape
+        if not axes:
+            return state
+        found = [jnp.asarray(values[k]) for k in operands]
+        starts = found[0] if len(found) == 1 and found[0].ndim else jnp.stack(found)
+        last = np.asarray([shape[axis] - size for axis, size in zip(axes, sizes)], starts.dtype)
+        failed = jnp.reshape((starts < 0) | (starts > last), -1)
+        if not failed.shape[0]:
+            return state
+        first = jnp.argmax(failed)
+        axis = jnp.take(np.asarray(axes, np.int32), first % len(axes))
+        size = jnp.take(np.asarray(shape, np.int32), axis)
+        return self.fail(state, number, jnp.any(failed), (jnp.reshape(starts, -1)[first], axis, size))
 
     def _higher_order(self, eqn: Any, state: _State, values: list[Any]) -> tuple[_State, list[Any]]:
         name, params = eqn.primitive.name, eqn.params
@@ -349,11 +388,13 @@ class _Functionalizer:
             return self._scan(params, state, values)
         if name == "while":
             return self._while(params, state, values)
-        bodies = [v for v in params.values() if isinstance(v, ClosedJaxpr)]
-        if not bodies:
-            raise NotImplementedError(f"checkify: checks inside of '{name}' are not supported")
-        (closed,) = bodies
-        return self.run(closed.jaxpr, closed.consts, state, values)
+        closed = eqn.primitive.lower.body(eqn)
+        if name not in ("custom_jvp_call", "custom_vjp_call"):
+            return self.run(closed.jaxpr, closed.consts, state, values)
+        rules = {key: _quiet(rule) for key, rule in params.items() if key in ("jvp", "fwd", "bwd")}
+        outs = eqn.primitive.bind(*values, **{**params, **rules, "call_jaxpr": _without_checks(closed)})
+        state, _ = self.run(closed.jaxpr, closed.consts, state, [lax.stop_gradient(x) for x in values])
+        return state, list(outs)
 
     def _with_state(self, closed: ClosedJaxpr, typed: Sequence[ShapedArray]) -> Callable[..., Any]:
         def call(flat: Sequence[Any], args: Sequence[Any]) -> Any:
@@ -391,8 +432,8 @@ class _Functionalizer:
         cond, body = params["cond_jaxpr"], params["body_jaxpr"]
 
         def test(carry: Any) -> Any:
-            _, inner = carry
-            (out,) = cond(*cond_consts, *inner)
+            flat, inner = carry
+            _, (out,) = self.run(cond.jaxpr, cond.consts, _State.of(flat, self.sites), [*cond_consts, *inner])
             return out
 
         def step(carry: Any) -> Any:
@@ -410,6 +451,114 @@ class _Functionalizer:
         return now, list(out)
 
 
+def _bodies(eqn: Any) -> list[Any]:
+    """The jaxprs of an equation in which checks are found: of loops, branches and calls, and not of what is a whole."""
+    if eqn.primitive.name in ("cond", "scan", "while"):
+        return jaxprs_in_params(eqn.params)
+    inner = jaxprs_in_params(eqn.params)
+    if type(eqn.primitive.lower) is Inline:
+        body = eqn.primitive.lower.body(eqn)
+        if eqn.primitive.name not in ("custom_linear_solve", "linear_call"):
+            return [body.jaxpr]
+        inner = [body.jaxpr]
+    for jaxpr in inner:
+        if _has_user_checks(jaxpr):
+            raise NotImplementedError(f"checkify: checks inside of '{eqn.primitive.name}' are not supported")
+    return []
+
+
+def _has_user_checks(jaxpr: Any) -> bool:
+    return any(
+        eqn.primitive is check_p or any(map(_has_user_checks, jaxprs_in_params(eqn.params))) for eqn in jaxpr.eqns
+    )
+
+
+def _without_checks(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr with its checks gone, also those of loops, branches and calls."""
+    if not _has_user_checks(closed.jaxpr):
+        return closed
+
+    def cut(value: Any) -> Any:
+        if isinstance(value, ClosedJaxpr):
+            return _without_checks(value)
+        return tuple(map(cut, value)) if isinstance(value, tuple) else value
+
+    eqns = []
+    for eqn in closed.jaxpr.eqns:
+        if eqn.primitive is not check_p:
+            eqns.append(eqn.replace(params={name: cut(value) for name, value in eqn.params.items()}))
+    effects = frozenset().union(*(eqn.effects for eqn in eqns)) if eqns else frozenset()
+    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns, effects=effects), closed.consts)
+
+
+def _quiet(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A derivative rule without its checks; symbolic zeros of its results stay what they are."""
+
+    @functools.wraps(rule)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        arrays: list[Any] = []
+
+        def parts(value: Any) -> Any:
+            if isinstance(value, (tuple, list)):
+                return type(value)(map(parts, value))
+            if value is None or type(value) is Zero or dtypes.float0 == getattr(value, "dtype", None):
+                return value
+            arrays.append(value)
+            return _Place(len(arrays) - 1)
+
+        found: list[Any] = []
+
+        def flat() -> list[Any]:
+            found.append(parts(rule(*args, **kwargs)))
+            return arrays
+
+        closed = _without_checks(trace(flat, []))
+        values = eval_jaxpr(closed.jaxpr, closed.consts)
+
+        def whole(part: Any) -> Any:
+            if isinstance(part, (tuple, list)):
+                return type(part)(map(whole, part))
+            return values[part.number] if type(part) is _Place else part
+
+        return whole(found[0])
+
+    return run
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Stands for an array in the result of a rule."""
+
+    number: int
+
+
+def starts_of(eqn: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+    """(numbers of the operands that are start indices, the axes they are of, window sizes along these); None for none.
+
+    Modes that say what is to happen out of bounds by clipping are not checked.
+    """
+    name, params = eqn.primitive.name, eqn.params
+    shape = eqn.invars[0].aval.shape if eqn.invars else ()
+    every = tuple(range(len(shape)))
+    if name == "dynamic_slice":
+        return tuple(k + 1 for k in every), every, tuple(params["slice_sizes"])
+    if name == "dynamic_update_slice":
+        return tuple(k + 2 for k in every), every, eqn.invars[1].aval.shape
+    if name != "gather" and not name.startswith("scatter"):
+        return None
+    if lax.GatherScatterMode.from_any(params["mode"]) == lax.GatherScatterMode.CLIP:
+        return None
+    numbers = params["dimension_numbers"]
+    if name == "gather":
+        axes = tuple(numbers.start_index_map)
+        return (1,), axes, tuple(params["slice_sizes"][axis] for axis in axes)
+    axes = tuple(numbers.scatter_dims_to_operand_dims)
+    gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    window = iter(numbers.update_window_dims)
+    sizes = [1 if axis in gone else eqn.invars[2].aval.shape[next(window)] for axis in every]
+    return (1,), axes, tuple(sizes[axis] for axis in axes)
+
+
 def _is_float(aval: Any) -> bool:
     return dtypes.issubdtype(aval.dtype, np.inexact)
 
@@ -421,30 +570,24 @@ def _literal(text: str) -> str:
 def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
     """The function (error, f(*args)) of f's arguments, in which the checks of the categories `errors` are values.
 
-    `user_checks` are calls of `check`; `nan_checks` and `div_checks` watch each operation. Raises NotImplementedError
-    for `index_checks`.
+    `user_checks` are calls of `check`; `nan_checks` and `div_checks` watch each operation, `index_checks` each access
+    by computed indices. Arguments reach f as they are; NotImplementedError for checks in functions of solvers.
     """
-    if OOBError in errors:
-        raise NotImplementedError(
-            "checkify: index_checks are not supported; out-of-bounds indices are clipped or dropped"
-        )
 
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
-        leaves, tree = tree_util.tree_flatten((args, kwargs))
         out_trees: list[Any] = []
 
-        def flat(*flat_args: Any) -> list[Any]:
-            inner_args, inner_kwargs = tree_util.tree_unflatten(tree, flat_args)
-            outs, out_tree = tree_util.tree_flatten(f(*inner_args, **inner_kwargs))
+        def flat() -> list[Any]:
+            outs, out_tree = tree_util.tree_flatten(f(*args, **kwargs))
             out_trees[:] = [out_tree]
             return outs
 
-        closed = trace(flat, [typeof(x) for x in leaves])
+        closed = trace(flat, [])
         work = _Functionalizer(frozenset(errors))
         work.collect(closed.jaxpr)
         blank = [tuple(jnp.zeros(a.shape, a.dtype) for a in site.avals) for site in work.sites]
-        state, outs = work.run(closed.jaxpr, closed.consts, _State(jnp.zeros((), np.int32), blank), leaves)
+        state, outs = work.run(closed.jaxpr, closed.consts, _State(jnp.zeros((), np.int32), blank), [])
         error = Error(state.code, tuple(state.payload), tuple(site.message for site in work.sites))
         return error, tree_util.tree_unflatten(out_trees[0], outs)
 

@@ -79,7 +79,8 @@ def _normalize_known(index: np.ndarray, length: int, wrap: bool) -> tuple[np.nda
     if wrap:
         wide = np.where(wide < 0, wide + length, wide)
     inside = (low >= -length if wrap else low >= 0) and high < length
-    return np.clip(wide, -1, max(length, 1)).astype(dtype), inside
+    bits = 8 * dtype.itemsize - 1
+    return np.clip(wide, -(2**bits), 2**bits - 1).astype(dtype), inside
 
 
 def normalize(index: Any, length: int, wrap: bool) -> tuple[Any, bool]:
@@ -213,21 +214,18 @@ def index_get(
             for e in traced:
                 starts[e.axis], _ = normalize(e.index, x.shape[e.axis], wrap)
                 starts[e.axis] = as_array(starts[e.axis])
+                if how is Mode.CLIP:
+                    last = lax.full_like(starts[e.axis], max(x.shape[e.axis] - 1, 0))
+                    starts[e.axis] = lax.clamp(lax.full_like(last, 0), starts[e.axis], last)
                 sizes[e.axis] = 1
             wide = any(s.dtype != _INT32 for s in starts)
             if wide:
                 starts = [convert(s, np.dtype(np.int64)) for s in starts]
-            x = _dynamic_slice(x, starts, sizes)
+            x = lax.dynamic_slice(x, starts, tuple(sizes), allow_negative_indices=False)
         return _drop_and_add(x, entries)
     # Static slices first, as views; all that is left are whole axes, new axes and indices.
     view = _view(x, [e for e in entries if isinstance(e, Slice)], wrap)
     return _gather(view, entries, how, fill_value, indices_are_sorted, unique_indices, wrap)
-
-
-def _dynamic_slice(x: Any, starts: list[Any], sizes: list[int]) -> Any:
-    # Negative starts have been dealt with; lax would wrap them a second time, so they are clamped to 0 here.
-    starts = [s if isinstance(s, np.ndarray) else lax.max(s, lax.full_like(s, 0)) for s in starts]
-    return lax.dynamic_slice(x, starts, tuple(sizes))
 
 
 @dataclasses.dataclass(slots=True)

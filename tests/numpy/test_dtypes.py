@@ -86,3 +86,22 @@ def test_limits_of_scalar_types_of_numpy():
         assert jnp.finfo(named).eps == np.float32(2**-23)
     for named in (np.int8, "int8", np.int8(1), np.zeros(2, np.int8), jnp.int8):
         assert jnp.iinfo(named).max == 127
+
+
+def test_strict_promotion_is_never_tripped_by_what_functions_do_inside():
+    ints, numbers = jnp.arange(1, 4), jnp.array([1 + 2j, 3.0, -1j])
+    calls = [
+        lambda: jnp.linspace(ints, ints + 4, 3),
+        lambda: jnp.linspace(ints > 1, ints > 2, 3),
+        lambda: pullback.nn.logsumexp(numbers),
+        lambda: pullback.nn.logsumexp(numbers, return_sign=True),
+        lambda: pullback.nn.logmeanexp(numbers, where=ints > 1),
+        lambda: jnp.array_equiv(ints, ints.astype(np.float32)),
+    ]
+    for call in calls:
+        wanted = call()
+        with pullback.numpy_dtype_promotion("strict"):
+            got = call()
+        for g, w in zip(pullback.tree.leaves(got), pullback.tree.leaves(wanted)):
+            assert g.dtype == w.dtype
+            np.testing.assert_array_equal(g, w)

@@ -194,3 +194,58 @@ def test_derivative_of_gamma(key):
         x, slope = random.gamma(key, a), np.asarray(jax.jacfwd(lambda a: random.gamma(key, a))(a)).diagonal()
         moved = np.asarray(gammainc(a + h, x + h * slope)) - np.asarray(gammainc(a - h, x - h * slope))
         np.testing.assert_allclose(moved, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_keys_fill_arrays(impl):
+    keys = jax.random.split(jax.random.key(3, impl=impl), 3)
+    one, kind = keys[0], keys.dtype
+    words = jax.random.key_data(keys).shape[-1]
+
+    def filled(x):
+        assert x.dtype == kind
+        return np.asarray(jax.random.key_data(x))
+
+    for value, made in (
+        (0, jnp.zeros_like(keys)),
+        (0, jnp.empty((3,), kind)),
+        (1, jnp.ones_like(keys)),
+        (7, jnp.full_like(keys, 7)),
+        (5, jnp.full((3,), 5, kind)),
+        (7, lax.full_like(keys, 7)),
+        (2, lax.full((3,), 2, kind)),
+        (0, jax.jit(lambda: jnp.zeros((3,), kind))()),
+    ):
+        np.testing.assert_array_equal(filled(made), np.full((3, words), value))
+    same = np.broadcast_to(jax.random.key_data(one), (3, words))
+    for made in (
+        jnp.full_like(keys, one),
+        jnp.full((3,), one),
+        lax.full_like(keys, one),
+        jax.jit(jnp.full_like)(keys, one),
+    ):
+        np.testing.assert_array_equal(filled(made), same)
+    np.testing.assert_array_equal(filled(jnp.full_like(keys, keys)), jax.random.key_data(keys))
+    other = jax.random.key(0, impl="unsafe_rbg")
+    for wrong in (
+        lambda: jnp.full((2,), other, kind),
+        lambda: lax.convert_element_type(keys, np.uint32),
+        lambda: lax.bitcast_convert_type(keys, np.uint32),
+        lambda: jnp.full_like(jnp.ones(2), one),
+    ):
+        with pytest.raises((TypeError, ValueError), match="key<"):
+            wrong()
+    for name in ("sum", "astype", "item", "view"):
+        with pytest.raises(NotImplementedError, match=name):
+            getattr(keys, name)()
+
+
+def test_multinomial_counts_in_the_default_float_whatever_it_returns():
+    key, p = jax.random.key(7), np.array([0.2, 0.3, 0.5], np.float32)
+    for x64 in (False, True):
+        with jax.enable_x64(x64):
+            counts = jax.random.multinomial(key, 50, p)
+            for dtype in (np.float32, np.float16, int, np.int8):
+                other = jax.random.multinomial(key, 50, p, dtype=dtype)
+                assert other.dtype == jax.dtypes.canonicalize_dtype(dtype)
+                np.testing.assert_array_equal(other, counts)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pullback.core import ShapedArray
+from pullback.lax.generators import threefry
 from pullback.loops.ir import Builder
 from pullback.loops.ir.interpret import interpret
-from pullback.random import _threefry as threefry
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,10 @@ def typeof(x) -> ShapedArray:
         base: Any = next(t for t in (bool, int, float, complex) if isinstance(x, t))
         return ShapedArray((), dtypes.dtype_of(base(x)), base is not bool)
     if hasattr(kind, "__jax_array__"):
-        return typeof(x.__jax_array__())
+        raise ValueError(
+            "Triggering __jax_array__() during abstractification is no longer supported. Convert the object with "
+            f"jnp.asarray before it is traced; got {kind.__name__}."
+        )
     raise TypeError(f"Value {str(x)[:80]!r} with type {type(x)} is not a valid JAX type")
 
 

@@ -170,6 +170,22 @@ def _name_function(error: Exception, fun: Callable[..., Any], name: str, args: t
         return
 
 
+def with_held_arrays(x: Any) -> Any:
+    """x with the arrays of objects that have `__jax_array__`, at any depth of lists, tuples and dictionaries; None if
+    there are none. Functions need not ask each argument: one that fails is called again with these."""
+    if type(x) in (list, tuple):
+        members = [with_held_arrays(m) for m in x]
+        if all(m is None for m in members):
+            return None
+        return type(x)(m if c is None else c for m, c in zip(x, members))
+    if type(x) is dict:
+        values = with_held_arrays(list(x.values()))
+        return None if values is None else dict(zip(x, values))
+    if isinstance(x, (AnyArray, Tracer, np.ndarray, np.generic, type)) or not hasattr(x, "__jax_array__"):
+        return None
+    return x.__jax_array__()
+
+
 def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) -> Callable[..., Any]:
     """`fun`, whose mistakes with arguments that the table knows are named."""
     name = name or fun.__name__
@@ -179,6 +195,9 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
         try:
             return fun(*args, **kwargs)
         except _MISTAKES as error:
+            converted = with_held_arrays((args, kwargs))
+            if converted is not None:
+                return call(*converted[0], **converted[1])
             found = mismatch(fun, name, kinds, args, kwargs) or _too_flat(fun, name, kinds, args, kwargs, error)
             if found is None:
                 if _is_outermost(sys._getframe()):

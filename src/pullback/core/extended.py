@@ -29,6 +29,11 @@ def register(array_type: type, unwrap: Callable[[Any], Any], wrap: Callable[[Any
     _unwrap, _wrap = unwrap, wrap
 
 
+def of_words(dtype: Any, words: Any) -> Any:
+    """The array of an extended element type that has these words."""
+    return _wrap(dtype, words)
+
+
 # Traits of primitives that take elements from one place to another without looking at them.
 _MOVES = frozenset({"movement", "identity", "selection", "barrier"})
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
 from pullback.random._keys import PRNGImpl, PRNGSpec, implementations, rbg, threefry, unsafe_rbg
-from pullback.random._threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
 from pullback.util.absent import absent_names
 
 threefry_prng_impl = PRNGSpec(threefry)
@@ -51,7 +51,7 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
 
 def _blocks(key: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
     """The cipher in terms of array operations: 20 rounds, a part of the key added after every four."""
-    from pullback.random._threefry import _PARITY, _ROTATIONS
+    from pullback.lax.generators.threefry import _PARITY, _ROTATIONS
 
     k0, k1 = key[0], key[1]
     keys = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))

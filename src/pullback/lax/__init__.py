@@ -25,6 +25,7 @@ from pullback.lax.elementwise.fma import *
 from pullback.lax.elementwise.math import *
 from pullback.lax.elementwise.special import *
 from pullback.lax.fourier.fft import *
+from pullback.lax.generators.bit_generator import *
 from pullback.lax.movement.broadcast import *
 from pullback.lax.movement.creation import *
 from pullback.lax.movement.dynamic import *

@@ -88,7 +88,8 @@ def logsumexp(
     is_complex = dtypes.issubdtype(a.dtype, np.complexfloating)
     largest = jnp.max(a.real if is_complex else a, axes, initial=-np.inf, keepdims=True)
     largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
-    powers = jnp.exp(a - largest)
+    subtracted = largest.astype(a.dtype)  # of complex numbers, too, by no promotion
+    powers = jnp.exp(a - subtracted)
     if b is not None:
         powers = powers * b
     total = jnp.sum(powers, axes, keepdims=True)
@@ -96,7 +97,7 @@ def logsumexp(
         sign = jnp.sign(total)
         out = jnp.log(jnp.abs(total)) + largest
     elif is_complex or b is None:
-        sign, out = None, jnp.log(total) + largest
+        sign, out = None, jnp.log(total) + subtracted
     else:
         out = jnp.where(total < 0, np.nan, jnp.log(jnp.abs(total)) + largest)
         sign = None

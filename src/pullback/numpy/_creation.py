@@ -13,6 +13,7 @@ from pullback.core import ShapedArray, Tracer
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
 from pullback.lax.collectives.sharding import out_placed
+from pullback.lax.movement.creation import full_extended
 from pullback.numpy._arguments import (
     PYTHON_SCALAR_TYPES,
     PYTHON_SCALARS,
@@ -206,8 +207,10 @@ def _of_large_integers(nested: Any, dtype: Any, kinds: set[type]) -> np.ndarray:
 
 def as_array_like(x: Any) -> Any:
     """x, if it is a scalar or array; else its NumPy array; TypeError if that is not numeric."""
-    if isinstance(x, PYTHON_SCALARS) or hasattr(x, "__jax_array__"):
+    if isinstance(x, PYTHON_SCALARS):
         return x
+    if hasattr(x, "__jax_array__"):
+        return x.__jax_array__()
     value = np.asarray(x)
     if value.dtype.kind in "OSUMm":
         raise _not_numeric(x, value)
@@ -281,6 +284,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     check_arraylike("full", fill_value)
     target = None if dtype is None else dtypes.check_user_dtype_supported(dtype, "full")
     shape = canonical_shape(shape)
+    if dtypes.is_extended(target) or dtypes.is_extended(getattr(fill_value, "dtype", None)):
+        return place(full_extended("full", shape, fill_value, target), device, out_sharding, "full")
     if np.ndim(fill_value) == 0:
         return place(_fill(shape, fill_value, target), device, out_sharding, "full")
     return place(broadcast_to(asarray(fill_value, dtype=target), shape), device, out_sharding, "full")
@@ -302,6 +307,8 @@ def _fill(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
 def _filled(name: str, value: Any, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
     shape = canonical_shape(shape)
     target = _float() if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
+    if dtypes.is_extended(target):
+        return place(full_extended(name, shape, value, target), device, out_sharding, name)
     return place(_fill(shape, value, target), device, out_sharding, name)
 
 
@@ -326,6 +333,9 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
         a = as_array(a)
     elif not dtypes.is_supported(a.dtype):
         raise TypeError(f"{name}: dtype {a.dtype} is not a valid JAX array type. Only numeric types are supported.")
+    if dtype is None and dtypes.is_extended(a.dtype):
+        shape = a.shape if shape is None else canonical_shape(shape)
+        return place(full_extended(name, shape, value, a.dtype), device, out_sharding, name)
     weak = dtype is None and bool(getattr(a, "weak_type", False))
     target = dtypes.canonicalize_dtype(a.dtype) if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
     shape = a.shape if shape is None else canonical_shape(shape)

@@ -170,18 +170,20 @@ def isrealobj(x: Any) -> bool:
 def isscalar(element: Any) -> bool:
     """Whether x is a scalar: a Python or NumPy one, or an array of rank 0."""
     if isinstance(element, (AnyArray, np.ndarray)) or hasattr(element, "__jax_array__"):
-        return element.ndim == 0
+        return ndim(element) == 0
     return np.isscalar(element)
 
 
 def ndim(a: Any) -> int:
     """Number of axes."""
-    return a.ndim if hasattr(a, "ndim") else np.ndim(a)
+    return a.ndim if hasattr(a, "ndim") else len(shape(a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
     """Lengths of the axes."""
-    return a.shape if hasattr(a, "shape") else np.shape(a)
+    if hasattr(a, "shape"):
+        return a.shape
+    return a.__jax_array__().shape if hasattr(a, "__jax_array__") else np.shape(a)
 
 
 def size(a: Any, axis: Any = None) -> int:

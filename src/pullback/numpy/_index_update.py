@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Array as AnyArray
-from pullback.core.explain import check
+from pullback.core.explain import check, with_held_arrays
 from pullback.core.kinds import FUNCTION
 from pullback.numpy._arguments import PYTHON_SCALARS, as_array, broadcast_to, convert, is_arraylike, promote_dtypes
 from pullback.numpy._index_keys import Advanced, At, Entry, Slice, parse
@@ -71,6 +71,7 @@ def index_update(
         from pullback.numpy._creation import asarray
 
         y = asarray(y)
+    y = with_held_arrays(y) if hasattr(y, "__jax_array__") else y
     x = as_array(x)
     dtype, weak = x.dtype, x.aval.weak_type
     x, y = _common_dtype(x, y, op)

@@ -34,9 +34,11 @@ from pullback.util import dtypes
 _ACCEPTED = (Array, Tracer, int, float, complex, np.ndarray, np.generic, AnyArray)
 
 
-def _accepted(other: Any) -> bool:
-    """Whether an operator takes the other operand; what it does not take may know the operation itself."""
-    return isinstance(other, _ACCEPTED) or hasattr(other, "__jax_array__")
+def _operand(other: Any) -> Any:
+    """The other operand of an operator; NotImplemented where none takes it: it may know the operation itself."""
+    if isinstance(other, _ACCEPTED):
+        return other
+    return other.__jax_array__() if hasattr(other, "__jax_array__") else NotImplemented
 
 
 # ---- operators
@@ -44,22 +46,25 @@ def _accepted(other: Any) -> bool:
 
 def _forward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        return function(self, other) if _accepted(other) else NotImplemented
+        other = _operand(other)
+        return NotImplemented if other is NotImplemented else function(self, other)
 
     return operator
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        return function(other, self) if _accepted(other) else NotImplemented
+        other = _operand(other)
+        return NotImplemented if other is NotImplemented else function(other, self)
 
     return operator
 
 
 def _compared(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        if _accepted(other):
-            return function(self, other)
+        operand = _operand(other)
+        if operand is not NotImplemented:
+            return function(self, operand)
         if isinstance(other, (list, tuple, dict, set)):
             raise TypeError(
                 f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'; "

@@ -105,11 +105,12 @@ def linspace(
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     check_arraylike("linspace", start, stop)
-    if dtype is None:
+    is_default = dtype is None
+    if is_default:
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
     dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "linspace"))
     work = np.dtype(dtypes.to_inexact_dtype(dtype))
-    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, work))
+    compute = work if is_default else dtypes.to_inexact_dtype(dtypes.result_type(start, stop, work))
     start, stop = broadcast_arrays("linspace", convert(start, compute), convert(stop, compute))
     shape = start.shape
     axis = canonical_axis("linspace", axis, start.ndim + 1)

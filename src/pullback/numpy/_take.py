@@ -300,7 +300,6 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     total = math.prod(lengths)
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise TypeError(f"unravel_index: argument 'indices' has dtype {indices.dtype}; expected integers")
-    indices = convert(indices, indices.dtype)
     wrapped = lax.select(
         lax.lt(indices, lax.full_like(indices, 0)), lax.add(indices, lax.full_like(indices, total)), indices
     )

@@ -16,6 +16,7 @@ import numpy as np
 from pullback import lax
 from pullback._ext import _core
 from pullback.api.eager import NEVER, WARMUP, remember
+from pullback.core.explain import with_held_arrays
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -116,6 +117,7 @@ class ufunc(_core.JitFunction):
             raise NotImplementedError(f"out argument of {self}")
         if where is not None:
             raise NotImplementedError(f"where argument of {self}")
+        args = with_held_arrays(args) or args
         if self._call is not None:
             return self._call(*args)
         if len(args) != self.nin:

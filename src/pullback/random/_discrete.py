@@ -16,6 +16,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer
 from pullback.lax.collectives.sharding import out_placed
+from pullback.numpy._arguments import promote_dtypes_inexact
 from pullback.random._arguments import batch_shape, check_parameters, float_dtype, int_dtype, shape_of
 from pullback.random._continuous import Shape, gumbel_mode, gumbel_of
 from pullback.random._jit import jitted
@@ -213,7 +214,8 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     n broadcasts against p.shape[:-1]; `shape`, if given, is that of the result. `unroll` as in lax.scan.
     """
     impl, words, _ = open_key("multinomial", key)
-    dtype = float_dtype("multinomial", dtype)
+    drawn = float_dtype("multinomial", None)
+    dtype = drawn if dtype is None else np.dtype(dtypes.check_user_dtype_supported(dtype, "multinomial"))
     check_parameters("multinomial", n=n, p=p)
     n_shape, p_shape = np.shape(n), np.shape(p)
     if not p_shape:
@@ -222,7 +224,8 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     if shape is not None:
         shape = shape_of("multinomial", shape)
         whole = batch_shape("multinomial", shape, **{"n.shape + (1,)": (*n_shape, 1), "p": p_shape})
-    return _multinomial(words, n, p, impl=impl, shape=whole, dtype=dtype, unroll=unroll)
+    counts = _multinomial(words, n, p, impl=impl, shape=whole, dtype=drawn, unroll=unroll)
+    return lax.convert_element_type(counts, dtype)
 
 
 @jitted("impl", "shape", "dtype", "unroll")
@@ -230,9 +233,9 @@ def _multinomial(
     words: Any, n: Any, p: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, unroll: int | bool
 ) -> Any:
     """Category by category: a binomial of what is left, with the probability among the categories that are left."""
-    wide = _counted_in(dtype)
-    n = jnp.broadcast_to(lax.convert_element_type(jnp.asarray(n), wide), shape[:-1])
-    p = jnp.broadcast_to(lax.convert_element_type(jnp.asarray(p), wide), shape)
+    n, p = promote_dtypes_inexact(jnp.asarray(n), jnp.asarray(p))
+    n = jnp.broadcast_to(lax.convert_element_type(n, dtype), shape[:-1])
+    p = jnp.broadcast_to(p, shape)
     p = jnp.moveaxis(p, -1, 0)
     left = lax.cumsum(p, axis=0, reverse=True)
     ratios = p / jnp.where(left == 0, 1, left)
@@ -240,11 +243,11 @@ def _multinomial(
 
     def step(remaining: Any, drawn: Any) -> Any:
         ratio, words = drawn
-        count = binomial_of(impl, words, remaining, jnp.clip(ratio, 0, 1))
+        count = binomial_of(impl, words, remaining, lax.convert_element_type(jnp.clip(ratio, 0, 1), dtype))
         return remaining - count, count
 
     _, counts = lax.scan(step, n, (ratios, keys), unroll=unroll)
-    return lax.convert_element_type(jnp.moveaxis(counts, 0, -1), dtype)
+    return jnp.moveaxis(counts, 0, -1)
 
 
 def _counted_in(dtype: np.dtype) -> np.dtype:

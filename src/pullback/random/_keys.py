@@ -18,8 +18,8 @@ from pullback import lax
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, extended, typeof
 from pullback.core.explain import shown
 from pullback.core.lowering import Pointwise
+from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
 from pullback.random import _rbg
-from pullback.random._threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
 from pullback.util import config, dtypes
 from pullback.util.warning import warn
 
@@ -186,6 +186,14 @@ class PRNGKeyArray:
     def copy_to_host_async(self) -> None:
         self._base_array.copy_to_host_async()
 
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the words."""
+        return self._base_array.unsafe_buffer_pointer()
+
+    def addressable_data(self, index: int) -> PRNGKeyArray:
+        """The keys on the device of that number."""
+        return PRNGKeyArray(self._impl, self._base_array.addressable_data(index))
+
     def is_deleted(self) -> bool:
         return self._base_array.is_deleted()
 
@@ -250,6 +258,22 @@ for _name in (
     "take", "transpose",
 ):  # fmt: skip
     setattr(PRNGKeyArray, _name, Tracer.__dict__[_name])
+
+
+# JAX's names for what arrays of numbers do.
+def _refuse(name: str) -> Callable[..., Any]:
+    def refused(self: PRNGKeyArray, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"Cannot call abstract method {name}: random keys are no numbers")
+
+    return refused
+
+
+for _name in (
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "byteswap", "choose", "clip", "compress",
+    "conj", "conjugate", "cumprod", "cumsum", "diagonal", "dot", "item", "max", "mean", "min", "nonzero", "prod",
+    "ptp", "round", "searchsorted", "sort", "std", "sum", "trace", "var", "view",
+):  # fmt: skip
+    setattr(PRNGKeyArray, _name, _refuse(_name))
 
 
 def _unpickle(name: str, words: np.ndarray) -> PRNGKeyArray:

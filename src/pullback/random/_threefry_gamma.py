@@ -22,9 +22,9 @@ import numpy as np
 
 from pullback.core import NoRule, Primitive, ShapedArray, hooks, not_mapped
 from pullback.core.lowering import Nest
+from pullback.lax.generators.threefry import block, encipher
 from pullback.lax.records.families import Case, Samples
 from pullback.loops.ir.ir import RARE
-from pullback.random._threefry import block, encipher
 
 BLOCK = 256  # elements whose state stays in the first-level cache
 LANES = 16  # a multiple of what registers hold

@@ -284,7 +284,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "extend.core.primitives": {
         "internal": (
-            "after_all_p", "create_token_p", "empty2_p", "get_p", "random_seed_p", "rng_bit_generator_p",
+            "after_all_p", "create_token_p", "empty2_p", "get_p", "random_seed_p",
             "select_and_scatter_p", "swap_p", "threefry2x32_p",
         ),
         "xla": (
@@ -425,10 +425,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lax": {
         "internal": (
-            "after_all_p", "create_token_p", "rng_bit_generator_p",
-        ),
-        "unwritten": (
-            "rng_bit_generator(key, shape, dtype=, algorithm=, *, out_sharding=)",
+            "after_all_p", "create_token_p",
         ),
         "xla": (
             "rng_uniform(a, b, shape)", "rng_uniform_p",

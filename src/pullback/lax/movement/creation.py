@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback._ext import _core
-from pullback.core import hooks
+from pullback.core import extended, hooks
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax.collectives.sharding import laid_out, out_placed
 from pullback.lax.elementwise.bits import convert
@@ -106,6 +106,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     Raises TypeError for a fill_value that is not a scalar.
     """
     shape = canonical_shape(shape, "full")
+    if dtypes.is_extended(dtype) or (dtype is None and dtypes.is_extended(getattr(fill_value, "dtype", None))):
+        return full_extended("full", shape, fill_value, dtype)
     if type(fill_value) in (int, complex) and dtype is not None:
         kind = dtypes.check_user_dtype_supported(dtype, "full")
         if isinstance(kind, np.dtype):
@@ -122,6 +124,17 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     return laid_out("full", filled, sharding)
 
 
+def full_extended(name: str, shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Any:
+    """An array of an extended element type (keys) filled with one or several of them, or with a number as each of their
+    words. Raises ValueError for elements of another type."""
+    if not dtypes.is_extended(getattr(fill_value, "dtype", None)):
+        return extended.of_words(dtype, full((*shape, *dtype.base_shape), fill_value, dtype.base))
+    if dtype is not None and fill_value.dtype != dtype:
+        raise ValueError(f"{name}: argument 'fill_value' has type {fill_value.dtype}, which cannot become {dtype}")
+    axes = tuple(range(len(shape) - len(fill_value.shape), len(shape)))
+    return lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=axes) if shape else fill_value
+
+
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
 ) -> Array:
@@ -130,7 +143,7 @@ def full_like(
     weak = dtype is None and dtypes.is_weak(x)
     dtype = dtypes.dtype_of(x) if dtype is None else dtypes.check_user_dtype_supported(dtype, "full_like")
     if not isinstance(dtype, np.dtype):
-        return full(x_shape, fill_value, sharding=sharding)
+        return full_extended("full_like", tuple(x_shape), fill_value, dtype)
     if type(fill_value) is complex and dtypes.kind_of(dtype) not in "cb":
         raise TypeError(f"full_like: argument 'fill_value' is {fill_value}, which cannot become {dtype}")
     if type(fill_value) is int and dtypes.kind_of(dtype) in "fc":

@@ -1,0 +1,1 @@
+"""Random words: the ciphers that make them, and `rng_bit_generator`."""

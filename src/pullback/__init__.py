@@ -141,6 +141,7 @@ _LAZY = (
 )
 
 _ELSEWHERE = {
+    "ad": ("pullback.api.pullbacks", "ad"),
     "Shard": ("pullback.runtime.arrays.native_hooks", "Shard"),
     "allow_f16_reductions": ("pullback.util.config", "allow_f16_reductions"),
     "array_garbage_collection_guard": ("pullback.util.config", "array_garbage_collection_guard"),

@@ -2,36 +2,71 @@
 
 A reference belongs to the trace it is made in: outside of transformations, or inside the one function that is being
 transformed. There reads and writes are ordinary values, so nothing mutable is left in a program. The value is passed
-into jitted functions and checkpoints that take or close over the reference, and into bodies of loops and branches that
-close over it, and back again (core/references.py). References are no arguments of other transformed functions, and are
-not written from inside of vmap and derivatives.
+into transformed functions that take the reference, and into jitted functions, checkpoints, loops and branches that
+close over it, and back again (core/references.py). From inside of derivatives a reference that was made outside takes
+values that do not depend on what is differentiated; inside of vmap it is only read, unless it is mapped itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.core import hooks, typeof
 from pullback.core.references import Cell
 from pullback.jax_names.src.state.types import AbstractRef
 
 
-class Ref(Cell):
-    """A mutable array, made by `new_ref`: `r[...]` reads, `r[...] = x` and `r[i] += x` write."""
+class _Indexed:
+    """What is read and written by indexing: `shown()` and `value()` give the array, `replace` sets it."""
 
     shape = property(lambda self: self.shown().shape, doc="The shape of the array.")
     dtype = property(lambda self: self.shown().dtype, doc="The dtype of the array.")
     ndim = property(lambda self: self.shown().ndim, doc="The number of dimensions of the array.")
     size = property(lambda self: self.shown().size, doc="The number of elements of the array.")
 
+    def __len__(self) -> int:
+        return len(self.shown())  # type: ignore[attr-defined]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.value())  # type: ignore[attr-defined]
+
     def __getitem__(self, index: Any) -> Any:
-        value = self.value()
+        value = self.value()  # type: ignore[attr-defined]
         return value if index is Ellipsis else value[index]
 
     def __setitem__(self, index: Any, new: Any) -> None:
-        swap(self, index, new)
+        swap(self, index, new)  # type: ignore[arg-type]
+
+
+class Row(_Indexed):
+    """One row of a reference, which `scan` gives its body for a reference among what it scans over."""
+
+    def __init__(self, cell: Cell, number: Any) -> None:
+        self._cell, self._number = cell, number
+
+    def value(self) -> Any:
+        """The row."""
+        return self._cell.value()[self._number]
+
+    shown = value
+
+    def replace(self, value: Any) -> None:
+        """Set the row."""
+        self._cell.replace(self._cell.value().at[self._number].set(value))
+
+
+class Ref(_Indexed, Cell):
+    """A mutable array, made by `new_ref`: `r[...]` reads, `r[...] = x` and `r[i] += x` write."""
+
+    __hash__ = Cell.__hash__
+
+    def row(self, number: Any) -> Row:
+        """The part of the reference at one index of the leading axis."""
+        return Row(self, number)
 
     def __repr__(self) -> str:
         return "Ref(<freed>)" if self.is_freed else f"Ref({repr(self._value).removeprefix('Array(').removesuffix(')')})"
@@ -70,17 +105,17 @@ def freeze(ref: Ref) -> Any:
     return value
 
 
-def get(ref: Ref, idx: Any = None) -> Any:
+def get(ref: Ref | Row, idx: Any = None) -> Any:
     """ref[idx]; None for all of it."""
     return ref[... if idx is None else idx]
 
 
-def set(ref: Ref, idx: Any, value: Any) -> None:
+def set(ref: Ref | Row, idx: Any, value: Any) -> None:
     """ref[idx] = value; None for all of it."""
     swap(ref, idx, value)
 
 
-def swap(ref: Ref, idx: Any, value: Any) -> Any:
+def swap(ref: Ref | Row, idx: Any, value: Any) -> Any:
     """ref[idx] as it was, after it has become `value`. Raises ValueError if the shapes differ."""
     held = ref.shown()
     where = ... if idx is None else idx
@@ -91,13 +126,20 @@ def swap(ref: Ref, idx: Any, value: Any) -> Any:
     if not np.can_cast(new.dtype, held.dtype, "same_kind"):
         raise ValueError(f"Invalid dtype for `swap`: the Ref has dtype {held.dtype}, the value {new.dtype}")
     new = jnp.broadcast_to(new.astype(held.dtype), before.shape)
-    ref.replace(new if where is Ellipsis else held.at[where].set(new))
+    _replace(ref, held, new if where is Ellipsis else held.at[where].set(new))
     return before
 
 
-def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+def _replace(ref: Ref | Row, held: Any, new: Any) -> None:
+    """Set the value, which stays weakly typed if it was."""
+    weak = typeof(held).weak_type
+    ref.replace(hooks.convert(new, held.dtype, True) if weak and not typeof(new).weak_type else new)
+
+
+def addupdate(ref: Ref | Row, idx: Any, x: Any) -> None:
     """ref[idx] += x, where what comes several times is added several times."""
-    ref.replace(ref.shown().at[... if idx is None else idx].add(x))
+    held = ref.shown()
+    _replace(ref, held, held.at[... if idx is None else idx].add(x))
 
 
 __all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]

@@ -7,6 +7,7 @@ import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
+from pullback import lax
 from pullback import ref as refs
 
 
@@ -197,12 +198,10 @@ def test_what_is_not_supported_says_so():
 
     with pytest.raises(NotImplementedError, match="cond_fun writes"):
         jax.lax.while_loop(write_condition, lambda c: c + 1, 0)
-    with pytest.raises(TypeError, match="not a valid JAX type"):
+    with pytest.raises(ValueError, match="returned a Ref"):
         jax.jit(lambda r: r)(r)
     with pytest.raises(TypeError, match="ahead of time"):
         jax.jit(lambda r: r[...]).lower(r)
-    with pytest.raises(TypeError, match="not a valid JAX type"):
-        jax.vmap(lambda r: r[...])(r)
     with pytest.raises(ValueError, match="as two arguments"):
         jax.jit(lambda r, s: r[...] + s[...])(r, r)
     for _ in range(2):
@@ -219,3 +218,156 @@ def test_what_is_not_supported_says_so():
     jax.jit(lambda x: kept.append(jax.new_ref(x)))(1.0)
     with pytest.raises(ValueError, match="has ended"):
         kept[0][...]
+
+
+def test_references_are_arguments_of_vmap():
+    def add(r, x):
+        r[...] = r[...] + x
+        return r[...] * 2
+
+    r = jax.new_ref(jnp.zeros(3))
+    np.testing.assert_array_equal(jax.vmap(add)(r, jnp.arange(3.0)), [0, 2, 4])
+    np.testing.assert_array_equal(jax.vmap(add, (0, None))(r, 1.0), [2, 4, 6])
+    np.testing.assert_array_equal(r[...], [1, 2, 3])
+
+    def put(r, i, x):
+        r[i] = x
+
+    m = jax.new_ref(jnp.zeros((2, 3)))
+    i = jnp.array([1, 2])
+    for mapped in (jax.vmap(put), jax.jit(jax.vmap(put)), jax.vmap(jax.jit(put))):
+        m[...] = jnp.zeros((2, 3))
+        mapped(m, i, jnp.ones(2))
+        np.testing.assert_array_equal(m[...], [[0, 1, 0], [0, 0, 1]])
+    jax.vmap(put, (1, 0, 0))(m, jnp.array([1, 1, 0]), jnp.full(3, 5.0))
+    np.testing.assert_array_equal(m[...], [[0, 1, 5], [5, 5, 1]])
+    one = jax.new_ref(0.0)
+    with pytest.raises(NotImplementedError, match="Ref is written"):
+        jax.vmap(add, (None, 0))(one, jnp.arange(3.0))
+    with pytest.raises(ValueError, match="twice"):
+        jax.vmap(lambda a, b: a[...] + b[...])(m, m)
+    assert float(one[...]) == 0
+
+
+def test_values_that_do_not_move_leave_derivatives():
+    def f(x, r):
+        r[...] = lax.stop_gradient(x)
+        return x * 2
+
+    r = jax.new_ref(0.0)
+    for number, g in enumerate([jax.grad(f), jax.jit(jax.grad(f)), lambda x, r: jax.value_and_grad(f)(x, r)[1]]):
+        assert float(g(number + 1.0, r)) == 2 and float(r[...]) == number + 1 and r[...].weak_type
+    with pytest.raises(NotImplementedError, match="Ref is written"):
+        jax.grad(lambda x: refs.swap(r, ..., x))(1.0)
+
+    p, t = jax.new_ref(1.0), jax.new_ref(0.5)
+
+    def g(x, r):
+        r[...] = x * r[...]
+        return r[...] * 2
+
+    assert [float(v) for v in jax.jvp(g, (3.0, p), (2.0, t))] == [6.0, 7.0]
+    assert (float(p[...]), float(t[...])) == (3.0, 3.5)
+    with pytest.raises(TypeError, match="Ref of its tangent"):
+        jax.jvp(g, (3.0, p), (2.0, 1.0))
+    with pytest.raises(TypeError, match="no cotangent"):
+        jax.vjp(g, 1.0, p)
+
+
+def test_custom_rules_write_references():
+    @jax.custom_vjp
+    def probe(x, r):
+        return x
+
+    def bwd(r, bar):
+        r[...] = bar
+        return bar, None
+
+    probe.defvjp(lambda x, r: (x, r), bwd)
+    r, rows = jax.new_ref(0.0), jax.new_ref(jnp.zeros(2))
+    f = lambda x, r: jnp.sin(probe(x, r))
+    assert float(jax.grad(f)(0.0, r)) == 1 == float(r[...])
+    assert float(jax.jit(jax.grad(f))(jnp.pi, r)) == float(r[...]) < -0.99
+    np.testing.assert_array_equal(jax.vmap(jax.grad(f))(jnp.zeros(2), rows), rows[...])
+    assert float(probe(2.0, r)) == 2
+
+    @jax.custom_jvp
+    def twice(x, r):
+        return 2 * x
+
+    twice.defjvp(lambda p, t: (twice(*p), t[0] * p[1][...]))
+    r[...] = 7.0
+    assert float(jax.grad(twice)(1.0, r)) == 7
+
+
+def test_loops_and_branches_take_references():
+    r = jax.new_ref(jnp.arange(3.0))
+
+    def body(c, row):
+        row[0][...] = row[0][...] * 2 + c
+        return c + row[1], row[0][...]
+
+    for run in (
+        lambda r: lax.scan(body, 0.0, (r, jnp.ones(3))),
+        jax.jit(lambda r: lax.scan(body, 0.0, (r, jnp.ones(3)))),
+    ):
+        run(r)
+    np.testing.assert_array_equal(r[...], [0, 7, 14])
+    lax.scan(lambda c, row: (row[...], refs.addupdate(row, ..., c)), 1.0, r, reverse=True)
+    np.testing.assert_array_equal(r[...], [7, 21, 15])
+    with pytest.raises(ValueError, match="leading sizes"):
+        lax.scan(lambda c, _: (c, None), 0.0, (r, jax.new_ref(jnp.zeros(2))))
+
+    def put(r):
+        r[0] = 4.0
+        return 1
+
+    assert int(lax.cond(True, put, lambda r: 2, r)) == 1 and float(r[0]) == 4
+    assert int(lax.switch(1, [put, lambda r: 2], r)) == 2
+    for loop in (
+        lambda: lax.scan(lambda c, _: (c, None), r, None, 2),
+        lambda: lax.fori_loop(0, 2, lambda i, c: c, r),
+        lambda: lax.while_loop(lambda c: False, lambda c: c, r),
+    ):
+        with pytest.raises(ValueError, match="a Ref cannot be a part of the carry"):
+            loop()
+    with pytest.raises(ValueError, match="returned a Ref"):
+        jax.jit(lambda r: r)(r)
+    assert [float(x) for x in r] == [4, 21, 15] and len(r) == 3
+
+
+def test_pullbacks_add_to_references():
+    x, y = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
+    _, pull = jax.vjp(lambda p, y: p["a"] * y, {"a": x}, y)
+    a, b = jax.new_ref(jnp.zeros(2)), jax.new_ref(jnp.ones(2))
+    one = jnp.ones(2)
+    assert repr(pull.with_refs({"a": a}, b)(one)) == "({'a': GradRef()}, GradRef())"
+    np.testing.assert_array_equal(a[...], y)
+    np.testing.assert_array_equal(b[...], 1 + x)
+    given = pull.with_refs({"a": jax.ad.DontWant()}, jax.ad.GradValue())(one)
+    assert repr(given[0]["a"]) == "DidntWant()"
+    np.testing.assert_array_equal(given[1], x)
+    with pytest.raises(ValueError, match="structure"):
+        pull.with_refs(a, b)
+    # What is kept: the primals are told from the rest, can be taken out, and put back.
+    assert pull.opaque_residuals == [] and pull.args_res[0][0] is x and pull.args_res[1] is y
+    pull.args_res[1] = None
+    with pytest.raises(ValueError, match="taken out"):
+        pull(one)
+    pull.args_res[1] = 10 * y
+    np.testing.assert_array_equal(jax.jit(lambda pull, bar: pull(bar))(pull, one)[0]["a"], 10 * y)
+    _, pull = jax.vjp(lambda x, y: jnp.sin(x) + y, x, y)
+    assert repr(pull.args_res) == "[NotNeeded(), NotNeeded()]" and len(jax.tree.leaves(pull)) == 1
+
+    @jax.jit
+    def accumulate(total, w, xs):
+        def step(_, x):
+            jax.vjp(lambda w: jnp.sum(jnp.tanh(x * w)), w)[1].with_refs(total)(jnp.float32(1))
+            return (), None
+
+        lax.scan(step, (), xs)
+
+    a[...] = jnp.zeros(2)
+    xs = jnp.arange(6.0).reshape(3, 2)
+    accumulate(a, y, xs)
+    np.testing.assert_allclose(a[...], (xs / jnp.cosh(xs * y) ** 2).sum(0), rtol=1e-5, atol=1e-6)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pullback.core import hooks, typeof
+from pullback.core.references import Cell
 from pullback.util import dtypes
 from pullback.util.errors import REGISTER
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path
@@ -192,6 +193,11 @@ def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[A
         if hasattr(leaf, "aval") and not (transformation == "jit" and getattr(leaf, "is_only_a_type", False)):
             continue
         try:
+            if isinstance(leaf, Cell):
+                raise ValueError(
+                    f"function {function_name(fun)} traced for {transformation} returned a Ref, which would be there "
+                    "twice afterwards; return its value, ref[...]"
+                )
             if hasattr(leaf, "aval"):
                 raise TypeError
             typeof(leaf)

@@ -19,6 +19,7 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.references import Cell
 from pullback.core.tracer import Tracer
 from pullback.transforms.custom import CustomJVP, CustomVJP
 from pullback.transforms.zeros import instantiate, is_float0
@@ -32,11 +33,24 @@ class _Split:
         self.count = len(args)
         self.fixed = {i % len(args): args[i % len(args)] for i in nondiff if -len(args) <= i < len(args)}
         self.dynamic = [a for i, a in enumerate(args) if i not in self.fixed]
-        self.leaves, self.tree = arguments.checked_leaves(name, "argument ", tuple(self.dynamic))
+        given, self.tree = tree_flatten(tuple(self.dynamic))
+        self.references = {n: leaf for n, leaf in enumerate(given) if isinstance(leaf, Cell)}
+        checked = tuple(self.dynamic)
+        if self.references:
+            checked = tree_unflatten(self.tree, [None if isinstance(leaf, Cell) else leaf for leaf in given])
+        self.leaves, _ = arguments.checked_leaves(name, "argument ", checked)
+
+    def whole(self, leaves) -> Any:
+        """The dynamic arguments with new leaves; references, which have no derivative, are what they were."""
+        if not self.references:
+            return tree_unflatten(self.tree, leaves)
+        rest = iter(leaves)
+        n = len(self.leaves) + len(self.references)
+        return tree_unflatten(self.tree, [self.references[k] if k in self.references else next(rest) for k in range(n)])
 
     def full(self, leaves) -> list[Any]:
         """The arguments with new leaves."""
-        values = iter(tree_unflatten(self.tree, leaves))
+        values = iter(self.whole(leaves))
         return [self.fixed[i] if i in self.fixed else next(values) for i in range(self.count)]
 
     @property
@@ -132,12 +146,12 @@ class custom_jvp(_Custom):
         out_tree: list[Any] = []
 
         def flat_jvp(primals, tangents):
-            xs = tree_unflatten(split.tree, primals)
+            xs = split.whole(primals)
             if self.symbolic_zeros:
                 ts = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
             else:
                 ts = [instantiate(t) for t in tangents]
-            pair = jvp(*split.fixed_values, tuple(xs), tuple(tree_unflatten(split.tree, ts)))
+            pair = jvp(*split.fixed_values, tuple(xs), tuple(split.whole(ts)))
             return _checked_pair(pair, self._name, out_tree)
 
         _named(flat_jvp, jvp, self.symbolic_zeros)
@@ -199,6 +213,11 @@ class SymbolicZero:
     def ndim(self):
         """Number of dimensions."""
         return self.aval.ndim
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return self.aval.size
 
     def __repr__(self):
         return f"SymbolicZero({self.aval.str_short()})"
@@ -289,12 +308,16 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return tree_map(value, tree)
 
 
+def _is_kept(leaf: Any) -> bool:
+    return type(leaf) in (bool, int, float, complex) or isinstance(leaf, Cell)
+
+
 class _Residuals:
-    """What a fwd rule keeps for its bwd: arrays, and Python scalars, which reach the bwd as what they are."""
+    """What a fwd rule keeps for its bwd: arrays, and Python scalars and references, which reach the bwd as they are."""
 
     def __init__(self, tree: Any) -> None:
         leaves, self.tree = tree_flatten(tree)
-        self.scalars = {n: leaf for n, leaf in enumerate(leaves) if type(leaf) in (bool, int, float, complex)}
+        self.scalars = {n: leaf for n, leaf in enumerate(leaves) if _is_kept(leaf)}
         self.count = len(leaves)
         others = [n for n in range(self.count) if n not in self.scalars]
 
@@ -326,7 +349,9 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
     for number, (bar, child) in enumerate(zip(bars, children)):
         flat.extend(_leaf_cotangents(bar, child, f"[{number}]", name))
     out: list[Any] = []
-    paths = [keystr(p) for p, _ in tree_flatten_with_path(tree_unflatten(split.tree, list(split.leaves)))[0]]
+    paths = [keystr(p) for p, _ in tree_flatten_with_path(split.whole(list(split.leaves)))[0]]
+    flat = [bar for n, bar in enumerate(flat) if n not in split.references]
+    paths = [path for n, path in enumerate(paths) if n not in split.references]
     for bar, leaf, path in zip(flat, split.leaves, paths):
         want = tangent_aval(typeof(leaf))
         if bar is None or isinstance(bar, SymbolicZero) or is_float0(bar) or type(bar) is Zero:

@@ -13,8 +13,11 @@ import numpy as np
 from pullback._ext import _core
 from pullback.api._arguments import as_array, check_callable, checked_leaves, flatten_result, function_name
 from pullback.api.jit import jit
+from pullback.api.pullbacks import VJP, Pullback
+from pullback.api.pullbacks import of_types as _of_types
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
+from pullback.core.references import Entrance, has_cells
 from pullback.core.source import located
 from pullback.lax.collectives.sums import check_derivatives_in
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
@@ -103,6 +106,8 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}."
         )
+    if has_cells(tree_flatten(primals)[0]):
+        return _jvp_of_references(fun, primals, tangents, has_aux)
     ps, tree = checked_leaves("jvp", "primals", primals)
     ts, tangent_tree = checked_leaves("jvp", "tangents", tangents)
     if tree != tangent_tree:
@@ -126,6 +131,28 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     return (out, out_dot, tree_unflatten(flat.aux_tree, aux)) if has_aux else (out, out_dot)
 
 
+def _jvp_of_references(fun, primals, tangents, has_aux):
+    """`jvp` where references are among the primals, and of their tangents among the tangents."""
+    leaves, tree = tree_flatten(primals)
+    moves, tangent_tree = tree_flatten(tangents)
+    values, changes = Entrance(leaves), Entrance(moves)
+    if tree != tangent_tree or list(values.cells) != list(changes.cells):
+        raise TypeError("jvp: a Ref among the primals needs a Ref of its tangent in the same place of the tangents")
+    through = values.through(lambda *xs: fun(*tree_unflatten(tree, xs)))
+
+    def with_values(*xs):
+        out, after = through(*xs)
+        return ((out[0], after), out[1]) if has_aux else (out, after)
+
+    (out, after), (out_dot, after_dot), *aux = jvp(
+        _core.named_after(with_values, fun), values.values, changes.values, has_aux
+    )
+    values.leave(after)
+    changes.is_written = values.is_written
+    changes.leave(after_dot)
+    return out, out_dot, *aux
+
+
 def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     """(fun(*primals), pullback): pullback(x_bar) gives the cotangents of the primals as a tuple; with has_aux, aux as a
     third.
@@ -135,11 +162,14 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     check_callable("vjp", fun)
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to vjp is deprecated")
+    given, tree = tree_flatten(primals)
+    if has_cells(given):
+        raise TypeError("vjp: a Ref has no cotangent; let the function close over it, and differentiate in the arrays")
     leaves, tree = checked_leaves("vjp", "primals", primals)
     check_derivatives_in(leaves)
     flat = _Flat(fun, tree, {}, has_aux)
     outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
-    static = _Pullback(
+    static = Pullback(
         jaxpr,
         zeros,
         tuple(typeof(o) for o in outs),
@@ -148,7 +178,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
         flat.out_tree,
         function_name(fun),
     )
-    pullback = Partial(static, consts)
+    pullback = VJP.of(static, consts, leaves)
     out = tree_unflatten(flat.out_tree, outs)
     return (out, pullback, aux) if has_aux else (out, pullback)
 
@@ -400,50 +430,6 @@ def _or_zeros(tangent, primal):
     if tangent_aval(aval).dtype == dtypes.float0:
         return hooks.zeros(aval)
     return _of_types([tangent], [tangent_aval(aval)])[0]
-
-
-def _of_types(tangents, avals):
-    """The tangents or cotangents as arrays, weakly typed where the avals are."""
-    out = []
-    for x, aval in zip(tangents, avals):
-        if type(x) is _core.Array and x.aval is aval:
-            out.append(x)
-            continue
-        x = instantiate(x)
-        out.append(hooks.convert(x, aval.dtype, True) if aval.weak_type and not typeof(x).weak_type else x)
-    return out
-
-
-class _Pullback:
-    """The static part of what `vjp` gives."""
-
-    def __init__(self, jaxpr, zeros, out_avals, in_avals, in_tree, out_tree, name):
-        self.jaxpr, self.zeros, self.out_avals, self.in_avals = jaxpr, zeros, out_avals, in_avals
-        self.in_tree, self.out_tree, self.__name__ = in_tree, out_tree, name
-
-    def __call__(self, consts, x_bar):
-        bars, tree = tree_flatten(x_bar)
-        if tree != self.out_tree:
-            raise ValueError(
-                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match the output "
-                f"structure of the differentiated function {self.__name__}, {self.out_tree}"
-            )
-        for bar, aval in zip(bars, self.out_avals):
-            want, have = tangent_aval(aval), typeof(bar)
-            unused = want.dtype == dtypes.float0  # of an output of integers
-            if want.shape != have.shape or (want.dtype != have.dtype and not unused):
-                raise ValueError(
-                    f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
-                    f"expected {want.str_short()} because the corresponding output of the differentiated function "
-                    f"{self.__name__} had JAX type {aval.str_short()}"
-                )
-        bars = [
-            hooks.convert(bar, a.dtype, a.weak_type) if isinstance(bar, (float, complex)) else as_array(bar)
-            for bar, a in zip(bars, self.out_avals)
-        ]
-        live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
-        avals = [tangent_aval(a) for a in self.in_avals]
-        return tree_unflatten(self.in_tree, _of_types(backward_pass(self.jaxpr, consts, None, live), avals))
 
 
 class _Pushforward:

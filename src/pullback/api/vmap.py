@@ -8,6 +8,7 @@ from typing import Any
 from pullback._ext import _core
 from pullback.api._arguments import check_callable, checked_leaves, flatten_result, leaf_paths
 from pullback.core import typeof
+from pullback.core.references import Entrance
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
 from pullback.util.static import is_hashable
@@ -46,6 +47,17 @@ def vmap(
         axes = _axes_of_leaves("vmap in_axes", tree if in_axes == 0 else tree.children()[0], in_axes)
         return axes + [0] * (tree.num_leaves - len(axes))
 
+    def _with_references(references, fun, tree, axes, args, kwargs):
+        """The call with the references' values as arguments; what they are afterwards is a result."""
+        through = references.through(lambda *leaves: (lambda a, k: fun(*a, **k))(*tree_unflatten(tree, leaves)))
+        mapped = [axes[n] for n in references.cells]
+        mapped_fun = vmap(
+            _core.named_after(through, fun), tuple(axes), (out_axes, mapped), axis_name, axis_size, spmd_axis_name
+        )
+        out, after = mapped_fun(*references.values)
+        references.leave(after)
+        return out
+
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -58,6 +70,9 @@ def vmap(
         except TypeError:  # what is not mapped may be anything
             given, tree = tree_flatten((args, kwargs))
             axes = axes_of(tree)
+            references = Entrance(given, [n for n, a in enumerate(axes) if a is None])
+            if references.cells:
+                return _with_references(references, fun, tree, axes, args, kwargs)
             if None not in axes:
                 raise
             mapped = tree_unflatten(tree, [0 if a is None else leaf for leaf, a in zip(given, axes)])

@@ -49,6 +49,7 @@ class JVPInterpreter(Interpreter):
     """Runs primals and tangents under the parent."""
 
     transformation = "differentiation (grad, jvp)"
+    lets_out = True
 
     def __init__(self, parent: Interpreter):
         self.parent = parent

@@ -44,6 +44,7 @@ class PartialInterpreter(RecordingInterpreter):
     """Runs primitives with known operands under the parent, and records the others."""
 
     tracer_type = UnknownTracer
+    lets_out = True
     recorder: Any  # a CallRecorder where this remembers
 
     def __init__(self, parent: Interpreter, name: str = "<function>"):

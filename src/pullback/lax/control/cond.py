@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback._ext import _core
 from pullback.core import (
     ClosedJaxpr,
     NoRule,
@@ -25,7 +26,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.lowering import Nest
-from pullback.core.references import CrossingError, Passage
+from pullback.core.references import Cell, CrossingError, Passage, has_cells
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.jvp import jvp_jaxpr
@@ -116,6 +117,18 @@ def _predicate_aval(name, pred):
 
 
 def _choose(name, index, branches, operands, labels):
+    given, tree = tree_flatten(operands)
+    if has_cells(given):  # branches close over references
+        arrays = [x for x in given if not isinstance(x, Cell)]
+
+        def closing(branch):
+            def run(*values):
+                rest = iter(values)
+                return branch(*tree_unflatten(tree, [x if isinstance(x, Cell) else next(rest) for x in given]))
+
+            return _core.named_after(run, branch)
+
+        return _choose(name, index, tuple(map(closing, branches)), tuple(arrays), labels)
     try:
         return _choose_one(name, index, branches, operands, labels)
     except CrossingError as crossing:

@@ -32,7 +32,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.lowering import Nest
-from pullback.core.references import CrossingError, Passage
+from pullback.core.references import Cell, CrossingError, Passage, has_cells
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.jvp import jvp_jaxpr
@@ -57,6 +57,9 @@ def scan(
     The loop is compiled as a loop, not unrolled, and can be differentiated and batched. TypeError if the carry changes
     its structure, shapes or dtypes; ValueError if the leading sizes of xs disagree or, without xs, `length` is missing.
     """
+    given, tree = tree_flatten(xs)
+    if has_cells(given):
+        f, xs, length = _by_rows(f, given, tree, length)
     try:
         return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
     except CrossingError as crossing:
@@ -75,9 +78,28 @@ def scan(
     return carry, ys
 
 
+def _by_rows(f, given, tree, length):
+    """(f, xs, length) where xs has the number of the iteration in place of references, and f gets their rows."""
+    arrays = [x for x in given if not isinstance(x, Cell)]
+    sizes = [x.shown().shape[:1] for x in given if isinstance(x, Cell)]
+    if any(size != sizes[0] or not size for size in sizes):
+        raise ValueError(f"scan: the references in xs have leading sizes {sizes}, which must be one")
+    (size,) = sizes[0]
+
+    def of_rows(carry, x):
+        number, rest = x[0], iter(x[1])
+        values = [leaf.row(number) if isinstance(leaf, Cell) else next(rest) for leaf in given]
+        return f(carry, tree_unflatten(tree, values))
+
+    of_rows.__wrapped__ = f  # type: ignore[attr-defined]
+    return of_rows, (np.arange(size, dtype=np.int32), arrays), size if length is None else length
+
+
 def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     control.check_callable("scan", "f", f)
     init_leaves, init_tree = tree_flatten(init)
+    if has_cells(init_leaves):
+        raise ValueError("scan: a Ref cannot be a part of the carry; let f close over it")
     init_leaves = control.as_arrays("scan", "init", init_leaves)
     xs_leaves, xs_tree = tree_flatten(xs)
     xs_leaves = control.as_arrays("scan", "xs", xs_leaves)

@@ -23,7 +23,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.lowering import Nest
-from pullback.core.references import CrossingError, Passage
+from pullback.core.references import CrossingError, Passage, has_cells
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import scan
 from pullback.transforms.batching import batch_jaxpr
@@ -62,9 +62,15 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
     return result
 
 
+def _refuse_references(name, init_val):
+    if has_cells(tree_flatten(init_val)[0]):
+        raise ValueError(f"{name}: a Ref cannot be a part of the carry; let body_fun close over it")
+
+
 def _while_loop(cond_fun, body_fun, init_val):
     control.check_callable("while_loop", "cond_fun", cond_fun)
     control.check_callable("while_loop", "body_fun", body_fun)
+    _refuse_references("while_loop", init_val)
     if control.python_control_flow():
         try:
             value = init_val
@@ -125,6 +131,7 @@ def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | 
             "lower and upper arguments to fori_loop must have equal types, got "
             f"{typeof(lower).dtype.name} and {typeof(upper).dtype.name}"
         )
+    _refuse_references("fori_loop", init_val)
     control.as_arrays("fori_loop", "init_val", tree_flatten(init_val)[0])
     low, high = _concrete_int(lower), _concrete_int(upper)
     dtype, weak = _counter_type(lower, upper, low is not None and high is not None)

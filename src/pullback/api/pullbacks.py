@@ -1,0 +1,185 @@
+"""What `vjp` gives: the function from cotangents of a result to those of the primals, and what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from pullback._ext import _core
+from pullback.api._arguments import as_array
+from pullback.core import hooks, tangent_aval, typeof
+from pullback.core.references import Cell
+from pullback.transforms.transpose import backward_pass
+from pullback.transforms.zeros import instantiate
+from pullback.util import dtypes
+from pullback.util.pytree import register_pytree_node, tree_flatten, tree_unflatten
+
+
+class _Marker:
+    """A leafless tree that stands for an array that is not there."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class NotNeeded(_Marker):
+    """In `args_res`: an argument that the backward pass does not read."""
+
+
+class GradRef(_Marker):
+    """Among cotangents: it was added to a reference."""
+
+
+class GradValue(_Marker):
+    """To `with_refs`: the cotangent is wanted as a value."""
+
+
+class DontWant(_Marker):
+    """To `with_refs`: the cotangent is not wanted."""
+
+
+class DidntWant(_Marker):
+    """Among cotangents: it was not wanted."""
+
+
+def _register(kind: type[_Marker]) -> None:
+    register_pytree_node(kind, lambda _: ((), ()), lambda _, __: kind())
+
+
+for _kind in (NotNeeded, GradRef, GradValue, DontWant, DidntWant):
+    _register(_kind)
+
+ad = SimpleNamespace(DidntWant=DidntWant, DontWant=DontWant, GradRef=GradRef, GradValue=GradValue)
+
+
+class VJP:
+    """The pullback of `vjp`: `pullback(out_bar)` gives a tuple of cotangents. A pytree of the arrays that it keeps.
+
+    args_res: for each primal the array, or a tuple of its leaves, `NotNeeded()` for what is not read; opaque_residuals:
+    the other arrays. Both are lists whose entries may be replaced, by arrays of the same types.
+    """
+
+    def __init__(self, static: Pullback, places: tuple[int, ...], args_res: list[Any], opaque_residuals: list[Any]):
+        self.fun, self._places = static, places
+        self.args_res, self.opaque_residuals = args_res, opaque_residuals
+
+    @classmethod
+    def of(cls, static: Pullback, consts: Sequence[Any], leaves: Sequence[Any]) -> VJP:
+        """Tell the primals among the residuals from the others."""
+        numbers = {id(leaf): n for n, leaf in enumerate(leaves)}
+        kept: list[Any] = [NotNeeded()] * len(leaves)
+        places: list[int] = []
+        opaque: list[Any] = []
+        for const in consts:
+            n = numbers.get(id(const))
+            if n is None:
+                places.append(~len(opaque))
+                opaque.append(const)
+            else:
+                places.append(n)
+                kept[n] = const
+        if static.in_tree.num_nodes == len(leaves) + 1:
+            return cls(static, tuple(places), kept, opaque)
+        rest, args_res = iter(kept), []
+        for child in static.in_tree.children():
+            part = tuple(next(rest) for _ in range(child.num_leaves))
+            args_res.append(part[0] if child.num_nodes == 1 else part)
+        return cls(static, tuple(places), args_res, opaque)
+
+    in_tree = property(lambda self: self.fun.in_tree, doc="The structure of the tuple of primals.")
+    out_tree = property(lambda self: self.fun.out_tree, doc="The structure of the result.")
+    jaxpr = property(lambda self: self.fun.jaxpr, doc="The linear program that is run in reverse.")
+
+    def _consts(self) -> list[Any]:
+        flat: list[Any] = []
+        for part in self.args_res:
+            flat.extend(part) if isinstance(part, tuple) else flat.append(part)
+        found = [flat[k] if k >= 0 else self.opaque_residuals[~k] for k in self._places]
+        if any(x is None or isinstance(x, NotNeeded) for x in found):
+            raise ValueError("vjp: an array of args_res that the backward pass reads was taken out; put it back before")
+        return found
+
+    def __call__(self, out_bar: Any) -> Any:
+        return self.fun(self._consts(), out_bar)
+
+    def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
+        """The pullback that adds cotangents to references, and has `GradRef()` in their places.
+
+        refs: for each primal a tree of its structure, with a Ref for each leaf, `DontWant()` (the result has
+        `DidntWant()`), or anything else, for a cotangent as a value. ValueError for another structure.
+        """
+
+        def is_leaf(x: Any) -> bool:
+            return x is None or isinstance(x, (DontWant, GradValue))
+
+        wanted, tree = tree_flatten(refs, is_leaf=is_leaf)
+        if tree != self.in_tree:
+            raise ValueError(f"vjp: with_refs got arguments of structure {tree}, but the primals have {self.in_tree}")
+
+        def pull(out_bar: Any) -> Any:
+            bars = tree_flatten(self(out_bar))[0]
+            found: list[Any] = []
+            for want, bar in zip(wanted, bars, strict=True):
+                if isinstance(want, Cell):
+                    want.replace(want.shown() + bar)
+                    found.append(GradRef())
+                else:
+                    found.append(DidntWant() if isinstance(want, DontWant) else bar)
+            return tree_unflatten(self.in_tree, found)
+
+        return pull
+
+    def __repr__(self) -> str:
+        return f"VJP(args_res={self.args_res}, opaque_residuals={self.opaque_residuals})"
+
+
+register_pytree_node(
+    VJP,
+    lambda v: ((v.args_res, v.opaque_residuals), (v.fun, v._places)),
+    lambda static, parts: VJP(*static, *parts),
+)
+
+
+class Pullback:
+    """The static part of what `vjp` gives."""
+
+    def __init__(self, jaxpr, zeros, out_avals, in_avals, in_tree, out_tree, name):
+        self.jaxpr, self.zeros, self.out_avals, self.in_avals = jaxpr, zeros, out_avals, in_avals
+        self.in_tree, self.out_tree, self.__name__ = in_tree, out_tree, name
+
+    def __call__(self, consts, x_bar):
+        bars, tree = tree_flatten(x_bar)
+        if tree != self.out_tree:
+            raise ValueError(
+                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match the output "
+                f"structure of the differentiated function {self.__name__}, {self.out_tree}"
+            )
+        for bar, aval in zip(bars, self.out_avals):
+            want, have = tangent_aval(aval), typeof(bar)
+            unused = want.dtype == dtypes.float0  # of an output of integers
+            if want.shape != have.shape or (want.dtype != have.dtype and not unused):
+                raise ValueError(
+                    f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
+                    f"expected {want.str_short()} because the corresponding output of the differentiated function "
+                    f"{self.__name__} had JAX type {aval.str_short()}"
+                )
+        bars = [
+            hooks.convert(bar, a.dtype, a.weak_type) if isinstance(bar, (float, complex)) else as_array(bar)
+            for bar, a in zip(bars, self.out_avals)
+        ]
+        live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
+        avals = [tangent_aval(a) for a in self.in_avals]
+        return tree_unflatten(self.in_tree, of_types(backward_pass(self.jaxpr, consts, None, live), avals))
+
+
+def of_types(tangents, avals):
+    """The tangents or cotangents as arrays, weakly typed where the avals are."""
+    out = []
+    for x, aval in zip(tangents, avals):
+        if type(x) is _core.Array and x.aval is aval:
+            out.append(x)
+            continue
+        x = instantiate(x)
+        out.append(hooks.convert(x, aval.dtype, True) if aval.weak_type and not typeof(x).weak_type else x)
+    return out

@@ -359,6 +359,10 @@ def test_pullbacks_add_to_references():
     _, pull = jax.vjp(lambda x, y: jnp.sin(x) + y, x, y)
     assert repr(pull.args_res) == "[NotNeeded(), NotNeeded()]" and len(jax.tree.leaves(pull)) == 1
 
+    _, pull = jax.vjp(lambda none, x, both: x * both[1], None, x, (None, y))  # trees without leaves among the primals
+    assert pull.args_res[0] == () and pull.args_res[1] is x and pull.args_res[2][0] is y
+    np.testing.assert_array_equal(pull(one)[2][1], x)
+
     @jax.jit
     def accumulate(total, w, xs):
         def step(_, x):

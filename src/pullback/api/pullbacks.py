@@ -84,7 +84,7 @@ class VJP:
         rest, args_res = iter(kept), []
         for child in static.in_tree.children():
             part = tuple(next(rest) for _ in range(child.num_leaves))
-            args_res.append(part[0] if child.num_nodes == 1 else part)
+            args_res.append(part[0] if child.num_leaves == child.num_nodes == 1 else part)
         return cls(static, tuple(places), args_res, opaque)
 
     in_tree = property(lambda self: self.fun.in_tree, doc="The structure of the tuple of primals.")

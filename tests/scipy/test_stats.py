@@ -88,6 +88,22 @@ def test_ranks(method):
     x = np.array([[3, 1, 2, 3], [5, 5, 5, 1]])
     agree(stats.rankdata(x, method), scipy.stats.rankdata(x, method).ravel(), method)
     agree(stats.rankdata(x, method, axis=1), scipy.stats.rankdata(x, method, axis=1), method)
+    for y in (
+        [3.0, 1, 1, 2, -0.0, 0.0, np.inf, np.inf, -np.inf],
+        [True, False, True],
+        [],
+        np.zeros((0, 3)),
+        [[2.0, np.nan, 1], [1, 1, 0]],
+    ):
+        for axis in (None, 0, -1):
+            ours = jax.jit(lambda y, axis=axis: stats.rankdata(y, method, axis=axis))(np.asarray(y))
+            assert ours.dtype == np.float32
+            np.testing.assert_array_equal(
+                ours, scipy.stats.rankdata(np.asarray(y), method, axis=axis).reshape(ours.shape)
+            )
+    many = np.random.default_rng(0).integers(0, 50_000, 200_000)  # by pairs it would be forty thousand million of them
+    np.testing.assert_array_equal(stats.rankdata(many, method), scipy.stats.rankdata(many, method).astype(np.float32))
+    assert stats.mode(many).count == np.bincount(many).max()
 
 
 def test_mode_and_sem():

@@ -208,6 +208,46 @@ def _stacks() -> list[Any]:
     return [stacked, reshaped, summed, concatenated]
 
 
+def _ranks() -> list[Any]:
+    """The rank of each element, without ties."""
+
+    def by_function(jax, x):
+        return jax.scipy.stats.rankdata(x, "ordinal")
+
+    def average(jax, x):
+        return jax.scipy.stats.rankdata(x)
+
+    def sorted_twice(jax, x):
+        return jax.numpy.argsort(jax.numpy.argsort(x)) + 1.0
+
+    def scattered(jax, x):
+        np = jax.numpy
+        return np.zeros(x.size).at[np.argsort(x)].set(np.arange(1.0, x.size + 1))
+
+    return [by_function, average, sorted_twice, scattered]
+
+
+def _polynomials() -> list[Any]:
+    """A polynomial of degree 7."""
+
+    def polyval(jax, c, x):
+        return jax.numpy.polyval(c, x)
+
+    def vander(jax, c, x):
+        return jax.numpy.vander(x, 8) @ c
+
+    def powers(jax, c, x):
+        return (x[:, None] ** jax.numpy.arange(8)) @ c[::-1]
+
+    def summed(jax, c, x):
+        return sum(c[7 - k] * x**k for k in range(8))
+
+    def whole_floats(jax, c, x):
+        return sum(c[7 - k] * x ** float(k) for k in range(8))
+
+    return [polyval, vander, powers, summed, whole_floats]
+
+
 PROGRAMS = [
     *family("covariance, 4000 x 100", normal((4000, 100)), *_covariances()),
     *family("squared distances, 300 x 400 x 20", normal((300, 20), (400, 20)), *_distances()),
@@ -216,5 +256,7 @@ PROGRAMS = [
     *family("histogram of 100,000", normal((100_000,)), *_counts()),
     *family("Sinkhorn, 300 x 500", normal((300, 500)), *_transports()),
     *family("best of each row, 2000 x 500", normal((2000, 500)), *_best()),
+    *family("ranks of 30,000", normal((30_000,)), *_ranks()),
+    *family("polynomial of degree 7, 100,000", normal((8,), (100_000,)), *_polynomials()),
     *family("mean of 16 parts", normal((320, 3000)), *_stacks()),
 ]

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from loops.math import kit
 
+import pullback as jax
+import pullback.numpy as jnp
 from pullback.loops.ir.ir import Op
 from pullback.loops.ir.visit import subexpressions
 
@@ -179,6 +181,28 @@ def test_integer_pow(dtype, exponent):
         want = x.astype(np.longdouble) ** exponent
     error, place = kit.worst(kit.compiled("integer_pow", x, y=exponent), want, x)
     assert error <= max(1, 0.6 * abs(exponent)), place  # each of |exponent| - 1 multiplications rounds
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_pow_by_indices_is_products(dtype):
+    """Of exponents that the program counts; none is worse than by logarithms, nor are signs, zeros and infinities."""
+    x = np.concatenate([kit.edges(dtype), kit.spread(dtype, 500), np.linspace(-3, 3, 121)]).astype(kit.NP_DTYPE[dtype])
+    x = np.concatenate([x, -x])
+    n = 40
+    with np.errstate(all="ignore"):
+        want = x[:, None].astype(np.longdouble) ** np.arange(n)
+    with jax.enable_x64(dtype == "f64"):
+        counted = jax.jit(lambda x: jnp.power(x[:, None], jnp.arange(n)))
+        got = [counted(x), np.stack([jax.jit(lambda x, k=k: x ** float(k))(x) for k in (0, 1, 5, 7, 39)], 1)]
+        slope = jax.jit(jax.grad(lambda x: jnp.sum(x[:, None] ** jnp.arange(5))))(np.array([0.0, 2.0], x.dtype))
+    np.testing.assert_array_equal(slope, [1, 49])
+    for powers, expected in zip(got, (want, want[:, (0, 1, 5, 7, 39)])):
+        error, place = kit.worst(np.asarray(powers).ravel(), expected.ravel(), np.repeat(x, expected.shape[1]))
+        assert error <= 1.5, place
+        with np.errstate(all="ignore"):
+            rounded = expected.astype(x.dtype)
+        sure = ~np.isnan(rounded)
+        np.testing.assert_array_equal(np.signbit(powers)[sure], np.signbit(rounded)[sure])
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

@@ -13,6 +13,7 @@ from pullback.loops.ir.interpret import interpret
 from pullback.loops.ir.print import to_text
 from pullback.loops.ir.visit import statements
 from pullback.loops.passes.delinearize import delinearize
+from pullback.loops.passes.expand_math import expand_math
 from pullback.loops.passes.simplify import simplify
 from pullback.loops.passes.split import split
 from pullback.loops.passes.unroll import unroll
@@ -378,3 +379,18 @@ def test_conditions_on_data_in_indices_are_asked_of_the_data():
     u, v = np.arange(400, dtype=np.float32), np.random.default_rng(0).normal(size=400).astype(np.float32)
     f = lambda np_, u, v: u[np_.where(v > 0.7, np_.arange(400), 3)]
     np.testing.assert_array_equal(pullback.jit(lambda u, v: f(jnp, u, v))(u, v), f(np, u, v))
+
+
+@pytest.mark.parametrize(("offset", "products"), [(0, True), (60, False), (-1, False)])
+def test_powers_by_indices_are_products(offset, products):
+    """Where bounds say that the exponent is a small whole number; others go by logarithms."""
+    b = Builder()
+    x, y = b.input("x", "f32", 16), b.output("y", "f32", 16)
+    with b.loop(16) as i:
+        b.store(y, i, b.op("pow", b.load(x, i), b.convert(i + offset, "f32")))
+    before = b.function("f")
+    after = expand_math(before)
+    assert ("div(" not in to_text(after)) == products
+    given = [np.linspace(0.7, 1.3, 16).astype("f4")]
+    (want,), (got,) = interpret(before, given), interpret(after, given)
+    np.testing.assert_allclose(got, want, rtol=2e-7)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from pullback.loops.emit import current_target
+from pullback.loops.ir.affine import Interval, interval
 from pullback.loops.ir.build import Builder
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ir import Carried, Expr, Function, Lambda, Let, Loop, Op, Read, Stmt, Store, Var, While
@@ -20,6 +21,8 @@ from pullback.loops.ir.types import REAL_OF, is_int
 from pullback.loops.ir.visit import Rewriter, expressions, function_of, nodes, statements, subexpressions
 from pullback.loops.math import expand
 from pullback.loops.math._contract import EXACT, Contract, contracted
+from pullback.loops.math._kit import FORMATS
+from pullback.loops.math.power import MOST, whole_pow
 
 # Ops that the emitter knows for real numbers, but the math kernels may know better or for complex ones.
 _ALSO = frozenset({"sqrt", "sign", "abs", "div"})
@@ -72,17 +75,35 @@ class _Expand(Rewriter):
         self._often: set[_Key] = set()  # math ops that the current nest, or straight code among steps, uses often
         self._functions: dict[_Key, Lambda | None] = {}
         self._writes: dict[_Key, bool] = {}
+        self._ranges: dict[Var, Interval] = {}
+
+    def enter(self, var: Var, extent: Expr) -> None:
+        bounds = interval(extent, self._ranges)
+        if bounds is not None and bounds[1] >= 1:
+            self._ranges[var] = 0, bounds[1] - 1
 
     def expr(self, expr: Expr) -> Expr:
         if not isinstance(expr, Op):
             return expr
         if not _is_left_to_kernels(expr):
             return expr
+        if expr.name == "pow" and (found := self._of_index(expr)) is not None:
+            return found
         if self._often and _key(expr) in self._often:
             function = self.function(expr)
             if function is not None:
                 return Op(expr.name, expr.dtype, expr.args, (*expr.attrs, ("function", function)))
         return self.expanded(expr)
+
+    def _of_index(self, expr: Op) -> Expr | None:
+        """A power whose exponent is a small whole number that indices give."""
+        x, y = expr.args
+        if not (isinstance(y, Op) and y.name == "convert" and is_int(y.args[0].dtype)) or x.dtype not in FORMATS:
+            return None
+        bounds = interval(y.args[0], self._ranges)
+        if bounds is None or bounds[0] < 0 or bounds[1] >= MOST:
+            return None
+        return self.rewrite(whole_pow(self.b, x, y.args[0], bounds[1]))
 
     def expanded(self, expr: Op) -> Expr:
         """The op as basic ones; itself if the emitter knows it best."""

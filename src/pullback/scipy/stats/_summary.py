@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback import lax
 from pullback.api import vmap
 from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
@@ -68,7 +69,8 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
 
 def _mode_of(x: Any) -> tuple[Any, Any]:
     ordered = jnp.sort(x)
-    counts = jnp.sum(ordered[:, None] == ordered[None, :], axis=1)
+    _, start, end = _runs(ordered)
+    counts = end - start
     best = jnp.argmax(counts)
     nan = jnp.isnan(x).any() if dtypes.issubdtype(x.dtype, np.inexact) else False
     value, count = ordered[best], counts[best]
@@ -78,7 +80,8 @@ def _mode_of(x: Any) -> tuple[Any, Any]:
 
 
 def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
-    """Ranks from 1, along `axis` (None: of all). Ties get their 'average', 'min', 'max', 'dense' or 'ordinal' rank.
+    """Ranks from 1, along `axis` (None: of all). Ties get their 'average', 'min', 'max', 'dense' or 'ordinal' rank; the
+    ranks are floats, nan where an element that is ranked with them is.
 
     Raises ValueError for another method or a bad axis, NotImplementedError for nan_policy 'omit' and 'raise'.
     """
@@ -92,27 +95,39 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     if flat:
         return _rank(x, method)
     moved = jnp.moveaxis(x, axis, 0)
-    ranks = vmap(lambda column: _rank(column, method), in_axes=1, out_axes=1)(moved.reshape(moved.shape[0], -1))
+    columns = moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
+    ranks = vmap(lambda column: _rank(column, method), in_axes=1, out_axes=1)(columns)
     return jnp.moveaxis(ranks.reshape(moved.shape), 0, axis)
 
 
 def _rank(x: Any, method: str) -> Any:
+    """The ranks of a vector, in time that grows as that of sorting it; all nan where one of its elements is."""
+    dtype = dtypes.canonicalize_dtype(float)
+    if x.size == 0:
+        return jnp.zeros((0,), dtype)
     order = jnp.argsort(x)
-    inverse = jnp.argsort(order)
+    first, start, end = _runs(x[order])
     if method == "ordinal":
-        return inverse + 1
-    ordered = x[order]
-    first = jnp.concatenate([jnp.ones((1,), bool), ordered[1:] != ordered[:-1]]) if x.size else jnp.ones((0,), bool)
-    dense = jnp.cumsum(first)[inverse]
-    if method == "dense":
-        return dense
-    below = jnp.sum(x[None, :] < x[:, None], axis=1)
-    upto = jnp.sum(x[None, :] <= x[:, None], axis=1)
-    if method == "min":
-        return below + 1
-    if method == "max":
-        return upto
-    return 0.5 * (below + 1 + upto).astype(dtypes.canonicalize_dtype(float))
+        ranks = jnp.arange(1, x.size + 1)
+    elif method == "dense":
+        ranks = jnp.cumsum(first)
+    elif method == "average":
+        ranks = 0.5 * (start + 1 + end).astype(dtype)
+    else:
+        ranks = start + 1 if method == "min" else end
+    ranks = jnp.zeros((x.size,), dtype).at[order].set(ranks.astype(dtype), unique_indices=True)
+    return jnp.where(jnp.isnan(x).any(), jnp.asarray(np.nan, dtype), ranks)
+
+
+def _runs(ordered: Any) -> tuple[Any, Any, Any]:
+    """Of each element of a sorted vector: whether it is the first of those equal to it, where these start, and end."""
+    n = ordered.shape[0]
+    place, edge = jnp.arange(n), jnp.ones((1,), bool)
+    changes = ordered[1:] != ordered[:-1]
+    first, last = jnp.concatenate([edge, changes]), jnp.concatenate([changes, edge])
+    start = lax.cummax(jnp.where(first, place, 0))
+    end = lax.cummin(jnp.where(last, place + 1, n), reverse=True)
+    return first, start, end
 
 
 def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:

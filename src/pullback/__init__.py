@@ -155,6 +155,7 @@ _ELSEWHERE = {
     "NamedSharding": ("pullback.sharding", "NamedSharding"),
     "P": ("pullback.sharding", "PartitionSpec"),
     "Ref": ("pullback.ref", "Ref"),
+    "ds": ("pullback.numpy._windows", "ds"),
     "empty_ref": ("pullback.ref", "empty_ref"),
     "free_ref": ("pullback.ref", "free_ref"),
     "freeze": ("pullback.ref", "freeze"),
@@ -178,7 +179,7 @@ def __getattr__(name: str):
         return getattr(_importlib.import_module(module), found)
     if name in ("install_as_jax", "installed_as_jax"):
         return getattr(_importlib.import_module("pullback.jax_names.install"), name)
-    if name in ("ds", "make_user_context", "smap"):
+    if name in ("make_user_context", "smap"):
         return _importlib.import_module("pullback.util.absent").absent_names("pullback")(name)
     raise AttributeError(f"module 'pullback' has no attribute '{name}'")
 

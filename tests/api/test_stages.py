@@ -145,3 +145,7 @@ def test_compiled_functions_refuse_other_types_and_name_all_of_them():
         compiled(*ARGS)
     with pytest.raises(TypeError, match="not a valid JAX type"):
         compiled(object(), ARGS[1], k=2.0)
+
+
+def test_jitted_functions_are_wrapped():
+    assert isinstance(jax.jit(jnp.sin), jax.stages.Wrapped) and not isinstance(lambda x: x, jax.stages.Wrapped)

@@ -410,3 +410,26 @@ def test_scopes_know_the_transformations_around_them(transform, stacks):
 def test_many_equations_print_in_linear_time():
     text = str(jax.make_jaxpr(sines(2000))(1.0))
     assert text.count("\n") == 2001
+
+
+def test_tracers_as_text():
+    seen = []
+
+    def f(x):
+        seen.append(repr(x))
+        return x
+
+    jax.jit(f)(1.0)
+    jax.vmap(f)(jnp.ones(3))
+    jax.grad(f)(1.0)
+    jax.jvp(f, (1.0,), (2.0,))
+    jax.jit(jax.grad(f))(1.0)
+    jax.vmap(jax.grad(f))(jnp.ones(2))
+    assert seen == [
+        "JitTracer(~float32[])",
+        "VmapTracer(aval=float32[], batched=float32[3])",
+        "GradTracer(primal=1.0, typeof(tangent)=f32[])",
+        "JVPTracer(primal=1.0, tangent=2.0)",
+        "GradTracer(primal=JitTracer(~float32[]), typeof(tangent)=f32[])",
+        "GradTracer(primal=VmapTracer(aval=float32[], batched=float32[2]), typeof(tangent)=f32[])",
+    ]

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import pullback
+import pullback as jax
+import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import trace, typeof
 from pullback.runtime import asarray, compile_jaxpr
@@ -112,3 +114,16 @@ def test_results_do_not_share_memory_with_numpy_operands():
     x[0] = 5
     assert float(np.asarray(z)[0, 0]) == 1
     assert y is x or float(np.asarray(y)[0]) == 1
+
+
+def test_bad_values_of_loops_and_branches_are_found():
+    with jax.debug_nans(True):
+        for f, x in [
+            (lambda x: lax.scan(lambda c, _: (jnp.log(c), None), x, None, length=3)[0], 1.0),
+            (lambda x: lax.while_loop(lambda c: c < 3, lambda c: jnp.log(-c), x), 1.0),
+            (lambda x: lax.cond(x < 0, jnp.log, jnp.sin, x), -1.0),
+            (lambda x: lax.map(jnp.log, x), -jnp.ones(2)),
+        ]:
+            for run in (f, jax.jit(f)):
+                with pytest.raises(FloatingPointError, match="nan"):
+                    run(x)

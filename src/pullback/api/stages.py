@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pullback._ext import _core
 from pullback.api._places import held_to, input_shardings, output_shardings, said_of_results
@@ -55,6 +55,7 @@ def autotunes(options: CompilerOptions | None) -> bool:
     return value
 
 
+@runtime_checkable
 class Wrapped(Protocol):
     """What `jit` gives: a function that can also be traced and lowered without a call."""
 

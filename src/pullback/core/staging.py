@@ -36,6 +36,9 @@ class StagedTracer(Tracer):
         self.jaxpr_var = var  # not `var`: that is the variance
         self.source = source
 
+    def __repr__(self):
+        return f"JitTracer({self.aval})"
+
     def provenance(self):
         origin = self.interpreter.origin
         if origin is None:

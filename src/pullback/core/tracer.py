@@ -206,7 +206,7 @@ class Tracer:
         return self
 
     def __repr__(self):
-        return f"{type(self).__name__}<{self.aval.str_short()}>"
+        return f"{type(self).__name__}({self.aval})"
 
     def __format__(self, spec):
         if spec:

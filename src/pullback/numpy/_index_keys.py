@@ -20,6 +20,7 @@ import numpy as np
 
 from pullback.core import Tracer
 from pullback.numpy._arguments import Array, is_arraylike
+from pullback.numpy._windows import Slice as Window
 from pullback.util import dtypes
 from pullback.util.errors import NonConcreteBooleanIndexError
 
@@ -57,6 +58,10 @@ class Advanced:
 
 
 Entry = New | Slice | At | Advanced
+
+
+class HasWindows(Exception):
+    """The index has a `ds`, which is cut out first."""
 
 
 def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
@@ -131,6 +136,8 @@ def _item(x: Any, position: int) -> Any:
             x = x.__jax_array__()
         elif hasattr(x, "__index__"):
             return operator.index(x)
+        elif type(x) is Window:
+            raise HasWindows
         else:
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "

@@ -16,7 +16,7 @@ from pullback.core import Array as AnyArray
 from pullback.core.explain import check, with_held_arrays
 from pullback.core.kinds import FUNCTION
 from pullback.numpy._arguments import PYTHON_SCALARS, as_array, broadcast_to, convert, is_arraylike, promote_dtypes
-from pullback.numpy._index_keys import Advanced, At, Entry, Slice, parse
+from pullback.numpy._index_keys import Advanced, At, Entry, HasWindows, Slice, parse
 from pullback.numpy._indexing import (
     Mode,
     index_vectors,
@@ -28,6 +28,7 @@ from pullback.numpy._indexing import (
     nearest_inside,
     normalize,
 )
+from pullback.numpy._windows import without_windows
 from pullback.util import dtypes
 from pullback.util.static import check_flags, check_truth
 from pullback.util.warning import warn
@@ -75,7 +76,12 @@ def index_update(
     x = as_array(x)
     dtype, weak = x.dtype, x.aval.weak_type
     x, y = _common_dtype(x, y, op)
-    entries = parse(x.shape, index)
+    try:
+        entries = parse(x.shape, index)
+    except HasWindows:
+        part, rest, back = without_windows(x, index)
+        new = index_update(part, rest, y, op, mode=mode)
+        return _back_to(back(new), dtype, weak)
     how = mode_of(mode, Mode.FILL_OR_DROP)
     result = x if any(_takes_nothing(e) for e in entries) else None
     if result is None and (op == "set" or op in _COMBINE):
@@ -237,7 +243,11 @@ def index_apply(
     check_flags(".at[...].apply", indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
     check_truth(".at[...].apply", wrap_negative_indices=wrap_negative_indices)
     x = as_array(x)
-    entries = parse(x.shape, index)
+    try:
+        entries = parse(x.shape, index)
+    except HasWindows:
+        part, rest, back = without_windows(x, index)
+        return back(index_apply(part, rest, function, mode=mode))
     indices, updates, numbers, flags = _scatter_arguments(
         x, entries, None, indices_are_sorted, unique_indices, wrap_negative_indices
     )

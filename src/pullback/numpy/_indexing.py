@@ -15,7 +15,8 @@ import numpy as np
 
 from pullback import lax
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, convert, make_array
-from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, parse
+from pullback.numpy._index_keys import Advanced, At, Entry, HasWindows, New, Slice, parse
+from pullback.numpy._windows import without_windows
 from pullback.util import dtypes
 
 Mode = lax.GatherScatterMode
@@ -194,7 +195,11 @@ def index_get(
     """x[index] with the options of `x.at[index].get`."""
     x = as_array(x)
     wrap = wrap_negative_indices
-    entries = parse(x.shape, index)
+    try:
+        entries = parse(x.shape, index)
+    except HasWindows:
+        x, index, _ = without_windows(x, index)
+        entries = parse(x.shape, index)
     # By default an index out of bounds reads the nearest element, which gets no cotangent for it: as a promise.
     how = mode_of(mode, Mode.PROMISE_IN_BOUNDS)
     at = [e for e in entries if isinstance(e, At)]

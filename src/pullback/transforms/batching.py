@@ -47,6 +47,9 @@ class BatchTracer(Tracer):
         self.aval = element
         self.source = source
 
+    def __repr__(self):
+        return f"VmapTracer(aval={self.aval}, batched={typeof(self.value)})"
+
     def beneath(self):
         return self.value if isinstance(self.value, Tracer) else None
 

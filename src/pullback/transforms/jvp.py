@@ -25,6 +25,17 @@ from pullback.core.staging import check_alive
 from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
 
 
+class RecordedTangent:
+    """Mark of tangents that are recorded, for a backward pass, and not computed."""
+
+    __slots__ = ()
+    aval: Any
+
+
+def _shown(value):
+    return repr(value) if isinstance(value, Tracer) else str(value)
+
+
 class JVPTracer(Tracer):
     """A primal with a tangent that is not known to vanish."""
 
@@ -36,6 +47,11 @@ class JVPTracer(Tracer):
         self.tangent = tangent
         self.aval = typeof(primal)
         self.source = source
+
+    def __repr__(self):
+        if isinstance(self.tangent, RecordedTangent):
+            return f"GradTracer(primal={_shown(self.primal)}, typeof(tangent)={self.tangent.aval.str_short()})"
+        return f"JVPTracer(primal={_shown(self.primal)}, tangent={_shown(self.tangent)})"
 
     def beneath(self):
         return next((x for x in (self.primal, self.tangent) if isinstance(x, Tracer)), None)

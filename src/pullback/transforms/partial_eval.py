@@ -28,13 +28,13 @@ from pullback.core import (
 )
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import RecordingInterpreter, StagedTracer
-from pullback.transforms.jvp import JVPInterpreter, JVPTracer, jvp_jaxpr
+from pullback.transforms.jvp import JVPInterpreter, JVPTracer, RecordedTangent, jvp_jaxpr
 from pullback.transforms.remembered import CallRecorder
 from pullback.transforms.zeros import instantiate, symbolic
 from pullback.util import dtypes
 
 
-class UnknownTracer(StagedTracer):
+class UnknownTracer(StagedTracer, RecordedTangent):
     """A value that is not known yet."""
 
     __slots__ = ()

@@ -446,7 +446,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "ad", "make_user_context(default_value=)",
         ),
         "unwritten": (
-            "ds(start, size=, stride=)", "smap(f=, /, *, in_axes=, out_axes, axis_name)",
+            "smap(f=, /, *, in_axes=, out_axes, axis_name)",
         ),
     },
     "random": {

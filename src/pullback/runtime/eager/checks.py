@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, jaxprs_in_params
 from pullback.util import config
 
 _state = {"nan": False, "inf": False}
@@ -65,10 +66,24 @@ def _blame(closed: ClosedJaxpr, inputs: Sequence[Any]) -> None:
     env: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts)) | dict(zip(closed.jaxpr.invars, inputs))
     for eqn in closed.jaxpr.eqns:
         operands = [a.val if isinstance(a, Literal) else env[a] for a in eqn.invars]
-        outs = eqn.primitive.bind(*operands, **eqn.params)
+        if jaxprs_in_params(eqn.params):  # a loop is a program of its own, of which it would be the first bad equation
+            with _without_checks():
+                outs = eqn.primitive.bind(*operands, **eqn.params)
+        else:
+            outs = eqn.primitive.bind(*operands, **eqn.params)
         outs = outs if eqn.primitive.multiple_results else [outs]
         check(outs, _place(eqn))
         env.update(zip(eqn.outvars, outs))
+
+
+@contextmanager
+def _without_checks() -> Iterator[None]:
+    before = dict(_state)
+    _state.update(nan=False, inf=False)
+    try:
+        yield
+    finally:
+        _state.update(before)
 
 
 def _place(eqn: JaxprEqn) -> str:

@@ -177,9 +177,47 @@ def _markov(rng):
     return t - onp.log(onp.exp(t).sum(1, keepdims=True)), rng.standard_normal((200, 64)).astype("f4")
 
 
+def _escapes() -> list[Any]:
+    """How many of 100 steps points of the plane stay near."""
+
+    def counted(jax, c, near):
+        def step(_, state):
+            z, count = state
+            inside = near(z)
+            return jax.numpy.where(inside, z * z + c, z), count + inside
+
+        start = jax.numpy.zeros_like(c), jax.numpy.zeros(c.shape, int)
+        return jax.lax.fori_loop(0, 100, step, start)[1]
+
+    def by_sizes(jax, c):
+        return counted(jax, c, lambda z: abs(z) < 2)
+
+    def by_squares(jax, c):
+        return counted(jax, c, lambda z: z.real**2 + z.imag**2 < 4)
+
+    def by_real_parts(jax, c):
+        return counted(jax, c, lambda z: (z * z.conj()).real < 4)
+
+    def mapped(jax, c):
+        def one(c):
+            start = jax.numpy.zeros_like(c), 0
+            return jax.lax.while_loop(
+                lambda s: (abs(s[0]) < 2) & (s[1] < 100), lambda s: (s[0] * s[0] + c, s[1] + 1), start
+            )[1]
+
+        return jax.vmap(jax.vmap(one))(c)
+
+    return [by_sizes, by_squares, by_real_parts, mapped]
+
+
+def _plane(_rng):
+    return ((onp.linspace(-2, 1, 200)[None] + 1j * onp.linspace(-1.2, 1.2, 150)[:, None]).astype("c8"),)
+
+
 PROGRAMS = [
     *family("five-point stencil, 1000 x 1500", normal((1000, 1500)), *_stencils()),
     *family("LSTM, 50 steps of 32 x 64", normal((50, 32, 64), (128, 256)), *_lstms()),
     *family("hidden Markov model, 200 x 64", _markov, *_chains()),
+    *family("Mandelbrot set of 150 x 200", _plane, *_escapes()),
     *family("Kalman filter, 100 x 6", _kalman, *_filters()),
 ]

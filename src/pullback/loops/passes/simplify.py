@@ -26,6 +26,7 @@ from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Var, While
 from pullback.loops.ir.types import is_int
 from pullback.loops.ir.visit import Rewriter, blocks, free_vars, reads, statements, with_blocks
+from pullback.loops.passes.roots import compared
 
 
 def simplify(function: Function, done: Set[Stmt] = frozenset()) -> Function:
@@ -76,8 +77,8 @@ class _Simplify(Rewriter):
             return self._truncated(expr)
         if expr.name == "select" and is_int(expr.dtype):
             return self._floor_division(expr)
-        if expr.name in COMPARES and is_int(expr.args[0].dtype):
-            return self._compare(expr)
+        if expr.name in COMPARES:
+            return self._compare(expr) if is_int(expr.args[0].dtype) else compared(expr) or expr
         if expr.name in ("min", "max") and is_int(expr.dtype):
             x, y = (interval(arg, self.ranges) for arg in expr.args)
             if x is not None and y is not None:

@@ -15,6 +15,7 @@ from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
 from pullback.compiler.graph.structure.pieces import PIECE_RULES
+from pullback.compiler.graph.structure.running import RUNNING_RULES
 from pullback.compiler.graph.structure.scatters import SCATTER_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
 from pullback.compiler.graph.structure.updates import UPDATE_RULES
@@ -50,6 +51,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             GATHER_RULES,
             SCATTER_RULES,
             PIECE_RULES,
+            RUNNING_RULES,
             axis_rules(),
         )
         for name in registry:

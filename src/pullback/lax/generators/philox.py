@@ -133,6 +133,7 @@ philox_bits_p = Primitive(
     jvp=ZERO,
     batch=_batch,
     lower=Pointwise(_at, cost=90),
+    traits={"mixed"},
     transpose=NoRule("random words are integers, which have no cotangents"),
     doc="Random words: u32[*K, 4] -> u8/u16/u32/u64[*K, *shape], each key's by itself.",
 )

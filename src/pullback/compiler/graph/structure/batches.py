@@ -74,7 +74,7 @@ def _all_equations(closed: ClosedJaxpr) -> list[JaxprEqn]:
 
 def _is_stacked(eqn: JaxprEqn) -> bool:
     """Whether an equation is as well done for a stack of operands."""
-    if eqn.effects or "barrier" in eqn.primitive.traits:
+    if eqn.effects or not eqn.primitive.traits.isdisjoint(("barrier", "mixed")):
         return False
     if isinstance(eqn.primitive.lower, (Elementwise, Pointwise, Reduction)):
         return True

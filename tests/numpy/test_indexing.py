@@ -321,3 +321,42 @@ def test_long_masks_and_index_arrays_go_in_parts():
         jnp.asarray(rows)[where[:400_000] % rows.shape[0]], rows[where[:400_000] % rows.shape[0]]
     )
     np.testing.assert_array_equal(jnp.asarray(np.tile(x, 8))[::2], np.tile(x, 8)[::2])
+
+
+def test_boolean_indices_of_length_0_take_nothing():
+    x, v = jnp.arange(24.0).reshape(2, 3, 4), jnp.arange(5)
+    for shape, wanted in [((0,), (0, 3, 4)), ((0, 3), (0, 4)), ((2, 0), (0, 4)), ((0, 0), (0, 4)), ((2, 3, 0), (0,))]:
+        mask = np.zeros(shape, bool)
+        assert x[mask].shape == wanted
+        assert pullback.jit(lambda x, m=mask: x[m])(x).shape == wanted
+        np.testing.assert_array_equal(x.at[mask].set(9.0), x)
+    assert v[np.array([], bool)].shape == (0,)
+    for shape in [(3, 0), (0, 5), (1,), (2, 3, 4, 0)]:
+        with pytest.raises(IndexError):
+            x[np.zeros(shape, bool)]
+
+
+def test_a_single_index_into_an_axis_without_elements_is_an_error_in_every_mode():
+    empty = jnp.zeros((0, 3))
+    for index in (0, -1, 1, jnp.array(0), (0, 1), (0, None)):
+        for mode in (None, "drop", "fill", "clip", "promise_in_bounds"):
+            for name in ("set", "add", "get"):
+                with pytest.raises(IndexError):
+                    getattr(empty.at[index], name)(*[1.0] * (name != "get"), mode=mode)
+    assert empty.at[:, 0].set(1.0).shape == (0, 3) and empty.at[jnp.array([0])].set(1.0).shape == (0, 3)
+
+
+def test_put_clips_negative_numbers_too_where_it_is_told_to():
+    a, numbers, values = np.arange(12.0).reshape(3, 4), [5, 99, -1, -99], [105.0, 106.0, 107.0, 108.0]
+    for mode in ("clip", "wrap"):
+        wanted = a.copy()
+        np.put(wanted, numbers, values, mode=mode)
+        np.testing.assert_array_equal(
+            jnp.put(a, jnp.array(numbers), jnp.array(values), mode=mode, inplace=False), wanted
+        )
+    assert jnp.put(a, jnp.array([-1]), 107.0, inplace=False)[-1, -1] == 107
+
+
+def test_one_hot_updates_are_updates():
+    x = jnp.arange(5.0)
+    np.testing.assert_array_equal(x.at[jnp.array([0, 7])].add(2.0, mode="one_hot"), [2, 1, 2, 3, 4])

@@ -259,3 +259,10 @@ def test_scalars_are_no_polynomials_to_differentiate():
     for f in (jnp.polyder, jnp.polyint):
         with pytest.raises(TypeError, match="scalar"):
             f(np.float32(1))
+
+
+def test_polynomials_of_higher_rank_are_differentiated_along_their_first_axis():
+    p = np.arange(1.0, 25.0).reshape(4, 3, 2)
+    for m in (0, 1, 2, 4, 5):
+        wanted = np.stack([np.polyder(p[:, i, j], m) for i in range(3) for j in range(2)], -1).reshape(-1, 3, 2)
+        np.testing.assert_allclose(jnp.polyder(p, m), wanted if m < 4 else np.zeros((0, 3, 2)))

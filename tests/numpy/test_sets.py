@@ -212,3 +212,9 @@ def test_common_elements_and_where_they_are():
             *(x, y),
             compiled=False,
         )
+
+
+def test_an_intersection_of_nothing_is_filled_up_with_zeros():
+    for b in (jnp.array([9, 8]), jnp.array([1.5, jnp.nan])):
+        np.testing.assert_array_equal(jnp.intersect1d(jnp.array([3, 1, 2]), b, size=3), np.zeros(3))
+    np.testing.assert_array_equal(jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3]), size=3), [2, 3, 2])

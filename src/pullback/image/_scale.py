@@ -21,6 +21,7 @@ from pullback.core.explain import check
 from pullback.core.kinds import ARRAY
 from pullback.numpy._arguments import canonical_shape
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_freely
 from pullback.util.static import check_flags
 
 
@@ -128,6 +129,7 @@ def resize(
     return _resample(image, shape, changed, scales, [0.0] * len(changed), method, antialias, precision)
 
 
+@promoting_freely
 def scale_and_translate(
     image: Any,
     shape: Sequence[int],

@@ -194,7 +194,7 @@ def _mask(axis: int, shape: tuple[int, ...], mask: Any, position: int) -> list[E
     if mask.ndim == 0:
         return [Advanced(None, np.zeros((int(mask),), np.int32))]
     expected = shape[axis : axis + mask.ndim]
-    if mask.shape != tuple(expected):
+    if len(expected) != mask.ndim or any(m not in (0, n) for m, n in zip(mask.shape, expected)):  # of length 0: nothing
         raise IndexError(
             f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, "
             f"expected {list(expected)}"

@@ -27,6 +27,7 @@ from pullback.numpy._indexing import (
     mode_of,
     nearest_inside,
     normalize,
+    refuse_empty_axes,
 )
 from pullback.numpy._windows import without_windows
 from pullback.util import dtypes
@@ -82,7 +83,8 @@ def index_update(
         part, rest, back = without_windows(x, index)
         new = index_update(part, rest, y, op, mode=mode)
         return _back_to(back(new), dtype, weak)
-    how = mode_of(mode, Mode.FILL_OR_DROP)
+    refuse_empty_axes(x.shape, entries)
+    how = Mode.FILL_OR_DROP if mode == "one_hot" else mode_of(mode, Mode.FILL_OR_DROP)
     result = x if any(_takes_nothing(e) for e in entries) else None
     if result is None and (op == "set" or op in _COMBINE):
         result = _update_static(x, entries, y, op, how, wrap_negative_indices)

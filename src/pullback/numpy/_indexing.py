@@ -43,6 +43,14 @@ def mode_of(mode: Any, default: Any) -> Any:
     return Mode.from_any(mode)
 
 
+def refuse_empty_axes(shape: tuple[int, ...], entries: list[Entry]) -> None:
+    """IndexError for a single index, in whatever mode, into an axis that has no elements, unless there are arrays."""
+    if not any(isinstance(e, Advanced) for e in entries):
+        for e in entries:
+            if isinstance(e, At) and shape[e.axis] == 0:
+                raise IndexError(f"index is out of bounds for axis {e.axis} with size 0")
+
+
 def is_static(entries: list[Entry]) -> bool:
     """Whether all entries are known places: no index array, no traced index."""
     return all(not isinstance(e, Advanced) and (not isinstance(e, At) or type(e.index) is int) for e in entries)
@@ -203,6 +211,7 @@ def index_get(
     # By default an index out of bounds reads the nearest element, which gets no cotangent for it: as a promise.
     how = mode_of(mode, Mode.PROMISE_IN_BOUNDS)
     at = [e for e in entries if isinstance(e, At)]
+    refuse_empty_axes(x.shape, entries)
     for e in at:
         if x.shape[e.axis] == 0 and how is not Mode.FILL_OR_DROP:
             raise IndexError(f"index is out of bounds for axis {e.axis} with size 0")

@@ -195,10 +195,11 @@ def polyder(p: Any, m: int = 1) -> Any:
         return p
     n = p.shape[0]
     if m >= n:
-        return lax.full((0,), 0, p.dtype)
+        return lax.full((0, *p.shape[1:]), 0, p.dtype)
     # The coefficient of x**k becomes that of x**(k-m), times k (k-1) ... (k-m+1).
     powers = np.arange(n - 1, m - 1, -1, dtype=float)
-    factors = np.prod([powers - j for j in range(m)], axis=0)
+    factors = np.prod([powers - j for j in range(m)], axis=0).reshape(-1, *(1,) * (p.ndim - 1))
+    factors = np.broadcast_to(factors, (n - m, *p.shape[1:]))
     return lax.mul(lax.slice_in_dim(p, 0, n - m, axis=0), make_array(factors, p.dtype))
 
 

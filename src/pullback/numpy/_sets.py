@@ -326,7 +326,10 @@ def intersect1d(
     valid = lax.lt(where, lax.full_like(where, a.shape[0]))
     found = index_get(ordered, where, mode="clip")
     if fill_value is None:
-        filler: Any = lax.index_in_dim(found, 0, 0, keepdims=False) if size else lax.full((), 0, a.dtype)
+        filler: Any = lax.full((), 0, a.dtype)  # where nothing is common
+        if size:
+            known, first = (lax.index_in_dim(x, 0, 0, keepdims=False) for x in (valid, found))
+            filler = lax.select(known, first, filler)
     else:
         filler = convert(as_array(fill_value), a.dtype)
     values = select_where(valid, found, filler)

@@ -215,8 +215,10 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
         return a
     flat_values = _as_long_as(flat_values, flat_index.size)
     how: Any = mode
-    if mode is None or mode == "clip":
-        how = "clip"
+    if mode is None:
+        how = "clip"  # negative numbers count from the end
+    elif mode == "clip":
+        flat_index = lax.clamp(const(flat_index, 0), flat_index, const(flat_index, a.size - 1))
     elif mode == "wrap":
         how, flat_index = "clip", remainder(flat_index, make_array(a.size, flat_index.dtype))
     elif mode == "raise":

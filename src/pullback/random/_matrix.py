@@ -16,8 +16,10 @@ from pullback.random._jit import jitted
 from pullback.random._keys import PRNGImpl, open_key
 from pullback.random._uniform import normal_of
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_freely
 
 
+@promoting_freely
 def multivariate_normal(
     key: Any,
     mean: Any,

@@ -9,10 +9,12 @@ from pullback.core.explain import explain_all as _explain_all
 from pullback.numpy._arguments import check_arraylike
 from pullback.scipy import _parameters
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_freely
 
 __all__ = ["vq"]
 
 
+@promoting_freely
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """(code, distance): for each observation the nearest code, and how far it is (Euclid).
 

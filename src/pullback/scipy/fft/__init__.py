@@ -14,10 +14,12 @@ from pullback.core.explain import explain_all as _explain_all
 from pullback.numpy._arguments import check_arraylike, is_integer, static_int
 from pullback.scipy import _parameters
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_freely
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 
+@promoting_freely
 def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """y[k] = 2 sum over j of x[j] cos(pi k (2j + 1) / (2n)) along an axis, of x cut or padded to n elements.
 
@@ -36,6 +38,7 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
     return jnp.moveaxis(out, -1, axis)
 
 
+@promoting_freely
 def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `dct`; arguments and errors as there."""
     x, n, axis = _operand("idct", x, type, n, axis, norm)
@@ -53,6 +56,7 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
     return jnp.moveaxis(out, -1, axis)
 
 
+@promoting_freely
 def dctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Any:
@@ -60,6 +64,7 @@ def dctn(
     return _along(dct, x, type, s, axes, norm)
 
 
+@promoting_freely
 def idctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Any:

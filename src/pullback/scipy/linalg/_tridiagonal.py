@@ -12,6 +12,7 @@ from pullback.core.kinds import ARRAY, NUMBER, Kind, optional
 from pullback.lax import linalg as lax_linalg
 from pullback.numpy._arguments import static_int
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_freely
 from pullback.util.static import check_flags
 
 _PAIR = Kind("a pair of integers", lambda x: np.iterable(x) and len(tuple(x)) == 2)
@@ -19,6 +20,7 @@ _REAL = (np.dtype(np.float32), np.dtype(np.float64))
 _COMPLEX = (np.dtype(np.complex64), np.dtype(np.complex128))
 
 
+@promoting_freely
 def eigh_tridiagonal(
     d: Any,
     e: Any,

@@ -12,10 +12,12 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_freely
 
 EXTENSIONS = ("even", "odd", "constant", "zeros", None)
 
 
+@promoting_freely
 def detrend(
     data: Any, axis: int = -1, type: str = "linear", bp: int | Sequence[int] = 0, overwrite_data: None = None
 ) -> Any:
@@ -57,6 +59,7 @@ def _nothing(name: str, x: Any, y: Any) -> Any:
     return jnp.zeros((*lead, min(jnp.shape(s)[-1] for s in given)), jnp.result_type(*given, jnp.complex64))
 
 
+@promoting_freely
 def csd(
     x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: str | bool = "constant", return_onesided: bool = True, scaling: str = "density",
@@ -91,6 +94,7 @@ def csd(
     return frequencies, jnp.moveaxis(spectrum, -1, axis)
 
 
+@promoting_freely
 def welch(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: str | bool = "constant", return_onesided: bool = True, scaling: str = "density",
@@ -103,6 +107,7 @@ def welch(
     return frequencies, jnp.real(density)
 
 
+@promoting_freely
 def stft(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
     nfft: int | None = None, detrend: str | bool = False, return_onesided: bool = True,
@@ -122,6 +127,7 @@ def stft(
     )  # fmt: skip
 
 
+@promoting_freely
 def istft(
     Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,

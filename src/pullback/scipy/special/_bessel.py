@@ -19,6 +19,7 @@ from pullback.numpy._float_parts import unscaled
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._piecewise import widened
 from pullback.util.errors import ArgumentError
+from pullback.util.promoting import promoting_freely
 
 
 def i0e(x: Any) -> Any:
@@ -129,6 +130,7 @@ def _bessel_jn_jvp(orders: int, primals: Any, tangents: Any) -> Any:
     return values[:-1], (below - values[1:]) / 2 * z_dot
 
 
+@promoting_freely
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     """J_0(z) to J_v(z) of real z, stacked along a new first axis.
 

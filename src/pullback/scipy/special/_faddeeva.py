@@ -15,6 +15,7 @@ from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._error import erf, real_erfcx
 from pullback.scipy.special._piecewise import widened
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_freely
 
 _NODES = 11
 _STEP = math.sqrt(math.pi / (_NODES + 1))
@@ -89,6 +90,7 @@ def _wofz_jvp(primals: Any, tangents: Any) -> Any:
     return value, jnp.where(far, _far_slope(jnp.where(far, z, 16)), slope) * z_dot
 
 
+@promoting_freely
 def wofz(z: Any) -> Any:
     """Faddeeva's function exp(-z^2) erfc(-i z), complex, of real or complex z."""
     z = inexact(z)

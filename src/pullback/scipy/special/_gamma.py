@@ -16,6 +16,7 @@ from pullback.numpy._arguments import static_int
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._complex_gamma import complex_log_gamma
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_freely
 
 _DOUBLE = np.dtype(np.float64)
 
@@ -168,6 +169,7 @@ def gammaincc(a: Any, x: Any) -> Any:
     return lax.igammac(*inexact(a, x))
 
 
+@promoting_freely
 def multigammaln(a: Any, d: int) -> Any:
     """log of the multivariate gamma function: d (d-1)/4 log pi + sum_(i<d) log Gamma(a - i/2). d is a static
     integer."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
-
-import numpy as np
 
 import pullback.numpy as jnp
 from pullback.scipy import special
@@ -15,7 +14,7 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """(df/2-1) log z - z/2 - log Gamma(df/2) - df/2 log 2 - log(scale), z >= 0."""
     x, df, loc, scale = promoted(x, df, loc, scale)
     z, half = (x - loc) / scale, df / 2
-    value = special.xlogy(half - 1, z) - z / 2 - special.gammaln(half) - half * np.log(2) - jnp.log(scale)
+    value = special.xlogy(half - 1, z) - z / 2 - special.gammaln(half) - half * math.log(2) - jnp.log(scale)
     return inside(z >= 0, value)
 
 

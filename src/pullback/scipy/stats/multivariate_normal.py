@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,17 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
         raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")
     x, mean, cov = promoted(x, mean, cov)
     if mean.ndim == 0:
-        return -0.5 * jnp.square(x - mean) / cov - 0.5 * (np.log(2 * np.pi) + jnp.log(cov))
+        return -0.5 * jnp.square(x - mean) / cov - 0.5 * (math.log(2 * np.pi) + jnp.log(cov))
     n = mean.shape[-1]
     if cov.ndim == 0:
         y = x - mean
-        return -0.5 * jnp.einsum("...i,...i->...", y, y) / cov - n / 2 * (np.log(2 * np.pi) + jnp.log(cov))
+        return -0.5 * jnp.einsum("...i,...i->...", y, y) / cov - n / 2 * (math.log(2 * np.pi) + jnp.log(cov))
     if cov.ndim < 2 or cov.shape[-2:] != (n, n):
         raise ValueError(f"multivariate_normal.logpdf got incompatible shapes: mean {mean.shape}, cov {cov.shape}")
     factor = jnp.linalg.cholesky(cov)
     y = jnp.vectorize(_whiten, signature="(n,n),(n)->(n)")(factor, x - mean)
     log_det = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
-    return -0.5 * jnp.einsum("...i,...i->...", y, y) - n / 2 * np.log(2 * np.pi) - log_det
+    return -0.5 * jnp.einsum("...i,...i->...", y, y) - n / 2 * math.log(2 * np.pi) - log_det
 
 
 def _whiten(factor: Any, y: Any) -> Any:

@@ -210,6 +210,38 @@ def _escapes() -> list[Any]:
     return [by_sizes, by_squares, by_real_parts, mapped]
 
 
+def _automata() -> list[Any]:
+    """200 steps of rule 110."""
+
+    def stepped(jax, step, cells):
+        roll = jax.numpy.roll
+
+        def next_cells(cells, _):
+            return step(roll(cells, 1), cells, roll(cells, -1)), None
+
+        return jax.lax.scan(next_cells, cells, None, length=200)[0]
+
+    def by_table(jax, cells):
+        rule = jax.numpy.array([0, 1, 1, 1, 0, 1, 1, 0], cells.dtype)
+        return stepped(jax, lambda left, own, right: rule[4 * left + 2 * own + right], cells)
+
+    def by_logic(jax, cells):
+        return stepped(jax, lambda left, own, right: (own | right) & ~(left & own & right), cells)
+
+    def chosen(jax, cells):
+        def step(left, own, right):
+            k = 4 * left + 2 * own + right
+            return jax.numpy.where((k == 0) | (k == 4) | (k == 7), 0, 1)
+
+        return stepped(jax, step, cells)
+
+    return [by_table, by_logic, chosen]
+
+
+def _cells(rng):
+    return (rng.integers(0, 2, 1000).astype("i4"),)
+
+
 def _plane(_rng):
     return ((onp.linspace(-2, 1, 200)[None] + 1j * onp.linspace(-1.2, 1.2, 150)[:, None]).astype("c8"),)
 
@@ -218,6 +250,7 @@ PROGRAMS = [
     *family("five-point stencil, 1000 x 1500", normal((1000, 1500)), *_stencils()),
     *family("LSTM, 50 steps of 32 x 64", normal((50, 32, 64), (128, 256)), *_lstms()),
     *family("hidden Markov model, 200 x 64", _markov, *_chains()),
+    *family("rule 110, 1000 cells", _cells, *_automata()),
     *family("Mandelbrot set of 150 x 200", _plane, *_escapes()),
     *family("Kalman filter, 100 x 6", _kalman, *_filters()),
 ]

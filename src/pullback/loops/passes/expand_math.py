@@ -2,7 +2,7 @@
 
 Needs: nothing. Guarantees: no math op is left (ops.OPS says which are) but for those that a nest uses many times, which
 get a function that computes them; NotImplementedError names an op without a kernel. Statements that a kernel writes
-stand in front of the statement that uses it.
+stand in front of the statement that uses it. Small tables are computed, too (`tables.py`).
 
     y[i] = exp(x[i])      =>      y[i] = select(lt(x[i], -104.0:f32), 0.0:f32, mul(..., fma(...)))
 """
@@ -16,13 +16,14 @@ from pullback.loops.emit import current_target
 from pullback.loops.ir.affine import Interval, interval
 from pullback.loops.ir.build import Builder
 from pullback.loops.ir.fold import is_math
-from pullback.loops.ir.ir import Carried, Expr, Function, Lambda, Let, Loop, Op, Read, Stmt, Store, Var, While
+from pullback.loops.ir.ir import Carried, Expr, Function, Lambda, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
 from pullback.loops.ir.types import REAL_OF, is_int
 from pullback.loops.ir.visit import Rewriter, expressions, function_of, nodes, statements, subexpressions
 from pullback.loops.math import expand
 from pullback.loops.math._contract import EXACT, Contract, contracted
 from pullback.loops.math._kit import FORMATS
 from pullback.loops.math.power import MOST, whole_pow
+from pullback.loops.passes.tables import computed_entry
 
 # Ops that the emitter knows for real numbers, but the math kernels may know better or for complex ones.
 _ALSO = frozenset({"sqrt", "sign", "abs", "div"})
@@ -56,7 +57,8 @@ def _is_left_to_kernels(op: Op) -> bool:
 def expand_math(function: Function) -> Function:
     """The function without math ops; NotImplementedError for one that no kernel is known for."""
     if not any(
-        isinstance(expr, Op) and (is_math(expr.name) or expr.name in _ALSO or expr.name == "rem")
+        (isinstance(expr, Op) and (is_math(expr.name) or expr.name in _ALSO or expr.name == "rem"))
+        or (isinstance(expr, Load) and expr.buffer.space == "constant")
         for stmt in statements(function.body)
         for expr in nodes(stmt)
     ):
@@ -83,6 +85,8 @@ class _Expand(Rewriter):
             self._ranges[var] = 0, bounds[1] - 1
 
     def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Load):
+            return expr if self._nest is None else computed_entry(expr, self._ranges, self._lookups) or expr
         if not isinstance(expr, Op):
             return expr
         if not _is_left_to_kernels(expr):

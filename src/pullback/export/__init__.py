@@ -13,27 +13,26 @@ bits of `jit`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from pullback.util.absent import absent_names
 
 from ._build import Library
+from ._exported import (
+    DisabledSafetyCheck,
+    Exported,
+    default_export_platform,
+    deserialize,
+    export,
+    is_symbolic_dim,
+    maximum_supported_calling_convention_version,
+    minimum_supported_calling_convention_version,
+)
+from ._format import register_namedtuple_serialization, register_pytree_node_serialization
 from ._to_c import to_c
-
-
-def export(fun_jit: Any, **_options: Any) -> Any:
-    """Not there: serialized StableHLO, which is not what pullback compiles through. Raises NotImplementedError."""
-    raise NotImplementedError(
-        "export: pullback does not go through StableHLO, so it has no serialized programs of this kind; "
-        "export.to_c(f, *example_args, path=...) writes a shared library and a C header instead"
-    )
-
-
-def deserialize(blob: bytes) -> Any:
-    """Not there, as `export`. Raises NotImplementedError."""
-    raise NotImplementedError("deserialize: pullback reads no serialized StableHLO; see export.to_c")
-
 
 __getattr__ = absent_names(__name__)
 
-__all__ = ["Library", "deserialize", "export", "to_c"]
+__all__ = [
+    "DisabledSafetyCheck", "Exported", "Library", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
+    "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
+    "register_namedtuple_serialization", "register_pytree_node_serialization", "to_c",
+]  # fmt: skip

@@ -11,7 +11,7 @@ REASONS = {
     "gpu": "belongs to GPUs or TPUs, to Pallas or to cuDNN, and there is none of them",
     "processes": "is for several processes or machines, and there is one",
     "internal": "is a part of JAX's own implementation, which is another here",
-    "symbolic": "needs symbolic dimensions or serialized StableHLO, which are not here; export.to_c writes libraries",
+    "symbolic": "needs symbolic dimensions, which are not here; export.export takes arguments of known shapes",
     "unwritten": "is not written yet",
 }
 
@@ -254,11 +254,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "export": {
         "symbolic": (
-            "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform()", "is_symbolic_dim(p)",
-            "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
-            "register_namedtuple_serialization(nodetype, *, serialized_name)",
-            "register_pytree_node_serialization(nodetype, *, serialized_name, serialize_auxdata, deserialize"
-            "_auxdata, from_children=)",
+            "SymbolicScope",
             "symbolic_args_specs(args, shapes_specs, constraints=, scope=)",
             "symbolic_shape(shape_spec, *, constraints=, scope=, like=)",
         ),

@@ -1,0 +1,291 @@
+"""Functions that are traced once: `export(jit(f))(x)` is called, differentiated and stored without f.
+
+An exported function is its program. Its derivative is a program, too: that of the pullback, made when it is asked for,
+or stored beside it. Shapes are those that it was exported for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback import api
+from pullback.api import stages
+from pullback.compiler.graph.simplify.inline import inline
+from pullback.core import ClosedJaxpr, ShapedArray, eval_jaxpr, tangent_aval, typeof
+from pullback.util import dtypes
+from pullback.util.pytree import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+
+from . import _format
+
+minimum_supported_calling_convention_version = 9
+maximum_supported_calling_convention_version = 10
+_PLATFORMS = ("tpu", "cpu", "cuda", "rocm")
+
+
+@dataclasses.dataclass(frozen=True)
+class DisabledSafetyCheck:
+    """A check of exported functions that is left out."""
+
+    _impl: str
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """That the function was exported for the platform that it runs on."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """That calls of this target are stable; ours have none."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The name of the target, None for other checks."""
+        return self._impl[len("custom_call:") :] if self._impl.startswith("custom_call:") else None
+
+    def __str__(self) -> str:
+        return self._impl
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """A function that was traced for arguments of some types. `call` runs it, `serialize` gives it as bytes.
+
+    in_avals and out_avals: the types of the leaves of arguments and results, whose structures are in_tree, of
+    (args, kwargs), and out_tree. platforms: the names of platforms for which it was exported.
+    """
+
+    fun_name: str
+    in_tree: PyTreeDef
+    in_avals: tuple[ShapedArray, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+    nr_devices: int
+    platforms: tuple[str, ...]
+    disabled_safety_checks: Sequence[DisabledSafetyCheck]
+    calling_convention_version: int
+    _jaxpr: ClosedJaxpr = dataclasses.field(repr=False)
+    _get_vjp: Callable[[Exported], Exported] | None = dataclasses.field(repr=False)
+
+    in_shardings_hlo = property(lambda self: (None,) * len(self.in_avals), doc="None for each argument: not sharded.")
+    out_shardings_hlo = property(lambda self: (None,) * len(self.out_avals), doc="None for each result: not sharded.")
+    ordered_effects = property(lambda self: (), doc="Effects in order: none can be exported.")
+    unordered_effects = property(lambda self: (), doc="Effects without order: none can be exported.")
+    uses_global_constants = property(lambda self: False, doc="Whether it needs dimensions or a platform as arguments.")
+    module_kept_var_idx = property(
+        lambda self: tuple(range(len(self.in_avals))), doc="The numbers of the arguments that the program takes: all."
+    )
+    mlir_module_serialized = property(
+        lambda self: _format.write_program(self._jaxpr, self.fun_name), doc="The program as bytes, of our own format."
+    )
+
+    def __str__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+    __repr__ = __str__
+
+    def mlir_module(self) -> str:
+        """Not there: programs do not go through MLIR. Raises NotImplementedError."""
+        raise NotImplementedError("Exported.mlir_module: pullback does not compile through MLIR or StableHLO")
+
+    def in_shardings_jax(self, mesh: Any) -> Sequence[Any]:
+        """None for each argument."""
+        return self.in_shardings_hlo if mesh is None else self.in_shardings_hlo[:]
+
+    def out_shardings_jax(self, mesh: Any) -> Sequence[Any]:
+        """None for each result."""
+        return self.out_shardings_hlo if mesh is None else self.out_shardings_hlo[:]
+
+    def has_vjp(self) -> bool:
+        """Whether the function can be differentiated."""
+        return self._get_vjp is not None
+
+    def vjp(self) -> Exported:
+        """The function from arguments and cotangents of the results, all flat, to cotangents of the arguments.
+
+        ValueError if the function was stored without its derivative.
+        """
+        if self._get_vjp is None:
+            raise ValueError("No VJP is available")
+        return self._get_vjp(self)
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The function as bytes, with its derivatives up to an order. ValueError for trees of unregistered nodes."""
+        return bytearray(_format.MAGIC + _format.write(self._fields(vjp_order), self.fun_name))
+
+    def _fields(self, vjp_order: int) -> dict[str, Any]:
+        fields = {name: getattr(self, name) for name in _PLAIN}
+        checks = tuple(map(str, self.disabled_safety_checks))
+        trees = {"in_tree": _format.write_tree(self.in_tree), "out_tree": _format.write_tree(self.out_tree)}
+        vjp = self.vjp()._fields(vjp_order - 1) if vjp_order > 0 else None
+        return {**fields, **trees, "disabled_safety_checks": checks, "program": self._jaxpr, "vjp": vjp}
+
+    @classmethod
+    def _of_fields(cls, fields: dict[str, Any]) -> Exported:
+        vjp = fields.pop("vjp")
+        found = None if vjp is None else cls._of_fields(vjp)
+        checks = tuple(map(DisabledSafetyCheck, fields.pop("disabled_safety_checks")))
+        return cls(
+            in_tree=_format.read_tree(fields.pop("in_tree")),
+            out_tree=_format.read_tree(fields.pop("out_tree")),
+            disabled_safety_checks=checks,
+            _jaxpr=fields.pop("program"),
+            _get_vjp=None if found is None else lambda _: found,
+            **fields,
+        )
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of the function for arguments of the types that it was exported for.
+
+        Differentiable in reverse where `has_vjp`. ValueError for arguments of another structure, shape or dtype, or if
+        it was exported for other platforms.
+        """
+        leaves, tree = tree_flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise ValueError(
+                "The invocation args and kwargs must have the same pytree structure as when the function "
+                f"'{self.fun_name}' was exported, but they have {tree} instead of {self.in_tree}"
+            )
+        unchecked = DisabledSafetyCheck.platform() in self.disabled_safety_checks
+        if "cpu" not in self.platforms and not unchecked:
+            raise ValueError(
+                f"Function '{self.fun_name}' was exported for platforms '{self.platforms}' but it is used on "
+                "'('cpu',)'."
+            )
+        paths = [keystr(path) for path, _ in tree_flatten_with_path((args, kwargs))[0]]
+        for leaf, aval, path in zip(leaves, self.in_avals, paths, strict=True):
+            have = typeof(leaf)
+            where = path.replace("[0]", "args", 1) if path.startswith("[0]") else path.replace("[1]", "kwargs", 1)
+            if have.shape != aval.shape:
+                raise ValueError(f"Shape mismatch for {where}: expected {aval.shape} and called with {have.shape}")
+            if have.dtype != aval.dtype:
+                raise ValueError(f"Dtype mismatch for {where}: expected {aval.dtype} and called with {have.dtype}")
+        return tree_unflatten(self.out_tree, self._flat()(*leaves))
+
+    def _flat(self) -> Callable[..., list[Any]]:
+        jaxpr = self._jaxpr
+
+        def run(*leaves: Any) -> list[Any]:
+            return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *leaves)
+
+        def fwd(*leaves: Any) -> Any:
+            return f(*leaves), leaves
+
+        def bwd(leaves: Any, bars: Any) -> Any:
+            found = self.vjp().call(*leaves, *bars)
+            return tuple(None if typeof(bar).dtype == dtypes.float0 else bar for bar in found)
+
+        f = api.custom_vjp(api.jit(run))
+        f.defvjp(fwd, bwd)
+        return f
+
+
+_PLAIN = ("fun_name", "in_avals", "out_avals", "nr_devices", "platforms", "calling_convention_version")
+
+
+def default_export_platform() -> str:
+    """The platform that functions are exported for where none is named."""
+    return "cpu"
+
+
+def export(
+    fun_jit: stages.Wrapped,
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    _override_lowering_rules: Any = None,
+) -> Callable[..., Exported]:
+    """A function of arguments, or of their ShapeDtypeStructs, that gives `fun_jit` exported for their types.
+
+    fun_jit: what `jit` gives (ValueError for others). platforms: of tpu, cpu, cuda and rocm; it runs here where cpu is
+    among them. NotImplementedError for functions with callbacks or other effects, and for lowering rules.
+
+    >>> f = export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((), jnp.float32))
+    >>> float(deserialize(f.serialize()).call(0.0))
+    0.0
+    """
+    if not isinstance(fun_jit, stages.Wrapped):
+        raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
+    if _override_lowering_rules:
+        raise NotImplementedError("export: argument '_override_lowering_rules' needs MLIR, which is not here")
+    if isinstance(platforms, str) or not all(isinstance(p, str) for p in platforms or ()):
+        raise TypeError(f"export: argument 'platforms' must be a sequence of names, got {platforms!r}")
+    names = (default_export_platform(),) if platforms is None else tuple(platforms)
+    for name in names:
+        if name not in _PLATFORMS:
+            raise ValueError(f"export: unknown platform {name!r}; expected some of {_PLATFORMS}")
+
+    def exported(*args: Any, **kwargs: Any) -> Exported:
+        traced = fun_jit.trace(*args, **kwargs)
+        name = getattr(fun_jit, "__name__", "<function>")
+        if traced.jaxpr.effects:
+            raise NotImplementedError(
+                f"export: serialization of host_callbacks is not yet implemented; {name} has the effects "
+                f"{set(traced.jaxpr.effects)}"
+            )
+        program = inline(traced.jaxpr)
+        _format.write_program(program, name)  # so that what cannot be stored is found now
+        return Exported(
+            fun_name=name,
+            in_tree=traced.in_tree,
+            in_avals=tuple(traced.jaxpr.in_avals),
+            out_tree=traced.out_tree,
+            out_avals=tuple(traced.jaxpr.out_avals),
+            nr_devices=1,
+            platforms=names,
+            disabled_safety_checks=tuple(disabled_checks),
+            calling_convention_version=maximum_supported_calling_convention_version,
+            _jaxpr=program,
+            _get_vjp=_vjp_of(traced.jaxpr),
+        )
+
+    return exported
+
+
+def _vjp_of(jaxpr: ClosedJaxpr) -> Callable[[Exported], Exported]:
+    """The derivative, of the program that still has the rules of the user's."""
+
+    def of(primal: Exported) -> Exported:
+        count = len(primal.in_avals)
+
+        def flat(*values: Any) -> tuple[Any, ...]:
+            pull = api.vjp(lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs), *values[:count])[1]
+            return tuple(pull(list(values[count:])))
+
+        flat.__name__ = f"{primal.fun_name}_vjp"
+        avals = [*primal.in_avals, *map(tangent_aval, primal.out_avals)]
+        specs = [_spec(aval) for aval in avals]
+        return export(api.jit(flat), platforms=primal.platforms, disabled_checks=primal.disabled_safety_checks)(*specs)
+
+    return of
+
+
+def _spec(aval: ShapedArray) -> Any:
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    return api.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def deserialize(blob: bytes | bytearray) -> Exported:
+    """The function that `Exported.serialize` wrote. ValueError for other bytes, and those of other versions."""
+    data = bytes(blob)
+    if not data.startswith(_format.MAGIC):
+        raise ValueError(
+            "deserialize: these bytes do not come from Exported.serialize of this version of pullback, which begin "
+            f"with {_format.MAGIC!r}; serialized StableHLO is not read"
+        )
+    return Exported._of_fields(_format.read(data[len(_format.MAGIC) :]))
+
+
+def is_symbolic_dim(p: Any) -> bool:
+    """Whether a dimension is symbolic. There are no symbolic ones: those of arrays are integers."""
+    return not hasattr(p, "__index__") and hasattr(p, "dimension_as_value")
+
+
+__all__ = [
+    "DisabledSafetyCheck", "Exported", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
+    "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
+]  # fmt: skip

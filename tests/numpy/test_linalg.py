@@ -185,3 +185,15 @@ def test_vmap():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_norms_of_nothing_are_0():
+    for shape in ((0, 3), (3, 0), (0, 0)):
+        for order in (2, "nuc", "fro", None):
+            assert jnp.linalg.norm(jnp.zeros(shape), ord=order) == 0
+    assert jnp.linalg.norm(jnp.zeros((0, 3)), ord=np.inf) == 0 == jnp.linalg.norm(jnp.zeros((3, 0)), ord=1)
+    assert jnp.linalg.norm(jnp.zeros(0), ord=np.inf) == 0 == jnp.linalg.vector_norm(jnp.zeros(0, int), ord=np.inf)
+    np.testing.assert_array_equal(jnp.linalg.norm(jnp.zeros((2, 0, 3)), ord=2, axis=(1, 2)), np.zeros(2))
+    for order in (-np.inf, -2):
+        with pytest.raises(ValueError, match="zero-size"):
+            jnp.linalg.norm(jnp.zeros((0, 3)), ord=order)

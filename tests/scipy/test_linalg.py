@@ -156,8 +156,23 @@ def test_solve_sylvester_refuses():
         f(one, np.eye(2), one)
     with pytest.raises(ValueError, match="method"):
         f(one, one, one, method="x")
-    with pytest.raises(NotImplementedError, match="schur"):
-        f(one, one, one, method="eigen")
+
+
+def test_solve_sylvester_by_eigenvectors_is_the_same():
+    rng = np.random.default_rng(4)
+    for kind in (float, complex):
+        a, b, c = (
+            rng.normal(size=s) + (1j * rng.normal(size=s) if kind is complex else 0)
+            for s in ((2, 4, 4), (3, 3), (4, 3))
+        )
+        with jax.enable_x64(True):
+            x, wanted = (
+                jax.jit(ours.solve_sylvester, static_argnames="method")(a, b, c, method=m) for m in ("eigen", "schur")
+            )
+            assert x.dtype == wanted.dtype == kind
+            np.testing.assert_allclose(x, wanted, 1e-9, 1e-9)
+            one = np.ones((1, 1))
+            assert np.isnan(ours.solve_sylvester(one, -one, one, method="eigen")).all()
 
 
 @pytest.mark.parametrize("pivoting", [False, True])

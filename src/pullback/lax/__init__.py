@@ -38,6 +38,7 @@ from pullback.lax.ordering.sort import *
 from pullback.lax.products.conv import *
 from pullback.lax.products.conv_functions import *
 from pullback.lax.products.dot import *
+from pullback.lax.products.ragged import *
 from pullback.lax.records import rules as _rules
 from pullback.lax.reductions.cumulative import *
 from pullback.lax.reductions.reductions import *

@@ -477,15 +477,20 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if ord in (1, -1, math.inf, -math.inf):
         summed, other = (row, column) if ord in (1, -1) else (column, row)
         sums = _sum(lax.abs(x), axis=summed, keepdims=True)
-        result = (_max if ord > 0 else _min)(sums, axis=other, keepdims=True)
+        result = (_largest if ord > 0 else _min)(sums, other, keepdims=True)
     elif ord in (2, -2) or ord == "nuc":
         moved = moveaxis(x, axes, (-2, -1))
         s = svd(moved, full_matrices=False, compute_uv=False)
-        values = _sum(s, axis=-1) if ord == "nuc" else (_max if ord == 2 else _min)(s, axis=-1)
+        values = _sum(s, axis=-1) if ord == "nuc" else (_largest if ord == 2 else _min)(s, -1)
         return expand_dims(values, axes) if keepdims else values
     else:
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
     return result if keepdims else lax.squeeze(result, axes)
+
+
+def _largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The largest of sizes, 0 of none."""
+    return _max(x, axis=axis, keepdims=keepdims, initial=None if x.size else 0)
 
 
 def _vector_order(ord: Any) -> Any:
@@ -505,7 +510,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if not dtypes.issubdtype(x.dtype, np.inexact):
         if not hasattr(ord, "aval") and ord in (1, math.inf, -math.inf):
             size = lax.abs(x) if dtypes.issubdtype(x.dtype, np.signedinteger) else x
-            reduce = _sum if ord == 1 else _max if ord > 0 else _min
+            reduce = _sum if ord == 1 else _largest if ord > 0 else _min
             return reduce(size, axis=canonical_axes("vector_norm", axis, x.ndim), keepdims=keepdims)
         # The squares of narrow integers are summed in the default integer, whose root is the default float.
         x = convert(x, np.dtype(dtypes.canonicalize_dtype(np.float64 if ord in (None, 2) else np.float32)))
@@ -515,7 +520,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         return lax.sqrt(_sum(real(lax.mul(x, conj(x))), axis=axes, keepdims=keepdims))
     if not hasattr(ord, "aval"):
         if ord == math.inf:
-            return _max(lax.abs(x), axis=axes, keepdims=keepdims)
+            return _largest(lax.abs(x), axes, keepdims)
         if ord == -math.inf:
             return _min(lax.abs(x), axis=axes, keepdims=keepdims)
         if ord == 0:

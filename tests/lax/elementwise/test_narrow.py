@@ -410,3 +410,10 @@ def test_quotients_and_remainders_by_zero_are_those_of_wider_integers(dtype):
         operands = x.astype(dtype), y.astype(dtype)
         np.testing.assert_array_equal(np.asarray(way(lax.div)(*operands)).astype(int), quotient)
         np.testing.assert_array_equal(np.asarray(way(lax.rem)(*operands)).astype(int), remainder)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32, np.int32])
+def test_select_n_takes_numbers_of_cases_in_any_integer_type(dtype):
+    which, cases = np.array([0, 2, 1], dtype), [np.full(3, float(i), np.float32) for i in range(3)]
+    np.testing.assert_array_equal(pullback.lax.select_n(which, *cases), [0, 2, 1])
+    np.testing.assert_array_equal(pullback.jit(pullback.lax.select_n)(which, *cases), [0, 2, 1])

@@ -6,6 +6,7 @@ from typing import Any
 
 from pullback.core.lowering import Elementwise
 from pullback.lax.elementwise.arithmetic import op
+from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES, bool_result
 from pullback.lax.records.rules import batch_nary, broadcast_tangent
@@ -193,13 +194,15 @@ is_finite = unary_function(is_finite_p)
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """cases[which], elementwise; `which` is bool or int32, a scalar or of the shape of the cases, which are alike.
+    """cases[which], elementwise; `which` is bool or integer, a scalar or of the shape of the cases, which are alike.
 
     Raises TypeError for differing shapes or dtypes, ValueError without cases.
     """
     if not cases:
         raise ValueError("select_n() must have at least one case")
     which, *arrays = as_arrays("select_n", which, *cases)
+    if which.dtype != np.int32 and dtypes.issubdtype(which.dtype, np.integer):
+        which = convert(which, np.dtype(np.int32))
     shape = arrays[0].shape
     for case in arrays:
         if case.shape != shape:

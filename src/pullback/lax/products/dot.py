@@ -28,8 +28,6 @@ __all__ = [
     "dot",
     "dot_general",
     "dot_general_p",
-    "ragged_dot",
-    "ragged_dot_general",
     "scaled_dot",
 ]
 
@@ -502,80 +500,3 @@ class RaggedDotDimensionNumbers(NamedTuple):
     dot_dimension_numbers: Any
     lhs_ragged_dimensions: Sequence[int]
     rhs_group_dimensions: Sequence[int]
-
-
-def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Array:
-    """Rows of lhs[m, k] in consecutive groups of `group_sizes[g]`, group i times rhs[g, k, n]; rows beyond the groups
-    give 0.
-
-    Raises TypeError for ranks other than 2, 3 and 1.
-    """
-    shapes = [np.shape(x) for x in (lhs, rhs, group_sizes)]
-    if [len(s) for s in shapes] != [2, 3, 1]:
-        raise TypeError(f"ragged_dot: lhs, rhs and group_sizes must have 2, 3 and 1 dimensions, got shapes {shapes}")
-    if shapes[1][0] != shapes[2][0] and len(shapes[2]) == 1:
-        raise TypeError(f"ragged_dot: rhs must have a matrix for each of {shapes[2][0]} groups, got {shapes[1]}")
-    return out_placed(
-        "ragged_dot",
-        ragged_dot_general(
-            lhs,
-            rhs,
-            group_sizes,
-            RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)),
-            precision,
-            preferred_element_type,
-            group_offset,
-        ),
-        out_sharding,
-    )
-
-
-def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Array:
-    """`ragged_dot` with any dimension numbers, where the ragged dimension of lhs is a free one and rhs has a group
-    dimension.
-
-    Computed as one masked product per group. Raises NotImplementedError for a ragged contracting or batch dimension.
-    """
-    lhs, rhs, group_sizes = as_arrays("ragged_dot_general", lhs, rhs, group_sizes)
-    ((cx, cy), (bx, by)), (ragged,), groups = ragged_dot_dimension_numbers
-    if not dtypes.issubdtype(group_sizes.dtype, np.integer):
-        raise TypeError(f"ragged_dot: argument 'group_sizes' must be of integers, got dtype {group_sizes.dtype}")
-    if group_offset is not None:
-        raise NotImplementedError("ragged_dot_general: group_offset is not supported")
-    if ragged in cx or ragged in bx or len(groups) != 1 or group_sizes.ndim != 1:
-        raise NotImplementedError(
-            "ragged_dot_general: only a ragged free dimension of lhs, one group dimension of rhs and group sizes of "
-            "rank 1 are supported"
-        )
-    (group,) = groups
-    ends = lax.cumsum(group_sizes)
-    row = lax.broadcasted_iota(group_sizes.dtype, lhs.shape, ragged)
-    total = None
-    for g in range(rhs.shape[group]):
-        end = lax.index_in_dim(ends, g, 0, keepdims=False)
-        inside = lax.bitwise_and(
-            lax.ge(row, lax.sub(end, lax.index_in_dim(group_sizes, g, 0, keepdims=False))), lax.lt(row, end)
-        )
-        part = lax.select(inside, lhs, lax.full_like(lhs, 0))
-        matrix = lax.index_in_dim(rhs, g, group, keepdims=False)
-        numbers = ((cx, tuple(d - (d > group) for d in cy)), (bx, tuple(d - (d > group) for d in by)))
-        product = dot_general(part, matrix, numbers, precision, preferred_element_type)
-        total = product if total is None else lax.add(total, product)
-    return out_placed("ragged_dot_general", total, out_sharding)

@@ -34,16 +34,23 @@ def _bartels_stewart(a: Any, b: Any, c: Any, tol: float) -> Any:
     return jnp.where(gap > tol, x, np.nan)
 
 
+def _by_eigenvectors(a: Any, b: Any, c: Any, tol: float) -> Any:
+    (of_a, u), (of_b, v) = jnp.linalg.eig(a), jnp.linalg.eig(b)
+    sums = of_a[..., :, None] + of_b[..., None, :]
+    y = jnp.linalg.solve(u, c.astype(u.dtype) @ v) / sums
+    x = jnp.swapaxes(jnp.linalg.solve(jnp.swapaxes(v, -1, -2), jnp.swapaxes(u @ y, -1, -2)), -1, -2)
+    x = x if np.issubdtype(c.dtype, np.complexfloating) else jnp.real(x)
+    return jnp.where(abs(sums).min(axis=(-1, -2), keepdims=True, initial=np.inf) > tol, x, np.nan)
+
+
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """x[..., m, n] with A x + x B = C, A[..., m, m], B[..., n, n]; nan if eigenvalues of A and -B are within tol.
 
     By the factorizations of Schur (R. H. Bartels, G. W. Stewart, Comm. ACM 15 (1972), 820). Raises ValueError for
-    shapes that do not fit and unknown methods, NotImplementedError for method 'eigen'.
+    shapes that do not fit and unknown methods. Method 'eigen' goes by eigenvectors, which must be independent.
     """
     if method not in ("schur", "eigen"):
         raise ValueError(f"solve_sylvester: unknown method {method!r}; 'schur' and 'eigen' are valid")
-    if method == "eigen":
-        raise NotImplementedError("solve_sylvester: method 'eigen'; 'schur' solves the same equations")
     a, b, c = square("solve_sylvester", A, B, C)
     if b.ndim < 2 or b.shape[-1] != b.shape[-2] or c.shape[-2:] != (a.shape[-1], b.shape[-1]):
         raise ValueError(f"solve_sylvester: A {a.shape}, B {b.shape} and C {c.shape} do not fit")
@@ -51,12 +58,13 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
         return c
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     a, b, c = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, c))
+    solve = _bartels_stewart if method == "schur" else _by_eigenvectors
     transposed = jnp.swapaxes(a, -1, -2), jnp.swapaxes(b, -1, -2)
     return lax.custom_linear_solve(
         lambda x: a @ x + x @ b,
         c,
-        solve=lambda _, c: _bartels_stewart(a, b, c, tol),
-        transpose_solve=lambda _, c: _bartels_stewart(*transposed, c, tol),
+        solve=lambda _, c: solve(a, b, c, tol),
+        transpose_solve=lambda _, c: solve(*transposed, c, tol),
     )
 
 

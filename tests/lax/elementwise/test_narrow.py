@@ -415,5 +415,5 @@ def test_quotients_and_remainders_by_zero_are_those_of_wider_integers(dtype):
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32, np.int32])
 def test_select_n_takes_numbers_of_cases_in_any_integer_type(dtype):
     which, cases = np.array([0, 2, 1], dtype), [np.full(3, float(i), np.float32) for i in range(3)]
-    np.testing.assert_array_equal(pullback.lax.select_n(which, *cases), [0, 2, 1])
-    np.testing.assert_array_equal(pullback.jit(pullback.lax.select_n)(which, *cases), [0, 2, 1])
+    np.testing.assert_array_equal(jax.lax.select_n(which, *cases), [0, 2, 1])
+    np.testing.assert_array_equal(jax.jit(jax.lax.select_n)(which, *cases), [0, 2, 1])

@@ -172,12 +172,8 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "csr_matvec_p", "csr_todense_p", "todense_p",
         ),
         "unwritten": (
-            "bcoo_conv_general_dilated(lhs, rhs, *, window_strides, padding, lhs_dilation=, rhs_dilation=, d"
-            "imension_numbers=, feature_group_count=, batch_group_count=, precision=, preferred_element_type"
-            "=, out_sharding=)",
             "bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices=, indices"
             "_are_sorted=, mode=, fill_value=)",
-            "bcoo_update_layout(mat, *, n_batch=, n_dense=, on_inefficient=)",
         ),
     },
     "experimental.sparse.ad": {
@@ -197,12 +193,8 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "bcoo_spdot_general_p", "bcoo_sum_duplicates_p", "bcoo_todense_p", "bcoo_transpose_p",
         ),
         "unwritten": (
-            "bcoo_conv_general_dilated(lhs, rhs, *, window_strides, padding, lhs_dilation=, rhs_dilation=, d"
-            "imension_numbers=, feature_group_count=, batch_group_count=, precision=, preferred_element_type"
-            "=, out_sharding=)",
             "bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices=, indices"
             "_are_sorted=, mode=, fill_value=)",
-            "bcoo_update_layout(mat, *, n_batch=, n_dense=, on_inefficient=)",
         ),
     },
     "experimental.sparse.bcsr": {

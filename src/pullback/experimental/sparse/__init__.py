@@ -14,6 +14,7 @@ from pullback.experimental.sparse._bcsr import (
     bcsr_todense,
 )
 from pullback.experimental.sparse._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
+from pullback.experimental.sparse._layout import bcoo_conv_general_dilated, bcoo_update_layout
 from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo
 from pullback.experimental.sparse._matrices import (
     COO,
@@ -56,10 +57,12 @@ from pullback.util.absent import absent_names
 
 __all__ = [
     "BCOO", "BCSR", "COO", "CSC", "CSR", "CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError",
-    "SparseEfficiencyWarning", "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dot_general",
+    "SparseEfficiencyWarning", "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_conv_general_dilated",
+    "bcoo_dot_general",
     "bcoo_dot_general_sampled", "bcoo_dynamic_slice", "bcoo_eliminate_zeros", "bcoo_extract", "bcoo_fromdense",
     "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
     "bcoo_sort_indices", "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose",
+    "bcoo_update_layout",
     "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_eliminate_zeros", "bcsr_extract",
     "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense", "coo_fromdense", "coo_matmat", "coo_matvec",
     "coo_todense", "csr_fromdense", "csr_matmat", "csr_matvec", "csr_todense", "empty", "eye", "grad", "jacfwd",
@@ -75,6 +78,7 @@ vars(_base.operations).update(
     bcoo_sum_duplicates=bcoo_sum_duplicates,
     bcoo_todense=bcoo_todense,
     bcoo_transpose=bcoo_transpose,
+    bcoo_update_layout=bcoo_update_layout,
     divide=_products.divide,
     get=_structure.get,
     matmul=_products.matmul,

@@ -113,6 +113,12 @@ class BCOO(JAXSparse):
         """Entries of one place summed into one; see `bcoo_sum_duplicates`."""
         return operations.bcoo_sum_duplicates(self, nse, remove_zeros=remove_zeros)
 
+    def update_layout(
+        self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
+    ) -> BCOO:
+        """The array with other numbers of batch and dense dimensions; see `bcoo_update_layout`."""
+        return operations.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
+
     def __getitem__(self, index: Any) -> BCOO:
         return operations.get(self, index)
 

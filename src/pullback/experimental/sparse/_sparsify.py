@@ -21,6 +21,7 @@ from pullback.experimental.sparse import _products as products
 from pullback.experimental.sparse import _structure as structure
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
+from pullback.experimental.sparse._sampled import bcoo_dynamic_slice
 
 
 def _is_sparse(x: Any) -> bool:
@@ -178,6 +179,12 @@ def _cond(index: Any, *operands: Any, branches: Any, **options: Any) -> list[Any
     return lax.switch(index, [branch(jaxpr) for jaxpr in branches], *_plain(operands))
 
 
+def _dynamic_slice(mat: Any, *starts: Any, slice_sizes: Any) -> Any:
+    if any(map(_is_sparse, starts)):
+        raise NotImplementedError("sparsify: dynamic_slice at sparse indices")
+    return bcoo_dynamic_slice(mat, starts, slice_sizes)
+
+
 _RULES: dict[str, Callable[..., Any]] = {
     "add": _add,
     "broadcast_in_dim": _broadcast_in_dim,
@@ -187,6 +194,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "custom_vjp_call": _inline("call_jaxpr"),
     "div": _div,
     "dot_general": _dot_general,
+    "dynamic_slice": _dynamic_slice,
     "jit": _inline("jaxpr"),
     "mul": _mul,
     "reduce_sum": _reduce_sum,

@@ -1,0 +1,58 @@
+"""Layouts of BCOO arrays changed into each other, and sparse convolution."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.experimental import sparse
+
+M = np.where(np.arange(24).reshape(2, 3, 4) % 3 == 1, np.arange(24).reshape(2, 3, 4), 0).astype(np.float32)
+LAYOUTS = [(b, d) for b in range(4) for d in range(4 - b)]
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(LAYOUTS, LAYOUTS)))
+def test_layouts(before, after):
+    mat = sparse.BCOO.fromdense(M, n_batch=before[0], n_dense=before[1], nse=None)
+    new = sparse.bcoo_update_layout(mat, n_batch=after[0], n_dense=after[1], on_inefficient=None)
+    assert (new.n_batch, new.n_dense, new.shape, new.dtype) == (*after, mat.shape, mat.dtype)
+    np.testing.assert_array_equal(new.todense(), M)
+
+
+def test_layouts_with_padding_and_under_transformations():
+    mat = sparse.BCOO.fromdense(M[0], nse=9)
+    for after in ((1, 0), (0, 1), (1, 1), (2, 0), (0, 2)):
+        change = lambda m: m.update_layout(n_batch=after[0], n_dense=after[1], on_inefficient=None)  # noqa: B023
+        np.testing.assert_array_equal(jax.jit(change)(mat).todense(), M[0])
+        back = jax.jit(lambda m: change(m).update_layout(n_batch=0, n_dense=0))(mat)  # noqa: B023
+        np.testing.assert_array_equal(back.todense(), M[0])
+        slope = jax.grad(lambda data: (change(mat.with_data(data)).todense() * 3).sum())(mat.data)  # noqa: B023
+        np.testing.assert_array_equal(slope, np.where(np.arange(9) < (M[0] != 0).sum(), 3, 0))
+    with pytest.raises(sparse.SparseEfficiencyError):
+        mat.update_layout(n_batch=1)
+    with pytest.warns(sparse.SparseEfficiencyWarning):
+        mat.update_layout(n_batch=1, on_inefficient="warn")
+    for wrong in ({"n_batch": 3}, {"n_dense": -1}, {"on_inefficient": "shout"}):
+        with pytest.raises(ValueError, match=r"n_batch|on_inefficient"):
+            mat.update_layout(**wrong)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [(2, 0)], [(0, 3)]])
+def test_convolution(padding):
+    x = np.array([[[1, 0, 2, 0, 0, 3]]], np.float32)
+    k = np.array([[[1, 0, 5]]], np.float32)
+    want = lax.conv_general_dilated(x, k, (1,), padding)
+    sx, sk = sparse.BCOO.fromdense(x, nse=4), sparse.BCOO.fromdense(k)
+    found = jax.jit(lambda a, b: sparse.bcoo_conv_general_dilated(a, b, window_strides=(1,), padding=padding))(sx, sk)
+    np.testing.assert_array_equal(found.todense(), want)
+    with pytest.raises(NotImplementedError, match="strides"):
+        sparse.bcoo_conv_general_dilated(sx, sk, window_strides=(2,), padding=padding)
+
+
+def test_dynamic_slices_in_sparsified_functions():
+    mat = sparse.BCOO.fromdense(M[0])
+    found = sparse.sparsify(lambda m, i: lax.dynamic_slice(m, (i, 1), (2, 3)))(mat, jnp.int32(1))
+    np.testing.assert_array_equal(found.todense(), M[0][1:3, 1:4])

@@ -120,3 +120,33 @@ def test_derivatives():
     expected[np.argsort(X[0])] = w
     np.testing.assert_allclose(gradient, expected)
     np.testing.assert_array_equal(pullback.vmap(jnp.argsort)(X), np.argsort(X, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1", "f2"])
+def test_searchsorted_among_few_and_many(dtype):
+    """Few elements are compared with, among more values are found by bisection: NaN, infinities, zeros and equals."""
+    rng = np.random.default_rng(0)
+    with pullback.enable_x64(dtype == "f8"):
+        for m in (1, 7, 64, 65):
+            a, v = ((rng.normal(size=n) * 5 + (100 if dtype == "u1" else 0)).astype(dtype) for n in (m, 200))
+            v[:m] = a
+            if dtype[0] == "f":
+                v[m // 2 : m // 2 + 4], v[100:104] = (np.nan, np.inf, -np.inf, -0.0), (np.nan, np.inf, -np.inf, 0.0)
+                a[0], a[-2:] = 0.0, np.nan
+            a = np.sort(a)
+            for side in ("left", "right"):
+                for method in ("scan", "sort", "compare_all"):
+                    found = pullback.jit(lambda a, v, s=side, m=method: jnp.searchsorted(a, v, s, method=m))(a, v)
+                    np.testing.assert_array_equal(found, np.searchsorted(a, v, side), err_msg=f"{m} {side} {method}")
+                edges, w = (x[x == x] for x in (a, v))
+                for bins in (edges, edges[::-1]) if len(edges) else ():
+                    found = pullback.jit(lambda w, bins, s=side: jnp.digitize(w, bins, right=s == "left"))(w, bins)
+                    np.testing.assert_array_equal(found, np.digitize(w, bins, right=side == "left"))
+
+
+def test_searchsorted_among_few_gathers_nothing():
+    a, v = np.arange(20.0, dtype="f4"), np.zeros(1000, "f4")
+    assert "gather" not in pullback.jit(jnp.searchsorted).lower(a, v).as_text("jaxpr")
+    assert (
+        pullback.jit(jnp.digitize).lower(v, a).as_text("jaxpr").count("reduce_sum") == 2
+    )  # one search, and NaN's number

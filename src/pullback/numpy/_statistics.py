@@ -261,10 +261,10 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return lax.full(x.shape, 0, index)
     side = "right" if not right else "left"
     first, last = (lax.index_in_dim(bins, k, 0, keepdims=False) for k in (0, n - 1))
-    rising = searchsorted(bins, x, side=side, method=how)
-    falling = searchsorted(lax.rev(bins, (0,)), x, side=side, method=how)
-    falling = lax.sub(lax.full_like(falling, n), falling)
-    return lax.select(broadcast_to(greater_equal(last, first), rising.shape), rising, falling)
+    rises = greater_equal(last, first)
+    ordered = lax.select(broadcast_to(rises, bins.shape), bins, lax.rev(bins, (0,)))
+    place = searchsorted(ordered, x, side=side, method=how)
+    return lax.select(broadcast_to(rises, place.shape), place, lax.sub(lax.full_like(place, n), place))
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:

@@ -15,6 +15,7 @@ from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
 from pullback.compiler.graph.structure.pieces import PIECE_RULES
+from pullback.compiler.graph.structure.reversals import REVERSAL_RULES
 from pullback.compiler.graph.structure.running import RUNNING_RULES
 from pullback.compiler.graph.structure.scatters import SCATTER_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
@@ -52,6 +53,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             SCATTER_RULES,
             PIECE_RULES,
             RUNNING_RULES,
+            REVERSAL_RULES,
             axis_rules(),
         )
         for name in registry:

@@ -98,3 +98,14 @@ def test_squares_of_complex_numbers_near_overflow(dtype, near):
                 found = way(square)(jnp.asarray(z))
                 np.testing.assert_allclose(found.real, real, rtol=4 * np.finfo(dtype).eps)
                 np.testing.assert_allclose(found.imag, imag, rtol=2 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_logistic_far_to_the_left_is_0_eagerly_as_compiled(dtype):
+    parts = [-np.inf, -1e30, -800.0, -90.0, -1.0, 0.0, 2.0, 90.0, 1e30, np.inf]
+    with pullback.enable_x64(True):
+        x = np.array([complex(a, b) for a in parts for b in (-2.0, 0.0, 0.5)], dtype)
+        eager, compiled = np.asarray(lax.logistic(x)), np.asarray(pullback.jit(lax.logistic)(x))
+    tiny = np.finfo(dtype).tiny
+    np.testing.assert_allclose(eager, compiled, 8 * np.finfo(dtype).eps, tiny)
+    assert np.isfinite(eager).all() and (abs(eager[:6]) == 0).all() and (eager[-6:] == 1).all()

@@ -259,8 +259,10 @@ atanh_p = _math(
 
 def _logistic_reference(x):
     if x.dtype.kind == "c":
-        return 1 / (1 + np.exp(-x))
-    small = np.exp(-np.abs(x))  # never overflows
+        left = x.real < 0
+        small = np.exp(np.where(left, x, -x))  # never overflows
+        return np.where(left, small, 1) / (1 + small)
+    small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
 
 

@@ -337,6 +337,7 @@ PROGRAMS = [
     _scatter_add(100_000, 0, 1_000_000),
     _scatter_add(1000, 0, 1_000_000),
     _scatter_add(10_000, 64, 20_000),
+    _scatter_add(100_000, 8, 300_000),
     _scatter_set(20_000, 64),
     _segments(1_000_000, 1000, True),
     _segments(1_000_000, 1000, False),

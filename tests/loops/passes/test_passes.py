@@ -200,6 +200,28 @@ def test_unroll_tiny_reductions():
     assert "x[i*3 + 2]" in to_text(after)
 
 
+@pytest.mark.parametrize("n", [3, 8])
+def test_rows_at_computed_places_stay_lanes_and_state_does_not(n):
+    """A row that a scatter adds to is one vector; what stays where it is in all steps is kept in registers."""
+    b = Builder()
+    x, at = b.input("x", "f32", 20 * n), b.input("at", "f32", 20)
+    y, state = b.output("y", "f32", 50 * n), b.output("state", "f32", n)
+    with b.loop(n) as k:
+        b.store(state, k, b.const("f32", 0))
+    with b.loop(50 * n) as k:
+        b.store(y, k, b.const("f32", 0))
+    with b.loop(20, "sequential") as i:
+        place = b.let(b.min(b.max(b.convert(b.load(at, i), "i64"), 0), 49))
+        with b.loop(n) as k:
+            b.store(y, place * n + k, b.load(y, place * n + k) + b.load(x, i * n + k))
+        with b.loop(n) as k:
+            b.store(state, k, b.load(state, k) * 0.5 + b.load(x, i * n + k))
+    function = b.function("f")
+    after = unroll(function)
+    same_meaning(function, after)
+    assert [role for role, _ in loops(after)] == ["parallel", "sequential", "parallel"]  # zeros, steps, a row in them
+
+
 @pytest.mark.parametrize("count", [5, 16, 60])
 def test_unroll_choices_among_the_parts_of_a_stack(count):
     b = Builder()

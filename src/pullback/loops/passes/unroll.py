@@ -28,13 +28,26 @@ from collections.abc import Sequence
 from pullback.loops.emit.shuffles import INTERLEAVED
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, Var, While
-from pullback.loops.ir.visit import Substitute, expressions, fact, loads, nodes, statements, subexpressions, with_blocks
+from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
+from pullback.loops.ir.visit import (
+    Substitute,
+    accessed,
+    bound,
+    expressions,
+    fact,
+    loads,
+    nodes,
+    statements,
+    subexpressions,
+    with_blocks,
+)
 from pullback.loops.schedule.apply.partials import pairwise, plain_terms
-from pullback.loops.schedule.cost import computed, operations
+from pullback.loops.schedule.cost import computed, cost, operations
 from pullback.loops.schedule.space import LANES, Axis
 
 from .simplify import simplify
+
+Varying = frozenset[Var]  # variables that differ from step to step
 
 MAX_ITERATIONS = 8
 MAX_OPS = 96  # after unrolling
@@ -46,7 +59,7 @@ MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors
 def unroll(function: Function) -> Function:
     """The function without tiny loops."""
     unroller = _Unroll()
-    steps = any(isinstance(s, While) or (isinstance(s, Loop) and s.role == "sequential") for s in function.body)
+    steps: Varying | None = frozenset() if any(map(_is_steps, function.body)) else None
     unrolled = Function(function.name, function.buffers, unroller.block(function.body, steps))
     return simplify(unrolled) if unroller.asks else unrolled
 
@@ -76,28 +89,27 @@ class _Unroll:
         self.new = Fresh("u")
         self.asks = False  # whether something is unrolled that asks where it is, which is known then
 
-    def block(self, body: Sequence[Stmt], steps: bool) -> tuple[Stmt, ...]:
+    def block(self, body: Sequence[Stmt], steps: Varying | None) -> tuple[Stmt, ...]:
         """The statements without tiny loops; `steps`: they run one after the other, in or beside a loop of steps."""
         result: list[Stmt] = []
         for stmt in body:
             match stmt:
                 case Loop():
-                    inside = stmt.role == "sequential" or (
-                        steps and stmt.role in ("parallel", "reduce") and _is_short(stmt)
-                    )
-                    block = self.block(stmt.body, inside)
+                    inside = None  # or steps, as its iterations are known once they are straight code
+                    if steps is not None and stmt.role in ("parallel", "reduce") and _is_short(stmt):
+                        inside = steps - {stmt.var}
+                    block = self.block(stmt.body, _varying(stmt) if _is_steps(stmt) else inside)
                     if _is_short_axis(stmt, block):
                         block = self.axis(block)
                     stmt = Loop(stmt.var, stmt.extent, stmt.role, block, stmt.carried, stmt.attrs)
-                    if _is_tiny(stmt) or (steps and _is_state(stmt)):
-                        result += self.straight(stmt, steps)
+                    if _is_tiny(stmt) or (steps is not None and _is_state(stmt, steps)):
+                        result += self.straight(stmt, steps is not None)
                         continue
                     if _chooses(stmt) and operations(computed(_roots(chosen := self.straight(stmt, True)))) <= MAX_OPS:
                         result += chosen
                         continue
                 case If() | While():
-                    again = steps or isinstance(stmt, While)
-                    stmt = with_blocks(stmt, self.block, again)
+                    stmt = with_blocks(stmt, self.block, _varying(stmt) if _is_steps(stmt) else steps)
             result.append(stmt)
         return tuple(result)
 
@@ -160,6 +172,14 @@ class _Unroll:
         return Read(fresh)
 
 
+def _is_steps(stmt: Stmt) -> bool:
+    return isinstance(stmt, While) or (isinstance(stmt, Loop) and stmt.role == "sequential")
+
+
+def _varying(steps: Stmt) -> Varying:
+    return frozenset(var for stmt in statements((steps,)) for var in bound(stmt))
+
+
 @fact
 def _asks(stmt: Stmt) -> bool:
     """Whether a statement itself compares indices."""
@@ -170,11 +190,22 @@ def _is_short(loop: Loop) -> bool:
     return isinstance(loop.extent, Const) and 1 <= loop.extent.value <= max(MAX_ITERATIONS, MAX_STATE)
 
 
-def _is_state(loop: Loop) -> bool:
+def _is_state(loop: Loop, steps: Varying) -> bool:
+    """Whether straight code of a parallel loop lets the emitter keep elements in registers, as they lie at the same
+    places in all steps, or else takes less time than lanes."""
     if loop.role != "parallel" or not isinstance(loop.extent, Const) or not 1 <= loop.extent.value <= MAX_STATE:
         return False
-    stores = sum(isinstance(stmt, Store) for stmt in loop.body)
-    return stores * loop.extent.value <= MAX_STATE and is_little(loop, loop.extent.value)
+    n, stores = loop.extent.value, sum(isinstance(stmt, Store) for stmt in loop.body)
+    if stores * n > MAX_STATE or not is_little(loop, n):
+        return False
+    if any(_stays(index, steps - {loop.var}) for _, index in accessed(loop.body)):
+        return True
+    return n * cost(loop.body) <= cost((Loop(loop.var, loop.extent, "vector", loop.body),))
+
+
+def _stays(index: Expr, varying: Varying) -> bool:
+    """Whether a place is the same in all steps."""
+    return not any(isinstance(x, Load) or (isinstance(x, Read) and x.var in varying) for x in subexpressions((index,)))
 
 
 def side_by_side(loop: Loop, places: Sequence[Expr], new: Fresh) -> list[Stmt]:

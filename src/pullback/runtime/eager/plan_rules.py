@@ -44,11 +44,11 @@ def _by_wide_ufunc(ufunc: np.ufunc, is_accurate: bool) -> Rule:
 
     def rule(b: Any, eqn: Any, *operands: Value) -> Value:
         dtype, out = operands[0].dtype, b.target(eqn.outvars[0])
-        if dtype.itemsize < 4:
+        if dtype.char not in "fdFD":
             raise NotImplementedError("plan: narrow floats are computed in wider ones")
-        if dtype.char != "f" or is_accurate:
+        if dtype.char in "dD" or (is_accurate and dtype.char == "f"):
             return b.ufunc(ufunc, operands, out, COSTLY)
-        double = np.dtype(np.float64)
+        double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
         wide = [b.convert(x, b.temporary(x.shape, double)) for x in operands]
         return b.convert(b.ufunc(ufunc, wide, b.temporary(out.shape, double), COSTLY), out)
 

@@ -265,3 +265,24 @@ def test_the_larger_of_complex_numbers_has_derivatives():
     for f, share in ((jnp.maximum, [1, 0, 0.5]), (jnp.minimum, [0, 1, 0.5])):
         found = pullback.jvp(f, (x, one), (one, 0 * one))[1]
         np.testing.assert_array_equal(found, np.array(share, np.complex64))
+
+
+def test_methods_of_ufuncs_keep_what_the_function_gives():
+    x, truths = jnp.array([1, 0, 2, 1]), jnp.array([True, False, True, True])
+    steps = np.logaddexp.accumulate(np.array([1.0, 0.0, 2.0, 1.0], np.float32))
+    for given in (x, x.astype("uint8"), x.astype(np.float32)):
+        running = jnp.logaddexp.accumulate(given)
+        assert running.dtype == np.float32
+        np.testing.assert_allclose(running, steps, 1e-6)
+        at = jnp.logaddexp.at(given, jnp.array([0, 0]), given[:2], inplace=False)
+        np.testing.assert_allclose(at, [np.logaddexp(np.logaddexp(1, 1), 0), 0, 2, 1], 1e-6)
+        pieces = jnp.logaddexp.reduceat(given, jnp.array([0, 2]))
+        np.testing.assert_allclose(pieces, [np.logaddexp(1, 0), np.logaddexp(2, 1)], 1e-6)
+    np.testing.assert_array_equal(jnp.logical_and.at(x, 0, 0, inplace=False), [False, False, True, True])
+    for ufunc in (jnp.maximum, jnp.minimum):
+        assert ufunc.accumulate(truths).dtype == bool
+        np.testing.assert_array_equal(
+            ufunc.accumulate(truths), getattr(np, ufunc.__name__).accumulate(np.array(truths))
+        )
+    np.testing.assert_array_equal(jnp.add.at(truths, jnp.array([1, 1]), truths[:2], inplace=False), [1, 1, 1, 1])
+    np.testing.assert_array_equal(jnp.multiply.at(truths, jnp.array([0, 1]), truths[1:3], inplace=False), [0, 0, 1, 1])

@@ -107,6 +107,16 @@ def _accumulate_method(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _extreme_accumulate(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Running maxima and minima are of the type of the elements, booleans too."""
+
+    def method(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        (a,) = arrays("accumulate", a)
+        return _cumulate("accumulate", lax_fn, a, axis, a.dtype if dtype is None else dtype, None)
+
+    return method
+
+
 def _logical_accumulate(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
     """By a running minimum, maximum or sum of zeros and ones, of which the lowest bit is the truth."""
 
@@ -120,11 +130,16 @@ def _logical_accumulate(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+_OF_BOOLEANS = {"add": "max", "multiply": "min"}  # what sums and products of truths are
+
+
 def _at_method(update: str) -> Callable[..., Any]:
     def method(a: Any, indices: Any, b: Any) -> Any:
         from pullback.numpy._index_update import index_update
 
-        return index_update(arrays("at", a)[0], indices, b, update)
+        (a,) = arrays("at", a)
+        of_booleans = a.dtype == _BOOL and dtypes.dtype_of(b) == _BOOL
+        return index_update(a, indices, b, _OF_BOOLEANS.get(update, update) if of_booleans else update)
 
     return method
 
@@ -141,12 +156,12 @@ multiply._reduce, multiply._accumulate, multiply._at = (
 )
 maximum._reduce, maximum._accumulate, maximum._at = (
     _reduce_method(max, False),
-    _accumulate_method(lax.cummax),
+    _extreme_accumulate(lax.cummax),
     _at_method("max"),
 )
 minimum._reduce, minimum._accumulate, minimum._at = (
     _reduce_method(min, False),
-    _accumulate_method(lax.cummin),
+    _extreme_accumulate(lax.cummin),
     _at_method("min"),
 )
 _XOR = _Reduction(

@@ -16,6 +16,7 @@ import numpy as np
 from pullback import lax
 from pullback._ext import _core
 from pullback.api.eager import NEVER, WARMUP, remember
+from pullback.core import ShapedArray
 from pullback.core.explain import with_held_arrays
 from pullback.numpy._arguments import (
     arrays,
@@ -29,6 +30,7 @@ from pullback.numpy._arguments import (
     promote_dtypes,
     static_int,
 )
+from pullback.util import dtypes
 from pullback.util.static import check_flags
 
 
@@ -212,6 +214,19 @@ class ufunc(_core.JitFunction):
             result = lax.reshape(result, tuple(1 if k in axes else shape[k] for k in range(len(shape))))
         return result
 
+    def _type_of_results(self, *operands: Any) -> Any:
+        """The dtype of the function of elements of the operands."""
+        from pullback.api import eval_shape
+
+        return eval_shape(self, *(ShapedArray((), x.dtype, x.aval.weak_type) for x in operands)).dtype
+
+    def _carried(self, a: Any, dtype: Any) -> Any:
+        """a in the type of running results: its own, or the float type that the function gives for integers."""
+        if dtype is not None or dtypes.issubdtype(a.dtype, np.inexact):
+            return a
+        kind = self._type_of_results(a, a)
+        return convert(a, kind) if dtypes.issubdtype(kind, np.inexact) else a
+
     # ---- accumulate
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -232,6 +247,7 @@ class ufunc(_core.JitFunction):
         axis = canonical_axis(f"{self.__name__}.accumulate", axis, a.ndim)
         if a.shape[axis] == 0:
             return a
+        a = self._carried(a, dtype)
         first = lax.index_in_dim(a, 0, axis, keepdims=False)
         rest = lax.slice_in_dim(a, 1, a.shape[axis], axis=axis)
         rest = lax.transpose(rest, (axis, *(k for k in range(a.ndim) if k != axis)))
@@ -283,7 +299,7 @@ class ufunc(_core.JitFunction):
             new = self(old, lax.dynamic_index_in_dim(flat_values, i, 0, keepdims=False))
             return lax.dynamic_update_index_in_dim(flat, convert(new, flat.dtype), where, 0)
 
-        flat = convert(lax.reshape(a, (a.size,)), a.dtype)
+        flat = convert(lax.reshape(a, (a.size,)), self._type_of_results(a, b))
         return lax.reshape(lax.fori_loop(0, numbers.size, step, flat), a.shape)
 
     # ---- reduceat
@@ -325,6 +341,7 @@ class ufunc(_core.JitFunction):
             value = self(acc, broadcast_to(lax.dynamic_index_in_dim(rows, i, 0, keepdims=False), out_shape))
             return lax.select(inside, convert(value, acc.dtype), acc)
 
+        start = self._carried(start, dtype)
         result = lax.fori_loop(0, length, step, convert(start, start.dtype))
         order = list(range(1, a.ndim))
         order.insert(axis, 0)

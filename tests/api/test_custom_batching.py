@@ -135,3 +135,31 @@ def test_errors():
 
     with pytest.raises(ValueError, match="closes over a value that is mapped"):
         jax.vmap(closes_over)(x)
+
+
+def test_tangents_under_vmap_are_those_of_the_rule():
+    @jax.custom_batching.custom_vmap
+    def f(x, y):
+        return x * y, x
+
+    @f.def_vmap
+    def rule(size, batched, x, y):
+        return (10 * x * y, x), (batched[0] or batched[1], batched[0])
+
+    ones, t = jnp.ones(3), jnp.arange(3.0)
+    push = lambda x, t: jax.jvp(lambda x: f(x, 2.0), (x,), (t,))
+    for run in (jax.vmap, lambda g, *a: jax.jit(jax.vmap(g, *a)), lambda g, *a: jax.vmap(jax.jit(g), *a)):
+        (value, same), (moved, same_dot) = run(push)(ones, t)
+        np.testing.assert_array_equal([value, same, moved, same_dot], [20 * ones, ones, 20 * t, t])
+        (value, _), (moved, _) = run(push, (None, 0))(1.0, t)  # the value takes part in what is mapped
+        np.testing.assert_array_equal([value, moved], [20 * ones, 20 * t])
+        twice = run(lambda x: jax.jvp(lambda x: jax.jvp(lambda x: f(x, x)[0], (x,), (1.0,))[1], (x,), (1.0,)))(t)
+        np.testing.assert_array_equal(twice, [20 * t, 20 * ones])
+    assert push(1.0, 3.0) == jax.jit(push)(1.0, 3.0) == ((2, 1), (6, 3))
+    nested = jax.vmap(jax.vmap(lambda x: jax.jvp(lambda x: f(x, 3.0)[0], (x,), (x,))[1]))(jnp.ones((2, 3)))
+    np.testing.assert_array_equal(nested, 30 * jnp.ones((2, 3)))  # the rule runs once, and is mapped itself
+    # In reverse the value is the rule's, the derivative the function's, however the call is wrapped.
+    for g in (lambda x: f(x, 2.0)[0], jax.jit(lambda x: f(x, 2.0)[0]), jax.checkpoint(lambda x: f(x, 2.0)[0])):
+        value, slope = jax.vmap(jax.value_and_grad(g))(ones)
+        np.testing.assert_array_equal([value, slope], [20 * ones, 2 * ones])
+        assert jax.grad(g)(1.0) == jax.jit(jax.grad(g))(1.0) == 2 and jax.hessian(g)(1.0) == 0

@@ -1,7 +1,8 @@
 """Functions with a batching rule of the user's own: custom_vmap, sequential_vmap.
 
 A call is a `custom_vmap_call` equation that carries the function's jaxpr and the rule. Under `vmap` the rule runs in
-its place; everywhere else the jaxpr does. Derivatives are those of the function: its value still comes from the rule.
+its place; everywhere else the jaxpr does. Tangents are those of the function, and under `vmap` those of the rule, but
+for derivatives in reverse inside of `vmap`, which are those of the function: its value still comes from the rule.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.api import _arguments as arguments
-from pullback.core import DebugInfo, Zero, eval_jaxpr, hoist_tracers, trace, typeof
-from pullback.core.interpreter import current_interpreter, eval_interpreter
+from pullback.core import DebugInfo, Zero, eval_jaxpr, hoist_tracers, hooks, trace, typeof
+from pullback.core.interpreter import current_interpreter, eval_interpreter, using
 from pullback.core.lowering import Inline
 from pullback.lax import map as map_over
 from pullback.transforms.batching import to_front
 from pullback.transforms.call import call_primitive
-from pullback.transforms.jvp import jvp_jaxpr
+from pullback.transforms.jvp import RecordedTangent, jvp_flat, jvp_jaxpr
+from pullback.transforms.zeros import instantiate, zero_tangent
 from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_map, tree_structure, tree_unflatten
 
 
@@ -111,12 +113,78 @@ custom_vmap_call_p = call_primitive(
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Any, **params: Any) -> Any:
-    outs = custom_vmap_call_p.bind(*primals, jaxpr=jaxpr, **params)
+    """The call, and its tangents: those of the function, or under `vmap` those of the rule."""
     nonzeros = [type(t) is not Zero for t in tangents]
     jaxpr_dot, nonzeros_out = jvp_jaxpr(jaxpr, nonzeros)
-    operands = [*primals, *(t for t in tangents if type(t) is not Zero)]
-    rest = iter(eval_jaxpr(jaxpr_dot.jaxpr, jaxpr_dot.consts, *operands)[len(outs) :])
+    count, consts = len(jaxpr.out_avals), params["num_consts"]
+    moving = [t for t in tangents if type(t) is not Zero]
+    recorded = any(isinstance(t, RecordedTangent) for t in moving)  # the call is cut into its value and the rest
+    if recorded or any(nonzeros[:consts]) or not any(nonzeros_out):
+        outs = custom_vmap_call_p.bind(*primals, jaxpr=jaxpr, **params)
+        found = eval_jaxpr(jaxpr_dot.jaxpr, jaxpr_dot.consts, *primals, *moving)
+    else:
+        rule = _rule_of_tangents(params, nonzeros[consts:], nonzeros_out)
+        operands = len(primals) - consts + len(moving)
+        found = custom_vmap_call_p.bind(
+            *primals, *moving, jaxpr=jaxpr_dot, rule=lambda n, batched, leaves: rule(n, batched[0], leaves),
+            name=f"{params['name']}_jvp", in_tree=tree_structure(([0] * operands,)),
+            out_tree=tree_structure([0] * len(jaxpr_dot.out_avals)), num_consts=consts, of_tangents=(jaxpr, params),
+        )  # fmt: skip
+        outs = found[:count]
+    rest = iter(found[count:])
     return outs, [next(rest) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nonzeros_out, jaxpr.out_avals)]
+
+
+def _partial_eval(interpreter: Any, args: Sequence[Any], params: Any) -> Any:
+    """A call whose tangents wait for a backward pass is cut: the value is the rule's, the rest the function's."""
+    jaxpr, of_primals = params.get("of_tangents", (None, None))
+    n = 0 if jaxpr is None else len(jaxpr.in_avals)
+    if not n or any(map(interpreter.is_unknown, args[:n])):
+        return interpreter.default(custom_vmap_call_p, args, params)
+    outs = custom_vmap_call_p.bind(*args[:n], jaxpr=jaxpr, **of_primals)
+    with using(interpreter):
+        found = eval_jaxpr(params["jaxpr"].jaxpr, params["jaxpr"].consts, *args)
+    return [*outs, *found[len(outs) :]]
+
+
+def _rule_of_tangents(params: Any, nonzeros: Sequence[bool], nonzeros_out: Sequence[bool]) -> Callable[..., Any]:
+    """The batching rule of a call with tangents, flat: the derivative of the function's rule."""
+
+    def rule(size: int, batched: Sequence[bool], leaves: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        n = len(nonzeros)
+        primals, moving, moves = list(leaves[:n]), iter(leaves[n:]), iter(batched[n:])
+        mapped, tangents = list(batched[:n]), []
+        for k, nonzero in enumerate(nonzeros):
+            if not nonzero:
+                tangents.append(zero_tangent(primals[k]))
+                continue
+            tangent, moved = next(moving), next(moves)
+            if moved and not mapped[k]:
+                primals[k] = hooks.broadcast(primals[k], size, 0)
+            elif mapped[k] and not moved:
+                tangent = hooks.broadcast(tangent, size, 0)
+            mapped[k] = mapped[k] or moved
+            tangents.append(tangent)
+        out_mapped: list[bool] = []
+
+        def flat(*values: Any) -> list[Any]:
+            in_batched = list(tree_unflatten(params["in_tree"], mapped))
+            out, out_batched = params["rule"](size, in_batched, *tree_unflatten(params["in_tree"], values))
+            outs = tree_flatten(out)[0]
+            out_mapped[:] = _mapped(out, out_batched, len(outs))
+            return outs
+
+        outs, dots = jvp_flat(flat, primals, tangents)
+        kept = [(instantiate(d), b) for d, b, nonzero in zip(dots, out_mapped, nonzeros_out) if nonzero]
+        return [*outs, *(d for d, _ in kept)], [*out_mapped, *(b for _, b in kept)]
+
+    return rule
+
+
+def _mapped(out: Any, out_batched: Any, count: int) -> list[bool]:
+    if isinstance(out_batched, bool):
+        return [out_batched] * count
+    return [bool(b) for b in broadcast_prefix(out_batched, out)]
 
 
 def _batch(
@@ -157,5 +225,6 @@ def _batch(
 
 
 custom_vmap_call_p.jvp = _jvp
+custom_vmap_call_p.partial_eval = _partial_eval
 custom_vmap_call_p.batch_axis = _batch
 custom_vmap_call_p.dce = None  # the rule takes all arguments and gives all results

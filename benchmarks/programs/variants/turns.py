@@ -139,6 +139,40 @@ def _image(rng: np.random.Generator) -> tuple:
     )
 
 
+def _softmax_of_rows(jax, x):
+    return jax.nn.softmax(x, -1)
+
+
+def _softmax_mapped(jax, x):
+    return jax.vmap(jax.nn.softmax)(x)
+
+
+def _softmax_by_sum(jax, x):
+    e = jax.numpy.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _softmax_by_columns(jax, x):
+    columns = [x[:, k] for k in range(x.shape[1])]
+    most = columns[0]
+    for column in columns[1:]:
+        most = jax.numpy.maximum(most, column)
+    terms = [jax.numpy.exp(column - most) for column in columns]
+    return jax.numpy.stack([term / sum(terms) for term in terms], 1)
+
+
+def _running_sum(jax, x):
+    return jax.numpy.cumsum(x, 1)
+
+
+def _running_sum_by_product(jax, x):
+    return x @ jax.numpy.triu(jax.numpy.ones((x.shape[1],) * 2))
+
+
+def _running_sum_by_columns(jax, x):
+    return jax.numpy.stack([x[:, : k + 1].sum(1) for k in range(x.shape[1])], 1)
+
+
 PROGRAMS = [
     *family(
         "inverse Haar transform, 500000", normal((500000,), (500000,)), _stacked, _written, _repeated, _chosen
@@ -168,5 +202,20 @@ PROGRAMS = [
     ),
     *family(
         "pairs rotated by angles, 4 x 256 x 8 x 64", normal((4, 256, 8, 64), (256, 32)), _halves, _turned, _complex
+    ),
+    *family(
+        "softmax of 100,000 x 4",
+        normal((100_000, 4)),
+        _softmax_of_rows,
+        _softmax_mapped,
+        _softmax_by_sum,
+        _softmax_by_columns,
+    ),
+    *family(
+        "running sums of 100,000 x 3",
+        normal((100_000, 3)),
+        _running_sum,
+        _running_sum_by_product,
+        _running_sum_by_columns,
     ),
 ]  # fmt: skip

@@ -45,6 +45,7 @@ from pullback.loops.schedule.apply.partials import pairwise, plain_terms
 from pullback.loops.schedule.cost import computed, cost, operations
 from pullback.loops.schedule.space import LANES, Axis
 
+from .forward import forwarded
 from .simplify import simplify
 
 Varying = frozenset[Var]  # variables that differ from step to step
@@ -101,6 +102,8 @@ class _Unroll:
                     block = self.block(stmt.body, _varying(stmt) if _is_steps(stmt) else inside)
                     if _is_short_axis(stmt, block):
                         block = self.axis(block)
+                    if stmt.role == "parallel" and isinstance(stmt.extent, Const) and stmt.extent.value >= LANES:
+                        block = forwarded(block, self.new)
                     stmt = Loop(stmt.var, stmt.extent, stmt.role, block, stmt.carried, stmt.attrs)
                     if _is_tiny(stmt) or (steps is not None and _is_state(stmt, steps)):
                         result += self.straight(stmt, steps is not None)

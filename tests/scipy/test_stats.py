@@ -127,3 +127,22 @@ def test_errors():
         stats.dirichlet.logpdf(jnp.ones(2), jnp.ones((2, 2)))
     with pytest.raises(ValueError, match="illegal nan_policy"):
         stats.sem(jnp.ones(3), nan_policy="perhaps")
+
+
+NAN_DENSITIES = {
+    "beta": (2.0, 3.0), "chi2": (3.0,), "expon": (), "gamma": (2.0,), "pareto": (1.5,), "truncnorm": (-1.0, 1.0),
+    "norm": (), "poisson": (2.0,), "bernoulli": (0.3,), "geom": (0.3,), "nbinom": (5, 0.3), "betabinom": (5, 2.0, 3.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAN_DENSITIES)
+def test_of_nan_there_is_nan_and_of_python_numbers_weakly_typed_results(name):
+    family = getattr(stats, name)
+    logs = getattr(family, "logpdf", None) or family.logpmf
+    found = logs(np.array([np.nan, 1.0, -2.0], np.float32), *NAN_DENSITIES[name])
+    assert np.isnan(found[0]) and not np.isnan(found[1:]).any()
+    for x, is_weak in ((1.0, True), (1, True), (np.float32(1), False), (jnp.array([1, 2]), False)):
+        assert logs(x, *NAN_DENSITIES[name]).aval.weak_type is (is_weak and name != "truncnorm")
+    if name == "truncnorm":
+        for tail in (family.sf, family.cdf, family.logsf, family.logcdf):
+            assert np.isnan(tail(np.nan, -1.0, 1.0))

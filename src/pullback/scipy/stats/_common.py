@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback import lax
-from pullback.numpy._arguments import plain_float
+from pullback.numpy._arguments import convert, plain_float, promote_dtypes_inexact
 from pullback.util import dtypes
 
 
 def promoted(*args: Any) -> list[Any]:
-    """The arguments as arrays of one float type, at least that of the default float for integers."""
-    dtype = dtypes.to_inexact_dtype(dtypes.result_type(*args))
-    return [lax.convert_element_type(jnp.asarray(plain_float(a)), dtype) for a in args]
+    """The arguments as arrays of one float type, at least that of the default float for integers; weakly typed where
+    all of them are."""
+    weak = all(dtypes.is_weak(a) for a in args)
+    return [convert(a, a.dtype, weak) for a in promote_dtypes_inexact(*map(plain_float, args))]
 
 
 def promoted_reals(*args: Any) -> list[Any]:
@@ -28,5 +28,5 @@ def promoted_reals(*args: Any) -> list[Any]:
 
 def inside(support: Any, value: Any, outside: float = -np.inf) -> Any:
     """`value` where the mask holds, else -inf (or `outside`), without letting what is masked into derivatives'
-    choice."""
+    choice. NaN is in no support and outside of none: masks that say what is not outside leave it to the value."""
     return jnp.where(support, value, outside)

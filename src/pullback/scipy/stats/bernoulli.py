@@ -16,7 +16,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     k, p, loc = promoted_reals(k, p, loc)
     x = k - loc
     value = special.xlogy(x, p) + special.xlog1py(1 - x, -p)
-    return jnp.where((x == 0) | (x == 1), value, -np.inf)
+    return jnp.where((x == 0) | (x == 1) | jnp.isnan(x), value, -np.inf)
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:

@@ -15,7 +15,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     z = (x - loc) / scale
     shape = special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z)
     value = shape - special.betaln(a, b) - jnp.log(scale)
-    return inside((z >= 0) & (z <= 1), value)
+    return inside(~((z < 0) | (z > 1)), value)
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:

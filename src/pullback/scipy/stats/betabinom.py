@@ -17,7 +17,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     y = k - loc
     choose = -jnp.log(n + 1) - special.betaln(n - y + 1, y + 1)
     value = choose + special.betaln(y + a, n - y + b) - special.betaln(a, b)
-    value = jnp.where((y >= 0) & (y <= n), value, -np.inf)
+    value = jnp.where((y < 0) | (y > n), -np.inf, value)
     return jnp.where((n >= 0) & (a > 0) & (b > 0), value, np.nan)
 
 

@@ -14,7 +14,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-z - log(scale), z >= 0."""
     x, loc, scale = promoted_reals(x, loc, scale)
     z = (x - loc) / scale
-    return inside(z >= 0, -z - jnp.log(scale))
+    return inside(~(z < 0), -z - jnp.log(scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

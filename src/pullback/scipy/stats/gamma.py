@@ -13,7 +13,7 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """(a-1) log z - z - log Gamma(a) - log(scale), z >= 0."""
     x, a, loc, scale = promoted(x, a, loc, scale)
     z = (x - loc) / scale
-    return inside(z >= 0, special.xlogy(a - 1, z) - z - special.gammaln(a) - jnp.log(scale))
+    return inside(~(z < 0), special.xlogy(a - 1, z) - z - special.gammaln(a) - jnp.log(scale))
 
 
 def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:

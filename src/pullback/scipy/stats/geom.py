@@ -15,7 +15,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """(k - 1) log(1 - p) + log p, k >= 1."""
     k, p, loc = promoted_reals(k, p, loc)
     x = k - loc
-    return jnp.where(x > 0, special.xlog1py(x - 1, -p) + jnp.log(p), -np.inf)
+    return jnp.where(x <= 0, -np.inf, special.xlog1py(x - 1, -p) + jnp.log(p))
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:

@@ -16,7 +16,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     k, n, p, loc = promoted(k, n, p, loc)
     y = k - loc
     choose = special.gammaln(y + n) - special.gammaln(n) - special.gammaln(y + 1)
-    return jnp.where(y >= 0, choose + special.xlogy(n, p) + special.xlog1py(y, -p), -np.inf)
+    return jnp.where(y < 0, -np.inf, choose + special.xlogy(n, p) + special.xlog1py(y, -p))
 
 
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:

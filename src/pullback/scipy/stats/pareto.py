@@ -14,7 +14,7 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log(b) - (b+1) log z - log(scale), z >= 1."""
     x, b, loc, scale = promoted_reals(x, b, loc, scale)
     z = (x - loc) / scale
-    return inside(z >= 1, jnp.log(b) - (b + 1) * jnp.log(z) - jnp.log(scale))
+    return inside(~(z < 1), jnp.log(b) - (b + 1) * jnp.log(z) - jnp.log(scale))
 
 
 def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:

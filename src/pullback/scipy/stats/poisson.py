@@ -16,7 +16,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     k, mu, loc = promoted(k, mu, loc)
     x = k - loc
     value = special.xlogy(x, mu) - special.gammaln(x + 1) - mu
-    return jnp.where((x >= 0) & (jnp.round(x) == x), value, -np.inf)
+    return jnp.where((x >= 0) & (jnp.round(x) == x) | jnp.isnan(x), value, -np.inf)
 
 
 def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:

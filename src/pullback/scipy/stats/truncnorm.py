@@ -17,7 +17,7 @@ def _log_mass(a: Any, b: Any) -> Any:
     right = a > 0
     low, high = jnp.where(right, -b, a), jnp.where(right, -a, b)
     log_high, log_low = special.log_ndtr(high), special.log_ndtr(low)
-    return log_high + jnp.log1p(-jnp.exp(jnp.where(high > low, log_low - log_high, -np.inf)))
+    return log_high + jnp.log1p(-jnp.exp(jnp.where(high <= low, -np.inf, log_low - log_high)))
 
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -25,7 +25,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     x, a, b, loc, scale = promoted(x, a, b, loc, scale)
     value = norm.logpdf(x, loc, scale) - _log_mass(a, b)
     z = (x - loc) / scale
-    return jnp.where(a >= b, np.nan, inside((z >= a) & (z <= b), value))
+    return jnp.where(a >= b, np.nan, inside(~((z < a) | (z > b)), value))
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:

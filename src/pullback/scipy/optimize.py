@@ -20,6 +20,7 @@ from pullback.util import dtypes
 __all__ = ["OptimizeResults", "minimize"]
 
 DECREASE, CURVATURE = 1e-4, 0.9  # of the Wolfe conditions
+LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
 SEARCH = 10  # steps of a line search, and of its second part
 
 
@@ -49,29 +50,36 @@ def minimize(
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
-    """Minimize `fun(x, *args)`, a scalar, from x0: f[n], by method 'BFGS'.
+    """Minimize `fun(x, *args)`, a scalar, from x0: f[n], by method 'BFGS' or, with less memory, by the one of limited
+    memory that JAX names 'l-bfgs-experimental-do-not-rely-on-this'.
 
     tol: the gradient's largest element at which it ends (1e-5); options: 'maxiter' (200 n), 'gtol', 'norm' (order of
-    the gradient's norm), 'line_search_maxiter'. ValueError for other methods, options and shapes of x0, TypeError if
-    args is no tuple. It can run under jit and vmap.
+    the gradient's norm), 'line_search_maxiter'; of limited memory 'maxls' in place of the last, 'maxcor' (10 steps are
+    remembered), 'ftol', 'maxfun', 'maxgrad'. ValueError for other methods, options and shapes of x0, TypeError if args
+    is no tuple. It can run under jit and vmap.
     """
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
-    if not isinstance(method, str) or method.lower() != "bfgs":
-        raise ValueError(f"Method {method} not recognized: minimize has 'BFGS'")
-    chosen = {"maxiter": None, "gtol": 1e-5 if tol is None else tol, "norm": jnp.inf, "line_search_maxiter": SEARCH}
+    if not isinstance(method, str) or method.lower() not in ("bfgs", LIMITED):
+        raise ValueError(f"Method {method} not recognized: minimize has 'BFGS' and {LIMITED!r}")
+    is_limited = method.lower() == LIMITED
+    chosen: dict[str, Any] = {"maxiter": None, "gtol": 1e-5 if tol is None else tol, "norm": jnp.inf}
+    if is_limited:
+        chosen |= {"maxcor": 10, "ftol": 2.220446049250313e-09, "maxfun": None, "maxgrad": None, "maxls": 20}
+    else:
+        chosen |= {"line_search_maxiter": SEARCH}
     check("minimize", ARRAY, x0=x0)
     if options is not None and not isinstance(options, Mapping):
         raise TypeError(f"minimize: argument 'options' must be a mapping or None, got {options!r}")
     unknown = set(options or {}) - set(chosen)
     if unknown:
-        raise ValueError(f"minimize: unknown options {sorted(unknown)}; BFGS has {sorted(chosen)}")
+        raise ValueError(f"minimize: unknown options {sorted(unknown)}; {method} has {sorted(chosen)}")
     chosen |= dict(options or {})
     x0 = jnp.asarray(x0)
     if x0.ndim != 1:
         raise ValueError(f"minimize: argument 'x0' has shape {x0.shape}; expected one dimension")
     x0 = x0.astype(dtypes.to_inexact_dtype(x0.dtype))
-    return _bfgs(value_and_grad(lambda x: fun(x, *args)), x0, chosen)
+    return (_limited if is_limited else _bfgs)(value_and_grad(lambda x: fun(x, *args)), x0, chosen)
 
 
 class _State(NamedTuple):
@@ -136,6 +144,84 @@ def _bfgs(both: Callable[[Any], Any], x0: Any, options: dict[str, Any]) -> Optim
         end.evaluations,
         end.iterations,
     )
+
+
+class _LimitedState(NamedTuple):
+    x: Any
+    value: Any
+    slope: Any
+    moves: Any  # the last steps, the latest below, and how the gradient changed along them
+    changes: Any
+    before: Any
+    evaluations: Any
+    iterations: Any
+    converged: Any
+    failed: Any
+
+
+def _downhill(slope: Any, moves: Any, changes: Any) -> Any:
+    """Minus the gradient times the inverse Hessian that the steps imply (J. Nocedal, Math. Comp. 35 (1980), 773)."""
+    products = jnp.sum(moves * changes, -1)
+    rho = jnp.where(products > 0, 1 / jnp.where(products > 0, products, 1), 0)  # 0 of what is not yet there
+
+    def back(g: Any, k: Any) -> tuple[Any, Any]:
+        share = rho[k] * (moves[k] @ g)
+        return g - share * changes[k], share
+
+    def forth(g: Any, pair: Any) -> tuple[Any, None]:
+        k, share = pair
+        return g + (share - rho[k] * (changes[k] @ g)) * moves[k], None
+
+    order = jnp.arange(len(moves))
+    g, shares = lax.scan(back, slope, order[::-1])
+    size = changes[-1] @ changes[-1]
+    g = g * jnp.where(products[-1] > 0, products[-1] / jnp.where(size > 0, size, 1), 1)
+    return -lax.scan(forth, g, (order, shares[::-1]))[0]
+
+
+def _limited(both: Callable[[Any], Any], x0: Any, options: dict[str, Any]) -> OptimizeResults:
+    most = 200 * x0.size if options["maxiter"] is None else options["maxiter"]
+    evaluations = [n for n in (options["maxfun"], options["maxgrad"]) if n is not None]
+
+    def small(g: Any) -> Any:
+        return jnp.linalg.norm(g, options["norm"]) < options["gtol"]
+
+    value, slope = both(x0)
+    none = jnp.zeros((options["maxcor"], x0.size), x0.dtype)
+    before = value + jnp.linalg.norm(slope) / 2
+    start = _LimitedState(x0, value, slope, none, none, before, 1, 0, small(slope), jnp.asarray(False))
+
+    def goes_on(s: _LimitedState) -> Any:
+        allowed = s.iterations < most
+        for n in evaluations:
+            allowed &= s.evaluations < n
+        return ~s.converged & ~s.failed & allowed
+
+    def step(s: _LimitedState) -> _LimitedState:
+        direction = _downhill(s.slope, s.moves, s.changes)
+        found = _line_search(both, s.x, direction, s.value, s.before, s.slope, options["maxls"])
+        move, change = found.step * direction, found.slope - s.slope
+        still = jnp.abs(s.value - found.value) <= options["ftol"] * jnp.maximum(
+            1, jnp.maximum(jnp.abs(s.value), jnp.abs(found.value))
+        )
+        return _LimitedState(
+            s.x + move,
+            found.value,
+            found.slope,
+            jnp.concatenate([s.moves[1:], move[None]]),
+            jnp.concatenate([s.changes[1:], change[None]]),
+            s.value,
+            s.evaluations + found.evaluations,
+            s.iterations + 1,
+            small(found.slope) | (still & ~found.failed),
+            found.failed,
+        )
+
+    end = lax.while_loop(goes_on, step, start)
+    finite = jnp.isfinite(end.value) & jnp.isfinite(end.slope).all()
+    status = jnp.where(end.converged, 0, jnp.where(~finite, 5, jnp.where(end.failed, 3, 1)))
+    counts = (end.evaluations, end.evaluations, end.iterations)
+    return OptimizeResults(end.x, end.converged & finite, status, end.value, end.slope, None, *counts)
 
 
 class _Search(NamedTuple):

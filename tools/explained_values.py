@@ -58,6 +58,10 @@ def _nan_here(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
     return np.isnan(wide(x)) & ~np.isnan(wide(y)) & bool(np.any(np.isnan(_given(call))))
 
 
+def _padding_times_infinity(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
+    return np.isnan(wide(x)) & np.isfinite(wide(y)) & bool(np.any(np.isinf(_given(call))))
+
+
 def _pole_there(call: Call, x: np.ndarray, y: np.ndarray) -> Any:
     return np.isnan(wide(y)) & np.isinf(wide(x))
 
@@ -321,6 +325,12 @@ ELEMENTS: tuple[Element, ...] = (
         "JAX's logarithm of 0 makes powers of 0 NaN, here 0 as in NumPy",
         POWERS,
         _in("c", _zero_power),
+    ),
+    Element(
+        "padding beside infinite weights",
+        "zeros around the data times an infinite weight are NaN; of a few windows JAX leaves those products out",
+        r"convolve|correlate",
+        _padding_times_infinity,
     ),
     Element(
         "atan2 of large complex numbers",

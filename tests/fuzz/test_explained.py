@@ -51,6 +51,14 @@ def test_polygamma_is_explained_where_ours_is_right(tool):
     assert explained(tool, "special.polygamma(1, x0)", (x,), wrong, right) == ""
 
 
+def test_padding_is_explained_beside_infinite_weights_alone(tool):
+    x, line = np.zeros(3), "jnp.convolve(x0, x1, mode='same')"
+    ours, theirs = np.array([np.nan, np.nan, np.nan]), np.array([0, np.nan, np.nan])
+    assert explained(tool, line, (x, np.array([2, np.inf])), ours, theirs) == "padding beside infinite weights"
+    assert explained(tool, line, (x, np.array([2, 1e30])), ours, theirs) == ""
+    assert explained(tool, line, (x, np.array([2, np.inf])), theirs, ours) == ""
+
+
 def test_orders_are_explained_if_they_sort(tool):
     x = np.array([1, 0, 1, 2], np.int32)
     one, other, no = (np.array(order, np.int32) for order in ([1, 0, 2, 3], [1, 2, 0, 3], [0, 1, 2, 3]))

@@ -222,7 +222,10 @@ CLASSES: tuple[Explained, ...] = (
         _jax_raises("does not accept dtype (u?int|bool)"),
     ),
     Explained(
-        "owens_t in halves", "JAX gives float32 for half precision", "owens_t", _types("b?float16", "float32|float64")
+        "types of owens_t",
+        "JAX gives the default float's type for narrower ones",
+        "owens_t",
+        _types("b?float16|float32", "float32|float64"),
     ),
     Explained(
         "types in bfloat16",
@@ -245,10 +248,11 @@ CLASSES: tuple[Explained, ...] = (
     Explained(
         "errors inside of JAX",
         "JAX fails in its own lowering, or converts float0, the type of tangents of booleans",
-        r"special|jac(fwd|rev)|dot_product_attention|\.apply\(",
+        r"special|jac(fwd|rev)|dot_product_attention|\.apply\(|grad\((.|\n)*lax\.pad|lax\.pad(.|\n)*grad\(",
         _jax_raises(
             "No constant handler for type|a bytes-like object is required|is not supported by dot_general on CPU|"
-            "Cannot lower jaxpr with verifier errors|Called multiply with a float0 array"
+            "Cannot lower jaxpr with verifier errors|Called multiply with a float0 array|"
+            "Error interpreting argument to reduce_sum as a JAX value"  # of padding by nothing but removal
         ),
     ),
     Explained(

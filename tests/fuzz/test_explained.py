@@ -59,6 +59,17 @@ def test_padding_is_explained_beside_infinite_weights_alone(tool):
     assert explained(tool, line, (x, np.array([2, np.inf])), theirs, ours) == ""
 
 
+def test_owens_t_and_powers_are_explained_where_ours_is_right(tool):
+    h, a = np.array([23.311278909397512, 1]), np.array([0.7271163264047511, 1])
+    ours, theirs = np.array([8.517128079806e-121, 0.066741888]), np.array([8.38179510188362e-121, 0.066741888])
+    assert explained(tool, "special.owens_t(x0, x1)", (h, a), ours, theirs) == "owens_t far out"
+    assert explained(tool, "special.owens_t(x0, x1)", (h, a), theirs, ours) == ""
+    z, ours, theirs = np.zeros(2, complex), np.array([0, 1 + 0j]), np.array([np.nan, 1 + 0j])
+    line = "jax.jvp(lambda x0: jnp.vander(x0, 2), (x0,), (x1,))"
+    assert explained(tool, line, (z, z), ours, theirs) == "derivatives of x ** 0"
+    assert explained(tool, line.replace("vander", "sinc"), (z, z), ours, theirs) == ""
+
+
 def test_orders_are_explained_if_they_sort(tool):
     x = np.array([1, 0, 1, 2], np.int32)
     one, other, no = (np.array(order, np.int32) for order in ([1, 0, 2, 3], [1, 2, 0, 3], [0, 1, 2, 3]))

@@ -42,6 +42,7 @@ from pullback.loops.schedule.choose import schedule
 from pullback.loops.schedule.interchange import interchange
 from pullback.loops.schedule.item_loops import item_loops
 from pullback.loops.schedule.row_blocks import row_blocks
+from pullback.loops.schedule.stream import stream
 from pullback.util.switches import switches
 
 
@@ -101,6 +102,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
     Pass("schedule", "order, lanes, tiles and threads of each nest, by what they are expected to take", schedule),
+    Pass("stream", "what the caches cannot keep does not go through them", stream),
 )
 
 

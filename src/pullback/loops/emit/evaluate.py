@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from pullback.loops.ir.affine import interval
 from pullback.loops.ir.fold import COMPARES
-from pullback.loops.ir.ir import RARE, Const, Expr, Lambda, Load, Op, Read
+from pullback.loops.ir.ir import RARE, Buffer, Const, Expr, Lambda, Load, Op, Read
 from pullback.loops.ir.types import REAL_OF, is_int
 from pullback.loops.ir.visit import function_of, subexpressions
 
@@ -38,6 +38,7 @@ class Evaluator(Access):
         self, code: Code, function: Callable[[Lambda, int], str], register_bytes: int, repeated: Repeated
     ) -> None:
         super().__init__(code, function, register_bytes, repeated)
+        self.streamed: frozenset[Buffer] = frozenset()  # stores to these begin lines of the cache here, and go past it
         self._scalars: dict[int, Value] = {}
         self._rare: dict[int, list[Op]] = {}  # selects whose condition seldom holds, by that condition
         self._taken: dict[int, Value] = {}  # first branches of such selects, by these; poison where nothing takes them

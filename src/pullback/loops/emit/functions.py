@@ -24,6 +24,7 @@ from pullback.loops.ir.ir import (
     While,
 )
 from pullback.loops.ir.types import REAL_OF
+from pullback.loops.ir.vectors import varying_vars
 from pullback.loops.ir.visit import expressions, stored, subexpressions
 
 from .access import VectorIndex
@@ -346,6 +347,10 @@ class FunctionEmitter:
             self.block(stmt.then if cond.ref == "true" else stmt.orelse)
         else:
             self.branch(cond.ref, lambda: self.block(stmt.then), lambda: self.block(stmt.orelse))
+
+    def instance(self, loop: Loop, base: str, lanes: int) -> None:
+        """Makes `loop.var` stand for `lanes` iterations from `base`."""
+        self.eval.vector = VectorIndex(loop.var, base, lanes, varying_vars(loop))
 
     def branch(self, cond: str, then: Callable[[], None], orelse: Callable[[], None]) -> None:
         """if (cond) then() else orelse()."""

@@ -17,6 +17,8 @@ from .shuffles import interleave
 from .types import alignment, memory_type, splat, suffix
 from .values import Value, broadcast
 
+LINE = 64  # bytes of a line of the cache, in all x86-64
+
 
 def emit_store(ev: Evaluator, buffer: Buffer, index: Expr, expr: Expr) -> None:
     """Writes the value of `expr` at `index`, in every lane that runs."""
@@ -82,7 +84,8 @@ def _vector_store(ev: Evaluator, buffer: Buffer, index: Expr, value: Value) -> N
             mask = None if mask is None else ev.doubled(mask, lanes)
         kind = memory_type(dtype, wide)
         if mask is None:
-            ev.code.line(f"  store {kind} {refs[0]}, ptr {pointer}, align {align}")
+            past = f"{LINE}, !nontemporal !{{i32 1}}" if buffer in ev.streamed else str(align)
+            ev.code.line(f"  store {kind} {refs[0]}, ptr {pointer}, align {past}")
             return
         name = f"llvm.masked.store.{suffix(kind)}.p0"
         ev.code.declare(f"declare void @{name}({kind}, ptr, i32, <{wide} x i1>)")

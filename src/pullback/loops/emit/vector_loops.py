@@ -12,9 +12,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from pullback.loops.ir.ir import Carried, Combine, Const, Let, Loop, Op, Read, Store
+from pullback.loops.ir.ir import STREAMED, Carried, Combine, Const, Let, Loop, Op, Read, Store
 from pullback.loops.ir.ops import neutral
-from pullback.loops.ir.vectors import repeatable, scannable, varying_vars, vectorizable
+from pullback.loops.ir.vectors import repeatable, scannable, vectorizable
 from pullback.loops.ir.visit import expressions
 
 from .access import VectorIndex
@@ -23,6 +23,7 @@ from .lanes import accumulators, lane_count, operations
 from .ops import emit_op
 from .square_access import square_store
 from .squares import Square, copies_of
+from .streams import LEAST_STREAMED, streamed
 from .sums import Sums, float_sums, plus, settled, two_sum, zero
 from .values import Asm, Value, broadcast, constant, element_of
 
@@ -60,20 +61,19 @@ class VectorFunctionEmitter(FunctionEmitter):
             self._parallel(loop, extent, lanes)
         return True
 
-    def _instance(self, loop: Loop, base: str, lanes: int) -> None:
-        """Makes `loop.var` stand for `lanes` iterations from `base`."""
-        self.eval.vector = VectorIndex(loop.var, base, lanes, varying_vars(loop))
-
     # Parallel.
 
     def _parallel_known(self, loop: Loop, n: int, lanes: int) -> None:
         whole = n - n % lanes
+        if STREAMED in loop.attrs and n >= LEAST_STREAMED * lanes and repeatable(loop):
+            streamed(self, loop, str(n), lanes, lambda: self._whole(loop, str(n), lanes, overlap=n % lanes != 0))
+            return
         if n % lanes == 0 or repeatable(loop):
             self._whole(loop, str(n), lanes, overlap=n % lanes != 0)
         else:
             self._whole(loop, str(whole), lanes, overlap=False)
             for start, few in self._rest(loop, whole, n):
-                self._instance(loop, str(start), few)
+                self.instance(loop, str(start), few)
                 self.block(loop.body)
                 self.eval.vector = None
                 whole = start + few
@@ -93,6 +93,15 @@ class VectorFunctionEmitter(FunctionEmitter):
 
     def _parallel(self, loop: Loop, n: str, lanes: int) -> None:
         code = self.code
+        if STREAMED in loop.attrs and repeatable(loop):
+            enough = code.inst(f"icmp sge i64 {n}, {LEAST_STREAMED * lanes}", n)
+            plain = Loop(loop.var, loop.extent, loop.role, loop.body)
+            self.branch(
+                enough,
+                lambda: streamed(self, loop, n, lanes, lambda: self._whole(loop, n, lanes, overlap=True)),
+                lambda: self._parallel(plain, n, lanes),
+            )
+            return
         if repeatable(loop):
             enough = code.inst(f"icmp sge i64 {n}, {lanes}", n)
             self.branch(
@@ -110,7 +119,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             if overlap and i[0] == "%":
                 last = str(int(n) - lanes) if n[0] != "%" else self.code.inst(f"sub i64 {n}, {lanes}", n)
                 i = Asm(self.code, 1).call("llvm.smin", "i64", i, last)
-            self._instance(loop, i, lanes)
+            self.instance(loop, i, lanes)
             self.block(loop.body)
             self.eval.vector = None
             return []
@@ -240,7 +249,7 @@ class VectorFunctionEmitter(FunctionEmitter):
                 base = i
                 if k:
                     base = str(int(i) + k * lanes) if i[0] != "%" else self.code.inst(f"add i64 {i}, {k * lanes}", i)
-                self._instance(loop, base, lanes)
+                self.instance(loop, base, lanes)
                 assert self.eval.vector is not None
                 own = values[k * len(carried) : (k + 1) * len(carried)]
                 self.eval.vector.values.update(zip(carried, own))
@@ -320,7 +329,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         end = self._floor(n, lanes)
 
         def element(i: str) -> None:
-            self._instance(loop, i, lanes)
+            self.instance(loop, i, lanes)
 
         def prefix(group: Carried, value: Value) -> tuple[Value, Value]:
             value = self._prefix(group, value, neutrals[loop.carried.index(group)])

@@ -190,9 +190,12 @@ class Loop(Stmt):
     role: Role
     body: tuple[Stmt, ...]
     carried: tuple[Carried, ...] = ()
-    attrs: tuple[tuple[str, Any], ...] = ()  # hints of passes for the emitter: SQUARE, ("unroll", 4), ("grain", 64)
+    attrs: tuple[
+        tuple[str, Any], ...
+    ] = ()  # hints of passes for the emitter: SQUARE, STREAMED, ("unroll", 4), ("grain", 64)
 
 
+STREAMED = ("streamed", True)  # attr of a vector loop whose contiguous stores need not stay in the caches
 SQUARE = ("square", True)  # attr of a parallel loop that is alone in a vector loop, and has Lets and Stores only
 
 

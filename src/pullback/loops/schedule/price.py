@@ -109,6 +109,16 @@ def least(stmt: Stmt, machine: Machine) -> float:
     return max(alone / machine.cores, lines * machine.shared_ns if far else 0.0)
 
 
+def touched(stmt: Stmt, machine: Machine) -> dict[Buffer, float]:
+    """The bytes of each buffer that a nest touches, in whole lines."""
+    found: dict[Buffer, float] = {}
+    for access in _accesses((stmt,), [], {}, LANES):
+        most = max(1.0, access.buffer.size * ITEMSIZE[access.buffer.dtype] / machine.line)
+        lines = min(found.get(access.buffer, 0.0) / machine.line + access.lines(0, machine.line), most)
+        found[access.buffer] = lines * machine.line
+    return found
+
+
 def _tasks(body: Sequence[Stmt]) -> int:
     """The most iterations of loops of threads in one another."""
     most = 1
@@ -254,4 +264,4 @@ def _total(each: Iterable[tuple[Buffer, float]], line: int) -> float:
     return sum(of_buffer.values())
 
 
-__all__ = ["Price", "least", "overlapped", "price", "source_ns"]
+__all__ = ["Price", "least", "overlapped", "price", "source_ns", "touched"]

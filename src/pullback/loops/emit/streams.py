@@ -1,0 +1,85 @@
+"""Streamed loops: their stores go past the caches, in whole lines.
+
+Such a store does not read its line first, and leaves the caches to others; it has to begin a line. So one vector comes
+first, as usual, then those from the first line on, then one for the end: iterations may be repeated. Where lines of
+several results do not begin together, all is stored as usual; that is known only when the loop runs.
+
+    y[i] = f(x[i]), i < n      =>      store y[0..L];  k = elements to the next line
+                                       for i = k; i + L <= n; i += L { store past the caches y[i..] };  store y[n-L..n]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pullback.loops.ir.affine import depends
+from pullback.loops.ir.ir import Loop, Store, Var
+from pullback.loops.ir.types import ITEMSIZE
+from pullback.loops.ir.visit import bound, statements
+
+from .functions import FunctionEmitter
+from .stores import LINE
+
+LEAST_STREAMED = 8  # vectors, below which finding the first line is not worth it
+
+
+def streamed(to: FunctionEmitter, loop: Loop, n: str, lanes: int, plain: Callable[[], None]) -> None:
+    """The loop with its contiguous stores past the caches, or `plain()` where they do not begin lines together."""
+    code, ev = to.code, to.eval
+    stores = _contiguous(to, loop, lanes)
+    if not stores:
+        plain()
+        return
+    to.instance(loop, "0", lanes)
+    ev.begin([store.index for store in stores])
+    places = [code.inst(f"ptrtoint ptr {p} to i64", p) for p in (ev.address(s.buffer, s.index) for s in stores)]
+    ev.vector = None
+    item = ITEMSIZE[stores[0].buffer.dtype]
+    to_line = code.inst(f"sub i64 0, {places[0]}", places[0])
+    to_line = code.inst(f"and i64 {to_line}, {LINE - 1}", to_line)
+    first = code.inst(f"lshr i64 {to_line}, {item.bit_length() - 1}", to_line)
+    apart = "0"
+    for place, store in zip(places, stores):
+        bytes_ = code.inst(f"mul i64 {first}, {ITEMSIZE[store.buffer.dtype]}", first)
+        at = code.inst(f"add i64 {place}, {bytes_}", place, bytes_)
+        apart = code.inst(f"or i64 {at}, {apart}", at, apart) if apart != "0" else at
+    apart = code.inst(f"and i64 {apart}, {LINE - 1}", apart)
+    together = code.inst(f"icmp eq i64 {apart}, 0", apart)
+
+    def vector(i: str, _: list) -> list:
+        to.instance(loop, i, lanes)
+        to.block(loop.body)
+        ev.vector = None
+        return []
+
+    def past() -> None:
+        last = str(int(n) - lanes) if n[0] != "%" else code.inst(f"sub i64 {n}, {lanes}", n)
+        vector("0", [])
+        ev.streamed = frozenset(store.buffer for store in stores)
+        end = code.inst(f"add i64 {last}, 1", last)
+        to.counted(loop, first, end, lanes, [], vector)
+        ev.streamed = frozenset()
+        code.declare("declare void @llvm.x86.sse.sfence()")
+        code.line("  call void @llvm.x86.sse.sfence()")  # before another thread is told that they are there
+        vector(last, [])
+
+    to.branch(together, past, plain)
+
+
+def _contiguous(to: FunctionEmitter, loop: Loop, lanes: int) -> list[Store]:
+    """The stores of whole lines that the body itself makes, at places that are known before the loop."""
+    to.instance(loop, "0", lanes)
+    vector = to.eval.vector
+    assert vector is not None
+    inside: set[Var] = {v for stmt in loop.body for v in bound(stmt)}
+    found = [
+        stmt
+        for stmt in loop.body
+        if isinstance(stmt, Store)
+        and vector.stride(stmt.index) == 1
+        and lanes * ITEMSIZE[stmt.buffer.dtype] % LINE == 0
+        and not depends(stmt.index, inside, {})
+    ]
+    to.eval.vector = None
+    others = {s.buffer for s in statements(loop.body) if isinstance(s, Store) and s not in found}
+    return [store for store in found if store.buffer not in others and store.buffer.space != "local"]

@@ -201,3 +201,24 @@ def test_modules_that_programs_import():
         """)
     assert lines[:2] == ["float64", "float32"]
     assert lines[2].startswith("No module named 'jax.experimental.pallas': pullback stands in for jax")
+
+
+def test_private_modules_are_attributes():
+    lines = python("""
+        import pullback
+        assert not hasattr(pullback, "_src")
+        pullback.install_as_jax()
+        import jax, jax._src.config, jax._src.lax
+        from jax._src.tree_util import prefix_errors
+        from jax._src.public_test_util import check_close
+        print(jax._src.xla_bridge._backends, jax._src.lax is jax.lax, jax._src.config.config is jax.config)
+        print(len(prefix_errors((1, 2), (1, 2, 3))), hasattr(jax._src, "no_such_module"))
+        check_close({"a": jax.numpy.ones(3)}, {"a": 1 + 5e-7 * jax.numpy.ones(3)})
+        check_close(1, 1)
+        for x, y in ((1.0, 1.001), (1, 2), ((1,), [1]), (jax.numpy.ones(2), jax.numpy.ones(3))):
+            try:
+                check_close(x, y)
+            except AssertionError:
+                print("differs")
+        """)
+    assert lines == ["{} True True", "1 False", *["differs"] * 4]

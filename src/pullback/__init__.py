@@ -179,6 +179,8 @@ def __getattr__(name: str):
         return getattr(_importlib.import_module(module), found)
     if name in ("install_as_jax", "installed_as_jax"):
         return getattr(_importlib.import_module("pullback.jax_names.install"), name)
+    if name == "_src" and _importlib.import_module("pullback.jax_names.install").installed_as_jax():
+        return _importlib.import_module("pullback.jax_names.src")
     if name in ("make_user_context", "smap"):
         return _importlib.import_module("pullback.util.absent").absent_names("pullback")(name)
     raise AttributeError(f"module 'pullback' has no attribute '{name}'")

@@ -6,6 +6,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback import lax
 
 PLAIN = ["bool_", "float16", "float32", "float64", "complex64", "complex128"]
 PLAIN += [f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)]
@@ -105,3 +106,14 @@ def test_strict_promotion_is_never_tripped_by_what_functions_do_inside():
         for g, w in zip(pullback.tree.leaves(got), pullback.tree.leaves(wanted)):
             assert g.dtype == w.dtype
             np.testing.assert_array_equal(g, w)
+
+
+def test_dtype_of_what_names_one():
+    assert lax.dtype(np.dtype("float32")) == lax.dtype("float32") == lax.dtype(float) == lax.dtype(1.0) == np.float32
+    assert lax.dtype(jnp.bfloat16) == jnp.bfloat16
+    with pullback.enable_x64(True):
+        assert lax.dtype("f8") == lax.dtype(float) == np.float64
+    with pytest.raises(ValueError, match="got None"):
+        lax.dtype(None)
+    with pytest.raises(TypeError, match="Cannot determine dtype"):
+        lax.dtype([1])

@@ -18,10 +18,12 @@ import types
 from collections.abc import Sequence
 
 from pullback import version
+from pullback.jax_names.src import ELSEWHERE
 from pullback.util.config import config
 
 # Modules that have another place here, longest names first where one begins with another.
 _MOVED = {
+    **{f"jax._src.{name}": target for name, target in ELSEWHERE.items()},
     "jaxlib": "pullback.jax_names.jaxlib",
     "jax._src": "pullback.jax_names.src",
     "jax": "pullback",

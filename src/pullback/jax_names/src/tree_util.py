@@ -1,6 +1,6 @@
 """Stands for jax._src.tree_util: which types are nodes of trees."""
 
-from pullback.util.pytree import is_tree_node
+from pullback.util.pytree import is_tree_node, prefix_errors
 
 
 class _Registry:
@@ -11,3 +11,5 @@ class _Registry:
 
 
 _registry = _Registry()
+
+__all__ = ["_registry", "prefix_errors"]

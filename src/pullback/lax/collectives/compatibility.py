@@ -37,7 +37,11 @@ class RandomAlgorithm(enum.IntEnum):
 
 
 def dtype(x: Any) -> Any:
-    """The dtype of an array-like."""
+    """The dtype of an array, a number or what names a dtype; ValueError for None, TypeError for other things."""
+    if x is None:
+        raise ValueError("dtype: expected an array, a number or a dtype, got None")
+    if isinstance(x, (str, type, np.dtype)):
+        return dtypes.check_user_dtype_supported(x, "dtype")
     return dtypes.dtype_of(x)
 
 

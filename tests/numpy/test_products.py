@@ -183,3 +183,14 @@ def test_products_of_other_sizes_and_narrower_types_are_refused():
         with pytest.raises(TypeError, match="narrower"):
             jnp.matmul(wide, wide, preferred_element_type=narrow)
     assert jnp.matmul(wide, wide, preferred_element_type=np.float32).dtype == np.float32
+
+
+def test_integers_beside_others_are_not_wrapped_for_a_float_result():
+    """int8 and uint32 have no common type of 32 bits; their product as floats needs none."""
+    x, y = jnp.ones((2, 3), jnp.int8), jnp.full((3, 4), 1 << 31, jnp.uint32)
+    of = {"preferred_element_type": jnp.float32}
+    for found in (jnp.matmul(x, y, **of), jnp.dot(x, y, **of), jnp.einsum("ij,jk", x, y, **of)):
+        assert found.dtype == np.float32 and (np.asarray(found) == 3.0 * 2**31).all()
+    for found in (jnp.tensordot(x, y, 1, **of), jnp.inner(x, y.T, **of), jnp.vdot(x[0], y[:, 0], **of)):
+        assert found.dtype == np.float32 and (np.asarray(found) == 3.0 * 2**31).all()
+    assert pullback.jit(lambda x, y: jnp.matmul(x, y, **of))(x, y)[0, 0] == 3.0 * 2**31

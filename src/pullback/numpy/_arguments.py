@@ -162,6 +162,14 @@ def promote_dtypes(*args: Any) -> list[Any]:
     return [convert(x, dtype, weak) for x in args]
 
 
+def promoted_for(element_type: Any, *operands: Any) -> Any:
+    """Operands of products of a type: in their common one, unless that is asked for integers as other numbers."""
+    given = [as_array(x) for x in operands]
+    if element_type is not None and element_type.kind not in "iub" and any(x.dtype.kind in "iu" for x in given):
+        return given
+    return promote_dtypes(*operands)
+
+
 def promote_dtypes_inexact(*args: Any) -> list[Any]:
     """As promote_dtypes; booleans and integers become the default float."""
     dtype, weak = dtypes.lattice_result_type(*args)

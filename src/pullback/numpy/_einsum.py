@@ -18,7 +18,7 @@ from pullback.numpy._arguments import (
     as_array,
     check_arraylike,
     convert,
-    promote_dtypes,
+    promoted_for,
     refuse_out,
 )
 from pullback.numpy._creation import diagonal
@@ -196,7 +196,7 @@ def einsum(
     element_type = None
     if preferred_element_type is not None:
         element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "einsum"))
-    values = promote_dtypes(*operands) if len(operands) > 1 else [as_array(x) for x in operands]
+    values = promoted_for(element_type, *operands) if len(operands) > 1 else [as_array(x) for x in operands]
     if element_type is not None and values[0].dtype == np.bool_:
         values = [convert(x, element_type) for x in values]  # sums count them, where those of booleans are "any"
     key = _order("einsum", optimize)

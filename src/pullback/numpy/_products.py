@@ -16,17 +16,17 @@ from pullback.numpy._arguments import (
     canonical_axis,
     check_arraylike,
     convert,
-    promote_dtypes,
+    promoted_for,
     refuse_out,
 )
 from pullback.numpy._ufuncs import conj, multiply_
 from pullback.util import dtypes
 
 
-def _promoted(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+def _promoted(name: str, a: Any, b: Any, element_type: Any = None) -> tuple[Any, Any]:
+    """Both operands in their common type, or as they are where the result's own type holds more of an integer."""
     check_arraylike(name, a, b)
-    a, b = promote_dtypes(a, b)
-    return a, b
+    return promoted_for(element_type, a, b)
 
 
 def _element_type(name: str, dtype: Any) -> Any:
@@ -54,8 +54,8 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
     Raises TypeError if the lengths of these axes differ.
     """
-    a, b = _promoted("dot", a, b)
     element_type = _element_type("dot", preferred_element_type)
+    a, b = _promoted("dot", a, b, element_type)
     if a.ndim == 0 or b.ndim == 0:
         result = multiply_(a, b)
         return out_placed(
@@ -74,11 +74,11 @@ def matmul(
 
     Raises ValueError for scalars and for axes that do not broadcast, TypeError if the lengths to be summed over differ.
     """
-    a, b = _promoted("matmul", a, b)
+    element_type = _element_type("matmul", preferred_element_type)
+    a, b = _promoted("matmul", a, b, element_type)
     for number, x in enumerate((a, b)):
         if x.ndim == 0:
             raise ValueError(f"matmul input operand {number} must have ndim at least 1, but it has ndim 0")
-    element_type = _element_type("matmul", preferred_element_type)
     contract_a, contract_b = a.ndim - 1, max(b.ndim - 2, 0)
     if a.ndim <= 2 and b.ndim <= 2:
         return out_placed(
@@ -185,10 +185,10 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products over the last axes of both; of a scalar and an array their product."""
-    a, b = _promoted("inner", a, b)
+    element_type = _element_type("inner", preferred_element_type)
+    a, b = _promoted("inner", a, b, element_type)
     if a.ndim == 0 or b.ndim == 0:
         return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
-    element_type = _element_type("inner", preferred_element_type)
     return _contract("inner", a, b, a.ndim - 1, b.ndim - 1, precision, element_type)
 
 
@@ -216,8 +216,8 @@ def tensordot(
 
     Raises TypeError if there are too few axes, or if lists or lengths differ.
     """
-    a, b = _promoted("tensordot", a, b)
     element_type = _element_type("tensordot", preferred_element_type)
+    a, b = _promoted("tensordot", a, b, element_type)
     if isinstance(axes, (int, np.integer)) or (hasattr(axes, "__index__") and np.ndim(axes) == 0):
         if isinstance(axes, (bool, np.bool_)):
             raise TypeError(f"tensordot: argument 'axes' must be an int, a pair of ints or a pair of lists, got {axes}")

@@ -33,13 +33,15 @@ def test_a_few_programs_reach_every_pass():
     # Nor that many operands, or so much to do for each of many rows.
     many = pullback.make_jaxpr(lambda *xs: jnp.concatenate(xs))(*np.ones((40, 5), "f4"))
     rows = pullback.make_jaxpr(lambda x: jnp.log(jnp.sum(x * x, 1)))(np.ones((300, 100), "f4"))
-    # Nor places counted by rows, indices taken apart, or products of batches with work on their results.
+    # Nor places counted by rows, indices taken apart, products of batches with work on their results, or what does not
+    # fit a cache.
     places = pullback.make_jaxpr(lambda x, i: jnp.sin(x).at[jnp.arange(40), i].add(1.0))(
         np.ones((40, 5)), np.zeros(40, int)
     )
     parts = pullback.make_jaxpr(lambda x, y: jnp.einsum("ij,kl->ikjl", x, y).reshape(144, 144))(*np.ones((2, 12, 12)))
     batch = pullback.make_jaxpr(lambda x, y: pullback.nn.softmax(x @ y) @ x)(*np.ones((2, 8, 64, 64), "f4"))
-    for program in (many, rows, places, parts, batch):
+    large = pullback.make_jaxpr(jnp.add)(*[pullback.ShapeDtypeStruct((5_000_000,), jnp.float32)] * 2)
+    for program in (many, rows, places, parts, batch, large):
         reached |= passes.changing(program)
     assert passes.names() - reached == set()
 

@@ -79,7 +79,7 @@ def test_convolution(name, dtype):
     )
 
 
-@pytest.mark.parametrize("name", ["depthwise, in place", "depthwise, dilated x", "depthwise, five"])
+@pytest.mark.parametrize("name", ["depthwise", "depthwise, in place", "depthwise, dilated x", "depthwise, five"])
 def test_small_windows_of_one_channel_need_no_padded_copy(name):
     x_shape, w_shape, params = CASES[name]
     x, w = np.zeros(x_shape, np.float32), np.zeros(w_shape, np.float32)

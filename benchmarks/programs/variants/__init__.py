@@ -3,7 +3,7 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import places, rows, statistics, steps, training, turns
+from . import parts, places, rows, statistics, steps, training, turns
 
 PROGRAMS = [
     *rows.PROGRAMS,
@@ -12,4 +12,5 @@ PROGRAMS = [
     *steps.PROGRAMS,
     *places.PROGRAMS,
     *turns.PROGRAMS,
+    *parts.PROGRAMS,
 ]

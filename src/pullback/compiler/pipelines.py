@@ -71,6 +71,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("choices", "an update of one element of each row fuses with what makes the row", write_choices),
     Pass("closed_forms", "sums over indices and loops that only count need no iterations", close_forms),
     Pass("motion", "what is the same in every iteration is computed once", move_invariants),
+    Pass("dead_code", "rules ask how often a value is read", eliminate_dead_code),
     Pass("algebra", "what motion and merged equations uncovered", apply_algebra),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
     Pass("joins", "an element of many arrays, one after the other, is no choice among them all", write_joins),

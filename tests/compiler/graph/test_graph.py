@@ -40,6 +40,12 @@ X = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
         (lambda x: [lax.reduce_sum_p.bind(lax.full((4, 5), F(2)), axes=(0, 1))], []),
         (lambda x: [lax.dynamic_slice(x, (np.int32(1), np.int32(9)), (2, 3))], ["slice"]),
         (lambda x: [lax.add(lax.sin(x), lax.sin(x))], ["sin", "add"]),
+        (lambda x: [lax.sqrt(lax.mul(x, x))], ["abs"]),
+        (lambda x: [lax.pow(lax.square(lax.abs(x)), F(0.5))], ["abs"]),
+        (
+            lambda x: [lax.sqrt(lax.reduce_sum_p.bind(lax.integer_pow(x[:, :1], 2), axes=(1,)))],
+            ["slice", "abs", "reshape"],
+        ),
         (
             lambda x: [lax.convert_element_type(lax.convert_element_type(x, np.complex64), np.complex64)],
             ["convert_element_type"],
@@ -48,6 +54,22 @@ X = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
 )
 def test_simplified(fun, left):
     assert optimized(fun, X)[0] == left
+
+
+def test_roots_of_squares_that_overflow_and_their_slopes():
+    x = np.array([1e30, -1e30, 1e-30, -0.0, np.inf, np.nan], np.float32)
+    root = pullback.jit(lambda x: lax.sqrt(lax.mul(x, x)))
+    np.testing.assert_array_equal(root(x), np.abs(x))
+    slope = pullback.jit(pullback.vmap(pullback.grad(lambda x: lax.sqrt(lax.mul(x, x)))))
+    np.testing.assert_array_equal(slope(x), [1, -1, 1, np.nan, np.nan, np.nan])
+
+
+def test_a_scalar_over_many_equal_numbers():
+    """The product with the reciprocal was a scalar, too."""
+    f = pullback.jit(lambda x: pullback.vmap(lambda y: x / y)(pullback.numpy.full((3, 2), 2.0)))
+    np.testing.assert_array_equal(f(3.0), np.full((3, 2), 1.5))
+    names, _ = optimized(lambda x: [lax.div_p.bind(x, lax.full((3,), F(0.25)))], F(3))
+    assert "div" not in names
 
 
 def test_zero_less_zero_is_no_negation():
@@ -154,3 +176,15 @@ def test_products_without_free_axes_are_sums(dtype):
     names, after = optimized(fun, x, y)
     assert "dot_general" not in names and names.count("reduce_or" if dtype == "bool" else "reduce_sum") == 2
     assert [str(v.aval.dtype) for v in after.jaxpr.outvars] == [str(x.dtype)] * 2
+
+
+def test_loops_in_batches_of_batches_choose_once():
+    """What an outer batch of loops holds where a row is done, the inner one holds for each element."""
+    steps = lambda c: lax.while_loop(lambda s: (s[1] < 9) & (s[0] < 2), lambda s: (s[0] + c, s[1] + 1), (0 * c, 0))
+    c = np.random.default_rng(0).random((2, 3, 4)).astype(np.float32)
+    f = pullback.vmap(pullback.vmap(pullback.vmap(steps)))
+    (loop,) = [e for e in optimize_jaxpr(pullback.make_jaxpr(f)(c)).eqns if e.primitive.name == "while"]
+    body, cond = ([e.primitive.name for e in loop.params[k].eqns] for k in ("body_jaxpr", "cond_jaxpr"))
+    assert body.count("select_n") == 2 and "reduce_or" not in body and cond.count("reduce_or") == 1
+    for got, want in zip(pullback.jit(f)(c), zip(*(steps(v) for v in c.reshape(-1)))):
+        np.testing.assert_array_equal(np.ravel(got), np.asarray(want))

@@ -132,3 +132,36 @@ def test_gradients():
     want = np.zeros_like(x)
     np.add.at(want, i, 2 * x[i])
     np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_sums_of_groups_by_masks():
+    """Where a mask for each class chooses the elements: also for vmapped masks, and for axes in another order."""
+    x = RNG.standard_normal((70, 3, 9)).astype("f4")
+    i = RNG.integers(-2, 90, (70, 3)).astype("i4")
+    want = np.stack([x[i == k].sum(0) for k in range(80)])
+    by_vmap = lambda i, x: pb.vmap(lambda k: jnp.where((i == k)[..., None], x, 0).sum((0, 1)))(jnp.arange(80))
+    by_product = lambda i, x: ((i[..., None] == jnp.arange(80))[..., None] * x[:, :, None]).sum((0, 1))
+    last = lambda i, x: jnp.where(i[..., None, None] == jnp.arange(80), x[..., None], 0).sum((0, 1))
+    one = lambda i, x: jnp.where(i[:, :1] == jnp.arange(80), x[:, :1, 0], 0).sum(0)
+    for f, exact in (
+        (by_vmap, want),
+        (by_product, want),
+        (last, want.T),
+        (one, np.stack([x[:, 0, 0][i[:, 0] == k].sum() for k in range(80)])),
+    ):
+        found = names(f, i, x)
+        assert "scatter-add" in found and not {"reduce_sum", "dot_general"} & set(found), found
+        np.testing.assert_allclose(pb.jit(f)(i, x), exact, rtol=1e-5, atol=1e-5)
+    others = lambda i, x: pb.vmap(lambda k: jnp.where((i == k)[..., None], x, 0).sum(0))(jnp.arange(80))
+    assert "scatter-add" not in names(others, i, x)  # an axis of the mask stays
+    np.testing.assert_allclose(pb.jit(others)(i, x).sum(1), want, rtol=1e-5, atol=1e-5)
+    ones = lambda i, x: pb.vmap(lambda k: jnp.where((i == k)[..., None], x, 1).sum((0, 1)))(jnp.arange(80))
+    assert "scatter-add" not in names(ones, i, x)
+
+
+def test_many_rows_of_few_classes_are_added_without_a_wide_copy():
+    """The sums are as exact as in the wider type, which the scatter adds in by itself."""
+    i, x = np.zeros(20_000, np.int32), np.full((20_000, 9), 0.1, np.float32)
+    f = lambda i, x: pb.nn.one_hot(i, 20).T @ x
+    assert all(e.outvars[0].aval.dtype != np.float64 for e in optimize_jaxpr(pb.make_jaxpr(f)(i, x)).jaxpr.eqns)
+    np.testing.assert_allclose(pb.jit(f)(i, x)[0], np.full(9, 20_000 * float(np.float32(0.1))), rtol=1e-6)

@@ -107,3 +107,19 @@ def test_steps_in_a_loop():
         want[1:-1:2] = np.float32(0.5) * (want[:-2:2] + want[2::2])
         want[2:-1:2] = np.float32(0.5) * (want[1:-2:2] + want[3::2])
     np.testing.assert_allclose(jax.jit(steps)(start), want, rtol=1e-6)
+
+
+def test_columns_that_were_rows():
+    """vmap along columns of what adds rows: nothing is transposed."""
+    i = RNG.integers(-1, 50, 200).astype("i4")
+    x = RNG.standard_normal((200, 16)).astype("f4")
+    f = lambda x, i: jax.vmap(lambda c: jnp.zeros(50).at[i].add(c, mode="drop", wrap_negative_indices=False), 1, 1)(x)
+    text = jaxpr(f, x, i)
+    assert "scatter" in text and "transpose" not in text
+    want = np.zeros((50, 16), "f4")
+    np.add.at(want, i[i >= 0], x[i >= 0])
+    np.testing.assert_allclose(jax.jit(f)(x, i), want, rtol=1e-5, atol=1e-5)
+    g = lambda x, i: jax.vmap(lambda c: jnp.ones(50).at[i].max(c), 1, 0)(x)
+    other = np.ones((50, 16), "f4")
+    np.maximum.at(other, i, x)
+    np.testing.assert_array_equal(jax.jit(g)(x, i), other.T)

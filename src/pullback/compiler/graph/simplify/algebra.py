@@ -14,11 +14,14 @@ from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
+from pullback.compiler.graph.structure.parts import PART_RULES
 from pullback.compiler.graph.structure.pieces import PIECE_RULES
+from pullback.compiler.graph.structure.powers import POWER_RULES
 from pullback.compiler.graph.structure.reversals import REVERSAL_RULES
 from pullback.compiler.graph.structure.running import RUNNING_RULES
 from pullback.compiler.graph.structure.scatters import SCATTER_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
+from pullback.compiler.graph.structure.types import TYPE_RULES
 from pullback.compiler.graph.structure.updates import UPDATE_RULES
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.primitive import registry
@@ -46,6 +49,9 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             simplification_rules(),
             STRUCTURE_RULES,
             ONE_HOT_RULES,
+            PART_RULES,
+            TYPE_RULES,
+            POWER_RULES,
             UPDATE_RULES,
             ORDER_RULES,
             FOLD_RULES,

@@ -111,9 +111,8 @@ def _div(r: Rewriter, eqn: JaxprEqn) -> Any:
     if value is not None and eqn.outvars[0].aval.dtype.kind == "f" and np.isfinite(value) and value != 0:
         mantissa, exponent = math.frexp(float(value))
         if abs(mantissa) == 0.5 and abs(exponent) < 100:  # a power of two: the reciprocal is exact
-            return r.emit(
-                "mul", x, Literal(np.asarray(1.0 / float(value)).astype(y.aval.dtype)[()], y.aval.update(shape=()))
-            )
+            reciprocal = Literal(np.asarray(1.0 / float(value)).astype(y.aval.dtype)[()], y.aval.update(shape=()))
+            return _grown(r, eqn, r.emit("mul", x, reciprocal))
     return None
 
 
@@ -147,12 +146,58 @@ def _square(r: Rewriter, eqn: JaxprEqn) -> Any:
     return None if dtypes.kind_of(x.aval.dtype) == "c" else r.emit("mul", x, x)
 
 
+def _abs(r: Rewriter, eqn: JaxprEqn) -> Any:
+    inner = r.definition(eqn.invars[0], "abs")
+    return None if inner is None or dtypes.kind_of(inner.invars[0].aval.dtype) == "c" else eqn.invars[0]
+
+
+def _root(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """sqrt(x * x) = |x|, also where x * x overflows or is zero; so is the norm of one element."""
+    x = eqn.invars[0]
+    if dtypes.kind_of(x.aval.dtype) != "f" or (len(eqn.invars) == 2 and not r.is_scalar(eqn.invars[1], 0.5)):
+        return None
+    made = r.definition(x)
+    if made is not None and made.primitive.name == "reshape" and _plain(made):
+        x = made.invars[0]
+    product = r.definition(x, "mul")
+    if product is None or product.invars[0] is not product.invars[1]:
+        return None
+    return r.reshape(r.emit("abs", product.invars[0]), eqn.outvars[0].aval.shape)
+
+
 def _select(r: Rewriter, eqn: JaxprEqn) -> Any:
     which, *cases = eqn.invars
     value = r.scalar(which)
     if value is not None and 0 <= int(value) < len(cases):
         return cases[int(value)]
     return cases[0] if all(c is cases[0] for c in cases) else None
+
+
+def _select_where_any(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """where(any(m), where(m, new, old), old) = where(m, new, old): in batches of batches loops choose twice."""
+    which, *cases = eqn.invars
+    if len(cases) != 2:
+        return None
+    old, inner = cases[0], r.definition(cases[1], "select_n")
+    if inner is None or len(inner.invars) != 3 or inner.invars[1] is not old:
+        return None
+    mask, wide = inner.invars[0], r.definition(which, "broadcast_in_dim")
+    found = None if wide is None else r.definition(wide.invars[0], "reduce_or")
+    if wide is None or found is None or found.invars[0] is not mask or mask.aval.shape != which.aval.shape:
+        return None
+    kept = tuple(a for a in range(mask.aval.ndim) if a not in found.params["axes"])
+    return cases[1] if tuple(wide.params["broadcast_dimensions"]) == kept else None
+
+
+def _reduce_again(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A reduction of a reduction is one over the axes of both, where the order does not matter."""
+    inner = r.definition(eqn.invars[0], eqn.primitive.name)
+    if inner is None:
+        return None
+    params = {**eqn.params, **inner.params}
+    left = [a for a in range(inner.invars[0].aval.ndim) if a not in inner.params["axes"]]
+    params["axes"] = tuple(sorted((*inner.params["axes"], *(left[a] for a in eqn.params["axes"]))))
+    return r.emit(eqn.primitive, inner.invars[0], **params)
 
 
 def _convert(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -232,6 +277,10 @@ def _reshape(r: Rewriter, eqn: JaxprEqn) -> Any:
     inner = r.definition(x, "reshape", "squeeze", "expand_dims")
     if inner is not None and _plain(inner):
         return r.reshape(inner.invars[0], shape)
+    converted = r.definition(x, "convert_element_type")
+    inner = None if converted is None else r.definition(converted.invars[0], "reshape")
+    if converted is not None and inner is not None and _plain(inner):  # with nothing left between both reshapes
+        return r.emit("convert_element_type", r.reshape(inner.invars[0], shape), **converted.params)
     splat = r.splat(x) if x.aval.shape else None
     if splat is not None and shape:
         return r.broadcast(splat, shape, ())
@@ -410,7 +459,10 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "or": (_idempotent,),
     "integer_pow": (_integer_pow,),
     "square": (_square,),
-    "select_n": (_select,),
+    "sqrt": (_root,),
+    "abs": (_abs,),
+    "pow": (_root,),
+    "select_n": (_select, _select_where_any),
     "convert_element_type": (_convert,),
     "copy": (_identity,),
     "stop_gradient": (_identity,),
@@ -432,8 +484,10 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "dynamic_slice": (_dynamic_slice,),
     "dynamic_update_slice": (_dynamic_update_slice,),
     "reduce_sum": (_reduce_sum,),
-    "reduce_max": (_reduce_extremum,),
-    "reduce_min": (_reduce_extremum,),
+    "reduce_max": (_reduce_extremum, _reduce_again),
+    "reduce_min": (_reduce_extremum, _reduce_again),
+    "reduce_or": (_reduce_again,),
+    "reduce_and": (_reduce_again,),
 }
 
 _complete: dict[str, tuple[Rule, ...]] = {}

@@ -11,40 +11,64 @@ from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
 
 MOST = 1 << 20  # elements of known integers: each operation on them takes a millisecond
+FEW = 64  # elements of known arrays of any type
 STEPS = 100  # equations that they are computed by
 
 
 def counts_along(r: Rewriter, atom: Any) -> int | None:
     """The axis whose index the elements of an array are; None if it is not known to be one."""
+    found = counts_from(r, atom)
+    return found[0] if found is not None and not found[1] else None
+
+
+def counts_from(r: Rewriter, atom: Any) -> tuple[int, int] | None:
+    """(an axis, a number) whose index plus which the elements of an array are; None if it is not known to be so."""
     eqn = r.definition(atom)
     if eqn is None:
         return None
+    dtype = atom.aval.dtype
     match eqn.primitive.name:
         case "iota":
-            return int(eqn.params["dimension"])
+            return int(eqn.params["dimension"]), 0
         case "broadcast_in_dim":
             dims, inner = eqn.params["broadcast_dimensions"], eqn.invars[0]
-            axis = counts_along(r, inner)
+            found = counts_from(r, inner)
             # What is repeated along the axis that it counts along does not count.
-            return None if axis is None or inner.aval.shape[axis] != atom.aval.shape[dims[axis]] else int(dims[axis])
+            if found is None or inner.aval.shape[found[0]] != atom.aval.shape[dims[found[0]]]:
+                return None
+            return int(dims[found[0]]), found[1]
         case "reshape":
             given, shape = eqn.invars[0].aval.shape, atom.aval.shape
-            axis = counts_along(r, eqn.invars[0])
+            found = counts_from(r, eqn.invars[0])
             before, after = ([k for k, n in enumerate(each) if n != 1] for each in (given, shape))
-            if axis not in before or [given[k] for k in before] != [shape[k] for k in after]:
+            if found is None or found[0] not in before or [given[k] for k in before] != [shape[k] for k in after]:
                 return None
-            return after[before.index(axis)]
-        case "add" | "max" if any(r.is_scalar(a, 0) for a in eqn.invars):
-            return counts_along(r, next(a for a in eqn.invars if not r.is_scalar(a, 0)))
+            return after[before.index(found[0])], found[1]
+        case "max" if any(r.is_scalar(a, 0) for a in eqn.invars):
+            found = counts_from(r, next(a for a in eqn.invars if not r.is_scalar(a, 0)))
+            return found if found is not None and found[1] >= 0 else None
+        case "add" | "sub" if dtype.kind in "iu":
+            for one, other in (eqn.invars, reversed(eqn.invars)):
+                number = r.scalar(other)
+                if number is None or (one is eqn.invars[1] and eqn.primitive.name == "sub"):
+                    continue
+                found = counts_from(r, one)
+                if found is None:
+                    continue
+                start = found[1] + (int(number) if eqn.primitive.name == "add" else -int(number))
+                info = np.iinfo(dtype)
+                fits = info.min <= start and start + atom.aval.shape[found[0]] - 1 <= info.max
+                return (found[0], start) if fits else None
         case "select_n" if len(eqn.invars) == 3:  # of an index that may count from the end, which this one does not
             below = r.definition(eqn.invars[0], "lt")
             if below is not None and r.is_scalar(below.invars[1], 0) and counts_along(r, below.invars[0]) is not None:
-                return counts_along(r, eqn.invars[1])
+                return counts_from(r, eqn.invars[1])
         case "convert_element_type":
-            axis = counts_along(r, eqn.invars[0])
-            dtype = atom.aval.dtype
-            if axis is not None and dtype.kind in "iu" and atom.aval.shape[axis] - 1 <= np.iinfo(dtype).max:
-                return axis
+            found = counts_from(r, eqn.invars[0])
+            if found is not None and dtype.kind in "iu":
+                info = np.iinfo(dtype)
+                if info.min <= found[1] and found[1] + atom.aval.shape[found[0]] - 1 <= info.max:
+                    return found
     return None
 
 
@@ -73,6 +97,30 @@ def diagonal(r: Rewriter, atom: Any) -> tuple[int, int] | None:
     if a is None or b is None or a == b or atom.aval.shape[a] != atom.aval.shape[b]:
         return None
     return min(a, b), max(a, b)
+
+
+def identity(r: Rewriter, atom: Any) -> bool:
+    """Whether a square matrix is known to be the identity."""
+    if atom.aval.ndim != 2 or atom.aval.shape[0] != atom.aval.shape[1]:
+        return False
+    value = r.constant(atom)
+    if value is not None:
+        return bool(np.array_equal(value, np.eye(len(value), dtype=value.dtype)))
+    eqn = r.definition(atom)
+    if eqn is None:
+        return False
+    name = eqn.primitive.name
+    if name == "eq":
+        return diagonal(r, atom) == (0, 1)
+    if name == "convert_element_type":
+        inner = eqn.invars[0]
+        return identity(r, inner)
+    if name == "transpose":
+        return identity(r, eqn.invars[0])
+    if name == "select_n" and len(eqn.invars) == 3:
+        which, off, on = eqn.invars
+        return r.is_scalar(off, 0) and r.is_scalar(on, 1) and diagonal(r, which) == (0, 1)
+    return False
 
 
 def known_integers(r: Rewriter, atom: Any) -> np.ndarray | None:
@@ -105,6 +153,67 @@ def known_integers(r: Rewriter, atom: Any) -> np.ndarray | None:
             values[waiting.pop()] = np.asarray(eqn.primitive.reference(*given, **eqn.params))
     found = values.get(atom)
     return found if found is not None and found.shape == atom.aval.shape else None
+
+
+def known_values(r: Rewriter, atom: Any) -> np.ndarray | None:
+    """The elements of an array that is computed of indices and constants, with size 1 along axes on which they repeat.
+
+    None for others, and for more than a few.
+    """
+    if type(atom) is Literal:
+        return np.asarray(atom.val)
+    memo = r.notes.setdefault("known values", {})
+    if atom not in memo:
+        memo[atom] = _values(r, atom)
+    return memo[atom]  # type: ignore[no-any-return]
+
+
+def _values(r: Rewriter, atom: Any) -> np.ndarray | None:
+    shape = atom.aval.shape
+    if atom in r.consts:
+        return (
+            np.asarray(r.consts[atom]) if 0 < atom.aval.size <= FEW and isinstance(atom.aval.dtype, np.dtype) else None
+        )
+    eqn = r.definition(atom)
+    if eqn is None or 0 in shape or not isinstance(atom.aval.dtype, np.dtype):
+        return None
+    primitive, params = eqn.primitive, eqn.params
+    if primitive.name == "iota":
+        axis = params["dimension"]
+        wide = [n if a == axis else 1 for a, n in enumerate(shape)]
+        return np.arange(shape[axis]).astype(atom.aval.dtype).reshape(wide) if shape[axis] <= FEW else None
+    movement = primitive.name in ("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "rev", "transpose")
+    if not movement and not (isinstance(primitive.lower, Elementwise) and "elementwise" in primitive.traits):
+        return None
+    if not movement and not primitive.has_rule("reference"):
+        return None
+    given = []
+    for operand in eqn.invars:
+        values = known_values(r, operand)
+        if values is None:
+            return None
+        given.append(values)
+    match primitive.name:
+        case "broadcast_in_dim":
+            wide = [1] * len(shape)
+            for d, n in zip(params["broadcast_dimensions"], given[0].shape):
+                wide[d] = n
+            return given[0].reshape(wide)
+        case "reshape" | "squeeze" | "expand_dims":
+            if atom.aval.size > FEW or (params.get("dimensions") is not None and primitive.name == "reshape"):
+                return None
+            return np.broadcast_to(given[0], eqn.invars[0].aval.shape).reshape(shape)
+        case "rev":
+            return np.flip(given[0], params["dimensions"])
+        case "transpose":
+            return given[0].transpose(params["permutation"])
+    full = [g.reshape((1,) * len(shape)) if not g.ndim else g for g in given]
+    common = np.broadcast_shapes(*(g.shape for g in full))
+    if int(np.prod(common, dtype=np.int64)) > FEW:
+        return None
+    with np.errstate(all="ignore"):
+        found = np.asarray(primitive.reference(*(np.broadcast_to(g, common) for g in full), **params))
+    return found if found.shape == common and found.dtype == atom.aval.dtype else None
 
 
 def _is_plain(eqn: JaxprEqn) -> bool:

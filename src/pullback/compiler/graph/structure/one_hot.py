@@ -3,6 +3,8 @@
     dot(convert(i[:, None] == iota), x)      =>    rows i of x, zeros where i counts no row
     dot(convert(i[:, None] == iota).T, x)    =>    zeros, with each row of x added to the row that i says
     sum(convert(i[:, None] == iota), 0)      =>    how often i says each row
+    sum(where(i[:, None] == iota, x, 0), 0)  =>    zeros, with each element of x added where i says
+    eye(n)[i]                                =>    convert(i[:, None] == iota)
 
 As in `terms.py`, what is zero by structure stays zero: a NaN or an infinity in a row that is not chosen is not met.
 
@@ -13,18 +15,21 @@ More than 128 rows are added in a wider type.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.compiler.graph.structure.facts import counts_along
+from pullback.compiler.graph.structure.facts import counts_along, identity
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 from pullback.lax.movement.scatter import ScatterDimensionNumbers
+from pullback.lax.movement.scatter_sums import CROWD_OF_MANY
 
 FEW = 8  # classes up to which a product fuses with what is around it
+FEW_ROWS, FEW_ELEMENTS, ROW = 16, 64, 8  # classes up to which a mask for each is as quick, for rows of ROW, for others
 ONE_BY_ONE = 128  # elements that may be added one after the other; more of them are added in a wider type
 WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64", "complex64": "complex128"}
 
@@ -82,9 +87,16 @@ def _chosen(r: Rewriter, atom: Any, axis: int) -> Any:
 
 def _equal(r: Rewriter, atom: Any, axis: int) -> Any:
     """What is compared with the index along `axis`, without that axis; None if `atom` is no such comparison."""
-    eqn = r.definition(atom, "eq")
+    eqn = r.definition(atom, "eq", "reshape")
     if eqn is None:
         return None
+    if eqn.primitive.name == "reshape":
+        given, shape = eqn.invars[0].aval.shape, atom.aval.shape
+        long, longer = ([a for a, n in enumerate(each) if n != 1] for each in (shape, given))
+        if axis not in long or [shape[a] for a in long] != [given[a] for a in longer]:
+            return None
+        inner = _equal(r, eqn.invars[0], longer[long.index(axis)])
+        return None if inner is None else r.reshape(inner, (*shape[:axis], *shape[axis + 1 :]))
     for counting, other in (eqn.invars, reversed(eqn.invars)):
         dtype = counting.aval.dtype
         if dtype.kind not in "iu" or counting.aval.shape[axis] - 1 > np.iinfo(dtype).max:
@@ -146,6 +158,38 @@ def _counted(r: Rewriter, eqn: JaxprEqn) -> Any:
     return _converted(r, _added(r, chosen, ones, x.aval.shape[axis]), eqn.outvars[0].aval)
 
 
+def _grouped(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Sums of the elements of each class, over all axes of the mask that chooses them but that of the classes."""
+    x, axes = eqn.invars[0], set(eqn.params["axes"])
+    chosen_where = r.definition(x, "select_n")
+    if chosen_where is None or len(chosen_where.invars) != 3 or not x.aval.size or x.aval.dtype.kind not in "iufc":
+        return None
+    mask, zero, y = chosen_where.invars
+    wide = r.definition(mask, "broadcast_in_dim")
+    inner, dims = (
+        (mask, tuple(range(x.aval.ndim))) if wide is None else (wide.invars[0], wide.params["broadcast_dimensions"])
+    )
+    left = set(dims) - axes
+    if not r.is_scalar(zero, 0) or not axes <= set(dims) or len(left) != 1 or mask.aval.shape != x.aval.shape:
+        return None
+    (axis,) = left
+    rest = [a for a in range(x.aval.ndim) if a not in dims]
+    each = math.prod(x.aval.shape[a] for a in rest)
+    if x.aval.shape[axis] <= (FEW_ROWS if each >= ROW else FEW_ELEMENTS):
+        return None
+    if inner.aval.shape != tuple(x.aval.shape[a] for a in dims):
+        return None
+    chosen, rows = _equal(r, inner, dims.index(axis)), _without(r, y, axis)
+    if chosen is None or rows is None:
+        return None
+    order = tuple(a - (a > axis) for a in (*(d for d in dims if d != axis), *rest))
+    if order != tuple(range(len(order))):
+        rows = r.emit("transpose", rows, permutation=order)
+    total = _added(r, chosen, rows, x.aval.shape[axis])
+    back = tuple([axis, *rest].index(a) for a in sorted([axis, *rest]))
+    return total if back == tuple(range(len(back))) else r.emit("transpose", total, permutation=back)
+
+
 def _classes(r: Rewriter, x: Any, summed: Sequence[int]) -> tuple[int, Any] | None:
     """(the axis that is not summed, indices as `_chosen` says along it); None if x is not one-hot so."""
     left = set(range(x.aval.ndim)) - set(summed)
@@ -161,7 +205,9 @@ def _classes(r: Rewriter, x: Any, summed: Sequence[int]) -> tuple[int, Any] | No
 def _added(r: Rewriter, chosen: Any, rows: Any, count: int) -> Any:
     """zeros[count, ...] with each of `rows` added at its place; those whose place is not there are left out."""
     aval, dims = rows.aval, chosen.aval.ndim
-    wide = np.dtype(WIDER.get(aval.dtype.name, aval.dtype)) if chosen.aval.size > ONE_BY_ONE else aval.dtype
+    # Scatters into few places are wide inside (`scatter_sums.py`), without a wide copy of what is added.
+    narrow = chosen.aval.size <= ONE_BY_ONE or CROWD_OF_MANY * count <= chosen.aval.size
+    wide = aval.dtype if narrow else np.dtype(WIDER.get(aval.dtype.name, aval.dtype))
     shape = (count, *aval.shape[dims:])
     total = r.emit(
         "scatter-add",
@@ -184,4 +230,30 @@ def _converted(r: Rewriter, x: Any, aval: Any) -> Any:
     return r.emit("convert_element_type", x, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
 
 
-ONE_HOT_RULES: dict[str, tuple[Rule, ...]] = {"dot_general": (_dot, _segments), "reduce_sum": (_counted,)}
+def _rows_of_identity(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Rows of an identity are computed from their numbers, and are known to be one-hot."""
+    (operand, indices), out = eqn.invars, eqn.outvars[0].aval
+    n, mode = eqn.params["dimension_numbers"], GatherScatterMode.from_any(eqn.params["mode"])
+    if operand.aval.ndim != 2 or not identity(r, operand) or mode is GatherScatterMode.FILL_OR_DROP or not out.size:
+        return None
+    if n.operand_batching_dims or len(n.start_index_map) != 1 or n.collapsed_slice_dims != n.start_index_map:
+        return None
+    size = operand.aval.shape[0]
+    if max(eqn.params["slice_sizes"]) != size or size > np.iinfo(indices.aval.dtype).max:
+        return None
+    (axis,) = n.offset_dims
+    chosen = r.reshape(indices, indices.aval.shape[:-1])
+    if chosen.aval.shape:
+        bounds = (r.full(chosen.aval.update(shape=()), k) for k in (0, size - 1))
+        chosen = r.emit("clamp", next(bounds), chosen, next(bounds))
+    counting = r.emit("iota", dtype=chosen.aval.dtype, shape=out.shape, dimension=axis, sharding=None)
+    kept = [a for a in range(out.ndim) if a != axis]
+    equal = r.emit("eq", r.broadcast(chosen, out.shape, kept), counting)
+    return _converted(r, equal, out)
+
+
+ONE_HOT_RULES: dict[str, tuple[Rule, ...]] = {
+    "gather": (_rows_of_identity,),
+    "dot_general": (_dot, _segments),
+    "reduce_sum": (_counted, _grouped),
+}

@@ -3,6 +3,7 @@
     x.at[arange(m) + 2].set(u)    =>    dynamic_update_slice(x, u, 2)
     x.at[1::2].add(u)             =>    where(pad(True, every second), x + pad(u, every second), x)
     zeros.at[::2].set(u)          =>    pad(u, every second)
+    zeros.at[:, i].add(u.T)       =>    zeros.at[i].add(u).T: rows that lie together, as `vmap` along columns asks for
 
 Choices are made of all elements, in lanes; so of an array of which few are set, these are set one by one.
 
@@ -23,6 +24,7 @@ from pullback.compiler.graph.structure.gathers import FEWEST, known_places, runs
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.lax.movement.gather import GatherScatterMode
+from pullback.lax.movement.scatter import ScatterDimensionNumbers
 from pullback.loops.schedule.space import LANES
 
 
@@ -134,4 +136,30 @@ def _in_order(r: Rewriter, updates: Any, runs: list[_Run]) -> Any:
     return r.emit("rev", updates, dimensions=back)
 
 
-SCATTER_RULES: dict[str, tuple[Rule, ...]] = dict.fromkeys(("scatter", *COMBINED), (_scatter,))
+def _of_columns(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Columns of equal elements, changed by rows that were transposed for it: rows, transposed afterwards."""
+    operand, indices, updates = eqn.invars
+    n, number, turned = eqn.params["dimension_numbers"], r.splat(operand), r.definition(updates, "transpose")
+    if number is None or turned is None or len(n.inserted_window_dims) != 1 or n.operand_batching_dims:
+        return None
+    (place,) = n.inserted_window_dims
+    batch = [a for a in range(updates.aval.ndim) if a not in n.update_window_dims]
+    order = (*batch, *n.update_window_dims)
+    if place == 0 or n.scatter_dims_to_operand_dims != (place,) or updates.aval.ndim == len(batch):
+        return None
+    if tuple(turned.params["permutation"][a] for a in order) != tuple(range(len(order))):
+        return None
+    rest = [d for d in range(operand.aval.ndim) if d != place]
+    rows = r.emit(
+        eqn.primitive,
+        r.broadcast(number, [operand.aval.shape[d] for d in (place, *rest)], ()),
+        indices,
+        turned.invars[0],
+        **eqn.params
+        | {"dimension_numbers": ScatterDimensionNumbers(tuple(range(len(batch), updates.aval.ndim)), (0,), (0,))},
+    )
+    back = tuple((place, *rest).index(d) for d in range(operand.aval.ndim))
+    return r.emit("transpose", rows, permutation=back)
+
+
+SCATTER_RULES: dict[str, tuple[Rule, ...]] = dict.fromkeys(("scatter", *COMBINED), (_scatter, _of_columns))

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
-from pullback.compiler.graph.structure.facts import diagonal
+from pullback.compiler.graph.structure.facts import identity
 from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, total
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
-from pullback.core.lowering import Pointwise
+from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.primitive import NoRule, Primitive, registry
 from pullback.util.dtypes import issubdtype
 
@@ -90,7 +90,32 @@ def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     if x.aval.dtype != out.dtype or y.aval.dtype != out.dtype:
         return None
+    if out.dtype.kind in "iuf" and (found := _matrix_by_vector(r, eqn)) is not None:
+        return found
     return r.emit(inner_product_p, x, y, **eqn.params)
+
+
+def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product of a vector with a matrix that is computed for it alone: a sum, in whose loop the matrix is computed.
+
+    An inner product reads the matrix in several places, so that it would be stored.
+    """
+    contract, batch = eqn.params["dimension_numbers"]
+    for side in (0, 1):
+        matrix, vector = eqn.invars[side], eqn.invars[1 - side]
+        made = r.definition(matrix)
+        if made is None or r.uses[matrix] != 1 or not isinstance(made.primitive.lower, Elementwise):
+            continue
+        if batch[0] or vector.aval.ndim != len(contract[0]) or matrix.aval.ndim == vector.aval.ndim:
+            continue
+        axes = contract[side]
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        turned = tuple(contract[1 - side][k] for k in order)
+        if turned != tuple(range(len(turned))):
+            vector = r.emit("transpose", vector, permutation=turned)
+        wide = r.broadcast(vector, matrix.aval.shape, sorted(axes))
+        return r.emit("reduce_sum", r.emit("mul", matrix, wide), axes=tuple(sorted(axes)), out_sharding=None)
+    return None
 
 
 def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -216,35 +241,17 @@ def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
     if bx or len(cx) != 1:
         return None
     for one, other, axis, one_is_left in ((x, y, cy[0], True), (y, x, cx[0], False)):
-        if one.aval.ndim != 2 or not _is_identity(r, one) or other.aval.dtype != out.dtype:
+        turned = r.definition(one, "rev")  # which turns around what the identity takes, along either axis
+        plain = one if turned is None else turned.invars[0]
+        if one.aval.ndim != 2 or not identity(r, plain) or other.aval.dtype != out.dtype:
             continue
         rest = [a for a in range(other.aval.ndim) if a != axis]
         order = (axis, *rest) if one_is_left else (*rest, axis)
-        return r.emit("transpose", other, permutation=order)
+        moved = r.emit("transpose", other, permutation=order)
+        if turned is None or len(turned.params["dimensions"]) == 2:
+            return moved
+        return r.emit("rev", moved, dimensions=(0 if one_is_left else len(rest),))
     return None
-
-
-def _is_identity(r: Rewriter, atom: Any) -> bool:
-    """Whether a square matrix is known to be the identity."""
-    n, m = atom.aval.shape
-    if n != m:
-        return False
-    value = r.constant(atom)
-    if value is not None:
-        return bool(np.array_equal(value, np.eye(n, dtype=value.dtype)))
-    eqn = r.definition(atom)
-    if eqn is None:
-        return False
-    name = eqn.primitive.name
-    if name == "convert_element_type":
-        inner = eqn.invars[0]
-        return diagonal(r, inner) == (0, 1) if inner.aval.dtype == np.bool_ else _is_identity(r, inner)
-    if name == "transpose":
-        return _is_identity(r, eqn.invars[0])
-    if name == "select_n" and len(eqn.invars) == 3:
-        which, off, on = eqn.invars
-        return r.is_scalar(off, 0) and r.is_scalar(on, 1) and diagonal(r, which) == (0, 1)
-    return False
 
 
 def _add(r: Rewriter, eqn: JaxprEqn) -> Any:

@@ -455,6 +455,8 @@ def _read(r: Rewriter, atom: Any, depth: int) -> list[Term] | None:
         case "add" | "sub":
             sign = 1.0 if eqn.primitive.name == "add" else -1.0
             left, right = (_grown(of(k), eqn.invars[k], shape) for k in (0, 1))
+            if not any(t.is_sparse for t in (*left, *right)):
+                return None  # one factor, as it stands, so that nothing cancels later than before
             return [*left, *(replace(t, coefficient=sign * t.coefficient) for t in right)]
         case "mul":
             left, right = (_grown(of(k), eqn.invars[k], shape) for k in (0, 1))

@@ -1,7 +1,7 @@
 """Measures what the schedule reckons with on this machine; `python -m pullback tune` keeps it on disk.
 
 Lines of the caches and of memory are timed by copies of arrays that fit each of them, on one core, and from memory on
-all cores at once.
+all cores at once; operations by a program of elementary functions, a quotient and a root whose arrays fit the first.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from pullback.loops.schedule.machine import Machine, host, keep_measured, of_system
+from pullback.loops.schedule.machine import Machine, host, keep_measured, of_system, using
+from pullback.loops.schedule.price import price
 
 LEAST = 0.03  # seconds of each measurement
 FROM_MEMORY = 4  # times the last cache
@@ -31,7 +33,33 @@ def measure(report: Callable[[str], None] = lambda text: None) -> dict[str, floa
     report(f"memory_ns  {times['memory_ns']:.2f}")
     times["shared_ns"] = _line(last * FROM_MEMORY, machine, machine.cores)
     report(f"shared_ns  {times['shared_ns']:.2f}")
+    times["op_ns"] = _operation(machine)
+    report(f"op_ns      {times['op_ns']:.2f}")
     return times
+
+
+def _operation(machine: Machine) -> float:
+    """ns that the model's unit takes here, in a program of elementary functions."""
+    import pullback
+    from pullback.compiler import pipelines
+    from pullback.runtime.programs.schedule_report import choices
+
+    @pullback.jit
+    def mixed(x: pullback.Array, y: pullback.Array) -> pullback.Array:
+        return pullback.numpy.exp(x) * pullback.numpy.sin(y) + pullback.numpy.sqrt(x) / y
+
+    arrays = [pullback.numpy.linspace(1, 2, machine.first.bytes // 16, dtype="float32")] * 2
+    nests = choices(pipelines.order_loops(mixed.lower(*arrays).compiler_ir("loops")))
+    with using(replace(machine, op_ns=1.0)):
+        units = sum(price(stmt, host()).compute for nest in nests for stmt in nest.body)
+    mixed(*arrays)
+    best = float("inf")
+    until = time.perf_counter() + LEAST
+    while time.perf_counter() < until:
+        started = time.perf_counter()
+        mixed(*arrays)
+        best = min(best, time.perf_counter() - started)
+    return best * 1e9 / units
 
 
 def _line(size: int, machine: Machine, threads: int = 1) -> float:

@@ -98,3 +98,10 @@ def test_large_results_go_past_the_caches_and_small_ones_do_not():
     assert "streamed" not in add.lower(small, small).as_text("nests")
     x = np.arange(6_000_001, dtype=np.float32)
     assert np.array_equal(add(x, x[::-1]), np.full(6_000_001, 6_000_000, np.float32))
+
+
+def test_large_nests_that_call_subroutines_are_left_as_they_are():
+    with pullback.enable_x64(True):
+        x, y = np.ones((128, 2000)), np.ones((2000, 2000))
+        program = pullback.jit(lambda x, y: x @ y.T).lower(x, y).compile()
+        assert (np.asarray(program(x, y)) == 2000).all()

@@ -10,10 +10,9 @@ from pullback.loops.ir.visit import expressions, outside_indices, statements, su
 
 from .cpu.target import Target
 from .squares import square_in, square_side
-from .types import register_bytes
+from .types import LINE, register_bytes
 
 MANY = 400  # ops beyond which two registers a value would not all fit
-LINE = 64  # bytes: what loops inside read beside the lanes is fetched from memory anyway
 
 
 def operations(body: Sequence[Stmt], updates: Sequence[Expr] = ()) -> int:

@@ -14,10 +14,8 @@ from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from .evaluate import Evaluator
 from .loads import is_regular
 from .shuffles import interleave
-from .types import alignment, memory_type, splat, suffix
+from .types import LINE, alignment, memory_type, splat, suffix
 from .values import Value, broadcast
-
-LINE = 64  # bytes of a line of the cache, in all x86-64
 
 
 def emit_store(ev: Evaluator, buffer: Buffer, index: Expr, expr: Expr) -> None:

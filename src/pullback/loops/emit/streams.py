@@ -10,7 +10,7 @@ several results do not begin together, all is stored as usual; that is known onl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pullback.loops.ir.affine import depends
 from pullback.loops.ir.ir import Loop, Store, Var
@@ -18,7 +18,7 @@ from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import bound, statements
 
 from .functions import FunctionEmitter
-from .stores import LINE
+from .types import LINE
 
 LEAST_STREAMED = 8  # vectors, below which finding the first line is not worth it
 
@@ -30,21 +30,7 @@ def streamed(to: FunctionEmitter, loop: Loop, n: str, lanes: int, plain: Callabl
     if not stores:
         plain()
         return
-    to.instance(loop, "0", lanes)
-    ev.begin([store.index for store in stores])
-    places = [code.inst(f"ptrtoint ptr {p} to i64", p) for p in (ev.address(s.buffer, s.index) for s in stores)]
-    ev.vector = None
-    item = ITEMSIZE[stores[0].buffer.dtype]
-    to_line = code.inst(f"sub i64 0, {places[0]}", places[0])
-    to_line = code.inst(f"and i64 {to_line}, {LINE - 1}", to_line)
-    first = code.inst(f"lshr i64 {to_line}, {item.bit_length() - 1}", to_line)
-    apart = "0"
-    for place, store in zip(places, stores):
-        bytes_ = code.inst(f"mul i64 {first}, {ITEMSIZE[store.buffer.dtype]}", first)
-        at = code.inst(f"add i64 {place}, {bytes_}", place, bytes_)
-        apart = code.inst(f"or i64 {at}, {apart}", at, apart) if apart != "0" else at
-    apart = code.inst(f"and i64 {apart}, {LINE - 1}", apart)
-    together = code.inst(f"icmp eq i64 {apart}, 0", apart)
+    first, together = _first_line(to, loop, stores, lanes)
 
     def vector(i: str, _: list) -> list:
         to.instance(loop, i, lanes)
@@ -64,6 +50,25 @@ def streamed(to: FunctionEmitter, loop: Loop, n: str, lanes: int, plain: Callabl
         vector(last, [])
 
     to.branch(together, past, plain)
+
+
+def _first_line(to: FunctionEmitter, loop: Loop, stores: Sequence[Store], lanes: int) -> tuple[str, str]:
+    """The iteration at which the first store begins a line, and whether the others do so there, too."""
+    code, ev = to.code, to.eval
+    to.instance(loop, "0", lanes)
+    ev.begin([store.index for store in stores])
+    places = [code.inst(f"ptrtoint ptr {p} to i64", p) for p in (ev.address(s.buffer, s.index) for s in stores)]
+    ev.vector = None
+    rest = code.inst(f"sub i64 0, {places[0]}", places[0])
+    rest = code.inst(f"and i64 {rest}, {LINE - 1}", rest)
+    first = code.inst(f"lshr i64 {rest}, {ITEMSIZE[stores[0].buffer.dtype].bit_length() - 1}", rest)
+    apart = ""
+    for place, store in zip(places, stores):
+        skipped = code.inst(f"mul i64 {first}, {ITEMSIZE[store.buffer.dtype]}", first)
+        at = code.inst(f"add i64 {place}, {skipped}", place, skipped)
+        apart = code.inst(f"or i64 {at}, {apart}", at, apart) if apart else at
+    apart = code.inst(f"and i64 {apart}, {LINE - 1}", apart)
+    return first, code.inst(f"icmp eq i64 {apart}, 0", apart)
 
 
 def _contiguous(to: FunctionEmitter, loop: Loop, lanes: int) -> list[Store]:

@@ -12,6 +12,8 @@ from typing import Any
 
 from pullback.loops.ir.types import ITEMSIZE, NP_DTYPE, REAL_OF
 
+LINE = 64  # bytes of a line of the caches of all x86-64
+
 _REGISTER: dict[str, str] = {
     "bool": "i1", "f16": "float", "bf16": "float", "f32": "float", "f64": "double", "c64": "float", "c128": "double",
     **{f"{sign}{bits}": f"i{bits}" for sign in "iu" for bits in (8, 16, 32, 64)},

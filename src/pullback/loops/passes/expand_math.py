@@ -16,7 +16,22 @@ from pullback.loops.emit import current_target
 from pullback.loops.ir.affine import Interval, interval
 from pullback.loops.ir.build import Builder
 from pullback.loops.ir.fold import is_math
-from pullback.loops.ir.ir import Carried, Expr, Function, Lambda, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
+from pullback.loops.ir.ir import (
+    Carried,
+    Combine,
+    Expr,
+    Function,
+    Lambda,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Read,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from pullback.loops.ir.types import REAL_OF, is_int
 from pullback.loops.ir.visit import Rewriter, expressions, function_of, nodes, statements, subexpressions
 from pullback.loops.math import expand
@@ -148,7 +163,7 @@ class _Expand(Rewriter):
 
     def inside(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Loop) and stmt.carried:
-            stmt = _with_lets(stmt, self.writes)
+            stmt = self._combined(_with_lets(stmt, self.writes))
         if self._nest is not None or not isinstance(stmt, Loop) or stmt.role == "sequential":
             return super().inside(stmt)
         before, self._nest, self._often = self._often, stmt, _used_often(tuple(statements((stmt,))))
@@ -156,6 +171,28 @@ class _Expand(Rewriter):
             return super().inside(stmt)
         finally:
             self._nest, self._often = None, before
+
+    def _combined(self, loop: Loop) -> Loop:
+        """The loop with the math in the functions that combine its partial results; in order where that writes."""
+        groups, changed = list(loop.carried), False
+        for k, g in enumerate(groups):
+            if not isinstance(g.combine, Combine):
+                continue
+            ops = [x for x in subexpressions(g.combine.exprs) if isinstance(x, Op) and _is_left_to_kernels(x)]
+            if ops:
+                changed = True
+                new = None if any(map(self.writes, ops)) else self._written_out(g.combine)
+                groups[k] = Carried(g.vars, g.inits, g.updates, g.results, new)
+        if not changed:
+            return loop
+        role = "sequential" if loop.role == "reduce" and any(g.combine is None for g in groups) else loop.role
+        return Loop(loop.var, loop.extent, role, loop.body, tuple(groups), loop.attrs)
+
+    def _written_out(self, combine: Combine) -> Combine:
+        often, self._often = self._often, set()
+        exprs = tuple(map(self.rewrite, combine.exprs))
+        self._often = often
+        return Combine(combine.left, combine.right, exprs, combine.neutral)
 
     def block(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:  # type: ignore[override]
         if self._nest is not None:

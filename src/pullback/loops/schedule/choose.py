@@ -292,12 +292,10 @@ class _Chooser:
 
 
 def _cheapest(candidates: Sequence[Found]) -> Found:
-    """The first, or a later one that is cheaper by more than prices can tell."""
-    best = candidates[0]
-    for other in candidates[1:]:
-        if other.choice.ns * GAIN < best.choice.ns:
-            best = other
-    return best
+    """The first, which is the nest as it is written, unless another is cheaper by more than prices can tell."""
+    written, *others = candidates
+    best = min(others, key=lambda other: other.choice.ns, default=written)
+    return best if best.choice.ns * GAIN < written.choice.ns else written
 
 
 def form_text(forms: Mapping[str, str]) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from pullback.loops.emit.ops import ROUNDED
 from pullback.loops.emit.shuffles import INTERLEAVED
+from pullback.loops.emit.types import register_bytes
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ir import (
     RARE,
     SQUARE,
     Buffer,
+    Const,
     Expr,
     If,
     Kernel,
@@ -26,7 +30,7 @@ from pullback.loops.ir.ir import (
     Store,
     While,
 )
-from pullback.loops.ir.types import ITEMSIZE, REAL_OF
+from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
 from pullback.loops.ir.vectors import scannable
 from pullback.loops.ir.visit import access_nodes, expressions, fact, function_of, nodes, statements
 
@@ -49,31 +53,49 @@ SQUARE_ACCESS, LEFT_OVER = 0.6, 4.0  # of an element of a square that is transpo
 
 APART, STORED_APART = 1.5, 2.0  # of each lane's load or store, where neighbours in the loop are not so in memory
 
+_BY_CONSTANT = 4.0  # a division of integers: a product and shifts
+
 CALL = 10.0  # of a function of an op: most registers go to memory and back
 
-# Ops that take several instructions or a slow one.
-_SLOW = {"div": 4, "rem": 6, "sqrt": 4, "floordiv": 4, "floormod": 4}
+
+class _Lanes:
+    """Lanes that share ops: as many as a register has of the narrowest values of 32 bits and more, or of all."""
+
+    def __init__(self, dtypes: Iterable[str], extent: int) -> None:
+        sizes = {register_bytes(dtype) for dtype in dtypes}
+        self.lanes = NOMINAL.vector_bytes // min([size for size in sizes if size >= 4] or [max(sizes, default=4)])
+        while self.lanes > max(extent, 1):
+            self.lanes //= 2
+
+    def share(self, size: int) -> float:
+        """The registers that values of so many bytes fill, for each lane."""
+        return max(1.0, self.lanes * size / NOMINAL.vector_bytes) / self.lanes
+
+    def access(self, node: Load | Store) -> float:
+        """Cost of one element's access: shared by the lanes."""
+        return self.share(ITEMSIZE[node.buffer.dtype])
 
 
-class Vector(Axis):
+class Vector(Axis, _Lanes):
     """A candidate vector loop: its accesses are of all lanes at once where these are neighbours, or take turns."""
 
     def __init__(self, loop: Loop) -> None:
-        super().__init__(loop)
-        extent = extent_of(loop)
-        self.lanes = LANES
-        while self.lanes > extent:
-            self.lanes //= 2
+        Axis.__init__(self, loop)
         self.turns: Counter[tuple[type, Buffer, int | None]] = Counter()
-        for node in {node: None for stmt in statements(loop.body) for node in access_nodes(stmt)}:
+        accesses = {node: None for stmt in statements(loop.body) for node in access_nodes(stmt)}
+        for node in accesses:
             self.turns[type(node), node.buffer, self.step(node.index)] += 1
+        carried = [
+            v.dtype for s in (loop, *statements(loop.body)) if isinstance(s, Loop) for g in s.carried for v in g.vars
+        ]
+        _Lanes.__init__(self, [*(node.buffer.dtype for node in accesses), *carried], extent_of(loop))
 
     def access(self, node: Load | Store) -> float:
         """Cost of one element's access: shared by the lanes, where several kinds of elements take turns with shuffles,
         or one for each lane."""
         step = self.step(node.index)
         if step in (0, 1, -1):
-            return 1.0 / self.lanes
+            return super().access(node)
         apart = APART if type(node) is Load else STORED_APART
         if step not in INTERLEAVED or node.buffer.dtype in REAL_OF:
             return apart
@@ -87,23 +109,56 @@ class _Squares:
     """A loop that is taken in squares with the lanes around it, of `n` iterations."""
 
     def __init__(self, vector: Vector, n: int) -> None:
-        self.vector, self.lanes = vector, vector.lanes
+        self.vector, self.lanes, self.share = vector, vector.lanes, vector.share
         whole = n // LANES * LANES
         self.apart = (whole * SQUARE_ACCESS + (n - whole) * LEFT_OVER) / max(n, 1)
 
     def access(self, node: Load | Store) -> float:
         """Cost of one element's access."""
-        return 1.0 / self.lanes if self.vector.step(node.index) in (0, 1, -1) else self.apart
+        return self.vector.access(node) if self.vector.step(node.index) in (0, 1, -1) else self.apart
 
 
-class AllLanes:
-    """What no vector loop beats: each access shared by the lanes."""
+class AllLanes(_Lanes):
+    """What no vector loop over `body` beats: each access shared by the lanes."""
 
-    lanes = LANES
+    def __init__(self, body: Sequence[Stmt]) -> None:
+        super().__init__([node.buffer.dtype for stmt in statements(body) for node in access_nodes(stmt)], LANES)
 
-    def access(self, _: Load | Store) -> float:
-        """Cost of any element's access."""
-        return 1.0 / self.lanes
+
+class _Weight(NamedTuple):
+    """What an op takes: additions of registers, of values of so many bytes, and what each lane takes by itself."""
+
+    additions: float
+    size: int
+    each: float = 0.0
+
+
+@functools.cache
+def _weight(name: str, given: str, dtype: str) -> _Weight:
+    """Of an op of arguments of type `given` with a result of type `dtype`."""
+    costs = NOMINAL.operations
+    of, result = REAL_OF.get(given, given), REAL_OF.get(dtype, dtype)
+    size = max(register_bytes(of), register_bytes(result))
+    long = size == 8
+    parts = 2.0 if given in REAL_OF or dtype in REAL_OF else 1.0
+    integer = is_int(of)
+    rounded = costs.rounding if result in ("f16", "bf16") and name in ROUNDED else 0.0
+    match name:
+        case "div" | "rem" | "floordiv" | "floormod" if integer:
+            return _Weight(1.0, size, costs.quotient[long])
+        case "div" | "rem":
+            return _Weight(parts * costs.divide[long] + rounded, size)
+        case "sqrt":
+            return _Weight(parts * costs.root[long] + rounded, size)
+        case "min" | "max" if not integer and of != "bool":
+            return _Weight(parts * costs.extreme, size)
+        case "convert" if is_int(result) and not integer and of != "bool":
+            return _Weight(costs.wide_integer if long else costs.to_integer, size)
+        case "mul" | "mulhi" | "convert" if long and integer and (name != "convert" or not is_int(result)):
+            return _Weight(costs.wide_integer + rounded, size)
+        case "mul" if parts == 2.0:
+            return _Weight(2 * parts + rounded, size)
+    return _Weight(parts + rounded, size)
 
 
 def operations(exprs: Iterable[Expr]) -> int:
@@ -130,7 +185,7 @@ def computed(roots: Sequence[Expr]) -> list[Expr]:
     return list(found.values())
 
 
-def cost(body: Sequence[Stmt], vector: Vector | _Squares | AllLanes | None = None) -> float:
+def cost(body: Sequence[Stmt], vector: _Lanes | _Squares | None = None) -> float:
     """Of running `body` once; inside a vector loop, of one lane of it."""
     total = 0.0
     alone = ALONE if vector is None and any(isinstance(stmt, Loop) for stmt in body) else 1.0
@@ -174,7 +229,7 @@ def _updates(loop: Loop) -> list[Expr]:
     return [update for group in loop.carried for update in group.updates]
 
 
-def _expressions(roots: Sequence[Expr], vector: Vector | _Squares | AllLanes | None) -> float:
+def _expressions(roots: Sequence[Expr], vector: _Lanes | _Squares | None) -> float:
     """Each op and load counted once; index arithmetic is left out, since most of it is hoisted."""
     share = 1.0 / vector.lanes if vector else 1.0
     total = 0.0
@@ -189,16 +244,24 @@ def _expressions(roots: Sequence[Expr], vector: Vector | _Squares | AllLanes | N
         if kind is Load:
             total += vector.access(expr) if vector else 1.0
         elif not expr.attrs:
-            total += _SLOW.get(expr.name, 1) * share
+            total += _op(expr, vector)
             stack += expr.args
         elif (function := function_of(expr)) is not None:
             total += (CALL + _of_function(function)) * share
             stack += expr.args
         else:
-            total += _SLOW.get(expr.name, 1) * share
+            total += _op(expr, vector)
             rare = expr.name == "select" and RARE in expr.attrs
             stack += (expr.args[0], expr.args[2]) if rare else expr.args
     return total
+
+
+def _op(op: Op, vector: _Lanes | _Squares | None) -> float:
+    additions, size, each = _weight(op.name, op.args[0 if op.name != "select" else 1].dtype, op.dtype)
+    if each and isinstance(op.args[1], Const):
+        each = 0.0  # a product and shifts
+        additions = _BY_CONSTANT
+    return additions + each if vector is None else additions * vector.share(size) + each
 
 
 @fact

@@ -98,7 +98,7 @@ def source_ns(size: float, machine: Machine) -> float:
 def least(stmt: Stmt, machine: Machine) -> float:
     """What a nest takes at least, in ns: its operations in lanes on all cores, what it touches fetched once."""
     wide = machine.vector_bytes / (4 * LANES)
-    compute = machine.op_ns * cost((stmt,), AllLanes()) / wide
+    compute = machine.op_ns * cost((stmt,), AllLanes((stmt,))) / wide
     accesses = _accesses((stmt,), [], {}, LANES)
     lines = _total([(access.buffer, access.lines(0, machine.line)) for access in accesses], machine.line)
     size = lines * machine.line

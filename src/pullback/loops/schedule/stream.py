@@ -7,12 +7,12 @@ Needs: the schedule. Guarantees: the same elements in the same places; only loop
 marked, and not for buffers that the nest reads.
 
 Not marked are nests that read much less than they store: a core recognizes these by itself, and streamed fills of 16
-to 64 MB took 1.3 to 5 times as long (Zen 4, two cores). Nor are nests that compute for longer, and short rows, whose
-ends are stored as usual, and awaited.
+to 64 MB took 1.3 to 5 times as long (Zen 4, two cores). Nor are nests that compute for longer or call subroutines,
+and short rows, whose ends are stored as usual, and awaited.
 
 Measured there, processes that took turns: x + y of 12 to 256 MB takes 0.65 to 0.75 of the time, Adam 0.70, sin 0.85,
-stencils 0.85, rows of 4000 times a row 0.87. Marked all the same, x + 1 of 16 MB, which fits the cache with its result,
-took 1.19, rows of 1000 1.3, sin(x) cos(x) 1.0 to 1.2.
+stencils 0.85 to 1.0, rows of 4000 times a row 0.87. Marked all the same, x + 1 of 16 MB, which fits the cache with its
+result, took 1.19, rows of 1000 1.3, sin(x) cos(x) 1.0 to 1.2.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ EDGES_NS = 500.0  # what the ends of a row cost
 
 def stream(function: Function) -> Function:
     """The function with the stores of large nests marked."""
+    if sum(b.size * ITEMSIZE[b.dtype] for b in function.buffers) <= NOMINAL.last.bytes:
+        return function
     return Function(function.name, function.buffers, with_nests(function.body, _nest))
 
 
@@ -42,6 +44,8 @@ def _nest(nest: Loop) -> Sequence[Stmt]:
     if sum(bytes_.values()) <= NOMINAL.last.bytes:
         return [nest]
     read, written = loaded((nest,)), stored((nest,))
+    if not read | written <= bytes_.keys():  # a subroutine's, such as a product's: how much it touches is not known
+        return [nest]
     only = {buffer for buffer in written - read if buffer.space != "local"}
     if not only or sum(bytes_[b] for b in read) < READ * sum(bytes_[b] for b in written):
         return [nest]

@@ -4,8 +4,9 @@ Devices of one machine share its memory, so the function is vectorized over the 
 that is cut along an axis becomes two, the axis and what is left, and the function is mapped over the axis, whose
 collectives are sums, gathers, ... over it. Every transformation of the whole is one of that vectorized program.
 
-Why: what transforms the whole needs no rules of its own. Reverse mode inside would have to know along which axes each
-value varies, also in staged code, to sum what JAX's `check_vma` sums; what would differ from it is an error there.
+Why: what transforms the whole needs no rules of its own. Reverse mode inside sums over the devices as JAX's `check_vma`
+does (lax/collectives/varying.py); in the bodies of loops and branches, where it is not known which values vary, it is
+an error.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from typing import Any
 from pullback import lax
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import extend_axis_env, hooks
+from pullback.core import Tracer, extend_axis_env, hooks
 from pullback.lax.collectives.sharding import is_concrete, put
-from pullback.lax.collectives.sums import CheckedAxis
-from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+from pullback.lax.collectives.varying import CheckedAxis
+from pullback.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh, use_abstract_mesh
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
-from pullback.util.pytree import broadcast_prefix, tree_unflatten
+from pullback.util.pytree import broadcast_prefix, tree_map, tree_unflatten
 
 
 def shard_map(
@@ -41,11 +42,13 @@ def shard_map(
 
     in_specs, out_specs: a PartitionSpec, or a tree prefix of them, for the arguments and the result: along which mesh
     axes each dimension is cut, and put together; over mesh axes that are not named a value is the same on all devices.
+    in_specs may be left out for arrays whose types say it: on a mesh of explicit axes, outside of jit.
     axis_names: the mesh axes meant, by default all. Inside, collectives (`lax.psum`, ...) act over them. With check_vma
     it is a ValueError if a result that depends on an axis is said to be the same along it; without, one part is taken.
 
-    Raises ValueError for specs that do not fit the mesh or the arrays. Inside, with check_vma, derivatives in values
-    that are the same on all devices, and of psum, are a NotImplementedError.
+    Inside, with check_vma, the derivative in a value that is the same on all devices is the sum over them. Raises
+    ValueError for specs that do not fit the mesh or the arrays, NotImplementedError for derivatives taken in the body
+    of a loop or branch inside of `f`.
     """
     if f is None:
         return functools.partial(
@@ -58,9 +61,8 @@ def shard_map(
         used = mesh if mesh is not None else current_mesh()
         if used is None:
             raise ValueError(f"shard_map of {name}: argument 'mesh' was not given, and no mesh was set by set_mesh")
-        if in_specs is None:
-            raise NotImplementedError(f"shard_map of {name}: argument 'in_specs' must be given; it is not inferred")
-        return _run(function, name, args, used, in_specs, out_specs, frozenset(axis_names), check_vma)
+        specs = _found(name, args, used) if in_specs is None else in_specs
+        return _run(function, name, args, used, specs, out_specs, frozenset(axis_names), check_vma)
 
     return _core.named_after(wrapped, function)
 
@@ -105,6 +107,23 @@ def _run(
     if isinstance(mesh, Mesh):
         joined = [put(y, NamedSharding(mesh, spec)) for y, spec in zip(joined, result[1], strict=True)]
     return tree_unflatten(result[0], joined)
+
+
+def _found(name: str, args: tuple, mesh: Any) -> Any:
+    """The specs of arguments whose types have them. ValueError for a mesh whose axes are not explicit."""
+    if any(kind is not AxisType.Explicit for kind in mesh.axis_types):
+        raise ValueError(
+            f"shard_map of {name}: argument 'in_specs' may be left out for a mesh whose axes are all Explicit, but "
+            f"they are {mesh.axis_types}"
+        )
+
+    def spec(x: Any) -> PartitionSpec:
+        if isinstance(x, Tracer):
+            raise NotImplementedError(f"shard_map of {name}: argument 'in_specs' must be given for traced arguments")
+        place = getattr(x, "sharding", None)
+        return place.spec if isinstance(place, NamedSharding) else PartitionSpec()
+
+    return tree_map(spec, args)
 
 
 def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[PartitionSpec]:

@@ -19,7 +19,9 @@ from pullback.lax.collectives.sums import (
     names_of,
     no_reference,
     on_leaves,
+    psum_p,
 )
+from pullback.lax.collectives.varying import checked_axes
 from pullback.lax.records.families import *
 from pullback.util import pytree
 
@@ -288,12 +290,40 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     raise NotImplementedError("precv is not supported; use ppermute")
 
 
+def _same_cotangent(bar: Any, x: Any, **params: Any) -> list[Any]:
+    """Where variables that vary meet others, `varying.Following` sums."""
+    return [bar]
+
+
+pvary_p = _single(
+    "pvary",
+    "A value that is the same along an axis of shard_map, as one that varies.",
+    lambda aval: aval.shape,
+    lambda params: params,
+    lambda x, size, params: x,
+    lambda params: (psum_p, params),
+)
+pvary_p.transpose = _same_cotangent
+
+
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """x, said to vary or not along a named axis; only shard_map tells the difference. NameError for an unknown axis."""
+    """x, said to vary along a named axis (or several); only shard_map tells the difference, in derivatives.
+
+    Raises NameError for an unknown axis.
+    """
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError(f"pcast: argument 'to' must be 'varying', 'reduced' or 'unreduced', got {to!r}")
     axis_size(axis_name)
-    return x
+    if to != "varying":
+        return x
+    checked = checked_axes()
+
+    def cast(leaf: Any) -> Any:
+        for name in names_of(axis_name):
+            leaf = pvary_p.bind(leaf, axis_name=name) if name in checked else leaf
+        return leaf
+
+    return on_leaves(cast, x, "pcast")
 
 
 # ---------------------------------------------------------------------------------------------------------- all_to_all

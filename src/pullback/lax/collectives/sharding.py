@@ -15,7 +15,7 @@ from pullback.core.tracer import Tracer
 from pullback.lax.records.families import Case, Primitive, Samples
 from pullback.lax.records.operands import as_array
 from pullback.lax.records.rules import is_zero, tangent_zero
-from pullback.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
+from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh, on_current_mesh, operations
 from pullback.sharding._specs import names_of
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
@@ -144,11 +144,35 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         value = as_array(leaf, name)
         sharding.check(value.shape, f"{name} arguments")
         if is_concrete(value):
+            sharding = _with_devices(value, sharding)
             _check_movable(value, sharding)
             out.append(hooks.device_put(value, sharding))
         else:
             out.append(sharding_constraint_p.bind(value, sharding=sharding))
     return tree_unflatten(tree, out)
+
+
+def _with_devices(x: Any, sharding: Sharding) -> Sharding:
+    """The sharding, over the devices that the array lies on where its own mesh has none.
+
+    Raises TypeError for an array that lies on no mesh, ValueError for a mesh of another shape.
+    """
+    if not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh):
+        return sharding
+    have, mesh = x.sharding, current_mesh()
+    if not isinstance(have, NamedSharding) and getattr(x, "_base_array", x)._device is None and isinstance(mesh, Mesh):
+        have = NamedSharding(mesh, PartitionSpec())  # not committed: it may lie on the mesh in force
+    if not isinstance(have, NamedSharding):
+        raise TypeError(
+            "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "
+            f"the `with_sharding_constraint` call. Got sharding type {type(have)} for shape {x.aval.str_short()}"
+        )
+    if have.mesh.shape_tuple != sharding.mesh.shape_tuple:
+        raise ValueError(
+            f"Mesh shape of the input {have.mesh.shape_tuple} does not match the mesh shape of the target sharding "
+            f"{sharding.mesh.shape_tuple} for shape {x.aval.str_short()}"
+        )
+    return NamedSharding(have.mesh, sharding.spec, sharding.memory_kind)
 
 
 def _check_movable(x: Any, sharding: Sharding) -> None:

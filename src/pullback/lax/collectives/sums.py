@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from pullback.core import Tracer, axis_env
+from pullback.core import axis_env
 from pullback.core import axis_size as _size_of
+from pullback.lax.collectives.varying import CheckedAxis, Varying, checked_axes
 from pullback.lax.records.families import *
-from pullback.transforms.batching import BatchTracer
 from pullback.util import pytree
 
 __all__ = [
@@ -61,33 +61,6 @@ def check_names(axes: Sequence[Any]) -> None:
 
 def on_leaves(function: Callable, x: Any, name: str) -> Any:
     return pytree.tree_map(lambda leaf: function(as_array(leaf, name)), x)
-
-
-# ------------------------------------------------------------------------------------------------------- of shard_map
-
-
-class CheckedAxis(NamedTuple):
-    """In the environment of axes beside `name`: whether values vary along that axis matters to their derivatives."""
-
-    name: Any
-
-
-def check_derivatives_in(values: Sequence[Any]) -> None:
-    """NotImplementedError for a value that is the same along a checked axis (of shard_map).
-
-    Its derivative is a sum over the axis, which reverse mode inside of the mapped function does not make.
-    """
-    for axis in [key.name for key in axis_env() if isinstance(key, CheckedAxis)]:
-        for value in values:
-            inner = value
-            while inner is not None and not (isinstance(inner, BatchTracer) and inner.interpreter.axis.name == axis):
-                inner = inner.beneath() if isinstance(inner, Tracer) else None
-            if inner is None:
-                raise NotImplementedError(
-                    f"shard_map: a derivative, inside of the mapped function, in a value that is not known to differ "
-                    f"along mesh axis {axis!r}: with check_vma=True it is the sum over the devices, which is not "
-                    "supported. Differentiate outside of shard_map, or pass check_vma=False and use lax.psum"
-                )
 
 
 # ---------------------------------------------------------------------------------------------------- psum, pmax, pmin
@@ -174,9 +147,9 @@ def _psum_transpose(bars, *operands, **params):
     for name in params["axes"]:
         if CheckedAxis(name) in axis_env():
             raise NotImplementedError(
-                f"shard_map: the derivative of psum over {name!r} inside of the mapped function is not supported with "
-                "check_vma=True; differentiate outside of shard_map, or pass check_vma=False (then the derivative of "
-                "psum is psum)"
+                f"shard_map: the derivative of psum over {name!r} in the body of a loop or branch, inside of the "
+                "mapped function, is not supported with check_vma=True; differentiate outside of shard_map, or pass "
+                "check_vma=False (then the derivative of psum is psum)"
             )
     return _psum_nonzero(bars, operands, params)
 
@@ -189,6 +162,14 @@ psum_p = _reducing(
     _psum_jvp,
     _psum_transpose,
 )
+
+
+def varying_of(values: Sequence[Any]) -> Varying | None:
+    """What `backward_pass` must know of the values that a function is differentiated in; None outside of shard_map."""
+    axes = checked_axes()
+    return Varying(psum_p, axes, values) if axes else None
+
+
 _NOT_DIFFERENTIABLE = NoRule("it has none in JAX either; use all_gather and a maximum or minimum")
 pmax_p = _reducing(
     "pmax", "Maxima over named axes.", lambda: lax.reduce_max_p, lambda x, n: x, _NOT_DIFFERENTIABLE, NOT_LINEAR

@@ -28,8 +28,9 @@ def compiled(library):
 
 
 def output(program, **options):
-    """What it prints: {'function result': values}; it runs without this process's environment."""
-    done = subprocess.run([program], capture_output=True, text=True, env={}, **options)
+    """What it prints: {'function result': values}; of this process's environment only what BLAS reads is kept."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("OPENBLAS_", "MKL_", "OMP_"))}
+    done = subprocess.run([program], capture_output=True, text=True, env=kept, **options)
     assert done.returncode == 0, done.stderr
     lines = (line.split(":") for line in done.stdout.splitlines())
     return {name: [float(x) for x in values.replace(" ...", "").split()] for name, values in lines}

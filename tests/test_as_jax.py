@@ -220,5 +220,19 @@ def test_private_modules_are_attributes():
                 check_close(x, y)
             except AssertionError:
                 print("differs")
+        from jax._src.tree_util import flatten_one_level
+        from collections import namedtuple
+        Point = namedtuple("Point", "x y")
+        for tree in ((1, (2, 3)), {"b": [1], "a": 2}, None, Point([1], 2), 1):
+            try:
+                children, aux = flatten_one_level(tree)
+                print(list(children), aux.__name__ if isinstance(aux, type) else aux)
+            except ValueError as error:
+                print(error)
+        state = jax._src.distributed.global_state
+        print(state.process_id, state.client, issubclass(jax.Array, jax.Array), issubclass(int, jax.Array))
         """)
-    assert lines == ["{} True True", "1 False", *["differs"] * 4]
+    assert lines[:6] == ["{} True True", "1 False", *["differs"] * 4]
+    assert lines[6:9] == ["[1, (2, 3)] None", "[2, [1]] ('a', 'b')", "[] None"]
+    assert lines[9:11] == ["[[1], 2] Point", "can't tree-flatten type: <class 'int'>"]
+    assert lines[11] == "0 None True False"

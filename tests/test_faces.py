@@ -200,7 +200,11 @@ def test_key_arrays_cross_threads():
 
 def test_of_a_rule_that_builds_mlir_the_implementation_runs():
     mine = Primitive("host_cube_of_test", register=False)
+    with pytest.raises(NotImplementedError):
+        mine.impl  # noqa: B018
     mine.def_impl(lambda x: np.asarray(x) ** 3)
+    assert mine.impl(2.0) == 8 and not mine.call_primitive
+    assert jax.lax.add_p.impl(jnp.ones(2), jnp.ones(2)).tolist() == [2, 2]
     mine.def_abstract_eval(lambda aval: ShapedArray(aval.shape, aval.dtype))
     batching.defvectorized(mine)
     mlir.register_lowering(mine, lambda ctx, x: None)

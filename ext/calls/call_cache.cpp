@@ -349,7 +349,7 @@ PyObject* jit_get(PyObject* self, PyObject* instance, PyObject*) {
 }
 
 PyObject* jit_repr(PyObject* self) {
-    return PyUnicode_FromFormat("<JitFunction of %R>", as_jit(self)->fun ? as_jit(self)->fun : Py_None);
+    return PyUnicode_FromFormat("<PjitFunction of %R>", as_jit(self)->fun ? as_jit(self)->fun : Py_None);
 }
 
 PyObject* jit_cache_size(PyObject* self, PyObject*) { return PyLong_FromSize_t(as_jit(self)->table->entries()); }
@@ -382,7 +382,24 @@ PyMemberDef jit_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Jit, vectorcall), READONLY, nullptr},
     {nullptr},
 };
+// The signature that was set, else that of the function: `inspect.signature(f, follow_wrapped=False)` asks for it.
+PyObject* jit_signature(PyObject* self, void*) {
+    PyObject* dict = as_jit(self)->dict;
+    PyObject* set = dict ? PyDict_GetItemString(dict, "__signature__") : nullptr;
+    if (set) return Py_NewRef(set);
+    Ref wrapped = Ref::steal(PyObject_GetAttr(self, str_wrapped));
+    Ref inspect = wrapped ? Ref::steal(PyImport_ImportModule("inspect")) : Ref();
+    return inspect ? PyObject_CallMethod(inspect.get(), "signature", "O", wrapped.get()) : nullptr;
+}
+int jit_set_signature(PyObject* self, PyObject* value, void*) {
+    Ref dict = Ref::steal(PyObject_GenericGetDict(self, nullptr));
+    if (!dict) return -1;
+    return value ? PyDict_SetItemString(dict.get(), "__signature__", value)
+                 : PyDict_DelItemString(dict.get(), "__signature__");
+}
+
 PyGetSetDef jit_attributes[] = {
+    {"__signature__", jit_signature, jit_set_signature, nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr},
     {nullptr},
 };
@@ -400,7 +417,8 @@ PyType_Slot jit_slots[] = {
     {Py_tp_doc, const_cast<char*>("A function that remembers, by the types of its arguments, which program to run.")},
     {0, nullptr},
 };
-PyType_Spec jit_spec = {"pullback._ext._core.JitFunction", sizeof(Jit), 0,
+// Libraries know jitted functions by the name that this type has in JAX.
+PyType_Spec jit_spec = {"pullback._ext._core.PjitFunction", sizeof(Jit), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE |
                             Py_TPFLAGS_METHOD_DESCRIPTOR,
                         jit_slots};
@@ -415,7 +433,8 @@ bool add_call_cache_types(PyObject* module) {
     str_wrapped = PyUnicode_InternFromString("__wrapped__");
     jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&jit_spec));
     return str_dict && str_wrapped && jit_type && PyModule_AddFunctions(module, functions) == 0 && add_entry_type(module) &&
-           PyModule_AddObjectRef(module, "JitFunction", reinterpret_cast<PyObject*>(jit_type)) == 0;
+           PyModule_AddObjectRef(module, "JitFunction", reinterpret_cast<PyObject*>(jit_type)) == 0 &&
+           PyModule_AddObjectRef(module, "PjitFunction", reinterpret_cast<PyObject*>(jit_type)) == 0;
 }
 
 }  // namespace pb

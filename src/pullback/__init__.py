@@ -50,13 +50,14 @@ with _collector_rests(all_stays=True):
         named_call,
         named_scope,
         remat,
+        typeof,
         value_and_grad,
         vjp,
         vmap,
     )
     from pullback.api.pmap import pmap
     from pullback.api.threads import get_num_threads, set_num_threads
-    from pullback.core import Array, typeof
+    from pullback.core import Array
     from pullback.lax.control.callback import pure_callback
     from pullback.runtime.arrays.devices import (
         Device,

@@ -28,6 +28,8 @@ class _Indexed:
     ndim = property(lambda self: self.shown().ndim, doc="The number of dimensions of the array.")
     size = property(lambda self: self.shown().size, doc="The number of elements of the array.")
 
+    sharding = property(lambda self: self.shown().sharding, doc="How the array is spread over devices.")
+
     def __len__(self) -> int:
         return len(self.shown())  # type: ignore[attr-defined]
 

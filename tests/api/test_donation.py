@@ -37,7 +37,7 @@ def chosen(p, x):
 
 def momentum(params, velocity, x):
     """A step of training: all of the state is replaced."""
-    loss, grads = jax.value_and_grad(lambda p: jnp.mean(jnp.tanh(x @ p["a"]) @ p["b"]))(params)
+    loss, grads = jax.value_and_grad(lambda p: jnp.mean((jnp.tanh(x @ p["a"]) @ p["b"]) ** 2))(params)
     velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, grads)
     return jax.tree.map(lambda p, v: p - 0.1 * v, params, velocity), velocity, loss
 

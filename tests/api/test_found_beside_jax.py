@@ -139,3 +139,35 @@ def test_own_code_does_not_promote(name):
     for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(strict), strict=True):
         np.testing.assert_array_equal(a, b)
         assert a.dtype == b.dtype
+
+
+def test_traced_values_in_nondiff_argnums_of_custom_vjp():
+    @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+    def f(n, x):
+        return n * x
+
+    f.defvjp(lambda n, x: (f(n, x), None), lambda n, _, g: (n * g,))
+    assert jax.grad(f, 1)(2.0, 3.0) == 2 and jax.grad(f, 1)(jnp.float32(4), 3.0) == 4
+    mapped = jax.vmap(f)
+    for call in (jax.jit(f), jax.grad(f, 0), mapped, jax.jit(lambda n, x: jax.grad(lambda x: f(n, x))(x))):
+        with pytest.raises(jax.errors.UnexpectedTracerError, match="nondiff_argnums"):
+            call(*((jnp.ones(1),) * 2 if call is mapped else (1.0, 2.0)))
+    with pytest.raises(jax.errors.UnexpectedTracerError, match="argument 0"):
+        jax.jit(lambda x: f([x], x))(1.0)
+
+
+def test_struct_like():
+    for x in (
+        jnp.ones((2, 3)),
+        np.ones(2, np.int8),
+        1.0,
+        np.float32(2),
+        jnp.asarray(3),
+        jax.ShapeDtypeStruct((2,), "i4"),
+    ):
+        like = jax.ShapeDtypeStruct.like(x)
+        if not isinstance(x, jax.ShapeDtypeStruct):
+            x = jnp.asarray(x)
+        assert (like.shape, like.dtype, like.weak_type) == (x.shape, x.dtype, x.weak_type)
+    with pytest.raises(TypeError):
+        jax.ShapeDtypeStruct.like("a")

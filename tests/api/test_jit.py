@@ -200,3 +200,24 @@ def test_a_type_is_no_result():
     with pytest.raises(TypeError, match="ShapeDtypeStruct"):
         jax.jit(lambda x: jax.eval_shape(lambda y: y, x))(1.0)
     assert jax.eval_shape(lambda x: jax.ShapeDtypeStruct((2,), x.dtype), 1.0).shape == (2,)
+
+
+def test_custom_rules_hold_no_tracers():
+    """The rules of a staged call live with its program; they held its arguments."""
+
+    @jax.custom_jvp
+    def f(x, y):
+        return jnp.sin(x) * y
+
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * primals[1]))
+
+    @jax.custom_vjp
+    def g(x):
+        return x["a"] * 2
+
+    g.defvjp(lambda x: (g(x), x), lambda x, bar: ({"a": bar * x["a"]},))
+    h = jax.custom_gradient(lambda x: (x * 2, lambda bar: bar * 3))
+    with jax.checking_leaks():
+        assert float(jax.jit(jax.grad(lambda x: f(x, 2.0) + g({"a": x}) + h(x)))(3.0)) == 8
+        assert float(jax.jit(lambda x: f(x, 1.0) * 0 + g({"a": x}) + h(x))(3.0)) == 12
+        assert float(jax.jit(lambda x: jax.nn.relu(x) + jax.scipy.special.log_ndtr(x) * 0)(3.0)) == 3

@@ -80,3 +80,9 @@ def test_names_that_are_no_strings_are_left_out(name):
     assert jax.vmap(Named()).__doc__ == "A callable." and isinstance(jax.vmap(Named()).__name__, str)
     for transformation, wrapper in WRAPPERS.items():
         assert wrapper(Named()).__doc__.endswith("A callable."), transformation
+
+
+def test_transformed_partials_have_the_name_of_their_function():
+    partial = functools.partial(functools.partial(f), 1)
+    for transformed in (jax.jit, jax.vmap, jax.grad, jax.checkpoint, jax.jacrev):
+        assert transformed(partial).__name__ == "f"

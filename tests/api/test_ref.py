@@ -375,3 +375,15 @@ def test_pullbacks_add_to_references():
     xs = jnp.arange(6.0).reshape(3, 2)
     accumulate(a, y, xs)
     np.testing.assert_allclose(a[...], (xs / jnp.cosh(xs * y) ** 2).sum(0), rtol=1e-5, atol=1e-6)
+
+
+def test_their_types():
+    refs = [jax.new_ref(jnp.zeros((2, 3))), jax.new_ref(jnp.ones((2, 3))), jax.new_ref(jnp.int8(1)), jax.new_ref(1.0)]
+    types = [jax.typeof(r) for r in refs]
+    assert [str(t) for t in types] == ["Ref{float32[2,3]}", "Ref{float32[2,3]}", "Ref{int8[]}", "Ref{float32[]}"]
+    assert types[0] == types[1] != types[2] and hash(types[0]) == hash(types[1])
+    assert types[0].inner_aval is jax.typeof(refs[0][...]) and types[0] != types[0].inner_aval
+    assert (types[0].shape, types[0].ndim, types[0].size, types[0].dtype) == ((2, 3), 2, 6, np.float32)
+    seen = []
+    jax.jit(lambda r: seen.append(jax.typeof(r)))(refs[0])
+    assert seen == types[:1] and refs[0].sharding == refs[0][...].sharding

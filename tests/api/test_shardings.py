@@ -463,3 +463,72 @@ def test_axes_of_other_types_inside():
     with jax.set_mesh(MESH):
         np.testing.assert_array_equal(spread(X), 2 * X)
         assert seen[-1] == (AxisType.Explicit,) and jax.sharding.get_abstract_mesh().axis_types == (AxisType.Auto,)
+
+
+def test_constraints_over_a_mesh_without_devices():
+    """They are over the devices that the array lies on."""
+    mesh = jax.make_mesh((1, 1), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    x = jax.device_put(jnp.arange(8.0).reshape(2, 4), NamedSharding(mesh, P("y")))
+    there = NamedSharding(mesh.abstract_mesh, P("x", "y"))
+    assert lax.with_sharding_constraint(x, there).sharding == NamedSharding(mesh, P("x", "y"))
+    assert jax.jit(lambda x: lax.with_sharding_constraint(x, there))(x).sharding == NamedSharding(mesh, P("x", "y"))
+    with jax.set_mesh(mesh):
+        assert lax.with_sharding_constraint(jnp.ones((2, 2)), there).sharding.spec == P("x", "y")
+        assert lax.with_sharding_constraint(np.ones((2, 2)), there).sharding.mesh == mesh
+    with pytest.raises(TypeError, match=r"must be a `NamedSharding`.*AbstractMesh"):
+        lax.with_sharding_constraint(jnp.ones((2, 4)), there)
+    other = NamedSharding(AbstractMesh((1, 1), ("a", "b")), P("a"))
+    with pytest.raises(ValueError, match=r"Mesh shape of the input .* does not match"):
+        lax.with_sharding_constraint(x, other)
+    out = jax.jit(lambda x: lax.with_sharding_constraint(x, other))(x)
+    assert out.sharding.is_fully_replicated and out.tolist() == x.tolist()
+
+
+def test_types_say_how_arrays_lie():
+    plain = jax.typeof(jnp.ones((2, 4)))
+    assert plain.sharding == NamedSharding(AbstractMesh((), ()), P(None, None)) and jax.typeof(1.0).sharding.spec == P()
+    mesh = jax.make_mesh((1, 1), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    types = [
+        jax.typeof(jax.device_put(np.ones((2, 4), np.float32), NamedSharding(mesh, spec)))
+        for spec in (P("x"), P(("x", "y")), P("y", "x"), P(None, ("y", "x")), P())
+    ]
+    assert [str(t) for t in types] == [
+        "float32[2@x,4]", "float32[2@x,4]", "float32[2,4@x]", "float32[2,4@x]", "float32[2,4]"
+    ]  # fmt: skip
+    assert types[0] == types[1] != types[2] and hash(types[0]) == hash(types[1]) and types[4] != plain
+    assert repr(types[2]) == "ShapedArray(float32[2,4@x])" and types[0].str_short() == "f32[2@x,4]"
+    assert types[0].sharding == NamedSharding(mesh.abstract_mesh, P("x", None))
+    assert pickle.loads(pickle.dumps(types[0])) == types[0]
+    with jax.set_mesh(mesh):
+        seen = []
+        jax.jit(lambda x: seen.append(jax.typeof(x).sharding.mesh))(np.ones(3))
+        assert seen == [mesh.abstract_mesh]
+
+
+def test_arrays_like_others_lie_as_these_say():
+    mesh = jax.make_mesh((1,), ("x",))
+    there = NamedSharding(mesh, P("x"))
+    x = jax.device_put(jnp.ones((2, 3)), there)
+
+    class Held:
+        dtype, shape, ndim, sharding = x.dtype, x.shape, 2, there
+
+        def __jax_array__(self):
+            return x
+
+    for like in (x, Held(), jax.ShapeDtypeStruct((2, 3), x.dtype, sharding=there)):
+        for y in (jnp.zeros_like(like), jnp.full_like(like, 2), lax.full_like(like, 1.0)):
+            assert y.sharding == there and y.committed and y.shape == (2, 3)
+    assert not jnp.ones_like(jnp.ones(2)).committed and jax.jit(jnp.ones_like)(x).shape == (2, 3)
+    abstract = jax.ShapeDtypeStruct((2,), x.dtype, sharding=NamedSharding(mesh.abstract_mesh, P("x")))
+    assert not jnp.zeros_like(abstract).committed
+
+
+def test_formats_say_rows_and_places():
+    x = jnp.ones((2, 3))
+    rows = layout.Layout((0, 1))
+    assert x.format == layout.Format(rows, x.sharding)
+    compiled = jax.jit(lambda x, y: {"sum": (x + y).sum(0)}).lower(x, y=x).compile()
+    assert compiled.input_formats == ((x.format,), {"y": x.format})
+    assert compiled.output_formats == {"sum": layout.Format(layout.Layout((0,)), x.sharding)}
+    np.testing.assert_array_equal(jax.device_put(np.ones((2, 3)), x.format), x)

@@ -137,3 +137,17 @@ def test_exceptions_reach_the_caller_and_the_process_goes_on():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_what_a_debug_callback_raises_is_an_error_of_the_program():
+    def refuse(x):
+        raise ValueError("not this one")
+
+    for ordered in (False, True):
+        with pytest.raises(ValueError, match="not this one"):
+            jax.debug.callback(refuse, 1.0, ordered=ordered)
+        f = jax.jit(lambda x, ordered=ordered: jax.debug.callback(refuse, x, ordered=ordered))
+        with pytest.raises(jax.errors.JaxRuntimeError, match="ValueError: not this one") as caught:
+            f(1.0)
+            jax.effects_barrier()
+        assert isinstance(caught.value.__cause__, ValueError)

@@ -83,7 +83,7 @@ def leak_from_grad():
         (lambda: jax.vmap(lambda x: x, in_axes=None)(X), ValueError, "at least one non-None"),
         (lambda: jax.vmap(lambda x: x, in_axes=(0, 0))(X), ValueError, r"len\(in_axes\)=2, len\(args\)=1"),
         (lambda: jax.vmap(lambda x: x, in_axes="a"), TypeError, "in_axes must be"),
-        (lambda: jax.vmap(lambda x: x, out_axes=None)(X), ValueError, "out_axes is None"),
+        (lambda: jax.vmap(lambda x: x, out_axes=None)(X), ValueError, "axis spec None"),
         (lambda: jax.vmap(lambda x: x, out_axes=2)(X), ValueError, "out_axes is 2"),
         # arrays
         (lambda: jnp.asarray(X).__setitem__(0, 1.0), TypeError, r"\.at\["),

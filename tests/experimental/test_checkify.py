@@ -127,3 +127,15 @@ def test_checks_inside_of_solvers_are_refused():
 
     with pytest.raises(NotImplementedError, match="inside of 'custom_linear_solve'"):
         checkify.checkify(solve)(jnp.ones(2))
+
+
+def test_messages_show_arrays_of_jax_and_keys():
+    key = jax.random.key(3)
+
+    def f(x, key):
+        checkify.check(x[0] > 0, "{} {key} {tree} {x:.2f}", x.sum(), key=key, tree={"a": x[1]}, x=x[0])
+        return x
+
+    for g in (f, jax.jit(f), lambda x, key: jax.vmap(f, (0, None))(x[None], key)):
+        error, _ = checkify.checkify(g)(jnp.arange(3.0), key)
+        assert f"3.0 {key} {{'a': Array(1., dtype=float32)}} 0.00" in error.get()

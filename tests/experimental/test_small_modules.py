@@ -194,6 +194,79 @@ def test_compiled_code_is_kept_where_the_option_says(tmp_path):
     assert any(path.is_file() for path in (tmp_path / "there").rglob("*"))
 
 
-def test_keys_that_are_used_twice_are_not_said_to_be_found():
-    with pytest.raises(NotImplementedError, match="jax_debug_key_reuse"):
-        jax.config.update("jax_debug_key_reuse", True)
+def test_colocated_python():
+    from pullback.experimental import colocated_python as cp
+
+    x = jnp.arange(3.0)
+    add = cp.colocated_python(lambda x, y=1: {"sum": x + y})
+    assert add(x)["sum"].tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="No devices found"):
+        cp.colocated_python(lambda: 1)()
+    assert cp.colocated_python(lambda: 1).specialize(devices=jax.devices()[:1])() == 1
+    with pytest.raises(TypeError, match="must be arrays"):
+        add(1.0)
+    with pytest.raises(TypeError, match="must be arrays"):
+        jax.jit(add)(x)
+    spread = jax.sharding.NamedSharding(jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec("x"))
+    as_said = add.specialize(out_specs_fn=lambda x: {"sum": jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=spread)})
+    assert as_said(x)["sum"].sharding == spread
+    with pytest.raises(ValueError, match="does not match out_specs_fn"):
+        add.specialize(out_specs_fn=lambda x: x)(x)
+    with pytest.raises(ValueError, match="do not match in_specs"):
+        add.specialize(in_specs=((jax.ShapeDtypeStruct((2,), x.dtype),), {}))(x)
+    with pytest.raises(ValueError, match="given already"):
+        as_said.specialize(out_specs_fn=lambda x: x)
+    made = []
+
+    @cp.colocated_python_class
+    class Counter:
+        def __init__(self, start):
+            made.append(start)
+            self.count = start
+
+        def add(self, x):
+            self.count += 1
+            return x + self.count
+
+    counter = Counter(3)
+    assert not made and counter.add(x)[0] == 4 and counter.add(x)[0] == 5 and made == [3]
+    assert not hasattr(counter, "count")
+    mesh = jax.make_mesh((1,), ("x",))
+    assert cp.colocated_cpu_devices(mesh) is mesh and cp.colocated_cpu_devices(jax.devices()) == jax.devices()
+    with pytest.raises(TypeError, match="devices or a Mesh"):
+        cp.colocated_cpu_devices("cpu")
+
+
+def test_places_of_arrays_in_files():
+    from pullback.experimental.array_serialization import serialization
+
+    spec = serialization.get_tensorstore_spec
+    assert spec("/tmp/a/b") == {"driver": "zarr", "kvstore": {"driver": "file", "path": "/tmp/a/b"}}
+    bucket = spec("gs://bucket/a/b", ocdbt=True, process_idx=3, driver="zarr3")
+    assert bucket["driver"] == "zarr3" and bucket["kvstore"]["path"] == "b"
+    assert bucket["kvstore"]["base"] == {"driver": "gcs", "bucket": "bucket", "path": "a/process_3"}
+    assert spec("s3://bucket/a")["kvstore"]["driver"] == "s3"
+    assert spec("/a", arr=jnp.ones((2, 3)))["metadata"]["chunks"] == [2, 3]
+    remote = serialization.is_remote_storage
+    assert remote("gs://a") and remote(bucket) and not remote("/a") and not remote(spec("/a/b", ocdbt=True))
+
+
+def test_arrays_in_files(tmp_path):
+    pytest.importorskip("tensorstore", reason="the package tensorstore writes the files, and is not installed")
+    from pullback.experimental.array_serialization import serialization
+
+    arrays = [jnp.arange(6.0).reshape(2, 3), jnp.ones(3, jnp.bfloat16), jnp.array(True), jnp.zeros((0, 2))]
+    paths = [str(tmp_path / str(k)) for k in range(4)]
+    manager, done = serialization.GlobalAsyncCheckpointManager(), []
+    manager.serialize_with_paths(arrays, paths, on_commit_callback=lambda: done.append(1))
+    manager.wait_until_finished()
+    place = arrays[0].sharding
+    found = manager.deserialize_with_paths([place] * 4, paths)
+    assert done == [1] and all(a.dtype == b.dtype and a.tolist() == b.tolist() for a, b in zip(arrays, found))
+    specs = [serialization.get_tensorstore_spec(p) for p in paths[:2]]
+    cut, filled = serialization.run_deserialization([place] * 2, specs, [(1, 4), (5,)], [jnp.int32, None], 0)
+    assert cut.tolist() == [[0, 1, 2, 0]] and cut.dtype == jnp.int32 and filled.tolist() == [1, 1, 1, 0, 0]
+    with pytest.raises(ValueError, match="nothing"):
+        manager.deserialize_with_paths([place], [str(tmp_path / "nothing")])
+    with pytest.raises(TypeError, match="replica_id"):
+        serialization._run([serialization.async_serialize(arrays[0], specs[0], replica_id=1)])

@@ -86,3 +86,29 @@ def test_layers():
     assert nnx.RNN(nnx.LSTMCell(3, 5, rngs=rngs))(jnp.ones((2, 6, 3))).shape == (2, 6, 5)
     assert nnx.Embed(10, 4, rngs=rngs)(jnp.arange(3)).shape == (3, 4)
     assert nnx.Sequential(nnx.Linear(3, 4, rngs=rngs), nnx.gelu, nnx.LayerNorm(4, rngs=rngs))(jnp.ones(3)).shape == (4,)
+
+
+def test_variables_that_jitted_functions_change():
+    """Of both kinds that nnx has beside plain ones: objects of a type above arrays, and references."""
+    for kind in ({"hijax": True}, {"ref": True}):
+        count = nnx.Variable(jnp.array(1), note="kept", **kind)
+
+        @jax.jit
+        def add(count, by):
+            count[...] += by
+            return count[...] * 2
+
+        assert [int(add(count, k)) for k in (1, 2)] == [4, 8] and int(count[...]) == 4, kind
+        assert count.get_metadata()["note"] == "kept"
+    held = nnx.Variable({"a": jnp.array(0)}, hijax=True)
+    jax.jit(lambda v: v.set_value({**v.get_value(), "b": v["a"] + 5}))(held)
+    assert int(held["b"]) == 5
+
+
+def test_parameters_laid_out_over_a_mesh():
+    mesh = jax.make_mesh((1, 1), ("rows", "columns"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    init = nnx.with_partitioning(nnx.initializers.lecun_normal(), sharding=("rows", "columns"))
+    with jax.set_mesh(mesh):
+        layer = nnx.Linear(4, 2, kernel_init=init, use_bias=False, rngs=nnx.Rngs(0))
+        assert layer.kernel[...].sharding.spec == jax.sharding.PartitionSpec("rows", "columns")
+        assert layer(jnp.ones((3, 4))).shape == (3, 2)

@@ -122,9 +122,19 @@ def test_derivatives():
     np.testing.assert_array_equal(pullback.vmap(jnp.argsort)(X), np.argsort(X, axis=1))
 
 
+def test_searchsorted_sorts_where_that_is_not_slower():
+    for n, m, sorts in ((100, 1000, False), (1 << 19, 1 << 17, True), (1 << 19, 1000, False)):
+        search = lambda a, v: jnp.searchsorted(a, v, method="sort")
+        a, v = (pullback.ShapeDtypeStruct((k,), np.float32) for k in (n, m))
+        assert ("sort[" in str(pullback.make_jaxpr(search)(a, v))) == sorts
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1", "f2"])
-def test_searchsorted_among_few_and_many(dtype):
-    """Few elements are compared with, among more values are found by bisection: NaN, infinities, zeros and equals."""
+def test_searchsorted_among_few_and_many(dtype, monkeypatch):
+    """Few elements are compared with, among more values are found by bisection or sorting: NaN, infinities, zeros,
+    equals.
+    """
+    monkeypatch.setattr("pullback.numpy._sorting.NEAR", 0)
     rng = np.random.default_rng(0)
     with pullback.enable_x64(dtype == "f8"):
         for m in (1, 7, 64, 65):

@@ -251,6 +251,8 @@ def test_bincount(x64):
 
 
 def test_mistakes_in_bincount():
+    with pytest.raises(TypeError, match="must be numbers"):
+        jnp.bincount(jnp.arange(2), jnp.array([True, False]))
     x = jnp.array([1, 2])
     with pytest.raises(TypeError, match="must have an integer type; got float32"):
         jnp.bincount(jnp.ones(2))

@@ -249,3 +249,11 @@ def test_multinomial_counts_in_the_default_float_whatever_it_returns():
                 other = jax.random.multinomial(key, 50, p, dtype=dtype)
                 assert other.dtype == jax.dtypes.canonicalize_dtype(dtype)
                 np.testing.assert_array_equal(other, counts)
+
+
+def test_keys_are_close_where_they_are_equal_and_stay_keys_on_the_host():
+    key, other = random.key(0), random.split(random.key(0))
+    assert bool(jnp.allclose(key, key)) and not bool(jnp.allclose(key, random.key(1)))
+    assert jnp.isclose(other, other[::-1]).tolist() == [False, False] and bool(jax.jit(jnp.allclose)(other, other))
+    tree = jax.device_get({"key": key, "x": jnp.ones(2)})
+    assert tree["key"] is key and type(tree["x"]) is np.ndarray

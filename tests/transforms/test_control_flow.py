@@ -188,11 +188,15 @@ def test_associative_scan_of_matrices_along_an_axis():
         (lambda: lax.while_loop(lambda x: x, lambda x: x + 1, 0), TypeError, "must return a boolean scalar"),
         (lambda: lax.while_loop(lambda x: True, lambda x: (x, x), 0), TypeError, "same pytree structure"),
         (lambda: lax.cond(jnp.ones(2) > 0, jnp.sin, jnp.cos, 1.0), TypeError, "must be a scalar"),
-        (lambda: lax.cond(True, lambda x: x, lambda x: (x, x), 1.0), TypeError, "same output structure"),
+        (
+            lambda: lax.cond(True, lambda x: x, lambda x: (x, x), 1.0),
+            TypeError,
+            "cond branch outputs must have the same",
+        ),
         (lambda: lax.cond(True, lambda x: x, lambda x: x > 0, 1.0), TypeError, "equal output types"),
         (lambda: lax.switch(0, []), ValueError, "Empty branch sequence"),
         (lambda: lax.switch(1.0, [jnp.sin, jnp.cos], 1.0), TypeError, "must be an integer"),
-        (lambda: lax.fori_loop(0.0, 3, lambda i, x: x, 1), TypeError, "integer"),
+        (lambda: lax.fori_loop(0.0, 3, lambda i, x: x, 1), TypeError, "must have equal types, got float32 and int32"),
     ],
 )
 def test_errors(call, error, text):
@@ -212,3 +216,82 @@ def test_loops_run_in_python_when_jit_is_disabled():
     with jax.disable_jit():
         lax.fori_loop(0, 3, lambda i, x: (seen.append(float(x)), x + 1.0)[1], 0.0)
     assert seen == [0.0, 1.0, 2.0]
+
+
+def test_counters_that_are_floats():
+    assert float(lax.fori_loop(0.0, 2.5, lambda i, x: x + i, 0.0)) == 3
+    f = jax.jit(lambda n: lax.fori_loop(jnp.float32(1), n, lambda i, x: x * i, jnp.float32(1)))
+    assert float(f(jnp.float32(5))) == 24 and float(f(0.0)) == 1
+    with jax.disable_jit():
+        assert float(lax.fori_loop(0.5, 3.0, lambda i, x: x + i, 0.0)) == 4.5
+    for lower, upper in ((0, 2.0), (jnp.float32(0), jnp.float16(1)), (0, True), (0, 2j)):
+        with pytest.raises(TypeError, match="equal types"):
+            lax.fori_loop(lower, upper, lambda i, x: x, 0)
+
+
+def test_branches_that_are_one_function_are_traced_once():
+    traced = []
+
+    def f(x):
+        traced.append(1)
+        return x * 2
+
+    assert float(lax.switch(2, [f, lambda x: x, f, f], 1.5)) == 3 and len(traced) == 1
+    assert float(jax.jit(lambda p, x: lax.cond(p, f, f, x))(True, 2.0)) == 4 and len(traced) == 2
+
+
+def test_elements_of_no_rows():
+    empty, index = jnp.zeros((0, 2, 3)), jnp.zeros(0, int)
+    for f, shape in (
+        (lambda x, i: x[i], (0, 3)),
+        (lambda x, i: x[i, i], (0,)),
+        (lambda x, i: lax.dynamic_slice(x, (i, 0), (1, 2)), (0, 1, 2)),
+        (lambda x, i: x.at[i].set(x[:, i][0]), (0, 2, 3)),
+    ):
+        assert jax.vmap(f)(empty, index).shape == jax.jit(jax.vmap(f))(empty, index).shape == shape
+
+
+def test_closed_jaxprs_have_what_jaxprs_have():
+    closed = jax.make_jaxpr(lambda x: x + np.arange(3))(1)
+    for name in ("constvars", "invars", "outvars", "debug_info", "eqns", "effects"):
+        assert getattr(closed, name) is getattr(closed.jaxpr, name)
+
+
+def test_bodies_run_once_where_only_weak_types_change():
+    runs = []
+
+    def noted(value):
+        runs.append(value)
+        return value
+
+    cases = [
+        (0.0, lambda c, x: (noted(c + x), c), 1, (3.0, [0.0, 0.0, 1.0]), (False, True)),
+        (0.0, lambda c, x: (noted(jnp.float32(1)), c), 1, (1.0, [0.0, 1.0, 1.0]), (False, True)),
+        (0.0, lambda c, x: (noted(c + 1.0), c), 1, (3.0, [0.0, 1.0, 2.0]), (True, True)),
+        (0, lambda c, x: (noted(c + x), c), 2, (3.0, [0.0, 0.0, 1.0]), (False, False)),  # another dtype
+        (0, lambda c, x: (noted(c + 1.0), c), 2, (3.0, [0.0, 1.0, 2.0]), (False, False)),
+    ]
+    for init, body, count, want, weak in cases:
+        runs.clear()
+        carry, ys = jax.lax.scan(body, init, jnp.arange(3.0))
+        assert len(runs) == count
+        assert (float(carry), ys.tolist(), (carry.weak_type, ys.weak_type)) == (*want, weak)
+    for init, body, count, weak in [
+        (0.0, lambda c: noted(c + jnp.float32(1)), 1, False),
+        (0.0, lambda c: noted(c + 1.0), 1, True),
+        (0, lambda c: noted(c + 1.0), 2, False),
+    ]:
+        runs.clear()
+        out = jax.lax.while_loop(lambda c: c < 3, body, init)
+        assert (len(runs), float(out), out.dtype, out.weak_type) == (count, 3.0, jnp.float32, weak)
+
+    # Carries that take each other's places settle one after another; tracers from outside stay arguments.
+    def moved(c, a):
+        noted(a)
+        return (c[1] * a, c[1] + jnp.float32(1)), c[0]
+
+    runs.clear()
+    f = jax.jit(jax.grad(lambda a: jax.lax.scan(lambda c, _: moved(c, a), (0.0, 0.0), None, length=3)[0][0]))
+    assert float(f(2.0)) == 2.0 and len(runs) == 1
+    with pytest.raises(TypeError, match="carry"):
+        jax.lax.scan(lambda c, _: (c[:1], c), jnp.zeros(2), None, length=2)

@@ -27,6 +27,7 @@ from pullback.api.values import (
     ensure_compile_time_eval,
     named_call,
     named_scope,
+    typeof,
 )
 from pullback.api.vmap import vmap
 from pullback.core import hooks

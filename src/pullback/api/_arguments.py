@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from pullback._ext import _core
 from pullback.core import hooks, typeof
 from pullback.core.references import Cell
 from pullback.util import dtypes
@@ -20,6 +21,14 @@ def function_name(fun: Callable) -> str:
         fun = fun.func
     name = getattr(fun, "__name__", None)
     return name if name and isinstance(name, str) else type(fun).__name__
+
+
+def named_after(wrapper: Callable, fun: Callable) -> Callable:
+    """`wrapper`, which looks like `fun`; its name is that of the function inside where `fun` has none (a partial)."""
+    wrapper = _core.named_after(wrapper, fun)
+    if not hasattr(fun, "__name__"):
+        wrapper.__name__ = function_name(fun)
+    return wrapper
 
 
 def check_callable(transformation: str, fun: Any) -> None:

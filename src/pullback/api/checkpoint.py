@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import DebugInfo, Primitive, hoist_tracers, trace, typeof
 from pullback.core.lowering import Elementwise
@@ -105,7 +104,7 @@ def checkpoint(
         )
         return tree_unflatten(out_tree[0], outs)
 
-    return _core.named_after(checkpointed, fun)
+    return arguments.named_after(checkpointed, fun)
 
 
 remat = checkpoint

@@ -23,6 +23,7 @@ from pullback.core.references import Cell
 from pullback.core.tracer import Tracer
 from pullback.transforms.custom import CustomJVP, CustomVJP
 from pullback.transforms.zeros import instantiate, is_float0
+from pullback.util.errors import UnexpectedTracerError
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
 
 
@@ -32,26 +33,43 @@ class _Split:
     def __init__(self, args: tuple, nondiff: tuple[int, ...], name: str):
         self.count = len(args)
         self.fixed = {i % len(args): args[i % len(args)] for i in nondiff if -len(args) <= i < len(args)}
-        self.dynamic = [a for i, a in enumerate(args) if i not in self.fixed]
-        given, self.tree = tree_flatten(tuple(self.dynamic))
+        dynamic = tuple(a for i, a in enumerate(args) if i not in self.fixed)
+        given, self.tree = tree_flatten(dynamic)
         self.references = {n: leaf for n, leaf in enumerate(given) if isinstance(leaf, Cell)}
-        checked = tuple(self.dynamic)
+        checked = dynamic
         if self.references:
             checked = tree_unflatten(self.tree, [None if isinstance(leaf, Cell) else leaf for leaf in given])
-        self.leaves, _ = arguments.checked_leaves(name, "argument ", checked)
+        leaves, _ = arguments.checked_leaves(name, "argument ", checked)
+        self.avals = [typeof(leaf) for leaf in leaves]
+        self._given = leaves
+
+    def take(self) -> list[Any]:
+        """The leaves, once: the rules of a staged call, which live with its program, are not to hold them."""
+        leaves, self._given = self._given, []
+        return leaves
 
     def whole(self, leaves) -> Any:
         """The dynamic arguments with new leaves; references, which have no derivative, are what they were."""
         if not self.references:
             return tree_unflatten(self.tree, leaves)
         rest = iter(leaves)
-        n = len(self.leaves) + len(self.references)
+        n = len(self.avals) + len(self.references)
         return tree_unflatten(self.tree, [self.references[k] if k in self.references else next(rest) for k in range(n)])
 
     def full(self, leaves) -> list[Any]:
         """The arguments with new leaves."""
         values = iter(self.whole(leaves))
         return [self.fixed[i] if i in self.fixed else next(values) for i in range(self.count)]
+
+    def check_fixed(self, name: str) -> None:
+        """UnexpectedTracerError if a fixed argument is traced: bwd runs when the trace may be over."""
+        for number, value in self.fixed.items():
+            if any(isinstance(leaf, Tracer) for leaf in tree_leaves(value)):
+                raise UnexpectedTracerError(
+                    "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated "
+                    f"by nondiff_argnums as non-differentiable: argument {number} of {name}. Pass it as an argument "
+                    "that is not in nondiff_argnums, and return None (or zeros) from bwd for it."
+                )
 
     @property
     def fixed_values(self) -> list[Any]:
@@ -156,7 +174,7 @@ class custom_jvp(_Custom):
 
         _named(flat_jvp, jvp, self.symbolic_zeros)
         outs = current_interpreter().process_custom_jvp(
-            CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.leaves
+            CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.take()
         )
         return tree_unflatten(out_tree[0], outs)
 
@@ -251,6 +269,7 @@ class custom_vjp(_Custom):
         if fwd is None or bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp.")
         split = _Split(arguments.positional("custom_vjp", self.fun, args, kwargs), self.nondiff_argnums, self._name)
+        split.check_fixed(self._name)
         out_tree: list[Any] = []
         kept: list[_Residuals] = []
 
@@ -272,7 +291,7 @@ class custom_vjp(_Custom):
                 )
             out_tree[:] = [tree]
             kept[:] = [_Residuals(pair[1])]
-            return outs, kept[0].arrays
+            return outs, kept[0].take()
 
         def flat_bwd(residuals, outs_bar):
             outs_bar = [SymbolicZero(bar.aval) if type(bar) is Zero else bar for bar in outs_bar]
@@ -282,7 +301,7 @@ class custom_vjp(_Custom):
         _named(flat_fwd, fwd, self.symbolic_zeros)
         _named(flat_bwd, bwd, self.symbolic_zeros)
         outs = current_interpreter().process_custom_vjp(
-            CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.leaves
+            CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.take()
         )
         return tree_unflatten(out_tree[0], outs)
 
@@ -325,7 +344,12 @@ class _Residuals:
             found = tree_flatten_with_path(tree)[0]
             return [keystr(found[n][0]) for n in others]
 
-        self.arrays, _ = arguments.checked_leaves("custom_vjp", "residual ", [leaves[n] for n in others], paths)
+        self._given, _ = arguments.checked_leaves("custom_vjp", "residual ", [leaves[n] for n in others], paths)
+
+    def take(self) -> list[Any]:
+        """The arrays, once, as those of _Split."""
+        arrays, self._given = self._given, []
+        return arrays
 
     def restored(self, arrays: list[Any]) -> Any:
         """The residuals with other arrays."""
@@ -349,11 +373,11 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
     for number, (bar, child) in enumerate(zip(bars, children)):
         flat.extend(_leaf_cotangents(bar, child, f"[{number}]", name))
     out: list[Any] = []
-    paths = [keystr(p) for p, _ in tree_flatten_with_path(split.whole(list(split.leaves)))[0]]
+    paths = [keystr(p) for p, _ in tree_flatten_with_path(split.whole(split.avals))[0]]
     flat = [bar for n, bar in enumerate(flat) if n not in split.references]
     paths = [path for n, path in enumerate(paths) if n not in split.references]
-    for bar, leaf, path in zip(flat, split.leaves, paths):
-        want = tangent_aval(typeof(leaf))
+    for bar, aval, path in zip(flat, split.avals, paths):
+        want = tangent_aval(aval)
         if bar is None or isinstance(bar, SymbolicZero) or is_float0(bar) or type(bar) is Zero:
             out.append(None)
             continue

@@ -23,6 +23,8 @@ from pullback.core import (
     DebugInfo,
     current_interpreter,
     eval_interpreter,
+    extended,
+    high,
     hoist_tracers,
     hooks,
     trace,
@@ -32,6 +34,7 @@ from pullback.core.references import Cell, CrossingError, Passage, lent
 from pullback.core.source import Origin
 from pullback.core.staging import StagingInterpreter, raise_leak
 from pullback.core.tracer import Tracer
+from pullback.lax.collectives.varying import checked_axes
 from pullback.transforms.call import jit_p
 from pullback.util import config
 from pullback.util.memory import forgetful, make_room
@@ -162,12 +165,15 @@ class _Jit:
 
     def miss(self, args: tuple, kwargs: dict) -> tuple[Any, _core.CacheEntry | None]:
         """The call in full: (result, what C shall remember for arguments of these types)."""
-        if config.config.jax_disable_jit:
+        # Inside of shard_map derivatives ask which values vary, which the types of a jaxpr do not say.
+        if config.config.jax_disable_jit or checked_axes():
             return self.fun(*args, **kwargs), None
         try:
             leaves, in_tree, avals, statics = self.flatten(args, kwargs)
         except _ReferenceArgumentError:
             return self.with_references(args, kwargs), None
+        except _HighArgumentError:
+            return high.call(self.function_on_arrays, args, kwargs), None
         try:
             closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
         except CrossingError as crossing:
@@ -193,16 +199,22 @@ class _Jit:
         wanted = None if self.wanted.is_open else self.places_of_arguments(args, kwargs, statics)
         if wanted is not None:
             check_arguments(leaves, wanted)
+        watched = None
+        if config.config.jax_debug_key_reuse and extended.reuse is not None:
+            watched = extended.reuse.called(self.name, closed, leaves)
         entry, program = self.program(closed, donated, out_tree, wanted)
         arrays = [hooks.asarray(leaf) for leaf in leaves]
         outs = program([arrays[i] for i in entry.kept] if entry.kept is not None else arrays)
+        if watched is not None:  # C is not to remember the call
+            extended.reuse.note_results(outs, watched)
+            return tree_unflatten(out_tree, outs), None
         return tree_unflatten(out_tree, outs), entry
 
     def around_reference(self, cell: Cell, args: tuple, kwargs: dict) -> Any:
         """The result of a function that closes over a reference."""
         if self not in cell.passages:
             passage = Passage(cell)
-            cell.passages[self] = passage, self.like(passage.through(self.fun), 1)
+            cell.passages[self] = passage, self.like(passage.through(self.fun), 1, 1)
         passage, function = cell.passages[self]
         value, out = function(passage.enter(), *args, **kwargs)
         passage.leave(value)
@@ -225,7 +237,7 @@ class _Jit:
                 out = self.fun(*full, **names)
                 return [cell.value() for cell in inside.values()], out
 
-            self.referring[key] = self.like(_core.named_after(fun, self.fun), 0)
+            self.referring[key] = self.like(_core.named_after(fun, self.fun), 0, 1)
         for i, cell in cells.items():
             leaves[i] = cell.value()
         args, kwargs = tree_unflatten(tree, leaves)
@@ -235,8 +247,15 @@ class _Jit:
             cell.replace(value)
         return out
 
-    def like(self, fun: Callable, extra: int) -> Any:
-        """`fun`, which takes so many arguments before this function's, jitted in the same way."""
+    @functools.cached_property
+    def function_on_arrays(self) -> Any:
+        """The jitted function on arguments whose objects of types above arrays are lowered."""
+        return self.like(high.through(self.fun), 0, 0)
+
+    def like(self, fun: Callable, extra: int, result: int) -> Any:
+        """`fun`, jitted in the same way: it takes so many arguments before this function's, and its result is a pair,
+        whose entry `result` is this function's.
+        """
         return jit(
             fun,
             static_argnums=tuple(n + extra if n >= 0 else n for n in self.static_nums),
@@ -246,7 +265,7 @@ class _Jit:
             keep_unused=self.keep_unused,
             inline=self.inline,
             compiler_options=self.compiler_options,
-            **self.wanted.behind(extra),
+            **self.wanted.behind(extra, result),
         )
 
     def check_options(self) -> None:
@@ -284,6 +303,11 @@ class _Jit:
         leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
         avals = []
         for i, leaf in enumerate(leaves):
+            if high.is_high(leaf):
+                raise _HighArgumentError(
+                    f"{self.name}: an argument is an object of {type(leaf).__name__}, with which functions are called, "
+                    "but not traced or lowered ahead of time"
+                )
             aval = getattr(leaf, "aval", None)
             if aval is None:
                 if isinstance(leaf, Cell):
@@ -436,6 +460,10 @@ class _Jit:
         self.crossed.clear()
         self.referring.clear()
         self.function.clear()
+
+
+class _HighArgumentError(TypeError):
+    """An argument is an object of a type above arrays."""
 
 
 class _ReferenceArgumentError(TypeError):

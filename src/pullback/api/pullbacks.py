@@ -144,7 +144,8 @@ register_pytree_node(
 class Pullback:
     """The static part of what `vjp` gives."""
 
-    def __init__(self, jaxpr, zeros, out_avals, in_avals, in_tree, out_tree, name):
+    def __init__(self, jaxpr, zeros, out_avals, in_avals, in_tree, out_tree, name, varying=None):
+        self.varying = varying
         self.jaxpr, self.zeros, self.out_avals, self.in_avals = jaxpr, zeros, out_avals, in_avals
         self.in_tree, self.out_tree, self.__name__ = in_tree, out_tree, name
 
@@ -170,7 +171,8 @@ class Pullback:
         ]
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
         avals = [tangent_aval(a) for a in self.in_avals]
-        return tree_unflatten(self.in_tree, of_types(backward_pass(self.jaxpr, consts, None, live), avals))
+        found = backward_pass(self.jaxpr, consts, None, live, self.varying)
+        return tree_unflatten(self.in_tree, of_types(found, avals))
 
 
 def of_types(tangents, avals):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, trace, typeof
+from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, high, trace, typeof
 from pullback.core.source import Origin
 from pullback.sharding import PartitionSpec, Sharding
 from pullback.sharding._layout import Format
@@ -44,6 +44,14 @@ class ShapeDtypeStruct:
         if isinstance(sharding, Sharding):
             sharding.check(self.shape, "ShapeDtypeStruct arguments")
         self.sharding = sharding
+
+    @classmethod
+    def like(cls, x) -> ShapeDtypeStruct:
+        """The struct of an array, a number or another struct; TypeError for what is none of these."""
+        if isinstance(x, cls):
+            return cls(x.shape, x.dtype, sharding=x.sharding, weak_type=x.weak_type)
+        aval = typeof(x)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
     @property
     def ndim(self):
@@ -130,6 +138,10 @@ def make_jaxpr(
 
 def trace_with_tree(fun, args, kwargs, static_nums=()) -> tuple[ClosedJaxpr, Any]:
     """(closed jaxpr, tree of the result) of `fun` for these arguments; closed-over tracers stay as consts."""
+    if high.has_high((args, kwargs)):
+        args, kwargs = high.lowered((args, kwargs))
+        low = high.through(fun)
+        return trace_with_tree(_core.named_after(lambda *a, **k: low(*a, **k)[0], fun), args, kwargs, static_nums)
     fixed = {n % len(args): args[n] for n in static_nums if -len(args) <= n < len(args)}
     leaves, tree = tree_flatten((tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
     name = arguments.function_name(fun)

@@ -15,6 +15,7 @@ from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
 from pullback.runtime.arrays.devices import default_device
 from pullback.runtime.programs.canonical import without_rules
 from pullback.runtime.programs.compiler import admit
+from pullback.sharding._layout import Format, Layout
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
 
@@ -311,6 +312,20 @@ class Compiled(_Stage):
         places = [a or b for a, b in self._traced._places]
         found = output_shardings(self._traced.jaxpr, places, self._traced.fun_name, default_device())
         return tree_unflatten(self.out_tree, found)
+
+    @property
+    def input_formats(self):
+        """How the arguments lie in memory, and where, as (args, kwargs)."""
+        return self._formats(self.in_tree, self._traced.jaxpr.in_avals, self.input_shardings)
+
+    @property
+    def output_formats(self):
+        """How the results lie in memory, and where."""
+        return self._formats(self.out_tree, self._traced.jaxpr.out_avals, self.output_shardings)
+
+    def _formats(self, tree, avals, shardings):
+        places = tree_flatten(shardings)[0]
+        return tree_unflatten(tree, [Format(Layout(tuple(range(a.ndim))), s) for a, s in zip(avals, places)])
 
     def _check_shardings(self, leaves) -> None:
         names = self._traced.arg_names

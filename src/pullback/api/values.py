@@ -10,16 +10,20 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import current_interpreter, hooks, using
+from pullback.core import AbstractValue, current_interpreter, high, hooks, using
+from pullback.core import typeof as aval_of
+from pullback.core.avals import AbstractRef, PlacedArray
+from pullback.core.references import Cell
 from pullback.core.source import names_inside
 from pullback.core.staging import ConcreteFirstInterpreter
 from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import is_concrete, put
 from pullback.runtime.arrays.devices import Device, default_device
-from pullback.sharding import PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import on_current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
+from pullback.util import dtypes
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
 _PLACES = (Device, Sharding, PartitionSpec, Format, MemorySpace)
@@ -96,11 +100,35 @@ def _place(given: Any, x: Any) -> Any:
     return given
 
 
+def typeof(x: Any) -> AbstractValue:
+    """The type of an array, tracer, NumPy value, Python scalar, Ref, or object of a type above arrays; TypeError else.
+
+    That of an array on a mesh says along which explicit axes it is cut.
+
+    >>> import pullback as jax
+    >>> jax.typeof(jax.numpy.ones((2, 3)))
+    ShapedArray(float32[2,3])
+    >>> jax.typeof(jax.new_ref(jax.numpy.ones(2)))
+    Ref{float32[2]}
+    """
+    if high.is_high(x):
+        return high.type_of(x)
+    if isinstance(x, Cell):
+        return AbstractRef(aval_of(x.shown()).strip_weak_type())
+    aval = aval_of(x)
+    place = x._device if type(x) is _core.Array else None
+    return PlacedArray(aval, place) if isinstance(place, NamedSharding) else aval
+
+
 def device_get(x: Any):
-    """The tree with every array as a NumPy array on the host; traced values stay as they are."""
-    return tree_map(
-        lambda leaf: np.asarray(leaf) if hasattr(leaf, "aval") and not isinstance(leaf, Tracer) else leaf, x
-    )
+    """The tree with every array as a NumPy array on the host; traced values and key arrays stay as they are."""
+
+    def on_host(leaf: Any) -> Any:
+        if not hasattr(leaf, "aval") or isinstance(leaf, Tracer) or dtypes.is_extended(leaf.aval.dtype):
+            return leaf
+        return np.asarray(leaf)
+
+    return tree_map(on_host, x)
 
 
 def block_until_ready(x: Any):

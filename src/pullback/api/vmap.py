@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback._ext import _core
-from pullback.api._arguments import check_callable, checked_leaves, flatten_result, leaf_paths
+from pullback.api._arguments import check_callable, checked_leaves, flatten_result, leaf_paths, named_after
+from pullback.api.vmappable import has_vmappable, map_over, spec_types
 from pullback.core import typeof
 from pullback.core.references import Entrance
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
-from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
+from pullback.util.pytree import flatten_axes, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 from pullback.util.static import is_hashable
 
 
@@ -64,6 +65,12 @@ def vmap(
                 f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
                 f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
+        if has_vmappable((args, kwargs)):
+
+            def of_arrays(fun, in_axes, out_axes):
+                return vmap(fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match)
+
+            return map_over(of_arrays, fun, in_axes, out_axes, axis_size, args, kwargs)
         try:
             leaves, tree = checked_leaves("vmap", "argument ", (args, kwargs), lambda: leaf_paths(fun, args, kwargs))
             axes = axes_of(tree)
@@ -96,7 +103,7 @@ def vmap(
         outs, found = run_batched(flat, AxisData(axis_name, size, spmd_axis_name), leaves, dims)
         wanted = _axes_of_leaves("vmap out_axes", out_tree, out_axes)
         results = []
-        for out, dim, axis in zip(outs, found, wanted):
+        for k, (out, dim, axis) in enumerate(zip(outs, found, wanted)):
             if dim is not None and axis == dim:
                 results.append(out)
                 continue
@@ -104,9 +111,10 @@ def vmap(
                 if dim is not None and sum_match:
                     out = out.sum(dim)
                 elif dim is not None:
+                    path = keystr(tree_flatten_with_path(tree_unflatten(out_tree, outs))[0][k][0])
                     raise ValueError(
-                        f"vmap has mapped output (axis {dim}) but out_axes is None; the output depends on mapped "
-                        "arguments. Give it an axis in out_axes, or reduce it in the function."
+                        f"at vmap out_axes{path}, got axis spec None but output was batched on axis {dim}: it depends "
+                        "on mapped arguments. Give it an axis in out_axes, or reduce it in the function."
                     )
                 results.append(out)
                 continue
@@ -116,7 +124,7 @@ def vmap(
             results.append(move_batch_axis(out, dim, axis % ndim, size))
         return tree_unflatten(out_tree, results)
 
-    return _core.named_after(vmap_f, fun)
+    return named_after(vmap_f, fun)
 
 
 def _axes_of_leaves(name, tree, axes):
@@ -128,6 +136,8 @@ def check_axes_tree(name, axes, transformation="vmap"):
     if type(axes) is int:
         return
     for leaf in tree_flatten(axes)[0]:
+        if type(leaf) in spec_types:
+            continue
         if not isinstance(leaf, int) or isinstance(leaf, bool):
             what = (
                 "in_axes must be an int, None, or (nested) container"

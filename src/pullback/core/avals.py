@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
+from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from pullback.sharding._current import get_abstract_mesh
+from pullback.sharding._specs import names_of
 from pullback.util import dtypes
 from pullback.util.locks import Lock
 
@@ -82,7 +85,11 @@ class ShapedArray(AbstractValue):
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
-    sharding = None
+    @property
+    def sharding(self) -> NamedSharding:
+        """Over the mesh in force, or one without axes where there is none: no dimension is cut, as far as is known."""
+        return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * self.ndim))
+
     vma: frozenset = frozenset()
 
     def update(self, shape=None, dtype=None, weak_type=None, **_: Any) -> ShapedArray:
@@ -93,6 +100,25 @@ class ShapedArray(AbstractValue):
             self.weak_type if weak_type is None else weak_type,
         )
 
+    # Of arrays, what the types above them (core/high.py) have.
+
+    def lo_ty(self) -> list[ShapedArray]:
+        """The types of the arrays that such a value is made of: itself."""
+        return [self]
+
+    def lower_val(self, hi_val: Any) -> list[Any]:
+        """The arrays that a value is made of: itself."""
+        return [hi_val]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        """The value that is made of these arrays: the one."""
+        (value,) = lo_vals
+        return value
+
+    def normalize(self) -> ShapedArray:
+        """The type as functions take it."""
+        return self
+
     def strip_weak_type(self) -> ShapedArray:
         """The aval with `weak_type` False."""
         return ShapedArray(self.shape, self.dtype, False) if self.weak_type else self
@@ -101,21 +127,71 @@ class ShapedArray(AbstractValue):
         """The aval of a tangent of such a value: itself for floats and complex, float0 for the rest."""
         return tangent_aval(self)
 
-    to_cotangent_aval = to_tangent_aval
+    to_cotangent_aval = to_ct_aval = at_least_vspace = to_tangent_aval
 
     def str_short(self, short_dtypes: bool = True) -> str:
         """Such as f32[2,3]."""
         name = dtypes.short_name(self.dtype) if short_dtypes else getattr(self.dtype, "name", str(self.dtype))
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        return f"{name}[{self._extents()}]"
+
+    def _extents(self) -> str:
+        return ",".join(map(str, self.shape))
 
     def __str__(self):
         name = getattr(self.dtype, "name", str(self.dtype))
-        return f"{'~' if self.weak_type else ''}{name}[{','.join(map(str, self.shape))}]"
+        return f"{'~' if self.weak_type else ''}{name}[{self._extents()}]"
 
     def __repr__(self):
-        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{','.join(map(str, self.shape))}]" + (
+        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{self._extents()}]" + (
             ", weak_type=True)" if self.weak_type else ")"
         )
+
+
+class PlacedArray(ShapedArray):
+    """The type of an array that lies on a mesh, with its axes of type Explicit; not interned, for users' eyes only."""
+
+    __slots__ = ("_sharding",)
+    _sharding: NamedSharding
+
+    def __new__(cls, aval: ShapedArray, sharding: NamedSharding):
+        types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+        parts = [[n for n in names_of(part) if types[n] is AxisType.Explicit] for part in sharding.spec]
+        parts += [[]] * (aval.ndim - len(parts))
+        spec = PartitionSpec(*(tuple(p) if len(p) > 1 else p[0] if p else None for p in parts))
+        placed = object.__new__(cls)
+        for name in ShapedArray.__slots__[:-1]:
+            object.__setattr__(placed, name, getattr(aval, name))
+        mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
+        object.__setattr__(placed, "_sharding", NamedSharding(mesh, spec))
+        return placed
+
+    @property
+    def sharding(self) -> NamedSharding:
+        return self._sharding
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShapedArray):
+            return NotImplemented
+        return _type_of(self) == _type_of(other)
+
+    def __hash__(self) -> int:
+        return hash(_type_of(self))
+
+    def __reduce__(self):
+        return PlacedArray, (ShapedArray(self.shape, self.dtype, self.weak_type), self._sharding)
+
+    def _extents(self) -> str:
+        def shown(extent, part):
+            names = names_of(part)
+            if not names:
+                return str(extent)
+            return f"{extent}@{names[0] if len(names) == 1 else '(' + ','.join(map(str, names)) + ')'}"
+
+        return ",".join(map(shown, self.shape, self._sharding.spec))
+
+
+def _type_of(aval: ShapedArray) -> tuple:
+    return aval.shape, aval.dtype, aval.weak_type, aval.sharding
 
 
 _interned: dict[tuple, ShapedArray] = {}
@@ -159,6 +235,40 @@ class AbstractToken(AbstractValue):
 
 
 abstract_token = AbstractToken()
+
+
+class AbstractRef(AbstractValue):
+    """The type of a mutable array: a reference to what has type `inner_aval`."""
+
+    __slots__ = ("inner_aval", "memory_space")
+
+    def __init__(self, inner_aval: ShapedArray, memory_space: Any = None) -> None:
+        self.inner_aval = inner_aval
+        self.memory_space = memory_space
+
+    shape = property(lambda self: self.inner_aval.shape)
+    dtype = property(lambda self: self.inner_aval.dtype)
+    ndim = property(lambda self: self.inner_aval.ndim)
+    size = property(lambda self: self.inner_aval.size)
+    weak_type = property(lambda self: self.inner_aval.weak_type)
+    sharding = property(lambda self: self.inner_aval.sharding)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractRef) and (self.inner_aval, self.memory_space) == (
+            other.inner_aval,
+            other.memory_space,
+        )
+
+    def __hash__(self) -> int:
+        return hash((AbstractRef, self.inner_aval, self.memory_space))
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """Such as Ref{f32[2,3]}."""
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.inner_aval}}}"
+
 
 _float0_cache: dict[tuple, ShapedArray] = {}
 

@@ -20,6 +20,7 @@ from pullback.util import dtypes
 array_types: set[type] = set()
 _unwrap: Callable[[Any], Any]
 _wrap: Callable[[Any, Any], Any]
+reuse: Any = None  # the check that no key is used twice (random/_reuse.py)
 
 
 def register(array_type: type, unwrap: Callable[[Any], Any], wrap: Callable[[Any, Any], Any]) -> None:
@@ -62,9 +63,11 @@ def process(primitive: Any, args: tuple, params: dict) -> Any:
     words = [_unwrap(x) if dtypes.is_extended(a.dtype) else x for x, a in zip(args, avals)]
     dims = [a.ndim if dtypes.is_extended(a.dtype) else None for a in avals]
     outs, out_dims = primitive.rule("batch")(words, dims, **params)
-    if not primitive.multiple_results:
-        return _wrap(kind, hooks.moveaxis(outs, out_dims, typeof(outs).ndim - 1))
-    return [_wrap(kind, hooks.moveaxis(x, d, typeof(x).ndim - 1)) for x, d in zip(outs, out_dims)]
+    pairs = zip(outs, out_dims) if primitive.multiple_results else [(outs, out_dims)]
+    arrays = [_wrap(kind, hooks.moveaxis(x, d, typeof(x).ndim - 1)) for x, d in pairs]
+    if reuse.is_on() and type(arrays[0]) in array_types:
+        reuse.moved(primitive, args, params, arrays)
+    return arrays if primitive.multiple_results else arrays[0]
 
 
 def _compare(primitive: Any, args: tuple) -> Any:

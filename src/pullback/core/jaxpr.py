@@ -151,6 +151,11 @@ class ClosedJaxpr(Program):
         """The equations of the open program."""
         return self.jaxpr.eqns
 
+    constvars = property(lambda self: self.jaxpr.constvars, doc="The variables of the consts.")
+    invars = property(lambda self: self.jaxpr.invars, doc="The variables of the arguments.")
+    outvars = property(lambda self: self.jaxpr.outvars, doc="What the results are.")
+    debug_info = property(lambda self: self.jaxpr.debug_info, doc="Where the open program comes from.")
+
     @property
     def effects(self):
         """The effects of the open program."""

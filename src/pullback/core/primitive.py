@@ -103,6 +103,7 @@ class Primitive:
     accepts: tuple[
         str, ...
     ] = ()  # of elementwise ones: the kinds of dtypes of each operand, as dtypes.kind_of has them
+    call_primitive = False  # as libraries ask: calls are jit_p, whose jaxpr is a parameter
 
     def __init__(
         self,
@@ -202,6 +203,20 @@ class Primitive:
         self.__dict__.pop("bind", None)
         self.__dict__.pop("run", None)
         return impl
+
+    @property
+    def impl(self) -> Callable:
+        """How it runs on concrete arrays: impl(*arrays, **params). NotImplementedError for one that nobody has said it
+        of.
+        """
+        if self.evaluate is not None:
+            return self.evaluate
+        self.rule("lower")
+        return self.run
+
+    @impl.setter
+    def impl(self, impl: Callable) -> None:
+        self.def_impl(impl)
 
     def get_bind_params(self, params: dict) -> dict:
         """The parameters of an equation as keyword arguments of `bind`."""

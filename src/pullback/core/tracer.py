@@ -229,10 +229,10 @@ def make_operator(name: str, function):
 
 class _ArrayMeta(type):
     def __instancecheck__(cls, instance):
-        return isinstance(instance, _array_types)
+        return isinstance(instance, _array_types) or super().__instancecheck__(instance)
 
     def __subclasscheck__(cls, subclass):
-        return issubclass(subclass, _array_types)
+        return issubclass(subclass, _array_types) or super().__subclasscheck__(subclass)
 
 
 class Array(metaclass=_ArrayMeta):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback import lax, tree_util
+from pullback import lax, random, tree_util
 from pullback.core import (
     ClosedJaxpr,
     Literal,
@@ -39,6 +39,7 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.extended import of_words
 from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.lowering import Inline, InlineFunction
 from pullback.util import dtypes
@@ -89,9 +90,13 @@ class _Message:
     tree: Any
     category: ErrorCategory
     debug: bool = False  # without effect where no `checkify` is around it
+    keys: tuple[Any, ...] | None = None  # of arguments that are arrays of keys the dtypes, if there are some
 
     def format(self, values: Sequence[Any]) -> str:
-        args, kwargs = tree_util.tree_unflatten(self.tree, [np.asarray(v) for v in values])
+        arrays = [jnp.asarray(np.asarray(v)) for v in values]
+        if self.keys is not None:
+            arrays = [x if k is None else of_words(k, x) for k, x in zip(self.keys, arrays, strict=True)]
+        args, kwargs = tree_util.tree_unflatten(self.tree, arrays)
         shown = self.text.format(*args, **kwargs)
         return f"{shown} (`check` failed)" if self.category is FailedCheckError else shown
 
@@ -225,7 +230,10 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
                 f"{leaf!r} of type {type(leaf)}."
             )
     _verify_format(msg, fmt_args, fmt_kwargs)
-    check_p.bind(jnp.asarray(pred), *leaves, message=_Message(msg, tree, FailedCheckError, debug))
+    keys = tuple(x.dtype if dtypes.is_extended(x.dtype) else None for x in leaves)
+    words = [x if k is None else random.key_data(x) for k, x in zip(keys, leaves, strict=True)]
+    message = _Message(msg, tree, FailedCheckError, debug, None if set(keys) <= {None} else keys)
+    check_p.bind(jnp.asarray(pred), *words, message=message)
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:

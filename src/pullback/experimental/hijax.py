@@ -1,7 +1,4 @@
-"""Types and primitives of one's own above arrays: the names with which libraries define them.
-
-What is defined raises NotImplementedError when it is used; that libraries are imported needs no more.
-"""
+"""Types and primitives of one's own above arrays (core/high.py says how they are traced)."""
 
 from __future__ import annotations
 
@@ -9,34 +6,33 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.core import AbstractValue, ShapedArray, Zero, is_undefined_primal
+from pullback.core.high import HiType, MutableHiType, cur_qdd, register_hitype
 from pullback.interpreters.ad import instantiate_zeros
 from pullback.jax_names.src.state.types import AbstractRef
 from pullback.util.absent import absent_names
 
 
 def _absent(what: str) -> NotImplementedError:
-    return NotImplementedError(f"{what}: types above arrays (hijax) are not supported")
-
-
-class HiType(AbstractValue):
-    """Base of types above arrays."""
-
-
-class MutableHiType(HiType):
-    """Base of such types with a state."""
+    return NotImplementedError(f"{what}: this is not supported; write a HiPrimitive, or a custom_vjp")
 
 
 class HiPrimitive:
-    """Base of primitives on such types; `bind` raises NotImplementedError."""
+    """Base of primitives on objects of such types: `to_lojax(*args, **params)` says what they are in terms of arrays,
+    which is what runs, is differentiated and is mapped.
+    """
 
     multiple_results = False
 
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def to_lojax(self, *args: Any, **params: Any) -> Any:
+        """The result, from other primitives."""
+        raise NotImplementedError(f"primitive {self.name!r} has no to_lojax")
+
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Not supported."""
-        raise _absent(f"primitive {self.name!r}")
+        """The result of the primitive."""
+        return self.to_lojax(*args, **params)
 
 
 class VJPHiPrimitive:
@@ -47,14 +43,17 @@ class VJPHiPrimitive:
 
 
 class AvalQDD:
-    """A type and its state; not supported."""
+    """A type and its state."""
 
-    def __init__(self, *args: Any) -> None:
-        raise _absent(type(self).__name__)
+    def __init__(self, aval: Any, qdd: Any) -> None:
+        self.aval, self.qdd = aval, qdd
 
 
-class AvalMutableQDD(AvalQDD):
-    """A type and its state, which changes; not supported."""
+class AvalMutableQDD:
+    """A type and its state, which changes."""
+
+    def __init__(self, aval: Any, mutable_qdd: Any) -> None:
+        self.aval, self.mutable_qdd = aval, mutable_qdd
 
 
 class aval_property:
@@ -80,15 +79,6 @@ class _EffectTypes(set):
 
 
 control_flow_allowed_effects = _EffectTypes()
-
-
-def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
-    """Say which type the objects of a class have. They are used by primitives alone, which are not supported."""
-
-
-def cur_qdd(x: Any) -> Any:
-    """The state of a value; not supported."""
-    raise _absent("cur_qdd")
 
 
 __getattr__ = absent_names(__name__)

@@ -1,4 +1,4 @@
-"""Keys used twice are not found yet: the option `jax_debug_key_reuse` is refused; the name of its error is there."""
+"""The error of the option `jax_debug_key_reuse`, which finds keys that are consumed twice (random/_reuse.py)."""
 
 from pullback.errors import KeyReuseError
 

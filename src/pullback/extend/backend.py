@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.api import clear_caches
-from pullback.runtime.arrays.devices import Device, devices
+from pullback.runtime.arrays.devices import Client, Device, devices
 from pullback.util.absent import absent_names
 from pullback.util.config import config
 
@@ -20,6 +20,17 @@ def clear_backends(_crash: bool = False) -> None:
     clear_caches()
 
 
+def backends() -> dict[str, Client]:
+    """The platforms that there are, by name."""
+    client = get_backend()
+    return {client.platform: client}
+
+
+def get_backend(platform: str | None = None) -> Client:
+    """A platform (None: the default one). Raises RuntimeError for one that there is not."""
+    return devices(platform)[0].client
+
+
 def get_default_device() -> Device:
     """The device where new arrays lie."""
     given: Any = config.jax_default_device
@@ -28,4 +39,4 @@ def get_default_device() -> Device:
 
 __getattr__ = absent_names(__name__)
 
-__all__ = ["clear_backends", "clear_in_memory_compilation_cache", "get_default_device"]
+__all__ = ["backends", "clear_backends", "clear_in_memory_compilation_cache", "get_backend", "get_default_device"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.api.vmappable import register_vmappable, unregister_vmappable
 from pullback.core import Primitive, hooks, not_mapped
 from pullback.interpreters._tables import RuleTable
 from pullback.transforms.batching import AxisData
@@ -66,5 +67,5 @@ __getattr__ = absent_names(__name__)
 
 __all__ = [
     "axis_primitive_batchers", "bdim_at_front", "defbroadcasting", "defvectorized", "fancy_primitive_batchers",
-    "not_mapped", "primitive_batchers",
+    "not_mapped", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from pullback.core import ShapedArray, Tracer
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
 from pullback.lax.collectives.sharding import out_placed
-from pullback.lax.movement.creation import full_extended
+from pullback.lax.movement.creation import full_extended, sharding_said
 from pullback.numpy._arguments import (
     PYTHON_SCALAR_TYPES,
     PYTHON_SCALARS,
@@ -349,8 +349,8 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
         if target == dtypes.float0:
             return _fill(tuple(shape), value, target)
         filled = _fill(tuple(shape), convert(value, target, weak), None)
-    if device is None and out_sharding is None and type(a) is Array and shape == a.shape:
-        device = None if a._device is None else a.sharding
+    if device is None and out_sharding is None and tuple(shape) == tuple(a.shape):
+        device = sharding_said(a)
     return place(filled, device, out_sharding, name)
 
 

@@ -327,6 +327,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     """Whether |a - b| <= atol + rtol |b|, elementwise; equal infinities are close, NaN are if `equal_nan`."""
     check_flags("isclose", equal_nan=equal_nan)
     check_arraylike("isclose", a, b)
+    if any(dtypes.is_extended(getattr(x, "dtype", None)) for x in (a, b)):
+        return a == b  # keys are no numbers: none are close but equal ones
     a, b = promote("isclose", a, b)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         a, b = promote_inexact("isclose", a, b) if dtypes.issubdtype(a.dtype, np.integer) else (a, b)

@@ -133,6 +133,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 # Elements that values are compared with all of, whatever the method: 1,000,000 values among 20 elements took four
 # times as long by bisection.
 FEW = 64
+# Bytes of elements up to which bisection finds each step in a cache: there it takes a third to an eighth of the time of
+# sorting (50,000 values among 5,000: 0.30 ms and 0.99), as it does of few values; of 1,000,000 among as many 1.4 times.
+NEAR = 1 << 20
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
 
@@ -140,7 +143,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     """Where the values would be inserted into a sorted vector: before its equals (side 'left') or behind them
     ('right').
 
-    NaN counts as larger than everything. `method` chooses how: by bisection ('scan'), sorting, or comparing with all.
+    NaN counts as larger than everything. `method` chooses how: by bisection ('scan'), sorting (where that is not known
+    to be slower), or comparing with all; the places are the same.
     Raises ValueError unless a is a vector and side and method are known.
     """
     a, v = arrays("searchsorted", a, v)
@@ -157,9 +161,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     index = np.dtype(np.int32 if a.shape[0] < 2**31 else np.int64)
     if a.shape[0] == 0:
         return lax.full(v.shape, 0, index)
-    if method == "compare_all" or (method == "sort" and v.ndim == 0) or a.size <= FEW:
+    if method == "compare_all" or a.size <= FEW:
         return _by_comparing(a, v, side, index)
-    if method == "sort":
+    if method == "sort" and a.size * a.dtype.itemsize > NEAR and v.size * 8 > a.size:
         return _by_sorting(a, v, side, index)
     return _by_bisection(a, v, side, index)
 

@@ -238,10 +238,10 @@ def bincount(
         (values,) = arrays("bincount", weights)
         if values.shape != x.shape:
             raise ValueError("shape of weights must match shape of x.")
+        if values.dtype == np.bool_:
+            raise TypeError("bincount: argument 'weights' must be numbers, which are added; got an array of bool")
     counts = lax.full((length,), 0, values.dtype)
     place = lax.max(x, lax.full_like(x, 0))
-    if values.dtype == np.bool_:
-        return out_placed("jnp.bincount", index_update(counts, place, values, "max", mode="drop"), out_sharding)
     return out_placed("jnp.bincount", index_update(counts, place, values, "add", mode="drop"), out_sharding)
 
 

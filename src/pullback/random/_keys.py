@@ -19,7 +19,7 @@ from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_arra
 from pullback.core.explain import shown
 from pullback.core.lowering import Pointwise
 from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
-from pullback.random import _rbg
+from pullback.random import _rbg, _reuse
 from pullback.util import config, dtypes
 from pullback.util.warning import warn
 
@@ -151,13 +151,14 @@ class PRNGKeyArray:
     """An array of random keys, of element type `key<...>`: shape, indexing and movement as of any array, no
     arithmetic."""
 
-    __slots__ = ("__weakref__", "_base_array", "_impl", "aval")
+    __slots__ = ("__weakref__", "_base_array", "_ids", "_impl", "aval")
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, impl: PRNGImpl, words: Any) -> None:
         self._impl = impl
         self._base_array = words
+        self._ids: Any = None  # for the check of key reuse (_reuse.py)
         self.aval = ShapedArray(tuple(words.shape[:-1]), _KEY_DTYPES[impl])
 
     # Facts.
@@ -240,7 +241,11 @@ class PRNGKeyArray:
     def __iter__(self) -> Any:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        return iter([PRNGKeyArray(self._impl, row) for row in self._base_array])
+        rows = [PRNGKeyArray(self._impl, row) for row in self._base_array]
+        if _reuse.is_on():
+            for row, ids in zip(rows, _reuse.ids_of(self)):
+                row._ids = ids
+        return iter(rows)
 
     def __repr__(self) -> str:
         return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self._base_array}"
@@ -284,7 +289,10 @@ def _unpickle(name: str, words: np.ndarray) -> PRNGKeyArray:
 
 
 def _unwrap_reference(key: Any) -> Any:
-    return key._base_array if isinstance(key, PRNGKeyArray) else key
+    if not isinstance(key, PRNGKeyArray):
+        return key
+    _reuse.opened(key)
+    return key._base_array
 
 
 def _same_dim(primitive_of: Callable[[], Primitive]) -> Callable[..., Any]:
@@ -328,9 +336,23 @@ random_wrap_p = Primitive(
 )
 
 
+random_clone_p = Primitive(
+    "random_clone",
+    reference=lambda words: words,
+    evaluate=lambda words: words,
+    jvp=ZERO,
+    transpose=_NO_COTANGENT,
+    abstract_eval=lambda words: words,
+    batch=_same_dim(lambda: random_clone_p),
+    lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
+    traits={"inside"},
+    doc="The same words, which the check of key reuse counts as new.",
+)
+
+
 def unwrap(key: Any) -> Any:
     """The words of a typed key array or tracer."""
-    return key._base_array if type(key) is PRNGKeyArray else random_unwrap_p.bind(key)
+    return _unwrap_reference(key) if type(key) is PRNGKeyArray else random_unwrap_p.bind(key)
 
 
 def wrap(impl: PRNGImpl, words: Any) -> Any:
@@ -339,6 +361,7 @@ def wrap(impl: PRNGImpl, words: Any) -> Any:
 
 
 extended.register(PRNGKeyArray, unwrap, lambda dtype, words: wrap(dtype._impl, words))
+extended.reuse = _reuse
 
 
 def is_typed(key: Any) -> bool:
@@ -365,13 +388,26 @@ def _check_words(name: str, argument: str, words: Any, impl: PRNGImpl) -> None:
     )
 
 
+_NOT_CONSUMING = frozenset({"key_data", "key_impl", "clone", "fold_in"})
+
+
+def _opened(name: str, key: Any) -> Any:
+    """The words of a typed key for function `name`, which consumes it unless it only looks at it."""
+    if not _reuse.is_on():
+        return unwrap(key)
+    if name in _NOT_CONSUMING:
+        return random_clone_p.bind(unwrap(key))
+    with _reuse.opening(name):
+        return random_unwrap_p.bind(key)  # of eager keys, too, so that traces show which they use
+
+
 def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any, bool]:
     """(generator, words, typed) of the `key` argument of function `name`.
 
     Raises TypeError for what is no key, and ValueError for an array of several keys (`single`).
     """
     if is_typed(key):
-        impl, words, typed = key.dtype._impl, unwrap(key), True
+        impl, words, typed = key.dtype._impl, _opened(name, key), True
     else:
         if isinstance(key, (list, tuple)):
             raise TypeError(f"{name}: unexpected PRNG key type {type(key)}")
@@ -488,7 +524,7 @@ def key_impl(keys: Any) -> Any:
 def clone(key: Any) -> Any:
     """The same key, as one that the check of key reuse counts as new."""
     impl, words, typed = open_key("clone", key, single=False)
-    return _close(impl, words, typed)
+    return _close(impl, random_clone_p.bind(words), typed)
 
 
 def _count(num: Any) -> tuple[int, ...]:

@@ -62,6 +62,15 @@ class Sharding:
         """The devices of this process that hold a part: all."""
         return self.device_set
 
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        """The devices in the order of the mesh; libraries look at it."""
+        return tuple(self.device_set)
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Any, ...]:
+        return self._device_assignment
+
     has_addressable_devices = True
 
     @property
@@ -179,6 +188,10 @@ class NamedSharding(Sharding):
     @property
     def device_set(self) -> set[Any]:
         return set(self._devices)
+
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        return tuple(self._concrete("_device_assignment").devices.flat)
 
     @property
     def num_devices(self) -> int:

@@ -256,7 +256,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "ifrt_proxy",
         ),
         "xla": (
-            "backend_xla_version(platform=)", "backends()", "get_backend(platform=)",
+            "backend_xla_version(platform=)",
             "get_compile_options(num_replicas, num_partitions, device_assignment=, env_options_overrides=, f"
             "do_profile=, detailed_logging=, backend=)",
             "register_backend_cache(cache, for_what)",
@@ -353,8 +353,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "unwritten": (
             "defreducer(prim)",
-            "register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota)",
-            "unregister_vmappable(data_type)",
         ),
     },
     "interpreters.mlir": {

@@ -321,6 +321,9 @@ disable_jit_flag = _bool_flag(
     "jax_disable_jit", False, "Run jitted functions and control flow as plain Python, for debugging.", traced=True
 )
 debug_nans = _bool_flag("jax_debug_nans", False, "Raise FloatingPointError when an operation makes a NaN.", traced=True)
+debug_key_reuse = _bool_flag(
+    "jax_debug_key_reuse", False, "Raise KeyReuseError when a random key is consumed twice.", traced=True
+)
 debug_infs = _bool_flag(
     "jax_debug_infs", False, "Raise FloatingPointError when an operation makes an infinity.", traced=True
 )
@@ -550,7 +553,6 @@ def _define_other_options() -> None:
 
 _define_other_options()
 jax2tf_associative_scan_reductions = _flags["jax2tf_associative_scan_reductions"]
-debug_key_reuse = _flags["jax_debug_key_reuse"]
 
 
 class Config:

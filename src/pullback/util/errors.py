@@ -158,7 +158,7 @@ class InconclusiveDimensionOperation(Exception):
     """A comparison of symbolic dimensions that has no answer; never raised, as dimensions are integers here."""
 
 
-class KeyReuseError(RuntimeError):
+class KeyReuseError(JAXTypeError):
     """A random key was consumed twice."""
 
 

@@ -69,7 +69,6 @@ GROUPS = (
 )  # fmt: skip
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "jax_debug_key_reuse": (False, "keys that are used twice are not found yet"),
     "jax_dump_ir_to": ("", "there is no StableHLO to write; lower a function and use as_text for our own stages"),
     "jax_log_checkpoint_residuals": (False, "ask ad_checkpoint.print_saved_residuals instead"),
     "jax_disallow_mesh_context_manager": (False, "`with mesh:` stays allowed"),

@@ -38,7 +38,15 @@ def test_looks_like_the_function():
     )
     assert f.__wrapped__ is example and f.mark == "own attribute" and inspect.signature(f) == inspect.signature(example)
     assert f.__annotations__ == {"b": int} and inspect.getdoc(f) == "What it does." and callable(f)
-    assert repr(f).startswith("<JitFunction of <function example at")
+    assert repr(f).startswith("<PjitFunction of <function example at")
+    assert type(f).__name__ == "PjitFunction"  # by which libraries know jitted functions
+    assert inspect.signature(f, follow_wrapped=False) == inspect.signature(example) == f.__signature__
+    f.__signature__ = inspect.signature(lambda x: x)
+    assert inspect.signature(f) == inspect.signature(lambda x: x)
+    del f.__signature__
+    assert f.__signature__ == inspect.signature(example) and inspect.getfullargspec(f).kwonlyargs == ["c"]
+    with pytest.raises(ValueError, match="no signature found"):
+        _ = _core.JitFunction(max, lambda a, k: None).__signature__
     f.extra = 3
     assert f.extra == 3 and f.__dict__["extra"] == 3
     del f.extra

@@ -327,3 +327,13 @@ def test_vectors_in_single_precision_point_the_same_way_eager_and_compiled(dtype
         for function in (pullback.numpy.linalg.eigh, pullback.numpy.linalg.svd, pullback.numpy.linalg.eig):
             for eager, compiled in zip(function(pullback.numpy.asarray(x)), pullback.jit(function)(x)):
                 np.testing.assert_allclose(eager, compiled, atol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_reflectors_of_empty_matrices(dtype):
+    """The product of no reflectors is the identity."""
+    for a, c in (((3, 0), (3, 2)), ((3, 0), (3, 0)), ((0, 0), (0, 2)), ((2, 3, 0), (2, 3, 1))):
+        c = np.ones(c, dtype)
+        taus = np.zeros((*a[:-2], min(a[-2:])), dtype)
+        out = lax.linalg.ormqr(np.zeros(a, dtype), taus, c)
+        assert out.shape == c.shape and out.dtype == dtype and (np.asarray(out) == c).all()

@@ -32,6 +32,33 @@ def test_reduce_by_any_computation(wrap):
     assert np.asarray(count).tolist() == [4, 4, 4]
 
 
+def test_reduce_by_mathematical_functions():
+    """Partial results in lanes are combined by functions that are no instructions."""
+    pairs = {
+        "logaddexp": (lambda a, b: lax.max(a, b) + lax.log1p(lax.exp(-lax.abs(a - b))), -1e30),
+        "norm": (lambda a, b: lax.sqrt(a * a + b * b), 0.0),
+        "sinh": (lambda a, b: lax.asinh(lax.sinh(a) + lax.sinh(b)), 0.0),
+    }
+    wants = {
+        "logaddexp": lambda x, axis: np.log(np.exp(x).sum(axis)),
+        "norm": lambda x, axis: np.sqrt((x * x).sum(axis)),
+        "sinh": lambda x, axis: np.arcsinh(np.sinh(x).sum(axis)),
+    }
+    x = RNG.normal(size=(37, 50))
+
+    def all_of(x):
+        return [lax.reduce(x, start, f, (axis,)) for f, start in pairs.values() for axis in (0, 1)]
+
+    want = [f(x, axis) for f in wants.values() for axis in (0, 1)]
+    for got, exact in zip(pullback.jit(all_of)(x.astype("f4")), want):
+        np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-4)
+    z = (RNG.normal(size=(3, 40)) + 1j * RNG.normal(size=(3, 40))).astype(np.complex64)
+    got = pullback.jit(
+        lambda z: lax.reduce(z, np.complex64(-1e30), lambda a, b: lax.log(lax.exp(a) + lax.exp(b)), (1,))
+    )(z)
+    np.testing.assert_allclose(got, np.log(np.exp(z).sum(1)), rtol=1e-4)
+
+
 def test_reduce_by_any_computation_has_a_derivative():
     x = f32(5)
 

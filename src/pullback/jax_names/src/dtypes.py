@@ -6,7 +6,16 @@ import numpy as np
 
 from pullback.dtypes import extended, float0
 from pullback.numpy import finfo, iinfo
-from pullback.util.dtypes import DType, ExtendedDType, TypePromotionError, issubdtype
+from pullback.util.dtypes import (
+    DType,
+    ExtendedDType,
+    TypePromotionError,
+    issubdtype,
+    to_complex_dtype,
+    to_floating_dtype,
+    to_inexact_dtype,
+    to_numeric_dtype,
+)
 
 
 def supports_inf(dtype: Any) -> bool:
@@ -16,5 +25,5 @@ def supports_inf(dtype: Any) -> bool:
 
 __all__ = [
     "DType", "ExtendedDType", "TypePromotionError", "extended", "finfo", "float0", "iinfo", "issubdtype",
-    "supports_inf",
+    "supports_inf", "to_complex_dtype", "to_floating_dtype", "to_inexact_dtype", "to_numeric_dtype",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ def _tolerance(dtype: Any, given: Any) -> float:
 def check_close(xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: str = "") -> None:
     """AssertionError unless two trees of arrays are of one structure, and close.
 
-    atol, rtol: a number or a dict by dtype; where neither says, the tolerance of the wider error of the two dtypes.
+    atol, rtol: a number, or a dict by dtype; by default the larger of what is usual for the two dtypes.
     """
     left, tree = tree_flatten(xs)
     right, other = tree_flatten(ys)

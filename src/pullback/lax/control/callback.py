@@ -287,7 +287,17 @@ def _debug_rule(*_avals, **_params):
 
 
 def _debug_call(*arrays, callback, **_params):
-    callback(*_owned(arrays))
+    """Inside of a program; outside of one what the function raises is raised as it is."""
+    try:
+        callback(*_owned(arrays))
+    except Exception as error:
+        text = "".join(traceback.format_exception_only(error)).strip()
+        raise JaxRuntimeError(f"debug.callback: the callback raised {text}") from error
+    return []
+
+
+def _debug_evaluate(*arrays, callback, **_params):
+    callback(*arrays)
     return []
 
 
@@ -338,6 +348,7 @@ debug_callback_p = Primitive(
     "debug_callback",
     doc="A Python function called for its side effect.",
     multiple_results=True,
+    evaluate=_debug_evaluate,
     abstract_eval=_debug_rule,
     reference=_debug_call,
     jvp=_debug_jvp,

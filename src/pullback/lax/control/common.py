@@ -15,6 +15,7 @@ from pullback.core import (
     JaxprEqn,
     ShapedArray,
     Var,
+    eval_jaxpr,
     hoist_tracers,
     hooks,
     trace,
@@ -126,9 +127,46 @@ def promote_carry(init: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list
     for value, aval in zip(init, out_avals):
         have = typeof(value)
         if have.weak_type and have.shape == aval.shape and (have.dtype != aval.dtype or not aval.weak_type):
-            value, changed = hooks.convert(value, aval.dtype, aval.weak_type), True
+            value, changed = hooks.convert(value, aval.dtype, False), True
         new.append(value)
     return new if changed else None
+
+
+def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[ShapedArray], name: str, place) -> tuple:
+    """((jaxpr, consts, out_tree), init) of a body `fun(carry, *rest)`, with weakly typed initial values cast to what
+    the body gives. `place(out_tree)` says how many of the results are the carry; 0 where that is no carry.
+
+    Where only weak types change, what was traced is used again, so that the function runs once.
+    """
+    n = len(init)
+    found = trace_body(fun, in_tree, [*map(typeof, init), *rest], name)
+    for _attempt in range(n + 1):
+        jaxpr, consts, out_tree = found
+        promoted = promote_carry(init, jaxpr.out_avals[:n]) if place(out_tree) == n else None
+        if promoted is None:
+            break
+        same = all([typeof(a).dtype == typeof(b).dtype for a, b in zip(init, promoted)])
+        init = promoted
+        avals = (*map(typeof, init), *rest)
+        if same:
+            key = ("settled", len(consts), n, avals)
+            settled = jaxpr.cached(key, lambda: _with_strong_carry(jaxpr, len(consts), n, avals))  # noqa: B023
+            found = settled, consts, out_tree
+        else:
+            found = trace_body(fun, in_tree, avals, name)
+    return found, init
+
+
+def _with_strong_carry(closed: ClosedJaxpr, n_consts: int, n: int, avals) -> ClosedJaxpr:
+    """The body for arguments of these types, which differ in weak types; results beside the carry stay as they are."""
+    weak = [aval.weak_type for aval in closed.out_avals]
+
+    def fun(*args):
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        wanted = [w and (k >= n or avals[k].weak_type) for k, w in enumerate(weak)]
+        return [v if typeof(v).weak_type == w else hooks.convert(v, typeof(v).dtype, w) for v, w in zip(outs, wanted)]
+
+    return trace(fun, [*closed.in_avals[:n_consts], *avals], closed.jaxpr.debug_info)
 
 
 def carry_mismatch(name: str, init_tree, out_tree, in_avals, out_avals, init) -> TypeError:
@@ -209,6 +247,7 @@ __all__ = [
     "python_control_flow",
     "run_as_program",
     "same_types",
+    "settle_carry",
     "trace_body",
     "tree_structure",
     "with_extra_inputs",

@@ -144,14 +144,17 @@ def _choose_one(name, index, branches, operands, labels):
     leaves = control.as_arrays(name, "operands", leaves)
     avals = [typeof(v) for v in leaves]
     order = range(len(branches)) if name == "switch" else (1, 0)  # true_fun is traced first
-    found = {k: control.trace_body(branches[k], tree, avals, name) for k in order}
-    traced = [found[k] for k in range(len(branches))]
+    found: dict[int, Any] = {}  # by function: the same one is traced once
+    for k in order:
+        if id(branches[k]) not in found:
+            found[id(branches[k])] = control.trace_body(branches[k], tree, avals, name)
+    traced = [found[id(branch)] for branch in branches]
     out_tree = traced[0][2]
     for (_closed, _, other), label in zip(traced[1:], labels[1:]):
         if other != out_tree:
             raise TypeError(
-                f"{name} branches must have the same output structure (pytree): {labels[0]} gives {out_tree}, "
-                f"{label} gives {other}"
+                f"{name} branch outputs must have the same pytree structure, but they differ: {labels[0]} gives "
+                f"{out_tree}, {label} gives {other}"
             )
     outs = [closed.out_avals for closed, _, _ in traced]
     for these, label in zip(outs[1:], labels[1:]):
@@ -173,7 +176,29 @@ def _choose_one(name, index, branches, operands, labels):
         new = [own[key] if key in own else Var(typeof(c)) for key, c in all_consts.items()]
         closed_branches.append(ClosedJaxpr(closed.jaxpr.replace(invars=new + invars[len(consts) :]), closed.consts))
     weak_free = [_strip_weak(c, outs) for c in closed_branches]
-    return tree_unflatten(out_tree, cond_p.bind(index, *all_consts.values(), *leaves, branches=tuple(weak_free)))
+    values = [*all_consts.values(), *leaves]
+    same = [_same_operand(weak_free, k) for k in range(len(outs[0]))]
+    if any(n is not None for n in same):
+        left = [k for k, n in enumerate(same) if n is None]
+        weak_free = [_with_outputs(c, left) for c in weak_free]
+    chosen = iter(cond_p.bind(index, *values, branches=tuple(weak_free)))
+    return tree_unflatten(out_tree, [next(chosen) if n is None else values[n] for n in same])
+
+
+def _same_operand(branches: list[ClosedJaxpr], k: int) -> int | None:
+    """The operand that output k of every branch is; None if there is none. Such an output is no choice: where elements
+    of vmap choose for themselves, it stays what they share.
+    """
+    found = set()
+    for closed in branches:
+        out = closed.jaxpr.outvars[k]
+        found.add(next((n for n, v in enumerate(closed.jaxpr.invars) if v is out), None))
+    return found.pop() if len(found) == 1 else None
+
+
+def _with_outputs(closed: ClosedJaxpr, left: list[int]) -> ClosedJaxpr:
+    """The branch with these of its outputs."""
+    return ClosedJaxpr(closed.jaxpr.replace(outvars=[closed.jaxpr.outvars[k] for k in left]), closed.consts)
 
 
 def _strip_weak(closed: ClosedJaxpr, outs) -> ClosedJaxpr:

@@ -110,23 +110,20 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
 
     x_avals = [ShapedArray(a.shape[1:], a.dtype, a.weak_type) for a in map(typeof, xs_leaves)]
     in_tree = treedef_tuple((init_tree, xs_tree))
-    for _attempt in range(2):
-        carry_avals = [typeof(v) for v in init_leaves]
-        jaxpr, consts, out_tree = control.trace_body(f, in_tree, carry_avals + x_avals, "scan")
-        checked = jaxpr.derived.get("scan")
-        if checked is not None:
-            break
-        out_children = out_tree.children()
-        if len(out_children) != 2 or not _is_pair(out_tree):
+
+    def carry_size(out_tree):
+        children = out_tree.children()
+        if len(children) != 2 or not _is_pair(out_tree):
             raise TypeError(f"scan body output must be a pair, got {out_tree}; return (carry, y)")
-        n_carry = out_children[0].num_leaves
-        promoted = (
-            control.promote_carry(init_leaves, jaxpr.out_avals[:n_carry]) if out_children[0] == init_tree else None
-        )
-        if promoted is None:
-            break
-        init_leaves = promoted
+        return children[0].num_leaves if children[0] == init_tree else -1
+
+    found, init_leaves = control.settle_carry(f, in_tree, init_leaves, x_avals, "scan", carry_size)
+    jaxpr, consts, out_tree = found
+    checked = jaxpr.derived.get("scan")
     if checked is None:
+        out_children = out_tree.children()
+        carry_avals = [typeof(v) for v in init_leaves]
+        n_carry = out_children[0].num_leaves
         if out_children[0] != init_tree or not control.same_types(carry_avals, jaxpr.out_avals[:n_carry]):
             raise control.carry_mismatch(
                 "scan body", init_tree, out_children[0], carry_avals, jaxpr.out_avals[:n_carry], init

@@ -82,13 +82,11 @@ def _while_loop(cond_fun, body_fun, init_val):
     init, tree = tree_flatten(init_val)
     init = control.as_arrays("while_loop", "init_val", init)
     in_tree = treedef_tuple((tree,))
-    for _attempt in range(2):
-        avals = [typeof(v) for v in init]
-        body, body_consts, out_tree = control.trace_body(body_fun, in_tree, avals, "while_loop")
-        promoted = control.promote_carry(init, body.out_avals) if out_tree == tree else None
-        if promoted is None:
-            break
-        init = promoted
+    found, init = control.settle_carry(
+        body_fun, in_tree, init, (), "while_loop", lambda out_tree: len(init) if out_tree == tree else -1
+    )
+    body, body_consts, out_tree = found
+    avals = [typeof(v) for v in init]
     if out_tree != tree or not control.same_types(avals, body.out_avals):
         raise control.carry_mismatch("while_loop body", tree, out_tree, avals, body.out_avals, init_val)
     cond, cond_consts, cond_tree = control.trace_body(cond_fun, in_tree, avals, "while_loop")
@@ -98,7 +96,7 @@ def _while_loop(cond_fun, body_fun, init_val):
             f"while_loop cond_fun must return a boolean scalar, but got pytree {cond_tree} with types "
             f"{[a.str_short() for a in outs]}."
         )
-    found = while_p.bind(
+    outs = while_p.bind(
         *cond_consts,
         *body_consts,
         *init,
@@ -107,33 +105,36 @@ def _while_loop(cond_fun, body_fun, init_val):
         body_nconsts=len(body_consts),
         body_jaxpr=body,
     )
-    return tree_unflatten(tree, found)
+    return tree_unflatten(tree, outs)
 
 
 def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None):
     """Run `val = body_fun(i, val)` for i from lower to upper - 1; gives the last val.
 
-    lower and upper are integers, traced or not; with concrete bounds the loop is reverse-mode differentiable.
-    TypeError for bounds that are not integers.
+    lower and upper are integers, traced or not; with concrete bounds the loop is reverse-mode differentiable. They may
+    be floats, both. TypeError for bounds that are neither, or of different types.
     """
     control.check_callable("fori_loop", "body_fun", body_fun)
     for name, bound in (("lower", lower), ("upper", upper)):
         if not is_array_like(bound):
             raise TypeError(f"fori_loop: argument '{name}' must be an integer, got {bound!r} of type {type(bound)}")
-        if typeof(bound).shape != () or not dtypes.issubdtype(typeof(bound).dtype, np.integer):
+        aval = typeof(bound)
+        if aval.shape != () or dtypes.kind_of(aval.dtype) not in "iuf":
             raise TypeError(
-                f"lower and upper arguments to fori_loop must have equal integer types: '{name}' is "
-                f"{typeof(bound).str_short()}"
+                "lower and upper arguments to fori_loop must have equal types, which are integers (or floats): "
+                f"'{name}' is {aval.str_short()}"
             )
     kinds = {typeof(bound).dtype for bound in (lower, upper) if not typeof(bound).weak_type}
-    if len(kinds) > 1 and not all(isinstance(bound, np.generic) for bound in (lower, upper)):
+    mixed = len({dtypes.kind_of(typeof(bound).dtype) == "f" for bound in (lower, upper)}) > 1
+    if mixed or (len(kinds) > 1 and not all(isinstance(bound, np.generic) for bound in (lower, upper))):
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got "
             f"{typeof(lower).dtype.name} and {typeof(upper).dtype.name}"
         )
     _refuse_references("fori_loop", init_val)
     control.as_arrays("fori_loop", "init_val", tree_flatten(init_val)[0])
-    low, high = _concrete_int(lower), _concrete_int(upper)
+    of_floats = dtypes.kind_of(typeof(lower).dtype) == "f"
+    low, high = (None, None) if of_floats else (_concrete_int(lower), _concrete_int(upper))
     dtype, weak = _counter_type(lower, upper, low is not None and high is not None)
     if control.python_control_flow() and low is not None and high is not None:
         value = init_val

@@ -16,7 +16,7 @@ import numpy as np
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, hooks
 from pullback.core.lowering import HostCall
 from pullback.lax.collectives.compatibility import RandomAlgorithm
-from pullback.lax.generators.philox import first_row, philox_words
+from pullback.lax.generators.philox import first_row, philox_words, wide_words
 from pullback.lax.generators.threefry import encipher
 from pullback.lax.movement.joining import concatenate
 from pullback.lax.movement.shape import slice_in_dim
@@ -44,7 +44,7 @@ def _threefry_words(state: np.ndarray, shape: tuple[int, ...], width: int) -> tu
             state[0], state[1], counters.astype(np.uint32), (counters >> np.uint64(32)).astype(np.uint32)
         )
     if width == 64:
-        return (low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))).reshape(shape), count
+        return wide_words(np.stack([low, high], -1)).reshape(shape), count
     pairs = np.stack([low.reshape(blocks), high.reshape(blocks)], axis + 1)
     joined = pairs.reshape(*blocks[:axis], 2 * blocks[axis], *blocks[axis + 1 :])
     kept = joined[(slice(None),) * axis + (slice((shape or (1,))[axis]),)]
@@ -52,7 +52,7 @@ def _threefry_words(state: np.ndarray, shape: tuple[int, ...], width: int) -> tu
 
 
 def _counter(state: np.ndarray) -> np.uint64:
-    return np.uint64(state[2]) | (np.uint64(state[3]) << np.uint64(32))
+    return wide_words(state[2:])[0]
 
 
 def _reference(key: np.ndarray, *, shape: tuple[int, ...], dtype: np.dtype, algorithm: int) -> list[np.ndarray]:
@@ -64,13 +64,13 @@ def _reference(key: np.ndarray, *, shape: tuple[int, ...], dtype: np.dtype, algo
         n = math.prod(shape) * (2 if width == 64 else 1)
         flat, used = philox_words(state, n), -(-n // 4)
         if width == 64:
-            flat = flat[0::2].astype(np.uint64) | (flat[1::2].astype(np.uint64) << np.uint64(32))
+            flat = wide_words(flat)
         words = flat.reshape(shape)
     with np.errstate(over="ignore"):
         counter = _counter(state) + np.uint64(used)
     advanced = np.array([state[0], state[1], counter & np.uint64(0xFFFFFFFF), counter >> np.uint64(32)], np.uint32)
     if key.dtype == np.uint64:
-        advanced = advanced[0::2].astype(np.uint64) | (advanced[1::2].astype(np.uint64) << np.uint64(32))
+        advanced = wide_words(advanced)
     return [advanced, words.astype(dtype)]
 
 

@@ -58,14 +58,18 @@ def philox_words(key: np.ndarray, n: int) -> np.ndarray:
 
 
 def _pair(key: np.ndarray, at: int) -> np.ndarray:
-    return key[..., at : at + 1].astype(np.uint64) | (key[..., at + 1 : at + 2].astype(np.uint64) << np.uint64(32))
+    return wide_words(key[..., at : at + 2])
+
+
+def wide_words(words: np.ndarray) -> np.ndarray:
+    """u64[..., n] of u32[..., 2 n]: pairs of words, the low one first."""
+    return words[..., 0::2].astype(np.uint64) | (words[..., 1::2].astype(np.uint64) << np.uint64(32))
 
 
 def _reference(key: np.ndarray, *, shape: tuple[int, ...], width: int) -> np.ndarray:
     n = math.prod(shape)
     if width == 64:
-        words = philox_words(key, 2 * n).astype(np.uint64)
-        bits = words[..., 0::2] | (words[..., 1::2] << np.uint64(32))
+        bits = wide_words(philox_words(key, 2 * n))
     else:
         bits = philox_words(key, n).astype(f"uint{width}")
     return bits.reshape(key.shape[:-1] + shape)

@@ -339,6 +339,8 @@ def _ormqr_shape(a, taus, c, *, left=True, transpose=False):
 def _ormqr_one(a, taus, c, left, transpose):
     complex_ = is_complex(a.dtype)
     trans = "N" if not transpose else "C" if complex_ else "T"
+    if not (taus.size and c.size):  # the identity, or nothing to multiply
+        return np.array(c)
     return lapack("unmqr" if complex_ else "ormqr", a.dtype)("L" if left else "R", trans, a, taus, c, max(c.size, 1))[0]
 
 

@@ -9,12 +9,14 @@ from typing import Any
 from pullback._ext import _core
 from pullback.core import extended, hooks
 from pullback.core.lowering import Elementwise, Pointwise
+from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import laid_out, out_placed
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.broadcast import canonical_shape
 from pullback.lax.records.families import *
 from pullback.lax.records.operands import check_kind
 from pullback.lax.records.rules import batch_unary
+from pullback.sharding import AbstractMesh, Sharding
 
 __all__ = [
     "broadcasted_iota",
@@ -135,6 +137,16 @@ def full_extended(name: str, shape: tuple[int, ...], fill_value: Any, dtype: Any
     return lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=axes) if shape else fill_value
 
 
+def sharding_said(x: Any) -> Sharding | None:
+    """How x says that it lies, an array or something like one with a `sharding`; None where it is not committed."""
+    if isinstance(x, _core.Array):
+        return None if x._device is None else x.sharding
+    said = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+    if not isinstance(said, Sharding) or not getattr(x, "committed", True):
+        return None
+    return None if isinstance(getattr(said, "mesh", None), AbstractMesh) else said
+
+
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
 ) -> Array:
@@ -157,8 +169,8 @@ def full_like(
         if x_shape
         else fill_value
     )
-    if sharding is None and not weak and isinstance(x, _core.Array) and x._device is not None and x_shape == x.shape:
-        sharding = x.sharding
+    if sharding is None and not weak and tuple(x_shape) == np.shape(x):
+        sharding = sharding_said(x)
     return laid_out("full_like", filled, sharding)
 
 

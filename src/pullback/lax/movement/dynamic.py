@@ -111,7 +111,7 @@ def _slice_batch(args, dims, slice_sizes):
     else:
         operand = move_batch_axis(operand, d, 0)
         numbers = GatherDimensionNumbers(tuple(range(1, n + 1)), (), tuple(range(1, n + 1)), (0,), (0,))
-        slice_sizes = (1, *slice_sizes)
+        slice_sizes = (min(1, operand.shape[0]), *slice_sizes)
     return gather_p.bind(
         operand,
         indices,

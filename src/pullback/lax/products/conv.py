@@ -339,91 +339,91 @@ def _conv_transpose(out_bar, x, w, **params):
         )
     if is_zero(out_bar):
         return [tangent_zero(a) if is_linear(a) else None for a in (x, w)]
-    spec, aval = params["dimension_numbers"], (x if is_linear(x) else w).aval
-    y = _ordered(out_bar, spec.out_spec)
-    if is_linear(x):
-        bar = _restored(
-            _lhs_bar(y, tuple(x.aval.shape[i] for i in spec.lhs_spec), _ordered(w, spec.rhs_spec), params),
-            spec.lhs_spec,
-        )
-    else:
-        bar = _restored(
-            _rhs_bar(y, _ordered(x, spec.lhs_spec), tuple(w.aval.shape[i] for i in spec.rhs_spec), params),
-            spec.rhs_spec,
-        )
+    aval = (x if is_linear(x) else w).aval
+    bar = _lhs_bar(out_bar, aval.shape, w, params) if is_linear(x) else _rhs_bar(out_bar, x, aval.shape, params)
     bar = lax.convert(bar, aval.dtype)
     return [bar, None] if is_linear(x) else [None, bar]
 
 
+def _swapped(spec):
+    """Axes of a convolution with the first two, those that are not of space, in each other's place."""
+    return (spec[1], spec[0], *spec[2:])
+
+
 def _spatial(params, x_shape, w_shape, y_shape):
     """Per spatial dimension: extents of the dilated lhs, rhs and strided out, low padding."""
-    for size, k, o, s, (low, _), ld, rd in zip(
-        x_shape[2:],
-        w_shape[2:],
-        y_shape[2:],
+    spec = params["dimension_numbers"]
+    for i, j, k, s, (low, _), ld, rd in zip(
+        spec.lhs_spec[2:],
+        spec.rhs_spec[2:],
+        spec.out_spec[2:],
         params["window_strides"],
         params["padding"],
         params["lhs_dilation"],
         params["rhs_dilation"],
     ):
-        yield dilated(size, ld), dilated(k, rd), dilated(o, s), low
+        yield dilated(x_shape[i], ld), dilated(w_shape[j], rd), dilated(y_shape[k], s), low
 
 
 def _lhs_bar(y, x_shape, w, params):
     """x_bar[i] = sum of out_bar[o] w[k] over o s + k d - low = i: out_bar dilated by s, the kernel reversed, the
-    features swapped.
+    features swapped. Each array keeps the order of its axes, so none is moved.
     """
-    g, bg = params["feature_group_count"], params["batch_group_count"]
-    groups = g * bg
-    o, i, *k = w.shape
-    kernel = lax.reshape(w, (groups, o // groups, i, *k))
-    kernel = lax.reshape(lax.transpose(kernel, (0, 2, 1, *range(3, kernel.ndim))), (groups * i, o // groups, *k))
-    kernel = lax.rev(kernel, tuple(range(2, kernel.ndim)))
+    if 0 in y.shape:
+        return lax.full(x_shape, constant(y, 0))
+    spec, bg = params["dimension_numbers"], params["batch_group_count"]
+    groups = params["feature_group_count"] * bg
+    kernel, kernel_spec = lax.rev(w, tuple(spec.rhs_spec[2:])), _swapped(spec.rhs_spec)
+    if groups > 1:  # ((g, o), i) -> ((g, i), o)
+        kernel = _ordered(kernel, spec.rhs_spec)
+        features, depth, *space = kernel.shape
+        kernel = lax.reshape(kernel, (groups, features // groups, depth, *space))
+        kernel = lax.transpose(kernel, (0, 2, 1, *range(3, kernel.ndim)))
+        kernel = _restored(lax.reshape(kernel, (groups * depth, features // groups, *space)), spec.rhs_spec)
+        kernel_spec = spec.rhs_spec
     pads = []
     for n, m, p, low in _spatial(params, x_shape, w.shape, y.shape):
         before = m - 1 - low
         pads.append((before, n - 1 + m - p - before))
-    if 0 in y.shape:
-        return lax.full(x_shape, constant(y, 0))
-    out = _canonical_conv(
-        y,
-        kernel,
-        params,
-        window_strides=params["lhs_dilation"],
-        padding=tuple(pads),
-        lhs_dilation=params["window_strides"],
-        feature_group_count=groups,
-        batch_group_count=1,
-    )
+    changes = {
+        "window_strides": params["lhs_dilation"],
+        "padding": tuple(pads),
+        "lhs_dilation": params["window_strides"],
+        "feature_group_count": groups,
+        "batch_group_count": 1,
+        "dimension_numbers": ConvDimensionNumbers(spec.out_spec, kernel_spec, spec.lhs_spec),
+    }
+    out = conv_general_dilated_p.bind(y, kernel, **{**params, **changes})
     if bg > 1:  # (n, (b, c)) -> ((b, n), c)
-        n, _, *space = out.shape
-        out = lax.reshape(out, (n, bg, i, *space))
-        out = lax.reshape(lax.transpose(out, (1, 0, *range(2, out.ndim))), (bg * n, i, *space))
+        out = _ordered(out, spec.lhs_spec)
+        n, c, *space = out.shape
+        out = lax.reshape(out, (n, bg, c // bg, *space))
+        out = lax.reshape(lax.transpose(out, (1, 0, *range(2, out.ndim))), (bg * n, c // bg, *space))
+        out = _restored(out, spec.lhs_spec)
     return out
 
 
 def _rhs_bar(y, x, w_shape, params):
     """w_bar[k] = sum of out_bar[o] x[o s + k d - low]: a convolution of x with out_bar dilated by s, batch and features
-    swapped.
+    swapped. Each array keeps the order of its axes, so none is moved.
     """
-    g, bg = params["feature_group_count"], params["batch_group_count"]
+    if 0 in y.shape:
+        return lax.full(w_shape, constant(y, 0))
+    spec = params["dimension_numbers"]
     pads = []
     for n, m, p, low in _spatial(params, x.shape, w_shape, y.shape):
         pads.append((low, m - 1 - n - low + p))
-    if 0 in y.shape:
-        return lax.full(w_shape, constant(y, 0))
-    swap = (1, 0, *range(2, x.ndim))
-    out = _canonical_conv(
-        lax.transpose(x, swap),
-        lax.transpose(y, swap),
-        params,
-        window_strides=params["rhs_dilation"],
-        padding=tuple(pads),
-        rhs_dilation=params["window_strides"],
-        feature_group_count=bg,
-        batch_group_count=g,
-    )
-    return lax.transpose(out, swap)
+    changes = {
+        "window_strides": params["rhs_dilation"],
+        "padding": tuple(pads),
+        "rhs_dilation": params["window_strides"],
+        "feature_group_count": params["batch_group_count"],
+        "batch_group_count": params["feature_group_count"],
+        "dimension_numbers": ConvDimensionNumbers(
+            _swapped(spec.lhs_spec), _swapped(spec.out_spec), _swapped(spec.rhs_spec)
+        ),
+    }
+    return conv_general_dilated_p.bind(x, y, **{**params, **changes})
 
 
 def _conv_batch(args, dims, **params):

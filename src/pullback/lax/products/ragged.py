@@ -111,15 +111,15 @@ def ragged_dot_general(
         group_sizes = lax.full((*group_sizes.shape[:-1], 1), 0, group_sizes.dtype)
         rhs = lax.full(tuple(1 if d == groups[0] else n for d, n in enumerate(rhs.shape)), 0, rhs.dtype)
         count = 1
-    parts = []
+    parts, ends = [], lax.cumsum(group_sizes, axis=group_sizes.ndim - 1)
     for g in range(count):
-        part = _group(lhs, group_sizes, g, ragged, prefix)
+        part = _group(lhs, group_sizes, ends, g, ragged, prefix)
         if is_free:
             matrix = lax.index_in_dim(rhs, g, groups[0], keepdims=False)
             numbers = ((cx, _without(cy, groups[0])), (bx, _without(by, groups[0])))
         else:  # what does not count on the right may be infinite
             other = dict(zip(cx + bx, cy + by))
-            matrix = _group(rhs, group_sizes, g, other[ragged], tuple(other[d] for d in prefix))
+            matrix = _group(rhs, group_sizes, ends, g, other[ragged], tuple(other[d] for d in prefix))
         parts.append(dot_general(part, matrix, numbers, precision, preferred_element_type))
     if not is_free:
         joined = lax.concatenate([lax.expand_dims(p, (0,)) for p in parts], 0)
@@ -134,10 +134,9 @@ def _without(dims: Sequence[int], left_out: int) -> tuple[int, ...]:
     return tuple(d - (d > left_out) for d in dims)
 
 
-def _group(x: Any, sizes: Any, g: int, ragged: int, prefix: tuple[int, ...]) -> Any:
+def _group(x: Any, sizes: Any, ends: Any, g: int, ragged: int, prefix: tuple[int, ...]) -> Any:
     """x with 0 for what is not in group g; `prefix` has the dimensions of x that the leading ones of sizes are."""
     last = sizes.ndim - 1
-    ends = lax.cumsum(sizes, axis=last)
     end, size = (lax.index_in_dim(v, g, last, keepdims=False) for v in (ends, sizes))
     if last:
         order = sorted(range(last), key=lambda i: prefix[i])

@@ -109,6 +109,11 @@ def _wanted_count() -> int:
     return max(1, int(found[-1])) if found else 1
 
 
+def started() -> bool:
+    """Whether anything has asked for devices, so that their number is settled."""
+    return bool(_devices)
+
+
 def devices(backend: str | None = None) -> list[Device]:
     """The devices of a platform (None: the default one); RuntimeError for a platform that is not there.
 

@@ -14,6 +14,7 @@ from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.placement import placement_of
 from pullback.sharding import Sharding, SingleDeviceSharding
+from pullback.sharding._layout import Format, Layout
 
 
 def leaf(x: Any) -> tuple[Any, Any] | None:
@@ -128,6 +129,14 @@ def shards_of(self: Any) -> list[Shard]:
 _core.set_array_attribute("__reduce_ex__", pickled)
 _core.set_array_attribute("devices", devices_of)
 _core.set_array_attribute("is_fully_replicated", property(lambda self: self.sharding.is_fully_replicated))
+
+
+def _format_of(x: Any) -> Format:
+    """How the array lies in memory, and where."""
+    return Format(Layout(tuple(range(x.ndim))), x.sharding)
+
+
+_core.set_array_attribute("format", property(_format_of))
 _core.set_array_attribute("addressable_shards", property(shards_of))
 _core.set_array_attribute("global_shards", property(shards_of))
 

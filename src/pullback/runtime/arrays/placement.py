@@ -217,7 +217,8 @@ class _Rules:
             parts = value if isinstance(value, tuple) else ()
             sizes = self.mesh.shape
             kept = []
-            for names, extent in zip(parts, aval.shape):
+            for said, extent in zip(parts, aval.shape):
+                names = tuple(n for n in said if n in sizes)  # a constraint over a mesh without devices may name others
                 count = 1
                 for n in names:
                     count *= sizes[n]

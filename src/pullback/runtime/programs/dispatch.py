@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback._ext import _core
+from pullback.core import extended
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.programs.compiler import compile_jaxpr
+from pullback.util import config
 
 if TYPE_CHECKING:
     from pullback.runtime.programs.program import Program
@@ -28,6 +30,8 @@ def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     for c in closed.consts:
         if isinstance(c, Tracer):
             return closed(*args)
+    if config.value_of("jax_debug_key_reuse"):
+        extended.reuse.called("of an eager operation", closed, args)
     return compile_jaxpr(closed).call(args)
 
 

@@ -1,5 +1,5 @@
 """Stands for jax._src.state.types."""
 
+from pullback.core.avals import AbstractRef
 
-class AbstractRef:
-    """The type of a mutable array; no traced value has it."""
+__all__ = ["AbstractRef"]

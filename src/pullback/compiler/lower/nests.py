@@ -54,6 +54,21 @@ def _emit(region: Region, group: Group, index: dict[int, Expr], done: int) -> No
             region.store([index[a] for a in range(len(group.space))], group.stores)
 
 
+def without_elements(region: Region, unit: Group | Row) -> bool:
+    """Whether the unit only makes arrays of size 0. Its nest would run no iteration, but what it hoists, an index
+    that is loaded for instance, would run once and read an element that is not there.
+    """
+    groups = unit.groups if isinstance(unit, Row) else [unit]
+    if any(group.call is not None for group in groups):
+        return False
+    outputs = [var for group in groups for var in group.outputs(region.eqns)]
+    if any(var.aval.size for var in outputs):
+        return False
+    for group in groups:
+        arrive(region, group)
+    return True
+
+
 Runs = tuple[tuple[int, ...], ...]
 
 

@@ -22,7 +22,7 @@ from pullback.compiler.graph.fuse.access import Interner, ir_dtype
 from pullback.compiler.graph.fuse.fuse import fuse
 from pullback.compiler.graph.fuse.groups import Group, Row
 from pullback.compiler.lower.moves import copy, swap_in
-from pullback.compiler.lower.nests import emit_row
+from pullback.compiler.lower.nests import emit_row, without_elements
 from pullback.compiler.lower.placing import place
 from pullback.compiler.lower.repeats import Repeats
 from pullback.compiler.lower.rule_context import RuleContext
@@ -191,6 +191,8 @@ class Lowering:
         wanted = {atom for atom in jaxpr.outvars if not isinstance(atom, Literal)}
         for unit in fusion.units:
             start = len(self.report)
+            if without_elements(region, unit):
+                continue
             if isinstance(unit, Row):
                 emit_row(region, unit)
                 self._note(region, unit.groups)

@@ -50,13 +50,8 @@ def check_derivative(fun, x, x_dot, step=1e-6):
     )
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
-@pytest.mark.parametrize("m, n", [(64, 64), (97, 65), (70, 131), (449, 449), (500, 385), (769, 770)])
-def test_threads_share_the_blocks_of_one_lu(m, n, dtype):
-    a = matrix(m, n, complex_=dtype is np.complex128).astype(dtype)
-    a[:, n // 2] = a[:, n // 4]  # singular, and nothing is divided by its zero
-    program = pullback.jit(linalg.lu).lower(a).compile()
-    assert "laswp" in program.as_text("loops")
+def for_threads(program, a):
+    """What a program gives of an array on one, two and three threads, which must be the same."""
     before, results = _core.num_threads(), []
     try:
         for threads in (1, 2, 3):
@@ -67,7 +62,44 @@ def test_threads_share_the_blocks_of_one_lu(m, n, dtype):
     for result in results:
         for x, y in zip(result, results[0]):
             np.testing.assert_array_equal(x, y)
-    factors, pivots, permutation = results[0]
+    return results[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("m, n, full", [(64, 64, False), (97, 65, True), (70, 231, False), (300, 129, False)])
+def test_threads_share_the_blocks_of_one_qr(m, n, full, dtype):
+    a = matrix(m, n, complex_=np.dtype(dtype).kind == "c").astype(dtype)
+    a[:, 5], a[:, 40] = 0, a[:, 4]  # a column without length, and one that depends on another
+    program = pullback.jit(lambda x: linalg.qr(x, full_matrices=full)).lower(a).compile()
+    assert "larft" in program.as_text("loops")
+    q, r = for_threads(program, a)
+    assert q.shape == (m, m if full else min(m, n)) and not np.tril(r, -1).any()
+    allowed = 10 * np.sqrt(max(m, n)) * np.finfo(dtype).eps
+    assert np.linalg.norm(q @ r - a) <= allowed * np.linalg.norm(a)
+    assert np.linalg.norm(adjoint(q) @ q - np.eye(q.shape[1])) <= allowed * np.sqrt(m)
+    k = min(m, n)
+    _, want = np.linalg.qr(a[:, :5])
+    np.testing.assert_allclose(r[:5, :5], want, atol=100 * k * np.finfo(dtype).eps)  # LAPACK's signs
+
+
+def test_blocks_of_one_qr_pass_on_what_is_not_a_number():
+    a = matrix(80, 80)
+    a[70, 10] = np.nan
+    q, r = pullback.jit(linalg.qr)(a)
+    assert np.isnan(np.asarray(q)).any() and np.isnan(np.asarray(r)[10:, 10:]).any()
+    np.testing.assert_array_equal(
+        np.asarray(r)[:10, :10], np.asarray(pullback.jit(linalg.qr)(np.nan_to_num(a))[1])[:10, :10]
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("m, n", [(64, 64), (97, 65), (70, 131), (449, 449), (500, 385), (769, 770)])
+def test_threads_share_the_blocks_of_one_lu(m, n, dtype):
+    a = matrix(m, n, complex_=dtype is np.complex128).astype(dtype)
+    a[:, n // 2] = a[:, n // 4]  # singular, and nothing is divided by its zero
+    program = pullback.jit(linalg.lu).lower(a).compile()
+    assert "laswp" in program.as_text("loops")
+    factors, pivots, permutation = for_threads(program, a)
     k = min(m, n)
     lower, upper = np.tril(factors[:, :k], -1) + np.eye(m, k), np.triu(factors[:k])
     assert np.abs(lower).max() <= np.sqrt(2) + 1e-6  # rows were exchanged; LAPACK compares |re| + |im|

@@ -7,10 +7,11 @@ linear algebra functions", arXiv:1009.6112 (QR).
 from __future__ import annotations
 
 import enum
+import math
 from typing import Any
 
 from pullback.core.lowering import HostCall, Nest
-from pullback.lax.linalg import small_matrices
+from pullback.lax.linalg import blocked_qr, small_matrices
 from pullback.lax.linalg.jacobi import MOST_SVD, svd_in_lanes
 from pullback.lax.linalg.matrices import (
     adjoint,
@@ -158,16 +159,22 @@ def _qr_emit(ctx):
 
         in_lanes(ctx, batch, small_matrices.lanes_of(aval.dtype), 4 * m * n * k, held, reflect)
         return
+    blocked = math.prod(batch) == 1 and k >= blocked_qr.LEAST
     memory = [
         scratch(aval.dtype, size, m),  # column-major m x size
         scratch(aval.dtype, k),
         scratch(np.int32, 1),
         scratch(aval.dtype, length),
+        *(blocked_qr.memory(m, n, aval.dtype) if blocked else []),
     ]
 
-    def one(matrix, packed, taus, info, work):
-        ctx.copy(packed.slice((0, 0), (n, m)), matrix(source).transposed((1, 0)))
-        ctx.call_fortran(kind + "geqrf", m, n, packed, m, taus, work, length, info)
+    def one(matrix, packed, taus, info, work, *blocks):
+        factors = packed.slice((0, 0), (n, m))
+        ctx.copy(factors, matrix(source).transposed((1, 0)))
+        if blocked:
+            blocked_qr.reflect(ctx, factors, aval.dtype, taus, *blocks)
+        else:
+            ctx.call_fortran(kind + "geqrf", m, n, packed, m, taus, work, length, info)
         out = matrix(r)
         loops(
             b,
@@ -176,9 +183,13 @@ def _qr_emit(ctx):
         )
         if not ctx.is_read(0):
             return
-        generate = kind + ("ungqr" if is_complex(aval.dtype) else "orgqr")
-        ctx.call_fortran(generate, m, columns_of_q, k, packed, m, taus, work, length, info)
-        ctx.copy(matrix(q), packed.slice((0, 0), (columns_of_q, m)).transposed((1, 0)))
+        found = packed.slice((0, 0), (columns_of_q, m))
+        if blocked:
+            blocked_qr.generate(ctx, found, aval.dtype, *blocks)
+        else:
+            generate = kind + ("ungqr" if is_complex(aval.dtype) else "orgqr")
+            ctx.call_fortran(generate, m, columns_of_q, k, packed, m, taus, work, length, info)
+        ctx.copy(matrix(q), found.transposed((1, 0)))
 
     for_each(ctx, batch, 2 * m * n * k + 2 * m * k * columns_of_q, memory, one)
 

@@ -270,6 +270,82 @@ def test_few_elements_of_what_was_sorted_are_selected(threads):
         assert "order_statistics" not in primitives_of(f, x)
 
 
+# How the ends of an order are spelled, as functions of its array (NumPy's and ours); each is read along the last axis.
+ENDS = {
+    "first": lambda order: order[..., 0],
+    "last": lambda order: order[..., -1],
+    "some": lambda order: order[..., :7],
+    "last few": lambda order: order[..., -7:],
+    "reversed": lambda order: order[..., ::-1][..., :7],
+    "reversed, from its end": lambda order: order[..., ::-1][..., -7:],
+    "neighbours but itself": lambda order: order[..., 1:6],
+    "every second": lambda order: order[..., -6::2],
+    "both": lambda order: (order[..., :2], order[..., -3:]),
+    "rows": lambda order: order[1:, :3] if order.ndim > 1 else order[:3],
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_ends_of_orders_are_selected(name, threads):
+    """Places and elements of both ends, bit for bit, with ties, zeros of both signs and NaN; nothing is sorted."""
+    for shape in (3000, (3, 1200)):
+        x = values(name, shape, True)
+        order = order_of(x)
+        ordered = np.take_along_axis(x, order, -1)
+        payload = np.random.default_rng(2).standard_normal(x.shape).astype("f4")
+        carried = np.take_along_axis(payload, order, -1)
+        descending = x.shape[-1] - 1 - np.flip(np.argsort(np.flip(wide_of(x), -1), -1, kind="stable"), -1)
+
+        @pb.jit
+        def run(x, payload):
+            return [
+                (
+                    end(jnp.argsort(x)),
+                    end(jnp.sort(x)),
+                    end(lax.sort_key_val(x, payload)[1]),
+                    end(jnp.argsort(x, descending=True)),
+                )
+                for end in ENDS.values()
+            ]
+
+        for spelled, (end, results) in zip(ENDS, zip(ENDS.values(), run(x, payload))):
+            for whole, found in zip((order, ordered, carried, descending), results):
+                for wanted, got in zip(pb.tree.leaves(end(whole)), pb.tree.leaves(found)):
+                    np.testing.assert_array_equal(bits(np.asarray(got)), bits(wanted), err_msg=spelled)
+        for end in ENDS.values():
+            for f in (jnp.argsort, jnp.sort):
+                assert "sort" not in primitives_of(lambda x, end=end, f=f: end(f(x)), x)
+
+
+def test_ends_of_orders_along_other_axes():
+    x = values("f4", (300, 3, 2), True)
+    order = np.argsort(x, 0, kind="stable")
+    np.testing.assert_array_equal(pb.jit(lambda x: jnp.argsort(x, 0)[-4:, 1:])(x), order[-4:, 1:])
+    np.testing.assert_array_equal(pb.jit(lambda x: jnp.argsort(x, 0)[0])(x), order[0])
+    mapped = pb.jit(pb.vmap(pb.vmap(lambda v: jnp.argsort(v)[:4], 1, 1), 2, 2))(x)
+    np.testing.assert_array_equal(mapped, order[:4])
+
+
+def test_orders_that_are_read_otherwise_are_sorted_once():
+    x = values("f4", 3000, False)
+    for f in (
+        lambda x: (jnp.argsort(x)[0], jnp.argsort(x)),
+        lambda x: jnp.argsort(x)[:2000],
+        lambda x: jnp.argsort(x)[0:9] + jnp.flip(jnp.argsort(x))[5:2999].sum(),
+        lambda x: jnp.argsort(x + 1j)[0],
+    ):
+        assert "sort" in primitives_of(f, x)
+    assert primitives_of(lambda x: jnp.argsort(x, 1)[:, 0], x.reshape(300, 10)).isdisjoint(("sort", "top_k"))
+
+
+def test_derivatives_of_the_largest_elements():
+    x = np.random.default_rng(3).standard_normal(2000).astype("f4")
+    wanted = np.zeros_like(x)
+    wanted[np.argsort(x)[-5:]] = np.arange(5)
+    found = pb.jit(pb.grad(lambda x: jnp.sum(jnp.sort(x)[-5:] * jnp.arange(5.0))))(x)
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_quantiles_of_known_fractions_do_not_sort():
     x = np.random.default_rng(2).standard_normal((4, 1000)).astype("f4")
     for f in (

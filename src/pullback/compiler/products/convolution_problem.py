@@ -196,10 +196,7 @@ def as_it_is(p: Problem, order: str) -> Copy | None:
             if stride != step:
                 return None
             step *= size
-        if (
-            span(positions, [part for dim in p.dimensions for part in dim.parts[:1]])
-            < block_shape(p.dtype, 64, 64)[1]
-        ):
+        if span(positions, [part for dim in p.dimensions for part in dim.parts[:1]]) < block_shape(p.dtype, 64, 64)[1]:
             return None
     elif order[-1] == "i":
         return None

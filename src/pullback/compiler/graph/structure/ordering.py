@@ -2,24 +2,37 @@
 
     b = sort x; c = b[500:502]         =>      c = order_statistics[places=(500, 501)] x
     b = partition[kth=500] x; c = b[500:501]
+    _, b = sort x, iota; c = b[:10]    =>      _, c = top_k[k=10] keys, which are the larger, the smaller x is
+    _, b = sort x, iota; c = b[-10:]   =>      the same of x reversed, whose last ones come first
+    c = sort(x)[::-1][:10]             =>      the elements at such places; so is what is sorted in the order of x
 
-Only where nothing else reads the sorted array.
+Only where nothing else reads what was sorted. Elements and places are those of before, bit for bit: equal elements come
+as they lie, NaN comes last, and zeros keep their signs.
 
-Up to four elements are selected so. Measured: `partition(x, k)[k]` of 1e6 took 6.9 ms on one core, now 1.9, as the
-median does.
+Up to four elements of long rows are selected by their places. Measured: `partition(x, k)[k]` of 1e6 took 6.9 ms on one
+core, now 1.9, as the median does. Of 2000 rows of 500, `argsort(x)[:, -1]` took 2.3 ms and `argsort(-x)[:, 0]` 1.9, now
+0.07 and 0.05; the places of the 100 largest of 100,000 620 us, now 70.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pullback.compiler.graph.fuse.access import ir_dtype
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.core.jaxpr import JaxprEqn
+from pullback.compiler.graph.structure.facts import counts_along
+from pullback.core.jaxpr import JaxprEqn, Literal
+from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 from pullback.lax.ordering.row_calls import KINDS
+from pullback.util import dtypes
 
 FEW = 4  # elements along the sorted axis
 LONG = 1 << 12  # elements along it, up to which selecting is sorting
+# Elements of a row from which on top_k is quicker, and of how many of a row one is looked for at most: measured, of
+# rows sorted by themselves and of those that others follow. One element is a reduction.
+ALONE, FOLLOWED = (1 << 10, 16), (1 << 8, 8)
 
 
 def _selected(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -46,4 +59,104 @@ def _selected(r: Rewriter, eqn: JaxprEqn) -> Any:
     return r.emit("slice", found, start_indices=tuple(low), limit_indices=tuple(high), strides=None)
 
 
-ORDER_RULES: dict[str, tuple[Rule, ...]] = {"slice": (_selected,)}
+def _ends(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """The first or the last elements of what was sorted, or sorted and turned around."""
+    turned = r.definition(eqn.invars[0], "rev")
+    sorted_ = eqn.invars[0] if turned is None else turned.invars[0]
+    made = r.definition(sorted_, "sort")
+    if made is None or made.params["num_keys"] != 1 or ir_dtype(made.invars[0].aval.dtype) not in KINDS:
+        return None
+    axis, x = made.params["dimension"], made.invars[0]
+    if not _is_read_at_ends(r, made) or (turned is not None and tuple(turned.params["dimensions"]) != (axis,)):
+        return None
+    n, low, high = x.aval.shape[axis], list(eqn.params["start_indices"]), list(eqn.params["limit_indices"])
+    is_last = (n - low[axis] < high[axis]) != (turned is not None)
+    k = min(n - low[axis], high[axis])
+    # Of one element all keys are whole numbers, whose largest is a reduction.
+    keys = r.emit("rev", x, dimensions=(axis,)) if is_last else x
+    if k == 1 or not is_last:
+        keys = _keys(r, keys, falls=not is_last)
+    _, places = r.emit("top_k", keys, k=k, axis=axis)
+    if is_last:
+        places = r.emit("sub", r.full(places.aval, n - 1), places)
+    # Places go on from the end that they are counted from; what is read goes on as it was read.
+    found = _taken(r, made.invars[[v is sorted_ for v in made.outvars].index(True)], places, axis)
+    if is_last == (turned is None):
+        found = r.emit("rev", found, dimensions=(axis,))
+    if n - low[axis] < high[axis]:
+        low[axis], high[axis] = low[axis] - (n - k), high[axis] - (n - k)
+    return r.emit(
+        "slice",
+        found,
+        start_indices=tuple(low),
+        limit_indices=tuple(high),
+        strides=eqn.params["strides"],
+    )
+
+
+def _is_read_at_ends(r: Rewriter, made: JaxprEqn) -> bool:
+    """Whether nothing reads what was sorted but for few of its first and last elements, also behind reversals."""
+    axis = made.params["dimension"]
+    n = made.outvars[0].aval.shape[axis]
+    shortest, part = ALONE if len(made.invars) == 1 else FOLLOWED
+    waiting = list(made.outvars)
+    while waiting:
+        var = waiting.pop()
+        readers = r.readers.get(var, ())
+        if len(readers) != r.uses[var]:
+            return False
+        for eqn in readers:
+            if eqn.primitive.name == "rev":
+                waiting += eqn.outvars
+                continue
+            if eqn.primitive.name != "slice" or not eqn.outvars[0].aval.size:
+                return False
+            k = min(n - eqn.params["start_indices"][axis], eqn.params["limit_indices"][axis])
+            if k > 1 and (n < shortest or k * part > n):
+                return False
+    return True
+
+
+def _keys(r: Rewriter, x: Any, falls: bool) -> Any:
+    """Whole numbers or bools in the order that sorting puts elements in; if it `falls`, the first is the largest."""
+    if dtypes.kind_of(x.aval.dtype) == "f":
+        missing = r.emit("ne", x, x)
+        x = r.emit("select_n", r.emit("eq", x, r.full(x.aval, 0)), x, r.full(x.aval, 0))  # zeros are equal
+        x = r.emit("select_n", missing, x, r.full(x.aval, np.nan))  # and so is what is no number
+        bits = r.emit("bitcast_convert_type", x, new_dtype=np.dtype(f"int{8 * x.aval.dtype.itemsize}"))
+        other = r.emit("xor", bits, r.full(bits.aval, np.iinfo(bits.aval.dtype).max))
+        x = r.emit("select_n", r.emit("lt", bits, r.full(bits.aval, 0)), bits, other)
+    return r.emit("not", x) if falls else x
+
+
+def _taken(r: Rewriter, x: Any, places: Any, axis: int) -> Any:
+    """The elements of x at places along an axis; of an index along it the places themselves."""
+    if dtypes.kind_of(x.aval.dtype) in "iu":
+        if counts_along(r, x) == axis:
+            return _as(r, places, x.aval.dtype)
+        turned = r.definition(x, "rev")
+        if turned is not None and tuple(turned.params["dimensions"]) == (axis,):
+            if counts_along(r, turned.invars[0]) == axis:
+                last = r.full(places.aval, x.aval.shape[axis] - 1)
+                return _as(r, r.emit("sub", last, places), x.aval.dtype)
+    others = tuple(d for d in range(x.aval.ndim) if d != axis)
+    return r.emit(
+        "gather",
+        x,
+        r.reshape(places, (*places.aval.shape, 1)),
+        dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), others, others),
+        slice_sizes=(1,) * x.aval.ndim,
+        unique_indices=True,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        fill_value=None,
+    )
+
+
+def _as(r: Rewriter, x: Any, dtype: Any) -> Any:
+    if isinstance(x, Literal) or x.aval.dtype == dtype:
+        return x
+    return r.emit("convert_element_type", x, new_dtype=dtype, weak_type=False)
+
+
+ORDER_RULES: dict[str, tuple[Rule, ...]] = {"slice": (_selected, _ends)}

@@ -13,7 +13,7 @@ bits of `jit`.
 
 from __future__ import annotations
 
-from pullback.util.absent import absent_names
+from pullback.core.dimensions import SymbolicScope
 
 from ._build import Library
 from ._exported import (
@@ -22,17 +22,16 @@ from ._exported import (
     default_export_platform,
     deserialize,
     export,
-    is_symbolic_dim,
     maximum_supported_calling_convention_version,
     minimum_supported_calling_convention_version,
 )
 from ._format import register_namedtuple_serialization, register_pytree_node_serialization
+from ._symbolic import is_symbolic_dim, symbolic_args_specs, symbolic_shape
 from ._to_c import to_c
 
-__getattr__ = absent_names(__name__)
-
 __all__ = [
-    "DisabledSafetyCheck", "Exported", "Library", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
-    "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
-    "register_namedtuple_serialization", "register_pytree_node_serialization", "to_c",
+    "DisabledSafetyCheck", "Exported", "Library", "SymbolicScope", "default_export_platform", "deserialize", "export",
+    "is_symbolic_dim", "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
+    "register_namedtuple_serialization", "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
+    "to_c",
 ]  # fmt: skip

@@ -280,12 +280,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     return Exported._of_fields(_format.read(data[len(_format.MAGIC) :]))
 
 
-def is_symbolic_dim(p: Any) -> bool:
-    """Whether a dimension is symbolic. There are no symbolic ones: those of arrays are integers."""
-    return not hasattr(p, "__index__") and hasattr(p, "dimension_as_value")
-
-
 __all__ = [
-    "DisabledSafetyCheck", "Exported", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
+    "DisabledSafetyCheck", "Exported", "default_export_platform", "deserialize", "export",
     "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
 ]  # fmt: skip

@@ -11,7 +11,6 @@ REASONS = {
     "gpu": "belongs to GPUs or TPUs, to Pallas or to cuDNN, and there is none of them",
     "processes": "is for several processes or machines, and there is one",
     "internal": "is a part of JAX's own implementation, which is another here",
-    "symbolic": "needs symbolic dimensions, which are not here; export.export takes arguments of known shapes",
     "unwritten": "is not written yet",
 }
 
@@ -242,13 +241,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     "experimental.transfer": {
         "processes": (
             "TransferConnection", "TransferServer", "start_transfer_server",
-        ),
-    },
-    "export": {
-        "symbolic": (
-            "SymbolicScope",
-            "symbolic_args_specs(args, shapes_specs, constraints=, scope=)",
-            "symbolic_shape(shape_spec, *, constraints=, scope=, like=)",
         ),
     },
     "extend.backend": {

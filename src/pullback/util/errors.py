@@ -155,7 +155,10 @@ class TracedFlagError(TracerBoolConversionError, ValueError):
 
 
 class InconclusiveDimensionOperation(Exception):
-    """A comparison of symbolic dimensions that has no answer; never raised, as dimensions are integers here."""
+    """A comparison of symbolic dimensions that has no answer, or the use of one where an integer is needed.
+
+    It may be decided by `constraints=` of `jax.export.symbolic_shape`.
+    """
 
 
 class KeyReuseError(JAXTypeError):

@@ -12,6 +12,7 @@ from pullback._ext import _core
 from pullback.api.values import ensure_compile_time_eval
 from pullback.core import Tracer, Var, current_interpreter
 from pullback.core.array_types import pytype_aval_mappings
+from pullback.core.dimensions import max_dim, min_dim
 from pullback.util.errors import InconclusiveDimensionOperation
 
 no_axis_name = object()
@@ -47,16 +48,6 @@ def is_constant_dim(d: Any) -> bool:
 def is_constant_shape(s: Sequence[Any]) -> bool:
     """Whether all dimensions are integers."""
     return all(map(is_constant_dim, s))
-
-
-def max_dim(d1: int, d2: int) -> int:
-    """The larger of two dimensions."""
-    return max(d1, d2)
-
-
-def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two dimensions."""
-    return min(d1, d2)
 
 
 def call_impl(f: Callable, *args: Any, **params: Any) -> Any:

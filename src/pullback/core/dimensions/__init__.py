@@ -1,0 +1,20 @@
+"""Symbolic dimensions: expressions that stand for sizes of arrays in shapes. Read in this order:
+
+expressions (the normal form and its arithmetic), bounds (what comparisons decide), specs (text), scopes (constraints).
+"""
+
+from pullback.core.dimensions.expressions import (
+    Dimension,
+    Expression,
+    as_operand,
+    evaluate,
+    expression,
+    is_symbolic,
+    max_dim,
+    min_dim,
+    variables,
+)
+from pullback.core.dimensions.scopes import Constraint, SymbolicScope
+from pullback.core.dimensions.specs import parse_shape
+
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -23,7 +23,7 @@ def called(function, routine):
 
 @pytest.mark.parametrize("fun", [jnp.linalg.eigh, jnp.linalg.svd, jnp.linalg.eig, jnp.linalg.qr])
 def test_stacks_are_cut_into_chunks_over_threads(fun):
-    function = lowered(fun, np.ones((200, 40, 40), np.float32))
+    function = lowered(fun, np.ones((200, 70, 70), np.float32))
     threads = [s for s in statements(function.body) if isinstance(s, Loop) and s.role == "threads"]
     assert any(any(isinstance(s, Call) for s in statements(loop.body)) for loop in threads)
     assert not any(

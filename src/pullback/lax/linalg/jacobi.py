@@ -1,12 +1,10 @@
-"""Jacobi's methods for many small matrices at once, one in each lane: eigenvalues of symmetric matrices, singular
-values (Golub and Van Loan, 8.5 and 8.6.3).
+"""Jacobi's method for singular values of many small matrices at once, one in each lane (Golub and Van Loan, 8.6.3).
 
-Rotations make one element off the diagonal after the other zero, or two columns orthogonal. All lanes go through the
-same pairs, so there is nothing to choose, until no lane has anything left to do; matrices that are done early turn by
-angles of zero. Errors are those of LAPACK or less, and small singular values keep more of their digits.
+Rotations make two columns orthogonal, one pair after the other. All lanes go through the same pairs, so there is
+nothing to choose, until no lane has anything left to do; matrices that are done early turn by angles of zero. Errors
+are those of LAPACK or less, and small singular values keep more of their digits.
 
-Matrices up to 12 x 12 are done so. Measured: of 10,000 matrices one 3 x 3 float32 `eigh` took 906 ns, now 43, one
-8 x 8 float64 `svd` 8.9 us, now 2.2.
+Matrices up to 12 x 12 are done so. Measured: of 10,000 matrices one 8 x 8 float64 `svd` took 8.9 us, now 2.2.
 """
 
 from __future__ import annotations
@@ -15,16 +13,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from pullback.lax.linalg.small_matrices import Block, Held, Index, Lanes, after, fold, in_blocks, number, repeat
+from pullback.lax.linalg.spectra import LEFT, POISON, SCALE, add_to_all, limits, prepare, rank
 from pullback.lax.linalg.stacks import CHUNKS
 from pullback.loops.ir import ITEMSIZE
 
 # Rows and columns, at most, with which LAPACK does no better, also where registers are half as wide as here.
-MOST_EIGH, MOST_EIGENVALUES, MOST_SVD = 12, 8, 12
+MOST_SVD = 12
 SWEEPS = 16  # at most; seldom more than 8 are made
-SCALE, POISON, LEFT = 0, 1, 2  # what a lane notes of its matrix: power of two, NaN if not finite, what is left to do
 
 Entry = Callable[[Index, Index], tuple[Index, Index]]
 
@@ -35,31 +31,6 @@ def _along_columns(p: Index, k: Index) -> tuple[Index, Index]:
 
 def _along_rows(p: Index, k: Index) -> tuple[Index, Index]:
     return p, k
-
-
-def _limits(dtype: str) -> Any:
-    return np.finfo({"f32": np.float32, "f64": np.float64}[dtype])
-
-
-def _prepare(b: Any, a: Lanes, notes: Lanes, read: Sequence[tuple[int, int]]) -> None:
-    """Scales a matrix by a power of two, so that no square overflows; one that is not finite becomes zero."""
-    dtype = a.work.dtype
-    zero = b.const(dtype, 0.0)
-    # The bits of the largest element without its fraction are the power of two below it.
-    integer, kept = ("i32", 0x7F800000) if dtype == "f32" else ("i64", 0x7FF0000000000000)
-    limits = _limits(dtype)
-    largest, poison = zero, zero
-    for at in read:
-        x = a[at]
-        largest, poison = b.let(b.op("max", largest, b.op("abs", x))), b.let(b.add(poison, b.mul(x, zero)))
-    finite = b.let(b.op("eq", poison, zero))
-    power = b.bitcast(b.op("and", b.bitcast(b.select(finite, largest, zero), integer), b.const(integer, kept)), dtype)
-    smallest = b.const(dtype, float(limits.tiny))
-    power = b.let(b.op("min", b.op("max", power, smallest), b.op("div", b.const(dtype, 1.0), smallest)))
-    factor = b.let(b.op("div", b.const(dtype, 1.0), power))
-    notes[SCALE, 0], notes[POISON, 0] = power, poison
-    for at in read:
-        a[at] = b.select(finite, b.mul(a[at], factor), zero)
 
 
 def _unit(b: Any, v: Lanes, n: int) -> None:
@@ -110,16 +81,14 @@ def _turn(b: Any, x: Lanes, first: Any, second: Any, sine: Any, ratio: Any) -> t
     )
 
 
-def _until_done(block: Block, notes: int, enough: float, measure: Any, sweep: Any) -> None:
-    """Sweeps until no lane has more than `enough` left, which `measure` notes before each, or else the sweep before."""
+def _until_done(block: Block, notes: int, enough: float, sweep: Any) -> None:
+    """Sweeps until no lane noted in the last one that more than `enough` was left."""
     ctx, b = block.ctx, block.ctx.b
     going = ctx.temporary("i32", (CHUNKS, 16), "going")  # a cache line for each chunk
     mine = going.at(block.chunk)
     ctx.store(mine, (0,), b.const("i32", SWEEPS + 1))
     with b.while_() as loop:
         loop.test(b.op("gt", ctx.load(mine, (0,)), b.const("i32", 0)))
-        if measure is not None:
-            block.run(measure)
         left = block.largest(notes, LEFT)
         goes_on = b.op("gt", left, b.const(left.dtype, enough))
         again = b.sub(ctx.load(mine, (0,)), b.const("i32", 1))
@@ -128,103 +97,12 @@ def _until_done(block: Block, notes: int, enough: float, measure: Any, sweep: An
             block.run(sweep)
 
 
-def _rank(b: Any, w: Lanes, places: Lanes, n: int, descending: bool) -> None:
-    """places[i]: the number of elements that come before the i-th in order."""
-    zero, one = b.const("i32", 0), b.const("i32", 1)
-
-    def of(i: Index) -> None:
-        own = w[i, 0]
-
-        def count(j: Index, found: Any) -> list[Any]:
-            other = w[j, 0]
-            comes = b.op("gt" if descending else "lt", other, own)
-            ties = b.op("and", b.op("eq", other, own), b.op("lt", number(b, j), number(b, i)))
-            return [b.add(found, b.select(b.op("or", comes, ties), one, zero))]
-
-        places[i, 0] = fold(b, 0, n, [zero], count)[0]
-
-    repeat(b, 0, n, of)
-
-
-# ---------------------------------------------------------------------------------------------------------------- eigh
-
-
-def eigh_in_lanes(ctx: Any, batch: Sequence[int], n: int, source: Any, lower: bool, vectors: Any, values: Any) -> None:
-    """values[n] ascending and vectors[n, n] (or None) of the symmetric matrices of which one triangle is read."""
-    b, dtype = ctx.b, source.dtype
-    held = [Held(dtype, n, n, source), Held(dtype, n, 1, None, values, 2), Held("i32", n, 1), Held(dtype, 3, 1)]
-    if vectors is not None:
-        held.append(Held(dtype, n, n, None, vectors, 2, True))
-    triangle = [(i, j) if lower else (j, i) for i in range(n) for j in range(i + 1)]
-
-    def start(a: Lanes, _w: Lanes, _places: Lanes, notes: Lanes, *v: Lanes) -> None:
-        _prepare(b, a, notes, triangle)
-        for i, j in triangle:
-            if i != j:
-                a[j, i] = a[i, j]
-        for x in v:
-            _unit(b, x, n)
-
-    def measure(a: Lanes, _w: Lanes, _places: Lanes, notes: Lanes, *v: Lanes) -> None:
-        notes[LEFT, 0] = b.const(dtype, 0.0)
-
-        def pair(p: Index, q: Index) -> None:
-            notes[LEFT, 0] = b.op("max", notes[LEFT, 0], b.op("abs", a[p, q]))
-
-        _pairs(b, n, pair)
-
-    def sweep(a: Lanes, _w: Lanes, _places: Lanes, _notes: Lanes, *v: Lanes) -> None:
-        def pair(p: Index, q: Index) -> None:
-            off, upper, lower = a[p, q], a[p, p], a[q, q]
-            tangent, sine, ratio = _angle(b, b.let(b.sub(lower, upper)), off)
-
-            def row(k: Index) -> None:
-                first, second = _turn(b, a, (k, p), (k, q), sine, ratio)
-                a[k, p] = a[p, k] = first
-                a[k, q] = a[q, k] = second
-
-            repeat(b, 0, n, row)  # rows p and q are set below
-            a[p, p], a[q, q] = b.sub(upper, b.term(tangent, off)), b.add(lower, b.term(tangent, off))
-            a[p, q] = a[q, p] = b.const(dtype, 0.0)
-            for x in v:
-                _turn_vectors(b, x, n, _along_columns, p, q, sine, ratio)
-
-        _pairs(b, n, pair)
-
-    def finish(a: Lanes, w: Lanes, places: Lanes, notes: Lanes, *v: Lanes) -> None:
-        scale, poison = notes[SCALE, 0], notes[POISON, 0]
-
-        def value(i: Index) -> None:
-            w[i, 0] = b.mul(a[i, i], scale)
-
-        repeat(b, 0, n, value)
-        _rank(b, w, places, n, False)
-        for x in (w, *v):
-            _add_to_all(b, x, poison)
-
-    def body(block: Block) -> None:
-        block.run(start)
-        _until_done(block, 3, float(_limits(dtype).eps) / 8, measure, sweep)
-        block.run(finish)
-
-    in_blocks(ctx, batch, 64 // ITEMSIZE[dtype], 30 * n**3, held, body)
-
-
 def _turn_vectors(b: Any, x: Lanes, n: int, entry: Entry, p: Index, q: Index, sine: Any, ratio: Any) -> None:
     def element(k: Index) -> None:
         first, second = entry(p, k), entry(q, k)
         x[first], x[second] = _turn(b, x, first, second, sine, ratio)
 
     repeat(b, 0, n, element)
-
-
-def _add_to_all(b: Any, x: Lanes, value: Any) -> None:
-    with b.loop(x.work.shape[0], "sequential") as i:
-        at = i, x.lane
-        x.ctx.store(x.work, at, b.add(x.ctx.load(x.work, at), value))
-
-
-# ----------------------------------------------------------------------------------------------------------------- svd
 
 
 def svd_in_lanes(
@@ -249,14 +127,13 @@ def svd_in_lanes(
     ]
     if rotations is not None:
         held.append(Held(dtype, k, k, None, rotations, 2, not tall))
-    limits = _limits(dtype)
+    eps = float(limits(dtype).eps)
     zero, one = b.const(dtype, 0.0), b.const(dtype, 1.0)
     # Of equal columns a difference is left, by so much shorter again in each sweep: in the end it is nothing.
-    least = float(limits.eps) ** 2
-    everywhere = [(i, j) for i in range(m) for j in range(n)]
+    least = eps**2
 
     def start(a: Lanes, _s: Lanes, _places: Lanes, notes: Lanes, _squares: Lanes, *v: Lanes) -> None:
-        _prepare(b, a, notes, everywhere)
+        prepare(b, a, notes, m, lambda _: n, lambda i, j: (i, j))
         notes[LEFT, 0] = one
         for x in v:
             _unit(b, x, k)
@@ -304,9 +181,9 @@ def svd_in_lanes(
             repeat(b, 0, length, direction)
 
         repeat(b, 0, k, value)
-        _rank(b, s, places, k, True)
+        rank(b, s, places, k, True)
         for x in (s, a, *v):
-            _add_to_all(b, x, poison)
+            add_to_all(b, x, poison)
 
     def complete(a: Lanes, s: Lanes, _places: Lanes, _notes: Lanes, _squares: Lanes, *v: Lanes) -> None:
         with b.loop(k, "sequential") as p:
@@ -314,7 +191,7 @@ def svd_in_lanes(
 
     def body(block: Block) -> None:
         block.run(start)
-        _until_done(block, 3, length * float(limits.eps), None, sweep)
+        _until_done(block, 3, length * eps, sweep)
         block.run(finish)
         if directions is not None:
             gone = block.largest(3, LEFT)

@@ -13,9 +13,9 @@ from typing import Any
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER, NUMBER, optional
 from pullback.core.lowering import HostCall, Nest
+from pullback.lax.linalg import symmetric_ql
 from pullback.lax.linalg.decompose import all_finite, in_one_call, reciprocal_differences, spread_spectrum, svd
 from pullback.lax.linalg.factor import lu_p, symmetrized
-from pullback.lax.linalg.jacobi import MOST_EIGENVALUES, MOST_EIGH, eigh_in_lanes
 from pullback.lax.linalg.matrices import (
     adjoint,
     batch_leading,
@@ -44,7 +44,7 @@ Array = Any
 
 
 class EighImplementation(enum.Enum):
-    """How Hermitian eigenvalues are computed; on a CPU sizes decide between Jacobi's rotations and LAPACK."""
+    """How Hermitian eigenvalues are computed; on a CPU sizes decide between QL steps in lanes and LAPACK."""
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -116,9 +116,9 @@ def _eigh_jvp(primals, tangents, *, lower=True, sort_eigenvalues=True, subset_by
 
 
 def _is_stack_of_small(avals, params):
-    """Whether Jacobi's rotations find the vectors."""
+    """Whether matrices are done in lanes."""
     *batch, n, _ = avals[0].shape
-    return params["subset_by_index"] is None and suits(batch, avals[0].dtype, MOST_EIGH, n)
+    return params["subset_by_index"] is None and suits(batch, avals[0].dtype, symmetric_ql.MOST, n)
 
 
 def _eigh_emit(ctx):
@@ -132,9 +132,9 @@ def _eigh_emit(ctx):
         )
         return
     vectors = ctx.is_read(0)
-    if _is_stack_of_small(ctx.in_avals, params) and (vectors or n <= MOST_EIGENVALUES):
+    if _is_stack_of_small(ctx.in_avals, params):
         found = ctx.result(0) if vectors else None
-        eigh_in_lanes(ctx, batch, n, ctx.operand(0), params["lower"], found, ctx.result(1))
+        symmetric_ql.eigh(ctx, batch, n, ctx.operand(0), params["lower"], found, ctx.result(1))
         return
     kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
     length, reals, integers = (

@@ -60,14 +60,28 @@ CASES = {
     "short": case((2, 3, 5), (5, 3, 7), (1,), ((3, 3),), (1,), (1,)),
     "three dimensions": case((2, 3, 6, 7, 8), (5, 3, 3, 3, 3), (2, 1, 2), ((1, 1),) * 3, (1, 1, 1), (1, 1, 1)),
     "many features": case((2, 30, 6, 7), (700, 30, 3, 3)),
+    "many features, in place": case((2, 30, 9, 10), (37, 30, 2, 3), (2, 3), ((0, 0), (0, 0))),
+    "many features, dilated x": case((2, 30, 9, 10), (70, 30, 4, 3), pads=((2, 1), (1, 2)), x_dilation=(3, 2)),
+    "many features, groups": case((4, 24, 9, 33), (96, 12, 3, 3), dilation=(1, 3), groups=2),
+    "many features, batch groups": case((4, 24, 9, 13), (96, 24, 3, 3), batches=2),
+    "many features, one dimension": case((2, 30, 900), (50, 30, 7), (1,), ((3, 5),), (1,), (1,)),
+    "many features, three dimensions": case(
+        (1, 9, 4, 5, 6), (34, 9, 2, 3, 3), (1, 2, 1), ((1, 1),) * 3, (1, 1, 2), (1, 1, 1)
+    ),
+    "many features, one result": case((2, 30, 3, 3), (70, 30, 2, 2), (2, 2), ((0, 0), (0, 0))),
+    "many features, windows outside": case((2, 30, 5, 4), (40, 30, 3, 3), pads=((4, 5), (-1, 6))),
+    "features, in place, strides": case((2, 12, 11, 24), (2, 3, 24, 40), (2, 3), ((0, 0), (0, 0)), numbers=NHWC),
 }
+
+
+OTHER_TYPES = ("space", "features", "batch", "depthwise, in place", "strides", "many features, in place")
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
 def test_convolution(name, dtype):
     x_shape, w_shape, params = CASES[name]
-    if dtype != np.float32 and name not in ("space", "features", "batch", "depthwise, in place", "strides"):
+    if dtype != np.float32 and name not in OTHER_TYPES:
         return
     rng = np.random.default_rng(0)
     x, w = ((3 * rng.standard_normal(shape)).astype(dtype) for shape in (x_shape, w_shape))
@@ -96,7 +110,7 @@ def test_windows_are_not_written():
 
 def test_results_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(0)
-    shapes = ((4, 16, 33, 35), (21, 16, 3, 3), (301, 500), (500, 333))
+    shapes = ((4, 16, 33, 35), (53, 16, 3, 3), (301, 500), (500, 333))
     x, w, a, c = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
     function = jax.jit(lambda x, w, a, c: (jax.lax.conv_general_dilated(x, w, (1, 1), "SAME"), a @ c))
     before, results = _core.num_threads(), []

@@ -48,6 +48,16 @@ class Dimension:
     extent: int  # of the copy
     parts: tuple[Taps, ...]
 
+    @property
+    def reach(self) -> int:
+        """Elements of (dilated) x from its first to the last that is read."""
+        read = [
+            (part.count - 1 + offset + self.begin) * self.phases + phase
+            for part in self.parts
+            for _, phase, offset in part.taps
+        ]
+        return 1 + max(read, default=-1)
+
 
 def dimension(size: int, window: int, count: int, stride: int, low: int, x_dilation: int, dilation: int) -> Dimension:
     places = [(k, k * dilation - low) for k in range(window)]
@@ -123,6 +133,7 @@ def copied(p: Problem, order: str) -> Copy:
         return found
     axes: list[tuple[str, int, int]] = []  # (letter, dimension, extent)
     lines = p.out.shape[-2] if "l" in order else 1
+    steps = [1 if "p" in order else dim.phases for dim in p.dimensions]  # of space, from one position to the next
     for letter in order:
         if letter == "r":
             axes.append(("r", 0, p.x.shape[0]))
@@ -137,13 +148,13 @@ def copied(p: Problem, order: str) -> Copy:
         elif letter == "p":
             axes += [("p", d, dim.phases) for d, dim in enumerate(p.dimensions)]
         else:
-            axes += [("s", d, dim.extent - (lines - 1) * (d == n - 2)) for d, dim in enumerate(p.dimensions)]
+            axes += [("s", d, dim.extent * steps[d] - (lines - 1) * (d == n - 2)) for d, dim in enumerate(p.dimensions)]
     shape = [extent for _, _, extent in axes]
     buffer = b.temporary("padded", p.dtype, math.prod(shape) + SLACK)
     whole = contiguous(buffer, shape)
     # Phases of the last dimension are written out, so that what is read for a vector lies together.
     last = p.dimensions[-1] if p.dimensions else None
-    together = last.phases if last is not None and last.dilation == 1 and last.phases in TURNS else 1
+    together = last.phases if "p" in order and last and last.dilation == 1 and last.phases in TURNS else 1
 
     def store(index: Sequence[Expr]) -> None:
         at: dict[tuple[str, int], Expr] = {(letter, d): i for (letter, d, _), i in zip(axes, index)}
@@ -151,7 +162,10 @@ def copied(p: Problem, order: str) -> Copy:
         place, inside = [], None
         for d, dim in enumerate(p.dimensions):
             position = at["s", d] + at["l", 0] if "l" in order and d == n - 2 else at["s", d]
-            coordinate = b.add(b.add(position, dim.begin) * dim.phases, at["p", d])
+            if "p" in order:
+                coordinate = b.add(b.add(position, dim.begin) * dim.phases, at["p", d])
+            else:
+                coordinate = b.add(position, dim.begin * dim.phases)
             tests = []
             if dim.dilation > 1:
                 tests.append(b.op("eq", b.op("floormod", coordinate, dim.dilation), 0))
@@ -176,17 +190,18 @@ def copied(p: Problem, order: str) -> Copy:
         contiguous(buffer, (math.prod(shape),)),
         stride["r" if "r" in order else "i", 0],
         stride["c", 0],
-        tuple(stride["p", d] for d in range(n)),
-        tuple(stride["s", d] for d in range(n)),
+        tuple(stride["p" if "p" in order else "s", d] for d in range(n)),
+        tuple(stride["s", d] * steps[d] for d in range(n)),
         stride.get(("g", 0), 0),
     )
 
 
 def as_it_is(p: Problem, order: str) -> Copy | None:
-    """x without a copy: no padding, no phases, and its rows one after the other if lanes run along space."""
+    """x without a copy: no padding, no phases but of space, its rows one after the other if lanes run along space."""
     x = p.x
     if x.dtype != p.dtype or any(
-        dim.begin < 0 or dim.begin + dim.extent > dim.size or dim.phases > 1 or dim.dilation > 1 for dim in p.dimensions
+        dim.begin < 0 or dim.reach > dim.size or (dim.phases > 1 and "p" in order) or dim.dilation > 1
+        for dim in p.dimensions
     ):
         return None
     positions = x.strides[2:]
@@ -200,13 +215,14 @@ def as_it_is(p: Problem, order: str) -> Copy | None:
             return None
     elif order[-1] == "i":
         return None
-    start = sum(dim.begin * stride for dim, stride in zip(p.dimensions, positions))
+    steps = [dim.phases * stride for dim, stride in zip(p.dimensions, positions)]
+    start = sum(dim.begin * step for dim, step in zip(p.dimensions, steps))
     return Copy(
         Storage(x.buffer, x.offset + start if start else x.offset, (1,), (1,)),
         x.strides[0],
         x.strides[1],
-        (0,) * len(positions),
         tuple(positions),
+        tuple(steps),
     )
 
 
@@ -240,6 +256,14 @@ def even(n: int, most: int) -> int:
 
 def offsets(ctx: NestContext, values: Sequence[int]) -> Storage:
     return ctx.constant(np.asarray(values, np.int64), "table")
+
+
+def turns(parts: Sequence[Taps]) -> list[list[Taps]]:
+    """Parts whose results take turns are stored together, as whole vectors; others are on their own."""
+    parts = [part for part in parts if part.count]
+    if len(parts) in TURNS and len({part.count for part in parts}) == 1 and all(part.taps for part in parts):
+        return [parts]
+    return [[part] for part in parts]
 
 
 class Blocks:
@@ -303,7 +327,6 @@ def fill_part(p: Problem, parts: Sequence[Taps]) -> None:
 
 
 __all__ = [
-    "TURNS",
     "Blocks",
     "Copy",
     "Dimension",
@@ -317,5 +340,6 @@ __all__ = [
     "offsets",
     "places",
     "span",
+    "turns",
     "weights_of",
 ]

@@ -25,6 +25,7 @@ from pullback.loops.ir import ITEMSIZE, Builder, Expr, Function
 
 NAME = "pb_panels_"
 CHAIN = 128  # floats summed in one chain: errors are then no larger than those of NumPy's products
+BEGUN = 0.5  # multiply-adds for each contracted element that take as long as what is done once for a block
 ANY = 1 << 40  # elements of a buffer whose size is the caller's
 
 # Fields of the kernel's first argument, i64; lengths in elements.
@@ -54,6 +55,23 @@ def block_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
     if m < 4 * rows:
         rows = -(-m // -(-m // rows))
     return rows, columns
+
+
+def block_rows(dtype: str, m: int, columns: int) -> tuple[int, float]:
+    """(rows of the block of results, steps) for m rows and a panel of so many columns: those of the fewest steps.
+
+    Steps are multiply-adds of registers for each contracted element, or what takes as long: a load is half of one, as a
+    core does two of either at a time, and fewer than eight sums would wait for their own last step.
+    """
+    target = current_target().vector_bytes
+    registers = columns * ITEMSIZE[dtype] // target
+    most = (28 if target == 64 else 12) // registers
+
+    def steps(rows: int) -> float:
+        return -(-m // rows) * (max(rows * registers, rows + registers, 8) + BEGUN * registers)
+
+    rows = min(range(1, min(m, most) + 1), key=lambda rows: (steps(rows), -rows))
+    return rows, steps(rows)
 
 
 def product_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
@@ -230,6 +248,7 @@ __all__ = [
     "GRAM_SIZES",
     "NAME",
     "SIZES",
+    "block_rows",
     "block_shape",
     "gram_kernel",
     "gram_kernel_name",

@@ -27,12 +27,13 @@ def block_diag(*arrs: Any) -> Any:
             raise ValueError(f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got "
                              f"{block.aval.str_short()} at argument {i}.")  # fmt: skip
     dtype = dtypes.result_type(*blocks)
-    width, left, rows = sum(b.shape[1] for b in blocks), 0, []
+    whole = jnp.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), dtype)
+    above = left = 0
     for block in blocks:
-        pads = ((0, 0, 0), (left, width - left - block.shape[1], 0))
-        rows.append(lax.pad(block.astype(dtype), jnp.zeros((), dtype), pads))
-        left += block.shape[1]
-    return jnp.concatenate(rows, axis=0)
+        if block.size:
+            whole = lax.dynamic_update_slice(whole, block.astype(dtype), (above, left))
+        above, left = above + block.shape[0], left + block.shape[1]
+    return whole
 
 
 def _stacks(column: Any, row: Any) -> tuple[Any, Any]:

@@ -5,6 +5,7 @@ import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
+from pullback.compiler.pipelines import optimize_jaxpr
 
 X = np.random.default_rng(0).standard_normal((40, 30, 20)).astype("f4")
 
@@ -94,3 +95,51 @@ def test_places_along_several_axes(name):
 def test_a_diagonal_is_no_grid():
     f = lambda x: x[jnp.arange(20), jnp.arange(20)]
     np.testing.assert_array_equal(jax.jit(f)(X), X[np.arange(20), np.arange(20)])
+
+
+def _difference(n, m):
+    return np.arange(n)[:, None] - np.arange(m)
+
+
+SHIFTED = {
+    "distance": (lambda x, np: x[np.abs(_difference(30, 40))], 1),
+    "wrapped": (lambda x, np: x[_difference(30, 25) % 20], 1),
+    "clipped": (lambda x, np: x[np.clip(_difference(20, 50) + 9, 0, 19)], 1),
+    "sums": (lambda x, np: x[(np.arange(20)[:, None] + 3 * np.arange(17)[None] // 3) % 40], 1),
+    "windows": (lambda x, np: x[np.arange(24)[:, None] + np.arange(17)], 1),
+    "rows of a table": (lambda x, np: x[np.abs(_difference(18, 33))], 2),
+    "from the end": (lambda x, np: x[_difference(20, 20)], 1),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+@pytest.mark.parametrize("dtype", ["f4", "i2", "c8", "?"])
+def test_places_that_depend_on_a_difference_or_a_sum(name, dtype):
+    """Parts of one row: its elements are looked up once, and their number is that of both axes together."""
+    f, rank = SHIFTED[name]
+    x = (np.random.default_rng(0).standard_normal((40, 3)[:rank]) * 9).astype(dtype)
+    np.testing.assert_array_equal(jax.jit(lambda x: f(x, jnp))(x), f(x, np))
+    gathers = [
+        eqn
+        for eqn in optimize_jaxpr(jax.make_jaxpr(lambda x: f(x, jnp))(x)).jaxpr.eqns
+        if eqn.primitive.name == "gather"
+    ]
+    assert gathers and all(eqn.invars[1].aval.size < 100 for eqn in gathers)
+
+
+def test_derivatives_of_places_that_depend_on_a_difference():
+    x = np.random.default_rng(0).standard_normal(30).astype("f4")
+    i = abs(_difference(30, 30))
+    expected = np.zeros(30)
+    np.add.at(expected, i, np.cos(x)[i])
+    found = jax.jit(jax.grad(lambda x: jnp.sin(x[abs(_difference(30, 30))]).sum()))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_other_places_stay():
+    x = np.random.default_rng(0).standard_normal(900).astype("f4")
+    for i in (_difference(20, 20) * np.arange(20), np.arange(20)[:, None] * 2 + np.arange(20) * 3):
+        np.testing.assert_array_equal(jax.jit(lambda x, i=i: x[jnp.asarray(i)])(x), x[i])
+    outside = jax.jit(lambda x: x.at[abs(_difference(40, 40))].get(mode="fill", fill_value=-1))(x[:20])
+    i = abs(_difference(40, 40))
+    np.testing.assert_array_equal(outside, np.where(i < 20, x[np.minimum(i, 19)], -1))

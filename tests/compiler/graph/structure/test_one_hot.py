@@ -92,9 +92,9 @@ def test_sums_of_segments(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "complex64"])
 def test_counts(dtype):
-    i = RNG.integers(-3, 14, (60, 30)).astype("i4")
-    want = np.bincount(i[(i >= 0) & (i < 11)].ravel(), minlength=11).astype(dtype)
-    is_scatter(lambda i: pb.nn.one_hot(i, 11, dtype=dtype).sum((0, 1)).astype(dtype), i, want=want)
+    i = RNG.integers(-3, 44, (60, 30)).astype("i4")
+    want = np.bincount(i[(i >= 0) & (i < 41)].ravel(), minlength=41).astype(dtype)
+    is_scatter(lambda i: pb.nn.one_hot(i, 41, dtype=dtype).sum((0, 1)).astype(dtype), i, want=want)
 
 
 def test_long_segments_are_as_accurate_as_products():
@@ -165,3 +165,40 @@ def test_many_rows_of_few_classes_are_added_without_a_wide_copy():
     f = lambda i, x: pb.nn.one_hot(i, 20).T @ x
     assert all(e.outvars[0].aval.dtype != np.float64 for e in optimize_jaxpr(pb.make_jaxpr(f)(i, x)).jaxpr.eqns)
     np.testing.assert_allclose(pb.jit(f)(i, x)[0], np.full(9, 20_000 * float(np.float32(0.1))), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "u4"])
+def test_many_numbers_added_at_few_places(dtype):
+    """A sum for each place, in lanes; numbers of places that are not there are left out."""
+    rng = np.random.default_rng(0)
+    for shape in ((3000,), (40, 100)):
+        i, x = rng.integers(-3, 12, shape).astype("i4"), (rng.standard_normal(shape) * 9).astype(dtype)
+        start = np.arange(9).astype(dtype)
+
+        def f(start, i, x):
+            return start.at[i].add(x, mode="drop", wrap_negative_indices=False)
+
+        expected = start.astype("f8" if dtype == "f4" else dtype)
+        inside = (i >= 0) & (i < 9)
+        np.add.at(expected, i[inside], x[inside])
+        np.testing.assert_allclose(pb.jit(f)(start, i, x), expected, rtol=2e-6 if dtype == "f4" else 0)
+        names = {e.primitive.name for e in optimize_jaxpr(pb.make_jaxpr(f)(start, i, x)).jaxpr.eqns}
+        assert "scatter-add" not in names and "reduce_sum" in names
+    i = rng.integers(0, 5, 5000)
+    np.testing.assert_array_equal(pb.jit(lambda i: jnp.bincount(i, length=5))(i), np.bincount(i, minlength=5))
+
+
+def test_what_is_not_added_stays_out():
+    """Infinities and NaN of one place are none of the others'."""
+    i, x = np.arange(1000) % 4, np.ones(1000, "f4")
+    x[1::8], x[2::8] = np.inf, np.nan
+    found = pb.jit(lambda i, x: pb.ops.segment_sum(x, i, 4))(i, x)
+    np.testing.assert_array_equal(found, [250, np.inf, np.nan, 250])
+
+
+def test_few_numbers_or_many_places_are_scattered():
+    for n, places in ((100, 9), (3000, 40)):
+        i, x = np.arange(n) % places, np.ones(n, "f4")
+        f = lambda i, x, places=places: jnp.zeros(places).at[i].add(x)
+        assert "scatter-add" in {e.primitive.name for e in optimize_jaxpr(pb.make_jaxpr(f)(i, x)).jaxpr.eqns}
+        np.testing.assert_allclose(pb.jit(f)(i, x), np.bincount(i, x))

@@ -15,8 +15,10 @@ from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
 from pullback.compiler.graph.structure.parts import PART_RULES
+from pullback.compiler.graph.structure.phases import PHASE_RULES
 from pullback.compiler.graph.structure.pieces import PIECE_RULES
 from pullback.compiler.graph.structure.powers import POWER_RULES
+from pullback.compiler.graph.structure.repeats import REPEAT_RULES
 from pullback.compiler.graph.structure.reversals import REVERSAL_RULES
 from pullback.compiler.graph.structure.running import RUNNING_RULES
 from pullback.compiler.graph.structure.scatters import SCATTER_RULES
@@ -60,6 +62,8 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             PIECE_RULES,
             RUNNING_RULES,
             REVERSAL_RULES,
+            REPEAT_RULES,
+            PHASE_RULES,
             axis_rules(),
         )
         for name in registry:

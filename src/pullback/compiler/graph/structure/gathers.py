@@ -5,6 +5,7 @@
     x[arange(2 * n) // 2]          =>    repeat(x, 2)
     x[clip(arange(n) - 1, 0)]      =>    concatenate(x[:1], x[:-1])
     x[i[:, None] + 1, j]           =>    x[1:, :m], with i, j = arange(n - 1), arange(m)
+    x[abs(i[:, None] - i)]         =>    rows of x[abs(arange(1 - n, n))], each a part of it; so with sums of i and j
 
 Slices fuse with what is around them, and are read in lanes.
 
@@ -20,7 +21,7 @@ import numpy as np
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.compiler.graph.structure.facts import MOST, index_parts, known_integers
 from pullback.core.jaxpr import JaxprEqn
-from pullback.lax.movement.gather import GatherScatterMode
+from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 
 RUNS = 4  # slices that a gather becomes at most
 FEWEST = 16  # elements of a gather: shorter ones are as quick
@@ -77,6 +78,41 @@ def _gather(r: Rewriter, eqn: JaxprEqn) -> Any:
     if order != tuple(range(len(shape))):
         operand = r.emit("transpose", operand, permutation=order)
     return operand if operand.aval.shape == out else r.reshape(operand, out)
+
+
+def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A gather at places that depend on the sum or on the difference of two indices: parts of one row."""
+    operand, indices = eqn.invars
+    n, out = eqn.params["dimension_numbers"], eqn.outvars[0].aval.shape
+    if indices.aval.ndim != 3 or indices.aval.shape[-1] != 1 or n.operand_batching_dims or indices.aval.size > MOST:
+        return None
+    (*shape, _), rest = indices.aval.shape, len(out) - 2
+    if min(shape) < FEWEST or n.collapsed_slice_dims != n.start_index_map or n.offset_dims != (*range(2, 2 + rest),):
+        return None
+    places = known_integers(r, r.reshape(indices, shape))
+    if places is None:
+        return None
+    if (places[1:, 1:] == places[:-1, :-1]).all():
+        row, falls = np.concatenate([places[:0:-1, 0], places[0]]), True
+    elif (places[1:, :-1] == places[:-1, 1:]).all():
+        row, falls = np.concatenate([places[0, :-1], places[:, -1]]), False
+    else:
+        return None
+    numbers = n._replace(offset_dims=(*range(1, 1 + rest),))
+    aval = indices.aval.update(shape=(len(row), 1))
+    parts = r.emit("gather", operand, r.const(row[:, None], aval), **eqn.params | {"dimension_numbers": numbers})
+    counting = np.arange(shape[0], dtype=np.int32)[:: -1 if falls else 1, None]
+    return r.emit(
+        "gather",
+        parts,
+        r.const(np.ascontiguousarray(counting), indices.aval.update(shape=counting.shape, dtype=np.dtype(np.int32))),
+        dimension_numbers=GatherDimensionNumbers((*range(1, 2 + rest),), (), (0,)),
+        slice_sizes=(shape[1], *out[2:]),
+        unique_indices=True,
+        indices_are_sorted=not falls,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        fill_value=None,
+    )
 
 
 def known_places(r: Rewriter, part: Any) -> tuple[int | None, np.ndarray] | None:
@@ -169,4 +205,4 @@ def _repeated(r: Rewriter, x: Any, axis: int, times: int) -> Any:
     return r.reshape(x, (*shape[:axis], shape[axis] * times, *shape[axis + 1 :]))
 
 
-GATHER_RULES: dict[str, tuple[Rule, ...]] = {"gather": (_gather,)}
+GATHER_RULES: dict[str, tuple[Rule, ...]] = {"gather": (_gather, _shifted)}

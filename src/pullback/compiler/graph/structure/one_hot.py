@@ -29,7 +29,10 @@ from pullback.lax.movement.scatter import ScatterDimensionNumbers
 from pullback.lax.movement.scatter_sums import CROWD_OF_MANY
 
 FEW = 8  # classes up to which a product fuses with what is around it
+COUNTED = 32  # classes up to which they are counted as quickly by a mask for each
+SUMMED = 16  # places up to which sums by a mask for each are quicker than one element after the other
 FEW_ROWS, FEW_ELEMENTS, ROW = 16, 64, 8  # classes up to which a mask for each is as quick, for rows of ROW, for others
+MANY = 64  # elements for each place from which on that is so
 ONE_BY_ONE = 128  # elements that may be added one after the other; more of them are added in a wider type
 WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64", "complex64": "complex128"}
 
@@ -153,6 +156,8 @@ def _counted(r: Rewriter, eqn: JaxprEqn) -> Any:
     found = _classes(r, x, eqn.params["axes"])
     if found is None or dtype.kind not in "iufcV":
         return None
+    if dtype.kind in "iuf" and dtype.itemsize == 4 and x.aval.shape[found[0]] <= COUNTED:
+        return None
     axis, chosen = found
     ones = r.full(chosen.aval.update(dtype=np.dtype(np.int32), weak_type=False), 1)
     return _converted(r, _added(r, chosen, ones, x.aval.shape[axis]), eqn.outvars[0].aval)
@@ -188,6 +193,27 @@ def _grouped(r: Rewriter, eqn: JaxprEqn) -> Any:
     total = _added(r, chosen, rows, x.aval.shape[axis])
     back = tuple([axis, *rest].index(a) for a in sorted([axis, *rest]))
     return total if back == tuple(range(len(back))) else r.emit("transpose", total, permutation=back)
+
+
+def _masked(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Many numbers added at few places: a sum for each place, in lanes and threads."""
+    (operand, indices, updates), n = eqn.invars, eqn.params["dimension_numbers"]
+    dtype = operand.aval.dtype
+    if operand.aval.ndim != 1 or not operand.aval.size or dtype.kind not in "iuf" or dtype.itemsize < 4:
+        return None
+    if GatherScatterMode.from_any(eqn.params["mode"]) is GatherScatterMode.CLIP or n.update_window_dims:
+        return None
+    count, index = operand.aval.shape[0], indices.aval.dtype
+    if count > SUMMED or updates.aval.size < MANY * count or updates.aval.dtype != dtype:
+        return None
+    if indices.aval.shape != (*updates.aval.shape, 1) or index.kind not in "iu":
+        return None
+    shape = (count, updates.aval.size)
+    places = r.broadcast(r.reshape(indices, shape[1:]), shape, (1,))
+    counting = r.emit("iota", dtype=index, shape=shape, dimension=0, sharding=None)
+    terms = r.broadcast(r.reshape(updates, shape[1:]), shape, (1,))
+    chosen = r.emit("select_n", r.emit("eq", places, counting), r.full(terms.aval, 0), terms)
+    return r.emit("add", operand, r.emit("reduce_sum", chosen, axes=(1,), out_sharding=None))
 
 
 def _classes(r: Rewriter, x: Any, summed: Sequence[int]) -> tuple[int, Any] | None:
@@ -256,4 +282,5 @@ ONE_HOT_RULES: dict[str, tuple[Rule, ...]] = {
     "gather": (_rows_of_identity,),
     "dot_general": (_dot, _segments),
     "reduce_sum": (_counted, _grouped),
+    "scatter-add": (_masked,),
 }

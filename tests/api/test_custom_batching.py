@@ -163,3 +163,21 @@ def test_tangents_under_vmap_are_those_of_the_rule():
         value, slope = jax.vmap(jax.value_and_grad(g))(ones)
         np.testing.assert_array_equal([value, slope], [20 * ones, 2 * ones])
         assert jax.grad(g)(1.0) == jax.jit(jax.grad(g))(1.0) == 2 and jax.hessian(g)(1.0) == 0
+
+
+def test_rules_of_a_function_that_has_derivatives_of_its_own():
+    @jax.custom_vjp
+    @custom_vmap
+    def f(x):
+        return jnp.sin(x)
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, xs):
+        return jnp.cos(xs), True
+
+    f.defvjp(lambda x: (f(x), None), lambda _, bar: (3 * bar,))
+    np.testing.assert_array_equal(jax.vmap(f)(jnp.zeros(2)), [1, 1])
+    np.testing.assert_array_equal(jax.jit(jax.vmap(jax.grad(f)))(jnp.zeros(2)), [3, 3])
+    assert float(f(0.0)) == 0
+    with pytest.raises(AttributeError):
+        _ = f.no_such

@@ -185,12 +185,17 @@ def test_what_is_not_supported_says_so():
         jax.vmap(write)(jnp.ones(3))
         return c, x
 
-    for bad in (lambda: jax.make_jaxpr(lambda: r[...] + 1)(), lambda: jax.vmap(write)(jnp.ones(3)),
-                lambda: jax.jvp(write, (jnp.ones(3),), (jnp.ones(3),)), lambda: jax.jit(jax.vmap(write))(jnp.ones(3)),
-                lambda: jax.vmap(jax.jit(write))(jnp.ones(3)), lambda: jax.lax.scan(write_under_vmap, 1.0, None, 3),
-                lambda: jax.jit(write).lower(jnp.ones(3))):  # fmt: skip
-        with pytest.raises(NotImplementedError, match="made outside of it"):
+    for bad in (lambda: jax.vmap(write)(jnp.ones(3)), lambda: jax.jit(jax.vmap(write))(jnp.ones(3)),
+                lambda: jax.vmap(jax.jit(write))(jnp.ones(3)),
+                lambda: jax.lax.scan(write_under_vmap, 1.0, None, 3)):  # fmt: skip
+        with pytest.raises(Exception, match="vmapped value on an unbatched array reference of type"):
             bad()
+    for bad in (lambda: jax.jvp(write, (jnp.ones(3),), (jnp.ones(3),)),
+                lambda: jax.jit(lambda x: jax.jvp(write, (x,), (x,)))(jnp.ones(3))):  # fmt: skip
+        with pytest.raises(Exception, match="a differentiated value on a non-differentiated array reference"):
+            bad()
+    with pytest.raises(TypeError, match="closes over a Ref; make it an argument"):
+        jax.jit(write).lower(jnp.ones(3))
 
     def write_condition(c):
         r[...] += 1
@@ -198,15 +203,29 @@ def test_what_is_not_supported_says_so():
 
     with pytest.raises(NotImplementedError, match="cond_fun writes"):
         jax.lax.while_loop(write_condition, lambda c: c + 1, 0)
-    with pytest.raises(ValueError, match="returned a Ref"):
+    with pytest.raises(ValueError, match=r"traced for jit returned a mutable array reference(.|\n)*the argument r\."):
         jax.jit(lambda r: r)(r)
-    with pytest.raises(TypeError, match="ahead of time"):
-        jax.jit(lambda r: r[...]).lower(r)
-    with pytest.raises(ValueError, match="as two arguments"):
+    with pytest.raises(ValueError, match=r"returned a mutable array reference(.|\n)*created on line"):
+        jax.jit(lambda: [jax.new_ref(1.0)])()
+    with pytest.raises(ValueError, match="mutable array references cannot be returned"):
+        jax.vmap(lambda r: r)(r)
+    with pytest.raises(ValueError, match=r"of type Ref{float32\[3\]} appeared at both r and s"):
         jax.jit(lambda r, s: r[...] + s[...])(r, r)
     for _ in range(2):
-        with pytest.raises(ValueError, match="outer variable, too"):
+        with pytest.raises(ValueError, match="both closed over and passed as the argument s"):
             jax.jit(lambda s: r[...] + s[...])(r)
+    for bad in (lambda: jax.grad(lambda r: r[0])(r), lambda: jnp.sin(r), lambda: r + 1):
+        with pytest.raises(TypeError):
+            bad()
+    for bad in (lambda r: jnp.sin(r), lambda r: r + 1, lambda r: jax.grad(lambda r: r[0])(r), lambda r: bool(r)):
+        with pytest.raises((TypeError, ValueError)):
+            jax.jit(bad)(r)
+    with pytest.raises(ValueError, match="Out of bound indexer: idx=3, dim=3"):
+        r[3]
+    with pytest.raises(ValueError, match="Out of bound indexer: idx=-4, dim=3"):
+        jax.jit(lambda r: r.__setitem__(-4, 1.0))(r)
+    with pytest.raises(ValueError, match="Ref has dtype int32, the value float32"):
+        jax.new_ref(jnp.arange(3))[0] = 1.5
     np.testing.assert_array_equal(r[...], [0, 0, 0])
     with pytest.raises(ValueError, match="shape"):
         r[...] = jnp.ones(4)
@@ -242,7 +261,7 @@ def test_references_are_arguments_of_vmap():
     jax.vmap(put, (1, 0, 0))(m, jnp.array([1, 1, 0]), jnp.full(3, 5.0))
     np.testing.assert_array_equal(m[...], [[0, 1, 5], [5, 5, 1]])
     one = jax.new_ref(0.0)
-    with pytest.raises(NotImplementedError, match="Ref is written"):
+    with pytest.raises(NotImplementedError, match="unbatched array reference"):
         jax.vmap(add, (None, 0))(one, jnp.arange(3.0))
     with pytest.raises(ValueError, match="twice"):
         jax.vmap(lambda a, b: a[...] + b[...])(m, m)
@@ -257,7 +276,7 @@ def test_values_that_do_not_move_leave_derivatives():
     r = jax.new_ref(0.0)
     for number, g in enumerate([jax.grad(f), jax.jit(jax.grad(f)), lambda x, r: jax.value_and_grad(f)(x, r)[1]]):
         assert float(g(number + 1.0, r)) == 2 and float(r[...]) == number + 1 and r[...].weak_type
-    with pytest.raises(NotImplementedError, match="Ref is written"):
+    with pytest.raises(NotImplementedError, match="non-differentiated array reference"):
         jax.grad(lambda x: refs.swap(r, ..., x))(1.0)
 
     p, t = jax.new_ref(1.0), jax.new_ref(0.5)
@@ -331,8 +350,6 @@ def test_loops_and_branches_take_references():
     ):
         with pytest.raises(ValueError, match="a Ref cannot be a part of the carry"):
             loop()
-    with pytest.raises(ValueError, match="returned a Ref"):
-        jax.jit(lambda r: r)(r)
     assert [float(x) for x in r] == [4, 21, 15] and len(r) == 3
 
 
@@ -387,3 +404,129 @@ def test_their_types():
     seen = []
     jax.jit(lambda r: seen.append(jax.typeof(r)))(refs[0])
     assert seen == types[:1] and refs[0].sharding == refs[0][...].sharding
+
+
+def test_programs_show_reads_and_writes():
+    def f(r, x, i):
+        r[i] = x
+        r[...] += 1.0
+        refs.addupdate(r, (0, 1), 2.0)
+        return refs.swap(r, 1, r[0, :2]), r[i, jnp.array([1, 0])], r[:, ::-1], r[jax.ds(i, 1)]
+
+    r = jax.new_ref(jnp.zeros((2, 2)))
+    closed = jax.make_jaxpr(f)(r, jnp.ones(2), 1)
+    text = str(closed)
+    lines = ["b:Ref{f32[2,2]}", "b[d,:] <- c", ":f32[2,2] <- b[...]", "b[0,1] += 2.0:f32[]", "<- b[0,:]"]
+    for line in (*lines, ":f32[2], b[1,:] <- b[1,:],", "<- b[d:d+1,:]", "<- b[:,::-1]"):
+        assert line in text, (line, text)
+    assert {str(e) for e in closed.effects} == {"Read", "Write"} and str(closed.in_avals[0]) == "Ref{float32[2,2]}"
+    want = f(r, jnp.ones(2), 1)
+    after = np.asarray(r[...])
+    s = jax.new_ref(jnp.zeros((2, 2)))
+    for got in (jax.core.eval_jaxpr(closed.jaxpr, closed.consts, s, jnp.ones(2), 1),):
+        jax.tree.map(np.testing.assert_array_equal, list(want), got)
+        np.testing.assert_array_equal(s[...], after)
+    text = str(jax.make_jaxpr(lambda x: lax.fori_loop(0, 3, lambda i, _: r.__setitem__(0, r[1] * x), None))(1.0))
+    assert "lambda a:Ref{f32[2,2]}; " in text and "scan[" in text
+    assert jax.eval_shape(lambda r: r[0], r).shape == (2,)
+
+
+def test_ahead_of_time():
+    step = jax.jit(lambda r, x: (r.__setitem__(0, x), r[...] * 2)[1])
+    r = jax.new_ref(jnp.zeros(2))
+    compiled = step.lower(r, 3.0).compile()
+    for x in (3.0, 4.0):
+        np.testing.assert_array_equal(compiled(r, x), [2 * x, 0])
+        assert float(r[0]) == x
+    with pytest.raises(TypeError, match="compiled with Ref"):
+        compiled(jnp.zeros(2), 1.0)
+    assert "Ref{f32[2]}" in str(step.trace(r, 3.0).jaxpr)
+
+
+def test_every_transformation_of_a_program_with_references():
+    """Each against the function on values: references in loops, inside of branches, inside of jitted functions."""
+
+    def f(x):
+        r, k = jax.new_ref(jnp.zeros(3)), jax.new_ref(0)
+
+        @jax.jit
+        def step(s, v):
+            s[...] = s[...] * v + 1
+
+            def once(c):
+                k[...] += 1
+                s[k[...] % 3] += v
+                return c + 1
+
+            lax.while_loop(lambda c: (c < 2) & (k[...] < 5), once, 0)
+            return s[0]
+
+        def body(c, y):
+            lax.cond(c > 0, lambda: step(r, y), lambda: r[1])
+            return c + r[0], r[...].sum()
+
+        c, ys = lax.scan(body, x[0], x)
+        return c + ys.sum() + r[...].sum() * k[...]
+
+    def g(x):
+        r, k, c, total = jnp.zeros(3), 0, x[0], 0.0
+        for y in x:
+            if c > 0:
+                r = r * y + 1
+                for _ in range(2):
+                    if k < 5:
+                        k += 1
+                        r = r.at[k % 3].add(y)
+            c, total = c + r[0], total + r.sum()
+        return c + total + r.sum() * k
+
+    x = jnp.array([0.5, -0.25, 1.5])
+    h = jax.grad(g)
+    for run in (f, jax.jit(f), jax.checkpoint(f), jax.jit(jax.checkpoint(f))):
+        np.testing.assert_allclose(run(x), g(x), rtol=1e-6)
+        np.testing.assert_allclose(jax.jacfwd(run)(x), h(x), rtol=1e-5)
+        np.testing.assert_allclose(jax.linearize(run, x)[1](x), h(x) @ x, rtol=1e-5)
+        np.testing.assert_allclose(jax.vmap(run)(jnp.stack([x, 2 * x])), [g(x), g(2 * x)], rtol=1e-5)
+    closed = jax.make_jaxpr(f)(x)
+    np.testing.assert_allclose(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0], g(x), rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(lambda x: jax.vmap(f)(x))(jnp.stack([x, 2 * x])), [g(x), g(2 * x)], rtol=1e-5)
+
+    def linear(x):
+        r = jax.new_ref(jnp.zeros(3))
+        r[0] = x[0] * 2
+        lax.fori_loop(1, 3, lambda i, _: r.__setitem__(i, r[i - 1] + x[1]), None)
+        return r[...]
+
+    np.testing.assert_array_equal(jax.linear_transpose(linear, jnp.ones(2))(jnp.ones(3))[0], [6, 3])
+    np.testing.assert_array_equal(jax.jit(lambda x: jax.vjp(linear, x)[1](jnp.ones(3))[0])(jnp.ones(2)), [6, 3])
+
+
+def test_masks_keys_and_scalars():
+    r = jax.new_ref(jnp.arange(4.0))
+    r[np.array([True, False, True, False])] = 9.0
+    np.testing.assert_array_equal(r[...], [9, 1, 9, 3])
+    keys = jax.new_ref(jax.random.key(0))
+
+    @jax.jit
+    def draw(keys):
+        keys[...], key = jax.random.split(keys[...])
+        return jax.random.normal(key)
+
+    assert float(draw(keys)) != float(draw(keys))
+    n = jax.new_ref(0)
+    jax.jit(lambda: n.__setitem__(..., n[...] + 1))()
+    assert int(n[...]) == 1 and n[...].weak_type
+
+
+def test_custom_rules_inside_of_jitted_functions_that_refer():
+    r = jax.new_ref(1.0)
+
+    @jax.custom_vjp
+    def scaled(x):
+        return x * r[...]
+
+    scaled.defvjp(lambda x: (x * r[...], None), lambda _, bar: (bar * 100,))
+    assert float(jax.grad(scaled)(2.0)) == 100 and float(jax.jit(scaled)(2.0)) == 2
+    assert float(jax.jit(jax.grad(scaled))(2.0)) == 100
+    with pytest.raises(NotImplementedError, match="differentiate inside of that"):
+        jax.grad(jax.jit(scaled))(2.0)

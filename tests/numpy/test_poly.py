@@ -266,3 +266,14 @@ def test_polynomials_of_higher_rank_are_differentiated_along_their_first_axis():
     for m in (0, 1, 2, 4, 5):
         wanted = np.stack([np.polyder(p[:, i, j], m) for i in range(3) for j in range(2)], -1).reshape(-1, 3, 2)
         np.testing.assert_allclose(jnp.polyder(p, m), wanted if m < 4 else np.zeros((0, 3, 2)))
+
+
+def test_sums_of_polynomials_with_more_axes():
+    a, b = jnp.arange(6.0).reshape(2, 3), jnp.array([10.0])
+    np.testing.assert_array_equal(jnp.polyadd(a, b), [[0, 1, 2], [13, 14, 15]])
+    np.testing.assert_array_equal(pullback.jit(jnp.polysub)(b, a), [[0, -1, -2], [7, 6, 5]])
+    np.testing.assert_array_equal(jnp.polyadd(a, jnp.ones((2, 1))), a + 1)
+    with pytest.raises(ValueError, match="fewer dimensions"):
+        jnp.polyadd(jnp.ones(3), a)
+    with pytest.raises(ValueError, match="broadcast"):
+        jnp.polysub(a, jnp.ones(2))

@@ -218,3 +218,9 @@ def test_an_intersection_of_nothing_is_filled_up_with_zeros():
     for b in (jnp.array([9, 8]), jnp.array([1.5, jnp.nan])):
         np.testing.assert_array_equal(jnp.intersect1d(jnp.array([3, 1, 2]), b, size=3), np.zeros(3))
     np.testing.assert_array_equal(jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3]), size=3), [2, 3, 2])
+
+
+def test_the_fill_value_of_differences_may_be_traced():
+    f = pullback.jit(lambda a, fill: jnp.setdiff1d(a, jnp.array([3]), size=4, fill_value=fill))
+    for fill in (0, 7.5):
+        np.testing.assert_array_equal(f(jnp.array([1, 2, 3, 2]), fill), [1, 2, int(fill), int(fill)])

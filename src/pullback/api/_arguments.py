@@ -9,7 +9,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.core import hooks, typeof
-from pullback.core.references import Cell
+from pullback.core.references import Reference
 from pullback.util import dtypes
 from pullback.util.errors import REGISTER
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path
@@ -175,10 +175,12 @@ def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[]
     leaves, treedef = tree_flatten(tree)
     arrays = []
     for i, leaf in enumerate(leaves):
-        if hasattr(leaf, "aval"):
-            arrays.append(leaf)
-            continue
         try:
+            if isinstance(leaf, Reference):
+                raise TypeError
+            if hasattr(leaf, "aval"):
+                arrays.append(leaf)
+                continue
             aval = typeof(leaf)
         except TypeError:
             path = keystr(tree_flatten_with_path(tree)[0][i][0]) if paths is None else paths()[i]
@@ -199,14 +201,16 @@ def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[A
     """(leaves, treedef) of what `fun` returned; TypeError that names function, line and component otherwise."""
     leaves, tree = tree_flatten(out)
     for i, leaf in enumerate(leaves):
+        if isinstance(leaf, Reference):
+            if transformation in ("jit", "checkpoint"):  # who stages it says more
+                continue
+            raise ValueError(
+                f"function {function_name(fun)} transformed by {transformation} returned a mutable array reference of "
+                f"type {leaf.ref_aval}, but mutable array references cannot be returned; return its value, ref[...]"
+            )
         if hasattr(leaf, "aval") and not (transformation == "jit" and getattr(leaf, "is_only_a_type", False)):
             continue
         try:
-            if isinstance(leaf, Cell):
-                raise ValueError(
-                    f"function {function_name(fun)} traced for {transformation} returned a Ref, which would be there "
-                    "twice afterwards; return its value, ref[...]"
-                )
             if hasattr(leaf, "aval"):
                 raise TypeError
             typeof(leaf)

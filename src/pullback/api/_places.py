@@ -63,19 +63,10 @@ class Wanted:
     def __hash__(self) -> int:
         return hash(self.key)
 
-    def behind(self, extra: int, result: int) -> dict[str, Any]:
-        """The arguments of jit for a function with so many arguments before this one's, and this one's result as the
-        entry `result` of a pair.
-        """
-        ins = self.ins
-        if extra and ins is not None:
-            if not isinstance(ins, tuple):
-                raise NotImplementedError(
-                    "jit: a function that uses references takes in_shardings as a tuple with one entry an argument"
-                )
-            ins = (*[None] * extra, *ins)
-        outs = None if self.outs is None else (None, self.outs) if result else (self.outs, None)
-        return {"in_shardings": ins, "out_shardings": outs, "device": self.device, "backend": self.backend}
+    def of_pair(self) -> dict[str, Any]:
+        """The arguments of jit for a function whose result is a pair, of which this one's is the first."""
+        outs = None if self.outs is None else (self.outs, None)
+        return {"in_shardings": self.ins, "out_shardings": outs, "device": self.device, "backend": self.backend}
 
     @property
     def is_open(self) -> bool:

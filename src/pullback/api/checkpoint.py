@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pullback.api import _arguments as arguments
-from pullback.core import DebugInfo, Primitive, hoist_tracers, trace, typeof
+from pullback.core import DebugInfo, Primitive, hoist_tracers, trace
+from pullback.core.avals import type_of_operand
 from pullback.core.lowering import Elementwise
-from pullback.core.references import CrossingError, Passage
+from pullback.core.references import Reference
 from pullback.transforms.call import checkpoint_p
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
 
@@ -62,22 +63,6 @@ def checkpoint(
     name = arguments.function_name(fun)
 
     def checkpointed(*args, **kwargs):
-        try:
-            return run(*args, **kwargs)
-        except CrossingError as crossing:
-            passage = Passage(crossing.cell)
-        through = checkpoint(
-            passage.through(fun),
-            prevent_cse=prevent_cse,
-            policy=policy,
-            static_argnums=tuple(n + 1 if n >= 0 else n for n in nums),
-            static_argnames=tuple(names),
-        )
-        value, out = through(passage.enter(), *args, **kwargs)
-        passage.leave(value)
-        return out
-
-    def run(*args, **kwargs):
         if any(not -len(args) <= n < len(args) for n in nums):
             raise ValueError(
                 "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values from "
@@ -85,9 +70,10 @@ def checkpoint(
             )
         fixed = {n % len(args): args[n] for n in (*nums, *by_position) if -len(args) <= n < len(args)}
         fixed_names = {k: kwargs.pop(k) for k in names if k in kwargs}
-        leaves, tree = arguments.checked_leaves(
-            "checkpoint", "argument ", (tuple(a for i, a in enumerate(args) if i not in fixed), kwargs)
-        )
+        given, tree = tree_flatten((tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
+        arrays = [0 if isinstance(x, Reference) else x for x in given]
+        leaves, _ = arguments.checked_leaves("checkpoint", "argument ", tree_unflatten(tree, arrays))
+        leaves = [x if isinstance(x, Reference) else leaf for x, leaf in zip(given, leaves)]
         out_tree: list[Any] = []
 
         def flat(*values):
@@ -98,7 +84,7 @@ def checkpoint(
             out_tree[:] = [found]
             return outs
 
-        closed, consts = hoist_tracers(trace(flat, [typeof(x) for x in leaves], DebugInfo("checkpoint", name)))
+        closed, consts = hoist_tracers(trace(flat, [type_of_operand(x) for x in leaves], DebugInfo("checkpoint", name)))
         outs = checkpoint_p.bind(
             *consts, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
         )

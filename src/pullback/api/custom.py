@@ -19,9 +19,10 @@ from pullback.core import (
     trace,
     typeof,
 )
-from pullback.core.references import Cell
+from pullback.core.references import Reference
 from pullback.core.tracer import Tracer
 from pullback.transforms.custom import CustomJVP, CustomVJP
+from pullback.transforms.discharge import discharge_program
 from pullback.transforms.zeros import instantiate, is_float0
 from pullback.util.errors import UnexpectedTracerError
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
@@ -35,10 +36,10 @@ class _Split:
         self.fixed = {i % len(args): args[i % len(args)] for i in nondiff if -len(args) <= i < len(args)}
         dynamic = tuple(a for i, a in enumerate(args) if i not in self.fixed)
         given, self.tree = tree_flatten(dynamic)
-        self.references = {n: leaf for n, leaf in enumerate(given) if isinstance(leaf, Cell)}
+        self.references = {n: leaf for n, leaf in enumerate(given) if isinstance(leaf, Reference)}
         checked = dynamic
         if self.references:
-            checked = tree_unflatten(self.tree, [None if isinstance(leaf, Cell) else leaf for leaf in given])
+            checked = tree_unflatten(self.tree, [None if isinstance(leaf, Reference) else leaf for leaf in given])
         leaves, _ = arguments.checked_leaves(name, "argument ", checked)
         self.avals = [typeof(leaf) for leaf in leaves]
         self._given = leaves
@@ -110,6 +111,12 @@ class _Custom:
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the function has, such as the rules of a custom_vmap that it is."""
+        if name == "fun" or name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.fun, name)
 
     def _flat_function(self, split: _Split, out_tree: list):
         def flat(*leaves):
@@ -328,7 +335,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def _is_kept(leaf: Any) -> bool:
-    return type(leaf) in (bool, int, float, complex) or isinstance(leaf, Cell)
+    return type(leaf) in (bool, int, float, complex) or isinstance(leaf, Reference)
 
 
 class _Residuals:
@@ -448,7 +455,7 @@ def custom_gradient(fun: Callable) -> Callable:
                 inner_tree[:] = [inner]
                 return outs
 
-            closed = trace(flat, avals, DebugInfo("custom_gradient", arguments.function_name(fun)))
+            closed = discharge_program(trace(flat, avals, DebugInfo("custom_gradient", arguments.function_name(fun))))
             trees[:] = [(closed, inner_tree[0])]
             return out, list(closed.consts)
 
@@ -474,7 +481,9 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list[Any]]:
         out_tree[:] = [found]
         return outs
 
-    closed = trace(flat, [typeof(x) for x in leaves], DebugInfo("closure_convert", arguments.function_name(fun)))
+    closed = discharge_program(
+        trace(flat, [typeof(x) for x in leaves], DebugInfo("closure_convert", arguments.function_name(fun)))
+    )
     hoisted = [c for c in closed.consts if _is_differentiable(c)]
     moved = [v for v, c in zip(closed.jaxpr.constvars, closed.consts) if _is_differentiable(c)]
     kept = [(v, c) for v, c in zip(closed.jaxpr.constvars, closed.consts) if not _is_differentiable(c)]

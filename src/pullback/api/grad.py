@@ -17,13 +17,14 @@ from pullback.api.pullbacks import VJP, Pullback
 from pullback.api.pullbacks import of_types as _of_types
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
-from pullback.core.references import Entrance, has_cells
+from pullback.core.references import Entrance, has_references_among
 from pullback.core.source import located
 from pullback.lax.collectives.sums import varying_of
 from pullback.lax.collectives.varying import check_derivatives_in
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
+from pullback.transforms.discharge import discharge_program
 from pullback.transforms.jvp import JVPTracer, jvp_flat
-from pullback.transforms.partial_eval import linearize_flat
+from pullback.transforms.partial_eval import linearize_flat, partial_eval_jaxpr
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate
 from pullback.util import dtypes
@@ -107,7 +108,7 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}."
         )
-    if has_cells(tree_flatten(primals)[0]):
+    if has_references_among(tree_flatten(primals)[0]):
         return _jvp_of_references(fun, primals, tangents, has_aux)
     ps, tree = checked_leaves("jvp", "primals", primals)
     ts, tangent_tree = checked_leaves("jvp", "tangents", tangents)
@@ -164,7 +165,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to vjp is deprecated")
     given, tree = tree_flatten(primals)
-    if has_cells(given):
+    if has_references_among(given):
         raise TypeError("vjp: a Ref has no cotangent; let the function close over it, and differentiate in the arrays")
     leaves, tree = checked_leaves("vjp", "primals", primals)
     varying = varying_of(leaves)
@@ -236,7 +237,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     avals = [_aval_of_spec("linear_transpose", leaf) for leaf in leaves]
     check_derivatives_in(leaves)
     flat = _Flat(fun, tree, {}, False)
-    closed = trace(flat, avals)
+    closed = discharge_program(trace(flat, avals))
     out_avals = closed.out_avals
     if not (
         all(dtypes.issubdtype(a.dtype, np.inexact) for a in avals + out_avals)
@@ -260,7 +261,11 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
                     f"cotangent type does not match function output, expected {aval.str_short()} but got "
                     f"{have.str_short()}"
                 )
-        out = backward_pass(closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], list(map(as_array, bars)))
+        # What the arguments do not enter, such as the counter of a loop, is computed first.
+        known, linear, _, _ = partial_eval_jaxpr(closed, [True] * len(avals), [True] * len(bars))
+        residuals = known()
+        operands = [*residuals, *map(UndefinedPrimal, avals)]
+        out = backward_pass(linear.jaxpr, linear.consts, operands, list(map(as_array, bars)))[len(residuals) :]
         return tree_unflatten(tree, [hooks.zeros(a) if type(bar) is Zero else bar for a, bar in zip(avals, out)])
 
     return transposed

@@ -10,7 +10,7 @@ import functools
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback._ext import _core
@@ -28,14 +28,15 @@ from pullback.core import (
     hoist_tracers,
     hooks,
     trace,
-    typeof,
 )
-from pullback.core.references import Cell, CrossingError, Passage, lent
-from pullback.core.source import Origin
+from pullback.core.avals import type_of_operand
+from pullback.core.references import Reference, check_apart
+from pullback.core.source import Origin, located
 from pullback.core.staging import StagingInterpreter, raise_leak
 from pullback.core.tracer import Tracer
 from pullback.lax.collectives.varying import checked_axes
 from pullback.transforms.call import jit_p
+from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
 from pullback.util.memory import forgetful, make_room
 from pullback.util.pytree import tree_flatten, tree_unflatten
@@ -136,8 +137,6 @@ class _Jit:
         tuned = isinstance(compiler_options, dict) and compiler_options.get("autotune") is True
         self.traces, self.programs = _shared_caches(fun, (*options, tuned))
         self.asked: dict[str, Any] = {}  # of `jit`
-        self.crossed: dict[Any, weakref.ref] = {}  # by key of `traces`: a reference that is closed over
-        self.referring: dict[Any, Any] = {}  # for arguments that are references
         most = max(1, switches.cache_calls)
         function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names, most)
         if not hasattr(function, "__name__"):  # that of a partial is its function's
@@ -170,17 +169,17 @@ class _Jit:
             return self.fun(*args, **kwargs), None
         try:
             leaves, in_tree, avals, statics = self.flatten(args, kwargs)
-        except _ReferenceArgumentError:
-            return self.with_references(args, kwargs), None
         except _HighArgumentError:
             return high.call(self.function_on_arrays, args, kwargs), None
-        try:
-            closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
-        except CrossingError as crossing:
-            return self.around_reference(crossing.cell, args, kwargs), None
-        traced = current_interpreter() is not eval_interpreter() or any(isinstance(x, Tracer) for x in leaves)
+        closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
+        refers = any([isinstance(x, Reference) for x in leaves])
+        if refers:
+            self.check_references(leaves, consts, args, kwargs, statics)
+        traced = refers or current_interpreter() is not eval_interpreter() or any(isinstance(x, Tracer) for x in leaves)
         if self.compiler_options is not None:
             self.check_options()
+        if (refers or consts) and self.runs_on_cells(leaves, consts):
+            return tree_unflatten(out_tree, run_on_cells(closed, [*consts, *leaves])), None
         if traced or consts:
             if self.inline and not closed.consts:
                 outs = closed(*consts, *leaves)
@@ -210,62 +209,38 @@ class _Jit:
             return tree_unflatten(out_tree, outs), None
         return tree_unflatten(out_tree, outs), entry
 
-    def around_reference(self, cell: Cell, args: tuple, kwargs: dict) -> Any:
-        """The result of a function that closes over a reference."""
-        if self not in cell.passages:
-            passage = Passage(cell)
-            cell.passages[self] = passage, self.like(passage.through(self.fun), 1, 1)
-        passage, function = cell.passages[self]
-        value, out = function(passage.enter(), *args, **kwargs)
-        passage.leave(value)
-        return out
+    def runs_on_cells(self, leaves, consts) -> bool:
+        """Whether a call with references is to run now, with nothing else to heed."""
+        return (
+            current_interpreter() is eval_interpreter()
+            and not any([isinstance(x, Tracer) for x in (*leaves, *consts)])
+            and self.wanted.is_open
+            and not self.compiler_options
+        )
 
-    def with_references(self, args: tuple, kwargs: dict) -> Any:
-        """The result of a call some leaves of whose arguments are references; ValueError if one comes twice."""
-        leaves, tree = tree_flatten((args, kwargs))
-        cells = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, Cell)}
-        if len({id(cell) for cell in cells.values()}) < len(cells):
-            raise ValueError(f"{self.name}: one Ref is passed as two arguments, which would be written separately")
-        key = (tree, tuple(cells))
-        if key not in self.referring:
-            kinds = {i: type(cell) for i, cell in cells.items()}
+    def check_references(self, leaves, consts, args, kwargs, statics) -> None:
+        """ValueError if one reference is two of the arguments, or closed over, too."""
 
-            def fun(*args, **kwargs):
-                leaves = tree_flatten((args, kwargs))[0]
-                inside = {i: kind(leaves[i]) for i, kind in kinds.items()}
-                full, names = tree_unflatten(tree, [inside.get(i, leaf) for i, leaf in enumerate(leaves)])
-                out = self.fun(*full, **names)
-                return [cell.value() for cell in inside.values()], out
+        def names():
+            fixed = [w for w, _ in statics]
+            dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
+            return arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
 
-            self.referring[key] = self.like(_core.named_after(fun, self.fun), 0, 1)
-        for i, cell in cells.items():
-            leaves[i] = cell.value()
-        args, kwargs = tree_unflatten(tree, leaves)
-        with lent(cells.values()):
-            values, out = self.referring[key](*args, **kwargs)
-        for cell, value in zip(cells.values(), values):
-            cell.replace(value)
-        return out
+        check_apart(leaves, consts, located(self.fun), names)
 
     @functools.cached_property
     def function_on_arrays(self) -> Any:
         """The jitted function on arguments whose objects of types above arrays are lowered."""
-        return self.like(high.through(self.fun), 0, 0)
-
-    def like(self, fun: Callable, extra: int, result: int) -> Any:
-        """`fun`, jitted in the same way: it takes so many arguments before this function's, and its result is a pair,
-        whose entry `result` is this function's.
-        """
         return jit(
-            fun,
-            static_argnums=tuple(n + extra if n >= 0 else n for n in self.static_nums),
+            high.through(self.fun),
+            static_argnums=self.static_nums,
             static_argnames=self.static_names,
-            donate_argnums=tuple(n + extra if n >= 0 else n for n in self.donate_nums),
+            donate_argnums=self.donate_nums,
             donate_argnames=self.donate_names,
             keep_unused=self.keep_unused,
             inline=self.inline,
             compiler_options=self.compiler_options,
-            **self.wanted.behind(extra, result),
+            **self.wanted.of_pair(),
         )
 
     def check_options(self) -> None:
@@ -310,13 +285,8 @@ class _Jit:
                 )
             aval = getattr(leaf, "aval", None)
             if aval is None:
-                if isinstance(leaf, Cell):
-                    raise _ReferenceArgumentError(
-                        f"{self.name}: an argument is a Ref, with which functions are called, but not traced or "
-                        "lowered ahead of time"
-                    )
                 try:
-                    aval = typeof(leaf)
+                    aval = type_of_operand(leaf)
                 except TypeError:
                     paths = arguments.leaf_paths(
                         self.fun, args, dynamic_kwargs, [w for w in fixed if isinstance(w, int)]
@@ -343,9 +313,6 @@ class _Jit:
         found = self.traces.get(key)
         if found is not None:
             return found
-        cell = self.crossed[key]() if key in self.crossed else None
-        if cell is not None and not cell.is_freed:
-            raise CrossingError(cell, "used")
         fixed = dict(statics)
         n_args = len(args)
         out_tree: list[Any] = []
@@ -370,14 +337,10 @@ class _Jit:
 
         if config.config.jax_explain_cache_misses:
             explain(self.name, self.fun, key, self.traces, paths)
-        try:
-            closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
-        except CrossingError as crossing:
-            self.crossed[key] = weakref.ref(crossing.cell)
-            raise
+        closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
         closed, consts = hoist_tracers(closed)
         found = (closed, consts, out_tree[0])
-        if not consts:  # closed-over tracers belong to one call
+        if not any([isinstance(c, Tracer) for c in consts]):  # closed-over tracers belong to one call
             make_room(self.traces, max(1, switches.cache_calls))
             self.traces[key] = found
         return found
@@ -430,6 +393,10 @@ class _Jit:
         """The function traced for arguments of these types (arrays or ShapeDtypeStructs)."""
         leaves, in_tree, avals, statics = self.flatten(args, kwargs)
         closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
+        if any([isinstance(c, Reference) for c in consts]):
+            raise TypeError(
+                f"{self.name}: can't be traced ahead of time while it closes over a Ref; make it an argument"
+            )
         if consts:
             raise TypeError(
                 f"{self.name}: can't be traced ahead of time while it closes over values of an enclosing transformation"
@@ -457,17 +424,21 @@ class _Jit:
         """Forget all traces and programs."""
         self.traces.clear()
         self.programs.clear()
-        self.crossed.clear()
-        self.referring.clear()
         self.function.clear()
+
+
+def run_on_cells(closed: ClosedJaxpr, args: Sequence[Any]) -> Sequence[Any]:
+    """The results of a program on references and arrays, as a call that C remembers of one on their values."""
+    of_values, written = discharged(closed)
+    run = closed.cached("run_on_cells", lambda: jit(lambda *values: of_values(*values)))
+    outs = run(*values_of(args))
+    count = len(outs) - len(written)
+    note(args, written, outs[count:])
+    return outs[:count]
 
 
 class _HighArgumentError(TypeError):
     """An argument is an object of a type above arrays."""
-
-
-class _ReferenceArgumentError(TypeError):
-    """An argument is a reference, which is passed by its value."""
 
 
 def _shared_caches(fun: Callable, options: tuple) -> tuple[dict, dict]:

@@ -9,7 +9,7 @@ from typing import Any
 from pullback._ext import _core
 from pullback.api._arguments import as_array
 from pullback.core import hooks, tangent_aval, typeof
-from pullback.core.references import Cell
+from pullback.core.references import Reference
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate
 from pullback.util import dtypes
@@ -121,8 +121,8 @@ class VJP:
             bars = tree_flatten(self(out_bar))[0]
             found: list[Any] = []
             for want, bar in zip(wanted, bars, strict=True):
-                if isinstance(want, Cell):
-                    want.replace(want.shown() + bar)
+                if isinstance(want, Reference):
+                    hooks.write_reference(want, hooks.read_reference(want) + bar)
                     found.append(GradRef())
                 else:
                     found.append(DidntWant() if isinstance(want, DontWant) else bar)

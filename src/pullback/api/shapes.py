@@ -10,6 +10,7 @@ from typing import Any
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, high, trace, typeof
+from pullback.core.avals import Reference
 from pullback.core.source import Origin
 from pullback.sharding import PartitionSpec, Sharding
 from pullback.sharding._layout import Format
@@ -145,9 +146,11 @@ def trace_with_tree(fun, args, kwargs, static_nums=()) -> tuple[ClosedJaxpr, Any
     fixed = {n % len(args): args[n] for n in static_nums if -len(args) <= n < len(args)}
     leaves, tree = tree_flatten((tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
     name = arguments.function_name(fun)
-    avals = []
+    avals: list[Any] = []
     for i, leaf in enumerate(leaves):
-        if not hasattr(leaf, "aval") and hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        if isinstance(leaf, Reference):
+            avals.append(leaf.ref_aval)
+        elif not hasattr(leaf, "aval") and hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
             avals.append(
                 ShapedArray(
                     tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype, True), getattr(leaf, "weak_type", False)

@@ -12,10 +12,12 @@ from pullback._ext import _core
 from pullback.api._places import held_to, input_shardings, output_shardings, said_of_results
 from pullback.api.shapes import ShapeDtypeStruct
 from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
+from pullback.core.avals import AbstractRef, Reference, type_of_operand
 from pullback.runtime.arrays.devices import default_device
 from pullback.runtime.programs.canonical import without_rules
 from pullback.runtime.programs.compiler import admit
 from pullback.sharding._layout import Format, Layout
+from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
 
@@ -212,7 +214,8 @@ class Lowered(_Stage):
 
     def _made(self, autotune: bool) -> Any:
         traced = self._traced
-        return hooks.program(traced.jaxpr, donated=traced._donated, keep_unused=traced._keep_unused, autotune=autotune)
+        closed, _ = discharged(traced.jaxpr)
+        return hooks.program(closed, donated=traced._donated, keep_unused=traced._keep_unused, autotune=autotune)
 
     def __reduce__(self):
         return Lowered, (self._traced.without_rules(),)
@@ -256,6 +259,12 @@ class Lowered(_Stage):
         program = self._made(True) if autotunes(compiler_options) else self._compiled()
         program.executable  # noqa: B018  made now, not at the first call
         return Compiled(self._traced, program)
+
+
+def _fits(given: Any, aval: Any) -> bool:
+    """Whether an argument has the type that a program was compiled for."""
+    is_reference = isinstance(given, AbstractRef) == isinstance(aval, AbstractRef)
+    return is_reference and given.shape == aval.shape and given.dtype == aval.dtype
 
 
 def _compiled(traced: Traced, stored: Any) -> Compiled:
@@ -361,8 +370,9 @@ class Compiled(_Stage):
         if tree != self.in_tree:
             raise TypeError(self._tree_mismatch(tree))
         avals = self._traced.jaxpr.in_avals
-        if any(have.shape != aval.shape or have.dtype != aval.dtype for have, aval in zip(map(typeof, leaves), avals)):
+        if not all(map(_fits, map(type_of_operand, leaves), avals)):
             raise TypeError(self._type_mismatch(leaves))
+        given, leaves = leaves, values_of(leaves)
         self._check_shardings(leaves)
         if self._entry is None:
             wanted = [committed or said for committed, said in self._traced._places]
@@ -370,6 +380,10 @@ class Compiled(_Stage):
             self._entry = _core.CacheEntry(run, self.out_tree, self._program.kept)
         kept, arrays = self._program.kept, [hooks.asarray(leaf) for leaf in leaves]
         outs = self._entry.run(arrays if kept is None else [arrays[k] for k in kept])
+        if any([isinstance(leaf, Reference) for leaf in given]):
+            count = len(self._traced.jaxpr.out_avals)
+            note(given, discharged(self._traced.jaxpr)[1], outs[count:])
+            return tree_unflatten(self.out_tree, outs[:count]), None
         return tree_unflatten(self.out_tree, outs), self._entry
 
     def _tree_mismatch(self, tree) -> str:
@@ -389,9 +403,9 @@ class Compiled(_Stage):
         names = self._traced.arg_names
         lines = [
             f"Argument '{names[i] if i < len(names) else i}' compiled with {aval.str_short(False)} and called with "
-            f"{typeof(leaf).str_short(False)}"
+            f"{type_of_operand(leaf).str_short(False)}"
             for i, (leaf, aval) in enumerate(zip(leaves, self._traced.jaxpr.in_avals))
-            if typeof(leaf).shape != aval.shape or typeof(leaf).dtype != aval.dtype
+            if not _fits(type_of_operand(leaf), aval)
         ]
         return (
             "Argument types differ from the types for which this computation was compiled; call the jitted function "

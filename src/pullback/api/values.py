@@ -13,7 +13,7 @@ from pullback.api import _arguments as arguments
 from pullback.core import AbstractValue, current_interpreter, high, hooks, using
 from pullback.core import typeof as aval_of
 from pullback.core.avals import AbstractRef, PlacedArray
-from pullback.core.references import Cell
+from pullback.core.references import Reference
 from pullback.core.source import names_inside
 from pullback.core.staging import ConcreteFirstInterpreter
 from pullback.core.tracer import Tracer
@@ -113,8 +113,8 @@ def typeof(x: Any) -> AbstractValue:
     """
     if high.is_high(x):
         return high.type_of(x)
-    if isinstance(x, Cell):
-        return AbstractRef(aval_of(x.shown()).strip_weak_type())
+    if isinstance(x, Reference):
+        return AbstractRef(x.ref_aval.inner_aval.strip_weak_type())
     aval = aval_of(x)
     place = x._device if type(x) is _core.Array else None
     return PlacedArray(aval, place) if isinstance(place, NamedSharding) else aval

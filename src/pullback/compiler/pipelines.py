@@ -43,6 +43,7 @@ from pullback.loops.schedule.interchange import interchange
 from pullback.loops.schedule.item_loops import item_loops
 from pullback.loops.schedule.row_blocks import row_blocks
 from pullback.loops.schedule.stream import stream
+from pullback.transforms.discharge import discharge_program
 from pullback.util.switches import switches
 
 
@@ -56,6 +57,7 @@ class Pass(NamedTuple):
 
 
 JAXPR_PASSES: tuple[Pass, ...] = (
+    Pass("references", "arrays that are written in place are arguments and results", discharge_program, needed=True),
     Pass("inline", "the passes below and fusion see one flat program", inline, needed=True),
     Pass("keys", "lowering knows plain element types only", replace_keys, needed=True),
     Pass("float0", "tangents of integers have no bytes", replace_float0, needed=True),

@@ -80,6 +80,22 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Any]:
                 yield getattr(item, "jaxpr", item)
 
 
+class ReferenceEffect:
+    """What an equation does to a mutable array, among the effects of its jaxpr."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def has_references(program: Any) -> bool:
+    """Whether mutable arrays are made, read or written inside of a jaxpr."""
+    jaxpr = getattr(program, "jaxpr", program)
+    return any([isinstance(effect, ReferenceEffect) for effect in jaxpr.effects])
+
+
 def _literal_text(val) -> str:
     if isinstance(val, (bool, np.bool_)):
         return str(bool(val))

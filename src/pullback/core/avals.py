@@ -237,6 +237,22 @@ class AbstractToken(AbstractValue):
 abstract_token = AbstractToken()
 
 
+class Reference:
+    """Base of what stands for a mutable array in a trace, and is no array itself."""
+
+    __slots__ = ()
+
+    @property
+    def ref_aval(self) -> AbstractRef:
+        """Its type."""
+        raise NotImplementedError(type(self).__name__)
+
+
+def type_of_operand(x: Any) -> Any:
+    """As `typeof`, of references, too."""
+    return x.ref_aval if isinstance(x, Reference) else typeof(x)
+
+
 class AbstractRef(AbstractValue):
     """The type of a mutable array: a reference to what has type `inner_aval`."""
 
@@ -267,7 +283,7 @@ class AbstractRef(AbstractValue):
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __repr__(self) -> str:
-        return f"Ref{{{self.inner_aval}}}"
+        return f"Ref{{{self.inner_aval.strip_weak_type()}}}"
 
 
 _float0_cache: dict[tuple, ShapedArray] = {}

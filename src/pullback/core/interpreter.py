@@ -22,6 +22,7 @@ class Interpreter:
     transformation = "a transformation"  # what messages call it
 
     lets_out = False  # whether references from outside may be given values that this does not hold
+    stages_references = False  # whether reads and writes of references are recorded
 
     def process(self, primitive, args: tuple, params: dict) -> Any:
         """Run one primitive; args may be tracers of this interpreter, of others, or concrete values."""

@@ -23,6 +23,8 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
     batch_axis(axis_data, args, dims, **params)                  as batch, and knows the size and name of the axis
     partial_eval(interpreter, args, params) -> outs              split into a known and an unknown part
     partial_eval_jaxpr / dce / typecheck ...                     see transforms/partial_eval.py
+    discharge(*args, **params) -> outs                           with references among args, or read and written inside:
+                                                                 bind what works on values (transforms/discharge.py)
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback._ext import _core
+from pullback.core.atoms import has_references, subjaxprs
+from pullback.core.avals import Reference
 from pullback.core.hooks import hooks
 from pullback.core.interpreter import current_interpreter
 from pullback.core.lowering import Inline
@@ -125,6 +129,7 @@ class Primitive:
         dce: Callable | None = None,
         effects: Callable | None = None,
         collective_axes: Callable | None = None,
+        discharge: Callable | None = None,
         register: bool = True,
     ):
         self.name = name
@@ -144,6 +149,7 @@ class Primitive:
         self.dce = dce
         self.effects = effects
         self.collective_axes = collective_axes
+        self.discharge = discharge
         self.applications: dict[Any, Any] = {}  # jaxprs of one equation each (transforms/remembered.py)
         if register:
             registry.setdefault(name, self)
@@ -164,7 +170,12 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any):
         """Run under the current interpreter; arrays are positional, everything static is a keyword."""
-        return current_interpreter().process(self, args, params)
+        interpreter = current_interpreter()
+        if not interpreter.stages_references and uses_references(args, params):
+            if self.discharge is None:
+                return hooks.discharge_inside(self, args, params)
+            return self.discharge(*args, **params)
+        return interpreter.process(self, args, params)
 
     def process(self, *args: Any, **params: Any):
         """`bind` in Python, for calls that no plan is remembered for."""
@@ -238,6 +249,11 @@ class Primitive:
 
     def __reduce__(self):
         return _by_name, (self.name,)
+
+
+def uses_references(args: tuple, params: dict[str, Any]) -> bool:
+    """Whether there are references among the operands, or inside of the programs among the parameters."""
+    return any([isinstance(a, Reference) for a in args]) or any([has_references(j) for j in subjaxprs(params)])
 
 
 _RULE_NAMES = {

@@ -109,6 +109,9 @@ def _render(doc) -> str:
     return "\n".join(out)
 
 
+_OF_REFERENCES = ("get", "swap", "addupdate")
+
+
 class _Printer:
     """Names of variables, and the jaxprs that are printed in front."""
 
@@ -177,6 +180,8 @@ class _Printer:
         return _Group((_Nest(4, (*head, *body)), _Nest(2, (_Break(" "), "in (", _Nest(2, tuple(outs)), end))))
 
     def eqn(self, eqn: Any):
+        if eqn.primitive.name in _OF_REFERENCES and "index" in eqn.params:
+            return self.access(eqn)
         if eqn.primitive.name == "jit":
             self.carry_names(eqn)
             params = self.params(eqn)
@@ -193,6 +198,22 @@ class _Printer:
             right.append(" ")
         operation = (eqn.primitive.name, params) if params else (eqn.primitive.name,)
         return _Nest(0, (*self.remarks(eqn), _Nest(2, tuple(left)), *operation, _Nest(2, tuple(right))))
+
+    def access(self, eqn: Any):
+        """A read or write of a reference: y <- r[i], r[i] <- y, or r[i] += y."""
+        ref, *rest = eqn.invars
+        values, arrays = (rest[:1], rest[1:]) if eqn.primitive.name != "get" else ([], rest)
+        names = [str(a.val) if isinstance(a, Literal) else self.name(a) for a in arrays]
+        part = f"{self.name(ref)}[{eqn.params['index'].text(names, ref.aval.ndim)}]"
+        value = "".join(map(self.atom, values))
+        if eqn.primitive.name == "addupdate":
+            return _Nest(0, (*self.remarks(eqn), f"{part} += {value}"))
+        (out,) = eqn.outvars
+        if self.name(out) == "_" and values:
+            return _Nest(0, (*self.remarks(eqn), f"{part} <- {value}"))
+        left = self.binders(eqn.outvars)
+        right = f", {part} <- {part}, {value}" if values else f" <- {part}"
+        return _Nest(0, (*self.remarks(eqn), _Nest(2, tuple(left)), right))
 
     def remarks(self, eqn):
         parts = []

@@ -1,43 +1,34 @@
-"""References (pullback.ref) and the traces that they cross.
+"""References (pullback.ref) outside of programs, and the traces that they cross.
 
-A reference belongs to one trace, in which its reads and writes are ordinary values. A body that is staged (of jit,
-checkpoint, scan, while_loop, cond) and uses a reference of the trace around it raises `CrossingError`; who stages it
-then gives it the value as one more argument, takes the new value as one more result, and stages it again:
+Where a function is staged, a reference is a variable of the program, which equations read and write (transforms/
+state.py). Everywhere else, in evaluation and inside of vmap and derivatives, it is a `Cell`: a value of the trace that
+it was made in. A call with references is there a call with their values, which gives the values afterwards
+(transforms/discharge.py), so no transformation knows of references.
 
-    scan(f, init, xs)   ->   scan(lambda (value, carry), x: (r[...] after f, f(carry, x)), (r[...], init), xs)
-
-So jaxprs stay functional, whatever loops and branches a reference passes through, and all rules hold for them. A
-reference that is an argument of vmap, jvp, scan or a branch enters by `Entrance`, as a value that comes back.
-
-Inside of derivatives a reference from outside takes values that do not move; inside of vmap it is only read.
+A reference that is an argument of vmap or jvp enters by `Entrance`, as a value that comes back. One from outside is
+read inside of them, and takes values that are neither mapped nor move.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pullback._ext import _core
+from pullback.core.avals import AbstractRef, Reference, typeof
+from pullback.core.hooks import hooks
 from pullback.core.interpreter import Interpreter, current_interpreter
-from pullback.core.staging import StagingInterpreter
+from pullback.core.staging import StagedReference
 from pullback.core.tracer import Tracer
 
 
 class CrossingError(NotImplementedError):
-    """A reference is used in a trace that it does not belong to; those who can pass it in do so."""
-
-    def __init__(self, cell: Cell, kind: str) -> None:
-        super().__init__(
-            f"a Ref is {kind} inside of a function that is traced (by grad, vmap, ...), but was made outside of it, "
-            "which is not supported: pass its value into the function, and write what the function returns"
-        )
-        self.cell = cell
+    """A reference is to hold a value of a trace that ends before it."""
 
 
-class Cell:
-    """What a reference is to traces: a value, and the interpreter it is one of."""
+class Cell(Reference):
+    """A reference outside of programs: a value, and the interpreter it is one of."""
 
     __hash__ = object.__hash__
 
@@ -45,12 +36,16 @@ class Cell:
         self._value: Any = value
         self._interpreter = current_interpreter()
         self._is_lent = False  # to a function, as an argument
-        self.passages: dict[Any, Any] = {}  # into jitted functions
 
     @property
     def is_freed(self) -> bool:
         """Whether it has no value any more."""
         return self._value is None
+
+    @property
+    def ref_aval(self) -> AbstractRef:
+        """Its type."""
+        return AbstractRef(typeof(self.shown()))
 
     def shown(self) -> Any:
         """The value, in whatever trace; ValueError if there is none any more."""
@@ -59,44 +54,95 @@ class Cell:
         return self._value
 
     def value(self) -> Any:
-        """The value, as an operand. Reads may come from inside of vmap and derivatives, for which it is a constant."""
-        value = self.shown()
-        self._check(writing=False)
-        return value
+        """The value, as an operand."""
+        return hooks.read_reference(self)
 
     def replace(self, value: Any) -> None:
-        """Set the value, None to free the reference."""
-        self._value = self._check(writing=True, value=value)
+        """Set the value."""
+        hooks.write_reference(self, value)
+
+    def put(self, value: Any) -> None:
+        """Set the value, None to free the reference, by who has asked `owner`."""
+        self._value = value
 
     def inside(self, value: Any) -> Cell:
         """The reference that stands for this one in the trace in force, where its value is this."""
         return type(self)(value)
 
-    def row(self, number: Any) -> Any:
-        """The part of the reference at one index of the leading axis, which is read and written like it."""
-        raise NotImplementedError(type(self).__name__)
 
-    def _check(self, writing: bool, value: Any = None) -> Any:
-        """The value as the reference's own trace has it.
+def owner(ref: Any, written: Sequence[Any] | None = None) -> Interpreter:
+    """Who reads the reference, or writes it where values are given: the nearest trace that stages, which records it, or
+    the one that the reference belongs to.
 
-        CrossingError where the trace in force is another, and the value is not the same there; ValueError where the
-        reference's has ended.
-        """
-        if self._is_lent:
-            raise ValueError("a Ref is passed to a function as an argument, which uses it as an outer variable, too")
-        inside = current_interpreter()
-        while inside is not None and inside is not self._interpreter:
-            if isinstance(inside, StagingInterpreter) or (writing and not _lets_out(inside, value)):
-                raise CrossingError(self, "written" if writing else "read")
-            inside = inside.parent
-        if inside is None:
-            raise ValueError("a Ref is used outside of the function in which it was made, which has ended")
-        return value
+    CrossingError where a value belongs to a trace in between; ValueError where the reference's has ended, or it is an
+    argument of the function, too, that uses it.
+    """
+    if isinstance(ref, Cell):
+        if ref._is_lent:
+            raise ValueError(
+                f"a mutable array reference of type {ref.ref_aval} was both closed over and passed as an argument of a "
+                "function"
+            )
+        its: Interpreter = ref._interpreter
+    else:
+        its = ref.interpreter
+    found = current_interpreter()
+    while found is not None and found is not its and not found.stages_references:
+        if written is not None:
+            _check_crossing(found, ref, written)
+        found = found.parent
+    beyond: Any = found
+    while beyond is not None and beyond is not its:
+        beyond = beyond.parent
+    if beyond is None:
+        raise ValueError("a Ref is used outside of the function in which it was made, which has ended")
+    if ref.is_freed:
+        raise ValueError("this Ref was freed by freeze() or free_ref(), and cannot be used any more")
+    return found
+
+
+def _check_crossing(inside: Interpreter, ref: Reference, written: Sequence[Any]) -> None:
+    if inside.lets_out and not any([isinstance(x, Tracer) and x.interpreter is inside for x in written]):
+        return
+    if inside.transformation == "vmap":
+        raise CrossingError(
+            "performing a set/swap operation with vmapped value on an unbatched array reference of type "
+            f"{ref.ref_aval}. Move the array reference to be an argument to the vmapped function?"
+        )
+    raise CrossingError(
+        "performing a set/swap operation with a differentiated value on a non-differentiated array reference of type "
+        f"{ref.ref_aval}. Move the array reference to be an argument of the differentiated function?"
+    )
+
+
+def check_apart(leaves: Sequence[Any], outer: Sequence[Any], name: str, names: Callable[[], Sequence[str]]) -> None:
+    """ValueError where one reference is two of the arguments, or an argument that the function closes over."""
+    places: dict[int, int] = {}
+    for place, leaf in enumerate(leaves):
+        if not isinstance(leaf, Reference):
+            continue
+        first = places.setdefault(id(leaf), place)
+        if first != place:
+            called = [*names()]
+            which = f" at both {called[first]} and {called[place]}" if place < len(called) else " twice"
+            raise ValueError(
+                "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
+                f"{name} for jit the mutable array reference of type {leaf.ref_aval} appeared{which}."
+            )
+    for value in outer:
+        if id(value) in places:
+            called = [*names()]
+            place = places[id(value)]
+            raise ValueError(
+                f"when tracing {name} for jit, a mutable array reference of type {value.ref_aval} was both closed over "
+                f"and passed as the argument {called[place] if place < len(called) else place}"
+            )
 
 
 @contextmanager
-def lent(cells: Collection[Cell]) -> Iterator[None]:
+def lent(references: Collection[Reference]) -> Iterator[None]:
     """While a function runs that has the values of these references as arguments: it is not to use them otherwise."""
+    cells = [ref for ref in references if isinstance(ref, Cell)]
     for cell in cells:
         cell._is_lent = True
     try:
@@ -104,10 +150,6 @@ def lent(cells: Collection[Cell]) -> Iterator[None]:
     finally:
         for cell in cells:
             cell._is_lent = False
-
-
-def _lets_out(inside: Interpreter, value: Any) -> bool:
-    return inside.lets_out and not (isinstance(value, Tracer) and value.interpreter is inside)
 
 
 class Entrance:
@@ -118,17 +160,17 @@ class Entrance:
     """
 
     def __init__(self, leaves: Sequence[Any], but: Collection[int] = ()) -> None:
-        self.cells = {n: leaf for n, leaf in enumerate(leaves) if isinstance(leaf, Cell) and n not in but}
+        self.cells = {n: leaf for n, leaf in enumerate(leaves) if isinstance(leaf, Reference) and n not in but}
         if len({id(cell) for cell in self.cells.values()}) != len(self.cells):
             raise ValueError("a Ref is passed to a function twice; only one argument may be the same reference")
-        self.values = [self.cells[n].value() if n in self.cells else leaf for n, leaf in enumerate(leaves)]
+        self.values = [hooks.read_reference(leaf) if n in self.cells else leaf for n, leaf in enumerate(leaves)]
         self.is_written = [False] * len(self.cells)
 
     def through(self, fun: Callable[..., Any]) -> Callable[..., tuple[Any, list[Any]]]:
         """(result of fun(*leaves), values afterwards), as a function of the leaves."""
 
         def entered(*values: Any) -> tuple[Any, list[Any]]:
-            inside = {n: cell.inside(values[n]) for n, cell in self.cells.items()}
+            inside = {n: hooks.reference(values[n]) for n in self.cells}
             with lent(self.cells.values()):
                 out = fun(*(inside.get(n, value) for n, value in enumerate(values)))
             after = [cell.shown() for cell in inside.values()]
@@ -143,51 +185,22 @@ class Entrance:
         """Note the values that the references have afterwards."""
         for cell, value, written in zip(self.cells.values(), after, self.is_written, strict=True):
             if written:
-                cell.replace(value)
+                hooks.write_reference(cell, value)
 
 
-def has_cells(leaves: Sequence[Any]) -> bool:
+def has_references_among(leaves: Sequence[Any]) -> bool:
     """Whether there are references among the leaves."""
-    return any(isinstance(leaf, Cell) for leaf in leaves)
+    return any(isinstance(leaf, Reference) for leaf in leaves)
 
 
-_SIGNATURE = inspect.signature(lambda value, /, *args, **kwargs: None)
-
-
-class Passage:
-    """One reference on its way into functions that are staged, and out again."""
-
-    def __init__(self, cell: Cell) -> None:
-        self.cell = cell
-        self.is_written = False  # by one of the functions, as far as is known
-
-    def enter(self) -> Any:
-        """The value before; CrossingError if the reference has to enter the trace in force first."""
-        return self.cell.value()
-
-    def through(self, fun: Callable) -> Callable:
-        """`fun` with the value as its first argument, and (value afterwards, result) as its result."""
-
-        def carried(value: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-            cell = self.cell
-            outside = cell._value, cell._interpreter
-            cell._value, cell._interpreter = value, current_interpreter()
-            try:
-                out = fun(*args, **kwargs)
-                self.is_written = self.is_written or cell._value is not value
-                return cell.shown(), out
-            except CrossingError as crossing:
-                if crossing.cell is cell:  # by something inside that has no way for it
-                    raise NotImplementedError(str(crossing)) from None
-                raise
-            finally:
-                cell._value, cell._interpreter = outside
-
-        _core.named_after(carried, fun)  # for messages
-        carried.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
-        return carried
-
-    def leave(self, value: Any) -> None:
-        """Note the value that the reference has afterwards."""
-        if self.is_written:
-            self.cell.replace(value)
+__all__ = [
+    "Cell",
+    "CrossingError",
+    "Entrance",
+    "Reference",
+    "StagedReference",
+    "check_apart",
+    "has_references_among",
+    "lent",
+    "owner",
+]

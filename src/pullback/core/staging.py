@@ -16,11 +16,11 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.core import extended
-from pullback.core.avals import typeof
+from pullback.core.avals import AbstractRef, Reference, type_of_operand, typeof
 from pullback.core.hooks import hooks
 from pullback.core.interpreter import Interpreter, current_interpreter, eval_interpreter, using
 from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
-from pullback.core.source import Origin, SourceInfo, names_inside, user_source
+from pullback.core.source import Origin, SourceInfo, located, names_inside, user_source
 from pullback.core.tracer import Tracer
 from pullback.util import config, dtypes, errors
 
@@ -80,8 +80,9 @@ class Recorder:
         """The variable of a value from outside."""
         found = self.consts.get(id(value))
         if found is None:
-            aval = typeof(value)
-            whole = type(value) is _core.Array or hasattr(value, "aval") or aval.dtype == dtypes.float0
+            aval = type_of_operand(value)
+            whole = type(value) is _core.Array or hasattr(value, "aval") or type(aval) is AbstractRef
+            whole = whole or aval.dtype == dtypes.float0
             held = value if whole else hooks.asarray(value)
             found = self.consts[id(value)] = (held, self.variable(aval), value)
         return found[1]
@@ -129,7 +130,8 @@ class RecordingInterpreter(Interpreter):
 
     def new_argument(self, aval) -> StagedTracer:
         """A tracer for an argument."""
-        return self.tracer_type(self, aval, self.recorder.variable(aval))
+        kind = StagedReference if type(aval) is AbstractRef else self.tracer_type
+        return kind(self, aval, self.recorder.variable(aval))
 
     def atom(self, value) -> Atom:
         """The atom of a value: own tracers are their variables, all else is a constant."""
@@ -205,11 +207,29 @@ def _transformation(interpreter: Interpreter) -> str:
     return f"while tracing '{name}'" if name else f"under {interpreter.transformation}"
 
 
+class StagedReference(StagedTracer, Reference):
+    """A mutable array of the program: what is read and written when the jaxpr runs."""
+
+    __slots__ = ("is_freed",)
+
+    def __init__(self, interpreter: RecordingInterpreter, aval, var: Var, source: SourceInfo | None = None):
+        super().__init__(interpreter, aval, var, source)
+        self.is_freed = False
+
+    @property
+    def ref_aval(self) -> AbstractRef:
+        return self.aval
+
+
 class StagingInterpreter(RecordingInterpreter):
     """Records every primitive."""
 
+    stages_references = True
+
     def process(self, primitive, args, params):
-        in_avals = [a.aval if type(a) is StagedTracer else typeof(a) for a in args]
+        in_avals = [a.aval if type(a) is StagedTracer else type_of_operand(a) for a in args]
+        if primitive.discharge is None and any([type(a) is AbstractRef for a in in_avals]):
+            raise TypeError(f"{primitive}: a Ref is no array; read it, ref[...], and write what the function gives")
         if (
             extended.array_types
             and any([not isinstance(a.dtype, np.dtype) for a in in_avals])
@@ -246,6 +266,8 @@ def trace(
             arguments = [interpreter.new_argument(aval) for aval in avals]
             interpreter.arguments = [t.jaxpr_var for t in arguments]
             outs = fun(*arguments)
+            if any([isinstance(out, Reference) for out in outs]):
+                raise _returned_reference(outs, arguments, origin)
             jaxpr, consts = interpreter.finish([t.jaxpr_var for t in arguments], outs, debug_info)
     finally:
         interpreter.invalidate()
@@ -253,6 +275,24 @@ def trace(
         del arguments, outs
         raise_if_kept(interpreter)
     return ClosedJaxpr(jaxpr, consts)
+
+
+def _returned_reference(outs: Sequence[Any], arguments: Sequence[Any], origin: Origin | None) -> ValueError:
+    """The error for a function that returns a reference, which would be there twice afterwards."""
+    found = next(out for out in outs if isinstance(out, Reference))
+    of = f"function {located(origin.fun)} traced for {origin.transformation}" if origin else "a function that is traced"
+    names = list(origin.names()) if origin is not None and origin.names is not None else []
+    where = next((k for k, argument in enumerate(arguments) if argument is found), None)
+    if where is not None and where < len(names):
+        came = f"\n\nThe returned mutable array was passed in as the argument {names[where]}."
+    elif getattr(found, "source", None) is not None:
+        came = f"\n\nThe returned mutable array was created on line {found.source}."  # type: ignore[attr-defined]
+    else:
+        came = ""
+    return ValueError(
+        f"{of} returned a mutable array reference of type {found.ref_aval}, but mutable array references cannot be "
+        f"returned; return its value, ref[...].{came}"
+    )
 
 
 def raise_if_kept(interpreter: Interpreter) -> None:
@@ -270,12 +310,15 @@ def raise_if_kept(interpreter: Interpreter) -> None:
 
 
 def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """(closed', values): constants that are tracers become leading arguments, so closed' stands by itself."""
-    if not any(isinstance(c, Tracer) for c in closed.consts):
+    """(closed', values): constants that are tracers or references become leading arguments, so closed' stands by
+    itself.
+    """
+    outer = (Tracer, Reference)
+    if not any(isinstance(c, outer) for c in closed.consts):
         return closed, []
     jaxpr = closed.jaxpr
-    moved = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts) if isinstance(c, Tracer)]
-    kept = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts) if not isinstance(c, Tracer)]
+    moved = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts) if isinstance(c, outer)]
+    kept = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts) if not isinstance(c, outer)]
     new = jaxpr.replace(constvars=[v for v, _ in kept], invars=[v for v, _ in moved] + jaxpr.invars)
     return ClosedJaxpr(new, [c for _, c in kept]), [c for _, c in moved]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
+from pullback.core.avals import Reference
 from pullback.core.source import item_assignment, user_source
 from pullback.util import errors
 
@@ -229,7 +230,9 @@ def make_operator(name: str, function):
 
 class _ArrayMeta(type):
     def __instancecheck__(cls, instance):
-        return isinstance(instance, _array_types) or super().__instancecheck__(instance)
+        if isinstance(instance, _array_types):
+            return not isinstance(instance, Reference)
+        return super().__instancecheck__(instance)
 
     def __subclasscheck__(cls, subclass):
         return issubclass(subclass, _array_types) or super().__subclasscheck__(subclass)

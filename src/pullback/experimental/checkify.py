@@ -42,6 +42,7 @@ from pullback.core import (
 from pullback.core.extended import of_words
 from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.lowering import Inline, InlineFunction
+from pullback.transforms.discharge import discharge_program
 from pullback.util import dtypes
 
 
@@ -520,7 +521,7 @@ def _quiet(rule: Callable[..., Any]) -> Callable[..., Any]:
             found.append(parts(rule(*args, **kwargs)))
             return arrays
 
-        closed = _without_checks(trace(flat, []))
+        closed = _without_checks(discharge_program(trace(flat, [])))
         values = eval_jaxpr(closed.jaxpr, closed.consts)
 
         def whole(part: Any) -> Any:
@@ -591,7 +592,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
             out_trees[:] = [out_tree]
             return outs
 
-        closed = trace(flat, [])
+        closed = discharge_program(trace(flat, []))
         work = _Functionalizer(frozenset(errors))
         work.collect(closed.jaxpr)
         blank = [tuple(jnp.zeros(a.shape, a.dtype) for a in site.avals) for site in work.sites]

@@ -109,13 +109,27 @@ def _aligned(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
-    """Sum of two polynomials."""
-    return lax.add(*_aligned("polyadd", a1, a2))
+    """Sum of two polynomials; along axis 0, where there are others. Raises ValueError where one of fewer axes is longer
+    or has other sizes.
+    """
+    x, y = promote_dtypes(*arrays("polyadd", a1, a2))
+    if x.ndim == y.ndim or 0 in (x.ndim, y.ndim):
+        return lax.add(*_aligned("polyadd", x, y))
+    long, short = (x, y) if x.shape[0] >= y.shape[0] else (y, x)
+    first = long.shape[0] - short.shape[0]
+    shape = (short.shape[0], *long.shape[1:])
+    if short.ndim > long.ndim:
+        raise ValueError(f"polyadd: Cannot broadcast to shape with fewer dimensions: {short.shape} to {shape}")
+    tail = lax.add(lax.slice_in_dim(long, first, long.shape[0]), broadcast_to(short, shape))
+    return lax.concatenate([lax.slice_in_dim(long, 0, first), tail], 0)
 
 
 def polysub(a1: Any, a2: Any) -> Any:
     """Difference of two polynomials."""
-    return lax.sub(*_aligned("polysub", a1, a2))
+    x, y = promote_dtypes(*arrays("polysub", a1, a2))
+    if x.ndim == y.ndim or 0 in (x.ndim, y.ndim):
+        return lax.sub(*_aligned("polysub", x, y))
+    return polyadd(x, lax.neg(y))
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:

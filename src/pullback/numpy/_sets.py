@@ -279,11 +279,9 @@ def setdiff1d(
         keep = lax.bitwise_and(keep, first)
         a, keep = rewriting_take(a, order), rewriting_take(keep, order)
     where = nonzero(keep, size=size, fill_value=a.shape[0])[0]
-    return index_get(a, where, mode="fill", fill_value=_static_fill(fill, a.dtype))
-
-
-def _static_fill(value: Any, dtype: Any) -> Any:
-    return np.asarray(concrete_or_error(value, "argument 'fill_value' must be static")).astype(dtype)[()]
+    found = index_get(a, where, mode="clip")
+    inside = lax.lt(where, lax.full(where.shape, a.shape[0], where.dtype))
+    return lax.select(inside, found, broadcast_to(convert(fill, a.dtype), where.shape))
 
 
 def _in_both(a: Any, b: Any) -> tuple[Any, Any, Any]:

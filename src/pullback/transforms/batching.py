@@ -63,6 +63,7 @@ class BatchInterpreter(Interpreter):
     """Runs primitives on values with the mapped axis, under the parent."""
 
     transformation = "vmap"
+    lets_out = True
 
     def __init__(self, parent: Interpreter, axis: AxisData):
         self.parent = parent

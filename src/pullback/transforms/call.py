@@ -13,6 +13,7 @@ from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_ja
 from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.lowering import Inline
 from pullback.transforms.batching import batch_jaxpr, to_front
+from pullback.transforms.discharge import discharge_call
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import (
     dce_jaxpr,
@@ -120,6 +121,7 @@ def _fill(primitive: Primitive) -> None:
     primitive.batch_axis = functools.partial(call_batch, primitive)
     primitive.batch = _unnamed(primitive)
     primitive.reference = lambda *args, jaxpr, **_: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
+    primitive.discharge = functools.partial(discharge_call, primitive)
 
 
 def _unnamed(primitive):

@@ -10,6 +10,7 @@ fwd(*args) -> (outs, residuals);  bwd(residuals, outs_bar) -> args_bar, entries 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from pullback.core import (
@@ -25,8 +26,10 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.avals import Reference
 from pullback.core.lowering import Inline
 from pullback.transforms.batching import batch_flat, batch_jaxpr, move_batch_axis, run_batched, to_front
+from pullback.transforms.discharge import discharged, note, values_of
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate, is_float0, symbolic, zero_tangent
 
@@ -208,6 +211,27 @@ def _custom_vjp_batch(axis, args, dims, *, call_jaxpr, fwd, bwd, num_consts):
     return outs, [0] * len(outs)
 
 
+def _discharge(primitive, *args, call_jaxpr, num_consts, **rules):
+    closed, written = discharged(call_jaxpr)
+    if any([isinstance(a, Reference) for a in args]):
+        refuse = _refusing(call_jaxpr.jaxpr.debug_info.func_name)
+        rules = dict.fromkeys(rules, refuse)
+    outs = primitive.bind(*values_of(args), call_jaxpr=closed, num_consts=num_consts, **rules)
+    count = len(outs) - len(written)
+    note(args, written, outs[count:])
+    return outs[:count]
+
+
+def _refusing(name):
+    def rule(*_args, **_options):
+        raise NotImplementedError(
+            f"the custom derivative of {name}, which reads or writes a Ref, is needed outside of the jitted function, "
+            "loop or branch that it is called in; differentiate inside of that, or call it outside"
+        )
+
+    return rule
+
+
 def _call_by_jaxpr(params):
     return params["call_jaxpr"]
 
@@ -226,6 +250,7 @@ custom_jvp_call_p = Primitive(
     lower=Inline(_call_by_jaxpr),
     effects=_call_effects,
 )
+custom_jvp_call_p.discharge = functools.partial(_discharge, custom_jvp_call_p)
 
 custom_vjp_call_p = Primitive(
     "custom_vjp_call",
@@ -241,6 +266,7 @@ custom_vjp_call_p = Primitive(
     lower=Inline(_call_by_jaxpr),
     effects=_call_effects,
 )
+custom_vjp_call_p.discharge = functools.partial(_discharge, custom_vjp_call_p)
 
 
 def _custom_lin_abstract(*_avals, out_avals, **_params):

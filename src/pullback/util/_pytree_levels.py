@@ -51,7 +51,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[KeyLeafPair], Hasha
     level = _native.one_level(tree, True)
     if level is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    return level
+    return (tuple(level[0]), level[1]) if type(tree) is list else level
 
 
 def is_tree_node(typ: type) -> bool:

@@ -21,6 +21,7 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.avals import Reference
 from pullback.core.jaxpr import DebugInfo
 from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
@@ -44,10 +45,12 @@ def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
     """The leaves as arrays or tracers; TypeError for what is none."""
     out = []
     for leaf in leaves:
-        if isinstance(leaf, (Tracer, _core.Array)):
+        if isinstance(leaf, (Tracer, _core.Array)) and not isinstance(leaf, Reference):
             out.append(leaf)
             continue
         try:
+            if isinstance(leaf, Reference):
+                raise TypeError
             typeof(leaf)
         except TypeError:
             raise TypeError(
@@ -78,7 +81,7 @@ def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str)
         leaves, tree = tree_flatten(out)
         out_trees[:] = [tree]
         for i, leaf in enumerate(leaves):
-            if not hasattr(leaf, "aval"):
+            if not hasattr(leaf, "aval") and not isinstance(leaf, Reference):
                 _check(leaf, name, fun, lambda i=i: keystr(tree_flatten_with_path(out)[0][i][0]))
         return leaves
 

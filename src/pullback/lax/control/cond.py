@@ -25,10 +25,12 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.avals import type_of_operand
 from pullback.core.lowering import Nest
-from pullback.core.references import Cell, CrossingError, Passage, has_cells
+from pullback.core.references import Reference, has_references_among
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
+from pullback.transforms.discharge import discharged, note, values_of
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr
 from pullback.transforms.transpose import backward_pass_with_residuals
@@ -118,30 +120,18 @@ def _predicate_aval(name, pred):
 
 def _choose(name, index, branches, operands, labels):
     given, tree = tree_flatten(operands)
-    if has_cells(given):  # branches close over references
-        arrays = [x for x in given if not isinstance(x, Cell)]
+    if has_references_among(given):  # branches close over references
+        arrays = [x for x in given if not isinstance(x, Reference)]
 
         def closing(branch):
             def run(*values):
                 rest = iter(values)
-                return branch(*tree_unflatten(tree, [x if isinstance(x, Cell) else next(rest) for x in given]))
+                return branch(*tree_unflatten(tree, [x if isinstance(x, Reference) else next(rest) for x in given]))
 
             return _core.named_after(run, branch)
 
         return _choose(name, index, tuple(map(closing, branches)), tuple(arrays), labels)
-    try:
-        return _choose_one(name, index, branches, operands, labels)
-    except CrossingError as crossing:
-        passage = Passage(crossing.cell)
-    through = [passage.through(branch) for branch in branches]
-    value, out = _choose(name, index, through, (passage.enter(), *operands), labels)
-    passage.leave(value)
-    return out
-
-
-def _choose_one(name, index, branches, operands, labels):
-    leaves, tree = tree_flatten(operands)
-    leaves = control.as_arrays(name, "operands", leaves)
+    leaves = control.as_arrays(name, "operands", given)
     avals = [typeof(v) for v in leaves]
     order = range(len(branches)) if name == "switch" else (1, 0)  # true_fun is traced first
     found: dict[int, Any] = {}  # by function: the same one is traced once
@@ -173,7 +163,7 @@ def _choose_one(name, index, branches, operands, labels):
     for closed, consts, _ in traced:
         invars = closed.jaxpr.invars
         own = {id(c): v for c, v in zip(consts, invars)}
-        new = [own[key] if key in own else Var(typeof(c)) for key, c in all_consts.items()]
+        new = [own[key] if key in own else Var(type_of_operand(c)) for key, c in all_consts.items()]
         closed_branches.append(ClosedJaxpr(closed.jaxpr.replace(invars=new + invars[len(consts) :]), closed.consts))
     weak_free = [_strip_weak(c, outs) for c in closed_branches]
     values = [*all_consts.values(), *leaves]
@@ -377,6 +367,22 @@ def _effects(params):
     return frozenset().union(*(b.effects for b in params["branches"]))
 
 
+def _discharge(index, *operands, branches):
+    found = [discharged(branch) for branch in branches]
+    written = sorted({n for _, numbers in found for n in numbers})
+    count = len(branches[0].out_avals)
+
+    def with_values(closed, numbers):
+        jaxpr = closed.jaxpr
+        after = [jaxpr.outvars[count + numbers.index(n)] if n in numbers else jaxpr.invars[n] for n in written]
+        return ClosedJaxpr(jaxpr.replace(outvars=[*jaxpr.outvars[:count], *after]), closed.consts)
+
+    of_values = [c.cached(("discharge", *written), lambda c=c, w=w: with_values(c, w)) for c, w in found]
+    outs = cond_p.bind(index, *values_of(operands), branches=tuple(of_values))
+    note(operands, written, outs[count:])
+    return outs[:count]
+
+
 def _lower(ctx):
     operands = [ctx.operand(k) for k in range(len(ctx.in_avals))]
     results = [ctx.result(k) for k in range(len(ctx.out_avals))]
@@ -397,5 +403,6 @@ cond_p = Primitive(
     partial_eval=_partial_eval,
     dce=_dce,
     effects=_effects,
+    discharge=_discharge,
     lower=Nest(_lower),
 )

@@ -32,9 +32,10 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.lowering import Nest
-from pullback.core.references import Cell, CrossingError, Passage, has_cells
+from pullback.core.references import Reference, has_references_among
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr
+from pullback.transforms.discharge import discharged, note, values_of
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
 from pullback.transforms.transpose import backward_pass_with_residuals
@@ -58,37 +59,22 @@ def scan(
     its structure, shapes or dtypes; ValueError if the leading sizes of xs disagree or, without xs, `length` is missing.
     """
     given, tree = tree_flatten(xs)
-    if has_cells(given):
+    if has_references_among(given):
         f, xs, length = _by_rows(f, given, tree, length)
-    try:
-        return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
-    except CrossingError as crossing:
-        passage = Passage(crossing.cell)
-    through = passage.through(f)
-
-    def body(carry, x):
-        value, out = through(carry[0], carry[1], x)
-        if not isinstance(out, (tuple, list)) or len(out) != 2:
-            return out  # which is an error
-        return (value, out[0]), out[1]
-
-    body.__wrapped__ = f  # type: ignore[attr-defined]
-    (value, carry), ys = scan(body, (passage.enter(), init), xs, length, reverse, unroll, _split_transpose)
-    passage.leave(value)
-    return carry, ys
+    return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
 
 
 def _by_rows(f, given, tree, length):
     """(f, xs, length) where xs has the number of the iteration in place of references, and f gets their rows."""
-    arrays = [x for x in given if not isinstance(x, Cell)]
-    sizes = [x.shown().shape[:1] for x in given if isinstance(x, Cell)]
+    arrays = [x for x in given if not isinstance(x, Reference)]
+    sizes = [x.ref_aval.shape[:1] for x in given if isinstance(x, Reference)]
     if any(size != sizes[0] or not size for size in sizes):
         raise ValueError(f"scan: the references in xs have leading sizes {sizes}, which must be one")
     (size,) = sizes[0]
 
     def of_rows(carry, x):
         number, rest = x[0], iter(x[1])
-        values = [leaf.row(number) if isinstance(leaf, Cell) else next(rest) for leaf in given]
+        values = [hooks.row(leaf, number) if isinstance(leaf, Reference) else next(rest) for leaf in given]
         return f(carry, tree_unflatten(tree, values))
 
     of_rows.__wrapped__ = f  # type: ignore[attr-defined]
@@ -98,7 +84,7 @@ def _by_rows(f, given, tree, length):
 def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     control.check_callable("scan", "f", f)
     init_leaves, init_tree = tree_flatten(init)
-    if has_cells(init_leaves):
+    if has_references_among(init_leaves):
         raise ValueError("scan: a Ref cannot be a part of the carry; let f close over it")
     init_leaves = control.as_arrays("scan", "init", init_leaves)
     xs_leaves, xs_tree = tree_flatten(xs)
@@ -496,6 +482,26 @@ def _lower(ctx):
     ctx.carry_loop(jaxpr, length, reverse, consts, init, xs, results[:n_carry], results[n_carry:])
 
 
+def _discharge(*args, jaxpr, num_consts, num_carry, linear, **params):
+    body, written = discharged(jaxpr)
+    kept = [n for n in range(num_consts) if n not in written]
+    count = len(jaxpr.out_avals)
+    in_order = [*kept, *written, *range(num_consts, len(args))]
+    out_order = [*range(count, count + len(written)), *range(count)]
+    body = body.cached("discharge", lambda: control.permute(body, in_order, out_order))
+    values = values_of(args)
+    outs = scan_p.bind(
+        *[values[n] for n in in_order],
+        jaxpr=body,
+        num_consts=len(kept),
+        num_carry=num_carry + len(written),
+        linear=(False,) * len(args),
+        **params,
+    )
+    note(args, written, outs[: len(written)])
+    return outs[len(written) :]
+
+
 def _shared(params):
     n_consts, n_carry = _sizes(params)
     return [(n_consts + k, k) for k in range(n_carry)]
@@ -515,6 +521,7 @@ scan_p = Primitive(
     partial_eval=_partial_eval,
     dce=_dce,
     effects=_effects,
+    discharge=_discharge,
     lower=Nest(_lower, shared=_shared),
     traits={"stacked"},
 )

@@ -15,6 +15,7 @@ from pullback.core import (
     NoRule,
     Primitive,
     Tracer,
+    Var,
     Zero,
     eval_jaxpr,
     hooks,
@@ -23,10 +24,11 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.lowering import Nest
-from pullback.core.references import CrossingError, Passage, has_cells
+from pullback.core.references import has_references_among
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import scan
 from pullback.transforms.batching import batch_jaxpr
+from pullback.transforms.discharge import discharged, note, values_of
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
 from pullback.transforms.zeros import instantiate
@@ -40,34 +42,6 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
     cond_fun gives a boolean scalar. TypeError if the carry changes its structure, shapes or dtypes, or cond_fun gives
     anything else. Forward-mode differentiable and batchable; for reverse mode use `scan`.
     """
-    try:
-        return _while_loop(cond_fun, body_fun, init_val)
-    except CrossingError as crossing:
-        passage = Passage(crossing.cell)
-    through = passage.through(body_fun)
-    condition = passage.through(cond_fun)
-
-    def cond(carry):
-        value, out = condition(*carry)
-        if value is not carry[0]:
-            raise NotImplementedError("while_loop: cond_fun writes a Ref; write it in body_fun")
-        return out
-
-    def body(carry):
-        return through(*carry)
-
-    body.__wrapped__ = body_fun  # type: ignore[attr-defined]
-    value, result = while_loop(cond, body, (passage.enter(), init_val))
-    passage.leave(value)
-    return result
-
-
-def _refuse_references(name, init_val):
-    if has_cells(tree_flatten(init_val)[0]):
-        raise ValueError(f"{name}: a Ref cannot be a part of the carry; let body_fun close over it")
-
-
-def _while_loop(cond_fun, body_fun, init_val):
     control.check_callable("while_loop", "cond_fun", cond_fun)
     control.check_callable("while_loop", "body_fun", body_fun)
     _refuse_references("while_loop", init_val)
@@ -106,6 +80,11 @@ def _while_loop(cond_fun, body_fun, init_val):
         body_jaxpr=body,
     )
     return tree_unflatten(tree, outs)
+
+
+def _refuse_references(name, init_val):
+    if has_references_among(tree_flatten(init_val)[0]):
+        raise ValueError(f"{name}: a Ref cannot be a part of the carry; let body_fun close over it")
 
 
 def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None):
@@ -338,6 +317,43 @@ def _lower(ctx):
     ctx.while_loop(params["cond_jaxpr"], params["body_jaxpr"], cond_consts, body_consts, init, results)
 
 
+def _discharge(*args, cond_nconsts, cond_jaxpr, body_nconsts, body_jaxpr):
+    cond, written_by_cond = discharged(cond_jaxpr)
+    if written_by_cond:
+        raise NotImplementedError("while_loop: cond_fun writes a Ref; write it in body_fun")
+    body, written = discharged(body_jaxpr)
+    first = cond_nconsts + body_nconsts
+    kept = [n for n in range(body_nconsts) if n not in written]
+    count = len(body_jaxpr.out_avals)
+    in_order = [*kept, *written, *range(body_nconsts, body_nconsts + count)]
+    out_order = [*range(count, count + len(written)), *range(count)]
+    body = body.cached("discharge", lambda: control.permute(body, in_order, out_order))
+    # Where the predicate reads what the body writes, it reads the carry.
+    carried = [args[cond_nconsts + n] for n in written]
+    seen = [next((n for n in range(cond_nconsts) if args[n] is ref), None) for ref in carried]
+    kept_by_cond = [n for n in range(cond_nconsts) if n not in seen]
+
+    def make():
+        invars = cond.jaxpr.invars
+        new = [Var(typeof(value)) if n is None else invars[n] for n, value in zip(seen, values_of(carried))]
+        outer = [invars[n] for n in kept_by_cond]
+        return ClosedJaxpr(cond.jaxpr.replace(invars=[*outer, *new, *invars[cond_nconsts:]]), cond.consts)
+
+    cond = cond.cached(("discharge", *seen), make)
+    values = values_of(args)
+    outs = while_p.bind(
+        *[values[n] for n in kept_by_cond],
+        *[values[cond_nconsts + n] for n in (*kept, *written)],
+        *values[first:],
+        cond_nconsts=len(kept_by_cond),
+        cond_jaxpr=cond,
+        body_nconsts=len(kept),
+        body_jaxpr=body,
+    )
+    note(carried, range(len(carried)), outs[: len(written)])
+    return outs[len(written) :]
+
+
 def _shared(params):
     first = params["cond_nconsts"] + params["body_nconsts"]
     return [(first + k, k) for k in range(len(params["body_jaxpr"].out_avals))]
@@ -356,5 +372,6 @@ while_p = Primitive(
     batch_axis=_batch_axis,
     partial_eval=_partial_eval,
     effects=_effects,
+    discharge=_discharge,
     lower=Nest(_lower, shared=_shared),
 )

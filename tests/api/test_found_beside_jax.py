@@ -65,7 +65,7 @@ def test_reasons_for_traces(caplog):
     def fun(x, y=1):
         return x
 
-    with jax.explain_cache_misses(True), caplog.at_level(logging.WARNING, "pullback.jit"):
+    with jax.explain_cache_misses(True), caplog.at_level(logging.WARNING, "jax"):
         f = jax.jit(fun, static_argnames="y")
         for args, kwargs in (((V,), {}), ((V,), {}), ((I,), {}), ((V,), {"y": 2}), (((V, V),), {})):
             f(*args, **kwargs)
@@ -79,6 +79,20 @@ def test_reasons_for_traces(caplog):
     assert "* different structure of the arguments" in said[3] and "* different options" in said[4]
     caplog.clear()
     jax.jit(fun)(V)
+    assert not caplog.messages
+
+
+def test_traces_and_compilations_are_logged(caplog):
+    with jax.log_compiles(), caplog.at_level(logging.WARNING, "jax"):
+        jax.jit(lambda x: jnp.sin(x) * 2.125 + 1)(V)
+    said = {record.name: record.getMessage() for record in caplog.records if "<lambda>" in record.getMessage()}
+    assert said["jax._src.interpreters.pxla"].startswith(
+        "Compiling jit(<lambda>) with global shapes and types (ShapedArray(float32[3]),)"
+    )
+    assert said["jax._src.dispatch"].startswith("Finished compilation of jit(<lambda>) in ")
+    assert any(text.startswith("Finished tracing <lambda> for jit in ") for text in caplog.messages)
+    caplog.clear()
+    jax.jit(lambda x: jnp.sin(x) * 3.125 + 1)(V)
     assert not caplog.messages
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from pullback.core.source import user_source
+from pullback.util.logs import TRACING, warn
 
 
 def _differences(key: tuple, other: tuple, paths: Callable[[], Sequence[str]]) -> list[str]:
@@ -34,8 +35,6 @@ def _differences(key: tuple, other: tuple, paths: Callable[[], Sequence[str]]) -
 
 def explain(name: str, fun: Callable, key: tuple, seen: Iterable[tuple], paths: Callable[[], Sequence[str]]) -> None:
     """Log at level WARNING why a call with this key is traced, beside the keys that were seen before."""
-    import logging  # 4 ms, which few processes need
-
     code = getattr(fun, "__code__", None)
     defined = f" defined at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
     lines = [f"TRACING CACHE MISS at {user_source()}:"]
@@ -45,7 +44,7 @@ def explain(name: str, fun: Callable, key: tuple, seen: Iterable[tuple], paths: 
     else:
         lines.append(f"  for {name}{defined}, all previously seen calls differ. From the one most like this:")
         lines += [f"  * {line}" for line in min(found, key=len)]
-    logging.getLogger("pullback.jit").warning("\n".join(lines))
+    warn(TRACING, "\n".join(lines))
 
 
 __all__ = ["explain"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -38,6 +39,7 @@ from pullback.lax.collectives.varying import checked_axes
 from pullback.transforms.call import jit_p
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
+from pullback.util.logs import STAGES, logs_compilations, warn
 from pullback.util.memory import forgetful, make_room
 from pullback.util.pytree import tree_flatten, tree_unflatten
 from pullback.util.static import check_flags
@@ -337,7 +339,10 @@ class _Jit:
 
         if config.config.jax_explain_cache_misses:
             explain(self.name, self.fun, key, self.traces, paths)
+        started = time.perf_counter()
         closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
+        if logs_compilations():
+            warn(STAGES, f"Finished tracing {self.name} for jit in {time.perf_counter() - started:.9f} sec")
         closed, consts = hoist_tracers(closed)
         found = (closed, consts, out_tree[0])
         if not any([isinstance(c, Tracer) for c in consts]):  # closed-over tracers belong to one call

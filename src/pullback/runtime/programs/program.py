@@ -14,7 +14,6 @@ user's.
 from __future__ import annotations
 
 import functools
-import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -59,6 +58,7 @@ from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
 from pullback.util.collector import collector_rests
 from pullback.util.locks import Lock
+from pullback.util.logs import PROGRAMS, STAGES, logs_compilations, warn
 from pullback.util.memory import Recent
 from pullback.util.switches import switches
 
@@ -445,12 +445,11 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
             _natives[key] = native
             if native.compiled is not None and not native.compiled.keeps_constants:
                 _recent.put(key, native, native.compiled.code_bytes + 4096)
-        if switches.log_compiles or config.config.jax_log_compiles:
-            print(
-                f"pullback: compiled {name} in {sum(seconds.values()) * 1e3:.1f} ms "
-                f"({', '.join(f'{k} {v * 1e3:.1f}' for k, v in seconds.items())})",
-                file=sys.stderr,
-            )
+        if logs_compilations():
+            types = f"({', '.join(map(repr, closed.in_avals))}{',' * (len(closed.in_avals) == 1)})"
+            warn(PROGRAMS, f"Compiling jit({name}) with global shapes and types {types}.")
+            parts = ", ".join(f"{k} {v * 1e3:.1f}" for k, v in seconds.items())
+            warn(STAGES, f"Finished compilation of jit({name}) in {sum(seconds.values()):.6f} sec ({parts} ms)")
     return found
 
 

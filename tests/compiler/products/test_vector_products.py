@@ -41,3 +41,18 @@ def test_a_large_matrix_is_not_copied_for_a_few_vectors(monkeypatch):
             np.zeros((m, 256), np.float32), np.zeros((256, 256), np.float32)
         )
         assert ("tile" in lowered.as_text("nests")) == copied
+
+
+@pytest.mark.parametrize(
+    "left, right",
+    [((25,), (25, 100)), ((100, 25), (25,)), ((3, 2000), (2000, 64)), ((300, 40), (40,)), ((40,), (40, 3000))],
+)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_items_of_a_batch_have_temporaries_of_their_own(left, right, dtype):
+    """Threads share the items: what one sums up must not lie where another sums."""
+    rng = np.random.default_rng(0)
+    a, b = (pb.numpy.asarray(rng.integers(-4, 5, (7, *shape)), dtype) for shape in (left, right))
+    wanted = np.stack([np.asarray(p, np.float64) @ np.asarray(q, np.float64) for p, q in zip(a, b)])
+    f = pb.jit(pb.vmap(pb.numpy.dot))
+    for _ in range(10):
+        np.testing.assert_array_equal(np.asarray(f(a, b)), wanted.astype(f(a, b).dtype))

@@ -188,6 +188,8 @@ ZERO, FLOAT = Const("i64", 0), Const("f32", 0.0)
         ([Loop(I, ZERO, "reduce", (), (Carried((V,), (FLOAT,), (FLOAT,), (Var("r", "f32"),), None),))],
          "needs a combining function"),
         ([Store(Buffer("w", "f32", 1, "output"), ZERO, FLOAT)], "buffer 'w' is not one of the function"),
+        ([Loop(I, Const("i64", 4), "parallel", (Store(Y, ZERO, FLOAT),))],
+         "each iteration of the parallel loop i stores to one element of y"),
     ],
 )  # fmt: skip
 def test_check_finds_mistakes(body, message):

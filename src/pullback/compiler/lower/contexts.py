@@ -7,7 +7,8 @@ what is here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,6 +52,7 @@ class NestContext:
         self.out_avals = [v.aval for v in eqn.outvars]
         self.out_aval = self.out_avals[0] if self.out_avals else None
         self._operands, self._results, self._unread = operands, results, unread
+        self._items: list[tuple[Expr, int]] = []  # index and extent of each open parallel loop
 
     def operand(self, k: int) -> Storage:
         """The k-th operand in memory; row-major unless the record's kind says `strided`."""
@@ -96,8 +98,17 @@ class NestContext:
     # Memory.
 
     def temporary(self, dtype: Any, shape: Sequence[int], name: str = "t") -> Storage:
-        """Uninitialized memory in the program's arena; `dtype` is a NumPy dtype or a loop IR type."""
-        return contiguous(self.b.temporary(name, self._dtype(dtype), math.prod(shape)), shape)
+        """Uninitialized memory in the program's arena; `dtype` is a NumPy dtype or a loop IR type.
+
+        Each iteration of the parallel loops that are open (`loops`) has its own: threads share them.
+        """
+        extents = [extent for _, extent in self._items]
+        whole = contiguous(
+            self.b.temporary(name, self._dtype(dtype), math.prod((*extents, *shape))), (*extents, *shape)
+        )
+        for index, _ in self._items:
+            whole = whole.at(index)
+        return whole
 
     def local(self, dtype: Any, shape: Sequence[int], name: str = "t") -> Storage:
         """Scratch memory (some KB) of which each iteration of a parallel loop has its own."""
@@ -121,9 +132,15 @@ class NestContext:
 
     # Statements.
 
-    def loops(self, shape: Sequence[int], role: str = "parallel"):
+    @contextmanager
+    def loops(self, shape: Sequence[int], role: str = "parallel") -> Iterator[list[Expr]]:
         """Context manager of nested loops over a shape; gives the index as a list."""
-        return moves.loops(self.b, shape, role)
+        with moves.loops(self.b, shape, role) as index:
+            before = len(self._items)
+            if role == "parallel":
+                self._items += [(i, n) for i, n in zip(index, shape) if n != 1]
+            yield index
+            del self._items[before:]
 
     def copy(self, dst: Storage, src: Storage) -> None:
         """dst[...] = src; the shapes agree, and the two do not overlap unless they are the same memory."""

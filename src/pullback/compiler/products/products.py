@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.compiler.lower.storage import Storage, contiguous, merged_stride
+from pullback.compiler.lower.storage import Storage, merged_stride
 from pullback.compiler.products import gram, panels, vector_products
 from pullback.loops.ir import Address, Const, Expr
 
@@ -311,7 +311,7 @@ def _loops(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float,
 
 def packed(ctx: NestContext, s: Storage) -> Storage:
     """A row-major copy."""
-    copy = contiguous(ctx.b.temporary("packed", s.dtype, s.size), s.shape)
+    copy = ctx.temporary(s.dtype, s.shape, "packed")
     ctx.copy(copy, s)
     return copy
 

@@ -53,6 +53,8 @@ class _Checker:
         self.bound: set[Var] = set()  # ever, since a variable is bound once
         self.scope: set[Var] = set()
         self.path: list[tuple[Sequence[Stmt], int]] = []
+        self.shared: dict[Var, int] = {}  # variables of the parallel loops around, by bits in `follows`
+        self.follows: dict[Var, int] = {}  # which of them a variable depends on
         self._checked: set[int] = set()
         self._keep: list[Expr] = []
 
@@ -158,11 +160,13 @@ class _Checker:
             case Let():
                 self.expr(stmt.value, stmt.var.dtype, f"value of {stmt.var.name}")
                 self.bind(stmt.var)
+                self.follows[stmt.var] = self._followed(stmt.value)
             case Store():
                 self.known(stmt.buffer)
                 if stmt.buffer.space in ("input", "constant"):
                     self.fail(f"store to {stmt.buffer.name}, which is an {stmt.buffer.space}")
                 self.expr(stmt.index, "i64", f"index of {stmt.buffer.name}")
+                self._apart(stmt)
                 self.expr(stmt.value, stmt.buffer.dtype, f"value stored to {stmt.buffer.name}")
             case Loop():
                 self._loop(stmt, parallel)
@@ -174,8 +178,11 @@ class _Checker:
                 self.scope = outside
             case If():
                 self.expr(stmt.cond, "bool", "condition of if")
+                before, followed = self.shared, self._followed(stmt.cond)
+                self.shared = {var: bit for var, bit in before.items() if not followed & bit}  # not in each iteration
                 self.block(stmt.then, parallel)
                 self.block(stmt.orelse, parallel)
+                self.shared = before
             case Call():
                 for expr in expressions(stmt):
                     self.expr(expr)
@@ -194,6 +201,25 @@ class _Checker:
                 self._run(stmt, parallel)
             case _:
                 self.fail(f"not a statement: {type(stmt).__name__}")
+
+    def _followed(self, expr: Expr) -> int:
+        found = 0
+        if self.shared:
+            for each in subexpressions((expr,)):
+                if isinstance(each, Read):
+                    found |= self.follows.get(each.var, 0)
+        return found
+
+    def _apart(self, store: Store) -> None:
+        """Iterations of parallel loops run at the same time, so each stores to elements of its own."""
+        if not self.shared or store.buffer.space == "local":
+            return
+        followed = self._followed(store.index)
+        for var, bit in self.shared.items():
+            if not followed & bit:
+                self.fail(
+                    f"each iteration of the parallel loop {var.name} stores to one element of {store.buffer.name}"
+                )
 
     def _run(self, stmt: Run, parallel: bool) -> None:
         kernel = stmt.kernel
@@ -227,7 +253,16 @@ class _Checker:
         for group in loop.carried:
             for var in group.vars:
                 self.bind(var)
+        before = self.shared
+        extent = loop.extent.value if isinstance(loop.extent, Const) else 2
+        if extent == 0:  # nothing in it is ever run
+            self.shared = {}
+        elif loop.role in ("parallel", "threads") and extent > 1:
+            bit = 1 << len(self.bound)
+            self.shared = {**before, loop.var: bit}
+            self.follows[loop.var] = bit
         self.block(loop.body, parallel or loop.role not in ("scan", "sequential"), keep=True)
+        self.shared = before
         for group in loop.carried:
             for var, update in zip(group.vars, group.updates):
                 self.expr(update, var.dtype, f"update of {var.name}")

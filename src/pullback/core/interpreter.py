@@ -13,8 +13,23 @@ from typing import Any
 from pullback._ext import _core
 
 
+class WrittenOut:
+    """A flat function as interpreters of users are given it: with `call_wrapped`."""
+
+    def __init__(self, f: Any):
+        self.f = f
+
+    def call_wrapped(self, *args: Any) -> Any:
+        """f(*args)."""
+        return self.f(*args)
+
+
 class Interpreter:
-    """Meaning of `primitive.bind(*args, **params)`."""
+    """Meaning of `primitive.bind(*args, **params)`.
+
+    Those of users (`jax.core.Trace`) give the methods that are called process_primitive, process_custom_jvp_call and
+    process_custom_vjp_call instead, of which the others are made here.
+    """
 
     parent: Any = None  # an Interpreter; None for the one that evaluates
     remembers = False  # transforms concrete values: remembered functions are transformed as jaxprs (`call`)
@@ -26,7 +41,17 @@ class Interpreter:
 
     def process(self, primitive, args: tuple, params: dict) -> Any:
         """Run one primitive; args may be tracers of this interpreter, of others, or concrete values."""
-        raise NotImplementedError(type(self).__name__)
+        if type(self).process_primitive is Interpreter.process_primitive:
+            raise NotImplementedError(f"{type(self).__name__} has no process_primitive")
+        return self.process_primitive(primitive, args, params)
+
+    def process_primitive(self, primitive, tracers, params: dict) -> Any:
+        """The same, as interpreters of users have it and call it of their parents."""
+        return self.process(primitive, tuple(tracers), params)
+
+    def stage_value(self, value: Any) -> Any:
+        """What stands for a value of the user's in this interpreter."""
+        return value
 
     def call(self, closed, args) -> list:
         """Run a jaxpr without effects as a whole: transform it, once, and hand it to the parent.
@@ -36,11 +61,18 @@ class Interpreter:
 
     def process_custom_jvp(self, custom, fun, jvp, args) -> list:
         """Run flat `fun(*args) -> list`, which has a custom forward derivative."""
-        raise NotImplementedError(type(self).__name__)
+        rule = getattr(self, "process_custom_jvp_call", None)
+        if rule is None:
+            raise NotImplementedError(f"{type(self).__name__} has no process_custom_jvp_call")
+        return rule(custom, WrittenOut(fun), WrittenOut(jvp), args, symbolic_zeros=False)
 
     def process_custom_vjp(self, custom, fun, fwd, bwd, args) -> list:
         """Run flat `fun(*args) -> list`, which has a custom reverse derivative."""
-        raise NotImplementedError(type(self).__name__)
+        rule = getattr(self, "process_custom_vjp_call", None)
+        if rule is None:
+            raise NotImplementedError(f"{type(self).__name__} has no process_custom_vjp_call")
+        wrapped = [WrittenOut(f) for f in (fun, fwd, bwd)]
+        return rule(custom, *wrapped, args, out_trees=None, symbolic_zeros=False)
 
     @property
     def main(self) -> Interpreter:

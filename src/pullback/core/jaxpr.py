@@ -7,6 +7,7 @@ Every variable is bound once, before its uses; an equation applies one primitive
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -195,8 +196,8 @@ def jaxprs_in_params(params: dict[str, Any]) -> list[Jaxpr]:
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr):
-    """A function of arrays that evaluates the jaxpr and gives a list."""
-    return closed
+    """A function of arrays that evaluates the jaxpr and gives a list; it can be given a name."""
+    return functools.partial(closed)
 
 
 def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:

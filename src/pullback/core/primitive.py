@@ -36,7 +36,7 @@ from pullback._ext import _core
 from pullback.core.atoms import has_references, subjaxprs
 from pullback.core.avals import Reference
 from pullback.core.hooks import hooks
-from pullback.core.interpreter import current_interpreter
+from pullback.core.interpreter import current_interpreter, using
 from pullback.core.lowering import Inline
 
 
@@ -180,6 +180,11 @@ class Primitive:
     def process(self, *args: Any, **params: Any):
         """`bind` in Python, for calls that no plan is remembered for."""
         return current_interpreter().process(self, args, params)
+
+    def bind_with_trace(self, trace: Any, args: Any, *rest: Any) -> Any:
+        """`bind` under a given interpreter; the last argument has the parameters, before it may stand the types."""
+        with using(trace):
+            return trace.process(self, tuple(args), rest[-1])
 
     def run(self, *args: Any, **params: Any):
         """The value on concrete arrays, whatever the current interpreter."""

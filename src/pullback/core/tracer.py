@@ -43,6 +43,9 @@ class Tracer:
     aval: Any
     source: Any
 
+    def __init__(self, trace: Any, aval: Any) -> None:
+        self.interpreter, self.aval, self.source = trace, aval, None
+
     @property
     def _trace(self):
         """The interpreter, under the name that libraries ask for."""

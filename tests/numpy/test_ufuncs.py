@@ -267,6 +267,21 @@ def test_the_larger_of_complex_numbers_has_derivatives():
         np.testing.assert_array_equal(found, np.array(share, np.complex64))
 
 
+def test_masks_select():
+    x, mask = jnp.array([np.inf, -np.inf, np.nan, -5.0, 2.0]), jnp.array([False] * 4 + [True])
+    for product in (x * mask, mask * x, pullback.jit(jnp.multiply)(x, mask), jnp.multiply(x.astype("complex64"), mask)):
+        np.testing.assert_array_equal(product, [0, 0, 0, 0, 2])
+        assert not np.signbit(product.real).any()
+    np.testing.assert_array_equal(jnp.inf * mask, [0, 0, 0, 0, np.inf])
+    np.testing.assert_array_equal(pullback.vmap(jnp.multiply)(x, mask), [0, 0, 0, 0, 2])
+    np.testing.assert_array_equal(pullback.grad(lambda x: jnp.sum(x * mask))(x), [0, 0, 0, 0, 1])
+    assert (2.0 * mask).weak_type and not (x * mask).weak_type
+    assert (jnp.ones((2, 1)) * mask).shape == (2, 5) and (2 * mask).dtype == jnp.int32
+    assert np.isnan(x * False)[0] and np.isnan(x.astype(jnp.bfloat16) * mask)[0]  # products, as in JAX
+    with pytest.raises(TypeError, match="shapes"):
+        x[:3] * mask
+
+
 def test_methods_of_ufuncs_keep_what_the_function_gives():
     x, truths = jnp.array([1, 0, 2, 1]), jnp.array([True, False, True, True])
     steps = np.logaddexp.accumulate(np.array([1.0, 0.0, 2.0, 1.0], np.float32))

@@ -69,8 +69,30 @@ def _multiply(x: Any, y: Any) -> Any:
 
 add_ = binary("add", _add, SAME, "Sum of the arguments, elementwise; of booleans, their disjunction.")
 subtract_ = binary("subtract", lax.sub, SAME, "Difference of the arguments, elementwise; TypeError for booleans.")
-multiply_ = binary(
-    "multiply", _multiply, SAME, "Product of the arguments, elementwise; of booleans, their conjunction."
+_product = binary("multiply", _multiply, SAME, "")
+_SELECTED = frozenset(np.dtype(t) for t in "efdFD")
+
+
+def multiply_(x1: Any, x2: Any, /) -> Any:
+    mask, x = (x1, x2) if getattr(x1, "dtype", None) == _BOOL else (x2, x1)
+    if isinstance(mask, (Array, Tracer)) and mask.dtype == _BOOL and getattr(x, "dtype", None) != _BOOL:
+        check_arraylike("multiply", x)
+        # What a mask of the result's shape leaves out is zero, whatever it is, as XLA has it; narrower types are
+        # multiplied there in float32.
+        first = mask.ndim - np.ndim(x)
+        if dtypes.result_type(x) in _SELECTED and first >= 0:
+            x = as_array(x)
+            if builtins.all([n in (1, m) for n, m in zip(x.shape, mask.shape[first:])]):
+                x = x if x.shape == mask.shape else lax.broadcast_in_dim(x, mask.shape, range(first, mask.ndim))
+                return lax.select_n(mask, lax.full_like(x, 0), x)
+    return _product(x1, x2)
+
+
+multiply_ = named(
+    multiply_,
+    "multiply",
+    "Product of the arguments, elementwise; of booleans, their conjunction. A boolean array of the result's shape\n"
+    "selects: what is multiplied by False is zero, also if it is infinite or NaN.",
 )
 true_divide = binary("true_divide", lax.div, TO_INEXACT, "Quotient of the arguments, elementwise, as a float.")
 divide = binary("divide", lax.div, TO_INEXACT, "Quotient of the arguments, elementwise, as a float.")

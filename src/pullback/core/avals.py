@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
+from pullback.core.dimensions import Dimension
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import get_abstract_mesh
 from pullback.sharding._specs import names_of
@@ -50,7 +51,7 @@ class ShapedArray(AbstractValue):
             found = None
         if found is not None:
             return found
-        shape = tuple(int(d) for d in shape)
+        shape = tuple(d if isinstance(d, Dimension) else int(d) for d in shape)
         weak_type = bool(weak_type)
         key = (shape, dtype, weak_type)
         if len(_interned) > _sweep_at:
@@ -333,6 +334,8 @@ def typeof(x) -> ShapedArray:
     if isinstance(x, (bool, int, float, complex)):  # subclasses, such as IntEnum
         base: Any = next(t for t in (bool, int, float, complex) if isinstance(x, t))
         return ShapedArray((), dtypes.dtype_of(base(x)), base is not bool)
+    if kind is Dimension:
+        return _python_scalar_aval(int)
     if hasattr(kind, "__jax_array__"):
         raise ValueError(
             "Triggering __jax_array__() during abstractification is no longer supported. Convert the object with "

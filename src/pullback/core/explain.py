@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.dimensions import Dimension
 from pullback.core.kinds import Kind, Kinds, is_arraylike
 from pullback.core.tracer import Array as AnyArray
 from pullback.core.tracer import Tracer
@@ -181,7 +182,7 @@ def with_held_arrays(x: Any) -> Any:
     if type(x) is dict:
         values = with_held_arrays(list(x.values()))
         return None if values is None else dict(zip(x, values))
-    if isinstance(x, (AnyArray, Tracer, np.ndarray, np.generic, type)) or not hasattr(x, "__jax_array__"):
+    if isinstance(x, (AnyArray, Tracer, Dimension, np.ndarray, np.generic, type)) or not hasattr(x, "__jax_array__"):
         return None
     return x.__jax_array__()
 

@@ -6,13 +6,13 @@ that some function takes: what passes may still be refused by the function itsel
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback._ext import _core
+from pullback.core.dimensions import index
 from pullback.core.tracer import Array as AnyArray
 from pullback.core.tracer import Tracer
 from pullback.sharding import PartitionSpec, Sharding
@@ -53,7 +53,7 @@ def _is_integer(x: Any) -> bool:
     if isinstance(x, (list, tuple, Tracer, AnyArray)) and not isinstance(x, Array):
         return False
     try:
-        operator.index(x)
+        index(x)
     except TypeError:
         return False
     return True

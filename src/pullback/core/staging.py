@@ -17,6 +17,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core import extended
 from pullback.core.avals import AbstractRef, Reference, type_of_operand, typeof
+from pullback.core.dimensions import Dimension
 from pullback.core.hooks import hooks
 from pullback.core.interpreter import Interpreter, current_interpreter, eval_interpreter, using
 from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
@@ -139,6 +140,8 @@ class RecordingInterpreter(Interpreter):
             if value.interpreter is self:
                 return value.jaxpr_var  # type: ignore[attr-defined]
             check_alive(value)
+        elif isinstance(value, Dimension):
+            return self.atom(value.dimension_as_value())
         return self.recorder.const(value)
 
     def names_behind(self, var: Var) -> list[str]:

@@ -1,12 +1,14 @@
 """Functions that are traced once: `export(jit(f))(x)` is called, differentiated and stored without f.
 
 An exported function is its program. Its derivative is a program, too: that of the pullback, made when it is asked for,
-or stored beside it. Shapes are those that it was exported for.
+or stored beside it. Where it was exported for symbolic shapes, each call finds the values of their variables from its
+arguments' shapes, and runs the program that has these in their place; programs are kept by values.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,10 +18,13 @@ from pullback import api
 from pullback.api import stages
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.core import ClosedJaxpr, ShapedArray, eval_jaxpr, tangent_aval, typeof
+from pullback.core.dimensions import is_symbolic
+from pullback.core.specialize import specialize
 from pullback.util import dtypes
 from pullback.util.pytree import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 from . import _format
+from ._solving import Solver
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
@@ -74,7 +79,10 @@ class Exported:
     out_shardings_hlo = property(lambda self: (None,) * len(self.out_avals), doc="None for each result: not sharded.")
     ordered_effects = property(lambda self: (), doc="Effects in order: none can be exported.")
     unordered_effects = property(lambda self: (), doc="Effects without order: none can be exported.")
-    uses_global_constants = property(lambda self: False, doc="Whether it needs dimensions or a platform as arguments.")
+    uses_global_constants = property(
+        lambda self: any(is_symbolic(d) for aval in self.in_avals for d in aval.shape),
+        doc="Whether what it computes depends on symbolic dimensions.",
+    )
     module_kept_var_idx = property(
         lambda self: tuple(range(len(self.in_avals))), doc="The numbers of the arguments that the program takes: all."
     )
@@ -155,19 +163,38 @@ class Exported:
                 f"Function '{self.fun_name}' was exported for platforms '{self.platforms}' but it is used on "
                 "'('cpu',)'."
             )
-        paths = [keystr(path) for path, _ in tree_flatten_with_path((args, kwargs))[0]]
-        for leaf, aval, path in zip(leaves, self.in_avals, paths, strict=True):
-            have = typeof(leaf)
-            where = path.replace("[0]", "args", 1) if path.startswith("[0]") else path.replace("[1]", "kwargs", 1)
-            if have.shape != aval.shape:
-                raise ValueError(f"Shape mismatch for {where}: expected {aval.shape} and called with {have.shape}")
+        types = [typeof(leaf) for leaf in leaves]
+        for have, aval, where in zip(types, self.in_avals, _leaf_names(self.in_tree), strict=True):
+            if have.ndim != aval.ndim:
+                raise ValueError(f"Rank mismatch for {where}: expected {aval.shape} and called with {have.shape}")
             if have.dtype != aval.dtype:
                 raise ValueError(f"Dtype mismatch for {where}: expected {aval.dtype} and called with {have.dtype}")
-        return tree_unflatten(self.out_tree, self._flat()(*leaves))
+            for axis, (size, expected) in enumerate(zip(have.shape, aval.shape)):
+                if size != expected and not is_symbolic(expected):
+                    place = f".shape[{axis}] (expected same constant)" if any(map(is_symbolic, aval.shape)) else ""
+                    raise ValueError(
+                        f"Shape mismatch for {where}{place}: expected {aval.shape} and called with {have.shape}"
+                    )
+        values = self._solver.solve([have.shape for have in types])
+        return tree_unflatten(self.out_tree, self._flat(values)(*leaves))
 
-    def _flat(self) -> Callable[..., list[Any]]:
-        jaxpr = self._jaxpr
+    @functools.cached_property
+    def _solver(self) -> Solver:
+        return Solver(self.in_avals, _leaf_names(self.in_tree))
 
+    @functools.cached_property
+    def _functions(self) -> dict[tuple[Any, ...], Callable[..., list[Any]]]:
+        return {}
+
+    def _flat(self, values: dict[str, Any]) -> Callable[..., list[Any]]:
+        """The function of leaves for these values of the dimension variables: one program for each."""
+        found = self._functions.get(tuple(values.values()))
+        if found is None:
+            jaxpr = specialize(self._jaxpr, values) if values else self._jaxpr
+            found = self._functions[tuple(values.values())] = self._function_of(jaxpr)
+        return found
+
+    def _function_of(self, jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
         def run(*leaves: Any) -> list[Any]:
             return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *leaves)
 
@@ -181,6 +208,13 @@ class Exported:
         f = api.custom_vjp(api.jit(run))
         f.defvjp(fwd, bwd)
         return f
+
+
+def _leaf_names(in_tree: PyTreeDef) -> list[str]:
+    """What messages call the arguments: args[0]['x'], kwargs['y']."""
+    tree = tree_unflatten(in_tree, range(in_tree.num_leaves))
+    paths = [keystr(path) for path, _ in tree_flatten_with_path(tree)[0]]
+    return [("args" if path.startswith("[0]") else "kwargs") + path[3:] for path in paths]
 
 
 _PLAIN = ("fun_name", "in_avals", "out_avals", "nr_devices", "platforms", "calling_convention_version")
@@ -226,6 +260,7 @@ def export(
                 f"export: serialization of host_callbacks is not yet implemented; {name} has the effects "
                 f"{set(traced.jaxpr.effects)}"
             )
+        Solver(traced.jaxpr.in_avals, _leaf_names(traced.in_tree))  # so that what cannot be solved is found now
         program = inline(traced.jaxpr)
         _format.write_program(program, name)  # so that what cannot be stored is found now
         return Exported(

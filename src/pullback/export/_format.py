@@ -16,7 +16,7 @@ from typing import Any
 from pullback.core import ClosedJaxpr
 from pullback.util.pytree import PyTreeDef, default_registry, tree_structure
 
-MAGIC = b"pullback-exported-1\n"
+MAGIC = b"pullback-exported-2\n"
 
 _KNOWN = {
     ("ml_dtypes", None), ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy._core.multiarray", "_reconstruct"),
@@ -24,7 +24,9 @@ _KNOWN = {
     ("numpy.core.multiarray", "scalar"), ("builtins", "frozenset"), ("builtins", "slice"), ("builtins", "complex"),
     ("pullback.core.atoms", "DropVar"), ("pullback.core.atoms", "Literal"), ("pullback.core.atoms", "Var"),
     ("pullback.core.avals", "ShapedArray"), ("pullback.core.jaxpr", "ClosedJaxpr"),
-    ("pullback.core.jaxpr", "DebugInfo"), ("pullback.core.jaxpr", "Jaxpr"), ("pullback.core.jaxpr", "JaxprEqn"),
+    ("pullback.core.dimensions.expressions", "Dimension"), ("pullback.core.dimensions.expressions", "Factor"),
+    ("pullback.core.dimensions.scopes", "SymbolicScope"), ("pullback.core.jaxpr", "DebugInfo"),
+    ("pullback.core.jaxpr", "Jaxpr"), ("pullback.core.jaxpr", "JaxprEqn"),
     ("pullback.core.primitive", "_by_name"), ("pullback.core.source", "NameStack"),
     ("pullback.core.source", "SourceInfo"), ("pullback.random._keys", "key_dtype"),
     ("pullback.runtime.arrays.native_hooks", "reconstruct"),

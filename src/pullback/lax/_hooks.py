@@ -129,4 +129,5 @@ hooks.fill(
     concatenate=joining.concatenate,
     full=creation.full,
     iota=creation.iota,
+    dimension_as_value=creation.dimension_as_value,
 )

@@ -12,7 +12,6 @@ The rest are the checks shared by reducers and shape functions: axes, `out=`, st
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +21,8 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import Tracer, hooks, typeof
+from pullback.core.dimensions import Dimension
+from pullback.core.dimensions import index as size_of
 from pullback.core.kinds import is_arraylike
 from pullback.util import dtypes
 from pullback.util.config import config
@@ -389,7 +390,7 @@ def canonical_axes(name: str, axis: Any, rank: int, argument: str = "axis") -> t
 
 def is_integer(x: Any) -> bool:
     """True for what can serve as a static integer, arrays of rank 0 and integer dtype included."""
-    if isinstance(x, (bool, int, np.integer)):
+    if isinstance(x, (bool, int, np.integer, Dimension)):
         return True
     if isinstance(x, (Array, np.ndarray)):
         return x.ndim == 0 and dtypes.issubdtype(x.dtype, np.integer)
@@ -403,7 +404,7 @@ def static_int(x: Any, context: str) -> int:
     if isinstance(x, Tracer):
         raise ConcretizationTypeError(x, context)
     try:
-        return operator.index(x)
+        return size_of(x)
     except TypeError:
         kind = TypeError if is_hashable(x) else UnhashableArgumentError
         raise kind(f"{context} must be an integer, got {x!r} of type {type(x).__name__}") from None
@@ -425,9 +426,9 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
         shape = (shape,)
     try:
         result = () if isinstance(shape, (dict, set, str)) else tuple(shape)
-        sizes = tuple(d if type(d) is int else operator.index(d) for d in result)
+        sizes = tuple(d if type(d) is int else size_of(d) for d in result)
         if not isinstance(shape, (dict, set, str)):
-            if any(d >= 2**63 for d in sizes):
+            if any(type(d) is int and d >= 2**63 for d in sizes):
                 raise OverflowError(
                     f"a shape's lengths are below 2**63, got {sizes}{f' ({context})' if context else ''}"
                 )

@@ -63,7 +63,7 @@ def det(a: Any) -> Any:
     n = a.shape[-1]
     if n == 0:
         return lax.full(a.shape[:-2], 1, a.dtype)
-    if n <= 3:
+    if isinstance(n, int) and n <= 3:
         return _small_determinant(a)
     return _det(a)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -190,10 +191,10 @@ def size(a: Any, axis: Any = None) -> int:
     """Number of elements, or the length along an axis, or the product of the lengths along several."""
     lengths = shape(a)
     if axis is None:
-        return int(np.prod(lengths, dtype=int))
+        return math.prod(lengths)
     from pullback.numpy._arguments import canonical_axes
 
-    return int(np.prod([lengths[k] for k in canonical_axes("size", axis, len(lengths))], dtype=int))
+    return math.prod(lengths[k] for k in canonical_axes("size", axis, len(lengths)))
 
 
 def iterable(y: Any) -> bool:

@@ -66,7 +66,7 @@ def _plan(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -
                 raise ValueError(
                     f"Size of label {label!r} for operand {number} ({n}) does not match previous terms ({known})."
                 )
-            sizes[label] = max(known, n) if 0 not in (known, n) else 0 if n == 0 else known
+            sizes[label] = n if known == 1 else known
     if len(set(output)) != len(output):
         repeated = next(c for c in output if output.count(c) > 1)
         raise ValueError(f"Output character {repeated!r} appeared more than once in the output.")

@@ -201,7 +201,7 @@ def _integers(name: str, x1: Any, x2: Any) -> list[Any]:
     if not dtypes.issubdtype(x1.dtype, np.integer):
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers, got {x1.dtype}.")
     try:
-        np.broadcast_shapes(x1.shape, x2.shape)
+        lax.broadcast_shapes(x1.shape, x2.shape)
     except ValueError:
         shapes = [x1.shape, x2.shape]
         raise ValueError(f"{name}: Incompatible shapes for broadcasting: shapes={shapes}") from None

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import Tracer
+from pullback.core.dimensions import Dimension, slice_of_symbolic
+from pullback.core.dimensions import index as size_of
 from pullback.numpy._arguments import Array, is_arraylike
 from pullback.numpy._windows import Slice as Window
 from pullback.util import dtypes
@@ -178,7 +180,11 @@ def _slice(axis: int, length: int, item: slice, position: int) -> Slice:
                 "Slice entries must be static integers. "
                 f"Got slice{parts} at position {position}; use lax.dynamic_slice for a start that is traced"
             )
-    start, stop, step = slice(*(None if p is None else operator.index(p) for p in parts)).indices(length)
+    start, stop, step = (None if p is None else size_of(p) for p in parts)
+    if any(isinstance(n, Dimension) for n in (start, stop, step, length)):
+        start, size, step = slice_of_symbolic(start, stop, step, length)
+        return Slice(axis, start, size, step, abs(step) > 1)
+    start, stop, step = slice(start, stop, step).indices(length)
     size = len(range(start, stop, step))
     return Slice(axis, start if size else 0, size, step if size > 1 else 1, abs(step) > 1)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Array as AnyArray
+from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import check, with_held_arrays
 from pullback.core.kinds import FUNCTION
 from pullback.numpy._arguments import PYTHON_SCALARS, as_array, broadcast_to, convert, is_arraylike, promote_dtypes
@@ -140,6 +141,8 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
     for e in entries:
         if isinstance(e, At):
             if not is_inside(e.index, x.shape[e.axis], wrap):
+                if is_symbolic(x.shape[e.axis]):
+                    return None
                 if how is Mode.FILL_OR_DROP:
                     broadcast_to(y, _result_shape(x, entries))
                     return x
@@ -199,7 +202,7 @@ def _scatter_arguments(
             indexed.append(e.axis)
             inserted.append(e.axis)
         elif isinstance(e, Slice) and e.step != 1:
-            component = (e.start + e.step * np.arange(e.size)).astype(np.int32)
+            component = _places(e)
             components.append((component, (place[next_own],)))
             next_own += 1
             indexed.append(e.axis)
@@ -263,3 +266,12 @@ def index_apply(
 
     result = lax.scatter_apply(x, indices, cast, numbers, update_shape=updates.shape, mode=how, **flags)
     return convert(result, x.dtype, x.aval.weak_type)
+
+
+def _places(e: Slice) -> Any:
+    """The places along its axis that a slice means, as int32."""
+    if is_symbolic(e.start) or is_symbolic(e.size):
+        return lax.add(
+            lax.mul(lax.iota(np.int32, e.size), np.int32(e.step)), convert(as_array(e.start), np.dtype(np.int32))
+        )
+    return (e.start + e.step * np.arange(e.size)).astype(np.int32)

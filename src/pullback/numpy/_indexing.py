@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, convert, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, HasWindows, New, Slice, parse
 from pullback.numpy._windows import without_windows
@@ -60,12 +61,12 @@ def nearest_inside(index: int, length: int, wrap: bool) -> int:
     """The static index from 0 to length - 1 nearest to the one given."""
     if index < 0 and wrap:
         index += length
-    return min(max(index, 0), length - 1)
+    return min_dim(max_dim(index, 0), length - 1)
 
 
 def is_inside(index: int, length: int, wrap: bool) -> bool:
     """Whether a static index is in bounds; with `wrap` negative ones count from the end."""
-    return (-length if wrap else 0) <= index < length
+    return is_at_least(index, -length if wrap else 0) and is_at_least(length - 1, index)
 
 
 def concrete_index(index: Any) -> np.ndarray | None:
@@ -76,27 +77,32 @@ def concrete_index(index: Any) -> np.ndarray | None:
 
 
 def _normalize_known(index: np.ndarray, length: int, wrap: bool) -> tuple[np.ndarray, bool]:
-    dtype = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
+    dtype = np.dtype(np.int32 if not isinstance(length, int) or length < 2**31 - 1 else np.int64)
     if index.size == 0:
         return index.astype(dtype), True
     low, high = int(index.min()), int(index.max())
-    if low >= 0 and high < length:
+    if low >= 0 and is_at_least(length - 1, high):
         return index.astype(dtype, copy=False), True
     # What is far out of bounds must stay so in fewer bits.
     wide = index if index.dtype != np.uint64 else np.minimum(index, np.uint64(2**62))
     wide = wide.astype(np.int64, copy=False)
     if wrap:
-        wide = np.where(wide < 0, wide + length, wide)
-    inside = (low >= -length if wrap else low >= 0) and high < length
+        wide = np.where(wide < 0, wide + length, wide) if low < 0 else wide
+    inside = is_at_least(low, -length if wrap else 0) and is_at_least(length - 1, high)
     bits = 8 * dtype.itemsize - 1
     return np.clip(wide, -(2**bits), 2**bits - 1).astype(dtype), inside
+
+
+def _from_a_symbolic_end(index: np.ndarray, length: Any) -> bool:
+    return isinstance(length, Dimension) and index.size > 0 and bool(index.min() < 0)
 
 
 def normalize(index: Any, length: int, wrap: bool) -> tuple[Any, bool]:
     """(int32 or int64 index with negative ones counted from the end, whether it is known to be in bounds)."""
     known = concrete_index(index)
-    if known is not None:
+    if known is not None and not _from_a_symbolic_end(known, length):
         return _normalize_known(known, length, wrap)
+    index = make_array(index) if known is not None else index
     unsigned = dtypes.issubdtype(index.dtype, np.unsignedinteger)
     if unsigned:
         bits = dtypes.iinfo(index.dtype).bits
@@ -121,7 +127,9 @@ def _view(x: Any, entries: list[Entry], wrap: bool) -> Any:
         if isinstance(e, Slice):
             if e.step > 0:
                 starts[e.axis], strides[e.axis] = e.start, e.step
-                limits[e.axis] = e.start + (e.size - 1) * e.step + 1 if e.size else e.start
+                if isinstance(e.size, Dimension) and e.size == (x.shape[e.axis] - e.start + e.step - 1) // e.step:
+                    continue  # to the end
+                limits[e.axis] = e.start + (max_dim((e.size - 1) * e.step + 1, 0) if e.size else 0)
             else:
                 last = e.start + (e.size - 1) * e.step
                 starts[e.axis], limits[e.axis], strides[e.axis] = last, e.start + 1, -e.step

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -230,9 +230,9 @@ def _cut(name: str, ary: Any, where: Any, axis: int, uneven: bool) -> list[Any]:
                 f"array split does not result in an equal division: rest is {rest} ({name}: {n} into {sections})"
             )
         sizes = [size + 1] * rest + [size] * (sections - rest)
-        bounds = list(np.cumsum(sizes)[:-1])
-    starts = [0, *(int(b) for b in bounds)]
-    stops = [*(int(b) for b in bounds), n]
+        bounds = list(accumulate(sizes))[:-1]
+    starts = [0, *bounds]
+    stops = [*bounds, n]
     return [lax.slice_in_dim(ary, a, b, axis=axis) for a, b in zip(starts, stops)]
 
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
+from pullback.core.dimensions import index as size_of
+from pullback.core.dimensions import is_symbolic
 from pullback.numpy._arguments import Array, arrays, broadcast_to, check_arraylike, concrete_or_error, const, convert
 from pullback.numpy._creation import asarray
 from pullback.numpy._quantiles import median as _median
@@ -85,10 +87,11 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 
 def _pad(array: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
     widths = np.asarray(pad_width)
-    if widths.dtype.kind not in "iu" and widths.size:
+    symbolic = widths.dtype == object and all(is_symbolic(n) or isinstance(n, int) for n in widths.flat)
+    if widths.dtype.kind not in "iu" and widths.size and not symbolic:
         raise TypeError("`pad_width` must be of integral type.")
     widths = _pairs("pad_width", pad_width, array.ndim)
-    if widths.size and widths.min() < 0:
+    if any(n < 0 for n in widths.flat):
         raise ValueError("index can't contain negative values")
     if callable(mode):
         return _by_function(array, widths, mode, kwargs)
@@ -113,13 +116,28 @@ def _pad(array: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
             continue
         if array.shape[axis] == 0:
             raise ValueError(f"Cannot apply '{mode}' padding to empty axis")
-        if mode in ("reflect", "symmetric") and reflect_type == "odd":
+        if any(is_symbolic(n) for n in (before, behind, array.shape[axis])):
+            if mode != "edge":
+                raise NotImplementedError(f"pad: mode {mode!r} is not implemented along symbolic dimensions")
+            array = _edge(array, axis, before, behind)
+        elif mode in ("reflect", "symmetric") and reflect_type == "odd":
             array = _odd(array, axis, int(before), int(behind), mode)
         else:
             array = _from_table(
                 array, axis, np.pad(np.arange(array.shape[axis]), (int(before), int(behind)), mode=mode)
             )
     return array
+
+
+def _edge(x: Any, axis: int, before: Any, behind: Any) -> Any:
+    """The first and last element repeated, for widths and lengths that may be symbolic."""
+    n = x.shape[axis]
+
+    def repeated(place: Any, count: Any) -> Any:
+        one = lax.slice_in_dim(x, place, place + 1, axis=axis)
+        return broadcast_to(one, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+
+    return lax.concatenate([repeated(0, before), x, repeated(n - 1, behind)], axis)
 
 
 def _constant(x: Any, widths: np.ndarray, values: Any) -> Any:
@@ -131,12 +149,12 @@ def _constant(x: Any, widths: np.ndarray, values: Any) -> Any:
     if not flat:
         return x
     if all(v is flat[0] for v in flat) or np.ndim(values) == 0:
-        return lax.pad(x, convert(flat[0], x.dtype), [(int(b), int(a), 0) for b, a in widths])
+        return lax.pad(x, convert(flat[0], x.dtype), [(size_of(b), size_of(a), 0) for b, a in widths])
     for axis, (before, behind) in enumerate(widths):
         for side, width in enumerate((before, behind)):
             if width:
                 config = [(0, 0, 0)] * x.ndim
-                config[axis] = (int(width), 0, 0) if side == 0 else (0, int(width), 0)
+                config[axis] = (size_of(width), 0, 0) if side == 0 else (0, size_of(width), 0)
                 x = lax.pad(x, convert(entries[axis][side], x.dtype), config)
     return x
 
@@ -248,7 +266,7 @@ def _by_function(x: Any, widths: np.ndarray, function: Callable[..., Any], kwarg
     """The function gets each padded vector, (before, behind), the axis and the options, and returns the vector."""
     from pullback.numpy._functional import apply_along_axis
 
-    padded = lax.pad(x, const(convert(x, x.dtype), 0), [(int(b), int(a), 0) for b, a in widths])
+    padded = lax.pad(x, const(convert(x, x.dtype), 0), [(size_of(b), size_of(a), 0) for b, a in widths])
     for axis, (before, behind) in enumerate(widths):
         check_arraylike("pad", padded)
         padded = apply_along_axis(function, axis, padded, (int(before), int(behind)), axis, kwargs)

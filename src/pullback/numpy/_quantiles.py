@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
+from pullback.core.dimensions import is_symbolic
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.ordering.selection import order_statistics
 from pullback.numpy._arguments import (
@@ -96,7 +97,7 @@ def _quantile(
     if weights is not None:
         weights = convert(_spread_weights(name, weights, a, axis), q.dtype)
         result = _weighted(x, flatten(weights), q, skip_nan)
-    elif known is None or skip_nan or not np.all(np.isfinite(known)):
+    elif known is None or skip_nan or is_symbolic(x.shape[-1]) or not np.all(np.isfinite(known)):
         result = _unweighted(x, q, method, skip_nan)
         if skip_nan:  # no element is the quantile of none, nor has it a derivative
             empty = _sum(convert(lax.bitwise_not(isnan(x)), np.dtype(np.int32)), x.ndim - 1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core.dimensions import Dimension, max_dim
 from pullback.numpy._arguments import (
     arrays,
     broadcast_arrays,
@@ -48,6 +49,8 @@ def arange(
             if which == "stop" and stop is None and step is None:
                 raise TypeError("arange: argument 'stop' must be a real number, not None")
             continue
+        if isinstance(value, Dimension):
+            continue
         concrete = concrete_or_error(value, f"It arose in the jnp.arange argument '{which}'")
         if np.ndim(concrete) != 0:
             raise ValueError(f"arange: arguments must be scalars; got {which}={value}")
@@ -62,6 +65,8 @@ def arange(
             "arange does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, complexfloating."
         )
     number = {k: _number(v) for k, v in given.items() if v is not None}
+    if any(isinstance(n, Dimension) for n in number.values()):
+        return place(_symbolic_arange(number, dtype), device, out_sharding, "arange")
     if "start" not in number:
         if "stop" in number and len(number) == 1:
             length = max(0, math.ceil(number["stop"]))
@@ -81,7 +86,22 @@ def arange(
 
 
 def _number(x: Any) -> Any:
-    return x if isinstance(x, (int, float)) else np.asarray(x).item()
+    return x if isinstance(x, (int, float, Dimension)) else np.asarray(x).item()
+
+
+def _symbolic_arange(number: dict[str, Any], dtype: np.dtype) -> Any:
+    """arange of symbolic dimensions and integers: ValueError for other numbers, which give no symbolic length."""
+    if not all(isinstance(n, (int, Dimension)) for n in number.values()):
+        raise ValueError(f"arange: with symbolic dimensions, all are dimensions or integers; got {number}")
+    if number.keys() == {"start"}:
+        number = {"stop": number["start"]}
+    start, step = number.get("start", 0), number.get("step", 1)
+    distance = number["stop"] - start if step > 0 else start - number["stop"]
+    length = max_dim((distance + abs(step) - 1) // abs(step), 0)
+    counted = lax.iota(dtype, length)
+    if step != 1:
+        counted = lax.mul(counted, make_array(step, dtype))
+    return counted if isinstance(start, int) and start == 0 else lax.add(counted, make_array(start, dtype))
 
 
 def linspace(

@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
+from pullback.core.dimensions import is_symbolic
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     Array,
@@ -99,6 +100,8 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     """a without axes of length 1: all of them, or those given; ValueError if one given has another length."""
     (a,) = arrays("squeeze", a)
     if axis is None:
+        if any(map(is_symbolic, a.shape)):
+            raise ValueError(f"squeeze: argument 'axis' is needed, as symbolic dimensions of {a.shape} may be 1 or not")
         axes = tuple(k for k, n in enumerate(a.shape) if n == 1)
     else:
         axes = canonical_axes("squeeze", axis, a.ndim)

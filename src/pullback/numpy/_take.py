@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core.dimensions import min_dim
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -146,7 +147,7 @@ def _take_along(arr: Any, indices: Any, axis: int, how: Any, fill_value: Any, wr
         arr,
         lax.expand_dims(component, (rank,)),
         numbers,
-        tuple([min(n, 1) for n in arr.shape]),
+        tuple([min_dim(n, 1) for n in arr.shape]),
         mode=Mode.PROMISE_IN_BOUNDS if inside else how,
         fill_value=fill_value,
     )

@@ -381,7 +381,7 @@ def _logaddexp(x1: Any, x2: Any) -> Any:
 
 def where_pair(first: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """(x, y) where first holds, (y, x) elsewhere."""
-    shape = np.broadcast_shapes(first.shape, x.shape, y.shape)
+    shape = lax.broadcast_shapes(first.shape, x.shape, y.shape)
     first, x, y = (
         lax.broadcast_in_dim(a, shape, tuple(range(len(shape) - a.ndim, len(shape)))) if a.shape != shape else a
         for a in (first, x, y)

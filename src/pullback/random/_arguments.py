@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core.dimensions import index as size_of
 from pullback.numpy._arguments import is_arraylike
 from pullback.util import config, dtypes
 
@@ -19,10 +19,10 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     if type(shape) is tuple and all([type(d) is int and d >= 0 for d in shape]):
         return shape
     try:
-        out: tuple[int, ...] = (operator.index(shape),)
+        out: tuple[int, ...] = (size_of(shape),)
     except TypeError:
         try:
-            out = tuple(operator.index(d) for d in shape)
+            out = tuple(size_of(d) for d in shape)
         except TypeError:
             raise TypeError(
                 f"{name}: argument 'shape' is {shape!r}. Shapes must be 1D sequences of concrete values of "
@@ -69,12 +69,12 @@ def batch_shape(name: str, shape: Any, **parameters: tuple[int, ...]) -> tuple[i
     shapes = list(parameters.values())
     if shape is None:
         try:
-            return np.broadcast_shapes(*shapes)
+            return lax.broadcast_shapes(*shapes)
         except ValueError:
             raise ValueError(f"{name}: Incompatible shapes for broadcasting: {_list(parameters)}") from None
     out = shape_of(name, shape)
     try:
-        fits = np.broadcast_shapes(out, *shapes) == out
+        fits = lax.broadcast_shapes(out, *shapes) == out
     except ValueError:
         fits = False
     if not fits:

@@ -220,7 +220,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     n_shape, p_shape = np.shape(n), np.shape(p)
     if not p_shape:
         raise ValueError("multinomial requires p.ndim >= 1, got p.ndim == 0")
-    whole = (*np.broadcast_shapes(n_shape, p_shape[:-1]), p_shape[-1])
+    whole = (*lax.broadcast_shapes(n_shape, p_shape[:-1]), p_shape[-1])
     if shape is not None:
         shape = shape_of("multinomial", shape)
         whole = batch_shape("multinomial", shape, **{"n.shape + (1,)": (*n_shape, 1), "p": p_shape})

@@ -6,7 +6,6 @@ same words. Functions take both; their first step is `open_key`, which gives the
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, extended, typeof
+from pullback.core.dimensions import index as size_of
 from pullback.core.explain import shown
 from pullback.core.lowering import Pointwise
 from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
@@ -528,7 +528,7 @@ def clone(key: Any) -> Any:
 
 
 def _count(num: Any) -> tuple[int, ...]:
-    shape = tuple(operator.index(n) for n in num) if isinstance(num, Sequence) else (operator.index(num),)
+    shape = tuple(size_of(n) for n in num) if isinstance(num, Sequence) else (size_of(num),)
     if any(n < 0 for n in shape):
         raise ValueError(f"split: argument 'num' is {num}; numbers of keys must not be negative")
     return shape

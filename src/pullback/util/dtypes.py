@@ -231,7 +231,8 @@ def is_weak(x: Any) -> bool:
         aval = getattr(x, "aval", None)
         if aval is not None:
             return bool(getattr(aval, "weak_type", False))
-        return isinstance(x, _PYTHON_SCALARS) and not isinstance(x, bool) and not hasattr(x, "dtype")
+        known = isinstance(x, _PYTHON_SCALARS) and not isinstance(x, bool) and not hasattr(x, "dtype")
+        return known or hasattr(t, "dimension_as_value")
     return bool(weak)
 
 
@@ -249,6 +250,8 @@ def dtype_of(x: Any, canonicalize: bool = True) -> Any:
             dtype = getattr(aval, "dtype", None)
             if not isinstance(dtype, _DTYPES):
                 dtype = next((d for s, d in python_scalar_dtypes.items() if isinstance(x, s)), None)
+        if dtype is None and hasattr(t, "dimension_as_value"):  # a symbolic dimension, in the place of an int
+            dtype = python_scalar_dtypes[int]
         if dtype is None:
             raise TypeError(f"Cannot determine dtype of {x}: expected an array or a number, got {t.__name__}")
     if not canonicalize or _config.x64_enabled():

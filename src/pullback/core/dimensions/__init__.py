@@ -9,9 +9,12 @@ from pullback.core.dimensions.expressions import (
     as_operand,
     evaluate,
     expression,
+    index,
+    is_at_least,
     is_symbolic,
     max_dim,
     min_dim,
+    slice_of_symbolic,
     variables,
 )
 from pullback.core.dimensions.scopes import Constraint, SymbolicScope

@@ -221,6 +221,8 @@ class Dimension:
         """The dimension as a traced scalar of the default integer type. NotImplementedError where nothing is traced."""
         return hooks.dimension_as_value(self)
 
+    __jax_array__ = dimension_as_value
+
     def get_vars(self) -> set[str]:
         """The names of the variables that it depends on."""
         return set(variables(self))
@@ -248,6 +250,11 @@ def integral(x: Any) -> Expression:
     found = expression(x)
     assert found is not None
     return found
+
+
+def index(x: Any) -> Any:
+    """A size: a Dimension as it is, all else as operator.index has it."""
+    return x if isinstance(x, Dimension) else operator.index(x)
 
 
 def is_symbolic(x: Any) -> bool:
@@ -376,12 +383,12 @@ def operation(name: str, x: Expression, y: Expression, scope: Any) -> Expression
     return of_product(((Factor(name, (x, y)), 1),), scope)
 
 
-def max_dim(x: Expression, y: Expression) -> Expression:
+def max_dim(x: Expression, y: Expression) -> Any:
     """The greater of two dimensions: one of them where that is decided, else max(x, y)."""
     return _extreme(x, y, MAX)
 
 
-def min_dim(x: Expression, y: Expression) -> Expression:
+def min_dim(x: Expression, y: Expression) -> Any:
     """The smaller of two dimensions: one of them where that is decided, else min(x, y)."""
     return _extreme(x, y, MIN)
 
@@ -477,3 +484,32 @@ def _text(e: Expression) -> str:
         parts.append(sign + "*".join(names))
     text = "".join(parts)
     return text[3:] if text.startswith(" + ") else text[1:]
+
+
+def is_at_least(x: Expression, y: Expression) -> bool:
+    """Whether x >= y for all values of the variables; False also where that is not decided."""
+    try:
+        return x >= y
+    except InconclusiveDimensionOperation:
+        return False
+
+
+def slice_of_symbolic(
+    start: Expression | None, stop: Expression | None, step: Expression | None, length: Expression
+) -> tuple[Any, Any, int]:
+    """(first place, number of places, step) of a slice of an axis, cut off at its ends as Python does it.
+
+    InconclusiveDimensionOperation for a step that is symbolic, or a start or stop of unknown sign.
+    """
+    by = 1 if step is None else int(step)
+    if by == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, length) if by > 0 else (-1, combine([(length, 1), (-1, 1)], _scope(length, 0)))
+
+    def place(p: Expression) -> Expression:
+        return max_dim(low, p + length) if p < 0 else min_dim(high, p)
+
+    first = (low if by > 0 else high) if start is None else place(start)
+    end = (high if by > 0 else low) if stop is None else place(stop)
+    distance = end - first if by > 0 else first - end
+    return first, max_dim((distance + abs(by) - 1) // abs(by), 0), by

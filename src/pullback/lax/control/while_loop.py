@@ -23,6 +23,7 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.dimensions import Dimension
 from pullback.core.lowering import Nest
 from pullback.core.references import has_references_among
 from pullback.lax.control import common as control
@@ -156,6 +157,8 @@ def _counter_type(lower, upper, known):
 
 
 def _concrete_int(bound) -> int | None:
+    if isinstance(bound, Dimension):
+        return None
     value = bound.to_concrete() if isinstance(bound, Tracer) else bound
     return None if value is None or isinstance(value, Tracer) else int(np.asarray(value))
 

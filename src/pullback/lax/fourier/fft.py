@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import Nest
 from pullback.lax.fourier.lower import complex_passes, generates, real_axis, real_axis_back
 from pullback.lax.records.families import *
@@ -191,7 +191,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     if not isinstance(fft_type, (str, FftType)):
         raise TypeError(f"fft: argument 'fft_type' must be an FftType or its name, got {fft_type!r}")
     fft_type = FftType(fft_type)  # type: ignore[arg-type]
-    lengths = tuple([operator.index(n) for n in fft_lengths])
+    lengths = tuple([size_of(n) for n in fft_lengths])
     if fft_type == FftType.RFFT:
         if dtypes.kind_of(x.dtype) == "c":
             raise ValueError("only real valued inputs supported for rfft")

@@ -10,6 +10,7 @@ import enum
 import math
 from typing import Any
 
+from pullback.core.dimensions import min_dim
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax.linalg import blocked_qr, small_matrices
 from pullback.lax.linalg.jacobi import MOST_SVD, svd_in_lanes
@@ -73,7 +74,7 @@ def in_one_call(a: np.ndarray) -> bool:
 def _qr_shape(aval, *, pivoting=False, full_matrices=True, use_magma=None):
     check_matrix("qr", aval)
     *batch, m, n = aval.shape
-    k = m if full_matrices else min(m, n)
+    k = m if full_matrices else min_dim(m, n)
     outs = [ShapedArray((*batch, m, k), aval.dtype), ShapedArray((*batch, k, n), aval.dtype)]
     return [*outs, ShapedArray((*batch, n), np.int32)] if pivoting else outs
 
@@ -247,7 +248,7 @@ def qr(
 def _geqrf_shape(a):
     check_matrix("geqrf", a)
     *batch, m, n = a.shape
-    return [a, ShapedArray((*batch, min(m, n)), a.dtype)]
+    return [a, ShapedArray((*batch, min_dim(m, n)), a.dtype)]
 
 
 def _geqrf_one(a):
@@ -394,7 +395,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 def _svd_shape(aval, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
     check_matrix("svd", aval)
     *batch, m, n = aval.shape
-    k = min(m, n)
+    k = min_dim(m, n)
     if subset_by_index is not None:
         if full_matrices and subset_by_index != (0, k):
             raise ValueError("full_matrices and subset_by_index cannot both be set")

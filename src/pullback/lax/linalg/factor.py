@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.core.dimensions import min_dim
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax.linalg import blocked_cholesky, blocked_lu, small_matrices
 from pullback.lax.linalg.matrices import (
@@ -156,7 +157,7 @@ def _lu_shape(aval):
     *batch, m, n = aval.shape
     return [
         ShapedArray(aval.shape, aval.dtype),
-        ShapedArray((*batch, min(m, n)), np.int32),
+        ShapedArray((*batch, min_dim(m, n)), np.int32),
         ShapedArray((*batch, m), np.int32),
     ]
 

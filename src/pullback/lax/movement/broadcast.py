@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.dimensions import index as size_of
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.records.families import *
 
@@ -31,7 +32,7 @@ def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
     if type(shape) is int and name in ONE_SIZE:
         return (shape,)
     try:
-        return tuple([operator.index(n) for n in shape])
+        return tuple([n if type(n) is int else size_of(n) for n in shape])
     except TypeError:
         if any(hasattr(n, "aval") for n in (shape if isinstance(shape, (tuple, list)) else ())):
             raise
@@ -167,7 +168,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which shapes broadcast by NumPy's rules; ValueError if they don't."""
-    shapes = tuple(tuple(operator.index(n) for n in (s if hasattr(s, "__iter__") else (s,))) for s in shapes)
+    shapes = tuple(tuple(size_of(n) for n in (s if hasattr(s, "__iter__") else (s,))) for s in shapes)
     out = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         for i, n in enumerate(reversed(shape), 1):

@@ -8,6 +8,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.core import extended, hooks
+from pullback.core.dimensions import Dimension
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import laid_out, out_placed
@@ -29,6 +30,8 @@ __all__ = [
     "stop_gradient",
     "stop_gradient_p",
     "shape_as_value",
+    "dim_as_value_p",
+    "dimension_as_value",
     "dce_sink",
     "dce_sink_p",
     "stage",
@@ -97,6 +100,45 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
         iota_p.bind(dtype=dtype, shape=canonical_shape(shape, "broadcasted_iota"), dimension=operator.index(dimension)),
         out_sharding,
     )
+
+
+# ----------------------------------------------------------------------------------------------------------- dimensions
+
+
+def _dimension_shape(*, dim):
+    return ShapedArray((), dtypes.dtype_of(0), True)
+
+
+def _dimension_reference(dim):
+    if isinstance(dim, Dimension):
+        raise NotImplementedError(
+            f"the symbolic dimension '{dim}' has no value here: it has one where functions of arguments with symbolic "
+            "shapes are traced, as in jax.export"
+        )
+    return np.array(dim, dtypes.dtype_of(0))
+
+
+def _dimension_at(ctx, index):
+    return ctx.b.const(dtypes.short_name(ctx.out_aval.dtype), ctx.params["dim"])
+
+
+dim_as_value_p = Primitive(
+    "dim_as_value",
+    doc="The size that a dimension has when the program runs.",
+    abstract_eval=_dimension_shape,
+    reference=_dimension_reference,
+    jvp=ZERO,
+    transpose=NoRule("it has no operands"),
+    batch=NoRule("it has no operands"),
+    traits={"cheap", "inside"},
+    lower=Pointwise(_dimension_at),
+    samples=Samples(cases=lambda rng: [Case((), {"dim": 3})]),
+)
+
+
+def dimension_as_value(dim: Any) -> Array:
+    """A dimension as a scalar of the default integer type, weakly typed; of a symbolic one while tracing only."""
+    return dim_as_value_p.bind(dim=dim) if isinstance(dim, Dimension) else hooks.asarray(dim, weak_type=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------- full

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import Nest, Pointwise
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.broadcast import canonical_shape
@@ -372,7 +372,7 @@ def dynamic_slice_in_dim(
     axis = canonical_axis(axis, operand.ndim, "dynamic_slice_in_dim")
     starts = _zeros_like(start_index, operand.ndim)
     sizes = list(operand.shape)
-    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
+    starts[axis], sizes[axis] = start_index, size_of(slice_size)
     check_truth("dynamic_slice_in_dim", allow_negative_indices=allow_negative_indices)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=bool(allow_negative_indices))
 

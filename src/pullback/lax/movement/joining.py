@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import Nest, Pointwise
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import copy_into, loops
@@ -164,7 +165,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     """
     operand, padding_value = as_arrays("pad", operand, padding_value)
     return pad_p.bind(
-        operand, padding_value, padding_config=tuple([tuple([operator.index(n) for n in c]) for c in padding_config])
+        operand, padding_value, padding_config=tuple([tuple([size_of(n) for n in c]) for c in padding_config])
     )
 
 
@@ -484,7 +485,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Consecutive parts of the given sizes along an axis; ValueError unless they add up."""
     operand = as_array(operand, "split")
     return split_p.bind(
-        operand, sizes=tuple([operator.index(n) for n in sizes]), axis=canonical_axis(axis, operand.ndim, "split")
+        operand, sizes=tuple([size_of(n) for n in sizes]), axis=canonical_axis(axis, operand.ndim, "split")
     )
 
 

@@ -13,6 +13,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.dimensions import index as size_of
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.movement.broadcast import canonical_shape, expand_dims
 from pullback.lax.records.families import *
@@ -399,10 +400,14 @@ def slice(
     operand = as_array(operand, "slice")
     return slice_p.bind(
         operand,
-        start_indices=tuple([operator.index(i) for i in start_indices]),
-        limit_indices=tuple([operator.index(i) for i in limit_indices]),
-        strides=None if strides is None else tuple([operator.index(i) for i in strides]),
+        start_indices=tuple([size_of(i) for i in start_indices]),
+        limit_indices=tuple([size_of(i) for i in limit_indices]),
+        strides=None if strides is None else tuple([size_of(i) for i in strides]),
     )
+
+
+def _from_end(index: Any, n: Any) -> Any:
+    return index + n if type(index) is int and index < 0 else index
 
 
 def slice_in_dim(
@@ -412,10 +417,10 @@ def slice_in_dim(
     operand = as_array(operand, "slice_in_dim")
     axis = canonical_axis(axis, operand.ndim, "slice_in_dim")
     n = operand.shape[axis]
-    lo = 0 if start_index is None else operator.index(start_index)
-    hi = n if limit_index is None else operator.index(limit_index)
+    lo = 0 if start_index is None else size_of(start_index)
+    hi = n if limit_index is None else size_of(limit_index)
     start, limit, strides = [0] * operand.ndim, list(operand.shape), [1] * operand.ndim
-    start[axis], limit[axis], strides[axis] = lo + n if lo < 0 else lo, hi + n if hi < 0 else hi, operator.index(stride)
+    start[axis], limit[axis], strides[axis] = _from_end(lo, n), _from_end(hi, n), operator.index(stride)
     return slice_p.bind(
         operand, start_indices=tuple(start), limit_indices=tuple(limit), strides=None if stride == 1 else tuple(strides)
     )
@@ -424,7 +429,7 @@ def slice_in_dim(
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """operand[index] along one axis, for a static index. Raises IndexError if it is out of range."""
     operand = as_array(operand, "index_in_dim")
-    index, axis = operator.index(index), canonical_axis(axis, operand.ndim, "index_in_dim")
+    index, axis = size_of(index), canonical_axis(axis, operand.ndim, "index_in_dim")
     n = operand.shape[axis]
     if not -n <= index < n:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
@@ -535,7 +540,7 @@ tile_p = movement(
 
 def tile(operand: Any, reps: Sequence[int]) -> Array:
     """The operand repeated reps[i] times along dimension i. Raises TypeError for a wrong number of reps."""
-    return tile_p.bind(as_array(operand, "tile"), reps=tuple([operator.index(r) for r in reps]))
+    return tile_p.bind(as_array(operand, "tile"), reps=tuple([size_of(r) for r in reps]))
 
 
 copy_p = movement(

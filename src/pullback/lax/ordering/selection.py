@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.dimensions import index as size_of
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
 from pullback.core.lowering import Nest
@@ -114,7 +114,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
         raise ValueError("top_k: argument 'operand' must have at least one dimension, got a scalar")
     if not hasattr(k, "__index__"):
         raise TypeError(f"top_k: argument 'k' must be an integer, got {k!r}")
-    k, axis = operator.index(k), canonical_axis(axis, operand.ndim, "top_k")
+    k, axis = size_of(k), canonical_axis(axis, operand.ndim, "top_k")
     if not dtypes.issubdtype(operand.dtype, np.floating):
         return list(top_k_p.bind(operand, k=k, axis=axis))
     _, places = top_k_p.bind(_total_order(lax.stop_gradient(operand)), k=k, axis=axis)
@@ -195,7 +195,7 @@ approx_top_k_p = Primitive(
 
 def _approx(operand, k, reduction_dimension, recall_target, override, aggregate, is_max_k):
     operand = as_array(operand, "approx_max_k" if is_max_k else "approx_min_k")
-    if operator.index(k) <= 0:
+    if size_of(k) <= 0:
         raise ValueError(f"approx_max_k, approx_min_k: argument 'k' must be positive, got {k}")
     if not 0 < recall_target <= 1:
         raise ValueError(f"recall_target must be in (0, 1], got {recall_target}")
@@ -205,7 +205,7 @@ def _approx(operand, k, reduction_dimension, recall_target, override, aggregate,
     axis = canonical_axis(reduction_dimension, operand.ndim, "approx_top_k")
     values, places = approx_top_k_p.bind(
         operand,
-        k=operator.index(k),
+        k=size_of(k),
         reduction_dimension=axis,
         recall_target=float(recall_target),
         is_max_k=is_max_k,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from pullback.core.dimensions import min_dim
 from pullback.core.lowering import Nest
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode, gather_p
 from pullback.lax.ordering.ordering import sortable, stable_order
@@ -27,7 +28,7 @@ def take_along(x: Any, indices: Any, axis: int) -> Any:
         x,
         starts,
         dimension_numbers=numbers,
-        slice_sizes=tuple([min(n, 1) for n in x.shape]),
+        slice_sizes=tuple([min_dim(n, 1) for n in x.shape]),
         unique_indices=True,
         indices_are_sorted=False,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,

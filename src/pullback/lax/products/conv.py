@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.core import hooks
+from pullback.core.dimensions import index as size_of
+from pullback.core.dimensions import is_symbolic, max_dim
 from pullback.core.explain import check
 from pullback.core.kinds import SEQUENCE
 from pullback.core.lowering import Nest
@@ -114,6 +116,8 @@ def dilated(n: int, by: int) -> int:
 def window_count(n: int, window: int, stride: int, low: int, high: int) -> int:
     """How many windows fit into n padded elements."""
     space = n + low + high - window
+    if is_symbolic(space):
+        return max_dim(space // stride + 1, 0)
     return 0 if space < 0 or (n + low + high) <= 0 else space // stride + 1
 
 
@@ -146,7 +150,7 @@ def padtype_to_pads(
         raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
     pads = []
     for n, k, s in zip(in_shape, window_shape, window_strides):
-        total = max((-(-int(n) // int(s)) - 1) * int(s) + int(k) - int(n), 0)
+        total = max_dim((-(-size_of(n) // size_of(s)) - 1) * size_of(s) + size_of(k) - size_of(n), 0)
         small = total // 2
         pads.append((small, total - small) if kind == "SAME" else (total - small, small))
     return pads

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.dimensions import index as size_of
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.movement.shape import inverse_permutation
 from pullback.lax.products.conv import *
@@ -31,7 +32,7 @@ Array = Any
 
 
 def _ints(values):
-    return tuple([operator.index(v) for v in values])
+    return tuple([size_of(v) for v in values])
 
 
 def conv_general_dilated(

@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.dimensions import index as size_of
 from pullback.core.explain import check
 from pullback.core.kinds import SEQUENCE, optional
 from pullback.core.lowering import Nest
@@ -267,7 +267,7 @@ def reduce_window(
     ndim = flat[0].ndim
 
     def ints(values):
-        return (1,) * ndim if values is None else tuple([operator.index(v) for v in values])
+        return (1,) * ndim if values is None else tuple([size_of(v) for v in values])
 
     window, strides, base, dilation = (
         ints(window_dimensions),
@@ -288,7 +288,7 @@ def reduce_window(
     params = {
         "window_dimensions": window,
         "window_strides": strides,
-        "padding": tuple([tuple(map(int, p)) for p in padding]),
+        "padding": tuple([tuple(map(size_of, p)) for p in padding]),
         "base_dilation": base,
         "window_dilation": dilation,
     }

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
+from pullback.core import hooks
 from pullback.core.avals import ShapedArray, typeof
+from pullback.core.dimensions import Dimension
 from pullback.util import dtypes
 
 
@@ -17,6 +19,10 @@ def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: An
     `dtype` converts, `weak_type` overrides, `device` commits. TypeError for what is not an array, number or key array.
     """
     kind = type(x)
+    if kind is Dimension:
+        value = hooks.dimension_as_value(x)
+        asked = value.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
+        return hooks.convert(value, asked, dtype is None if weak_type is None else weak_type)
     if kind is np.ndarray and (held := dtypes.held_as(x.dtype)) is not None:
         return _core.copy_of(x, held if dtype is None else dtypes.canonicalize_dtype(dtype), bool(weak_type), device)
     if dtype is not None and kind in dtypes.python_scalar_dtypes:  # as below, in fewer steps: traces ask often

@@ -61,12 +61,19 @@ PROGRAMS = {
         (lambda x: jax.nn.softmax(x) + jax.nn.one_hot(jnp.argmax(x, 1), x.shape[1]), "f32[a,b]"),
         (lambda x: jax.jit(lambda v, n: v * n)(x, x.shape[0]), "f32[a,b]"),
         (lambda x: jax.checkpoint(lambda v: jnp.sin(v).sum(0))(x), "f32[b]"),
+        (lambda x: jnp.array_split(x, 2), "f32[floordiv(a + 1, 2),b] f32[- floordiv(a + 1, 2) + a,b]"),
+        (lambda x: jnp.convolve(x[0], jnp.ones(3)), "f32[b + 2]"),
+        (lambda x: lax.scan(lambda c, _: (c * 2, c), 1.0, None, length=x.shape[0]), "f32[] f32[a]"),
+        (lambda x: jnp.digitize(x, jnp.array([0.0, 0.5])), "i32[a,b]"),
+        (lambda x: jax.random.key_data(jax.random.split(jax.random.key(0), x.shape[0])), "u32[a,2]"),
+        (lambda x: jnp.take(x, jnp.array([0, -1, 7]), axis=0, mode="clip"), "f32[3,b]"),
     ],
     "a, a": [
         (lambda x: jnp.linalg.solve(x + 9 * jnp.eye(x.shape[0]), jnp.tril(x)), "f32[a,a]"),
         (lambda x: (jnp.trace(x), jnp.diag(x)), "f32[] f32[a]"),
     ],
     "2*a, 3": [
+        (lambda x: jnp.linspace(0, 1, x.shape[0]), "f32[2*a]"),
         (lambda x: jnp.split(x, 2), "f32[a,3] f32[a,3]"),
         (lambda x: x.reshape(2, -1), "f32[2,3*a]"),
     ],
@@ -184,6 +191,40 @@ def test_what_is_not_decided_or_has_no_value():
     for f in (lambda: a * 2.5, lambda: a / 2, lambda: jnp.array(a), lambda: jnp.ones(3) * a):
         with pytest.raises(NotImplementedError, match="symbolic dimension 'a' has no value here"):
             f()
+
+
+def test_shapes_without_values_where_arrays_are_made():
+    (spec,) = specs("a, b")
+    a = spec.shape[0]
+    for f in (lambda: jnp.zeros((a, 2)), lambda: jnp.arange(a), lambda: jnp.broadcast_to(1.0, (a,))):
+        with pytest.raises(NotImplementedError, match=r"primitive '\w+' would give .*test_symbolic.py"):
+            f()
+    for f in (
+        lambda: jax.jit(lambda x: x + 1)(spec),
+        lambda: jax.jit(lambda x: x + 1).lower(spec).compile(),
+        lambda: export.to_c(lambda x: x + 1, spec, path="nowhere"),
+        lambda: jax.jit(lambda: jnp.zeros((a,)))(),
+    ):
+        with pytest.raises(NotImplementedError, match="symbolic dimensions"):
+            f()
+    with pytest.raises(InconclusiveDimensionOperation, match=r"primitive 'top_k' of .*\[a,b\], at .*test_symbolic.py"):
+        jax.eval_shape(lambda x: lax.top_k(x, 3), spec)
+    with pytest.raises(ValueError, match="axis sizes: a, b"):
+        jax.eval_shape(lambda x: lax.scan(lambda c, y: (c, y), 0.0, (x, x.T)), spec)
+    with pytest.raises(ValueError, match="symbolic"):
+        jax.eval_shape(jnp.cov, spec)  # a number where a is 1
+
+
+def test_stored_programs_are_transformed_again():
+    made = exported(lambda x: jnp.digitize(x, jnp.array([0.0, 0.5])) * jnp.sin(x), "a")
+    stored = export.deserialize(made.serialize(1))
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(jax.vmap(stored.call)(x), jax.vmap(made.call)(x))
+    keys = export.export(jax.jit(lambda k: jax.random.split(k, 2)))(jax.random.key(0))
+    want = jax.random.key_data(jax.random.split(jax.random.key(3)))
+    np.testing.assert_array_equal(
+        jax.random.key_data(export.deserialize(keys.serialize()).call(jax.random.key(3))), want
+    )
 
 
 def test_stages_take_symbolic_types():

@@ -8,6 +8,7 @@ Every type and every parameter of the equations is evaluated; the program is tra
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,27 @@ def specialize_aval(aval: ShapedArray, values: Values) -> ShapedArray:
     return _Specializer(values).aval(aval)
 
 
+def refuse_symbolic(closed: ClosedJaxpr, what: str) -> None:
+    """Raise NotImplementedError if a program has symbolic dimensions; it names the first operation that has them."""
+    for var in closed.jaxpr.invars:
+        if is_symbolic_type(var.aval):
+            raise NotImplementedError(
+                f"{what}: a program with symbolic dimensions, as of an argument of type {var.aval.str_short()}, is not "
+                "compiled as such; jax.export.export(jax.jit(f))(specs).call(x) compiles it for the shape of x"
+            )
+    for eqn in closed.jaxpr.eqns:
+        if any(is_symbolic_type(v.aval) for v in eqn.outvars) or any(type(v) is Dimension for v in eqn.params.values()):
+            where = "" if eqn.source_info is None else f" at {eqn.source_info}"
+            raise NotImplementedError(
+                f"{what}: primitive '{eqn.primitive.name}'{where} has symbolic dimensions that no argument's shape has"
+            )
+
+
+def is_symbolic_type(aval: Any) -> bool:
+    """Whether a dimension of an array's type is symbolic."""
+    return any(isinstance(d, Dimension) for d in getattr(aval, "shape", ()))
+
+
 class _Specializer:
     def __init__(self, values: Values):
         self.values = values
@@ -38,7 +60,7 @@ class _Specializer:
         return evaluate(d, self.values) if isinstance(d, Dimension) else d
 
     def aval(self, aval: Any) -> Any:
-        if not isinstance(aval, ShapedArray) or not any(isinstance(d, Dimension) for d in aval.shape):
+        if not isinstance(aval, ShapedArray) or not is_symbolic_type(aval):
             return aval
         shape = tuple(map(self.size, aval.shape))
         for d, n in zip(aval.shape, shape):
@@ -72,7 +94,8 @@ class _Specializer:
         if kind is Dimension:
             return self.size(value)
         if kind is tuple or kind is list:
-            return kind(map(self.value, value))
+            members = kind(map(self.value, value))
+            return value if all(map(operator.is_, members, value)) else members
         if kind is dict:
             return {key: self.value(v) for key, v in value.items()}
         if isinstance(value, tuple):  # named

@@ -24,6 +24,7 @@ from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, L
 from pullback.core.source import Origin, SourceInfo, located, names_inside, user_source
 from pullback.core.tracer import Tracer
 from pullback.util import config, dtypes, errors
+from pullback.util.errors import InconclusiveDimensionOperation
 
 
 class StagedTracer(Tracer):
@@ -240,7 +241,10 @@ class StagingInterpreter(RecordingInterpreter):
             and extended.handles(primitive, params)
         ):
             return extended.process(primitive, tuple(args), params)
-        avals = primitive.rule("abstract_eval")(*in_avals, **params)
+        try:
+            avals = primitive.rule("abstract_eval")(*in_avals, **params)
+        except (TypeError, InconclusiveDimensionOperation) as error:
+            raise (_not_symbolic(primitive, in_avals, error) or error) from error.__cause__
         if primitive.multiple_results:
             return self.emit(primitive, args, params, list(avals))
         return self.emit(primitive, args, params, [avals])[0]
@@ -250,6 +254,18 @@ class StagingInterpreter(RecordingInterpreter):
 
     def process_custom_vjp(self, custom, fun, fwd, bwd, args):
         return custom.stage_vjp(self, fun, fwd, bwd, args)
+
+
+def _not_symbolic(primitive, avals, error) -> Exception | None:
+    """What to raise where a shape rule cannot do with symbolic dimensions; None if that was not the matter."""
+    undecided = isinstance(error, InconclusiveDimensionOperation)
+    if not undecided and Dimension.__name__ not in str(error):
+        return None
+    types = ", ".join(aval.str_short() for aval in avals)
+    where = f"primitive '{primitive.name}' of {types}, at {user_source()}"
+    if undecided:
+        return InconclusiveDimensionOperation(f"{error}\nIt came up in the shape rule of {where}")
+    return NotImplementedError(f"{where}: it is not there for symbolic dimensions ({error})")
 
 
 def trace(

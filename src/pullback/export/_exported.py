@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback import api
 from pullback.api import stages
-from pullback.compiler.graph.simplify.inline import inline
+from pullback.compiler.graph.simplify.inline import inline, with_barriers
 from pullback.core import ClosedJaxpr, ShapedArray, eval_jaxpr, tangent_aval, typeof
 from pullback.core.dimensions import is_symbolic
 from pullback.core.specialize import specialize
@@ -261,7 +261,7 @@ def export(
                 f"{set(traced.jaxpr.effects)}"
             )
         Solver(traced.jaxpr.in_avals, _leaf_names(traced.in_tree))  # so that what cannot be solved is found now
-        program = inline(traced.jaxpr)
+        program = with_barriers(inline(traced.jaxpr))
         _format.write_program(program, name)  # so that what cannot be stored is found now
         return Exported(
             fun_name=name,

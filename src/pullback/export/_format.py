@@ -29,6 +29,7 @@ _KNOWN = {
     ("pullback.core.jaxpr", "Jaxpr"), ("pullback.core.jaxpr", "JaxprEqn"),
     ("pullback.core.primitive", "_by_name"), ("pullback.core.source", "NameStack"),
     ("pullback.core.source", "SourceInfo"), ("pullback.random._keys", "key_dtype"),
+    ("pullback.random._keys", "resolve_impl"),
     ("pullback.runtime.arrays.native_hooks", "reconstruct"),
 }  # fmt: skip
 

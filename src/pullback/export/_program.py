@@ -17,6 +17,7 @@ from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.products.kernels import NAME as KERNEL
 from pullback.compiler.products.kernels import kernel_of
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
+from pullback.core.specialize import refuse_symbolic
 from pullback.export._signature import Parameter, identifiers, parameter
 from pullback.loops.emit import Linkage, Target, build_module, emit_object, target_scope
 from pullback.runtime.programs.libraries import fortran_address
@@ -76,6 +77,7 @@ def traced(name: str, f: Callable[..., Any], args: tuple[Any, ...]) -> Traced:
     found = trace(*args) if trace is not None else jit(f).trace(*args)
     if not isinstance(found, Traced):
         raise TypeError(f"to_c: {name} is {f!r} of type {type(f)}; expected a function, or what jit gives for one")
+    refuse_symbolic(found.jaxpr, f"to_c: {name!r}")
     return found
 
 

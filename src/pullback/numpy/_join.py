@@ -224,12 +224,12 @@ def _cut(name: str, ary: Any, where: Any, axis: int, uneven: bool) -> list[Any]:
             raise ValueError(f"{name}: argument 'indices_or_sections' must be positive, got {sections}")
         if sections == 0:
             raise ZeroDivisionError(f"{name}: argument 'indices_or_sections' is 0; integer division or modulo by zero")
-        size, rest = divmod(n, sections)
+        rest = n % sections
         if rest and not uneven:
             raise ValueError(
                 f"array split does not result in an equal division: rest is {rest} ({name}: {n} into {sections})"
             )
-        sizes = [size + 1] * rest + [size] * (sections - rest)
+        sizes = [(n + sections - 1 - k) // sections for k in range(sections)]  # the first ones longer by one
         bounds = list(accumulate(sizes))[:-1]
     starts = [0, *bounds]
     stops = [*bounds, n]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core.dimensions import is_symbolic
 from pullback.numpy import linalg
 from pullback.numpy._arguments import (
     arrays,
@@ -44,7 +45,8 @@ def _convolve(name: str, a: Any, v: Any, mode: str, precision: Any, element_type
         raise ValueError(f"{name}: inputs cannot be empty, got shapes {a.shape} and {v.shape}.")
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
-    if a.shape[0] < v.shape[0]:
+    symbolic = is_symbolic(a.shape[0] - v.shape[0])
+    if not (symbolic and mode == "full") and a.shape[0] < v.shape[0]:  # in whole, it is the same either way
         a, v = v, a
     n, m = a.shape[0], v.shape[0]
     before = {"full": m - 1, "same": m // 2, "valid": 0}[mode]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.core.dimensions import Dimension, max_dim
+from pullback.core.dimensions import Dimension, is_symbolic, max_dim
 from pullback.numpy._arguments import (
     arrays,
     broadcast_arrays,
@@ -173,12 +173,15 @@ def _between(start: Any, stop: Any, steps: Any, dtype: np.dtype, is_last: bool) 
     if dtype == dtypes.bfloat16:
         t = lax.div(whole, const(whole, n))
         return lax.add(lax.mul(first, lax.sub(const(t, 1), t)), lax.mul(last, t))
-    one_step = np.ones((), whole.dtype) / np.asarray(n, whole.dtype)
-    t = lax.mul(whole, make_array(one_step, whole.dtype))
+    if is_symbolic(n):
+        one_step = lax.div(make_array(1, whole.dtype), make_array(n, whole.dtype))
+    else:
+        one_step = make_array(np.ones((), whole.dtype) / np.asarray(n, whole.dtype))
+    t = lax.mul(whole, one_step)
     rest = lax.sub(const(t, 1), t)
     if dtype.kind == "c":
         return lax.add(lax.mul(first, convert(rest, dtype)), lax.mul(last, convert(t, dtype)))
-    part = broadcast_to(lax.expand_dims(lax.mul(stop, make_array(one_step, dtype)), (0,)), shape)
+    part = broadcast_to(lax.expand_dims(lax.mul(stop, convert(one_step, dtype)), (0,)), shape)
     if dtype == np.float16:
         return lax.add(lax.mul(first, rest), lax.mul(whole, part))
     if start.size != 1:
@@ -186,7 +189,7 @@ def _between(start: Any, stop: Any, steps: Any, dtype: np.dtype, is_last: bool) 
             return lax.fma_p.bind(last, t, lax.mul(first, rest))
         return lax.fma_p.bind(first, rest, lax.mul(last, t))
     result = lax.fma_p.bind(whole, part, lax.mul(first, rest))
-    if n > UNROLLED:
+    if is_symbolic(n) or n > UNROLLED:
         return result
     # Written out, 1 * part is no product, and the other one becomes part of the addition.
     return lax.select(lax.eq(whole, const(whole, 1)), lax.fma_p.bind(first, rest, part), result)

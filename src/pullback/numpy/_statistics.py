@@ -41,6 +41,7 @@ from pullback.numpy._reducers import mean
 from pullback.numpy._reducers import min as _min
 from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._select import select_where
+from pullback.numpy._shape import squeeze
 from pullback.numpy._sorting import argsort, searchsorted
 from pullback.numpy._ufuncs import conj, magnitude, real, remainder
 from pullback.util import dtypes
@@ -176,8 +177,7 @@ def cov(
     right = x if weights is None else lax.mul(x, broadcast_to(convert(weights, x.dtype), x.shape))
     product = dot(x, lax.transpose(conj(right), (1, 0)))
     result = lax.div(product, convert(factor, product.dtype))
-    dropped = tuple(k for k, n in enumerate(result.shape) if n == 1)
-    return lax.squeeze(result, dropped) if dropped else result
+    return squeeze(result)
 
 
 def _variables(x: Any, rowvar: bool) -> Any:

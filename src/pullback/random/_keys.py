@@ -39,6 +39,15 @@ class PRNGImpl:
     fold_in: Callable[..., Any]
     random_bits: Callable[..., Any]
 
+    def __reduce__(self) -> Any:
+        return resolve_impl, (self.name,)
+
+    def __copy__(self) -> PRNGImpl:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> PRNGImpl:
+        return self
+
     def __repr__(self) -> str:
         return f"<random generator {self.name}, keys of u32[{self.key_shape[0]}]>"
 

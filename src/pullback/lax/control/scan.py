@@ -31,6 +31,7 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
 from pullback.lax.control import common as control
@@ -153,14 +154,15 @@ def _length(xs_leaves, length) -> int:
             raise ValueError("scan got value with no leading axis to scan over: a scalar in argument 'xs'")
         sizes.add(shape[0])
     if length is not None:
-        length = int(length)
+        length = size_of(length)
         if any(size != length for size in sizes):
             raise ValueError(
-                f"scan got `length` argument of {length} which disagrees with leading axis sizes {sorted(sizes)}."
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes "
+                f"[{', '.join(sorted(map(str, sizes)))}]."
             )
         return length
     if len(sizes) > 1:
-        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sorted(sizes)))}.")
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(sorted(map(str, sizes)))}.")
     if not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     return sizes.pop()

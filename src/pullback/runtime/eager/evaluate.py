@@ -18,6 +18,8 @@ from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction, must_be_compiled
 from pullback.core.primitive import NoRule, Primitive
+from pullback.core.source import user_source
+from pullback.core.specialize import is_symbolic_type
 from pullback.runtime.arrays.placement import SAYS, Placing, place_results
 from pullback.runtime.eager import blocks, checks
 from pullback.runtime.eager.blocks import LARGE
@@ -60,6 +62,13 @@ class _Record:
         self.avals = avals
         self.single = not primitive.multiple_results
         self.outs = [out] if self.single else list(out)
+        for aval in self.outs:
+            if is_symbolic_type(aval):
+                raise NotImplementedError(
+                    f"primitive '{primitive.name}' would give an array of type {aval.str_short()}, whose symbolic "
+                    f"dimensions have no values here, at {user_source()}; they have where functions of arguments with "
+                    "symbolic shapes are traced, as in jax.export"
+                )
         self.reference = primitive.reference
         self.closed: Any = None
         self.is_elementwise = isinstance(primitive.lower, Elementwise)

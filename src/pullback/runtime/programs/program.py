@@ -28,6 +28,7 @@ from pullback.compiler import pipelines
 from pullback.compiler.lower import HostFunction, Lowered, lower_program
 from pullback.compiler.lower.arena import plan_arena
 from pullback.core.jaxpr import ClosedJaxpr, Literal
+from pullback.core.specialize import refuse_symbolic
 from pullback.lax.elementwise.narrow import is_narrow
 from pullback.loops.emit import (
     INTERRUPT,
@@ -57,6 +58,7 @@ from pullback.runtime.programs.stored import Facts, key_of, pack, unpack
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
 from pullback.util.collector import collector_rests
+from pullback.util.errors import InconclusiveDimensionOperation
 from pullback.util.locks import Lock
 from pullback.util.logs import PROGRAMS, STAGES, logs_compilations, warn
 from pullback.util.memory import Recent
@@ -438,7 +440,11 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
             on_disk = key_of(print_, keep_unused, x64, donated, target)
         native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, donated, name, clock)
         if native is None:
-            native = _make_native(closed, keep_unused, donated, name, on_disk, clock)
+            try:
+                native = _make_native(closed, keep_unused, donated, name, on_disk, clock)
+            except (TypeError, InconclusiveDimensionOperation):
+                refuse_symbolic(closed, name)
+                raise
         found = native
         if lasts:
             native.named_by = closed if print_ is None else None

@@ -15,7 +15,7 @@ from pullback.compiler.graph.simplify.inner import has_inner, map_inner
 from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Inline
-from pullback.core.primitive import NoRule, Primitive
+from pullback.core.primitive import NoRule, Primitive, registry
 
 
 def _same(b: Any, x: Any) -> Any:
@@ -50,6 +50,20 @@ def inline(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _concerns(eqn: JaxprEqn) -> bool:
     return isinstance(eqn.primitive.lower, Inline) or eqn.primitive.name == "optimization_barrier" or has_inner(eqn)
+
+
+def with_barriers(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program with optimization barriers in the place of what `inline` makes of them: it may be transformed again."""
+    barrier = registry["optimization_barrier"]
+
+    def rewritten(eqn: JaxprEqn) -> JaxprEqn:
+        return (
+            eqn.replace(primitive=barrier)
+            if eqn.primitive is keep_apart_p
+            else map_inner(eqn, "with_barriers", with_barriers)
+        )
+
+    return closed.map_jaxpr(lambda jaxpr: jaxpr.replace(eqns=list(map(rewritten, jaxpr.eqns))))
 
 
 class _Inliner:

@@ -394,9 +394,9 @@ def min_dim(x: Expression, y: Expression) -> Any:
 
 
 def _extreme(x: Expression, y: Expression, name: str) -> Expression:
+    if not isinstance(x, Dimension) and not isinstance(y, Dimension):
+        return max(x, y) if name == MAX else min(x, y)
     scope = _scope(x, y)
-    if scope is None:
-        return max(x, y) if name == MAX else min(x, y)  # type: ignore[type-var]
     low, high = _bounds(combine([(x, 1), (y, -1)], scope), lambda lo, hi: lo >= 0 or hi <= 0)
     if low >= 0 or high <= 0:
         return x if (low >= 0) == (name == MAX) else y

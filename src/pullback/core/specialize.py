@@ -14,7 +14,7 @@ from typing import Any
 
 from pullback.core.atoms import Atom, DropVar, Literal, Var
 from pullback.core.avals import ShapedArray
-from pullback.core.dimensions import Dimension, evaluate
+from pullback.core.dimensions import Dimension, evaluate, is_symbolic_type
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 
 Values = Mapping[str, Any]
@@ -44,11 +44,6 @@ def refuse_symbolic(closed: ClosedJaxpr, what: str) -> None:
             raise NotImplementedError(
                 f"{what}: primitive '{eqn.primitive.name}'{where} has symbolic dimensions that no argument's shape has"
             )
-
-
-def is_symbolic_type(aval: Any) -> bool:
-    """Whether a dimension of an array's type is symbolic."""
-    return any(isinstance(d, Dimension) for d in getattr(aval, "shape", ()))
 
 
 class _Specializer:

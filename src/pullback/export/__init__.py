@@ -13,7 +13,7 @@ bits of `jit`.
 
 from __future__ import annotations
 
-from pullback.core.dimensions import SymbolicScope
+from pullback.core.dimensions.scopes import SymbolicScope
 
 from ._build import Library
 from ._exported import (

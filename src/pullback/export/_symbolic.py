@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback import api
-from pullback.core.dimensions import Expression, SymbolicScope, is_symbolic, parse_shape
+from pullback.core.dimensions import Expression, is_symbolic
+from pullback.core.dimensions.scopes import SymbolicScope
+from pullback.core.dimensions.specs import parse_shape
 from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_unflatten
 
 

@@ -245,6 +245,11 @@ def expression(x: Any) -> Expression | None:
     return None
 
 
+def is_symbolic_type(aval: Any) -> bool:
+    """Whether a dimension of an array's type is symbolic."""
+    return any(isinstance(d, Dimension) for d in getattr(aval, "shape", ()))
+
+
 def integral(x: Any) -> Expression:
     """What is known to be an integer or a Dimension, as such."""
     found = expression(x)

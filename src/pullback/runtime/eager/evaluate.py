@@ -15,11 +15,11 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.core.avals import typeof
+from pullback.core.dimensions import is_symbolic_type
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction, must_be_compiled
 from pullback.core.primitive import NoRule, Primitive
 from pullback.core.source import user_source
-from pullback.core.specialize import is_symbolic_type
 from pullback.runtime.arrays.placement import SAYS, Placing, place_results
 from pullback.runtime.eager import blocks, checks
 from pullback.runtime.eager.blocks import LARGE

@@ -218,6 +218,32 @@ def test_eigh(complex_):
     check_derivative(fun, a, a_dot)
 
 
+@pytest.mark.parametrize("dtype, n", [(np.float32, 401), (np.float64, 384), (np.complex64, 385)])
+def test_threads_share_the_halves_of_one_eigenproblem(dtype, n):
+    x = matrix(n, n, complex_=np.dtype(dtype).kind == "c")
+    x = x + adjoint(x)
+    apart, limits = np.where(np.arange(n)[:, None] // 100 == np.arange(n) // 100, x, 0), np.finfo(dtype)
+    huge, tiny = x * float(limits.max) ** 0.93, x * float(limits.tiny)
+    graded = x * 10.0 ** -(np.add.outer(np.arange(n), np.arange(n)) ** 0.3)
+    lower = pullback.jit(lambda a: linalg.eigh(a, symmetrize_input=False))
+    upper = pullback.jit(lambda a: linalg.eigh(a, lower=False, symmetrize_input=False))
+    assert "laed1" in lower.lower(x.astype(dtype)).compile().as_text("loops")
+    for a in (x, apart, huge, tiny, graded, np.ones((n, n)), np.zeros((n, n))):
+        a = a.astype(dtype)
+        for function, other in ((lower, np.triu), (upper, np.tril)):
+            v, w = for_threads(function, a + other(np.full_like(a, np.nan), 1 if other is np.triu else -1))
+            scale = float(np.abs(a).max()) or 1.0
+            values, scaled = w / scale, (a / scale).astype(np.result_type(dtype, np.float64))
+            size = np.abs(values).max() or 1.0
+            assert (np.diff(w) >= 0).all()
+            assert np.abs(adjoint(v) @ v - np.eye(n)).max() <= n * limits.eps
+            assert np.abs(scaled @ v - v * values).max() <= n * limits.eps * size
+    for bad in (np.nan, np.inf):
+        a = x.astype(dtype)
+        a[n - 2, 3] = bad
+        assert all(np.isnan(part).all() for part in lower(a))
+
+
 def test_one_triangle_is_read():
     a = hermitian(3, 3)
     garbage = np.tril(a) + np.triu(matrix(3, 3), 1)

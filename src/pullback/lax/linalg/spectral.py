@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER, NUMBER, optional
 from pullback.core.lowering import HostCall, Nest
-from pullback.lax.linalg import symmetric_ql
+from pullback.lax.linalg import divided_eigh, symmetric_ql
 from pullback.lax.linalg.decompose import all_finite, in_one_call, reciprocal_differences, spread_spectrum, svd
 from pullback.lax.linalg.factor import lu_p, symmetrized
 from pullback.lax.linalg.matrices import (
@@ -121,6 +122,12 @@ def _is_stack_of_small(avals, params):
     return params["subset_by_index"] is None and suits(batch, avals[0].dtype, symmetric_ql.MOST, n)
 
 
+def _is_divided(avals, params):
+    """Whether one matrix is divided among threads."""
+    *batch, n, _ = avals[0].shape
+    return params["subset_by_index"] is None and math.prod(batch) == 1 and n >= divided_eigh.LEAST
+
+
 def _eigh_emit(ctx):
     aval, params = ctx.in_avals[0], ctx.params
     *batch, n, _ = aval.shape
@@ -150,6 +157,14 @@ def _eigh_emit(ctx):
         scratch(real_of(aval.dtype), reals),
     ]
     job, uplo = "V" if vectors else "N", "L" if params["lower"] else "U"
+    if vectors and _is_divided(ctx.in_avals, params):
+
+        def divided(matrix, *memory):
+            results = matrix(ctx.result(0)), matrix(ctx.result(1), 1)
+            divided_eigh.eigh(ctx, matrix(ctx.operand(0)), uplo, aval.dtype, *results, memory)
+
+        for_each(ctx, batch, 9 * n**3, divided_eigh.memory(n, aval.dtype), divided)
+        return
 
     def one(matrix, copy, work, whole, info, real_work):
         v, w = matrix(ctx.result(0)), matrix(ctx.result(1), 1)
@@ -179,7 +194,9 @@ eigh_p = Primitive(
     jvp=_eigh_jvp,
     transpose=NOT_LINEAR,
     traits={"matrices"},
-    lower=Nest(_eigh_emit, decides=_is_stack_of_small),
+    lower=Nest(
+        _eigh_emit, decides=lambda avals, params: _is_stack_of_small(avals, params) or _is_divided(avals, params)
+    ),
     samples=Samples(
         ulp=256,
         cases=lambda rng: [

@@ -390,3 +390,19 @@ def test_reflectors_of_empty_matrices(dtype):
         taus = np.zeros((*a[:-2], min(a[-2:])), dtype)
         out = lax.linalg.ormqr(np.zeros(a, dtype), taus, c)
         assert out.shape == c.shape and out.dtype == dtype and (np.asarray(out) == c).all()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn"])
+def test_triangular_systems_of_narrow_floats(dtype):
+    a = np.tril(np.random.default_rng(0).uniform(1, 2, (3, 4, 4))).astype(dtype)
+    b = np.random.default_rng(1).normal(size=(3, 4, 2)).astype(dtype)
+    for f in (linalg.triangular_solve, pullback.jit(linalg.triangular_solve, static_argnames=("left_side", "lower"))):
+        x = f(a, b, left_side=True, lower=True)
+        want = np.linalg.solve(a.astype(np.float64), b.astype(np.float64)).astype(np.float32).astype(dtype)
+        assert x.dtype == dtype
+        np.testing.assert_allclose(np.asarray(x, np.float32), want.astype(np.float32), rtol=0.13, atol=0.02)
+
+
+def test_cholesky_of_integers():
+    got = linalg.cholesky(np.array([[4, 2], [2, 5]], np.int32))
+    np.testing.assert_array_equal(got, np.array([[2, 0], [1, 2]], np.float32), strict=True)

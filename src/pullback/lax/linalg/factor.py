@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback.core.dimensions import min_dim
 from pullback.core.lowering import HostCall, Nest
+from pullback.lax.elementwise.bits import convert
 from pullback.lax.linalg import blocked_cholesky, blocked_lu, small_matrices
 from pullback.lax.linalg.matrices import (
     adjoint,
@@ -137,6 +138,8 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     not square.
     """
     x = as_array(x, "cholesky")
+    if dtypes.kind_of(x.dtype) in "biu":
+        x = convert(x, dtypes.to_inexact_dtype(x.dtype))
     check_matrix("cholesky", x.aval, square=True)
     if symmetrize_input:
         x = symmetrized(x)

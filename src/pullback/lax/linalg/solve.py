@@ -12,8 +12,10 @@ import math
 from typing import Any
 
 from pullback.core.lowering import Nest
+from pullback.lax.elementwise.bits import convert
 from pullback.lax.linalg import small_matrices
 from pullback.lax.linalg.matrices import (
+    PREFIX,
     check_matrix,
     conjugated,
     letter,
@@ -272,6 +274,17 @@ def triangular_solve(
         unit_diagonal=unit_diagonal,
     )
     a, b = as_arrays("triangular_solve", a, b)
+    if a.dtype == b.dtype and dtypes.kind_of(a.dtype) == "f" and a.dtype.name not in PREFIX:
+        # Floats of 16 bits and fewer are solved for as float32.
+        x = triangular_solve(
+            *(convert(v, np.dtype(np.float32)) for v in (a, b)),
+            left_side=left_side,
+            lower=lower,
+            transpose_a=transpose_a,
+            conjugate_a=conjugate_a,
+            unit_diagonal=unit_diagonal,
+        )
+        return convert(x, a.dtype)
     vector = b.ndim == a.ndim - 1
     place = b.ndim if left_side else b.ndim - 1
     if vector:

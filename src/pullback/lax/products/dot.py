@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pullback.core.lowering import Nest
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.elementwise.bits import convert
+from pullback.lax.elementwise.complex import real
 from pullback.lax.records.families import *
 from pullback.lax.records.sums import product
 
@@ -393,6 +394,14 @@ def dot_general(
     numbers = ((_ints(cx), _ints(cy)), (_ints(bx), _ints(by)))
     if preferred_element_type is not None:
         preferred_element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "dot_general"))
+        kinds = [dtypes.kind_of(dtype) for dtype in (lhs.dtype, rhs.dtype, preferred_element_type)]
+        computed = max(kinds[:2], key="buifc".index)
+        if (computed == "f" and kinds[2] in "iub") or (computed == "c" and kinds[2] in "iuf"):
+            # A type that cannot hold the products: their sums are converted to it, of complex ones the real parts.
+            whole = dtypes.result_type(lhs.dtype, rhs.dtype)
+            if computed == "f" or preferred_element_type.itemsize >= _number_bytes(whole):
+                out = dot_general(lhs, rhs, dimension_numbers, precision, out_sharding=out_sharding)
+                return convert(real(out) if computed == "c" else out, preferred_element_type)
     return out_placed(
         "dot_general",
         dot_general_p.bind(

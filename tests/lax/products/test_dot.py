@@ -1,0 +1,45 @@
+"""dot_general in types that its operands do not have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+from pullback import lax
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "want"),
+    [
+        ("float32", "int32", [0, -755, 226, 90298]),
+        ("float32", "int8", [0, -128, 127, 127]),
+        ("float32", "uint32", [0, 0, 226, 90298]),
+        ("float16", "uint8", [0, 0, 226, 255]),
+        ("float32", "bool", [True] * 4),
+        ("complex64", "int32", [-1, -757, 224, 90296]),
+        ("complex64", "float32", [-1.625, -757, 224.5, 90296.375]),
+    ],
+)
+def test_sums_are_converted_to_types_that_cannot_hold_products(given, asked, want):
+    """As JAX gives them: sums in the operands' type, rounded towards zero and kept in range."""
+    x = jnp.array([[1.5, -2.5], [0.75, 300.5]]).astype(given) + (1j if given == "complex64" else 0)
+    f = lambda x: lax.dot(x, x, preferred_element_type=asked)
+    for run in (f, pullback.jit(f)):
+        got = run(x)
+        assert got.dtype == asked
+        np.testing.assert_array_equal(np.asarray(got).ravel(), want)
+    assert jnp.matmul(x, x, preferred_element_type=asked).dtype == asked
+
+
+def test_their_derivative_is_zero():
+    f = lambda x: lax.dot(x, x, preferred_element_type="int32").astype("float32").sum()
+    np.testing.assert_array_equal(pullback.grad(f)(jnp.ones((2, 2))), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(("given", "asked"), [("int32", "bool"), ("complex64", "bool"), ("complex64", "float16")])
+def test_types_that_are_refused(given, asked):
+    x = jnp.ones((2, 2), given)
+    with pytest.raises(TypeError, match="preferred_element_type"):
+        lax.dot(x, x, preferred_element_type=asked)

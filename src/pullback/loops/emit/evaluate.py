@@ -132,7 +132,7 @@ class Evaluator(Access):
         code = self.code
         number = code.fresh("").strip("%.")
         before = code.block
-        code.line(f"  br i1 {taken}, label %rare.{number}, label %join.{number}")
+        code.line(f"  br i1 {taken}, label %rare.{number}, label %join.{number}, !prof !1")
         code.open_branch()
         code.label(f"rare.{number}")
         saved = self._scalars, self.vectors, self._taken

@@ -32,7 +32,7 @@ def in_parts(ev: Access, roots: Sequence[Expr]) -> list[Value] | None:
     operands, part = found
     lanes = vector.lanes
     if part >= lanes:
-        functions = [ev.repeated.function(root, operands) for root in roots]
+        functions = [ev.repeated.function(root, operands, len(roots) == 1) for root in roots]
         values = [_called(ev, each, root, operands, lanes) for each, root in zip(functions, roots) if each is not None]
         return values if len(values) == len(roots) else None
     given = []
@@ -60,7 +60,7 @@ def in_parts(ev: Access, roots: Sequence[Expr]) -> list[Value] | None:
     }
     vector.lanes = part
     for root, place in zip(roots, results):
-        shared = ev.repeated.function(root, operands)
+        shared = ev.repeated.function(root, operands, len(roots) == 1)
         value = ev.value(root) if shared is None else _called(ev, shared, root, ev.vectors, part)
         value = broadcast(code, value, part)
         code.line(f"  store {value.type} {value.ref}, ptr {at(place, root.dtype)}")

@@ -381,3 +381,32 @@ def test_derivatives():
     np.put_along_axis(expected, order, np.broadcast_to(weights, x.shape), 1)
     np.testing.assert_array_equal(moved, expected)
     np.testing.assert_array_equal(pb.vmap(lambda x: jnp.median(x), 1)(x), np.median(x, 0))
+
+
+def test_several_places_of_what_was_sorted(threads):
+    x = values("f4", 9000, True)
+    ordered = x[order_of(x)]
+
+    def spread(x):
+        s = jnp.sort(x)
+        return s[8100] - s[900], (s[4499] + s[4500]) / 2
+
+    found = pb.jit(spread)(x)
+    np.testing.assert_array_equal(found[0], ordered[8100] - ordered[900])
+    np.testing.assert_array_equal(found[1], (ordered[4499] + ordered[4500]) / np.float32(2))
+    assert primitives_of(spread, x).isdisjoint(("sort",)) and "order_statistics" in primitives_of(spread, x)
+    many = lambda x: [jnp.sort(x)[k] for k in range(0, 9000, 1000)]
+    assert "sort" in primitives_of(many, x)
+    np.testing.assert_array_equal(pb.jit(many)(x), ordered[::1000])
+
+
+@pytest.mark.parametrize("name", ["f4", "i8", "bf16"])
+def test_partitions_of_short_rows_are_sorts(name, threads):
+    x = values(name, (9, 400), True)
+    f = pb.jit(lambda x: (jnp.argpartition(x, 30, 1)[:, :30], jnp.partition(x, 30, 1)[:, :31]))
+    places, parted = (np.asarray(leaf) for leaf in f(x))
+    ordered = np.take_along_axis(x, order_of(x), -1)
+    chosen = np.take_along_axis(x, places, -1)
+    np.testing.assert_array_equal(np.sort(wide_of(chosen), -1), wide_of(ordered[:, :30]))
+    np.testing.assert_array_equal(np.sort(wide_of(parted), -1), wide_of(ordered[:, :31]))
+    assert primitives_of(f, x).isdisjoint(("partition", "argpartition"))

@@ -60,6 +60,7 @@ def _loss(pick):
     ],
 )
 def test_gradients_of_one_element_of_each_row(pick, shape):
+    rng = np.random.default_rng(0)  # of its own: cosines near zero keep few digits
     same(_loss(pick), rng.standard_normal((4, 6, 5)).astype("f4"), rng.integers(0, 4, shape))
 
 

@@ -143,3 +143,31 @@ def test_other_places_stay():
     outside = jax.jit(lambda x: x.at[abs(_difference(40, 40))].get(mode="fill", fill_value=-1))(x[:20])
     i = abs(_difference(40, 40))
     np.testing.assert_array_equal(outside, np.where(i < 20, x[np.minimum(i, 19)], -1))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "c8"])
+def test_windows_times_a_vector(dtype):
+    """Windows that share elements are read where they lie, by indices too large to be known one by one."""
+    n, w = 70_000, 20
+    x = (9 * np.random.default_rng(0).standard_normal(n)).astype(dtype)
+    h = np.arange(w).astype(dtype)
+    expected = np.convolve(x, h[::-1], "valid")
+
+    def by_indices(x, h):
+        return x[jnp.arange(n - w + 1)[:, None] + jnp.arange(w)] @ h
+
+    def mapped(x, h):
+        return jax.vmap(lambda k: jax.lax.dynamic_slice(x, (k,), (w,)) @ h)(jnp.arange(n - w + 1))
+
+    for f in (by_indices, mapped):
+        np.testing.assert_allclose(jax.jit(f)(x, h), expected, rtol=1e-4, atol=1e-2)
+        if dtype != "c8":
+            assert "dot_general" not in jaxpr(f, x, h)
+    assert "iota" not in jaxpr(by_indices, x, h).split("gather")[1]
+
+
+def test_rows_of_a_table_times_a_vector():
+    table = np.random.default_rng(0).standard_normal((50, 40)).astype("f4")
+    i, v = np.random.default_rng(1).integers(0, 50, 300), np.arange(40, dtype="f4")
+    for f in (lambda t, i, v: t.at[i].get(mode="clip") @ v, lambda t, i, v: v @ t.T[:, i]):
+        np.testing.assert_allclose(jax.jit(f)(table, i, v), table[i] @ v, rtol=1e-4, atol=1e-3)

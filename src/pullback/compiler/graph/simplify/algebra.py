@@ -22,6 +22,7 @@ from pullback.compiler.graph.structure.repeats import REPEAT_RULES
 from pullback.compiler.graph.structure.reversals import REVERSAL_RULES
 from pullback.compiler.graph.structure.running import RUNNING_RULES
 from pullback.compiler.graph.structure.scatters import SCATTER_RULES
+from pullback.compiler.graph.structure.stacks import STACK_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
 from pullback.compiler.graph.structure.types import TYPE_RULES
 from pullback.compiler.graph.structure.updates import UPDATE_RULES
@@ -63,6 +64,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             RUNNING_RULES,
             REVERSAL_RULES,
             REPEAT_RULES,
+            STACK_RULES,
             PHASE_RULES,
             axis_rules(),
         )

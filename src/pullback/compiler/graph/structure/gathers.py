@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.compiler.graph.structure.facts import MOST, index_parts, known_integers
+from pullback.compiler.graph.structure.facts import MOST, counts_from, index_parts, known_integers
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 
@@ -84,28 +84,34 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A gather at places that depend on the sum or on the difference of two indices: parts of one row."""
     operand, indices = eqn.invars
     n, out = eqn.params["dimension_numbers"], eqn.outvars[0].aval.shape
-    if indices.aval.ndim != 3 or indices.aval.shape[-1] != 1 or n.operand_batching_dims or indices.aval.size > MOST:
+    if indices.aval.ndim != 3 or indices.aval.shape[-1] != 1 or n.operand_batching_dims:
         return None
     (*shape, _), rest = indices.aval.shape, len(out) - 2
     if min(shape) < FEWEST or n.collapsed_slice_dims != n.start_index_map or n.offset_dims != (*range(2, 2 + rest),):
         return None
-    places = known_integers(r, r.reshape(indices, shape))
-    if places is None:
+    part = r.reshape(indices, shape)
+    start, falls = _sum_of_counts(r, part), False
+    places = known_integers(r, part) if start is None else None
+    if start is not None:
+        row = np.arange(start, start + sum(shape) - 1).astype(indices.aval.dtype)
+    elif places is None:
         return None
-    if (places[1:, 1:] == places[:-1, :-1]).all():
+    elif (places[1:, 1:] == places[:-1, :-1]).all():
         row, falls = np.concatenate([places[:0:-1, 0], places[0]]), True
     elif (places[1:, :-1] == places[:-1, 1:]).all():
-        row, falls = np.concatenate([places[0, :-1], places[:, -1]]), False
+        row = np.concatenate([places[0, :-1], places[:, -1]])
     else:
         return None
     numbers = n._replace(offset_dims=(*range(1, 1 + rest),))
     aval = indices.aval.update(shape=(len(row), 1))
     parts = r.emit("gather", operand, r.const(row[:, None], aval), **eqn.params | {"dimension_numbers": numbers})
-    counting = np.arange(shape[0], dtype=np.int32)[:: -1 if falls else 1, None]
+    counting = r.emit("iota", dtype=np.dtype(np.int32), shape=(shape[0], 1), dimension=0, sharding=None)
+    if falls:
+        counting = r.emit("sub", r.full(counting.aval, shape[0] - 1), counting)
     return r.emit(
         "gather",
         parts,
-        r.const(np.ascontiguousarray(counting), indices.aval.update(shape=counting.shape, dtype=np.dtype(np.int32))),
+        counting,
         dimension_numbers=GatherDimensionNumbers((*range(1, 2 + rest),), (), (0,)),
         slice_sizes=(shape[1], *out[2:]),
         unique_indices=True,
@@ -113,6 +119,31 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,
         fill_value=None,
     )
+
+
+def _sum_of_counts(r: Rewriter, part: Any) -> int | None:
+    """The first element of whole numbers that count along both axes; None if it is not known that they do."""
+    eqn = r.definition(part, "add", "select_n", "convert_element_type")
+    if eqn is None:
+        return None
+    if part.aval.dtype.kind not in "iu":
+        return None
+    info = np.iinfo(part.aval.dtype)
+    if eqn.primitive.name == "convert_element_type":
+        start = _sum_of_counts(r, eqn.invars[0])
+        fits = start is not None and info.min <= start and start + sum(part.aval.shape) - 2 <= info.max
+        return start if fits else None
+    if eqn.primitive.name == "select_n":  # of an index that may count from the end, which this one does not
+        below = r.definition(eqn.invars[0], "lt")
+        if below is None or not r.is_scalar(below.invars[1], 0) or len(eqn.invars) != 3:
+            return None
+        start = _sum_of_counts(r, below.invars[0])
+        return _sum_of_counts(r, eqn.invars[1]) if start is not None and start >= 0 else None
+    counts = [counts_from(r, x) if x.aval.shape == part.aval.shape else None for x in eqn.invars]
+    if counts[0] is None or counts[1] is None or {counts[0][0], counts[1][0]} != {0, 1}:
+        return None
+    start = counts[0][1] + counts[1][1]
+    return start if start + sum(part.aval.shape) - 2 <= info.max else None
 
 
 def known_places(r: Rewriter, part: Any) -> tuple[int | None, np.ndarray] | None:

@@ -2,6 +2,8 @@
 
     b = sort x; c = b[500:502]         =>      c = order_statistics[places=(500, 501)] x
     b = partition[kth=500] x; c = b[500:501]
+    b = sort x; c, d = b[49:50], b[949:950]: the elements of both by one order_statistics
+    b = partition x, of short rows     =>      b = sort x, which is a partition, too; likewise argpartition
     _, b = sort x, iota; c = b[:10]    =>      _, c = top_k[k=10] keys, which are the larger, the smaller x is
     _, b = sort x, iota; c = b[-10:]   =>      the same of x reversed, whose last ones come first
     c = sort(x)[::-1][:10]             =>      the elements at such places; so is what is sorted in the order of x
@@ -38,7 +40,7 @@ ALONE, FOLLOWED = (1 << 10, 16), (1 << 8, 8)
 def _selected(r: Rewriter, eqn: JaxprEqn) -> Any:
     sorted_ = eqn.invars[0]
     made = r.definition(sorted_, "sort", "partition")
-    if made is None or len(made.invars) > 1 or eqn.params["strides"] is not None or r.uses[sorted_] != 1:
+    if made is None or len(made.invars) > 1 or eqn.params["strides"] is not None:
         return None
     x = made.invars[0]
     if ir_dtype(x.aval.dtype) not in KINDS:
@@ -46,17 +48,49 @@ def _selected(r: Rewriter, eqn: JaxprEqn) -> Any:
     low, high = list(eqn.params["start_indices"]), list(eqn.params["limit_indices"])
     if made.primitive.name == "sort":
         axis = made.params["dimension"]
-        if not 0 < high[axis] - low[axis] <= FEW or x.aval.shape[axis] <= LONG:
+        wanted = _places_read(r, sorted_, axis)
+        if not 0 < len(wanted) <= FEW or x.aval.shape[axis] <= LONG or low[axis] == high[axis]:
             return None
     else:
         axis = made.params["axis"]
-        if (low[axis], high[axis]) != (made.params["kth"], made.params["kth"] + 1):
+        wanted = (made.params["kth"],)
+        if not _is_read_at(r, sorted_, made):
             return None
-    found = r.emit("order_statistics", x, places=tuple(range(low[axis], high[axis])), axis=axis)
-    low[axis], high[axis] = 0, high[axis] - low[axis]
+    found = r.emit("order_statistics", x, places=wanted, axis=axis)
+    first = wanted.index(low[axis])
+    low[axis], high[axis] = first, first + high[axis] - low[axis]
     if found.aval.shape == eqn.outvars[0].aval.shape:
         return found
     return r.emit("slice", found, start_indices=tuple(low), limit_indices=tuple(high), strides=None)
+
+
+def _places_read(r: Rewriter, sorted_: Any, axis: int) -> tuple[int, ...]:
+    """The places along an axis at which an array is read; none if it is read otherwise than in few, by slices."""
+    readers = r.readers.get(sorted_, ())
+    found: set[int] = set()
+    for eqn in readers:
+        if eqn.primitive.name != "slice" or eqn.params["strides"] is not None or len(found) > FEW:
+            return ()
+        first, last = eqn.params["start_indices"][axis], eqn.params["limit_indices"][axis]
+        found |= set(range(first, min(last, first + FEW + 1)))
+    return tuple(sorted(found)) if len(readers) == r.uses[sorted_] else ()
+
+
+def _is_read_at(r: Rewriter, parted: Any, made: JaxprEqn) -> bool:
+    """Whether of a partition nothing is read but the element at its place."""
+    return _places_read(r, parted, made.params["axis"]) == (made.params["kth"],)
+
+
+def _sorted(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Partitions of short rows, of which their sorts are some."""
+    x, axis = eqn.invars[0], eqn.params["axis"]
+    if x.aval.shape[axis] > LONG or ir_dtype(x.aval.dtype) not in KINDS:
+        return None
+    params = {"dimension": axis, "is_stable": True, "num_keys": 1}
+    if eqn.primitive.name == "partition":
+        return None if _is_read_at(r, eqn.outvars[0], eqn) else r.emit("sort", x, **params)[0]
+    places = r.emit("iota", dtype=np.dtype(np.int32), shape=x.aval.shape, dimension=axis, sharding=None)
+    return r.emit("sort", x, places, **params)[1]
 
 
 def _ends(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -159,4 +193,8 @@ def _as(r: Rewriter, x: Any, dtype: Any) -> Any:
     return r.emit("convert_element_type", x, new_dtype=dtype, weak_type=False)
 
 
-ORDER_RULES: dict[str, tuple[Rule, ...]] = {"slice": (_selected, _ends)}
+ORDER_RULES: dict[str, tuple[Rule, ...]] = {
+    "slice": (_selected, _ends),
+    "partition": (_sorted,),
+    "argpartition": (_sorted,),
+}

@@ -169,7 +169,7 @@ def _without(r: Rewriter, made: JaxprEqn, repeated: list[int]) -> tuple[Any, lis
 
 
 def _unflattened(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """A product of two flat arrays that were of one shape, and of which one lies otherwise: over all axes of that."""
+    """A product of two flat arrays that were of one shape, one of which need not be stored: over all axes of that."""
     (contract, _), operands = eqn.params["dimension_numbers"], eqn.invars
     if contract != ((0,), (0,)) or any(x.aval.ndim != 1 for x in operands):
         return None
@@ -177,7 +177,7 @@ def _unflattened(r: Rewriter, eqn: JaxprEqn) -> Any:
     if flat[0] is None or flat[1] is None or any(f is None or f.params["dimensions"] is not None for f in flat):
         return None
     x, y = flat[0].invars[0], flat[1].invars[0]
-    if x.aval.shape != y.aval.shape or not (r.definition(x, "transpose") or r.definition(y, "transpose")):
+    if x.aval.shape != y.aval.shape or (r.definition(x) is None and r.definition(y) is None):
         return None
     axes = tuple(range(x.aval.ndim))
     return r.emit("dot_general", x, y, **eqn.params | {"dimension_numbers": ((axes, axes), ((), ()))})

@@ -27,6 +27,7 @@ from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, 
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.primitive import NoRule, Primitive, registry
+from pullback.lax.movement.gather import GatherScatterMode
 from pullback.util.dtypes import issubdtype
 
 
@@ -86,25 +87,32 @@ def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
     (cx, _), (_bx, _) = eqn.params["dimension_numbers"]
     count = size_of([x.aval.shape[a] for a in cx])
     out = eqn.outvars[0].aval
-    if not 1 <= count <= SUMMED or out.dtype.kind not in "iufc" or (out.dtype.kind == "f" and out.dtype.itemsize < 4):
+    if not count or out.dtype.kind not in "iufc" or (out.dtype.kind == "f" and out.dtype.itemsize < 4):
         return None
     if x.aval.dtype != out.dtype or y.aval.dtype != out.dtype:
         return None
-    if out.dtype.kind in "iuf" and (found := _matrix_by_vector(r, eqn)) is not None:
+    if out.dtype.kind in "iuf" and (found := _matrix_by_vector(r, eqn, count)) is not None:
         return found
+    if count > SUMMED:
+        return None
     return r.emit(inner_product_p, x, y, **eqn.params)
 
 
-def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn) -> Any:
+def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn, count: int) -> Any:
     """A product of a vector with a matrix that is computed for it alone: a sum, in whose loop the matrix is computed.
 
-    An inner product reads the matrix in several places, so that it would be stored.
+    An inner product reads the matrix in several places, so that it would be stored. Of many columns only one whose rows
+    are parts of an array: windows that share elements, rows of a table.
     """
     contract, batch = eqn.params["dimension_numbers"]
     for side in (0, 1):
         matrix, vector = eqn.invars[side], eqn.invars[1 - side]
         made = r.definition(matrix)
-        if made is None or r.uses[matrix] != 1 or not isinstance(made.primitive.lower, Elementwise):
+        if made is None or r.uses[matrix] != 1:
+            continue
+        if not (isinstance(made.primitive.lower, Elementwise) and count <= SUMMED) and not _is_of_rows(
+            made, contract[side]
+        ):
             continue
         if batch[0] or vector.aval.ndim != len(contract[0]) or matrix.aval.ndim == vector.aval.ndim:
             continue
@@ -116,6 +124,16 @@ def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn) -> Any:
         wide = r.broadcast(vector, matrix.aval.shape, sorted(axes))
         return r.emit("reduce_sum", r.emit("mul", matrix, wide), axes=tuple(sorted(axes)), out_sharding=None)
     return None
+
+
+def _is_of_rows(made: JaxprEqn, axes: Any) -> bool:
+    """Whether an array has parts of another, of more than one element, along given axes."""
+    if made.primitive.name != "gather" or made.params["dimension_numbers"].operand_batching_dims:
+        return False
+    inside = GatherScatterMode.from_any(made.params["mode"]) is not GatherScatterMode.FILL_OR_DROP
+    n, last = made.params["dimension_numbers"], made.invars[0].aval.ndim - 1
+    lies_last = last not in n.collapsed_slice_dims and bool(n.offset_dims) and max(n.offset_dims) in axes
+    return inside and lies_last and set(axes) <= set(n.offset_dims)
 
 
 def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:

@@ -173,9 +173,10 @@ def test_many_numbers_added_at_few_places(dtype):
     rng = np.random.default_rng(0)
     for shape in ((3000,), (40, 100)):
         i, x = rng.integers(-3, 12, shape).astype("i4"), (rng.standard_normal(shape) * 9).astype(dtype)
-        start = np.arange(9).astype(dtype)
+        start = np.zeros(9, "f4") if dtype == "f4" else np.arange(9).astype(dtype)
 
         def f(start, i, x):
+            start = jnp.zeros(9) if dtype == "f4" else start
             return start.at[i].add(x, mode="drop", wrap_negative_indices=False)
 
         expected = start.astype("f8" if dtype == "f4" else dtype)
@@ -186,6 +187,16 @@ def test_many_numbers_added_at_few_places(dtype):
         assert "scatter-add" not in names and "reduce_sum" in names
     i = rng.integers(0, 5, 5000)
     np.testing.assert_array_equal(pb.jit(lambda i: jnp.bincount(i, length=5))(i), np.bincount(i, minlength=5))
+
+
+def test_zeros_that_are_added_keep_their_sign():
+    i, x = np.arange(1000) % 4, np.full(1000, -0.0, "f4")
+    for start, sign in ((np.full(4, -0.0, "f4"), True), (np.zeros(4, "f4"), False)):
+        for given in (start, jnp.asarray(start)):
+            found = pb.jit(lambda i, x, given=given: jnp.asarray(given).at[i].add(x))(i, x)
+            np.testing.assert_array_equal(np.signbit(found), np.full(4, sign))
+        found = pb.jit(lambda start, i, x: start.at[i].add(x))(start, i, x)
+        np.testing.assert_array_equal(np.signbit(found), np.full(4, sign))
 
 
 def test_what_is_not_added_stays_out():

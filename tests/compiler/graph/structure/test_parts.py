@@ -234,3 +234,15 @@ def test_products_with_a_turned_identity():
     assert "dot_general" not in names(f, x)
     for got, want in zip(pb.jit(f)(x), (x[:, ::-1], x.T[::-1], x)):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(7, 1), (1, 7), (1, 1), (3, 1, 5), (4, 6), (0, 4), (2, 3, 4)])
+def test_flat_products_of_computed_arrays(shape):
+    """Over all axes of what is flattened, whatever their sizes."""
+    x, y = (np.random.default_rng(k).standard_normal(shape).astype("f4") for k in (0, 1))
+    for f, expected in (
+        (lambda x, y: jnp.vdot(jnp.sin(x), y), np.vdot(np.sin(x), y)),
+        (lambda x, y: jnp.vdot(x, jnp.roll(y, 1, 0)), np.vdot(x, np.roll(y, 1, 0))),
+        (lambda x, y: jnp.dot(x.ravel(), (2 * y).reshape(-1)), np.vdot(x, 2 * y)),
+    ):
+        np.testing.assert_allclose(pb.jit(f)(x, y), expected, rtol=1e-5, atol=1e-5)

@@ -203,6 +203,9 @@ def _masked(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     if GatherScatterMode.from_any(eqn.params["mode"]) is GatherScatterMode.CLIP or n.update_window_dims:
         return None
+    start = r.scalar(operand)
+    if dtype.kind == "f" and (start is None or (start == 0 and np.signbit(start))):
+        return None  # of zeros that are added to -0 the sum alone does not say the sign
     count, index = operand.aval.shape[0], indices.aval.dtype
     if count > SUMMED or updates.aval.size < MANY * count or updates.aval.dtype != dtype:
         return None

@@ -179,6 +179,8 @@ def _unflattened(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, y = flat[0].invars[0], flat[1].invars[0]
     if x.aval.shape != y.aval.shape or (r.definition(x) is None and r.definition(y) is None):
         return None
+    if x.aval.ndim < 2 or 1 in x.aval.shape:  # axes of one element are taken out of products
+        return None
     axes = tuple(range(x.aval.ndim))
     return r.emit("dot_general", x, y, **eqn.params | {"dimension_numbers": ((axes, axes), ((), ()))})
 

@@ -66,6 +66,12 @@ PROGRAMS = {
         (lambda x: lax.scan(lambda c, _: (c * 2, c), 1.0, None, length=x.shape[0]), "f32[] f32[a]"),
         (lambda x: jnp.digitize(x, jnp.array([0.0, 0.5])), "i32[a,b]"),
         (lambda x: jax.random.key_data(jax.random.split(jax.random.key(0), x.shape[0])), "u32[a,2]"),
+        (lambda x: (jnp.trace(x), jnp.diagonal(x, -1)), "f32[] f32[min(a - 1, b)]"),
+        (lambda x: (jnp.roll(x, x.shape[0] // 2, 0), jnp.fft.fftshift(x)), "f32[a,b] f32[a,b]"),
+        (lambda x: (jnp.insert(x, 1, 2.0, 0), jnp.resize(x, (3, 3))), "f32[a + 1,b] f32[3,3]"),
+        (lambda x: (jnp.isin(x, x[0]), jnp.searchsorted(jnp.sort(x[:, 0]), x[:, 1])), "bool[a,b] i32[a]"),
+        (lambda x: jax.image.resize(x, (2 * x.shape[0], 3), "nearest"), "f32[2*a,3]"),
+        (lambda x: jax.nn.initializers.glorot_normal()(jax.random.key(0), x.shape), "f32[a,b]"),
         (lambda x: jnp.take(x, jnp.array([0, -1, 7]), axis=0, mode="clip"), "f32[3,b]"),
     ],
     "a, a": [

@@ -17,6 +17,8 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core import Tracer
+from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import check
 from pullback.core.kinds import ARRAY
 from pullback.numpy._arguments import canonical_shape
@@ -120,8 +122,7 @@ def resize(
     if method is ResizeMethod.NEAREST:
         for axis, (n, m) in enumerate(zip(image.shape, shape)):
             if n != m:
-                places = np.floor((np.arange(m, dtype=np.float32) + 0.5) * np.float32(n) / np.float32(m))
-                image = jnp.take(image, jnp.asarray(places.astype(np.int32)), axis=axis)
+                image = jnp.take(image, _nearest(n, m), axis=axis)
         return image
     changed = [a for a in range(image.ndim) if image.shape[a] != shape[a]]
     (image,) = _inexact(image)
@@ -180,6 +181,13 @@ def scale_and_translate(
 def _inexact(*arrays: Any) -> list[Any]:
     dtype = dtypes.to_inexact_dtype(jnp.result_type(*arrays))
     return [jnp.asarray(x, dtype) for x in arrays]
+
+
+def _nearest(n: Any, m: Any) -> Any:
+    """i32[m]: the sample of n that is nearest to each of m."""
+    arange, number = (jnp.arange, jnp.asarray) if is_symbolic(n) or is_symbolic(m) else (np.arange, np.asarray)
+    places = (arange(m, dtype=np.float32) + np.float32(0.5)) * number(n, np.float32) / number(m, np.float32)
+    return jnp.asarray(jnp.floor(places) if isinstance(places, Tracer) else np.floor(places)).astype(np.int32)
 
 
 def _resample(

@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax, random
+from pullback.core import Tracer
 from pullback.core.explain import check, explained
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import INTEGERS, NESTED
@@ -98,6 +99,10 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
     return size[0] * window, size[1] * window
 
 
+def _root(x: Any) -> Any:
+    return jnp.sqrt(x) if isinstance(x, Tracer) else math.sqrt(x)
+
+
 def _complex_uniform(key: Any, shape: Any, dtype: Any) -> Any:
     """Uniform in the unit disk: radius sqrt(u), angle 2 pi u'."""
     of_radius, of_angle = random.split(key)
@@ -154,13 +159,17 @@ def _by_variance(
             raise ArgumentError(f"{name}: argument 'mode' must be a string, got {mode!r}")
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
-                "fan_geo_avg": math.sqrt(fan_in * fan_out)}  # fmt: skip
+                "fan_geo_avg": _root(fan_in * fan_out)}  # fmt: skip
         if mode not in fans:
             raise ValueError(
                 f"invalid mode for variance scaling initializer: {mode}; expected one of {', '.join(fans)}"
             )
         is_complex = dtypes.issubdtype(kind, np.complexfloating)
-        variance = jnp.asarray(scale / max(fans[mode], 1e-300 if fans[mode] else math.inf), kind)
+        fan = fans[mode]
+        if isinstance(fan, Tracer):  # of symbolic dimensions, which are 1 at least
+            variance = (scale / fan).astype(kind)
+        else:
+            variance = jnp.asarray(scale / max(fan, 1e-300 if fan else math.inf), kind)
         if not isinstance(distribution, str):
             raise ArgumentError(f"{name}: argument 'distribution' must be a string, got {distribution!r}")
         if distribution == "normal":

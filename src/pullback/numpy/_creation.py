@@ -10,6 +10,7 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import ShapedArray, Tracer
+from pullback.core.dimensions import is_symbolic, max_dim, min_dim
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
 from pullback.lax.collectives.sharding import out_placed
@@ -502,7 +503,11 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     *lead, n, m = a.shape
     if a.ndim == 2 and n == m and offset == 0:
         a = convert(a, a.dtype)  # JAX masks and adds here, so that weak types become strong
-    count = max(0, min(n + min(offset, 0), m - max(offset, 0)))
+    count = max_dim(0, min_dim(n + min(offset, 0), m - max(offset, 0)))
+    if is_symbolic(count):  # the square that the diagonal crosses
+        corner = (*(0 for _ in lead), max(-offset, 0), max(offset, 0))
+        a = lax.slice(a, corner, (*lead, corner[-2] + count, corner[-1] + count))
+        n, m, offset = count, count, 0
     # Rows laid end to end, neighbours on the diagonal are m + 1 apart: a strided slice, which is a view.
     flat = lax.reshape(a, (*lead, n * m))
     first = offset if offset >= 0 else -offset * m

@@ -364,7 +364,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     indices = lax.select(
         lax.lt(indices, lax.full_like(indices, 0)), lax.add(indices, lax.full_like(indices, n)), indices
     )
-    indices = lax.clamp(np.int32(0), indices, np.int32(n))
+    indices = lax.clamp(np.int32(0), indices, lax.convert_element_type(n, np.int32))
     # A value's place is before the element of its index: sorting the places stably, with the values first, gives the
     # order.
     places = lax.concatenate([indices, lax.iota(np.dtype(np.int32), n)], 0)

@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
+from pullback.core.dimensions import is_at_least, min_dim
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -93,7 +94,7 @@ def _order(rows: Any, equal_nan: bool = True) -> tuple[Any, Any]:
     for key in ordered:
         differs = _differs_from_last(key, equal_nan)
         new = differs if new is None else lax.bitwise_or(new, differs)
-    return order, lax.concatenate([lax.full((min(n, 1),), True, np.dtype(bool)), new], 0)
+    return order, lax.concatenate([lax.full((min_dim(n, 1),), True, np.dtype(bool)), new], 0)
 
 
 def _differs_from_last(x: Any, equal_nan: bool) -> Any:
@@ -414,7 +415,7 @@ def isin(
     tests = lax.reshape(tests, (tests.size,))
     if tests.size == 0 or x.size == 0:
         return lax.full(x.shape, bool(invert), np.dtype(bool))
-    if method == "compare_all" or (method == "auto" and tests.size <= 16):
+    if method == "compare_all" or (method == "auto" and is_at_least(16, tests.size)):
         shape = (*x.shape, tests.size)
         same = lax.eq(
             lax.broadcast_in_dim(x, shape, tuple(range(x.ndim))), lax.broadcast_in_dim(tests, shape, (x.ndim,))

@@ -290,7 +290,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         flat = lax.reshape(shift, (shift.size,))
         shifts = [lax.index_in_dim(flat, k, 0, keepdims=False) for k in range(flat.size)]
     else:
-        shifts = [int(s) for s in np.atleast_1d(np.asarray(shift)).ravel()]
+        shifts = [static_int(s, "roll: argument 'shift'") for s in np.atleast_1d(np.asarray(shift)).ravel()]
     if len(shifts) == 1:
         shifts = shifts * len(axes)
     if len(axes) == 1:
@@ -306,7 +306,7 @@ def _roll_one(a: Any, shift: Any, axis: int) -> Any:
     n = a.shape[axis]
     if n == 0:
         return a
-    if isinstance(shift, int):
+    if isinstance(shift, int) or is_symbolic(shift):
         first = -shift % n
         if first == 0:
             return a
@@ -433,7 +433,7 @@ def resize(a: Any, new_shape: Any) -> Any:
         return lax.full(shape, 0, a.dtype)
     flat = lax.reshape(a, (a.size,))
     times = -(-size // a.size)
-    if times > 1:
+    if is_symbolic(times) or times > 1:
         flat = tile(flat, times)
     return lax.reshape(lax.slice_in_dim(flat, 0, size, axis=0), shape)
 

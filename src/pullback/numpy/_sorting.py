@@ -8,6 +8,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Array as AnyArray
+from pullback.core.dimensions import is_symbolic
 from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
@@ -158,9 +159,11 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     if sorter is not None:
         (sorter,) = arrays("searchsorted", sorter)
         a = rewriting_take(a, sorter)
-    index = np.dtype(np.int32 if a.shape[0] < 2**31 else np.int64)
+    index = np.dtype(np.int32 if is_symbolic(a.shape[0]) or a.shape[0] < 2**31 else np.int64)
     if a.shape[0] == 0:
         return lax.full(v.shape, 0, index)
+    if is_symbolic(a.shape[0]) and method != "compare_all":
+        return _by_sorting(a, v, side, index)
     if method == "compare_all" or a.size <= FEW:
         return _by_comparing(a, v, side, index)
     if method == "sort" and a.size * a.dtype.itemsize > NEAR and v.size * 8 > a.size:

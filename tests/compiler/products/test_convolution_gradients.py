@@ -48,11 +48,22 @@ CASES = {
     "one channel to some": case((3, 1, 19, 20), (5, 1, 3, 3)),
     "few channels": case((2, 3, 40, 36), (20, 3, 3, 3)),
     "few channels, strides": case((2, 80, 73, 3), (5, 3, 3, 20), (2, 2), ((2, 1), (1, 2)), numbers=LAST),
+    "few channels, many features": case((2, 3, 40, 36), (70, 3, 5, 3), (2, 1)),
+    "few channels, many features, groups": case((2, 45, 36, 6), (5, 3, 3, 80), (2, 2), "SAME", numbers=LAST, groups=2),
+    "few channels, many features, batch groups": case((4, 3, 40, 36), (70, 3, 5, 3), batches=2),
+    "many channels, dilation": case((2, 64, 20, 19), (20, 64, 3, 3), pads=((2, 2), (3, 3)), dilation=(2, 3)),
     "groups, long": case((1, 6, 50, 60), (24, 3, 3, 3), groups=2),
     "line": case((2, 4, 300), (4, 1, 5), (1,), ((2, 2),), (1,), (1,), groups=4),
     "volume": case((1, 4, 5, 6, 18), (4, 1, 2, 3, 3), (1, 1, 2), "SAME", (1,) * 3, (1,) * 3, groups=4),
 }
-SOME = ("dense, last", "many groups", "depthwise", "depthwise, last, strides")
+SOME = (
+    "few channels, many features",
+    "many channels, dilation",
+    "dense, last",
+    "many groups",
+    "depthwise",
+    "depthwise, last, strides",
+)
 
 
 @pytest.mark.parametrize(

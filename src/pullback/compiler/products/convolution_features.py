@@ -26,8 +26,7 @@ from pullback.compiler.products.convolution_problem import (
     offsets,
     turns,
 )
-from pullback.compiler.products.kernels import block_rows
-from pullback.loops.emit.cpu.target import current_target
+from pullback.compiler.products.kernels import block_rows, whole_panels
 from pullback.loops.ir import ITEMSIZE
 from pullback.loops.schedule.machine import CORES, host
 
@@ -179,14 +178,12 @@ def steps_of(p: Problem) -> float:
 
 def _columns(p: Problem) -> tuple[int, float]:
     """(features of a panel, steps of all panels for each line): those of the fewest steps."""
-    register = current_target().vector_bytes // ITEMSIZE[p.dtype]
 
     def steps(columns: int) -> float:
         lines = sum(_pieces_of_line(p.dtype, columns, part.count)[2] for part in p.dimensions[-1].parts if part.count)
         return -(-p.features // columns) * lines
 
-    some = [n * register for n in (2, 3, 4, 1) if n * register <= p.features]
-    columns = min(some, key=steps)
+    columns = min(whole_panels(p.dtype, p.features), key=steps)
     return columns, steps(columns)
 
 

@@ -20,7 +20,9 @@ from pullback.compiler.products.convolution_problem import (
     places,
     weights_of,
 )
-from pullback.compiler.products.kernels import block_shape
+from pullback.compiler.products.kernels import block_rows, block_shape, whole_panels
+from pullback.loops.emit.cpu.target import current_target
+from pullback.loops.ir import ITEMSIZE
 
 PIECE = 1024  # contracted positions in a piece of a gradient of weights
 MOST_FEATURES = 48  # of a block of it
@@ -30,12 +32,18 @@ COPIED = 40  # multiply-adds that take as long as the copy of an element
 def along_batch(p: Problem) -> None:
     """out[n, f, o] = sum over (c, k) of w[f, (c, k)] x[(c, o + k), n]; neighbours in the last dimension join n.
 
-    Where n is short, so do those in the dimension before it, for each of which x is copied once more.
+    Lanes run along these: where n is short, along those in the dimension before the last too, for each of which x is
+    copied once more. Or they run along features, whose elements of w then lie next to each other, and n are the rows.
     """
     ctx, b = p.ctx, p.ctx.b
-    lines, images, groups = _lines(p), p.out.shape[0], p.groups * p.batches
-    copy = copied(p, "gcpsli" if lines > 1 else "gcpsi")
-    depth, w = p.w.shape[1], weights_of(p)
+    images, groups = p.out.shape[0], p.groups * p.batches
+    lines = _lines(p)
+    turned = _features_pay(p, lines)
+    if turned:
+        lines = 1
+    joined = not _apart(p) or lines > 1
+    copy = copied(p, "gcpsli" if lines > 1 else "gcpsi" if joined else "gcsi")
+    depth, w = p.w.shape[1], _features_last(p) if turned else weights_of(p)
     dimensions = [dim.parts for dim in p.dimensions]
     if lines > 1:
         dimensions[-2] = tuple(replace(part, count=1) for part in dimensions[-2])
@@ -58,13 +66,18 @@ def along_batch(p: Problem) -> None:
             (k, _, offset), (_, _, first) = parts[0].taps[len(parts[0].taps) // cuts], parts[0].taps[0]
             x_cut, y_cut = k * w.strides[2], (offset - first) * copy.positions[0]
         tables = [offsets(ctx, values) for values in (x_at, y_at)]
-        last, length = parts[-1], parts[-1].count * lines * images
-        _, columns = block_shape(p.dtype, p.features, length)
-        block_features = even(p.features, MOST_FEATURES)
-        rows, _ = block_shape(p.dtype, block_features, length)
-        rows = min(rows, block_features)
-        counts = [part.count for part in parts[:-1]]
-        partial = ctx.temporary(p.dtype, (pieces, groups, *counts, p.features, max(length, columns)), "partial")
+        last, counts = parts[-1], [part.count for part in parts]
+        neighbours = counts.pop() if joined else 1
+        length = neighbours * lines * images
+        if turned:
+            block_features = p.features
+            rows, columns, _ = _turned_blocks(p, length)
+        else:
+            columns = block_shape(p.dtype, p.features, length)[1]
+            block_features = even(p.features, MOST_FEATURES)
+            rows = min(block_shape(p.dtype, block_features, length)[0], block_features)
+        extents = (length, p.features) if turned else (p.features, max(length, columns))
+        partial = ctx.temporary(p.dtype, (pieces, groups, *counts, *extents), "partial")
         shape = (pieces, groups, *counts, -(-p.features // block_features))
         with Blocks(ctx, shape, block_features * len(x_at) * length) as (piece, group, *q, f_block):
             f0 = b.op("min", f_block * block_features, b.index(p.features - block_features))
@@ -77,20 +90,27 @@ def along_batch(p: Problem) -> None:
             begin = b.index(w.offset) + (group * p.features + f0) * w.strides[0]
             begin = begin + c * (each * w.strides[1]) + cut * x_cut
             left = Storage(w.buffer, begin, (block_features, 1), (w.strides[0], 1))
-            sizes = (*(1,) * (2 + len(q)), block_features, partial.shape[-1])
-            tile = partial.slice((piece, group, *q, f0, 0), sizes)
+            right = copy.storage.slice((at,), (1,))
+            sizes = (*(1,) * (2 + len(q)), extents[0] if turned else block_features, extents[1])
+            tile = partial.slice((piece, group, *q, *((0, 0) if turned else (f0, 0))), sizes)
             tile = Storage(tile.buffer, tile.offset, sizes[-2:], tile.strides[-2:])
-            call_indexed(ctx, tile, left, copy.storage.slice((at,), (1,)), tables, len(x_at), rows, columns)
-        with ctx.loops((groups, *counts, lines, images, p.features, last.count)) as (group, *q, line, image, f, o):
-            place = (b.index(group), *q, f, (o * lines + line) * images + image)
+            if turned:
+                # Where n and neighbours follow each other in the copy, so do rows.
+                left, right = Storage(right.buffer, right.offset, (length, 1), (1, 1)), left
+            call_indexed(ctx, tile, left, right, tables[::-1] if turned else tables, len(x_at), rows, columns)
+        with ctx.loops((groups, *counts, lines, images, p.features, neighbours)) as (group, *q, line, image, f, o):
+            own = (o * lines + line) * images + image
+            place = (b.index(group), *q, *((own, f) if turned else (f, own)))
             total = ctx.load(partial, (0, *place))
             for number in range(1, pieces):
                 total = b.add(total, ctx.load(partial, (number, *place)))
             here = [part.first + part.step * position for part, position in zip(parts, q)]
             if lines > 1:
                 here[-1] = line
+            if joined:
+                here.append(last.first + last.step * o)
             feature = b.index(group) * p.features + f
-            ctx.store(p.out, (image, feature, *here, last.first + last.step * o), b.convert(total, p.out.dtype))
+            ctx.store(p.out, (image, feature, *here), b.convert(total, p.out.dtype))
 
 
 def _cuts(p: Problem, parts: Sequence[Taps]) -> int:
@@ -111,18 +131,65 @@ def _lines(p: Problem) -> int:
     if dim.phases > 1 or dim.dilation > 1 or len(dim.parts) > 1:
         return 1
 
-    def taken(length: int) -> int:
-        """Multiply-adds, those of empty lanes included, for each position and feature."""
-        columns = block_shape(p.dtype, p.features, length)[1]
-        return -(-length // columns) * columns
-
     lines, short = counts[-2], counts[-1] * images
-    saved = lines * taken(short) - taken(lines * short)
-    groups, depth = p.groups * p.batches, p.w.shape[1]
+    saved = lines * _taken(p, short) - _taken(p, lines * short)
+    outer = math.prod(counts[:-2]) * p.groups * p.batches
+    again = COPIED * _copied_again(p, lines)
+    return lines if saved * p.features * math.prod(p.w.shape[1:]) * outer > again else 1
+
+
+def _taken(p: Problem, length: int) -> int:
+    """Multiply-adds, those of empty lanes included, for each position and feature."""
+    columns = block_shape(p.dtype, p.features, length)[1]
+    return -(-length // columns) * columns
+
+
+def _copied_again(p: Problem, lines: int) -> int:
+    """Elements of x that are copied more than once if so many lines join the lanes."""
     positions = math.prod(d.extent * d.phases for d in p.dimensions)
-    copied_again = (lines - 1) * groups * depth * images * positions
-    outer = math.prod(counts[:-2]) * groups
-    return lines if saved * p.features * math.prod(p.w.shape[1:]) * outer > COPIED * copied_again else 1
+    return (lines - 1) * p.groups * p.batches * p.w.shape[1] * p.out.shape[0] * positions
+
+
+def _features_pay(p: Problem, lines: int) -> bool:
+    """Whether lanes along features take less than lanes along neighbours of so many lines."""
+    lanes = current_target().vector_bytes // ITEMSIZE[p.dtype]
+    if p.features < lanes:
+        return False
+    counts, positions = p.out.shape[2:], math.prod(p.w.shape[1:])
+    short = counts[-1] * p.out.shape[0]
+    outer = math.prod(counts[:-1]) // lines * p.groups * p.batches
+    along = outer * positions * _taken(p, lines * short) * p.features + COPIED * _copied_again(p, lines)
+    turned = outer * lines * positions * _turned_blocks(p, short)[2] * lanes
+    if p.w.strides[0] != 1:
+        turned += COPIED * p.w.size
+    return turned < along
+
+
+def _turned_blocks(p: Problem, length: int) -> tuple[int, int, float]:
+    """(rows, columns, steps of all) of the kernel's blocks with lanes along features."""
+
+    def blocks(columns: int) -> tuple[int, int, float]:
+        rows, steps = block_rows(p.dtype, length, columns)
+        return rows, columns, steps * -(-p.features // columns)
+
+    return min(map(blocks, whole_panels(p.dtype, p.features)), key=lambda found: found[2])
+
+
+def _features_last(p: Problem) -> Storage:
+    """w in the type of the computation, its features next to each other."""
+    if p.w.dtype == p.dtype and p.w.strides[0] == 1:
+        return p.w
+    features, *others = p.w.shape
+    held = p.ctx.temporary(p.dtype, (*others, features), "weights").transposed((len(others), *range(len(others))))
+    with p.ctx.loops(held.shape) as index:
+        p.ctx.store(held, index, p.ctx.b.convert(p.ctx.load(p.w, index), p.dtype))
+    return held
+
+
+def _apart(p: Problem) -> bool:
+    """Whether neighbours stay apart: x would be copied in phases, and n alone fills as many lanes."""
+    count, images = p.out.shape[-1], p.out.shape[0]
+    return p.dimensions[-1].phases > 1 and 8 * count * _taken(p, images) <= 9 * _taken(p, count * images)
 
 
 __all__ = ["along_batch"]

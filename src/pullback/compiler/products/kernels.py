@@ -74,6 +74,12 @@ def block_rows(dtype: str, m: int, columns: int) -> tuple[int, float]:
     return rows, steps(rows)
 
 
+def whole_panels(dtype: str, n: int) -> list[int]:
+    """Columns of panels of one to four registers that n columns fill, those first that are best where all are equal."""
+    register = current_target().vector_bytes // ITEMSIZE[dtype]
+    return [count * register for count in (2, 3, 4, 1) if count * register <= n]
+
+
 def product_shape(dtype: str, m: int, n: int) -> tuple[int, int]:
     """block_shape, or blocks of three registers of columns and fewer rows where these leave less of the last empty.
 
@@ -256,4 +262,5 @@ __all__ = [
     "kernel_of",
     "panel_kernel",
     "product_shape",
+    "whole_panels",
 ]

@@ -49,7 +49,7 @@ from pullback.compiler.products.convolution_problem import (
     turns,
     weights_of,
 )
-from pullback.compiler.products.depthwise import FEW_TAPS, THIN, few_features
+from pullback.compiler.products.depthwise import few_features, is_thin
 from pullback.compiler.products.depthwise_gradients import channel_gradients, suits
 from pullback.compiler.products.kernels import block_shape
 from pullback.loops.emit.cpu.target import current_target
@@ -88,7 +88,7 @@ def convolve(ctx: NestContext, out: Storage, x: Storage, w: Storage, params: dic
     volume, counts = math.prod(w.shape[2:]), math.prod(out.shape[2:])
     if suits(p, params):
         channel_gradients(p, params)
-    elif p.features < THIN and volume <= min(counts, FEW_TAPS):
+    elif is_thin(p) and volume <= counts:
         few_features(p)
     elif volume > 4 * counts:
         along_batch(p)

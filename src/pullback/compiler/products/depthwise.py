@@ -15,8 +15,15 @@ from pullback.compiler.products.convolution_problem import (
 from pullback.loops.ir import Expr
 
 THIN = 4  # features of a group below which the kernel's block is mostly empty
+LEAST_INNER = 32  # elements contracted from some channels, from which on the kernel takes 0.4 to 1.0 of the time
 PLAIN_TAPS, PLAIN_WINDOW = 9, 5  # with which nests are cut at the edges of x; else it is copied with zeros around it
 FEW_TAPS = 64  # of a window that is written out
+
+
+def is_thin(p: Problem) -> bool:
+    """Whether a group has so few features and contracted elements that a loop nest is quicker than the kernel."""
+    depth, volume = p.w.shape[1], math.prod(p.w.shape[2:])
+    return p.features < THIN and (volume <= FEW_TAPS if depth == 1 else depth * volume < LEAST_INNER)
 
 
 def few_features(p: Problem) -> None:
@@ -77,27 +84,17 @@ def _sum_in_place(p: Problem, at: tuple[Any, Any], q: Sequence[Expr], feature: A
 
 
 def _sum_of_taps(p: Problem, copy: Copy, base: Expr, feature: Any, chosen: Sequence[Any]) -> Expr:
-    """One result: its taps are written out, and its channels too if they are few."""
+    """One result, from a copy of x: its taps and channels, which are few, are written out."""
     ctx, b, depth = p.ctx, p.ctx.b, p.w.shape[1]
     start = b.index(copy.storage.offset) + base
 
-    def add_taps(total: Expr | None, c: Expr) -> Expr:
-        for taps in chosen:
-            x = b.load(copy.storage.buffer, start + c * copy.channel + copy.offset(0, taps))
-            w = ctx.load(p.w, (feature, c, *(k for k, _, _ in taps)))
-            product = b.term(x, b.convert(w, p.dtype))
-            total = product if total is None else b.add(total, product)
-        return b.const(p.dtype, 0) if total is None else total
-
-    if depth * len(chosen) > FEW_TAPS:
-        with b.reduce(depth, b.const(p.dtype, 0), "add") as r:
-            r.update(add_taps(r.var, r.i))
-        return r.result
-    total = None
-    for c in range(depth):
-        total = add_taps(total, b.index(c))
-    assert total is not None
-    return total
+    total: Expr | None = None
+    for c, taps in itertools.product(range(depth), chosen):
+        x = b.load(copy.storage.buffer, start + c * copy.channel + copy.offset(0, taps))
+        w = ctx.load(p.w, (feature, b.index(c), *(k for k, _, _ in taps)))
+        product = b.term(x, b.convert(w, p.dtype))
+        total = product if total is None else b.add(total, product)
+    return b.const(p.dtype, 0) if total is None else total
 
 
-__all__ = ["FEW_TAPS", "THIN", "few_features"]
+__all__ = ["few_features", "is_thin"]

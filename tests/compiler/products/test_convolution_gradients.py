@@ -52,6 +52,12 @@ CASES = {
     "few channels, many features, groups": case((2, 45, 36, 6), (5, 3, 3, 80), (2, 2), "SAME", numbers=LAST, groups=2),
     "few channels, many features, batch groups": case((4, 3, 40, 36), (70, 3, 5, 3), batches=2),
     "many channels, dilation": case((2, 64, 20, 19), (20, 64, 3, 3), pads=((2, 2), (3, 3)), dilation=(2, 3)),
+    # Pieces of positions of which only every second meets an element; lines that none meets; phases without taps.
+    "few channels, dilated x": case((2, 60, 16, 2), (1, 7, 2, 48), (1, 1), ((0, 2), (1, 1)), (2, 2), (2, 1), LAST),
+    "few channels, dilated x, long": case((2, 2, 16, 60), (48, 2, 1, 7), (1, 1), ((1, 1), (0, 2)), (2, 2), (1, 2)),
+    "holes between lines": case((2, 2, 31, 60), (100, 2, 5, 5), (3, 3), ((1, 0), (-1, 2)), (1, 3)),
+    "holes between phases": case((1, 3, 33, 14), (16, 3, 1, 3), (3, 2), ((1, -1), (1, 0))),
+    "holes between phases, many channels": case((1, 36, 33, 14), (16, 36, 1, 3), (3, 2), ((1, -1), (1, 0))),
     "groups, long": case((1, 6, 50, 60), (24, 3, 3, 3), groups=2),
     "line": case((2, 4, 300), (4, 1, 5), (1,), ((2, 2),), (1,), (1,), groups=4),
     "volume": case((1, 4, 5, 6, 18), (4, 1, 2, 3, 3), (1, 1, 2), "SAME", (1,) * 3, (1,) * 3, groups=4),

@@ -72,7 +72,8 @@ def along_features(p: Problem) -> None:
             if all(chosen):
                 _blocks(p, copy, panels, all_parts, [tables(each) for each in chosen])
             else:
-                fill_part(p, all_parts[0])
+                for each in all_parts:
+                    fill_part(p, each)
 
 
 def _pack(p: Problem, panels: Storage, channels_last: bool) -> None:

@@ -52,6 +52,8 @@ def along_batch(p: Problem) -> None:
             continue
         chosen = list(itertools.product(*(part.taps for part in parts)))
         if not chosen:
+            if lines > 1:
+                parts = (*parts[:-2], replace(parts[-2], count=lines), parts[-1])
             fill_part(p, parts)
             continue
         each = max(n for n in range(1, depth + 1) if depth % n == 0 and (n == 1 or n * len(chosen) <= PIECE))
@@ -63,8 +65,8 @@ def along_batch(p: Problem) -> None:
         # From one piece of the positions to the next, which lie in the first dimension.
         x_cut, y_cut = 0, 0
         if cuts > 1:
-            (k, _, offset), (_, _, first) = parts[0].taps[len(parts[0].taps) // cuts], parts[0].taps[0]
-            x_cut, y_cut = k * w.strides[2], (offset - first) * copy.positions[0]
+            (k, _, offset), (k0, _, first) = parts[0].taps[len(parts[0].taps) // cuts], parts[0].taps[0]
+            x_cut, y_cut = (k - k0) * w.strides[2], (offset - first) * copy.positions[0]
         tables = [offsets(ctx, values) for values in (x_at, y_at)]
         last, counts = parts[-1], [part.count for part in parts]
         neighbours = counts.pop() if joined else 1

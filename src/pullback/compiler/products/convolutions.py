@@ -143,8 +143,8 @@ def _space_parts(p: Problem, copy: Copy, all_parts: Sequence[Sequence[Taps]]) ->
     depth, parts = p.w.shape[1], all_parts[0]
     taps = [list(itertools.product(*(part.taps for part in each))) for each in all_parts]
     if not all(taps):
-        for each in all_parts:
-            fill_part(p, each)
+        for empty in all_parts:
+            fill_part(p, empty)
         return
     weights = weights_of(p)
     x_at = [places(weights, chosen) for chosen in taps]

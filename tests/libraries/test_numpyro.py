@@ -79,7 +79,7 @@ def test_handlers_and_dependencies():
     assert sorted(relations["sample_sample"]["y"]) == ["a", "b", "s"]
 
 
-@pytest.mark.filterwarnings("ignore:Explicitly requested")
+@pytest.mark.filterwarnings("error:Explicitly requested")
 @pytest.mark.parametrize(
     "made",
     [

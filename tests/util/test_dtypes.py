@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import pullback.numpy as jnp
 from pullback.util import config, dtypes
 
 TABLE = json.loads((pathlib.Path(__file__).parent / "data" / "promotion.json").read_text())
@@ -109,8 +110,11 @@ def test_user_dtypes():
         dtypes.check_user_dtype_supported("int128", "zeros")
     with pytest.warns(UserWarning, match="Explicitly requested dtype float64"):
         assert dtypes.check_user_dtype_supported("float64", "zeros") == np.float32
+    with pytest.warns(UserWarning, match="Explicitly requested dtype float64"):
+        assert dtypes.result_type(np.float64) == np.float32
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        assert dtypes.result_type(jnp.float64) == dtypes.result_type(jnp.float64, np.int8) == np.float32
         assert dtypes.check_user_dtype_supported(float, "zeros") == np.float32
         with config.enable_x64(True):
             assert dtypes.check_user_dtype_supported("float64", "zeros") == np.float64

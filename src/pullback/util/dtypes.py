@@ -451,7 +451,8 @@ def _node_of(x: Any) -> Any:
     weak = False
     if isinstance(x, (str, type, np.dtype, ExtendedDType)):
         dtype = as_dtype(x)
-        if isinstance(x, (str, type)) and dtype in _X32:
+        # jnp.float64 has a dtype, as arrays do, and what has one is made narrower in silence; names are not.
+        if isinstance(x, (str, type)) and dtype in _X32 and not isinstance(getattr(x, "dtype", None), np.dtype):
             dtype = check_user_dtype_supported(dtype, "dtype")
     else:
         dtype = dtype_of(x, canonicalize=False)

@@ -3,7 +3,7 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import parts, places, rows, statistics, steps, training, turns
+from . import parts, picks, places, rows, statistics, steps, training, turns
 
 PROGRAMS = [
     *rows.PROGRAMS,
@@ -13,4 +13,5 @@ PROGRAMS = [
     *places.PROGRAMS,
     *turns.PROGRAMS,
     *parts.PROGRAMS,
+    *picks.PROGRAMS,
 ]

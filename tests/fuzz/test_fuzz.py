@@ -41,7 +41,9 @@ def test_a_few_programs_reach_every_pass():
     parts = pullback.make_jaxpr(lambda x, y: jnp.einsum("ij,kl->ikjl", x, y).reshape(144, 144))(*np.ones((2, 12, 12)))
     batch = pullback.make_jaxpr(lambda x, y: pullback.nn.softmax(x @ y) @ x)(*np.ones((2, 8, 64, 64), "f4"))
     large = pullback.make_jaxpr(jnp.add)(*[pullback.ShapeDtypeStruct((5_000_000,), jnp.float32)] * 2)
-    for program in (many, rows, places, parts, batch, large):
+    # Nor arrays that are written in place.
+    placed = pullback.make_jaxpr(lambda x: pullback.freeze(pullback.new_ref(x * 2.0)) + 1.0)(np.ones(3, "f4"))
+    for program in (many, rows, places, parts, batch, large, placed):
         reached |= passes.changing(program)
     assert passes.names() - reached == set()
 

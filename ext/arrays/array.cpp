@@ -60,6 +60,7 @@ Array* blank_array(AvalInfo* info, void* data, PyObject* owner) {
     a->view = a->device = a->weakrefs = nullptr;
     a->pins = 0;
     a->deleted = false;
+    a->made = traces_begun;
     return a;
 }
 

@@ -18,7 +18,8 @@ struct Array {
     PyObject* device;  // strong or null: the device that the array is committed to, or the sharding over several
     PyObject* weakrefs;
     uint32_t pins;  // programs that are reading the data without the GIL; it is not freed while there are any
-    bool deleted;
+    uint32_t deleted : 1;
+    uint32_t made : 31;  // traces_begun (trace_state.h) when it was made
 };
 
 extern PyTypeObject* array_type;

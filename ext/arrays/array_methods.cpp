@@ -279,6 +279,7 @@ PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromLongLong(info_of
 PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSsize_t(PyDataType_ELSIZE(info_of(self)->descr)); }
 PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(info_of(self)->weak); }
 PyObject* get_committed(PyObject* self, void*) { return PyBool_FromLong(as_array(self)->device != nullptr); }
+PyObject* get_made(PyObject* self, void*) { return PyLong_FromLong(as_array(self)->made); }
 PyObject* get_priority(PyObject*, void*) { return PyLong_FromLong(100); }
 
 PyObject* get_raw_device(PyObject* self, void*) {
@@ -307,6 +308,7 @@ PyGetSetDef attributes[] = {
     {"weak_type", get_weak, nullptr,
      "Whether the dtype yields to that of other operands, as that of Python scalars does."},
     {"committed", get_committed, nullptr, "Whether the array was put on its device explicitly."},
+    {"_made", get_made, nullptr, "The number of the last trace that had begun when the array was made."},
     {"_device", get_raw_device, nullptr, "The device that the array is committed to, or None."},
     {"device", get_device, nullptr, "The device that holds the array."},
     {"sharding", get_sharding, nullptr, "How the array is spread over devices."},

@@ -4,6 +4,7 @@ namespace pb {
 
 thread_local TraceState trace_state;
 PyObject* process_token = nullptr;
+uint32_t traces_begun = 0;
 
 namespace {
 
@@ -28,6 +29,11 @@ PyObject* set_has_mesh(PyObject*, PyObject* value) {
     if (has < 0) return nullptr;
     trace_state.has_mesh = has;
     Py_RETURN_NONE;
+}
+
+PyObject* begin_trace(PyObject*, PyObject*) {
+    traces_begun = (traces_begun + 1) & 0x7fffffff;
+    return PyLong_FromUnsignedLong(traces_begun);
 }
 
 PyObject* asked_work(PyObject*, PyObject*) { return PyFloat_FromDouble(trace_state.asked_work); }
@@ -62,6 +68,8 @@ PyMethodDef functions[] = {
     {"set_has_mesh", set_has_mesh, METH_O,
      "set_has_mesh(active)\n--\n\nSays whether a mesh of devices is in force in the calling thread, on which results "
      "lie (placement.h)."},
+    {"begin_trace", begin_trace, METH_NOARGS,
+     "begin_trace()\n--\n\nThe number of a new trace; arrays made from now on have at least that."},
     {"asked_work", asked_work, METH_NOARGS,
      "asked_work()\n--\n\nInside of a miss(): elements that calls like this one, of any size, have handled since the "
      "last one."},

@@ -6,6 +6,8 @@
 #pragma once
 #include <Python.h>
 
+#include <cstdint>
+
 namespace pb {
 
 struct TraceState {
@@ -20,11 +22,15 @@ struct TraceState {
 extern thread_local TraceState trace_state;
 extern PyObject* process_token;  // interned or null
 
+// How many traces have begun in this process, modulo 2^31. Arrays note it when they are made, so that a trace knows the
+// numbers that it made arrays of itself from what was there before. Guarded by the GIL.
+extern uint32_t traces_begun;
+
 // ImportError and false in a subinterpreter: arrays, tables and threads belong to the process, and the lock of one
 // interpreter guards them from no other.
 bool check_main_interpreter();
 
-// check_main_interpreter(), set_tracing(bool or 2), set_has_mesh(bool), set_trace_context_token(token), set_thread_context_token(token or None)
+// check_main_interpreter(), set_tracing(bool or 2), begin_trace(), set_has_mesh(bool), set_trace_context_token(token), set_thread_context_token(token or None)
 bool add_trace_state(PyObject* module);
 
 }  // namespace pb

@@ -22,6 +22,7 @@ class Array:
     itemsize: Final[int]
     weak_type: Final[bool]
     committed: Final[bool]
+    _made: Final[int]  # the number of the last trace that had begun by then
     _device: Final[Any]  # the device that the array is committed to, or None
     @property
     def device(self) -> Any: ...  # _device, or what the hook default_device() returns
@@ -115,6 +116,9 @@ def set_interpreter_variable(variable: Any, /) -> None:
 
 def set_has_mesh(active: bool) -> None:
     """Whether a mesh of devices is in force in the calling thread, on which results lie."""
+
+def begin_trace() -> int:
+    """The number of a new trace; arrays made from now on have at least that."""
 
 def asked_work() -> float:
     """Inside of a miss() of an eager function: elements that calls like this one, of any size, have handled since the

@@ -64,6 +64,7 @@ class Recorder:
 
     def __init__(self):
         self.eqns: list[JaxprEqn] = []
+        self.number = _core.begin_trace()
         self.consts: dict[int, tuple[Any, Var, Any]] = {}  # (array, its variable, the value itself) by id of the value
 
     def variable(self, aval) -> Var:
@@ -71,9 +72,12 @@ class Recorder:
         return Var(aval)
 
     def const(self, value) -> Atom:
-        """The atom of a value from outside: a literal for scalars, a constvar for the rest."""
+        """The atom of a value from outside: a literal for scalars, a constvar for the rest.
+
+        An array without axes that was there before the trace is one too: libraries count what a closure holds.
+        """
         if not isinstance(value, Tracer):
-            literal = _as_literal(value)
+            literal = _as_literal(value, self.number)
             if literal is not None:
                 return literal
         return self.constvar(value)
@@ -107,11 +111,11 @@ class Recorder:
         return jaxpr, [value for value, _ in kept]
 
 
-def _as_literal(value) -> Literal | None:
+def _as_literal(value, trace: int) -> Literal | None:
     kind = type(value)
     if kind in (float, int, bool, complex) or isinstance(value, np.generic):
         return Literal(value)
-    if (kind is _core.Array or kind is np.ndarray) and value.shape == ():
+    if (kind is np.ndarray or (kind is _core.Array and value._made >= trace)) and value.shape == ():
         aval = typeof(value)
         return Literal(np.asarray(value)[()], aval) if isinstance(aval.dtype, np.dtype) else None
     return None

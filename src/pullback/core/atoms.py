@@ -92,8 +92,8 @@ class ReferenceEffect:
 
 def has_references(program: Any) -> bool:
     """Whether mutable arrays are made, read or written inside of a jaxpr."""
-    jaxpr = getattr(program, "jaxpr", program)
-    return any([isinstance(effect, ReferenceEffect) for effect in jaxpr.effects])
+    effects = getattr(program, "jaxpr", program).effects
+    return bool(effects) and any([isinstance(effect, ReferenceEffect) for effect in effects])
 
 
 def _literal_text(val) -> str:

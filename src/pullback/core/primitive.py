@@ -33,7 +33,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback._ext import _core
-from pullback.core.atoms import has_references, subjaxprs
+from pullback.core.atoms import Program, has_references
 from pullback.core.avals import Reference
 from pullback.core.hooks import hooks
 from pullback.core.interpreter import current_interpreter, using
@@ -258,7 +258,17 @@ class Primitive:
 
 def uses_references(args: tuple, params: dict[str, Any]) -> bool:
     """Whether there are references among the operands, or inside of the programs among the parameters."""
-    return any([isinstance(a, Reference) for a in args]) or any([has_references(j) for j in subjaxprs(params)])
+    for arg in args:
+        if isinstance(arg, Reference):
+            return True
+    for value in params.values():
+        if isinstance(value, Program):
+            if has_references(value):
+                return True
+        elif type(value) is tuple and value and isinstance(value[0], Program):
+            if any([has_references(item) for item in value]):
+                return True
+    return False
 
 
 _RULE_NAMES = {

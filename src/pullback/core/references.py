@@ -190,7 +190,7 @@ class Entrance:
 
 def has_references_among(leaves: Sequence[Any]) -> bool:
     """Whether there are references among the leaves."""
-    return any(isinstance(leaf, Reference) for leaf in leaves)
+    return any([isinstance(leaf, Reference) for leaf in leaves])
 
 
 __all__ = [

@@ -345,7 +345,7 @@ def test_places_made_of_indices_alone_are_indices():
     assert "convert" not in pullback.jit(grid).lower(v).as_text("nests")
     np.testing.assert_array_equal(pullback.jit(grid)(v), grid(v))
     wraps = lambda v: v.at[jnp.arange(200, dtype="uint8")[:, None] + jnp.arange(100, dtype="uint8")].get(mode="fill")
-    assert "convert" in pullback.jit(wraps).lower(v).as_text("nests")
+    assert "256" in pullback.jit(wraps).lower(v).as_text("nests")
     np.testing.assert_array_equal(pullback.jit(wraps)(v), wraps(v))
 
 

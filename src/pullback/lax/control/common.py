@@ -45,7 +45,8 @@ def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
     """The leaves as arrays or tracers; TypeError for what is none."""
     out = []
     for leaf in leaves:
-        if isinstance(leaf, (Tracer, _core.Array)) and not isinstance(leaf, Reference):
+        kind = type(leaf)
+        if kind is _core.Array or (isinstance(leaf, Tracer) and not isinstance(leaf, Reference)):
             out.append(leaf)
             continue
         try:

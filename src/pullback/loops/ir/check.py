@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from .ir import (
@@ -43,6 +44,15 @@ class CheckError(TypeError):
 def check(function: Function, after: str = "") -> None:
     """Raises CheckError for the first mistake in `function`; `after` names the pass that made it."""
     _Checker(function, after).run()
+
+
+def _at_most(extent: Expr) -> float:
+    """How many iterations a loop of this extent has at most, as far as its form says."""
+    if isinstance(extent, Const):
+        return extent.value  # type: ignore[return-value]
+    if isinstance(extent, Op) and extent.name == "min":
+        return min(map(_at_most, extent.args))
+    return math.inf
 
 
 class _Checker:
@@ -254,7 +264,7 @@ class _Checker:
             for var in group.vars:
                 self.bind(var)
         before = self.shared
-        extent = loop.extent.value if isinstance(loop.extent, Const) else 2
+        extent = _at_most(loop.extent)
         if extent == 0:  # nothing in it is ever run
             self.shared = {}
         elif loop.role in ("parallel", "threads") and extent > 1:

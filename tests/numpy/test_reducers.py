@@ -196,3 +196,12 @@ def test_variances_asked_for_as_complex_and_running_products_keep_their_types():
     for f in (jnp.var, jnp.std, jnp.nanvar, jnp.nanstd):
         assert f(np.arange(3.0), dtype=np.complex64).dtype == np.complex64
     assert jnp.cumulative_prod(np.ones(3, np.int8)).dtype == np.int8
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "int32", "uint8"])
+def test_masked_extremes_of_every_integer(dtype):
+    x = np.array([[3, 1], [2, 5]], dtype)
+    mask = np.array([[True, False], [False, False]])
+    for run in (lambda f: f, pullback.jit):
+        np.testing.assert_array_equal(run(lambda x: jnp.min(x, 1, where=mask, initial=4))(x), [3, 4])
+        np.testing.assert_array_equal(run(lambda x: jnp.max(x, 1, where=mask, initial=False))(x), [3, 0])

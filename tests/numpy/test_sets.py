@@ -224,3 +224,12 @@ def test_the_fill_value_of_differences_may_be_traced():
     f = pullback.jit(lambda a, fill: jnp.setdiff1d(a, jnp.array([3]), size=4, fill_value=fill))
     for fill in (0, 7.5):
         np.testing.assert_array_equal(f(jnp.array([1, 2, 3, 2]), fill), [1, 2, int(fill), int(fill)])
+
+
+def test_derivatives_of_what_is_common():
+    a, b = jnp.array([3.0, 1.0, 2.0, 1.0]), np.array([1.0, 3.0, 5.0], np.float32)
+    f = lambda a: (jnp.intersect1d(a, b) ** 2).sum()
+    np.testing.assert_array_equal(pullback.grad(f)(a), [6, 2, 0, 0])
+    np.testing.assert_array_equal(pullback.jacfwd(lambda a: jnp.intersect1d(a, b))(a), [[0, 1, 0, 0], [1, 0, 0, 0]])
+    values, i, j = pullback.grad(lambda a: (f(a), jnp.intersect1d(a, b, return_indices=True)), has_aux=True)(a)[1]
+    np.testing.assert_array_equal([values, i, j], [[1, 3], [1, 0], [0, 1]])

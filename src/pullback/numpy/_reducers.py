@@ -184,7 +184,8 @@ def _reduce(
     if mask is not None:
         check_arraylike(op.name, mask)
         (mask,) = arrays(op.name, mask)
-        x = lax.select(broadcast_to(convert(mask, np.bool_), x.shape), x, lax.full_like(x, op.identity(np.dtype(work))))
+        identity = np.asarray(op.identity(np.dtype(work)), work)
+        x = lax.select(broadcast_to(convert(mask, np.bool_), x.shape), x, lax.full_like(x, identity))
     result = op.reduce(x, axes)
     if initial is not None:
         result = op.combine(convert(initial, work), result)

@@ -346,19 +346,19 @@ def _intersect_concrete(a: Any, b: Any, assume_unique: bool, return_indices: boo
     firsts = None
     if not assume_unique:
         (a, of_a), (b, of_b) = unique(a, return_index=True), unique(b, return_index=True)
-        firsts = np.asarray(of_a), np.asarray(of_b)
+        firsts = _known(of_a), _known(of_b)
     if a.size and b.size:
         ordered, order, same = _in_both(a, b)
         where = np.flatnonzero(_known(same))
-        ordered, order = np.asarray(ordered), np.asarray(order)
-        common, i, j = ordered[where], order[where], order[where + 1] - a.size
+        order = _known(order)
+        common, i, j = rewriting_take(ordered, where), order[where], order[where + 1] - a.size
     else:
-        common, i, j = np.empty(0, a.dtype), np.empty(0, index), np.empty(0, index)
+        common, i, j = lax.full((0,), 0, a.dtype), np.empty(0, index), np.empty(0, index)
     if not return_indices:
-        return make_array(common, a.dtype)
+        return common
     if firsts is not None:
         i, j = firsts[0][i], firsts[1][j]
-    return make_array(common, a.dtype), make_array(i.astype(index)), make_array(j.astype(index))
+    return common, make_array(i.astype(index)), make_array(j.astype(index))
 
 
 def _filled(size: int, fill_value: Any, dtype: Any) -> Any:

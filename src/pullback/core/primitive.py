@@ -266,7 +266,7 @@ def uses_references(args: tuple, params: dict[str, Any]) -> bool:
             if has_references(value):
                 return True
         elif type(value) is tuple and value and isinstance(value[0], Program):
-            if any([has_references(item) for item in value]):
+            if any([isinstance(item, Program) and has_references(item) for item in value]):
                 return True
     return False
 

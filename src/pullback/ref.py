@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.core import hooks, typeof
+from pullback.core import current_interpreter, hooks, typeof
 from pullback.core.avals import AbstractRef, Reference
 from pullback.core.references import Cell
 from pullback.core.staging import StagedReference
@@ -99,7 +99,18 @@ def free_ref(ref: Ref) -> None:
 
 
 def freeze(ref: Ref) -> Any:
-    """The array, which ends the reference; using it afterwards is a ValueError."""
+    """The array, which ends the reference; using it afterwards is a ValueError.
+
+    ValueError in a traced function for a reference from outside, which goes on after it.
+    """
+    who = current_interpreter()
+    if who.stages_references:
+        its = ref.interpreter if isinstance(ref, StagedReference) else None
+        if its is not who or ref.jaxpr_var in who.arguments:
+            raise ValueError(
+                "freeze: this Ref was made outside of the function that is traced, which cannot end it; read it, "
+                "ref[...], and freeze it outside"
+            )
     value = freeze_p.bind(ref)
     if isinstance(ref, StagedReference):
         ref.is_freed = True

@@ -220,6 +220,10 @@ def test_what_is_not_supported_says_so():
     for bad in (lambda r: jnp.sin(r), lambda r: r + 1, lambda r: jax.grad(lambda r: r[0])(r), lambda r: bool(r)):
         with pytest.raises((TypeError, ValueError)):
             jax.jit(bad)(r)
+    for bad in (lambda: jax.jit(jax.freeze)(r), lambda: jax.jit(lambda: jax.freeze(r))()):
+        with pytest.raises(ValueError, match="made outside of the function"):
+            bad()
+    assert float(jax.jit(lambda x: jax.freeze(jax.new_ref(x)))(1.0)) == 1
     with pytest.raises(ValueError, match="Out of bound indexer: idx=3, dim=3"):
         r[3]
     with pytest.raises(ValueError, match="Out of bound indexer: idx=-4, dim=3"):
@@ -423,9 +427,9 @@ def test_programs_show_reads_and_writes():
     want = f(r, jnp.ones(2), 1)
     after = np.asarray(r[...])
     s = jax.new_ref(jnp.zeros((2, 2)))
-    for got in (jax.core.eval_jaxpr(closed.jaxpr, closed.consts, s, jnp.ones(2), 1),):
-        jax.tree.map(np.testing.assert_array_equal, list(want), got)
-        np.testing.assert_array_equal(s[...], after)
+    got = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, s, jnp.ones(2), 1)
+    jax.tree.map(np.testing.assert_array_equal, list(want), got)
+    np.testing.assert_array_equal(s[...], after)
     text = str(jax.make_jaxpr(lambda x: lax.fori_loop(0, 3, lambda i, _: r.__setitem__(0, r[1] * x), None))(1.0))
     assert "lambda a:Ref{f32[2,2]}; " in text and "scan[" in text
     assert jax.eval_shape(lambda r: r[0], r).shape == (2,)
@@ -530,3 +534,25 @@ def test_custom_rules_inside_of_jitted_functions_that_refer():
     assert float(jax.jit(jax.grad(scaled))(2.0)) == 100
     with pytest.raises(NotImplementedError, match="differentiate inside of that"):
         jax.grad(jax.jit(scaled))(2.0)
+
+
+def test_solves_and_linear_calls_read_references():
+    scale = jax.new_ref(2.0)
+
+    def matvec(x):
+        r = jax.new_ref(x)
+        r[...] *= scale[...]
+        return r[...]
+
+    f = lambda b: lax.custom_linear_solve(matvec, b, lambda m, b: b / scale[...], symmetric=True)
+    b = jnp.arange(3.0)
+    for run in (f, jax.jit(f), jax.vmap(f), jax.jit(jax.vmap(f))):
+        np.testing.assert_array_equal(run(b), b / 2)
+    for run in (jax.grad(lambda b: f(b).sum()), jax.jit(jax.grad(lambda b: f(b).sum()))):
+        np.testing.assert_array_equal(run(b), [0.5, 0.5, 0.5])
+    twice = lambda _, x: matvec(x)
+    g = jax.jit(lambda b: jax.custom_derivatives.linear_call(twice, twice, (), b))
+    np.testing.assert_array_equal(g(b), 2 * b)
+    np.testing.assert_array_equal(jax.grad(lambda b: g(b).sum())(b), [2, 2, 2])
+    with pytest.raises(NotImplementedError, match="writes a Ref that was made outside"):
+        lax.custom_linear_solve(lambda x: (scale.__setitem__(..., 3.0), x)[1], b, lambda m, b: b, symmetric=True)

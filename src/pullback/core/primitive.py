@@ -171,9 +171,7 @@ class Primitive:
     def bind(self, *args: Any, **params: Any):
         """Run under the current interpreter; arrays are positional, everything static is a keyword."""
         interpreter = current_interpreter()
-        if not interpreter.stages_references and uses_references(args, params):
-            if self.discharge is None:
-                return hooks.discharge_inside(self, args, params)
+        if self.discharge is not None and not interpreter.stages_references and uses_references(args, params):
             return self.discharge(*args, **params)
         return interpreter.process(self, args, params)
 

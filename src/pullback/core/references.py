@@ -53,21 +53,9 @@ class Cell(Reference):
             raise ValueError("this Ref was freed by freeze() or free_ref(), and cannot be used any more")
         return self._value
 
-    def value(self) -> Any:
-        """The value, as an operand."""
-        return hooks.read_reference(self)
-
-    def replace(self, value: Any) -> None:
-        """Set the value."""
-        hooks.write_reference(self, value)
-
     def put(self, value: Any) -> None:
         """Set the value, None to free the reference, by who has asked `owner`."""
         self._value = value
-
-    def inside(self, value: Any) -> Cell:
-        """The reference that stands for this one in the trace in force, where its value is this."""
-        return type(self)(value)
 
 
 def owner(ref: Any, written: Sequence[Any] | None = None) -> Interpreter:

@@ -1,6 +1,6 @@
 """Programs with references as programs of values: what is read is an argument more, what is written a result more.
 
-    jit(lambda r, x: swap(r, x), cell, x)   ->   before, after = jit(lambda value, x: (value, x), cell.value(), x)
+    jit(lambda r, x: swap(r, x), r, x)   ->   before, after = jit(lambda value, x: (value, x), r[...], x)
 
 A jaxpr is run once more, on values, in a trace that does not stage references: there they are cells. Calls, loops and
 branches inside have a rule each, in their records: `discharge(*args, **params)` binds them with values, and puts the
@@ -74,20 +74,17 @@ def discharge_call(primitive: Primitive, *args: Any, jaxpr: ClosedJaxpr, **param
     return outs[:count]
 
 
-def discharge_inside(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """A primitive without a rule, where references are made inside of its programs only; TypeError for its operands."""
-    if any([isinstance(a, Reference) for a in args]):
-        raise TypeError(f"{primitive}: a Ref is no array; read it, ref[...], and write what the function gives")
+def reading(name: str, closed: ClosedJaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """A traced function that others run as often as they like, and its constants: those that are references, by value.
 
-    def of_values(value: Any) -> Any:
-        if isinstance(value, (tuple, list)):
-            return type(value)(map(of_values, value))
-        return discharged(value)[0] if isinstance(value, ClosedJaxpr) else value
-
-    return primitive.bind(*args, **{name: of_values(value) for name, value in params.items()})
-
-
-hooks.fill(discharge_inside=discharge_inside)
+    NotImplementedError if it writes one of them.
+    """
+    found, written = discharged(closed)
+    if written:
+        raise NotImplementedError(
+            f"{name}: a function writes a Ref that was made outside of it; return the value, and write it outside"
+        )
+    return found, values_of(consts)
 
 
 def discharge_program(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -95,4 +92,4 @@ def discharge_program(closed: ClosedJaxpr) -> ClosedJaxpr:
     return discharged(closed)[0]
 
 
-__all__ = ["discharge_call", "discharge_program", "discharged", "note", "on_values", "values_of"]
+__all__ = ["discharge_call", "discharge_program", "discharged", "note", "on_values", "reading", "values_of"]

@@ -14,6 +14,7 @@ from pullback.core.lowering import Inline
 from pullback.lax.records.families import *
 from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.custom import CustomJVP
+from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import jvp_flat
 from pullback.transforms.transpose import backward_pass
 from pullback.util.pytree import tree_flatten, tree_unflatten
@@ -62,7 +63,7 @@ def _run(part: _Part, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
 
 def _part(fun: Callable, avals: Sequence[Any]) -> tuple[_Part, list[Any]]:
     """A flat function as a part, and the values of its constants."""
-    closed, consts = hoist_tracers(trace(fun, avals))
+    closed, consts = reading("custom_linear_solve", *hoist_tracers(trace(fun, avals)))
     return _Part(closed, len(consts)), consts
 
 

@@ -10,6 +10,7 @@ from pullback.core import ClosedJaxpr, DebugInfo, eval_jaxpr, hoist_tracers, tra
 from pullback.core.lowering import Inline
 from pullback.lax.records.families import *
 from pullback.transforms.batching import batch_jaxpr
+from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import jvp_flat
 from pullback.util.pytree import tree_flatten, tree_unflatten
 
@@ -127,7 +128,8 @@ def _traced(name: str, fun: Callable, trees: Any, avals: list[Any]) -> tuple[_Si
         out_trees[:] = [tree]
         return as_arrays(name, *outs)
 
-    closed, consts = hoist_tracers(trace(flat, avals, DebugInfo(name, getattr(fun, "__name__", name))))
+    traced = trace(flat, avals, DebugInfo(name, getattr(fun, "__name__", name)))
+    closed, consts = reading(name, *hoist_tracers(traced))
     return _Side(closed, len(consts)), consts, out_trees[0]
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cpu_levels import cpus
 from lowering_checks import check, lax, normal
 
 import pullback
@@ -25,6 +26,7 @@ from pullback.loops.emit import compile_function
 from pullback.loops.ir.check import check as check_function
 from pullback.loops.ir.interpret import interpret
 from pullback.loops.schedule.machine import LAPTOP, Cache, using
+from pullback.util.switches import switches
 
 
 def panels_of(y, columns):
@@ -38,7 +40,8 @@ def panels_of(y, columns):
 @pytest.mark.parametrize("dtype, ir", [(np.float32, "f32"), (np.float64, "f64"), (np.int32, "i32")])
 @pytest.mark.parametrize("m, k, n", [(3, 1, 8), (7, 5, 8), (9, 300, 21), (6, 0, 8)])
 @pytest.mark.parametrize("rows, columns", [(3, 8), (2, 24)])
-def test_kernel(m, k, n, dtype, ir, long, rows, columns):
+@pytest.mark.parametrize("near", [False, True])
+def test_kernel(m, k, n, dtype, ir, long, rows, columns, near):
     n = max(n, columns)
     x, y = (3 * normal(m, k)).astype(dtype), (3 * normal(k, n, seed=1)).astype(dtype)
     packed = panels_of(y, columns)
@@ -47,7 +50,7 @@ def test_kernel(m, k, n, dtype, ir, long, rows, columns):
         y_inner=columns, out_row=n,
     )  # fmt: skip
     sizes = np.array([fields[name] for name in SIZES], np.int64)
-    function = panel_kernel(ir, rows, columns, long, sizes=(max(x.size, 1), max(packed.size, 1), m * n))
+    function = panel_kernel(ir, rows, columns, long, sizes=(max(x.size, 1), max(packed.size, 1), m * n), near=near)
     check_function(function)
     want = x @ y
     inputs = [np.ravel(a) if a.size else np.zeros(1, a.dtype) for a in (sizes, x, packed)]
@@ -83,7 +86,12 @@ def test_gram_kernel(n, k, chain, dtype, ir):
 
 
 def test_a_name_says_which_kernel_it_is():
-    for name in (kernel_name("f32", 6, 16, 10), kernel_name("f64", 12, 4, CHAIN + 1), kernel_name("i32", 6, 16, 5000)):
+    for name in (
+        kernel_name("f32", 6, 16, 10),
+        kernel_name("f64", 12, 4, CHAIN + 1),
+        kernel_name("i32", 6, 16, 5000),
+        kernel_name("f32", 8, 48, 9, near=True),
+    ):
         assert kernel_of(name).name == name
     assert kernel_of(gram_kernel_name("f32", 6, 16)).name == gram_kernel_name("f32", 6, 16)
 
@@ -95,14 +103,28 @@ def test_few_rows_are_cut_evenly():
         assert size <= rows and -(-m // size) == -(-m // rows)
 
 
-def test_columns_are_cut_so_that_little_is_left_empty():
-    two = block_shape("f32", 1000, 1000)[1]
-    width = two // 2
-    assert product_shape("f32", 1000, 3 * width)[1] == 3 * width  # four registers with two at a time
-    assert product_shape("f32", 1000, 7 * two + 2)[1] == 3 * width  # 15 and not 16
-    for n in (two, 6 * two, 8 * two, 3 * width - 1):
-        assert product_shape("f32", 1000, n)[1] == two
-    assert product_shape("f32", 10, 3 * width) == block_shape("f32", 10, 3 * width)
+@pytest.mark.parametrize("cpu", [cpu for cpu in cpus() if cpu not in ("host", "x86-64-v4")])
+def test_columns_are_cut_so_that_little_is_left_empty(cpu):
+    with switches.set(cpu=cpu):
+        two = block_shape("f32", 1000, 1000)[1]
+        width = two // 2
+        assert product_shape("f32", 1000, 3 * width)[1] == 3 * width  # four registers with two at a time
+        assert product_shape("f32", 1000, 7 * two + 2)[1] == 3 * width  # 15 and not 16
+        for n in (two, 6 * two, 8 * two, 3 * width - 1):
+            assert product_shape("f32", 1000, n)[1] == two
+        assert product_shape("f32", 10, 3 * width) == block_shape("f32", 10, 3 * width)
+
+
+@pytest.mark.skipif("x86-64-v4" not in cpus(), reason="this CPU has no AVX-512")
+@pytest.mark.parametrize("dtype, lanes", [("f32", 16), ("f64", 8)])
+def test_columns_of_registers_are_as_many_as_leave_least_empty(dtype, lanes):
+    with switches.set(cpu="x86-64-v4"):
+        assert product_shape(dtype, 1000, 3 * lanes)[1] == 3 * lanes  # one panel
+        assert product_shape(dtype, 1020, 64 * lanes)[1] == 4 * lanes  # 16 panels, of three registers 22
+        assert product_shape(dtype, 1000, 57 * lanes)[1] == 3 * lanes  # 19, of four registers 15
+        for m in range(1, 40):
+            rows, columns = product_shape(dtype, m, 1000)
+            assert rows <= m and rows * columns // lanes <= 24
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])

@@ -568,6 +568,7 @@ def call(
         "y_inner": panels.strides[1] * parts * apart,
         "out_row": out.strides[0] * parts,
     }
+    near = fields["x_inner"] == apart and fields["y_inner"] == columns * apart
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
     dynamic = {name: value * parts if name in ("inner", "columns") else value for name, value in given.items()}
     if paired and "inner" in dynamic:
@@ -583,7 +584,7 @@ def call(
         sizes = held
     addresses = [ctx.address(s) for s in (sizes, x, panels, out)]
     dtype = PAIRED if narrow else REAL.get(out.dtype, out.dtype)
-    b.call(kernel_name(dtype, rows, columns, inner, pairs=paired, added=added), *addresses)
+    b.call(kernel_name(dtype, rows, columns, inner, pairs=paired, added=added, near=near), *addresses)
 
 
 __all__ = ["batch", "call", "gram", "gram_suits", "multiply", "suits"]

@@ -11,7 +11,7 @@ from pullback.core import ClosedJaxpr, hooks
 from pullback.core.jaxpr import Var
 from pullback.lax import sharding_constraint_p
 from pullback.runtime.arrays.devices import Device, devices
-from pullback.runtime.arrays.placement import Placing, place_of, placement_of
+from pullback.runtime.arrays.placement import Placing, place_of, placement_of, says_where
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, on_current_mesh
 from pullback.sharding._layout import Format, Layout
@@ -158,6 +158,55 @@ def held_to(run: Any, wanted: Sequence[Any], kept: Sequence[int] | None) -> Any:
     return call
 
 
+def layout_of_call(closed: ClosedJaxpr, leaves: Sequence[Any], wanted: Sequence[Any] | None) -> Any:
+    """How a call is partitioned over a mesh; None if it is not. ValueError for arguments on other devices than it."""
+    places = [getattr(getattr(x, "_base_array", x), "_device", None) for x in leaves]
+    return layout_at(closed, [s or p for s, p in zip(wanted or [None] * len(leaves), places, strict=True)])
+
+
+def layout_at(closed: ClosedJaxpr, places: Sequence[Any]) -> Any:
+    """How a program is partitioned whose arguments lie there."""
+    if closed.jaxpr.effects or not (says_where(closed) or any(isinstance(p, NamedSharding) for p in places)):
+        return None
+    from pullback.runtime.programs.partitioned import layout_of  # with the compiler, not at start-up
+
+    layout = layout_of(closed, places)
+    if layout is not None:
+        carried = tuple(None if p is None else place_of(p) for p in places)
+        placement_of(Placing(closed.jaxpr), carried, closed.jaxpr.debug_info.func_name, closed.out_avals)
+    return layout
+
+
+def partitioned_results(closed: ClosedJaxpr, layout: Any) -> list[Any]:
+    """Where the results of a partitioned program lie."""
+    from pullback.runtime.programs.partitioned import partitioned, result_shardings
+
+    return result_shardings(closed, partitioned(closed, layout), layout)
+
+
+def partitioned_text(closed: ClosedJaxpr, layout: Any) -> str:
+    """One device's program as text."""
+    from pullback.partition.report import as_text
+    from pullback.runtime.programs.partitioned import partitioned
+
+    return as_text(partitioned(closed, layout))
+
+
+def collective_bytes(closed: ClosedJaxpr, layout: Any) -> int:
+    """The bytes that each device receives from others in a run."""
+    from pullback.partition.report import bytes_moved
+    from pullback.runtime.programs.partitioned import partitioned
+
+    return bytes_moved(partitioned(closed, layout))
+
+
+def compile_partitioned(closed: ClosedJaxpr, layout: Any, name: str, donated: Sequence[int]) -> tuple[Any, Any]:
+    """(callable on the kept arrays, their numbers; None: all) of a program that is partitioned."""
+    from pullback.runtime.programs.partitioned import compile_partitioned as compiled
+
+    return compiled(closed, layout, name, donated)
+
+
 # ---- what stages say of a traced function
 
 
@@ -165,7 +214,9 @@ def places_of_leaves(leaves: Sequence[Any]) -> list[Any]:
     """The shardings that arguments, or types in their place, are committed to; None: not committed."""
     found = []
     for x in leaves:
-        sharding = getattr(x, "sharding", None) if getattr(x, "_device", x) is not None else None
+        sharding = (
+            getattr(x, "sharding", None) if getattr(getattr(x, "_base_array", x), "_device", x) is not None else None
+        )
         if isinstance(sharding, PartitionSpec):
             sharding = on_current_mesh(
                 sharding,

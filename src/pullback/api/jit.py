@@ -16,7 +16,15 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.api._places import Wanted, check_arguments, constrained, held_to, places_of_leaves
+from pullback.api._places import (
+    Wanted,
+    check_arguments,
+    compile_partitioned,
+    constrained,
+    held_to,
+    layout_of_call,
+    places_of_leaves,
+)
 from pullback.api.cache_misses import explain
 from pullback.api.stages import Lowered, Traced, autotunes, check_options
 from pullback.core import (
@@ -203,7 +211,7 @@ class _Jit:
         watched = None
         if config.config.jax_debug_key_reuse and extended.reuse is not None:
             watched = extended.reuse.called(self.name, closed, leaves)
-        entry, program = self.program(closed, donated, out_tree, wanted)
+        entry, program = self.program(closed, donated, out_tree, wanted, leaves)
         arrays = [hooks.asarray(leaf) for leaf in leaves]
         outs = program([arrays[i] for i in entry.kept] if entry.kept is not None else arrays)
         if watched is not None:  # C is not to remember the call
@@ -376,20 +384,25 @@ class _Jit:
         numbers = self.donated(args, kwargs)
         return (False,) * n_consts + tuple(i in numbers for i in range(n_leaves)) if numbers else ()
 
-    def program(self, closed: ClosedJaxpr, donated: tuple[int, ...], out_tree, wanted: list[Any] | None = None):
+    def program(self, closed: ClosedJaxpr, donated: tuple[int, ...], out_tree, wanted, leaves):
         """(cache entry, callable on the kept arrays) of a traced function."""
-        found = self.programs.get((closed, donated, out_tree))
+        layout = layout_of_call(closed, leaves, wanted)
+        key = (closed, donated, out_tree) if layout is None else (closed, donated, out_tree, layout)
+        found = self.programs.get(key)
         if found is None:
             for const in closed.consts:
                 if isinstance(const, Tracer):
                     raise_leak(const)
             autotune = autotunes(self.compiler_options)
-            run, kept = hooks.compile(closed, donated=donated, keep_unused=self.keep_unused, autotune=autotune)
-            if wanted is not None:
-                run = held_to(run, wanted, kept)
+            if layout is not None:
+                run, kept = compile_partitioned(closed, layout, self.name, donated)
+            else:
+                run, kept = hooks.compile(closed, donated=donated, keep_unused=self.keep_unused, autotune=autotune)
+                if wanted is not None:
+                    run = held_to(run, wanted, kept)
             entry = _core.CacheEntry(run, out_tree, kept)
             make_room(self.programs, max(1, switches.cache_calls))
-            found = self.programs[closed, donated, out_tree] = (entry, run)
+            found = self.programs[key] = (entry, run)
         return found
 
     # ahead of time

@@ -196,7 +196,7 @@ class _Pmap:
             closed, consts = hoist_tracers(trace(flat, parts, DebugInfo("pmap", self.label)))
         if consts:
             return None
-        program = compile_for_devices(closed, self.name, size, self.donated(args, fixed), self.label)
+        program = compile_for_devices(closed, {self.name: size}, self.donated(args, fixed), self.label)
         kept = program.kept
         axes = axes if kept is None else [axes[k] for k in kept]
         out_axes = [

@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from pullback._ext import _core
-from pullback.api._places import held_to, input_shardings, output_shardings, said_of_results
+from pullback.api._places import (
+    collective_bytes,
+    compile_partitioned,
+    held_to,
+    input_shardings,
+    layout_at,
+    output_shardings,
+    partitioned_results,
+    partitioned_text,
+    said_of_results,
+)
 from pullback.api.shapes import ShapeDtypeStruct
 from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
 from pullback.core.avals import AbstractRef, Reference, type_of_operand
@@ -21,7 +31,7 @@ from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
 
-DIALECTS = ("jaxpr", "fused", "loops", "nests", "schedule", "llvm", "asm")
+DIALECTS = ("jaxpr", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
 _OF_XLA = ("stablehlo", "hlo", "mhlo")
 CompilerOptions = dict[str, Any]
 
@@ -156,6 +166,23 @@ class Traced:
             raise NotImplementedError(f"lower: lowering_platforms is {tuple(lowering_platforms)}; there is only 'cpu'")
         return Lowered(self)
 
+    @functools.cached_property
+    def _layout(self) -> Any:
+        """How the program is partitioned over a mesh; None if it is not."""
+        return layout_at(self.jaxpr, [a or b for a, b in self._places])
+
+    def _partitioned_text(self) -> str:
+        """One device's program, with the bytes of each collective."""
+        if self._layout is None:
+            return "not partitioned: nothing is cut over a mesh of several devices\n"
+        return partitioned_text(self.jaxpr, self._layout)
+
+    def _costs(self, of_whole: dict[str, float]) -> dict[str, float]:
+        """The costs of the whole program, with the bytes that each device receives from others."""
+        if self._layout is None:
+            return of_whole
+        return {**of_whole, "collective bytes": float(collective_bytes(self.jaxpr, self._layout))}
+
     def without_rules(self) -> Traced:
         """The same without custom rules of differentiation, which a lowered program has no more use for."""
         traced = copy.copy(self)
@@ -221,11 +248,14 @@ class Lowered(_Stage):
         return Lowered, (self._traced.without_rules(),)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as text: 'jaxpr' (after the graph passes), 'fused' (a table of its loop nests), 'loops' (the
+        """The program as text: 'jaxpr' (after the graph passes), 'partitioned' (one device's program, where arrays are
+        cut over a mesh, and the bytes of each collective), 'fused' (a table of its loop nests), 'loops' (the
         default), 'nests' (after the loop passes), 'schedule' (the form of each nest, what it is expected to take, and
         what in its other forms), 'llvm' or 'asm'; ValueError for another name.
         """
         _check_dialect("as_text", dialect or "loops")
+        if dialect == "partitioned":
+            return self._traced._partitioned_text()
         return self._compiled().as_text(dialect or "loops")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
@@ -241,9 +271,10 @@ class Lowered(_Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """'flops', 'transcendentals' (values of exp, sin, ...), 'bytes accessed' (the sum of 'bytes read' and 'bytes
-        written'), 'kernels' (loop nests and calls).
+        written'), 'kernels' (loop nests and calls); 'collective bytes' that each device receives from others, where the
+        program is partitioned over a mesh.
         """
-        return self._compiled().cost_analysis()
+        return self._traced._costs(self._compiled().cost_analysis())
 
     def compile(self, compiler_options: CompilerOptions | None = None, *, device_assignment=None) -> Compiled:
         """Native code, as a callable; JaxRuntimeError for unknown options, NotImplementedError for devices other than
@@ -288,11 +319,13 @@ class Compiled(_Stage):
     def as_text(self, dialect: str | None = None) -> str:
         """The program as text, as that of Lowered says; 'asm' is the default. ValueError for another name."""
         _check_dialect("as_text", dialect or "asm")
+        if dialect == "partitioned":
+            return self._traced._partitioned_text()
         return self._program.as_text(dialect or "asm")
 
     def cost_analysis(self) -> dict[str, float]:
         """As that of Lowered says."""
-        return self._program.cost_analysis()
+        return self._traced._costs(self._program.cost_analysis())
 
     def memory_analysis(self):
         """Bytes of arguments, results, temporaries and code."""
@@ -319,6 +352,8 @@ class Compiled(_Stage):
     def output_shardings(self):
         """Where the results are."""
         places = [a or b for a, b in self._traced._places]
+        if self._traced._layout is not None:
+            return tree_unflatten(self.out_tree, partitioned_results(self._traced.jaxpr, self._traced._layout))
         found = output_shardings(self._traced.jaxpr, places, self._traced.fun_name, default_device())
         return tree_unflatten(self.out_tree, found)
 
@@ -375,10 +410,13 @@ class Compiled(_Stage):
         given, leaves = leaves, values_of(leaves)
         self._check_shardings(leaves)
         if self._entry is None:
-            wanted = [committed or said for committed, said in self._traced._places]
-            run = held_to(self._program.executable, wanted, self._program.kept)
-            self._entry = _core.CacheEntry(run, self.out_tree, self._program.kept)
-        kept, arrays = self._program.kept, [hooks.asarray(leaf) for leaf in leaves]
+            traced, kept = self._traced, self._program.kept
+            if traced._layout is not None:
+                run, kept = compile_partitioned(traced.jaxpr, traced._layout, traced.fun_name, traced._donated)
+            else:
+                run = held_to(self._program.executable, [a or b for a, b in traced._places], kept)
+            self._entry = _core.CacheEntry(run, self.out_tree, kept)
+        kept, arrays = self._entry.kept, [hooks.asarray(leaf) for leaf in leaves]
         outs = self._entry.run(arrays if kept is None else [arrays[k] for k in kept])
         if any([isinstance(leaf, Reference) for leaf in given]):
             count = len(self._traced.jaxpr.out_avals)

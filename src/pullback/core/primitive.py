@@ -23,6 +23,8 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
     batch_axis(axis_data, args, dims, **params)                  as batch, and knows the size and name of the axis
     partial_eval(interpreter, args, params) -> outs              split into a known and an unknown part
     partial_eval_jaxpr / dce / typecheck ...                     see transforms/partial_eval.py
+    partition(eqn) -> Factors or None                            what is cut together (partition/factors.py); set when it
+                                                                 is needed first
     discharge(*args, **params) -> outs                           with references among args, or read and written inside:
                                                                  bind what works on values (transforms/discharge.py)
 """
@@ -150,6 +152,7 @@ class Primitive:
         self.effects = effects
         self.collective_axes = collective_axes
         self.discharge = discharge
+        self.partition: Callable | None = None  # partition/rules fill it
         self.applications: dict[Any, Any] = {}  # jaxprs of one equation each (transforms/remembered.py)
         if register:
             registry.setdefault(name, self)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from pullback import lax
-from pullback.api import vmap
+from pullback.api.vmap import vmap
 from pullback.core.explain import check
 from pullback.core.kinds import FUNCTION, TEXT, optional
 from pullback.numpy._arguments import arrays, as_array, broadcast_shapes_of, canonical_axis

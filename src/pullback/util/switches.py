@@ -128,6 +128,7 @@ TABLE = (
     ),
     Switch("tune", False, _boolean, "Measure forms of each program's loop nests once, and keep the answer on disk."),
     Switch("form", "", str, "Take this form of every nest that has it, whatever it costs: what the choice is worth."),
+    Switch("partition", True, _boolean, "Cut programs on arrays that are cut over a mesh into one for each device."),
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
     Switch("cache_shared", False, _boolean, "Trust a folder of compiled programs that other users may write."),
     Switch("cache_calls", 4096, _count, "Kinds of arguments whose program one jitted function keeps, at least 1."),
@@ -150,6 +151,7 @@ class Switches:
     skip: frozenset[str]
     tune: bool
     form: str
+    partition: bool
     cache_dir: str
     cache_shared: bool
     cache_calls: int

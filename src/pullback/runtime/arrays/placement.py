@@ -157,10 +157,10 @@ def _without_rules(places: Sequence[Any], mesh: Mesh | None, ndim: int) -> Any:
         mesh = found.mesh
     elif found is not None:
         return found
-    return None if mesh is None else place_of(NamedSharding(mesh, _spec_of((), ndim, mesh)))
+    return None if mesh is None else place_of(NamedSharding(mesh, spec_of((), ndim, mesh)))
 
 
-def _spec_of(parts: Sequence[tuple[Any, ...]], ndim: int, mesh: Any) -> PartitionSpec:
+def spec_of(parts: Sequence[tuple[Any, ...]], ndim: int, mesh: Any) -> PartitionSpec:
     """The spec as JAX writes it: in full where the mesh has explicit axes only, else without Nones at its end."""
     entries = [None if not p else p[0] if len(p) == 1 else p for p in parts]
     if mesh.axis_names and mesh.are_all_axes_explicit:
@@ -223,7 +223,7 @@ class _Rules:
                 for n in names:
                     count *= sizes[n]
                 kept.append(names if count and extent % count == 0 else ())
-            return place_of(NamedSharding(self.mesh, _spec_of(kept, len(aval.shape), self.mesh)))
+            return place_of(NamedSharding(self.mesh, spec_of(kept, len(aval.shape), self.mesh)))
         if self.fixed:
             return self.device
         return value

@@ -8,7 +8,7 @@ Measured: `import pullback` takes 0.10 s of CPU beside NumPy's 0.11 (before 0.21
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback.core.jaxpr import ClosedJaxpr
@@ -35,13 +35,13 @@ def compile_jaxpr(
 
 
 def compile_for_devices(
-    closed: ClosedJaxpr, axis_name: Any, size: int, donated: Sequence[int] = (), name: str | None = None
+    closed: ClosedJaxpr, mesh: Mapping[Any, int], donated: Sequence[int] = (), name: str | None = None
 ) -> Program:
-    """The program that each of `size` devices runs, with exchanges for the collectives over `axis_name`."""
+    """The program that each device of a mesh (axis -> size) runs, with exchanges for collectives over its axes."""
     with _importing:
         from pullback.compiler.graph.simplify.collectives import exchange_collectives
 
-    return compile_jaxpr(exchange_collectives(closed, axis_name, size), donated, name, False)
+    return compile_jaxpr(exchange_collectives(closed, mesh), donated, name, False)
 
 
 def admit(stored: tuple[str, Any] | None) -> None:

@@ -1,0 +1,105 @@
+"""Operations whose results have the operands' dimensions, or some of them: elementwise ones, reductions, sorts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.partition.factors import Factors
+from pullback.partition.rules import Naming, shape_of
+
+
+def elementwise(eqn: Any) -> Factors | None:
+    """A factor for each dimension; scalars have none."""
+    shape = shape_of(eqn.outvars[0])
+    if any(shape_of(v) != shape for v in eqn.outvars) or any(shape_of(a) not in (shape, ()) for a in eqn.invars):
+        return None
+    naming = Naming()
+    dims = naming.dims(range(len(shape)), shape)
+    return Factors(
+        tuple(naming.sizes),
+        tuple(dims if shape_of(a) == shape else () for a in eqn.invars),
+        (dims,) * len(eqn.outvars),
+    )
+
+
+def each_by_itself(eqn: Any) -> Factors:
+    """Result k is of operand k."""
+    naming = Naming()
+    dims = tuple(naming.dims([(k, d) for d in range(len(shape_of(a)))], shape_of(a)) for k, a in enumerate(eqn.invars))
+    return Factors(tuple(naming.sizes), dims, dims[: len(eqn.outvars)])
+
+
+def _reduction(kind: str | None) -> Any:
+    def rule(eqn: Any) -> Factors:
+        naming, shape = Naming(), shape_of(eqn.invars[0])
+        axes = {a % len(shape) for a in eqn.params["axes"]}
+        names = [None if kind is None and d in axes else d for d in range(len(shape))]
+        dims = naming.dims(names, shape)
+        kept = tuple(f for d, f in enumerate(dims) if d not in axes)
+        combined = {f: kind for d in axes for f in dims[d]} if kind else {}
+        return Factors(tuple(naming.sizes), (dims,) * len(eqn.invars), (kept,) * len(eqn.outvars), combined)
+
+    return rule
+
+
+def _generic_reduction(eqn: Any) -> Factors | None:
+    """`reduce` by a function of the user's: operands, then their initial values."""
+    half = len(eqn.invars) // 2
+    naming, shape = Naming(), shape_of(eqn.invars[0])
+    axes = {a % len(shape) for a in eqn.params["dimensions"]}
+    dims = naming.dims([None if d in axes else d for d in range(len(shape))], shape)
+    kept = tuple(f for d, f in enumerate(dims) if d not in axes)
+    return Factors(tuple(naming.sizes), (dims,) * half + ((),) * half, (kept,) * len(eqn.outvars))
+
+
+def _but(*keys: str) -> Any:
+    """All dimensions but those that a parameter names; results may have another size there."""
+
+    def rule(eqn: Any) -> Factors:
+        naming, shape = Naming(), shape_of(eqn.invars[0])
+        gone = {eqn.params[key] % len(shape) for key in keys}
+        dims = naming.dims([None if d in gone else d for d in range(len(shape))], shape)
+        return Factors(tuple(naming.sizes), (dims,) * len(eqn.invars), (dims,) * len(eqn.outvars))
+
+    return rule
+
+
+def _transform(eqn: Any) -> Factors:
+    """fft: all dimensions but the last ones."""
+    shape, after = shape_of(eqn.invars[0]), shape_of(eqn.outvars[0])
+    count = len(shape) - len(eqn.params["fft_lengths"])
+    naming = Naming()
+    names = [d if d < count else None for d in range(len(shape))]
+    return Factors(tuple(naming.sizes), (naming.dims(names, shape),), (naming.dims(names, after),))._replace(
+        sizes=tuple(naming.sizes)
+    )
+
+
+def _window(eqn: Any) -> Factors | None:
+    """Windows of one element are no windows."""
+    p = eqn.params
+    shape = shape_of(eqn.outvars[0])
+    half = len(eqn.invars) // 2 if eqn.primitive.name == "reduce_window" else len(eqn.invars)
+    names: list[Any] = []
+    for d, n in enumerate(shape):
+        still = p["window_dimensions"][d] == 1 and p["window_strides"][d] == 1 and tuple(p["padding"][d]) == (0, 0)
+        names.append(d if still and shape_of(eqn.invars[0])[d] == n else None)
+    naming = Naming()
+    out = naming.dims(names, shape)
+    return Factors(tuple(naming.sizes), (out,) * half + ((),) * (len(eqn.invars) - half), (out,) * len(eqn.outvars))
+
+
+_cumulative = _but("axis")
+RULES = {
+    "reduce_sum": _reduction("sum"),
+    "reduce_max": _reduction("max"),
+    "reduce_min": _reduction("min"),
+    **dict.fromkeys(["reduce_prod", "reduce_and", "reduce_or", "reduce_xor", "argmax", "argmin"], _reduction(None)),
+    "reduce": _generic_reduction,
+    **dict.fromkeys(["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "top_k"], _cumulative),
+    "sort": _but("dimension"),
+    "fft": _transform,
+    **dict.fromkeys(["reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"], _window),
+    **dict.fromkeys(["optimization_barrier", "keep_apart"], each_by_itself),
+    **dict.fromkeys(["name", "copy", "copy_p", "pvary", "stage", "bitcast_convert_type"], elementwise),
+}

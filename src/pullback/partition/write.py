@@ -1,0 +1,286 @@
+"""One device's program, written from the whole one: each operation on parts, with collectives where parts do not fit.
+
+Partitioned.closed      the program of one device; its collectives name axes of the mesh
+Partitioned.ins, outs   how arguments and results are cut
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pullback.compiler.graph.simplify.inline import inline
+from pullback.core.interpreter import extend_axis_env
+from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from pullback.core.staging import trace
+from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
+from pullback.partition.moves import combine, combine_price, move, price
+from pullback.partition.propagate import (
+    CONTROL,
+    Known,
+    constraint,
+    cut_or_whole,
+    factors_of,
+    joined,
+    propagate,
+    results_of,
+    rows,
+    scan_cuts,
+    while_cuts,
+)
+from pullback.util.logs import PROGRAMS, warn
+
+
+@dataclasses.dataclass(frozen=True)
+class Partitioned:
+    """What `partition` gives."""
+
+    closed: ClosedJaxpr
+    ins: tuple[Cut, ...]
+    outs: tuple[Cut, ...]
+    mesh: dict[Any, int]
+
+
+class _Value(NamedTuple):
+    """One device's part of a value: `part`, of an array of type `aval` that is cut so."""
+
+    part: Any
+    cut: Cut
+    aval: Any
+
+    def moved(self, wanted: Cut, mesh: Sizes) -> Any:
+        """The part, where the array is cut otherwise."""
+        return move(self.part, self.cut, wanted, mesh)
+
+
+def local_aval(aval: Any, cut: Cut, mesh: Sizes) -> Any:
+    """The type of one device's part."""
+    return aval.update(shape=local_shape(aval.shape, cut, mesh))
+
+
+@contextlib.contextmanager
+def axes_of(mesh: Sizes) -> Iterator[None]:
+    """Inside, collectives over the axes of the mesh may be written."""
+    with contextlib.ExitStack() as stack:
+        for name, size in mesh.items():
+            stack.enter_context(extend_axis_env(name, size))
+        yield
+
+
+def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, int]) -> Partitioned:
+    """The program of one device of the mesh, for arguments that are cut so (None: as suits)."""
+    closed = inline(closed)
+    jaxpr = closed.jaxpr
+    given = [None if c is None else fitting(c, v.aval.shape, mesh) for c, v in zip(ins, jaxpr.invars, strict=True)]
+    known = propagate(jaxpr, given, mesh)
+    cuts = tuple(cut_or_whole(known.get(v), v.aval) for v in jaxpr.invars)
+    wanted = [
+        whole(len(a.aval.shape)) if isinstance(a, Literal) else cut_or_whole(known.get(a), a.aval)
+        for a in jaxpr.outvars
+    ]
+    with axes_of(mesh):
+        found = _traced(closed, cuts, wanted, mesh, known)
+    return Partitioned(found, cuts, tuple(wanted), mesh)
+
+
+def result_cuts(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, int]) -> list[Cut]:
+    """How the results of a program are cut, without writing it."""
+    jaxpr = inline(closed).jaxpr
+    given = [None if c is None else fitting(c, v.aval.shape, mesh) for c, v in zip(ins, jaxpr.invars, strict=True)]
+    return [cut_or_whole(c, a.aval) for c, a in zip(results_of(jaxpr, given, mesh), jaxpr.outvars)]
+
+
+def _traced(
+    closed: ClosedJaxpr, cuts: Sequence[Cut], wanted: Sequence[Cut], mesh: Sizes, known: Known | None = None
+) -> ClosedJaxpr:
+    """One device's program of a flat one, whose results are cut as wanted."""
+    avals = closed.in_avals
+
+    def part(*parts: Any) -> list[Any]:
+        values = [_Value(x, cut, aval) for x, cut, aval in zip(parts, cuts, avals, strict=True)]
+        outs = _Writer(mesh, known).run(closed, values, cuts)
+        return [y.moved(cut, mesh) for y, cut in zip(outs, wanted, strict=True)]
+
+    local = [local_aval(aval, cut, mesh) for aval, cut in zip(avals, cuts, strict=True)]
+    return trace(part, local, DebugInfo("partition", closed.jaxpr.debug_info.func_name))
+
+
+class _Writer:
+    def __init__(self, mesh: Sizes, known: Known | None) -> None:
+        self.mesh, self.known = mesh, known
+
+    def run(self, closed: ClosedJaxpr, args: Sequence[_Value], cuts: Sequence[Cut]) -> list[_Value]:
+        """The results of a program on parts."""
+        jaxpr: Jaxpr = closed.jaxpr
+        known = propagate(jaxpr, cuts, self.mesh) if self.known is None else self.known
+        env: dict[Any, _Value] = dict(zip(jaxpr.invars, args, strict=True))
+        for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
+            env[var] = _Value(const, whole(len(var.aval.shape)), var.aval)
+
+        def read(atom: Any) -> _Value:
+            return _Value(atom.val, whole(len(atom.aval.shape)), atom.aval) if isinstance(atom, Literal) else env[atom]
+
+        for eqn in jaxpr.eqns:
+            wishes = [known.get(v) for v in eqn.outvars]
+            outs = self.equation(eqn, [read(a) for a in eqn.invars], wishes)
+            env.update(zip(eqn.outvars, outs, strict=True))
+        return [read(a) for a in jaxpr.outvars]
+
+    def equation(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
+        """The results of one operation."""
+        name = eqn.primitive.name
+        if name == "sharding_constraint":
+            (x,) = operands
+            cut = constraint(eqn, x.cut, self.mesh)
+            return [_Value(x.moved(x.cut if cut is None else cut, self.mesh), cut or x.cut, x.aval)]
+        if name == "device_put":
+            return [operands[0]]
+        if name in CONTROL:
+            return getattr(self, "_" + name)(eqn, operands, wishes)
+        factors = factors_of(eqn)
+        if factors is None:
+            return self.by_all(eqn, operands)
+        return self.by_parts(eqn, operands, wishes, factors)
+
+    # ---- operations
+
+    def by_all(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
+        """What no rule cuts: on all of every operand, the same on all devices."""
+        if any(extent(axes, self.mesh) > 1 for x in operands for axes in x.cut):
+            warn(
+                PROGRAMS,
+                f"partitioning: {eqn.primitive.name} has no rule for operands that are cut; they are gathered, and it "
+                f"is computed on every device ({eqn.source_info})",
+            )
+        inputs = [x.moved(whole(len(x.cut)), self.mesh) for x in operands]
+        outs = self.bound(eqn, inputs, eqn.params)
+        return [_Value(y, whole(len(v.aval.shape)), v.aval) for y, v in zip(outs, eqn.outvars, strict=True)]
+
+    def bound(self, eqn: Any, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """The operation on these operands."""
+        outs = eqn.primitive.bind(*inputs, **params)
+        return list(outs) if eqn.primitive.multiple_results else [outs]
+
+    def by_parts(
+        self, eqn: Any, operands: Sequence[_Value], wishes: Sequence[Cut | None], factors: Factors
+    ) -> list[_Value]:
+        """On parts: operands are cut as their factors say, and what is left to be reduced is."""
+        mesh = self.mesh
+        axes = self.chosen(eqn, operands, wishes, factors)
+        inputs = [x.moved(factors.cut_of(axes, d), mesh) for x, d in zip(operands, factors.operands, strict=True)]
+
+        def size(factor: int) -> int:
+            return factors.sizes[factor] // extent(axes.get(factor, ()), mesh)
+
+        outs = self.bound(eqn, inputs, factors.local(eqn.params, size))
+        found = []
+        for y, var, dims, wish in zip(outs, eqn.outvars, factors.results, wishes, strict=True):
+            cut = factors.cut_of(axes, dims)
+            if tuple(y.shape) != local_shape(var.aval.shape, cut, mesh):
+                raise AssertionError(
+                    f"partitioning {eqn.primitive.name}: a part of {var.aval.str_short()} cut by {cut} has shape "
+                    f"{y.shape}: {eqn}"
+                )
+            for kind, left in self.left(factors, axes):
+                y, cut = combine(y, kind, left, cut, wish, mesh)
+            found.append(_Value(y, cut, var.aval))
+        return found
+
+    def chosen(
+        self, eqn: Any, operands: Sequence[_Value], wishes: Sequence[Cut | None], factors: Factors
+    ) -> dict[int, Axes]:
+        """The axes of each factor with which the fewest bytes are moved; of equals, those with the smallest parts."""
+        mesh = self.mesh
+        by_size = sorted(range(len(operands)), key=lambda k: -operands[k].aval.size)
+        given = [factors.of_cut(operands[k].cut, factors.operands[k], mesh) for k in by_size]
+        asked = [factors.of_cut(w, d, mesh) for w, d in zip(wishes, factors.results, strict=True)]
+        candidates = [
+            factors.merged(given + asked, mesh),
+            factors.merged(asked + given, mesh),
+            factors.merged(asked, mesh),
+        ]
+        candidates += [factors.merged([part, *asked], mesh) for part in given]
+        candidates.append({})
+        best = None
+        for k, axes in enumerate(candidates):
+            if k and axes in candidates[:k]:
+                continue
+            cost = self.cost(eqn, operands, wishes, factors, axes), self.work(factors, axes), k
+            if best is None or cost < best[0]:
+                best = cost, axes
+        assert best is not None
+        return best[1]
+
+    def left(self, factors: Factors, axes: dict[int, Axes]) -> list[tuple[str, Axes]]:
+        """The axes over which parts are left to be reduced, by the kind of the reduction."""
+        found: dict[str, Axes] = {}
+        for factor, kind in factors.combined.items():
+            found[kind] = found.get(kind, ()) + axes.get(factor, ())
+        return [(kind, left) for kind, left in found.items() if left]
+
+    def work(self, factors: Factors, axes: dict[int, Axes]) -> float:
+        """The elements of the operation's loops on one device."""
+        total = 1.0
+        for f, n in enumerate(factors.sizes):
+            total *= n / extent(axes.get(f, ()), self.mesh)
+        return total
+
+    def cost(
+        self, eqn: Any, operands: Sequence[_Value], wishes: Sequence[Cut | None], factors: Factors, axes: dict
+    ) -> int:
+        """The bytes that a device receives for the operation, and to cut its results as wished."""
+        mesh, moved = self.mesh, 0
+        for x, dims in zip(operands, factors.operands, strict=True):
+            moved += price(x.aval, x.cut, factors.cut_of(axes, dims), mesh)
+        for var, dims, wish in zip(eqn.outvars, factors.results, wishes, strict=True):
+            cut = factors.cut_of(axes, dims)
+            for kind, left in self.left(factors, axes):
+                bytes_, cut = combine_price(var.aval, kind, left, cut, wish, mesh)
+                moved += bytes_
+            if wish is not None:
+                moved += price(var.aval, cut, wish, mesh)
+        return moved
+
+    # ---- loops and branches
+
+    def _scan(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
+        mesh, p = self.mesh, eqn.params
+        n, m = p["num_consts"], p["num_carry"]
+        body = p["jaxpr"]
+        found, outs = scan_cuts(eqn, [x.cut for x in operands], mesh)
+        carry = [cut_or_whole(c, v.aval) for c, v in zip(found, eqn.outvars)]
+        xs = [x.cut[1:] for x in operands[n + m :]]
+        ys = [cut_or_whole(rows(c), a.aval) for c, a in zip(outs[m:], body.jaxpr.outvars[m:])]
+        ins: list[Cut] = [*[x.cut for x in operands[:n]], *carry, *xs]
+        inner = _traced(body, ins, [*carry, *ys], mesh)
+        full: list[Cut] = [*ins[: n + m], *[((), *c) for c in xs]]
+        inputs = [x.moved(cut, mesh) for x, cut in zip(operands, full, strict=True)]
+        results = self.bound(eqn, inputs, {**p, "jaxpr": inner})
+        cuts: list[Cut] = [*carry, *[((), *c) for c in ys]]
+        return [_Value(y, c, v.aval) for y, c, v in zip(results, cuts, eqn.outvars, strict=True)]
+
+    def _while(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
+        mesh, p = self.mesh, eqn.params
+        a, b = p["cond_nconsts"], p["body_nconsts"]
+        cuts = [x.cut for x in operands]
+        found = while_cuts(eqn, cuts, mesh)
+        carry = [cut_or_whole(c, v.aval) for c, v in zip(found, eqn.outvars)]
+        condition = _traced(p["cond_jaxpr"], [*cuts[:a], *carry], [()], mesh)
+        body = _traced(p["body_jaxpr"], [*cuts[a : a + b], *carry], carry, mesh)
+        inputs = [x.moved(cut, mesh) for x, cut in zip(operands, [*cuts[: a + b], *carry], strict=True)]
+        results = self.bound(eqn, inputs, {**p, "cond_jaxpr": condition, "body_jaxpr": body})
+        return [_Value(y, c, v.aval) for y, c, v in zip(results, carry, eqn.outvars, strict=True)]
+
+    def _cond(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
+        mesh, branches = self.mesh, eqn.params["branches"]
+        cuts = [x.cut for x in operands]
+        each = [results_of(b.jaxpr, cuts[1:], mesh) for b in branches]
+        outs = []
+        for v, group in zip(eqn.outvars, zip(*each), strict=True):
+            outs.append(joined(group) if any(c is not None for c in group) else whole(len(v.aval.shape)))
+        inner = tuple(_traced(b, cuts[1:], outs, mesh) for b in branches)
+        inputs = [operands[0].moved(whole(len(cuts[0])), mesh), *[x.part for x in operands[1:]]]
+        results = self.bound(eqn, inputs, {**eqn.params, "branches": inner})
+        return [_Value(y, c, v.aval) for y, c, v in zip(results, outs, eqn.outvars, strict=True)]

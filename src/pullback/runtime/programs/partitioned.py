@@ -1,0 +1,211 @@
+"""Programs whose values are cut over the devices of a mesh: what of a call's arguments says so, and the run.
+
+Arrays are whole in the memory of the machine. Where a cut makes each device's part a run of consecutive bytes, in the
+order of the devices, the part is used where it lies; else the parts are copied into a stack, and those of results out
+of one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
+from pullback.partition import Cut, Partitioned, partition
+from pullback.partition.factors import extent
+from pullback.partition.propagate import cut_by
+from pullback.partition.write import local_aval
+from pullback.runtime.arrays.placement import place_of, spec_of
+from pullback.runtime.eager import checks
+from pullback.runtime.programs.compiler import compile_for_devices
+from pullback.sharding import Mesh, NamedSharding, Sharding
+from pullback.util import config, dtypes
+from pullback.util.switches import switches
+
+
+class Layout(NamedTuple):
+    """How a call is to be partitioned: the mesh, and the cut of each argument (None: as suits)."""
+
+    mesh: Mesh
+    cuts: tuple[Cut | None, ...]
+
+    @property
+    def sizes(self) -> dict[Any, int]:
+        """Axis -> size."""
+        return dict(self.mesh.shape)
+
+
+def layout_of(closed: ClosedJaxpr, places: Sequence[Any]) -> Layout | None:
+    """How a program is partitioned whose arguments lie there (None: not committed); None if nothing is cut.
+
+    Programs with effects, references, or symbolic sizes, and those that speak of several meshes, are not partitioned.
+    """
+    if not switches.partition or config.config.jax_disable_jit or switches.interpret or checks.is_active():
+        return None
+    said = _said(closed)
+    read = closed.cached("arguments read", lambda: _read(closed.jaxpr))
+    places = [p if r else None for p, r in zip(places, read, strict=True)]
+    named = [s for s in (*places, *said) if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
+    if not named or any(isinstance(p, Sharding) and not isinstance(p, NamedSharding) for p in places):
+        return None
+    mesh: Any = named[0].mesh
+    sizes = dict(mesh.shape)
+    if mesh.size == 1 or any(s.mesh.shape != mesh.shape or s.mesh != mesh for s in named):
+        return None
+    if any(isinstance(s, NamedSharding) and not set(s.mesh.axis_names) <= set(sizes) for s in said):
+        return None
+    if closed.jaxpr.effects or not all(map(_is_plain, (*closed.in_avals, *closed.out_avals))):
+        return None
+    cuts = tuple(
+        cut_by(p, aval, sizes) if isinstance(p, NamedSharding) and not dtypes.is_extended(aval.dtype) else None
+        for p, aval in zip(places, closed.in_avals, strict=True)
+    )
+    cut_anywhere = any(axes for cut in cuts for axes in cut or ()) or any(
+        not s.is_fully_replicated for s in said if isinstance(s, NamedSharding)
+    )
+    return Layout(mesh, cuts) if cut_anywhere else None
+
+
+def _is_plain(aval: Any) -> bool:
+    shape = getattr(aval, "shape", None)
+    return shape is not None and all(type(n) is int for n in shape) and aval.dtype != dtypes.float0
+
+
+def _read(jaxpr: Jaxpr) -> list[bool]:
+    """For each argument whether anything reads it."""
+    used = {a for eqn in jaxpr.eqns for a in eqn.invars if not isinstance(a, Literal)}
+    used.update(a for a in jaxpr.outvars if not isinstance(a, Literal))
+    return [v in used for v in jaxpr.invars]
+
+
+def _said(closed: ClosedJaxpr) -> list[Any]:
+    """The shardings that a program names."""
+    return closed.cached("shardings said", lambda: _shardings(closed.jaxpr))
+
+
+def _shardings(jaxpr: Jaxpr) -> list[Any]:
+    found = []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "sharding_constraint" and isinstance(eqn.params["sharding"], Sharding):
+            found.append(eqn.params["sharding"])
+        for inner in subjaxprs(eqn.params):
+            found += _shardings(inner)
+    return found
+
+
+def partitioned(closed: ClosedJaxpr, layout: Layout) -> Partitioned:
+    """One device's program; made once."""
+    key = "partitioned", layout
+    return closed.cached(key, lambda: partition(closed, layout.cuts, layout.sizes))
+
+
+def compile_partitioned(
+    closed: ClosedJaxpr, layout: Layout, name: str, donated: Sequence[int] = ()
+) -> tuple[Callable, tuple[int, ...] | None]:
+    """(callable on the kept arrays, their numbers; None: all)."""
+    made = partitioned(closed, layout)
+    program = compile_for_devices(made.closed, layout.sizes, (), name)
+    kept = program.kept
+    numbers = tuple(range(len(made.ins))) if kept is None else kept
+    ins = [_Stack(closed.in_avals[k], made.ins[k], layout) for k in numbers]
+    outs = [_Stack(aval, cut, layout) for aval, cut in zip(closed.out_avals, made.outs, strict=True)]
+    shardings = [place_of(s) for s in result_shardings(closed, made, layout)]
+    run = program.on_devices(
+        layout.mesh.size,
+        [x.is_mapped for x in ins],
+        [y.is_mapped for y in outs],
+        shardings,
+        [y.aval if y.lies_so else y.stacked for y in outs],
+    )
+    gone = [k for k, n in enumerate(numbers) if n in donated]  # what the program does not read stays, as in JAX
+    return _Run(run, ins, outs, shardings, gone), kept
+
+
+def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> list[Any]:
+    """Where the results of a partitioned program say that they lie."""
+    makers = {e.outvars[0]: e.params["sharding"] for e in closed.eqns if e.primitive.name == "sharding_constraint"}
+    found = []
+    for atom, cut in zip(closed.jaxpr.outvars, made.outs, strict=True):
+        said = None if isinstance(atom, Literal) else makers.get(atom)
+        if (
+            isinstance(said, NamedSharding)
+            and said.mesh == layout.mesh
+            and cut_by(said, atom.aval, layout.sizes) == cut
+        ):
+            if not any(part is said.spec.UNCONSTRAINED for part in said.spec):
+                found.append(said)
+                continue
+        found.append(NamedSharding(layout.mesh, spec_of(cut, len(cut), layout.mesh)))
+    return found
+
+
+class _Run:
+    """A partitioned program on whole arrays."""
+
+    def __init__(self, run: Any, ins: list[_Stack], outs: list[_Stack], shardings: list[Any], gone: list[int]) -> None:
+        self.run, self.ins, self.outs, self.shardings, self.gone = run, ins, outs, shardings, gone
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        results = self.run([stack.of(x) for stack, x in zip(self.ins, arrays, strict=True)])
+        found = [stack.joined(y, s) for stack, y, s in zip(self.outs, results, self.shardings, strict=True)]
+        for k in self.gone:
+            if not arrays[k].is_deleted():
+                arrays[k].delete()
+        return found
+
+
+class _Stack:
+    """The parts of an array, one for each device, one after the other."""
+
+    def __init__(self, aval: Any, cut: Cut, layout: Layout) -> None:
+        self.aval, self.cut, self.sizes = aval, cut, layout.sizes
+        self.is_mapped = any(extent(axes, self.sizes) > 1 for axes in cut)
+        leading = bool(cut) and cut[0] == tuple(a for a in layout.mesh.axis_names if self.sizes[a] > 1)
+        self.lies_so = not self.is_mapped or (leading and not any(cut[1:]))  # the parts are where they are
+
+    @functools.cached_property
+    def stacked(self) -> Any:
+        """The type of the stack."""
+        part = local_aval(self.aval, self.cut, self.sizes)
+        return part.update(shape=(np.prod(list(self.sizes.values()), dtype=int), *part.shape))
+
+    @functools.cached_property
+    def pieces(self) -> tuple[list[int], list[int], list[Any]]:
+        """(the shape with a dimension for each axis that cuts, before those that it cuts; the order of dimensions of
+        the stack, the axes in the order of the mesh; those axes).
+        """
+        shape: list[int] = []
+        at: dict[Any, int] = {}
+        inner: list[int] = []
+        for n, axes in zip(self.aval.shape, self.cut, strict=True):
+            for a in axes:
+                at[a] = len(shape)
+                shape.append(self.sizes[a])
+            inner.append(len(shape))
+            shape.append(n // extent(axes, self.sizes))
+        used = [a for a in self.sizes if a in at]
+        return shape, [*[at[a] for a in used], *inner], used
+
+    def of(self, x: Any) -> Any:
+        """The stack of an array's parts."""
+        if self.lies_so:
+            return x
+        shape, order, used = self.pieces
+        parts = np.asarray(x).reshape(shape).transpose(order)
+        where = tuple(slice(None) if a in used else None for a in self.sizes)
+        parts = np.broadcast_to(parts[where], (*self.sizes.values(), *parts.shape[len(used) :]))
+        return _core.from_numpy(np.ascontiguousarray(parts).reshape(self.stacked.shape), self.stacked, None, False)
+
+    def joined(self, y: Any, sharding: Any) -> Any:
+        """The array that a stack has the parts of."""
+        if self.lies_so:
+            return y
+        _, order, used = self.pieces
+        parts = np.asarray(y).reshape(*self.sizes.values(), *self.stacked.shape[1:])
+        parts = parts[tuple(slice(None) if a in used else 0 for a in self.sizes)]
+        whole = np.ascontiguousarray(parts.transpose(np.argsort(order))).reshape(self.aval.shape)
+        return _core.from_numpy(whole, self.aval, sharding, False)

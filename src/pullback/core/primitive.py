@@ -23,8 +23,7 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
     batch_axis(axis_data, args, dims, **params)                  as batch, and knows the size and name of the axis
     partial_eval(interpreter, args, params) -> outs              split into a known and an unknown part
     partial_eval_jaxpr / dce / typecheck ...                     see transforms/partial_eval.py
-    partition(eqn) -> Factors or None                            what is cut together (partition/factors.py); set when it
-                                                                 is needed first
+    partition(eqn) -> Factors or None                            dimensions that are cut together (partition/rules)
     discharge(*args, **params) -> outs                           with references among args, or read and written inside:
                                                                  bind what works on values (transforms/discharge.py)
 """

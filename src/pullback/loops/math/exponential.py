@@ -9,9 +9,10 @@ Largest errors measured (ulp, f32 / f64): exp 0.86 / 0.84, exp2 0.77 / 0.77, exp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pullback.loops.ir.ir import Expr
+from pullback.loops.ir.ir import RARE, Expr
 
 from ._kit import clamp_high, clamp_low, format_of, polynomial, with_sign_of
 from ._tables import exponential as tables
@@ -23,6 +24,7 @@ EXP = {"f32": tables.EXP_F32, "f64": tables.EXP_F64}
 EXP2 = {"f32": tables.EXP2_F32, "f64": tables.EXP2_F64}
 # Below: e^x rounds to 0 (a margin under the logarithm of half the least denormal). Above: e^x overflows.
 EXP_RANGE = {"f32": (-105.0, 89.0), "f64": (-746.0, 710.0)}
+NORMAL = {"f32": -86.9899, "f64": -708.0498}  # from here on n > -bias + 1, and below e^x < 2**(2 - bias)
 
 
 def reduce_by_ln2(b: Builder, x: Expr, offset: int) -> tuple[Expr, Expr]:
@@ -58,22 +60,59 @@ def scale_twice(b: Builder, p: Expr, i: Expr) -> Expr:
 def exp(b: Builder, x: Expr, scales: bool = False) -> Expr:
     """e^x on all reals; exp(-inf) = 0, exp(inf) = inf, denormal results included; `scales`: by the op scale."""
     f = format_of(x)
-    low, high = EXP_RANGE[x.dtype]
-    t, n, r = _reduced(b, clamp_high(b, clamp_low(b, x, low), high), 2 * f.bias)
-    p = polynomial(b, r, (1.0, 1.0, *EXP[x.dtype].coefficients))
-    return b.scale(p, n) if scales else scale_twice(b, p, b.bitcast(t, f.bits))
+    coefficients = (1.0, 1.0, *EXP[f.name].coefficients)
+    t, n, r = _reduced(b, clamp_high(b, clamp_low(b, x, NORMAL[f.name]), EXP_RANGE[f.name][1]), f.bias - 1)
+    y = _scaled(b, r, coefficients, None if scales else b.bitcast(t, f.bits), n)
+    return b.op("select", x < NORMAL[f.name], _small_exp(b, x), y, attrs=(RARE,))
+
+
+def _small_exp(b: Builder, x: Expr) -> Expr:
+    """e^x for x < NORMAL."""
+    f = format_of(x)
+    t, _, r = _reduced(b, clamp_low(b, x, EXP_RANGE[f.name][0]), f.mantissa + 2 * f.bias - 1)
+    return _small(b, polynomial(b, r, (1.0, 1.0, *EXP[f.name].coefficients)), b.bitcast(t, f.bits))
+
+
+def _scaled(b: Builder, r: Expr, coefficients: Sequence[float], i: Expr | None, n: Expr) -> Expr:
+    """p(r) 2**n, n > -bias + 1, by the op scale or with i = n + bias - 1: twice p, as 2**n may be too large itself."""
+    if i is None:
+        return b.scale(polynomial(b, r, coefficients), n)
+    return polynomial(b, r, tuple(2 * c for c in coefficients)) * power_of_two(b, i, r.dtype)
+
+
+def _small(b: Builder, p: Expr, i: Expr) -> Expr:
+    """p * 2**(i - 2 bias - mantissa + 1) < 2**(2 - bias), rounded once, and without a product that underflows.
+
+    Such a product takes Intel's cores 150 cycles. In units of the least denormal the result is a whole number, and
+    that is its bits.
+
+    Measured (Sapphire Rapids): softmax of 16 x 256 x 256 under a causal mask of -inf took 1560 us, now 225; sigmoid of
+    a million normal numbers times 100, 25 ms, now 0.3; exp of numbers that do not underflow as long as before.
+    """
+    f = format_of(p)
+    units = p * power_of_two(b, i, f.name)
+    most = 2.0 ** (f.mantissa + 1)  # subtracted, so that units above half of it, which are whole, stay as they are
+    whole = b.add(b.sub(units, most, exact=True), most, exact=True)
+    return b.bitcast(b.convert(whole, f.bits), f.name)
 
 
 def exp2(b: Builder, x: Expr, scales: bool = False) -> Expr:
     """2^x on all reals, exact for integers; denormal results included; `scales`: by the op scale."""
     f = format_of(x)
+    coefficients = (1.0, *EXP2[f.name].coefficients)
+    normal = 1.75 - f.bias
     low, high = (-151.0, 129.0) if f.name == "f32" else (-1076.0, 1025.0)
-    x = clamp_high(b, clamp_low(b, x, low), high)
-    magic = f.magic + 2 * f.bias
-    t = b.add(x, magic, exact=True)
-    n = b.sub(t, magic, exact=True)
-    p = polynomial(b, b.sub(x, n, exact=True), (1.0, *EXP2[x.dtype].coefficients))
-    return b.scale(p, n) if scales else scale_twice(b, p, b.bitcast(t, f.bits))
+
+    def reduced(x: Expr, offset: int) -> tuple[Expr, Expr, Expr]:
+        magic = f.magic + offset
+        t = b.add(x, magic, exact=True)
+        n = b.sub(t, magic, exact=True)
+        return b.bitcast(t, f.bits), n, b.sub(x, n, exact=True)
+
+    i, n, r = reduced(clamp_high(b, clamp_low(b, x, normal), high), f.bias - 1)
+    y = _scaled(b, r, coefficients, None if scales else i, n)
+    i, _, r = reduced(clamp_low(b, x, low), f.mantissa + 2 * f.bias - 1)
+    return b.op("select", x < normal, _small(b, polynomial(b, r, coefficients), i), y, attrs=(RARE,))
 
 
 def expm1_scaled(b: Builder, x: Expr, offset: int) -> Expr:
@@ -103,14 +142,12 @@ def logistic(b: Builder, x: Expr, scales: bool = False) -> Expr:
     less than e / (1 + e) does. There what the quotient lost by its rounding is added to the smaller term.
     """
     f = format_of(x)
-    t, n, r = _reduced(b, clamp_low(b, -b.abs(x), EXP_RANGE[f.name][0]), 2 * f.bias)
+    t, n, r = _reduced(b, clamp_low(b, -b.abs(x), NORMAL[f.name]), f.bias)
     p = b.fma(r * r, polynomial(b, r, EXP[f.name]), r)
-    i = b.bitcast(t, f.bits)
-    half = b.shr_logical(i, 1)
-    s1, s2 = power_of_two(b, half, f.name), power_of_two(b, i - half, f.name)
-    s = b.scale(1.0, n) if scales else s1 * s2
+    s = b.scale(1.0, n) if scales else power_of_two(b, b.bitcast(t, f.bits), f.name)
     d = b.fma(s, p, s + 1.0)
     q = 1.0 / d
     lost = b.fma(-q, d, 1.0) * q
     y = q + b.fma(p, q, lost)
-    return b.select(x < 0.0, b.scale(y, n) if scales else y * s1 * s2, q)
+    y = b.select(x < 0.0, b.scale(y, n) if scales else y * s, q)
+    return b.op("select", x < NORMAL[f.name], _small_exp(b, x), y, attrs=(RARE,))

@@ -10,8 +10,10 @@ import pullback
 from pullback import lax
 from pullback.core import ZERO, ClosedJaxpr, Jaxpr, JaxprEqn, Var, hooks, registry, typeof
 from pullback.core.lowering import Inline
+from pullback.core.primitive import load_late
 from pullback.util import dtypes
 
+load_late()
 NAMES = sorted(name for name, p in registry.items() if p.samples is not None)
 CALLS_FOR_DERIVATIVES = 6
 

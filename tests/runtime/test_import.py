@@ -1,5 +1,7 @@
 """`import pullback` and eager work load no compiler."""
 
+import ast
+import inspect
 import subprocess
 import sys
 
@@ -44,3 +46,48 @@ def test_work_of_an_import():
     out = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path}\n{WORK}"],
                          capture_output=True, text=True, check=True, timeout=120)  # fmt: skip
     assert out.stdout.split("\n")[:2] == ["[]", "True True True 0"], out.stdout
+
+
+LATE = """
+import pickle, sys
+from pullback import lax, numpy as jnp
+late = ("pullback.lax.linalg", "pullback.numpy.linalg", "pullback.numpy.fft", "pullback.numpy._poly",
+        "pullback.numpy._einsum")
+print([m for m in sorted(sys.modules) if m.startswith(late)])
+names, found = set(dir(jnp)), {}
+exec("from pullback.numpy import *", found)
+print(names - set(found) - {n for n in names if n.startswith("_")}, found["linalg"] is jnp.linalg)
+from pullback.numpy import einsum as named
+print(named is found["einsum"] is jnp.einsum, not any(n[0] != "_" for n in {*dir(jnp)} - names), found["unique"] is jnp.unique)
+functions = (jnp.sum, jnp.amax, jnp.einsum, jnp.unique, jnp.linalg.inv, jnp.fft.fft, lax.linalg.lu, lax.linalg.lu_p)
+print(all(pickle.loads(pickle.dumps(f)) is f for f in functions))
+try:
+    jnp.no_such_name
+except AttributeError as error:
+    print(error)
+"""
+
+
+def test_modules_that_are_imported_late():
+    """Names of modules that are imported when they are first used are found as all others are."""
+    out = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=120)
+    lines = ["[]", "set() True", "True True True", "True", "module 'pullback.numpy' has no attribute 'no_such_name'"]
+    assert out.stdout.splitlines() == lines, out.stdout + out.stderr
+
+
+def test_late_names_for_type_checkers():
+    """What type checkers read of late names is what is looked up."""
+    import pullback.numpy as jnp
+
+    (block,) = [
+        node for node in ast.parse(inspect.getsource(jnp)).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "_TYPE_CHECKING"
+    ]  # fmt: skip
+    read = {
+        alias.asname or alias.name: node.module.rpartition(".")[2]
+        for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }  # fmt: skip
+    assert read == {**jnp._WHERE, **dict.fromkeys(jnp._LATE_MODULES, "numpy")}
+    assert all(
+        callable(getattr(jnp, name)) for name in read if name not in (*jnp._LATE_MODULES, *jnp._LATE["_grids"].split())
+    )

@@ -30,6 +30,7 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -281,7 +282,21 @@ _RULE_NAMES = {
 }
 
 registry: dict[str, Primitive] = {}
+late: list[str] = []  # modules that are imported when they are first used, and have primitives
+
+
+def by_name(name: str) -> Primitive:
+    """The primitive of this name; KeyError if there is none."""
+    if name not in registry:
+        load_late()
+    return registry[name]
 
 
 def _by_name(name: str) -> Primitive:
-    return registry[name]
+    return by_name(name)  # what files of exported programs call it
+
+
+def load_late() -> None:
+    """Import the modules that have primitives and were not used yet."""
+    while late:
+        importlib.import_module(late.pop())

@@ -4,8 +4,12 @@ Functions here are strict: operands of one dtype, shapes that agree (a scalar be
 promotes and broadcasts.
 """
 
+import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from pullback.core.explain import explain_all as _explain_all
-from pullback.lax import _hooks, _parameters, linalg
+from pullback.core.primitive import late as _late
+from pullback.lax import _hooks, _parameters
 from pullback.lax.collectives.compatibility import *
 from pullback.lax.collectives.moves import *
 from pullback.lax.collectives.sharding import *
@@ -44,14 +48,26 @@ from pullback.lax.reductions.cumulative import *
 from pullback.lax.reductions.reductions import *
 from pullback.lax.reductions.window_routing import *
 from pullback.lax.reductions.windows import *
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names as _absent_names
 
 # Functions of arrays alone need no explanation: their primitives say what is wrong.
 _explain_all(globals(), _parameters.LAX, _parameters.LAX_OWN, skip=_parameters.of_arrays(globals()))
-_explain_all(vars(linalg), _parameters.LINALG, {}, skip=_parameters.of_arrays(vars(linalg)))
 for _name, _value in list(globals().items()):
     if not _name.startswith("_"):
         setattr(_rules.lax, _name, _value)
 _rules.lax.convert = _convert
 
-__getattr__ = absent_names(__name__)
+_late.append("pullback.lax.linalg")  # a tenth of the time of an import, which most programs do not use
+__all__ = [_name for _name in globals() if not _name.startswith("_")] + ["linalg"]
+
+if _TYPE_CHECKING:
+    from pullback.lax import linalg as linalg
+_not_here = _absent_names(__name__)
+
+
+def __getattr__(name: str):
+    return _importlib.import_module("pullback.lax.linalg") if name == "linalg" else _not_here(name)
+
+
+def __dir__():
+    return sorted({*globals(), "linalg"})

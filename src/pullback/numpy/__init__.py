@@ -1,10 +1,12 @@
 """NumPy-like functions on immutable arrays: `jax.numpy`. This file is the list of what is public."""
 
+import importlib as _importlib
 import math as _math
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pullback.core import Array as ndarray
 from pullback.core.explain import explain_all as _explain_all
-from pullback.numpy import _eager, _methods, _parameters, _reducer_methods, fft, linalg
+from pullback.numpy import _eager, _methods, _parameters, _reducer_methods
 from pullback.numpy._comparison import (
     bitwise_and,
     bitwise_count,
@@ -64,12 +66,6 @@ from pullback.numpy._creation import (
     triu,
     zeros,
     zeros_like,
-)
-from pullback.numpy._differences import (
-    diff,
-    ediff1d,
-    gradient,
-    unwrap,
 )
 from pullback.numpy._dtypes import (
     ComplexWarning,
@@ -142,50 +138,6 @@ from pullback.numpy._dtypes import (
     unsignedinteger,
 )
 from pullback.numpy._dtypes import bool_ as bool
-from pullback.numpy._einsum import (
-    einsum,
-    einsum_path,
-)
-from pullback.numpy._float_parts import (
-    copysign,
-    frexp,
-    gcd,
-    heaviside,
-    i0,
-    lcm,
-    ldexp,
-    modf,
-    nextafter,
-    packbits,
-    signbit,
-    spacing,
-    unpackbits,
-)
-from pullback.numpy._functional import (
-    apply_along_axis,
-    apply_over_axes,
-    vectorize,
-)
-from pullback.numpy._grids import (
-    c_,
-    index_exp,
-    indices,
-    meshgrid,
-    mgrid,
-    ogrid,
-    r_,
-    s_,
-)
-from pullback.numpy._io import (
-    array_repr,
-    array_str,
-    get_printoptions,
-    load,
-    printoptions,
-    save,
-    savez,
-    set_printoptions,
-)
 from pullback.numpy._join import (
     append,
     array_split,
@@ -205,25 +157,6 @@ from pullback.numpy._join import (
     vsplit,
     vstack,
 )
-from pullback.numpy._namespace_info import VERSION as __array_api_version__
-from pullback.numpy._namespace_info import __array_namespace_info__
-from pullback.numpy._pad import (
-    pad,
-)
-from pullback.numpy._poly import (
-    convolve,
-    correlate,
-    poly,
-    polyadd,
-    polyder,
-    polydiv,
-    polyfit,
-    polyint,
-    polymul,
-    polysub,
-    polyval,
-    roots,
-)
 from pullback.numpy._products import (
     cross,
     dot,
@@ -237,14 +170,6 @@ from pullback.numpy._products import (
     vdot,
     vecdot,
     vecmat,
-)
-from pullback.numpy._quantiles import (
-    median,
-    nanmedian,
-    nanpercentile,
-    nanquantile,
-    percentile,
-    quantile,
 )
 from pullback.numpy._ranges import arange, fromfunction, geomspace, linspace, logspace, vander
 from pullback.numpy._reducers import (
@@ -289,18 +214,6 @@ from pullback.numpy._select import (
     piecewise,
     select,
     where,
-)
-from pullback.numpy._sets import (
-    intersect1d,
-    isin,
-    setdiff1d,
-    setxor1d,
-    union1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
 )
 from pullback.numpy._shape import (
     atleast_1d,
@@ -445,21 +358,153 @@ from pullback.numpy._ufuncs import (
     true_divide,
     trunc,
 )
-from pullback.numpy._window import (
-    bartlett,
-    blackman,
-    hamming,
-    hanning,
-    kaiser,
-)
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 # The Euler-Mascheroni constant: the limit of 1 + 1/2 + ... + 1/n - log(n).
 euler_gamma = 0.5772156649015329
+__array_api_version__ = "2024.12"
 
 _methods.install()
-globals().update(_eager.remembered(globals()))
-# Those called most say themselves what is wrong; a wrapper costs a tenth of a microsecond.
-_explain_all(globals(), _parameters.NUMPY, _parameters.NUMPY_OWN, skip=("array", "asarray", "from_dlpack"))
-_explain_all(vars(linalg), _parameters.LINALG, _parameters.LINALG_OWN)
-_explain_all(vars(fft), _parameters.FFT, _parameters.FFT_OWN)
+
+
+def _public(names: dict) -> dict:
+    """These names as they are public: functions that remember plans, and that say which argument is wrong."""
+    found = {**names, **_eager.remembered(names), "__name__": __name__}
+    # Those called most say themselves what is wrong; a wrapper costs a tenth of a microsecond.
+    _explain_all(found, _parameters.NUMPY, _parameters.NUMPY_OWN, skip=("array", "asarray", "from_dlpack"))
+    return found
+
+
+globals().update(_public(globals()))
+
+# Modules that are imported when one of their names is first asked for: they would take a tenth of an import's time.
+_LATE = {
+    "_differences": "diff ediff1d gradient unwrap",
+    "_einsum": "einsum einsum_path",
+    "_float_parts": "copysign frexp gcd heaviside i0 lcm ldexp modf nextafter packbits signbit spacing unpackbits",
+    "_functional": "apply_along_axis apply_over_axes vectorize",
+    "_grids": "c_ index_exp indices meshgrid mgrid ogrid r_ s_",
+    "_io": "array_repr array_str get_printoptions load printoptions save savez set_printoptions",
+    "_namespace_info": "__array_namespace_info__",
+    "_pad": "pad",
+    "_poly": "convolve correlate poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
+    "_quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "_sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values",
+    "_window": "bartlett blackman hamming hanning kaiser",
+}
+_LATE_MODULES = ("fft", "linalg")
+_WHERE = {_name: _module for _module, _names in _LATE.items() for _name in _names.split()}
+__all__ = [_name for _name in [*globals(), *_WHERE, *_LATE_MODULES] if not _name.startswith("_")]
+
+if _TYPE_CHECKING:
+    from pullback.numpy import fft, linalg
+    from pullback.numpy._differences import (
+        diff,
+        ediff1d,
+        gradient,
+        unwrap,
+    )
+    from pullback.numpy._einsum import (
+        einsum,
+        einsum_path,
+    )
+    from pullback.numpy._float_parts import (
+        copysign,
+        frexp,
+        gcd,
+        heaviside,
+        i0,
+        lcm,
+        ldexp,
+        modf,
+        nextafter,
+        packbits,
+        signbit,
+        spacing,
+        unpackbits,
+    )
+    from pullback.numpy._functional import (
+        apply_along_axis,
+        apply_over_axes,
+        vectorize,
+    )
+    from pullback.numpy._grids import (
+        c_,
+        index_exp,
+        indices,
+        meshgrid,
+        mgrid,
+        ogrid,
+        r_,
+        s_,
+    )
+    from pullback.numpy._io import (
+        array_repr,
+        array_str,
+        get_printoptions,
+        load,
+        printoptions,
+        save,
+        savez,
+        set_printoptions,
+    )
+    from pullback.numpy._namespace_info import __array_namespace_info__ as __array_namespace_info__
+    from pullback.numpy._pad import (
+        pad,
+    )
+    from pullback.numpy._poly import (
+        convolve,
+        correlate,
+        poly,
+        polyadd,
+        polyder,
+        polydiv,
+        polyfit,
+        polyint,
+        polymul,
+        polysub,
+        polyval,
+        roots,
+    )
+    from pullback.numpy._quantiles import (
+        median,
+        nanmedian,
+        nanpercentile,
+        nanquantile,
+        percentile,
+        quantile,
+    )
+    from pullback.numpy._sets import (
+        intersect1d,
+        isin,
+        setdiff1d,
+        setxor1d,
+        union1d,
+        unique,
+        unique_all,
+        unique_counts,
+        unique_inverse,
+        unique_values,
+    )
+    from pullback.numpy._window import (
+        bartlett,
+        blackman,
+        hamming,
+        hanning,
+        kaiser,
+    )
+
+
+def __getattr__(name: str):
+    if name in _LATE_MODULES:
+        return _importlib.import_module(f"{__name__}.{name}")
+    if name not in _WHERE:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    module = _importlib.import_module(f"{__name__}.{_WHERE[name]}")
+    for found, value in _public({each: getattr(module, each) for each in _LATE[_WHERE[name]].split()}).items():
+        globals().setdefault(found, value)  # another thread may have been here
+    return globals()[name]
+
+
+def __dir__():
+    return sorted({*globals(), *_WHERE, *_LATE_MODULES})

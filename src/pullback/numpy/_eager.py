@@ -92,9 +92,12 @@ def remembered(namespace: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for arguments, names in _ARRAYS.items():
         for name in names.split():
-            fun = namespace[name]
+            fun = namespace.get(name)
+            if fun is None:  # of a module that is imported later
+                continue
             if fun not in made:  # some have two names
                 made[fun] = remembering(fun, tuple(arguments.split()), _LITERAL.get(name, ()))
+                made[fun].__module__ = "pullback.numpy"  # where pickles find it
             found[name] = made[fun]
     return found
 

@@ -9,8 +9,6 @@ import numpy as np
 from pullback.runtime.arrays.devices import Device, devices
 from pullback.util import dtypes
 
-VERSION = "2024.12"
-
 _KINDS = {
     "bool": ("bool",),
     "signed integer": ("int8", "int16", "int32", "int64"),
@@ -64,4 +62,4 @@ def __array_namespace_info__() -> NamespaceInfo:
     return NamespaceInfo()
 
 
-__all__ = ["VERSION", "NamespaceInfo", "__array_namespace_info__"]
+__all__ = ["NamespaceInfo", "__array_namespace_info__"]

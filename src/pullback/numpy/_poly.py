@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback import lax
+from pullback import lax, numpy
 from pullback.core.dimensions import is_symbolic
-from pullback.numpy import linalg
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -251,7 +250,7 @@ def poly(seq_of_zeros: Any) -> Any:
     if roots_.size == 0 and roots_.ndim == 1:
         return lax.full((), 1, roots_.dtype)
     if roots_.ndim == 2 and roots_.shape[0] == roots_.shape[1] and roots_.shape[0]:
-        roots_ = linalg.eigvals(roots_)
+        roots_ = numpy.linalg.eigvals(roots_)
     if roots_.ndim != 1:
         raise ValueError(f"input must be 1d or non-empty square 2d array, got shape {roots_.shape}")
     result = lax.full((1,), 1, roots_.dtype)
@@ -305,7 +304,7 @@ def _companion_roots(p: Any) -> Any:
     below = diag(lax.full((n - 2,), 1, p.dtype), k=-1) if n > 2 else lax.full((1, 1), 0, p.dtype)
     rows = lax.broadcasted_iota(np.dtype(np.int32), (n - 1, n - 1), 0)
     spread = lax.broadcast_in_dim(first, (n - 1, n - 1), (1,))
-    return linalg.eigvals(lax.select(lax.eq(rows, lax.full_like(rows, 0)), spread, below))
+    return numpy.linalg.eigvals(lax.select(lax.eq(rows, lax.full_like(rows, 0)), spread, below))
 
 
 def _roots_padded(p: Any) -> Any:
@@ -368,13 +367,13 @@ def polyfit(
     # Columns of unit length make the system as well conditioned as scaling can.
     scale = lax.sqrt(_sum(lax.mul(lhs, lhs), axis=0))
     lhs = lax.div(lhs, broadcast_to(scale, lhs.shape))
-    c, residuals, rank, singular = linalg.lstsq(lhs, rhs, rcond)
+    c, residuals, rank, singular = numpy.linalg.lstsq(lhs, rhs, rcond)
     spread = lax.broadcast_in_dim(scale, c.shape, (0,))
     c = lax.div(c, spread)
     if full:
         return c, residuals, rank, singular, as_array(rcond)
     if cov:
-        base = linalg.inv(dot(lax.transpose(lhs, (1, 0)), lhs))
+        base = numpy.linalg.inv(dot(lax.transpose(lhs, (1, 0)), lhs))
         base = lax.div(
             base, lax.mul(lax.broadcast_in_dim(scale, base.shape, (0,)), lax.broadcast_in_dim(scale, base.shape, (1,)))
         )

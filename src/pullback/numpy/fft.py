@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core.explain import explain_all as _explain_all
 from pullback.numpy._arguments import (
     arrays,
     canonical_axes,
@@ -22,6 +23,7 @@ from pullback.numpy._arguments import (
     static_int,
 )
 from pullback.numpy._creation import from_list, place
+from pullback.numpy._parameters import FFT, FFT_OWN
 from pullback.numpy._shape import moveaxis, roll
 from pullback.numpy._ufuncs import conj
 from pullback.util import dtypes
@@ -315,3 +317,6 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     (x,) = arrays("fft.ifftshift", x)
     chosen = _axes("fft.ifftshift", axes, x.ndim)
     return roll(x, tuple(-(x.shape[k] // 2) for k in chosen), chosen) if chosen else x
+
+
+_explain_all(globals(), FFT, FFT_OWN)

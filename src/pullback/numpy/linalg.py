@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.api import custom_jvp
+from pullback.core.explain import explain_all as _explain_all
 from pullback.numpy import _products
 from pullback.numpy._arguments import (
     arrays,
@@ -31,6 +32,7 @@ from pullback.numpy._creation import from_list
 from pullback.numpy._determinants import SlogdetResult as SlogdetResult
 from pullback.numpy._determinants import _apply_lu, _inexact, det, slogdet
 from pullback.numpy._einsum import einsum
+from pullback.numpy._parameters import LINALG, LINALG_OWN
 from pullback.numpy._reducers import any as _any
 from pullback.numpy._reducers import max as _max
 from pullback.numpy._reducers import min as _min
@@ -666,3 +668,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """Diagonals of matrices, the last two axes."""
     return _diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+
+_explain_all(globals(), LINALG, LINALG_OWN)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pullback import lax, random  # their import fills the registry  # noqa: F401
 from pullback.core import NoRule, Primitive, registry
+from pullback.core.primitive import load_late
 from pullback.util.absent import absent_names
+
+load_late()
 
 # Where JAX has another variable for the same operation.
 _OTHER_NAMES = {

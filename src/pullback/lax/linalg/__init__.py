@@ -1,5 +1,7 @@
 """Decompositions and solvers of stacks of matrices: `jax.lax.linalg`."""
 
+from pullback.core.explain import explain_all as _explain_all
+from pullback.lax import _parameters
 from pullback.lax.linalg.decompose import (
     SvdAlgorithm,
     geqrf,
@@ -82,5 +84,8 @@ __all__ = [
     "tridiagonal_solve",
     "tridiagonal_solve_p",
 ]
+
+# Functions of arrays alone need no explanation: their primitives say what is wrong.
+_explain_all(globals(), _parameters.LINALG, {}, skip=_parameters.of_arrays(globals()))
 
 __getattr__ = absent_names(__name__)

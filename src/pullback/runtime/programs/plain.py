@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Primitive, registry
+from pullback.core.primitive import Primitive, by_name, registry
 from pullback.util import dtypes
 
 _OWN = "pullback."
@@ -139,7 +139,7 @@ def _value(form: Any, arrays: memoryview) -> Any:
         array = np.frombuffer(arrays[start : start + size], np.uint8).copy().view(dtype).reshape(shape)
         return array if what == "array" else array[()]
     if what == "primitive":
-        return registry[parts[0]]
+        return by_name(parts[0])
     if what == "partial":
         function, args, keywords = map(inner, parts)
         return functools.partial(function, *args, **keywords)

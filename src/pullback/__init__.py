@@ -162,6 +162,7 @@ _ELSEWHERE = {
     "freeze": ("pullback.ref", "freeze"),
     "make_mesh": ("pullback.api.mesh", "make_mesh"),
     "new_ref": ("pullback.ref", "new_ref"),
+    "report": ("pullback.reports", "report"),
     "reshard": ("pullback.sharding", "reshard"),
     "set_mesh": ("pullback.sharding", "set_mesh"),
     "shard_map": ("pullback.api.shard_map", "shard_map"),

@@ -9,8 +9,10 @@ PULLBACK_SKIP=<passes> leaves some out; PULLBACK_DUMP=jaxpr,loops,... writes sta
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,6 +111,19 @@ LOOP_PASSES: tuple[Pass, ...] = (
 )
 
 
+_local = threading.local()  # what passes take, for a thread that asks
+
+
+@contextmanager
+def timing() -> Iterator[dict[str, float]]:
+    """What each pass takes meanwhile, in seconds by its name; passes of one name together."""
+    before, _local.seconds = getattr(_local, "seconds", None), {}
+    try:
+        yield _local.seconds
+    finally:
+        _local.seconds = before
+
+
 def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program") -> ClosedJaxpr:
     """The flat, simplified program that fusion works on."""
     return run_passes(JAXPR_PASSES, closed, name, check_jaxpr)
@@ -135,8 +150,12 @@ def run_passes(passes: Sequence[Pass], program: Any, name: str, check: Callable[
             continue
         started = time.perf_counter()
         program = step.run(program)
+        took = time.perf_counter() - started
         if switches.time_passes:
-            print(f"{name}: {step.name}: {(time.perf_counter() - started) * 1e3:.2f} ms", file=sys.stderr)
+            print(f"{name}: {step.name}: {took * 1e3:.2f} ms", file=sys.stderr)
+        seconds = getattr(_local, "seconds", None)
+        if seconds is not None:
+            seconds[step.name] = seconds.get(step.name, 0.0) + took
         if switches.check > 1:
             check(program, f"pass '{step.name}'")
         if switches.print_after == step.name:

@@ -115,13 +115,15 @@ def lower_program(
     name: str = "program",
     forwarded: Set[int] = frozenset(),
     aliases: Mapping[int, int] = MappingProxyType({}),
+    lowering: Lowering | None = None,
 ) -> Lowered:
     """Lower a jaxpr whose primitives all have a lowering kind other than Inline; results numbered in `forwarded` are
     not written. `aliases` says which result begins with the values of which argument, in whose place it is computed.
+    `lowering` is one that takes notes (`sources.py`).
 
     Raises NotImplementedError, naming the primitive, for one that can neither be lowered nor run by its reference.
     """
-    lowering = Lowering()
+    lowering = lowering or Lowering()
     b = lowering.b
     inputs = [
         contiguous(b.input(f"x{k}", ir_dtype(v.aval.dtype), v.aval.size), v.aval.shape)

@@ -1,0 +1,141 @@
+"""`pullback.report`: kernels are all measured, belong to the user's lines, and the page shows them in a browser."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+import pytest
+
+import pullback as pb
+import pullback.numpy as jnp
+from pullback.util.errors import ArgumentError
+
+
+def step(w, x, y):
+    h = jnp.tanh(x @ w)
+    return w - 0.1 * pb.grad(lambda w: jnp.mean((jnp.tanh(x @ w) - y) ** 2))(w) + h.mean()
+
+
+def _arrays():
+    return jnp.ones((32, 48)), jnp.ones((500, 32)), jnp.ones((500, 48))
+
+
+@functools.cache
+def _step():
+    return pb.report(step, *_arrays(), path=None)
+
+
+def test_kernels():
+    facts = _step().facts
+    assert facts["ns"] > 0 and facts["kernels"]
+    assert np.isclose(sum(k["share"] for k in facts["kernels"]), 1)
+    assert all(k["runs"] == 1 for k in facts["kernels"])
+    assert all(k["ns"] >= 0 and k["least_bytes"] >= 0 and k["threads"] >= 1 for k in facts["kernels"])
+    here = {line["text"].strip() for k in facts["kernels"] for line in k["lines"] if line["file"] == __file__}
+    assert any("jnp.tanh(x @ w)" in text for text in here), here
+    assert any(k["stored"] for k in facts["kernels"])
+    assert {"schedule", "algebra"} <= set(facts["passes"]) and "fusion and lowering" in facts["stages"]
+    assert facts["argument_bytes"] == 4 * (32 * 48 + 500 * 32 + 500 * 48)
+    assert facts["result_bytes"] == 4 * 32 * 48
+    numbers = {n for n, _ in facts["jaxpr"] if n is not None}
+    assert all(set(k["equations"]) <= numbers for k in facts["kernels"])
+
+
+def test_page_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = pb.report(pb.jit(lambda x: jnp.sin(x) * 2), jnp.ones(1000))
+    text = (tmp_path / "report.html").read_text()
+    assert found.path == "report.html" and text.startswith("<!doctype html>")
+    assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)|@import|url\(", text)  # works offline
+    assert "report.html" in repr(found) and found._repr_html_().startswith("<iframe")
+
+
+def test_nests_of_loops_are_measured_in_every_iteration():
+    def loop(x):
+        return pb.lax.scan(lambda c, t: (jnp.tanh(c @ x) + t, c.sum()), x, jnp.arange(7.0))
+
+    facts = pb.report(loop, jnp.ones((64, 64)), path=None).facts
+    assert 7 in {k["runs"] for k in facts["kernels"]}
+
+
+def test_branches_that_are_not_taken():
+    facts = pb.report(lambda x: pb.lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x), jnp.ones(5000), path=None).facts
+    runs = {name: k["runs"] for k in facts["kernels"] for name in k["fused"] if name in ("sin", "cos")}
+    assert runs == {"sin": 1, "cos": 0}
+
+
+@pytest.mark.parametrize(
+    ("fun", "args"),
+    [
+        (lambda x: x + 1, (1.0,)),
+        (lambda x: x, (jnp.zeros((0, 3)),)),
+        (lambda x: jnp.linalg.solve(x, jnp.sort(x, axis=0)), (np.eye(20) + np.arange(20),)),
+        (lambda x: pb.pure_callback(np.sin, x, x), (jnp.ones(30),)),
+        (lambda x: {"a": x["b"].astype(jnp.bfloat16), "k": x["k"]}, ({"b": jnp.ones(9), "k": jnp.arange(3)},)),
+        (lambda x: jnp.fft.fft(x), (jnp.ones(64, jnp.complex64),)),
+    ],
+    ids=["scalar", "empty", "libraries", "callback", "trees", "complex"],
+)
+def test_programs_of_all_kinds(fun, args):
+    found = pb.report(fun, *args, path=None)
+    assert found.facts["ns"] > 0
+    assert "{{" not in found.html
+
+
+def test_runner_up():
+    def rows(x):
+        return pb.nn.softmax(x, axis=0) + x.mean(0)
+
+    kernels = pb.report(rows, jnp.ones((600, 200)), path=None).facts["kernels"]
+    assert any(k["runner_up"] and k["runner_up_ns"] is not None for k in kernels) or len(kernels) > 1
+
+
+def test_mistakes():
+    with pytest.raises(ArgumentError, match="'fun' must be a function, got 3 of type int"):
+        pb.report(3)
+    with pytest.raises(ArgumentError, match="outside of jit"):
+        pb.jit(lambda x: pb.report(jnp.sin, x))(1.0)
+
+
+def test_text_of_the_user_ends_no_script():
+    def evil(x):
+        return jnp.sin(x)  # </script><b>
+
+    assert _step().html.count("</script>") == pb.report(evil, jnp.ones(100), path=None).html.count("</script>") == 1
+
+
+SORTS = """
+const seen = () => [...document.querySelectorAll("tr.row")].map(r => Number(r.dataset.k));
+document.querySelectorAll("#kernels th")[0].click();
+const up = seen(); document.querySelectorAll("#kernels th")[0].click(); const down = seen();
+document.querySelector("tr.row").click();
+const more = document.querySelector("tr.more").textContent;
+document.querySelectorAll("#source div.k")[0].click();
+const hot = ["source", "jaxpr", "loops", "asm"].map(id => document.querySelectorAll("#" + id + " div.hot").length);
+return {failures: failures, up, down, more, hot, wide: document.documentElement.scrollWidth - innerWidth};
+"""
+
+
+@pytest.mark.parametrize("size", ["1300,900", "500,900"])
+def test_page_in_a_browser(browse, size):
+    found = browse(_step().html, SORTS, size)
+    assert found["failures"] == []
+    assert found["up"] == sorted(found["up"]) == found["down"][::-1] and len(found["up"]) > 1
+    assert "What kept it from fusing further" in found["more"]
+    assert all(found["hot"]), found
+    assert found["wide"] <= 0  # nothing sticks out
+
+
+THEMES = """
+const back = () => getComputedStyle(document.body).backgroundColor, first = back();
+document.getElementById("theme").click();
+return [failures, first, back(), document.getElementById("theme").textContent];
+"""
+
+
+def test_themes(browse):
+    failures, first, second, label = browse(_step().html, THEMES)
+    assert failures == [] and first != second
+    assert label in ("Light", "Dark")

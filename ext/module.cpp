@@ -14,6 +14,7 @@
 #include "threads/device_team.h"
 #include "arrays/dlpack.h"
 #include "programs/executable.h"
+#include "programs/foreign.h"
 #include "threads/fork_gate.h"
 #include "programs/host_call.h"
 #include "arrays/indexing.h"
@@ -102,6 +103,7 @@ NB_MODULE(_core, m) {
     check(pb::add_static_form(m.ptr()));
     check(pb::add_transformed(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
+    check(pb::add_foreign(m.ptr()));
     check(pb::add_fork_gate(m.ptr()));
     check(pb::add_loader(m.ptr()));
     check(pb::add_executable_type(m.ptr()));

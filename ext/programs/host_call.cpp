@@ -15,6 +15,7 @@
 #include "threads/chunks.h"
 #include "threads/device_team.h"
 #include "gil.h"
+#include "programs/foreign.h"
 #include "ref.h"
 #include "threads/thread_pool.h"
 
@@ -73,8 +74,20 @@ void store_error(Frame* frame, PyObject* context) {
     frame->exception = value;
 }
 
-int call_python(HostRecord* record, void** buffers) {
+// A C function of the user's: Python is asked only if it failed.
+int call_native(HostRecord* record, Frame* frame, void** buffers) {
+    std::string wrong = call_foreign(record->function, buffers, frame ? frame->device : 0);
+    if (wrong.empty()) return 0;
+    PyGILState_STATE gil = take_gil();
+    raise_foreign(wrong);
+    store_error(frame, record->function);
+    PyGILState_Release(gil);
+    return 1;
+}
+
+int call_host(HostRecord* record, void** buffers) {
     auto* frame = static_cast<Frame*>(current_frame);
+    if (is_foreign(record->function)) return call_native(record, frame, buffers);
     PyGILState_STATE gil = take_gil();
     int code = 1;
     {
@@ -228,13 +241,13 @@ int pb_interrupt_pending(void) {
 }
 
 int pb_host_call(void* record, void** buffers) {
-    return pb::call_python(static_cast<pb::HostRecord*>(record), buffers);
+    return pb::call_host(static_cast<pb::HostRecord*>(record), buffers);
 }
 
 int pb_host_call_index(int64_t index, void** buffers) {
     auto* frame = static_cast<pb::Frame*>(pb::current_frame);
     if (!frame || !frame->host_calls || index < 0 || size_t(index) >= frame->host_calls->size()) return 3;
-    return pb::call_python((*frame->host_calls)[size_t(index)], buffers);
+    return pb::call_host((*frame->host_calls)[size_t(index)], buffers);
 }
 
 }  // extern "C"

@@ -14,7 +14,7 @@ namespace pb {
 class Team;
 
 struct HostRecord {
-    PyObject* function;  // strong; called with a tuple of `count` integers
+    PyObject* function;  // strong; called with a tuple of `count` integers, or a foreign function
     int64_t count;
 };
 
@@ -55,8 +55,8 @@ extern "C" {
 // Nonzero if the program that runs should stop because of Ctrl-C; it then returns 2. Cheap: one load if nothing has
 // happened.
 int pb_interrupt_pending(void);
-// Takes the GIL and calls record->function((address, ...)). Returns 0, or 1 if it raised. From any thread of the
-// program.
+// Takes the GIL and calls record->function((address, ...)); a foreign function is called without Python. Returns 0, or 1
+// if it raised. From any thread of the program.
 int pb_host_call(void* record, void** buffers);
 // The same for callable number `index` of the program that runs.
 int pb_host_call_index(int64_t index, void** buffers);

@@ -1,20 +1,294 @@
-"""Foreign functions: JAX calls them through XLA. Here a C function is called by `pure_callback`."""
+"""Foreign functions: C and C++ functions that compiled programs call by pointer, by XLA's binary interface.
+
+What was built against XLA's headers runs as it is. `include_dir()` has headers of the same names for new ones.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from pullback._ext import _core
+from pullback.core import ShapedArray, typeof
+from pullback.lax.control.callback import VMAP_METHODS, as_operand
+from pullback.lax.control.foreign import ORIGINAL, TYPED, ffi_call_p, hashable_attributes, layout_of
+from pullback.lax.movement.shape import transpose
+from pullback.util import dtypes
 from pullback.util.absent import absent_names
+from pullback.util.errors import JaxRuntimeError
+
+_STAGES = ("instantiate", "prepare", "initialize", "execute")
+_CAPSULE = b"xla._CUSTOM_CALL_TARGET"
+
+
+def include_dir() -> str:
+    """The folder to compile against: it holds `xla/ffi/api/c_api.h` and `xla/ffi/api/ffi.h`.
+
+    >>> import os, pullback
+    >>> os.path.exists(os.path.join(pullback.ffi.include_dir(), "xla", "ffi", "api", "ffi.h"))
+    True
+    """
+    return os.fspath(Path(__file__).parent / "include")
 
 
 def pycapsule(funcptr: Any) -> Any:
     """A PyCapsule around a function of ctypes. Raises TypeError for what is none."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    return make(ctypes.cast(funcptr, ctypes.c_void_p), b"xla._CUSTOM_CALL_TARGET", None)
+    if not isinstance(funcptr, (ctypes.c_void_p, ctypes._CFuncPtr, ctypes._Pointer)):  # type: ignore[attr-defined]
+        raise TypeError(f"pycapsule: argument 'funcptr' must be a function of ctypes, got {funcptr!r}")
+    return make(ctypes.cast(funcptr, ctypes.c_void_p), _CAPSULE, None)
+
+
+def _address(function: str, argument: str, capsule: Any) -> int:
+    """Where a capsule of any name points to."""
+    if type(capsule).__name__ != "PyCapsule":
+        raise JaxRuntimeError(
+            f"INVALID_ARGUMENT: {function}: argument '{argument}' must be a PyCapsule (see jax.ffi.pycapsule), got "
+            f"{capsule!r}"
+        )
+    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name.restype, name.argtypes = ctypes.c_char_p, (ctypes.py_object,)
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    return int(pointer(capsule, name(capsule)))
+
+
+def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
+    """Make a C function callable by name from programs.
+
+    fn: a PyCapsule with its address (see `pycapsule`), or a dictionary of them by stage: 'instantiate', 'prepare',
+    'initialize' and 'execute', of which the last must be there. api_version: 1 for XLA's typed interface, 0 for a plain
+    function `void f(void* out, const void** in)`. What is registered for another platform than 'cpu' is never called.
+    Raises JaxRuntimeError for what is no capsule, and where the name has another function.
+    """
+    if kwargs:
+        raise TypeError(f"register_ffi_target: unexpected keyword arguments {', '.join(map(repr, kwargs))}")
+    if api_version not in (0, 1):
+        raise JaxRuntimeError(f"INVALID_ARGUMENT: register_ffi_target: api_version must be 0 or 1, got {api_version!r}")
+    if not isinstance(name, str):
+        raise TypeError(f"register_ffi_target: argument 'name' must be a string, got {name!r}")
+    stages = fn if isinstance(fn, Mapping) else {"execute": fn}
+    wrong = [stage for stage in stages if stage not in _STAGES]
+    if wrong:
+        raise JaxRuntimeError(
+            f"INVALID_ARGUMENT: register_ffi_target: '{wrong[0]}' is no stage; there are {', '.join(_STAGES)}"
+        )
+    addresses = [_address("register_ffi_target", "fn", stages[s]) if s in stages else 0 for s in _STAGES]
+    if platform.lower() in ("cpu", "host"):
+        _core.register_foreign(name, tuple(addresses), api_version == 0)  # type: ignore[arg-type]
+
+
+def register_ffi_type(name: str, type_registration: Mapping[str, Any], platform: str = "cpu") -> None:
+    """Register a type of the states that handlers keep, by name.
+
+    type_registration: {'type_id': PyCapsule of an XLA_FFI_TypeId, 'type_info': PyCapsule of an XLA_FFI_TypeInfo}; the
+    second may be missing. An id of 0 is replaced by a new one. Raises JaxRuntimeError where the name has another id.
+    """
+    if platform.lower() not in ("cpu", "host"):
+        return
+    missing = {"type_id"} - set(type_registration)
+    unknown = set(type_registration) - {"type_id", "type_info"}
+    if missing or unknown:
+        raise ValueError(
+            "register_ffi_type: argument 'type_registration' must have 'type_id' and may have 'type_info', got "
+            f"{sorted(type_registration)}"
+        )
+    capsules = {k: _address("register_ffi_type", k, v) for k, v in type_registration.items()}
+    _core.register_foreign_type(name, capsules["type_id"], capsules.get("type_info", 0))
+
+
+def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
+    """Register the id of a type of states, a PyCapsule of an XLA_FFI_TypeId; see `register_ffi_type`."""
+    register_ffi_type(name, {"type_id": obj}, platform)
+
+
+def register_ffi_target_as_batch_partitionable(name: str) -> None:
+    """Say that a function may be called for parts of a batch; here a call is never divided, so this changes nothing.
+
+    Raises TypeError for a name that is no string.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"register_ffi_target_as_batch_partitionable: 'name' must be a string, got {name!r}")
+
+
+def _aval(spec: Any, position: int) -> ShapedArray:
+    if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
+        raise ValueError(
+            "All elements of result_shape_dtypes must have 'shape' and 'dtype' attributes. "
+            f"Got {spec} at position {position}."
+        )
+    # A function fills what it was built for: 64 bits stay 64 bits.
+    return ShapedArray(tuple(spec.shape), dtypes.as_dtype(spec.dtype))
+
+
+def _layouts(name: str, layouts: Any, ranks: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    if layouts is None:
+        layouts = [None] * len(ranks)
+    return tuple(layout_of(name, layout, rank) for layout, rank in zip(layouts, ranks, strict=True))
+
+
+def _aliases(given: Mapping[int, int] | None, avals: Sequence[Any], results: Sequence[Any]) -> tuple:
+    for k, o in (given or {}).items():
+        text = f"input_output_aliases contains the mapping '{k}:{o}' with"
+        if not 0 <= k < len(avals):
+            raise ValueError(f"{text} input index {k} outside the range [0, {len(avals)}).")
+        if not 0 <= o < len(results):
+            raise ValueError(f"{text} output index {o} outside the range [0, {len(results)}).")
+        if (avals[k].shape, avals[k].dtype) != (results[o].shape, results[o].dtype):
+            raise ValueError(
+                f"{text[:-5]} referring to an input with abstract value {avals[k]} and an output with a different "
+                f"abstract value {results[o]}."
+            )
+    return tuple((given or {}).items())
+
+
+def _in_memory(x: Any, layout: tuple[int, ...]) -> Any:
+    """x with its axes in the order of memory."""
+    order = tuple(reversed(layout))
+    return x if order == tuple(range(len(order))) else transpose(x, order)
+
+
+def _from_memory(x: Any, layout: tuple[int, ...]) -> Any:
+    order = tuple(reversed(layout))
+    return x if order == tuple(range(len(order))) else transpose(x, tuple(map(order.index, range(len(order)))))
+
+
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_layouts: Sequence[Any] | None = None,
+    output_layouts: Any = None,
+    input_output_aliases: Mapping[int, int] | None = None,
+    custom_call_api_version: int = TYPED,
+    legacy_backend_config: str | None = None,
+) -> Callable[..., Any]:
+    """A function of arrays, and of attributes by keyword, that calls a registered C function when the program runs.
+
+    result_shape_dtypes: something with shape and dtype for each result, one or a sequence. has_side_effect: call it
+    even if no result is used. vmap_method: as of `pure_callback`. input_layouts, output_layouts: for each array None
+    (row by row) or its axes, slowest first; the function sees the array's own shape. input_output_aliases: operand to
+    the result whose memory it shares. custom_call_api_version: 4 for XLA's typed interface, 1 for plain C functions
+    `void f(void* out, const void** in)`. Attributes are strings, Python and NumPy numbers (int is int64, float is
+    float64), NumPy arrays, and dictionaries of them.
+    Raises ValueError for results without shape, other layouts, aliases of unlike arrays, an unknown vmap_method;
+    JaxRuntimeError when the program runs, with what the function reported, or if nothing has the name.
+    """
+    if vmap_method not in VMAP_METHODS:
+        raise ValueError(f"vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))}, but got: {vmap_method}")
+    if not isinstance(target_name, str):
+        raise TypeError(f"ffi_call: argument 'target_name' must be a string, got {target_name!r}")
+    if custom_call_api_version not in (ORIGINAL, TYPED):
+        raise NotImplementedError(
+            f"ffi_call: custom_call_api_version is {ORIGINAL} (plain C functions) or {TYPED} (XLA's typed interface); "
+            f"versions with a status object need XLA itself; got {custom_call_api_version!r}"
+        )
+    if legacy_backend_config is not None:
+        if custom_call_api_version >= TYPED:
+            raise ValueError(
+                "The use of the legacy_backend_config parameter requires custom_call_api_version < 4; "
+                f"got {custom_call_api_version}."
+            )
+        raise NotImplementedError("ffi_call: plain C functions get no legacy_backend_config")
+    many = isinstance(result_shape_dtypes, (list, tuple))
+    specs = result_shape_dtypes if many else [result_shape_dtypes]
+    results = [_aval(spec, k) for k, spec in enumerate(specs)]
+    if many and output_layouts is not None and len(output_layouts) != len(results):
+        raise ValueError(
+            f"The number of outputs ({len(results)}) must equal the number of output layouts ({len(output_layouts)})."
+        )
+    given_out = output_layouts if many or output_layouts is None else [output_layouts]
+    out_layouts = _layouts("output layout", given_out, [len(a.shape) for a in results])
+    held = tuple(a.update(shape=tuple(a.shape[i] for i in reversed(o))) for a, o in zip(results, out_layouts))
+
+    def wrapped(*args: Any, **attributes: Any) -> Any:
+        if attributes and custom_call_api_version < TYPED:
+            raise ValueError(
+                "The use of ffi_call attributes requires a custom call API version of at least 4; "
+                f"got api_version={custom_call_api_version}."
+            )
+        avals = [typeof(x) for x in args]
+        if input_layouts is not None and len(input_layouts) != len(args):
+            raise ValueError(
+                f"The number of input arguments ({len(args)}) must equal the number of input layouts "
+                f"({len(input_layouts)})."
+            )
+        in_layouts = _layouts("input layout", input_layouts, [len(a.shape) for a in avals])
+        outs = ffi_call_p.bind(
+            *[_in_memory(as_operand(x), layout) for x, layout in zip(args, in_layouts)],
+            attributes=hashable_attributes(attributes),
+            custom_call_api_version=custom_call_api_version,
+            has_side_effect=bool(has_side_effect),
+            input_layouts=in_layouts,
+            input_output_aliases=_aliases(input_output_aliases, avals, results),
+            legacy_backend_config=legacy_backend_config,
+            output_layouts=out_layouts,
+            result_avals=held,
+            target_name=target_name,
+            vmap_method=vmap_method,
+        )
+        outs = [_from_memory(x, layout) for x, layout in zip(outs, out_layouts)]
+        return type(result_shape_dtypes)(outs) if many else outs[0]
+
+    return wrapped
+
+
+@dataclass(frozen=True)
+class ForeignLowering:
+    """A lowering rule: a registered function gets a primitive's operands, and its parameters as attributes."""
+
+    target_name: str
+    operand_layouts: Sequence[Any] | None = None
+    result_layouts: Sequence[Any] | None = None
+
+    def call(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """What the primitive computes."""
+        avals = primitive.abstract_eval(*map(typeof, args), **params)
+        results = tuple(avals) if primitive.multiple_results else avals
+        outs = self.result_layouts and [None if x is None else tuple(reversed(x)) for x in self.result_layouts]
+        if outs and not primitive.multiple_results:
+            outs = outs[0]
+        ins = self.operand_layouts and [None if x is None else tuple(reversed(x)) for x in self.operand_layouts]
+        return ffi_call(self.target_name, results, input_layouts=ins, output_layouts=outs)(*args, **params)
+
+
+def ffi_lowering(
+    call_target_name: str,
+    *,
+    operand_layouts: Sequence[Any] | None = None,
+    result_layouts: Sequence[Any] | None = None,
+    backend_config: Any = None,
+    skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> ForeignLowering:
+    """The lowering rule, for `mlir.register_lowering`, of a primitive that a registered C function computes.
+
+    The function gets the primitive's parameters as attributes. operand_layouts, result_layouts: for each array None or
+    its axes, fastest first. Raises NotImplementedError for what only MLIR can take (the other arguments).
+    """
+    if backend_config is not None or skip_ffi_layout_processing or lowering_args:
+        raise NotImplementedError(
+            "ffi_lowering: 'backend_config', 'skip_ffi_layout_processing' and arguments of mlir.custom_call need MLIR, "
+            "which is not here; give attributes as parameters of the primitive"
+        )
+    return ForeignLowering(call_target_name, operand_layouts, result_layouts)
 
 
 __getattr__ = absent_names(__name__)
 
-__all__ = ["pycapsule"]
+__all__ = [
+    "ffi_call",
+    "ffi_lowering",
+    "include_dir",
+    "pycapsule",
+    "register_ffi_target",
+    "register_ffi_target_as_batch_partitionable",
+    "register_ffi_type",
+    "register_ffi_type_id",
+]

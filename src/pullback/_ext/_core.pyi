@@ -195,6 +195,29 @@ def register_host_call(function: Callable[[tuple[int, ...]], Any], count: int) -
 
 def release_host_call(record: int) -> None: ...
 
+# ---- foreign functions (ext/programs/foreign.h) ----------------------------------------------------------------------
+
+def register_foreign(name: str, handlers: tuple[int, int, int, int], original: bool) -> None:
+    """Handlers by stage (addresses, 0: none), or a plain C function as the last. JaxRuntimeError for another one."""
+
+def register_foreign_type(name: str, type_id: int, type_info: int) -> None:
+    """A type of states by the addresses of its id, which may be written, and of its information (0 for none)."""
+
+def is_foreign_known(name: str) -> bool | None:
+    """Whether what has this name has the typed interface; None if nothing has it."""
+
+class ForeignFunction:
+    """One place of a program that calls a registered function; JaxRuntimeError if there is none of that name.
+
+    version: 1 for f(out, in), else the typed interface. operands, results: (XLA's type, shape, bytes, result whose
+    memory it shares or -1). attributes: (name, kind, XLA's type, elements, bytes or such a tuple), sorted by name.
+    """
+
+    def __new__(
+        cls, name: str, version: int, operands: tuple[Any, ...], results: tuple[Any, ...], attributes: tuple[Any, ...]
+    ) -> ForeignFunction: ...
+    def __call__(self, addresses: tuple[int, ...]) -> None: ...
+
 class Executable:
     """A native program: int f(void **inputs, void **outputs, void *arena), returning 0 if all went well."""
 
@@ -207,7 +230,8 @@ class Executable:
         keepalive: Any = None,
         constants: Sequence[Array] = (),
         *,
-        host_calls: Sequence[tuple[Callable[[tuple[int, ...]], Any], int]] = (),  # (function, number of buffers)
+        # (function, number of buffers); foreign functions are called without Python
+        host_calls: Sequence[tuple[Callable[[tuple[int, ...]], Any], int]] = (),
         forward: Sequence[int] | None = None,  # per output: input (constants after inputs) that it plainly is, or -1
         alias: Sequence[int] | None = None,  # per output: donated input whose memory it may take over, or -1
         donate: Sequence[int] = (),  # inputs that are deleted by a call

@@ -103,7 +103,13 @@ def operations_of(eqn: Any) -> int:
 
 @record
 class HostCall:
-    """Run the record's reference, in Python, from inside the program: for what a library does best (fft, eig)."""
+    """Run the record's reference, in Python, from inside the program: for what a library does best (fft, eig).
+
+    `native(params, operands, results)`, with (shape, dtype) of each array, gives a foreign function that programs call
+    in its place, without Python.
+    """
+
+    native: Callable[[dict, Sequence[Any], Sequence[Any]], Any] | None = None
 
 
 @record

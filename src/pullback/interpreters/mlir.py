@@ -14,6 +14,7 @@ from typing import Any
 
 from pullback.core import Primitive, trace
 from pullback.core.lowering import InlineFunction
+from pullback.ffi import ForeignLowering
 from pullback.lax.control.callback import pure_callback
 from pullback.util.absent import absent_names
 
@@ -52,13 +53,16 @@ def _call_of_implementation(prim: Primitive) -> Callable[[list[Any], dict[str, A
 
 
 def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, **_: Any) -> None:
-    """Set how a primitive is compiled: `rule` from lower_fun.
+    """Set how a primitive is compiled: `rule` from lower_fun or ffi.ffi_lowering.
 
     Of a primitive whose rule builds MLIR the implementation (`def_impl`) is called from inside the program; without
     one, NotImplementedError is raised when the primitive is compiled.
     """
     if platform not in (None, "cpu"):
         return
+    if isinstance(rule, ForeignLowering):
+        foreign = rule
+        rule = LoweredFunction(lambda *args, **params: foreign.call(prim, args, params), prim.multiple_results)
     if not isinstance(rule, LoweredFunction):
         if prim.evaluate is not None:
             prim.lower = InlineFunction(trace=_call_of_implementation(prim))

@@ -267,9 +267,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "after_all_p", "create_token_p", "empty2_p", "get_p", "random_seed_p",
             "select_and_scatter_p", "swap_p", "threefry2x32_p",
         ),
-        "xla": (
-            "rng_uniform_p",
-        ),
     },
     "extend.ifrt_programs": {
         "mlir": (
@@ -318,15 +315,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
         "mlir": (
             "build_ffi_lowering_function(call_target_name, *, operand_layouts=, result_layouts=, backend_con"
             "fig=, skip_ffi_layout_processing=, **lowering_args)",
-            "ffi_lowering(call_target_name, *, operand_layouts=, result_layouts=, backend_config=, skip_ffi_"
-            "layout_processing=, **lowering_args)",
-        ),
-        "xla": (
-            "ffi_call(target_name, result_shape_dtypes, *, has_side_effect=, vmap_method=, input_layouts=, o"
-            "utput_layouts=, input_output_aliases=, custom_call_api_version=, legacy_backend_config=)",
-            "include_dir()", "register_ffi_target(name, fn, platform=, api_version=, **kwargs)",
-            "register_ffi_target_as_batch_partitionable(name)",
-            "register_ffi_type(name, type_registration, platform=)", "register_ffi_type_id(name, obj, platform=)",
         ),
     },
     "interpreters.ad": {
@@ -404,9 +392,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     "lax": {
         "internal": (
             "after_all_p", "create_token_p",
-        ),
-        "xla": (
-            "rng_uniform(a, b, shape)", "rng_uniform_p",
         ),
     },
     "lax.linalg": {

@@ -49,7 +49,17 @@ class HostFunction:
     @property
     def is_users(self) -> bool:
         """Whether it runs a function of the user's, which may go by the thread that it is called on."""
-        return self.name.endswith("callback")
+        return self.name.endswith("callback") or self._maker is not None
+
+    @property
+    def _maker(self) -> Any:
+        kind = self.function.primitive.lower if isinstance(self.function, _Reference) else None
+        return kind.native if isinstance(kind, HostCallKind) else None
+
+    def native(self) -> Any:
+        """The foreign function that is called in place of the Python one, or None."""
+        maker = self._maker
+        return None if maker is None else maker(self.function.params, self.operands, self.results)  # type: ignore[attr-defined]
 
     def run_flat(self, arrays: Sequence[np.ndarray]) -> None:
         """`run` on flat arrays, which may be longer than need be."""

@@ -68,7 +68,7 @@ def pure_callback(
     avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
     outs = pure_callback_p.bind(
-        *map(_as_array, leaves),
+        *map(as_operand, leaves),
         callback=_Flat(callback, in_tree, avals, "pure_callback"),
         result_avals=avals,
         vmap_method=vmap_method,
@@ -93,7 +93,7 @@ def io_callback(
     avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
     outs = io_callback_p.bind(
-        *map(_as_array, leaves),
+        *map(as_operand, leaves),
         callback=_Flat(callback, in_tree, avals, "io_callback"),
         result_avals=avals,
         ordered=bool(ordered),
@@ -113,7 +113,7 @@ def debug_callback(
         raise TypeError(f"debug.callback: first argument 'callback' must be callable, but got {callback!r}")
     leaves, in_tree = tree_flatten((args, kwargs))
     flat = _Ignored(callback, in_tree, leaves)
-    debug_callback_p.bind(*[_as_array(leaves[i]) for i in flat.positions], callback=flat, ordered=bool(ordered))
+    debug_callback_p.bind(*[as_operand(leaves[i]) for i in flat.positions], callback=flat, ordered=bool(ordered))
 
 
 class _Ignored:
@@ -196,7 +196,8 @@ def _result_avals(name: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     return tuple(avals), tree
 
 
-def _as_array(x: Any) -> Any:
+def as_operand(x: Any) -> Any:
+    """What a caller passed, as something that can be bound."""
     return x if hasattr(x, "aval") else hooks.asarray(x)
 
 
@@ -225,34 +226,48 @@ def _io_jvp(_primals, _tangents, **_params):
     )
 
 
-def _pure_batch(axis, args, dims, *, callback, result_avals, vmap_method):
+def _pure_batch(axis, args, dims, **params):
+    avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in params["result_avals"])
+    batched = {**params, "callback": _Batched(params["callback"], axis.size), "result_avals": avals}
+    return batch_of_call(pure_callback_p, axis, args, dims, params, batched)
+
+
+def batch_of_call(
+    primitive: Any,
+    axis: Any,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    params: dict[str, Any],
+    batched: dict[str, Any],
+) -> tuple[list[Any], list[int]]:
+    """A call of something opaque for each element, as its `vmap_method` says.
+
+    batched: the parameters of one call whose results have a batch axis in front.
+    """
+    method = params["vmap_method"]
     values = [a if d is None or d == 0 else hooks.moveaxis(a, d, 0) for a, d in zip(args, dims)]
-    if vmap_method in ("sequential", "sequential_unrolled"):
+    count = len(params["result_avals"])
+    if method == "sequential_unrolled":
+        rows = _one_by_one(primitive, axis, args, dims, params)
+        return [hooks.stack([row[k] for row in rows]) for k in range(count)], [0] * count
+    if method == "sequential":
         mapped = [v for v, d in zip(values, dims) if d is not None]
 
         def one(xs):
             given = iter(xs)
-            operands = [next(given) if d is not None else v for v, d in zip(values, dims)]
-            return pure_callback_p.bind(
-                *operands, callback=callback, result_avals=result_avals, vmap_method=vmap_method
-            )
+            return primitive.bind(*[next(given) if d is not None else v for v, d in zip(values, dims)], **params)
 
-        outs = lax_map(one, mapped)
-        return list(outs), [0] * len(result_avals)
-    if vmap_method is None:
+        return list(lax_map(one, mapped)), [0] * count
+    if method is None:
         raise NotImplementedError(
-            "vmap is only supported for the pure_callback primitive when vmap_method is one of 'sequential', "
+            f"vmap is only supported for the {primitive.name} primitive when vmap_method is one of 'sequential', "
             "'sequential_unrolled', 'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method=None."
         )
-    if vmap_method == "broadcast_all":
+    if method == "broadcast_all":
         values = [hooks.broadcast(v, axis.size, 0) if d is None else v for v, d in zip(values, dims)]
-    elif vmap_method == "expand_dims":
+    elif method == "expand_dims":
         values = [hooks.broadcast(v, 1, 0) if d is None else v for v, d in zip(values, dims)]
-    avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
-    outs = pure_callback_p.bind(
-        *values, callback=_Batched(callback, axis.size), result_avals=avals, vmap_method=vmap_method
-    )
-    return outs, [0] * len(avals)
+    return primitive.bind(*values, **batched), [0] * count
 
 
 def _element(x, i: int, axis: int):

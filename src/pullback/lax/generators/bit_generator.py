@@ -4,11 +4,14 @@ A state is a key (k0, k1) and a counter (c0, c1), low words first. Philox gives 
 grows by one for each block of four words. Threefry enciphers the counters c, c + 1, ... to two words each, which are
 neighbours along one axis of the result: the first of even length, else the longest. Of states that are mapped the first
 alone is used and advanced, as in JAX.
+
+`rng_uniform`: numbers of a generator that the process keeps, other ones at each run.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ import numpy as np
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, hooks
 from pullback.core.lowering import HostCall
 from pullback.lax.collectives.compatibility import RandomAlgorithm
+from pullback.lax.control.callback import Effect
 from pullback.lax.generators.philox import first_row, philox_words, wide_words
 from pullback.lax.generators.threefry import encipher
 from pullback.lax.movement.joining import concatenate
@@ -23,7 +27,7 @@ from pullback.lax.movement.shape import slice_in_dim
 from pullback.lax.records.operands import as_array
 from pullback.util import dtypes
 
-__all__ = ["rng_bit_generator", "rng_bit_generator_p"]
+__all__ = ["rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p"]
 
 
 def _halved(shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
@@ -126,3 +130,66 @@ def rng_bit_generator(
         raise ValueError(f"rng_bit_generator: argument 'shape' is {sizes}; dimensions must not be negative")
     key = as_array(key, "rng_bit_generator", 0)
     return tuple(rng_bit_generator_p.bind(key, shape=sizes, dtype=dtype, algorithm=int(RandomAlgorithm(algorithm))))
+
+
+RNG = Effect("Rng")  # two equal equations give different numbers
+_lock = threading.Lock()
+_generator: np.random.Generator | None = None
+
+
+def _draw(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+    global _generator
+    dtype = a.dtype
+    with _lock:
+        if _generator is None:
+            _generator = np.random.default_rng()
+        if dtypes.kind_of(dtype) in "iu":
+            low, high = int(a), int(b)
+            wide = np.int64 if dtypes.kind_of(dtype) == "i" else np.uint64
+            return _generator.integers(low, max(high, low + 1), shape, wide).astype(dtype)
+        unit = _generator.random(shape)
+    # In the precision of the result, b is not reached unless rounding reaches it.
+    first, last = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    drawn = (first + (last - first) * unit).astype(dtype)
+    return np.where(drawn >= b, a, drawn)
+
+
+def _drawn_aval(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+    if a.dtype != b.dtype:
+        raise ValueError(f"Arguments to rng_uniform must have identical dtypes, got {a.dtype} and {b.dtype}.")
+    if a.shape or b.shape:
+        raise ValueError(f"Arguments to rng_uniform must be scalars; got shapes {a.shape} and {b.shape}.")
+    if dtypes.kind_of(a.dtype) not in "iuf":
+        raise TypeError(f"rng_uniform: arguments must be real numbers, got {a.dtype}")
+    return ShapedArray(shape, a.dtype, a.weak_type and b.weak_type)
+
+
+rng_uniform_p = Primitive(
+    "rng_uniform",
+    abstract_eval=_drawn_aval,
+    reference=_draw,
+    jvp=NoRule("random numbers of a generator have no derivative; use jax.random"),
+    batch=NoRule("how many numbers a batch draws is not defined; use jax.random"),
+    transpose=NoRule("random numbers are not linear in their limits"),
+    lower=HostCall(),
+    effects=lambda _params: frozenset({RNG}),
+    traits={"opaque"},
+    doc="Random numbers of [a, b), other ones at each run.",
+)
+
+
+def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
+    """Random numbers of `shape`, uniform on [a, b), of the dtype of the scalars a and b; other ones at each call.
+
+    They come from a generator of the process and cannot be repeated; `jax.random` gives numbers that can be. Raises
+    ValueError if a and b are no scalars or of two dtypes, TypeError if they are no real numbers.
+
+    >>> import jax
+    >>> x = jax.lax.rng_uniform(0.0, 1.0, (3,))
+    >>> bool((x >= 0).all() & (x < 1).all())
+    True
+    """
+    sizes = tuple(int(n) for n in shape)
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"rng_uniform: argument 'shape' is {sizes}; dimensions must not be negative")
+    return rng_uniform_p.bind(as_array(a, "rng_uniform", 0), as_array(b, "rng_uniform", 1), shape=sizes)

@@ -14,6 +14,9 @@ from pullback.compiler.lower import HostFunction
 
 def native_callback(host: HostFunction) -> tuple[Callable[[tuple[int, ...]], None], int]:
     """(function of a tuple of addresses, how many), as `_core.Executable` wants it."""
+    foreign = host.native()
+    if foreign is not None:
+        return foreign, len(host.operands) + len(host.results)
     makers = [array_maker(shape, dtype) for shape, dtype in (*host.operands, *host.results)]
     count = len(host.operands)
 

@@ -13,6 +13,7 @@ from pullback.core.lowering import Elementwise
 from pullback.core.references import Reference
 from pullback.transforms.call import checkpoint_p
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 _unspecified = Unspecified()
 
@@ -62,6 +63,7 @@ def checkpoint(
         by_position = ()
     name = arguments.function_name(fun)
 
+    @api_boundary
     def checkpointed(*args, **kwargs):
         if any(not -len(args) <= n < len(args) for n in nums):
             raise ValueError(

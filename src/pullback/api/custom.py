@@ -26,6 +26,7 @@ from pullback.transforms.discharge import discharge_program
 from pullback.transforms.zeros import instantiate, is_float0
 from pullback.util.errors import UnexpectedTracerError
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 
 class _Split:
@@ -106,6 +107,7 @@ class _Custom:
         self.nondiff_argnums = tuple(sorted(set(nums)))
         self._name = arguments.function_name(fun)
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         raise NotImplementedError(type(self).__name__)
 
@@ -163,6 +165,7 @@ class custom_jvp(_Custom):
 
         self.defjvp(jvp)
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         jvp = self.jvp
         if jvp is None:
@@ -271,6 +274,7 @@ class custom_vjp(_Custom):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = symbolic_zeros
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:

@@ -21,6 +21,7 @@ from pullback.transforms.call import call_primitive
 from pullback.transforms.jvp import RecordedTangent, jvp_flat, jvp_jaxpr
 from pullback.transforms.zeros import instantiate, zero_tangent
 from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_map, tree_structure, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 
 class custom_vmap:
@@ -47,6 +48,7 @@ class custom_vmap:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = arguments.function_name(self.fun)
         args = arguments.positional("custom_vmap", self.fun, args, kwargs)

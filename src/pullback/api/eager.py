@@ -34,6 +34,7 @@ from pullback.util.errors import UNTRACEABLE
 from pullback.util.memory import forgetful
 from pullback.util.pytree import tree_flatten, tree_structure, tree_unflatten
 from pullback.util.switches import switches
+from pullback.util.tracebacks import api_boundary
 from pullback.util.warning import strict
 
 WARMUP = 1  # calls of each kind that run the function before it is traced
@@ -67,6 +68,7 @@ class Memory:
             memory.clear()
         self.function.clear()
 
+    @api_boundary
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The call in full: (result, what C shall remember for arguments of these types, or None)."""
         result = self.fun(*args, **kwargs)

@@ -29,6 +29,7 @@ from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate
 from pullback.util import dtypes
 from pullback.util.pytree import Partial, tree_flatten, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 
 def grad(
@@ -47,6 +48,7 @@ def grad(
     """
     differentiate = _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
+    @api_boundary
     def grad_f(*args, **kwargs):
         _, gradient, aux = differentiate(args, kwargs)
         return (gradient, aux) if has_aux else gradient
@@ -65,6 +67,7 @@ def value_and_grad(
     """A function that gives (value, gradient) of scalar-valued `fun`; as `grad`."""
     differentiate = _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
+    @api_boundary
     def value_and_grad_f(*args, **kwargs):
         value, gradient, aux = differentiate(args, kwargs)
         return ((value, aux), gradient) if has_aux else (value, gradient)
@@ -96,6 +99,7 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
     return differentiate
 
 
+@api_boundary
 def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     """(fun(*primals), derivative of fun at primals along tangents); with has_aux, aux as a third.
 
@@ -155,6 +159,7 @@ def _jvp_of_references(fun, primals, tangents, has_aux):
     return out, out_dot, *aux
 
 
+@api_boundary
 def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     """(fun(*primals), pullback): pullback(x_bar) gives the cotangents of the primals as a tuple; with has_aux, aux as a
     third.
@@ -211,6 +216,7 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
+@api_boundary
 def linearize(fun: Callable, *primals, has_aux: bool = False):
     """(fun(*primals), linear map from tangents to output tangents at the primals); with has_aux, aux as a third."""
     check_callable("linearize", fun)
@@ -223,6 +229,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     return (out, pushforward, aux) if has_aux else (out, pushforward)
 
 
+@api_boundary
 def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     """The transpose of `fun`, which must be linear in all of `primals` (arrays or ShapeDtypeStructs, only types
     matter).
@@ -248,6 +255,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
             f"functions, but got {[str(a.dtype) for a in avals]} -> {[str(a.dtype) for a in out_avals]}."
         )
 
+    @api_boundary
     def transposed(x_bar):
         bars, bar_tree = tree_flatten(x_bar)
         if bar_tree != flat.out_tree:
@@ -278,6 +286,7 @@ def jacfwd(
     check_callable("jacfwd", fun)
     argnums = check_argnums("jacfwd", argnums)
 
+    @api_boundary
     def jacfun(*args, **kwargs):
         flat, leaves, unflatten = _dynamic_arguments("jacfwd", fun, argnums, args, kwargs, has_aux)
         for leaf in leaves:
@@ -315,6 +324,7 @@ def jacrev(
     check_callable("jacrev", fun)
     argnums = check_argnums("jacrev", argnums)
 
+    @api_boundary
     def jacfun(*args, **kwargs):
         flat, leaves, unflatten = _dynamic_arguments("jacrev", fun, argnums, args, kwargs, has_aux)
         for leaf in leaves:

@@ -52,6 +52,7 @@ from pullback.util.memory import forgetful, make_room
 from pullback.util.pytree import tree_flatten, tree_unflatten
 from pullback.util.static import check_flags
 from pullback.util.switches import switches
+from pullback.util.tracebacks import api_boundary
 
 
 def jit(
@@ -172,6 +173,7 @@ class _Jit:
 
     # calls
 
+    @api_boundary
     def miss(self, args: tuple, kwargs: dict) -> tuple[Any, _core.CacheEntry | None]:
         """The call in full: (result, what C shall remember for arguments of these types)."""
         # Inside of shard_map derivatives ask which values vary, which the types of a jaxpr do not say.
@@ -407,6 +409,7 @@ class _Jit:
 
     # ahead of time
 
+    @api_boundary
     def trace(self, *args, **kwargs) -> Traced:
         """The function traced for arguments of these types (arrays or ShapeDtypeStructs)."""
         leaves, in_tree, avals, statics = self.flatten(args, kwargs)
@@ -430,6 +433,7 @@ class _Jit:
             closed, in_tree, out_tree, self.name, donated, self.keep_unused, fixed, names, places, self.compiler_options
         )
 
+    @api_boundary
     def lower(self, *args, **kwargs) -> Lowered:
         """The function traced and optimized for arguments of these types, ready to be compiled."""
         return self.trace(*args, **kwargs).lower()

@@ -36,6 +36,7 @@ from pullback.util import config
 from pullback.util.memory import forgetful
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.switches import switches
+from pullback.util.tracebacks import api_boundary
 
 
 def pmap(
@@ -115,6 +116,7 @@ class _Pmap:
         self.function = function
         forgetful(self)
 
+    @api_boundary
     def miss(self, args: tuple, kwargs: dict) -> tuple[Any, _core.CacheEntry | None]:
         """The call in full: (result, what C shall remember for arguments of these types)."""
         fixed = self.fixed(args)

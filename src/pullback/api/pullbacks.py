@@ -14,6 +14,7 @@ from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate
 from pullback.util import dtypes
 from pullback.util.pytree import register_pytree_node, tree_flatten, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 
 class _Marker:
@@ -100,6 +101,7 @@ class VJP:
             raise ValueError("vjp: an array of args_res that the backward pass reads was taken out; put it back before")
         return found
 
+    @api_boundary
     def __call__(self, out_bar: Any) -> Any:
         return self.fun(self._consts(), out_bar)
 

@@ -16,6 +16,7 @@ from pullback.sharding import PartitionSpec, Sharding
 from pullback.sharding._layout import Format
 from pullback.util import dtypes
 from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 
 class ShapeDtypeStruct:
@@ -97,6 +98,7 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak}{where})"
 
 
+@api_boundary
 def eval_shape(fun: Callable, *args, **kwargs):
     """The types of `fun(*args, **kwargs)`, as a tree of ShapeDtypeStruct, without computing anything.
 
@@ -121,6 +123,7 @@ def make_jaxpr(
     arguments.check_callable("make_jaxpr", fun)
     nums, _ = arguments.resolve_argnums("make_jaxpr", fun, "static", arguments.as_tuple(static_argnums), ())
 
+    @api_boundary
     def make_jaxpr_f(*args, **kwargs):
         with contextlib.ExitStack() as mapped:
             for name, size in axes:

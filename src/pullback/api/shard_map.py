@@ -26,6 +26,7 @@ from pullback.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, Parti
 from pullback.sharding._current import current_mesh, use_abstract_mesh
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import broadcast_prefix, tree_map, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 
 def shard_map(
@@ -57,6 +58,7 @@ def shard_map(
     arguments.check_callable("shard_map", f)
     function, name = f, arguments.function_name(f)
 
+    @api_boundary
     def wrapped(*args: Any) -> Any:
         used = mesh if mesh is not None else current_mesh()
         if used is None:

@@ -30,6 +30,7 @@ from pullback.sharding._layout import Format, Layout
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 DIALECTS = ("jaxpr", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
 _OF_XLA = ("stablehlo", "hlo", "mhlo")
@@ -392,6 +393,7 @@ class Compiled(_Stage):
     def __call__(self, *args, **kwargs):
         return self._function(*args, **kwargs)
 
+    @api_boundary
     def _checked_call(self, args: tuple, kwargs: dict) -> tuple[Any, Any]:
         """(result, what the call cache in C shall remember for arguments of these types)."""
         leaves, tree = tree_flatten((args, kwargs))

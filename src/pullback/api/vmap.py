@@ -13,6 +13,7 @@ from pullback.core.references import Entrance
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import flatten_axes, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 from pullback.util.static import is_hashable
+from pullback.util.tracebacks import api_boundary
 
 
 def vmap(
@@ -59,6 +60,7 @@ def vmap(
         references.leave(after)
         return out
 
+    @api_boundary
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(

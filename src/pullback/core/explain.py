@@ -34,6 +34,7 @@ from pullback.util.errors import (
     UnhashableArgumentError,
 )
 from pullback.util.static import is_hashable
+from pullback.util.tracebacks import shorten
 
 # What a call with an argument of the wrong kind may end in. What user programs raise themselves is never replaced where
 # the arguments are as they should be.
@@ -191,26 +192,34 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
     """`fun`, whose mistakes with arguments that the table knows are named."""
     name = name or fun.__name__
 
+    def mend(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The call again, with the arrays that objects hold, or else raises what the user is to see."""
+        converted = with_held_arrays((args, kwargs))
+        if converted is not None:
+            return call(*converted[0], **converted[1])
+        found = mismatch(fun, name, kinds, args, kwargs) or _too_flat(fun, name, kinds, args, kwargs, error)
+        if found is None:
+            if _is_outermost(sys._getframe(1)):
+                _name_function(error, fun, name, args, kwargs)
+            raise error
+        if _is_deliberate(error):
+            if not isinstance(error, (TypeError, ValueError)) or isinstance(error, LookupError):
+                raise error
+            if isinstance(error, JAXTypeError) and not isinstance(found, JAXTypeError):
+                raise error  # a tracer, where another argument is of the wrong kind
+            found.args = (f"{error}\n{found}" if name not in str(error) else str(error),)
+        raise found from error
+
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return fun(*args, **kwargs)
-        except _MISTAKES as error:
-            converted = with_held_arrays((args, kwargs))
-            if converted is not None:
-                return call(*converted[0], **converted[1])
-            found = mismatch(fun, name, kinds, args, kwargs) or _too_flat(fun, name, kinds, args, kwargs, error)
-            if found is None:
-                if _is_outermost(sys._getframe()):
-                    _name_function(error, fun, name, args, kwargs)
-                raise
-            if _is_deliberate(error):
-                if not isinstance(error, (TypeError, ValueError)) or isinstance(error, LookupError):
-                    raise
-                if isinstance(error, JAXTypeError) and not isinstance(found, JAXTypeError):
-                    raise  # a tracer, where another argument is of the wrong kind
-                found.args = (f"{error}\n{found}" if name not in str(error) else str(error),)
-            raise found from error
+            try:
+                return fun(*args, **kwargs)
+            except _MISTAKES as error:
+                return mend(error, args, kwargs)
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
     return call
 

@@ -14,6 +14,7 @@ from pullback.core.kinds import FUNCTION, TEXT, optional
 from pullback.numpy._arguments import arrays, as_array, broadcast_shapes_of, canonical_axis
 from pullback.numpy._creation import asarray
 from pullback.util.pytree import tree_map
+from pullback.util.tracebacks import api_boundary
 
 # ---- signatures of generalized ufuncs: "(m,n),(n)->(m)"
 
@@ -114,6 +115,7 @@ def vectorize(
     context = f"on vectorized function with excluded={kept} and signature={signature!r}"
 
     @functools.wraps(pyfunc)
+    @api_boundary
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         mapped: list[int | str] = [k for k, x in enumerate(args) if x is not None and k not in kept]
         mapped += [k for k, x in kwargs.items() if x is not None and k not in kept]

@@ -195,7 +195,7 @@ def _signature(name: str, names: tuple[str, ...], run: Callable[..., Any], defau
         f"    return run(key, ({', '.join(names)},), shape, dtype, out_sharding)\n"
     )
     scope: dict[str, Any] = {"run": run, "default": default}
-    exec(source, scope)
+    exec(compile(source, f"{__file__}: {name}", "exec"), scope)
     return scope[name]
 
 

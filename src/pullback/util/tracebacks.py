@@ -1,0 +1,136 @@
+"""Tracebacks without this package's own frames: what users read are the lines of their program.
+
+Errors pass through functions of the API on their way to the user. The outermost one leaves only other files' frames, as
+the option `jax_traceback_filtering` (environment: JAX_TRACEBACK_FILTERING) says:
+
+off                   all frames stay
+tracebackhide         all stay, and ours are marked for IPython and pytest, which do not show them
+remove_frames         ours go; the error's cause is one with the whole traceback
+quiet_remove_frames   ours go; a note says so
+auto                  tracebackhide in IPython, else quiet_remove_frames
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+from pullback.util.config import config
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STARTER = _PACKAGE + "__main__.py"  # below it the user's program begins
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_NOTE = (
+    "--------------------\n"
+    "Frames of pullback itself were left out of this traceback; JAX_TRACEBACK_FILTERING=off shows them."
+)
+
+
+class UnfilteredStackTrace(Exception):
+    """The cause of an error whose traceback was shortened: it has the whole one."""
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith(_PACKAGE) and file != _STARTER
+
+
+def _serves_us(file: str) -> bool:
+    """Whether a function that one of ours called belongs to Python or NumPy."""
+    if "site-packages" in file:
+        return f"{os.sep}numpy{os.sep}" in file
+    return file.startswith((_STANDARD, "<frozen "))
+
+
+def _is_within_ours(frame: FrameType | None) -> bool:
+    """Whether a function of this package called, however far away: then that one shortens tracebacks."""
+    while frame is not None:
+        if _is_ours(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _split(traceback: TracebackType | None) -> tuple[list[TracebackType], list[TracebackType]]:
+    """(frames to be shown, the others)."""
+    shown: list[TracebackType] = []
+    hidden: list[TracebackType] = []
+    inside = False
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        inside = _is_ours(file) or (inside and _serves_us(file))
+        (hidden if inside else shown).append(traceback)
+        traceback = traceback.tb_next
+    return shown, hidden
+
+
+def _joined(parts: list[TracebackType]) -> TracebackType | None:
+    joined = None
+    for part in reversed(parts):
+        joined = TracebackType(joined, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return joined
+
+
+def _mode() -> str:
+    mode = config.jax_traceback_filtering
+    if mode != "auto":
+        return mode
+    ipython = sys.modules.get("IPython")
+    return "tracebackhide" if ipython is not None and ipython.get_ipython() else "quiet_remove_frames"
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """An error and those that are shown before it."""
+    found: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in found:
+        found.append(at)
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return found
+
+
+def shorten(error: BaseException, boundary: FrameType) -> None:
+    """Leave out frames of this package from the traceback of an error that passes a function of the API.
+
+    boundary: the frame of that function. Nothing happens where another function of ours is further out.
+    """
+    mode = _mode()
+    if mode == "off" or _is_within_ours(boundary.f_back):
+        return
+    if mode == "tracebackhide":
+        for part in _split(error.__traceback__)[1]:
+            part.tb_frame.f_locals["__tracebackhide__"] = True
+        return
+    shown, hidden = _split(error.__traceback__)
+    # The boundary's own frame is hidden, too. An error that a caller's mistake raised in it has no other.
+    if mode == "remove_frames":
+        whole = UnfilteredStackTrace("The whole traceback of the error below, with frames of pullback itself.")
+        whole.__cause__, whole.__context__ = error.__cause__, error.__context__
+        whole.__suppress_context__ = error.__suppress_context__
+        error.__cause__ = whole.with_traceback(error.__traceback__)
+    else:
+        for earlier in _chain(error)[1:]:
+            earlier.__traceback__ = _joined(_split(earlier.__traceback__)[0])
+        if hidden and _NOTE not in getattr(error, "__notes__", ()):
+            error.add_note(_NOTE)
+    error.__traceback__ = _joined(shown)
+
+
+def api_boundary(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun`, a function of the API, without this package's frames in the tracebacks of its errors."""
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise  # by itself: it adds no frame
+
+    return call
+
+
+__all__ = ["UnfilteredStackTrace", "api_boundary", "shorten"]

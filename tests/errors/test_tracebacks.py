@@ -1,0 +1,163 @@
+"""What is left of the tracebacks of errors that pass through the API."""
+
+import functools
+import subprocess
+import sys
+import textwrap
+import traceback
+
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+
+HERE = __file__
+
+
+class Mine(Exception):
+    pass
+
+
+def fails(x):
+    raise Mine("no")
+
+
+def bad_shape(x):
+    return x + jnp.ones(7)
+
+
+def frames(call):
+    with pytest.raises(Exception) as info:
+        call()
+    return [(f.name, f.filename) for f in traceback.extract_tb(info.value.__traceback__)], info.value
+
+
+X = jnp.ones(3)
+TREE = {"a": X}
+custom = jax.custom_jvp(lambda x: fails(x))
+custom.defjvp(lambda p, t: (p[0], t[0]))
+backwards = jax.custom_vjp(lambda x: x)
+backwards.defvjp(lambda x: (x, x), lambda r, g: (fails(g),))
+
+CALLS = {
+    "jit": lambda f: jax.jit(f)(X),
+    "grad": lambda f: jax.grad(lambda x: f(x).sum())(X),
+    "value_and_grad": lambda f: jax.value_and_grad(lambda x: f(x).sum())(X),
+    "vmap": lambda f: jax.vmap(f)(X),
+    "jvp": lambda f: jax.jvp(f, (X,), (X,)),
+    "vjp": lambda f: jax.vjp(f, X),
+    "linearize": lambda f: jax.linearize(f, X),
+    "jacfwd": lambda f: jax.jacfwd(f)(X),
+    "jacrev": lambda f: jax.jacrev(f)(X),
+    "hessian": lambda f: jax.hessian(lambda x: f(x).sum())(X),
+    "linear_transpose": lambda f: jax.linear_transpose(f, X)(X),
+    "make_jaxpr": lambda f: jax.make_jaxpr(f)(X),
+    "eval_shape": lambda f: jax.eval_shape(f, X),
+    "checkpoint": lambda f: jax.checkpoint(f)(X),
+    "lower": lambda f: jax.jit(f).lower(X),
+    "trace": lambda f: jax.jit(f).trace(X),
+    "pmap": lambda f: jax.pmap(f)(X[None]),
+    "scan": lambda f: lax.scan(lambda c, x: (f(c), x), X, X),
+    "map": lambda f: lax.map(f, X),
+    "while_loop": lambda f: lax.while_loop(lambda c: True, f, X),
+    "fori_loop": lambda f: lax.fori_loop(0, 3, lambda i, c: f(c), X),
+    "cond": lambda f: lax.cond(True, f, lambda x: x, X),
+    "switch": lambda f: lax.switch(0, [f, lambda x: x], X),
+    "custom_jvp": lambda f: jax.custom_jvp(f)(X),
+    "custom_vjp": lambda f: jax.custom_vjp(f)(X),
+    "vectorize": lambda f: jnp.vectorize(f)(X),
+    "apply_along_axis": lambda f: jnp.apply_along_axis(f, 0, X),
+    "nested": lambda f: jax.jit(jax.vmap(jax.grad(lambda x: jax.jit(f)(x).sum())))(X[None]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("f", [fails, bad_shape])
+def test_only_the_users_frames(name, f):
+    if name in ("custom_jvp", "custom_vjp"):
+        f = functools.wraps(f)(lambda x, f=f: f(x))  # without rules: the call fails all the same
+    if name in ("map", "vectorize", "vmap", "apply_along_axis") and f is bad_shape:
+        f = lambda x: jnp.ones((2, 3)) @ jnp.ones((2, 3))
+    shown, error = frames(lambda: CALLS[name](f))
+    assert {file for _, file in shown} == {HERE}, shown
+    assert any("were left out" in note for note in error.__notes__)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.reshape(X, (2, 2)),
+        lambda: jnp.dot(X, jnp.ones(4)),
+        lambda: jnp.sum("a"),
+        lambda: jax.random.gamma(3, 2.0),
+        lambda: jax.nn.softmax(None),
+        lambda: jax.grad(lambda x: x)(X),
+        lambda: jax.vmap(lambda x: x, in_axes=3)(X),
+        lambda: jax.vjp(lambda x: x, X)[1]("a"),
+        lambda: jax.vjp(backwards, X)[1](X),
+    ],
+)
+def test_mistakes_in_calls(call):
+    shown, _ = frames(call)
+    assert {file for _, file in shown} == {HERE}, shown
+
+
+def test_a_cause_is_shown_without_our_frames():
+    _, error = frames(lambda: jnp.sum("a"))
+    while error is not None:
+        assert {f.filename for f in traceback.extract_tb(error.__traceback__)} <= {HERE}
+        error = error.__cause__
+
+
+class mode:
+    """A mode of filtering for a time."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __enter__(self):
+        self.before = jax.config.jax_traceback_filtering
+        jax.config.update("jax_traceback_filtering", self.value)
+
+    def __exit__(self, *_):
+        jax.config.update("jax_traceback_filtering", self.before)
+
+
+def test_all_frames():
+    with mode("off"):
+        shown, error = frames(lambda: jax.jit(fails)(X))
+    assert len({file for _, file in shown}) > 1 and not hasattr(error, "__notes__")
+
+
+def test_the_whole_as_the_cause():
+    with mode("remove_frames"):
+        shown, error = frames(lambda: jax.jit(fails)(X))
+    assert {file for _, file in shown} == {HERE} and not hasattr(error, "__notes__")
+    assert len(traceback.extract_tb(error.__cause__.__traceback__)) > 2
+    assert error.__cause__.__traceback__ is not error.__traceback__
+
+
+def test_frames_that_are_marked():
+    with mode("tracebackhide"), pytest.raises(Mine) as info:
+        jax.jit(fails)(X)
+    at, marked = info.value.__traceback__, []
+    while at is not None:
+        ours = at.tb_frame.f_code.co_filename != HERE
+        marked.append(ours == bool(at.tb_frame.f_locals.get("__tracebackhide__")))
+        at = at.tb_next
+    assert len(marked) > 2 and (all(marked) or sys.version_info < (3, 13))
+
+
+def test_what_is_printed():
+    program = """
+        import pullback as jax, pullback.numpy as jnp
+
+        def f(x):
+            return x + jnp.ones(4)
+
+        jax.jit(jax.grad(lambda x: f(x).sum()))(jnp.ones(3))
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert run.stderr.count("File ") == 3 and "site-packages" not in run.stderr and "pullback/" not in run.stderr
+    assert "JAX_TRACEBACK_FILTERING=off" in run.stderr

@@ -141,6 +141,10 @@ def kernel_of(name: str) -> Function:
     """The kernel that a symbol stands for."""
     dtype, shape, *kind = name.removeprefix(NAME).split("_")
     rows, columns = map(int, shape.split("x"))
+    if "tiles" in kind:
+        from pullback.compiler.products.tile_kernels import tile_kernel
+
+        return tile_kernel(dtype, rows, columns, "added" in kind)
     if "gram" in kind:
         return gram_kernel(dtype, rows, columns)
     return panel_kernel(

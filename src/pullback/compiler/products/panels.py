@@ -20,8 +20,8 @@ Rows of x that compete for the sets of the first cache are copied to places that
 apart want 12 lines of a set of 8, so every read of x misses. One core of a Zen 4 does 106 GFLOP/s so, before 62, of
 1020 x 1024 by 1024 x 1024 in float32.
 
-Operands of bf16 are multiplied in pairs, by AVX512-BF16's instruction where there is one: 1024 x 1024 takes 7.5 ms on
-two cores of a Zen 4 (with conversions from and to float32), before 14.9; PyTorch 6.6.
+Operands of bf16 are multiplied in pairs, by AVX512-BF16's instruction where there is one (AMX's: tiles.py): 1024 x 1024
+takes 7.5 ms on two cores of a Zen 4 (with conversions from and to float32), before 14.9; PyTorch 6.6.
 
 Tried, and no better: slabs of the contracted axis (256 or 512 elements, x copied into the second cache), which lost up
 to a tenth at 1000 to 2048, as sums are read and written again; prefetching the next panel of y, other numbers of rows
@@ -135,8 +135,8 @@ def _rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: 
     return x
 
 
-def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
-    """out[b..., m, n] = x[b..., m, k] @ y[b..., k, n], whose last two axes suit the kernel."""
+def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage, each: Any = None) -> None:
+    """out[b..., m, n] = x[b..., m, k] @ y[b..., k, n], whose last two axes suit the kernel, or `each` in its place."""
     b = ctx.b
     sizes = out.shape[:-2]
     count = int(np.prod(sizes))
@@ -147,7 +147,7 @@ def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
     shared = alone and count * work >= WORTH_THREADS
     grain = max(1, min(WORTH_THREADS // 4 // work, -(-count // PIECES))) if shared else None
     with b.loop(count, "threads" if shared else "sequential", "item", of_items(count, grain)) as item:
-        multiply(ctx, _item(ctx, out, item), _item(ctx, x, item), _item(ctx, y, item), alone)
+        (each or multiply)(ctx, _item(ctx, out, item), _item(ctx, x, item), _item(ctx, y, item), alone)
 
 
 def _item(ctx: NestContext, s: Storage, item: Expr) -> Storage:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.compiler.lower.storage import Storage, merged_stride
-from pullback.compiler.products import gram, panels, vector_products
+from pullback.compiler.products import gram, panels, tiles, vector_products
 from pullback.loops.ir import ITEMSIZE, Address, Const, Expr
 
 if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
 SMALL = 16 * 16 * 16  # multiply-adds below which a loop nest beats the call
+WIDE = {"f16": "f32", "bf16": "f32"}  # in which products of these are computed
 PREFIX = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 
 
@@ -303,7 +304,7 @@ def _operand(s: Storage) -> tuple[Storage, int, str]:
 def _loops(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
     b = ctx.b
     (m, k), n = x.shape, y.shape[1]
-    wide = {"f16": "f32", "bf16": "f32"}.get(out.dtype, out.dtype)
+    wide = WIDE.get(out.dtype, out.dtype)
     with ctx.loops((m, n)) as (i, j):
         with b.reduce(k, b.const(wide, 0), "or" if wide == "bool" else "add") as r:
             left, right = b.convert(ctx.load(x, (i, r.i)), wide), b.convert(ctx.load(y, (r.i, j)), wide)
@@ -335,23 +336,25 @@ def dot_general(
 ) -> None:
     """out[batch..., x's free axes..., y's free axes...] = sum over the contracted axes of x * y.
 
-    x and y may have any strides. Operands of another type than the result are converted first, but for bf16 where
-    there is a kernel. Batches become a parallel loop.
+    x and y may have any strides. Operands of another type than the result are converted first, but for bf16 and
+    integers of 8 bits where there is a kernel; results of 16 bits are computed in float32. Batches become a parallel
+    loop.
     """
+    tiled = tiles.kind_of(x, y, out.dtype) is not None
+    if tiled and _by_tiles(ctx, out, x, y, contracting, batch):
+        return
+    wide = WIDE.get(out.dtype)
+    if wide is not None:
+        target = ctx.temporary(wide, out.shape)
+        dot_general(ctx, target, x, y, contracting, batch)
+        with ctx.loops(out.shape) as index:
+            ctx.store(out, index, ctx.b.convert(ctx.load(target, index), out.dtype))
+        return
     paired = x.dtype == y.dtype == panels.PAIRED and out.dtype == "f32"
     if not paired:
         x, y = _as_type(ctx, x, out.dtype), _as_type(ctx, y, out.dtype)
-    (x_contract, y_contract), (x_batch, y_batch) = contracting, batch
-    x_free = [a for a in range(x.ndim) if a not in x_contract and a not in x_batch]
-    y_free = [a for a in range(y.ndim) if a not in y_contract and a not in y_batch]
-    # The contracted axes may go in any order, if it is the same for both: that of the strides of y, then of x.
-    pairs = sorted(zip(x_contract, y_contract), key=lambda pair: (-y.strides[pair[1]], -x.strides[pair[0]]))
-    x_contract, y_contract = [p[0] for p in pairs], [p[1] for p in pairs]
-    x3 = _merged(ctx, x, list(x_batch), [x_free, x_contract])
-    y3 = _merged(ctx, y, list(y_batch), [y_contract, y_free])
-    sizes = [x.shape[a] for a in x_batch]
-    m, n = x3.shape[-2], y3.shape[-1]
-    out3 = out.reshaped((*sizes, m, n))
+    x3, y3, out3 = _matrices(ctx, out, x, y, contracting, batch)
+    sizes = out3.shape[:-2]
     if math.prod(sizes) == 0:
         return
     suits = (sizes or paired) and panels.suits(*(_first(s, sizes) for s in (out3, x3, y3)))
@@ -363,6 +366,49 @@ def dot_general(
         for i in index:
             x3, y3, out3 = x3.at(i), y3.at(i), out3.at(i)
         matmul(ctx, out3, x3, y3)
+
+
+def _by_tiles(
+    ctx: NestContext,
+    out: Storage,
+    x: Storage,
+    y: Storage,
+    contracting: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]],
+) -> bool:
+    """dot_general by instructions on tiles; False, with nothing written, where other kernels do it as well."""
+    sides = [(x, contracting[0], batch[0]), (y, contracting[1], batch[1])]
+    m, n = (math.prod(s.shape[a] for a in range(s.ndim) if a not in c and a not in b) for s, c, b in sides)
+    k = math.prod(x.shape[a] for a in contracting[0])
+    if math.prod(x.shape[a] for a in batch[0]) == 0 or not tiles.suits(m, k, n):
+        return False
+    x3, y3, out3 = _matrices(ctx, out, x, y, contracting, batch)
+    if out3.ndim > 2:
+        panels.batch(ctx, out3, x3, y3, tiles.multiply)
+    else:
+        tiles.multiply(ctx, out3, x3, y3)
+    return True
+
+
+def _matrices(
+    ctx: NestContext,
+    out: Storage,
+    x: Storage,
+    y: Storage,
+    contracting: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]],
+) -> tuple[Storage, Storage, Storage]:
+    """x[batch..., m, k], y[batch..., k, n] and out[batch..., m, n]."""
+    (x_contract, y_contract), (x_batch, y_batch) = contracting, batch
+    x_free = [a for a in range(x.ndim) if a not in x_contract and a not in x_batch]
+    y_free = [a for a in range(y.ndim) if a not in y_contract and a not in y_batch]
+    # The contracted axes may go in any order, if it is the same for both: that of the strides of y, then of x.
+    pairs = sorted(zip(x_contract, y_contract), key=lambda pair: (-y.strides[pair[1]], -x.strides[pair[0]]))
+    x_contract, y_contract = [p[0] for p in pairs], [p[1] for p in pairs]
+    x3 = _merged(ctx, x, list(x_batch), [x_free, x_contract])
+    y3 = _merged(ctx, y, list(y_batch), [y_contract, y_free])
+    sizes = [x.shape[a] for a in x_batch]
+    return x3, y3, out.reshaped((*sizes, x3.shape[-2], y3.shape[-1]))
 
 
 def _first(s: Storage, sizes: Sequence[int]) -> Storage:

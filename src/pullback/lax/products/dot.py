@@ -331,12 +331,7 @@ def _shift(axes, d):
 
 def _dot_emit(ctx):
     x, y, out = ctx.operand(0), ctx.operand(1), ctx.result(0)
-    wide = {"f16": "f32", "bf16": "f32"}.get(out.dtype, out.dtype)
-    target = out if out.dtype == wide else ctx.temporary(wide, out.shape)
-    ctx.dot_general(target, x, y, *ctx.params["dimension_numbers"])
-    if target is not out:
-        with ctx.loops(out.shape) as index:
-            ctx.store(out, index, ctx.b.convert(ctx.load(target, index), out.dtype))
+    ctx.dot_general(out, x, y, *ctx.params["dimension_numbers"])
 
 
 def _dot_cases(rng):

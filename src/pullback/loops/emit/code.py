@@ -34,10 +34,17 @@ CALLS = 32  # in one block
 class Code:
     """Writes one function; references are LLVM value names or constants as text."""
 
-    def __init__(self, converts_halves: bool = True, looks_up: bool = False, dots_pairs: bool = False) -> None:
+    def __init__(
+        self,
+        converts_halves: bool = True,
+        looks_up: bool = False,
+        dots_pairs: bool = False,
+        multiplies_tiles: bool = False,
+    ) -> None:
         self.converts_halves = converts_halves  # the CPU has instructions for it
         self.looks_up = looks_up  # the same
         self.dots_pairs = dots_pairs  # the same
+        self.multiplies_tiles = multiplies_tiles  # the same
         lines: list[Line] = []
         self.entry: list[Line] = []  # allocas
         self.scopes = [Scope(lines, lines, True, True, frozenset())]

@@ -23,6 +23,7 @@ from pullback.loops.ir.ir import (
     Var,
     While,
 )
+from pullback.loops.ir.tiles import INSTRUCTIONS
 from pullback.loops.ir.types import REAL_OF
 from pullback.loops.ir.vectors import varying_vars
 from pullback.loops.ir.visit import expressions, stored, subexpressions
@@ -30,6 +31,7 @@ from pullback.loops.ir.visit import expressions, stored, subexpressions
 from .access import VectorIndex
 from .code import Code
 from .cpu.target import Target
+from .cpu.tiles import emit_instruction
 from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
 from .parts import LONG, Parts
@@ -84,7 +86,8 @@ class FunctionEmitter:
 
     def __init__(self, module: Surroundings) -> None:
         self.module = module
-        self.code = Code(module.target.converts_halves, module.target.looks_up, module.target.dots_pairs)
+        target = module.target
+        self.code = Code(target.converts_halves, target.looks_up, target.dots_pairs, target.multiplies_tiles)
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes, module.repeated)
         self._writes: dict[int, Set[Buffer]] = {}
         self._in_rounds: set[int] = set()  # loops around, by identity, that ask already
@@ -409,6 +412,9 @@ class FunctionEmitter:
     def _call(self, stmt: Call) -> None:
         ev, code = self.eval, self.code
         ev.begin(expressions(stmt))
+        if stmt.symbol in INSTRUCTIONS:
+            emit_instruction(ev, code, stmt)
+            return
         args = []
         for arg in stmt.args:
             if isinstance(arg, Address):

@@ -33,6 +33,7 @@ from .ir import (
     While,
 )
 from .numpy_ops import evaluate
+from .tiles import INSTRUCTIONS, Tiles
 from .types import NP_DTYPE
 from .vectors import vectorizable
 from .visit import expressions, loaded, operands, statements, stored, subexpressions
@@ -56,6 +57,7 @@ class Interpreter:
         self.host_calls = host_calls
         self.memory: dict[Buffer, np.ndarray] = {}
         self.env: dict[Var, Value] = {}
+        self.tiles = Tiles()
         self.at_once = False  # variables hold one value per iteration of a loop
 
     def run(self, function: Function, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -266,17 +268,23 @@ class Interpreter:
         self.block(kernel.body)
 
     def _call(self, stmt: Call) -> None:
+        if stmt.symbol in INSTRUCTIONS:
+            self.tiles.call(stmt.symbol, *self._arguments(stmt))
+            return
         if stmt.symbol not in self.calls:
             raise NotImplementedError(f"call of {stmt.symbol}: the interpreter was given no function of that name")
-        args = []
+        result = self.calls[stmt.symbol](*self._arguments(stmt))
+        if stmt.result is not None:
+            self.env[stmt.result] = NP_DTYPE[stmt.result.dtype].type(result), None
+
+    def _arguments(self, stmt: Call) -> list[Any]:
+        args: list[Any] = []
         for arg in stmt.args:
             if isinstance(arg, Address):
                 args.append((self.memory[arg.buffer], int(self.use(stmt.symbol, arg.offset)[0])))
             else:
                 args.append(self.use(stmt.symbol, arg)[0])
-        result = self.calls[stmt.symbol](*args)
-        if stmt.result is not None:
-            self.env[stmt.result] = NP_DTYPE[stmt.result.dtype].type(result), None
+        return args
 
 
 def _in_order(combine: str, values: np.ndarray) -> Any:

@@ -201,19 +201,30 @@ def _fma(op: Op, x: Array, y: Array, z: Array) -> Array:
     return odd.astype(NP_DTYPE[op.dtype])
 
 
+_FUSED = Op("fma", "f32", ())
+
+
+def flushed(value: Array) -> np.ndarray:
+    """float32 with zeros for denormal numbers."""
+    small = np.abs(value) < np.finfo(np.float32).tiny
+    return np.asarray(np.where(small, np.copysign(np.float32(0), value), value))
+
+
+def fused(x: Array, y: Array, z: Array) -> np.ndarray:
+    """x * y + z of float32, rounded once."""
+    return np.asarray(_fma(_FUSED, x, y, z))
+
+
 def _dot_pairs(op: Op, total: Any, x: Any, y: Any) -> np.ndarray:
     """Of the halves of x and y, bf16 each: total + x1 y1 + x0 y0."""
-
-    def normal(value: np.ndarray) -> np.ndarray:
-        return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), value), value)
 
     def halves(value: Any) -> tuple[np.ndarray, np.ndarray]:
         bits = np.asarray(value, np.float32).view(np.uint32)
         upper, lower = bits & np.uint32(0xFFFF0000), bits << np.uint32(16)
-        return normal(upper.view(np.float32)), normal(lower.view(np.float32))
+        return flushed(upper.view(np.float32)), flushed(lower.view(np.float32))
 
     for left, right in zip(halves(x), halves(y)):
-        total = normal(_fma(op, left, right, normal(np.asarray(total, np.float32))))
+        total = flushed(_fma(op, left, right, flushed(np.asarray(total, np.float32))))
     return np.asarray(total)
 
 

@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 
 from pullback.util.cpu_levels import LEVELS
 from pullback.util.switches import switches
+from pullback.util.tile_permission import tiles_are_ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,12 @@ class Target:
     def dots_pairs(self) -> bool:
         """Whether an instruction multiplies pairs of bf16 and adds them to a float: AVX512-BF16."""
         return self.vector_bytes == 64 and "+avx512bf16" in self.features.split(",")
+
+    @property
+    def multiplies_tiles(self) -> bool:
+        """Whether instructions multiply tiles of bf16 and of integers of 8 bits, and the system lets us: AMX."""
+        features = self.features.split(",")
+        return self.vector_bytes == 64 and all(f"+amx-{name}" in features for name in ("tile", "bf16", "int8"))
 
     @property
     def attributes(self) -> str:
@@ -75,6 +82,8 @@ def host_target() -> Target:
 def _target_of(name: str) -> Target:
     features = dict(llvm.get_host_cpu_features())
     triple = llvm.get_process_triple()
+    if features.get("amx-tile") and not tiles_are_ours():
+        features.update({feature: False for feature in features if feature.startswith("amx-")})
     if name != "host":
         if not triple.startswith("x86_64"):
             raise ValueError(f"PULLBACK_CPU={name!r}: a level of x86-64, and this machine is {triple}; expected 'host'")

@@ -14,8 +14,8 @@ from pullback.api.stages import Traced
 from pullback.compiler import pipelines
 from pullback.compiler.lower import HostFunction, Lowered, lower_program
 from pullback.compiler.lower.arena import plan_arena
-from pullback.compiler.products.kernels import NAME as KERNEL
-from pullback.compiler.products.kernels import kernel_of
+from pullback.compiler.products.symbols import NAME as KERNEL
+from pullback.compiler.products.symbols import kernel_of
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from pullback.core.specialize import refuse_symbolic
 from pullback.export._signature import Parameter, identifiers, parameter

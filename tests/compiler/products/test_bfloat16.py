@@ -10,7 +10,8 @@ from lowering_checks import lax, normal
 
 import pullback
 from pullback._ext import _core
-from pullback.compiler.products.kernels import CHAIN, SIZES, kernel_name, kernel_of, panel_kernel
+from pullback.compiler.products.kernels import CHAIN, SIZES, kernel_name, panel_kernel
+from pullback.compiler.products.symbols import kernel_of
 from pullback.loops.emit import compile_function
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir.check import check as check_function

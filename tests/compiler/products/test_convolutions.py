@@ -1,11 +1,14 @@
 """Convolutions by the indexed kernel against the reference: every order of the copy, phases, groups, short lanes."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import pullback as jax
 from pullback._ext import _core
 from pullback.lax.products.conv import conv_dimension_numbers, conv_general_dilated_p
+from pullback.loops.emit.cpu.target import host_target
+from pullback.util.switches import switches
 
 NHWC = ("NHWC", "HWIO", "NHWC")
 ONE, PAD = (1, 1), ((1, 1), (1, 1))
@@ -91,6 +94,39 @@ def test_convolution(name, dtype):
     np.testing.assert_allclose(
         got.astype(float), want.astype(float), rtol=2e-2 if dtype == np.float16 else 1e-3, atol=1e-2
     )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_convolutions_of_bfloat16(name):
+    """By tiles, where the machine has them; then results do not depend on the number of threads either."""
+    x_shape, w_shape, params = CASES[name]
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in (x_shape, w_shape))
+    with switches.set(cpu="host"):
+        function = jax.jit(lambda x, w: conv_general_dilated_p.bind(x, w, **params))
+        before, results = _core.num_threads(), []
+        try:
+            for threads in (1, 3):
+                _core.set_num_threads(threads)
+                results.append(np.asarray(function(x, w)))
+        finally:
+            _core.set_num_threads(before)
+        loops = function.lower(x, w).compile().as_text("loops")
+    np.testing.assert_array_equal(results[0], results[1])
+    want = conv_general_dilated_p.reference(x.astype(np.float64), w.astype(np.float64), **params)
+    np.testing.assert_allclose(results[0].astype(float), want, rtol=1e-2, atol=4e-3 * np.abs(want).max())
+    if name.startswith("many features") and host_target().multiplies_tiles:
+        assert "_tiles_indexed" in loops
+
+
+def test_infinities_and_nans_of_bfloat16_stay_where_windows_have_them():
+    x, w = np.ones((2, 3, 9, 9), ml_dtypes.bfloat16), np.ones((5, 3, 3, 3), ml_dtypes.bfloat16)
+    x[0, 2, 4, 4], x[1, 0, 0, 0] = np.inf, np.nan
+    with switches.set(cpu="host"):
+        got = np.asarray(jax.jit(lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME"))(x, w)).astype(float)
+    assert np.isinf(got[0, :, 3:6, 3:6]).all() and np.isnan(got[1, :, :2, :2]).all()
+    got[0, :, 3:6, 3:6] = got[1, :, :2, :2] = 0
+    assert np.isfinite(got).all()
 
 
 @pytest.mark.parametrize("name", ["depthwise", "depthwise, in place", "depthwise, dilated x", "depthwise, five"])

@@ -18,10 +18,10 @@ from pullback.compiler.products.kernels import (
     gram_kernel,
     gram_kernel_name,
     kernel_name,
-    kernel_of,
     panel_kernel,
     product_shape,
 )
+from pullback.compiler.products.symbols import kernel_of
 from pullback.loops.emit import compile_function
 from pullback.loops.ir.check import check as check_function
 from pullback.loops.ir.interpret import interpret

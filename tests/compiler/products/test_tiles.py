@@ -9,7 +9,8 @@ from lowering_checks import lax, normal
 
 import pullback
 from pullback._ext import _core
-from pullback.compiler.products.kernels import SIZES, kernel_of
+from pullback.compiler.products.kernels import SIZES
+from pullback.compiler.products.symbols import kernel_of
 from pullback.compiler.products.tile_kernels import SLAB, WORDS, tile_kernel, tile_kernel_name, tile_shape
 from pullback.loops.emit import compile_function
 from pullback.loops.emit.cpu.target import current_target, host_target

@@ -121,15 +121,17 @@ class Copy:
         )
 
 
-def copied(p: Problem, order: str) -> Copy:
+def copied(p: Problem, order: str, beside: bool = False) -> Copy:
     """x padded, its axes in an order of r(ow), c(hannel), p(hases), s(pace); or x itself where it is good as it is.
+
+    With `beside`, the channels of a position are neighbours.
 
     Rows may be in two: g(roup), which is not contracted with others, and i(mage) of it. With a l(ine), the positions of
     the last dimension but one are those of the first result, and its place is that of another result.
     """
     ctx, b, n = p.ctx, p.ctx.b, len(p.dimensions)
     found = as_it_is(p, order)
-    if found is not None:
+    if found is not None and (found.channel == 1 or not beside):
         return found
     axes: list[tuple[str, int, int]] = []  # (letter, dimension, extent)
     lines = p.out.shape[-2] if "l" in order else 1

@@ -13,7 +13,7 @@ by what runs along the lanes:
 With strides, x is copied in phases, so that neighbours in out are neighbours in the copy; where x itself is dilated
 (the transpose of a strided convolution), each phase of out is a convolution of its own with some of the taps, and no
 zeros are multiplied. A group of few features is a loop nest, bound by memory (depthwise.py); gradients of its weights
-are sums (depthwise_gradients.py).
+are sums (depthwise_gradients.py). Those of bf16 go by tiles (convolution_tiles.py), where the CPU has them.
 
 No matrix of windows is written. Phases of a transposed convolution are computed and stored together: those along a row
 take turns, and share one loop of threads. Depthwise convolutions with small windows read x where it is;
@@ -32,6 +32,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback.compiler.lower.storage import Storage
+from pullback.compiler.products import convolution_tiles
 from pullback.compiler.products.convolution_features import along_features, steps_of
 from pullback.compiler.products.convolution_gradients import along_batch
 from pullback.compiler.products.convolution_problem import (
@@ -86,7 +87,9 @@ def convolve(ctx: NestContext, out: Storage, x: Storage, w: Storage, params: dic
     )
     p = Problem(ctx, x, w, out, dtype, params["feature_group_count"], params["batch_group_count"], dimensions)
     volume, counts = math.prod(w.shape[2:]), math.prod(out.shape[2:])
-    if suits(p, params):
+    if convolution_tiles.suits(p):
+        convolution_tiles.by_tiles(p)
+    elif suits(p, params):
         channel_gradients(p, params)
     elif is_thin(p) and volume <= counts:
         few_features(p)

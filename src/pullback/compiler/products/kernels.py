@@ -137,28 +137,6 @@ def kernel_name(
     return f"{NAME}{dtype}_{rows}x{columns}{kind}"
 
 
-def kernel_of(name: str) -> Function:
-    """The kernel that a symbol stands for."""
-    dtype, shape, *kind = name.removeprefix(NAME).split("_")
-    rows, columns = map(int, shape.split("x"))
-    if "tiles" in kind:
-        from pullback.compiler.products.tile_kernels import tile_kernel
-
-        return tile_kernel(dtype, rows, columns, "added" in kind)
-    if "gram" in kind:
-        return gram_kernel(dtype, rows, columns)
-    return panel_kernel(
-        dtype,
-        rows,
-        columns,
-        "long" in kind,
-        "indexed" in kind,
-        "pairs" in kind,
-        added="added" in kind,
-        near="near" in kind,
-    )
-
-
 def panel_kernel(
     dtype: str,
     rows: int,
@@ -329,7 +307,6 @@ __all__ = [
     "gram_kernel",
     "gram_kernel_name",
     "kernel_name",
-    "kernel_of",
     "panel_kernel",
     "product_shape",
     "whole_panels",

@@ -14,7 +14,7 @@ Panels are as long as the first cache holds (SLAB): rows of x come from the seco
 
 from __future__ import annotations
 
-from pullback.loops.ir import Address, Builder, Expr, Function
+from pullback.loops.ir import ITEMSIZE, Address, Builder, Expr, Function
 from pullback.loops.ir.tiles import BYTES_AT, DOTS, ROW_BYTES, ROWS, ROWS_AT, shapes
 
 from .kernels import ANY, NAME, SIZES
@@ -31,23 +31,37 @@ def tile_shape(m: int, n: int) -> tuple[int, int]:
     return -(-m // -(-m // rows)) if m < 4 * rows else rows, columns
 
 
-def tile_kernel_name(kind: str, rows: int, columns: int, added: bool = False) -> str:
+def tile_kernel_name(kind: str, rows: int, columns: int, added: bool = False, indexed: bool = False) -> str:
     """The symbol of a kernel; `kind` is of DOTS."""
-    return f"{NAME}{kind}_{rows}x{columns}_tiles{'_added' * added}"
+    return f"{NAME}{kind}_{rows}x{columns}_tiles{'_added' * added}{'_indexed' * indexed}"
 
 
 def tile_kernel(
-    kind: str, rows: int, columns: int, added: bool = False, sizes: tuple[int, int, int] = (ANY, ANY, ANY)
+    kind: str,
+    rows: int,
+    columns: int,
+    added: bool = False,
+    sizes: tuple[int, int, int] = (ANY, ANY, ANY),
+    indexed: bool = False,
 ) -> Function:
     """As panel_kernel: out[i, j] = sum over k of x[i, k] * y[j // columns, k, j % columns].
 
     `rows` are up to 32, `columns` 16 or 32. The last block of rows overlaps the one before, and so does the last panel
     in out; with `added` no block does, and results are added to what is in out.
+
+    An `indexed` kernel has two more arguments, after the sizes: where each row of tiles begins in a row of x, and in a
+    panel of y. First come `inner` whole ones of STEP words, then `x_inner` ones of `y_inner` words. x is counted in
+    elements of bf16, which may begin anywhere.
     """
     b = Builder()
     word = WORDS[kind]
     size = b.input("sizes", "i64", len(SIZES))
-    x, y, out = b.input("x", word, sizes[0]), b.input("y", word, sizes[1]), b.output("out", word, sizes[2])
+    tables = [b.input(name, "i64", ANY) for name in ("x_at", "y_at")] if indexed else []
+    x, y, out = (
+        b.input("x", "bf16" if indexed else word, sizes[0]),
+        b.input("y", word, sizes[1]),
+        b.output("out", word, sizes[2]),
+    )
     field = {name: b.let(b.load(size, k), name) for k, name in enumerate(SIZES)}
     down, across = -(-rows // ROWS), columns // ROWS
     heights = [rows // down + (k < rows % down) for k in range(down)]
@@ -57,8 +71,12 @@ def tile_kernel(
     left = [down * across + r for r in range(down)]
     right = [down * across + down + c for c in range(across)]
 
-    inner, rest = field["inner"], b.let(b.floormod(field["inner"], b.index(STEP)), "rest")
-    whole = b.let(inner - rest, "whole")
+    if indexed:
+        rest, whole = field["y_inner"], field["inner"]
+    else:
+        rest = b.let(b.floormod(field["inner"], b.index(STEP)), "rest")
+        whole = b.let(field["inner"] - rest, "whole")
+    x_bytes = b.let(field["x_row"] * ITEMSIZE[x.dtype], "x_bytes")
     sums = [(height, ROW_BYTES) for height in heights for _ in range(across)]
 
     full: list[Expr] = list(
@@ -95,13 +113,17 @@ def tile_kernel(
             with branch.otherwise():
                 load()
         with b.loop(count, "sequential", "k") as k:
-            at = start + k * STEP
+            if indexed:
+                x_at, y_at = (b.let(b.load(table, start + k), "at") for table in tables)
+            else:
+                x_at = b.let(start + k * STEP, "at")
+                y_at = x_at * columns
             for c, tile in enumerate(right):
-                place = Address(y, first + at * columns + c * ROWS)
+                place = Address(y, first + y_at + c * ROWS)
                 b.call("tile_load", number(tile), place, b.index(4 * columns))
             for r, tile in enumerate(left):
-                place = Address(x, (row + starts[r]) * field["x_row"] + at)
-                b.call("tile_load", number(tile), place, field["x_row"] * 4)
+                place = Address(x, (row + starts[r]) * field["x_row"] + x_at)
+                b.call("tile_load", number(tile), place, x_bytes)
                 for c, other in enumerate(right):
                     b.call(f"tile_dot_{kind}", number(result[r][c]), number(tile), number(other))
         for tile, place in places:
@@ -109,7 +131,8 @@ def tile_kernel(
 
     blocks = b.let(b.floordiv(field["rows"] + (rows - 1), b.index(rows)), "blocks")
     alone = blocks if added else b.let(b.floordiv(field["rows"], b.index(rows)), "alone")  # that do not overlap
-    slabs = b.let(b.floordiv(whole + (SLAB - 1), b.index(SLAB)), "slabs")
+    slabs = b.let(b.op("min", whole, 1) if indexed else b.floordiv(whole + (SLAB - 1), b.index(SLAB)), "slabs")
+    tails = field["x_inner"] if indexed else b.index(1)
     b.call("tile_shapes", *full)
     with b.loop(field["panels"], "sequential", "panel") as panel:
         at = panel * columns
@@ -121,7 +144,9 @@ def tile_kernel(
             count = b.let(b.select(b.eq(last, b.index(0)), alone, b.index(1)), "count")
             with b.loop(slabs, "sequential", "slab") as slab:
                 start = b.let(slab * SLAB, "start")
-                extent = b.let(b.floordiv(b.op("min", whole - start, SLAB), b.index(STEP)), "extent")
+                extent = whole
+                if not indexed:
+                    extent = b.let(b.floordiv(b.op("min", whole - start, SLAB), b.index(STEP)), "extent")
                 with b.loop(count, "sequential", "block") as block:
                     begin = b.eq(slab, b.index(0))
                     steps(b.let(top + block * rows, "row"), first, column, start, extent, begin)
@@ -129,10 +154,10 @@ def tile_kernel(
                 b.call("tile_shapes", *some)
                 with b.loop(count, "sequential", "block") as block:
                     begin = b.eq(whole, b.index(0))
-                    steps(b.let(top + block * rows, "row"), first, column, whole, 1, begin)
+                    steps(b.let(top + block * rows, "row"), first, column, whole, tails, begin)
                 b.call("tile_shapes", *full)
     b.call("tile_release")
-    return b.function(tile_kernel_name(kind, rows, columns, added))
+    return b.function(tile_kernel_name(kind, rows, columns, added, indexed))
 
 
 __all__ = ["STEP", "WORDS", "tile_kernel", "tile_kernel_name", "tile_shape"]

@@ -14,6 +14,7 @@ as int32 of 1024 x 1024 take 0.65 ms, before 16.9; PyTorch 0.79.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from pullback.compiler.lower.storage import Storage, contiguous
 from pullback.compiler.products.kernels import SIZES
 from pullback.compiler.products.tile_kernels import WORDS, tile_kernel_name, tile_shape
 from pullback.loops.emit.cpu.target import current_target
-from pullback.loops.ir import ITEMSIZE, Expr
+from pullback.loops.ir import ITEMSIZE, Builder, Expr
 from pullback.loops.schedule.machine import host
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def _fill(ctx: NestContext, panels: Storage, y: Storage, n: Expr | int) -> None:
             with b.loop(each * group, "parallel", "k") as i, b.loop(columns, "vector", "j") as j:
                 ctx.store(square, (i, j), ctx.load(y, (row_of(first * each + i), start + j)))
         with b.loop(group, "parallel", "k") as i, b.loop(columns, "vector", "j") as j:
-            bits: Any = None
+            parts = []
             for place in range(each):
                 at = (first + i) * each + place
                 found = ctx.load(square, (i * each + place, j) if turned else (row_of(at), start + j))
@@ -211,15 +212,19 @@ def _fill(ctx: NestContext, panels: Storage, y: Storage, n: Expr | int) -> None:
                 if few:
                     within = b.lt(j, b.index(n))
                     inside = within if inside is None else b.op("and", inside, within)
-                if y.dtype == "bf16":
-                    value = b.bitcast(b.convert(found, "f32"), "u32")  # whose lower half is zero
-                    value = b.op("shr_logical", value, b.const("u32", 16)) if place == 0 else value
-                else:
-                    value = b.convert(b.bitcast(found, "u8"), "u32")
-                    value = b.op("shl", value, b.const("u32", 8 * place)) if place else value
-                value = value if inside is None else b.select(inside, value, b.const("u32", 0))
-                bits = value if bits is None else b.op("or", bits, value)
-            ctx.store(panels, (panel, first + i, j), b.bitcast(bits, panels.dtype))
+                parts.append(found if inside is None else b.select(inside, found, b.const(y.dtype, 0)))
+            ctx.store(panels, (panel, first + i, j), b.bitcast(word_of(b, parts), panels.dtype))
+
+
+def word_of(b: Builder, parts: Sequence[Expr]) -> Expr:
+    """Two bf16, or four integers of 8 bits, as a word (u32); the first is in its lowest bits."""
+    if parts[0].dtype == "bf16":
+        low, high = (b.bitcast(b.convert(part, "f32"), "u32") for part in parts)  # whose lower halves are zero
+        return b.op("or", b.op("shr_logical", low, b.const("u32", 16)), high)
+    word = b.const("u32", 0)
+    for place, part in enumerate(parts):
+        word = b.op("or", word, b.op("shl", b.convert(b.bitcast(part, "u8"), "u32"), b.const("u32", 8 * place)))
+    return word
 
 
 def _call(
@@ -255,4 +260,4 @@ def _number(value: Any) -> Any:
     return getattr(value, "value", value)
 
 
-__all__ = ["kind_of", "multiply", "suits"]
+__all__ = ["kind_of", "multiply", "suits", "word_of"]

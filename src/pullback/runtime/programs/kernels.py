@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from pullback.compiler.products.kernels import NAME, kernel_of
+from pullback.compiler.products.symbols import NAME, kernel_of
 from pullback.loops.emit import CompiledFunction, ObjectCache, Target, compile_function, host_target
 from pullback.util.config import compilation_cache_dir
 from pullback.util.switches import switches

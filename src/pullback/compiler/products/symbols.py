@@ -1,0 +1,30 @@
+"""Symbols of the kernels of products, and the functions that they stand for."""
+
+from __future__ import annotations
+
+from pullback.compiler.products.kernels import NAME, gram_kernel, panel_kernel
+from pullback.compiler.products.tile_kernels import tile_kernel
+from pullback.loops.ir import Function
+
+
+def kernel_of(name: str) -> Function:
+    """The kernel that a symbol stands for."""
+    dtype, shape, *kind = name.removeprefix(NAME).split("_")
+    rows, columns = map(int, shape.split("x"))
+    if "tiles" in kind:
+        return tile_kernel(dtype, rows, columns, "added" in kind, indexed="indexed" in kind)
+    if "gram" in kind:
+        return gram_kernel(dtype, rows, columns)
+    return panel_kernel(
+        dtype,
+        rows,
+        columns,
+        "long" in kind,
+        "indexed" in kind,
+        "pairs" in kind,
+        added="added" in kind,
+        near="near" in kind,
+    )
+
+
+__all__ = ["NAME", "kernel_of"]

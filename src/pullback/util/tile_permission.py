@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import platform
+import os
 import sys
 
 _ARCH_PRCTL = 158  # system calls of x86-64
@@ -14,7 +14,7 @@ _REQUEST, _TILE_DATA = 0x1023, 18  # ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
 @functools.cache
 def tiles_are_ours() -> bool:
     """Whether threads of this process may use tiles, once it asked; those of forked processes may then, too."""
-    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
+    if not sys.platform.startswith("linux") or os.uname().machine != "x86_64":
         return False
     call = ctypes.CDLL(None).syscall
     call.restype = ctypes.c_long

@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback.core.lowering import Nest
 from pullback.lax.elementwise.bits import convert
-from pullback.lax.linalg import small_matrices
+from pullback.lax.linalg import blocked_solve, small_matrices
 from pullback.lax.linalg.matrices import (
     PREFIX,
     check_matrix,
@@ -154,6 +154,12 @@ def _solve_emit(ctx):
 
     def solve(a, x, count):
         # The transposed system: sides and triangles swap, op stays.
+        if n >= blocked_solve.LEAST and right_sides >= LEAST_RIGHT_SIDES:
+            flags = "U" if p["lower"] else "L", trans, "U" if p["unit_diagonal"] else "N"
+            side = "R" if p["left_side"] else "L"
+            x = x.reshaped((x.size,)) if x.ndim > 1 else x
+            blocked_solve.substitute(ctx, aval.dtype, a, n, x, c, count, side, flags)
+            return
         ctx.call_fortran(
             letter(aval.dtype) + "trsm",
             "R" if p["left_side"] else "L",

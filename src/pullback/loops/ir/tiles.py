@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.loops.ir.numpy_ops import flushed, fused
-
 TILES, ROWS, ROW_BYTES = 8, 16, 64
 DOTS = {"bf16": "dpbf16ps", "i8i8": "dpbssd", "i8u8": "dpbsud", "u8i8": "dpbusd", "u8u8": "dpbuud"}
 INSTRUCTIONS = {
@@ -48,6 +46,8 @@ def dot_floats(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     Products with even numbers and with odd ones are added in two chains from zero, each rounded once with its product;
     then the two sums are added, and that to c. Denormal numbers are zeros, of operands and of each result.
     """
+    from pullback.loops.ir.numpy_ops import flushed, fused  # which loads SciPy, as the emitter need not
+
     chains = [np.zeros(c.shape, np.float32), np.zeros(c.shape, np.float32)]
     for k in range(a.shape[1]):
         for place, shift in enumerate((16, 0)):

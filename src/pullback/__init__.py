@@ -166,6 +166,7 @@ _ELSEWHERE = {
     "reshard": ("pullback.sharding", "reshard"),
     "set_mesh": ("pullback.sharding", "set_mesh"),
     "shard_map": ("pullback.api.shard_map", "shard_map"),
+    "smap": ("pullback.api.smap", "smap"),
 }
 
 
@@ -183,7 +184,7 @@ def __getattr__(name: str):
         return getattr(_importlib.import_module("pullback.jax_names.install"), name)
     if name == "_src" and _importlib.import_module("pullback.jax_names.install").installed_as_jax():
         return _importlib.import_module("pullback.jax_names.src")
-    if name in ("make_user_context", "smap"):
+    if name == "make_user_context":
         return _importlib.import_module("pullback.util.absent").absent_names("pullback")(name)
     raise AttributeError(f"module 'pullback' has no attribute '{name}'")
 

@@ -180,22 +180,126 @@ def test_specs_that_the_types_of_arguments_say():
             jax.jit(mapped)(x, 1.0)
 
 
-def test_derivatives_inside_that_are_not_known():
-    def steps(w, x):
-        return lax.scan(lambda w, _: (w - 0.1 * jax.grad(_loss)(w, x), None), w, None, length=2)[0]
+def _in_a_scan(w, x):
+    return lax.scan(lambda w, _: (w - 0.01 * jax.grad(_loss)(w, x), None), w, None, length=3)[0]
 
-    with pytest.raises(NotImplementedError, match=r"body of a loop.*check_vma=False"):
-        jax.shard_map(steps, mesh=MESH, in_specs=(P(), P("i")), out_specs=P())(W, X)
 
+def _in_a_while(w, x):
+    return lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] - 0.01 * jax.grad(_loss)(s[1], x)), (0, w))[1]
+
+
+def _in_a_branch(w, x):
+    return lax.cond(w.sum() > -1e9, lambda w: jax.grad(_loss)(w, x), lambda w: w, w)
+
+
+def _of_a_scan_with_sums(w, x):
+    def loss(w):
+        return lax.scan(lambda s, r: (s + lax.psum(jnp.sin(r @ w), "i"), None), jnp.float32(0), x)[0]
+
+    return jax.grad(loss)(w)
+
+
+def _of_a_derivative_in_a_scan(w, x):
+    return jax.grad(lambda w: (_in_a_scan(w, x) ** 2).sum())(w)
+
+
+def test_derivatives_inside_of_loops_and_branches():
+    def steps(w):
+        for _ in range(3):
+            w = w - 0.01 * jax.grad(lambda w: _loss(w, X))(w)
+        return w
+
+    for inside, want in (
+        (_in_a_scan, steps(W)),
+        (_in_a_while, steps(W)),
+        (_in_a_branch, jax.grad(lambda w: _loss(w, X))(W)),
+        (_of_a_scan_with_sums, jax.grad(lambda w: jnp.sin(X @ w).sum())(W)),
+        (_of_a_derivative_in_a_scan, jax.grad(lambda w: (steps(w) ** 2).sum())(W)),
+    ):
+        mapped = jax.shard_map(inside, mesh=MESH, in_specs=(P(), P("i")), out_specs=P())
+        for run in (mapped, jax.jit(mapped)):
+            np.testing.assert_allclose(run(W, X), want, rtol=2e-4, atol=2e-4)
+    hessian = jax.shard_map(
+        lambda w, x: jax.hessian(lambda w: lax.psum(((x @ w) ** 3).sum(), "i"))(w),
+        mesh=MESH,
+        in_specs=(P(), P("i")),
+        out_specs=P(),
+    )
+    np.testing.assert_allclose(hessian(W, X), jax.hessian(lambda w: ((X @ w) ** 3).sum())(W), rtol=1e-4)
+
+
+def test_linear_transposes_inside():
     def transposed(w, x):
         return jax.linear_transpose(lambda w: x @ w, w)(x[:, 0])[0]
 
-    with pytest.raises(NotImplementedError, match="check_vma=False"):
-        jax.shard_map(transposed, mesh=MESH, in_specs=(P(), P("i")), out_specs=P())(W, X)
+    whole = jax.shard_map(transposed, mesh=MESH, in_specs=(P(), P("i")), out_specs=P())
+    np.testing.assert_allclose(whole(W, X), X[:, 0] @ X, rtol=1e-5)
     loose = jax.shard_map(
         lambda w, x: lax.psum(transposed(w, x), "i"), mesh=MESH, in_specs=(P(), P("i")), out_specs=P(), check_vma=False
     )
     np.testing.assert_allclose(loose(W, X), X[:, 0] @ X, rtol=1e-5)
+
+
+def test_types_say_what_varies():
+    said = []
+
+    def f(x, y):
+        said.extend(str(jax.typeof(v)) for v in (x, y, x + y[0], lax.psum(x, "i"), lax.axis_index("i")))
+        assert jax.typeof(x).mat.varying == {"i"} and not jax.typeof(y).mat.varying
+        return x
+
+    mapped = jax.shard_map(f, mesh=MESH, in_specs=(P("i"), P()), out_specs=P("i"))
+    for run in (mapped, jax.jit(mapped)):
+        run(X, X)
+        assert said == ["float32[2,6]{V:i}", "float32[8,6]", "float32[2,6]{V:i}", "float32[2,6]", "int32[]{V:i}"]
+        said.clear()
+
+    def carry(x):
+        return lax.scan(lambda c, r: (c + r, c), jnp.zeros(6), x)[0]
+
+    with pytest.raises(TypeError, match=r"float32\[6\] .*float32\[6\]\{V:i\}"):
+        jax.shard_map(carry, mesh=MESH, in_specs=P("i"), out_specs=P("i"))(X)
+    with pytest.raises(ValueError, match="pcast from=varying"):
+        jax.shard_map(lambda x: lax.pcast(x, "i", to="varying"), mesh=MESH, in_specs=P("i"), out_specs=P("i"))(X)
+
+
+def test_custom_rules_keep_what_is_the_same():
+    @jax.custom_vjp
+    def total(x):
+        return lax.psum(x, "i")
+
+    total.defvjp(lambda x: (total(x), None), lambda _, bar: (lax.pcast(bar, "i", to="varying") * 7,))
+    mapped = jax.shard_map(total, mesh=MESH, in_specs=P("i"), out_specs=P())
+    for run in (mapped, jax.jit(mapped)):
+        np.testing.assert_allclose(run(X), X.reshape(4, 2, 6).sum(0), rtol=1e-5)
+        np.testing.assert_array_equal(jax.grad(lambda x: run(x).sum())(X), np.full_like(X, 7))  # noqa: B023
+
+
+def test_collectives_over_two_axes():
+    mesh = AbstractMesh((2, 3), ("a", "b"))
+    axes, v = ("a", "b"), np.arange(36, dtype=np.float32).reshape(6, 6)
+
+    def run(f, out=P(axes)):
+        return jax.shard_map(f, mesh=mesh, in_specs=P(axes), out_specs=out)(v)
+
+    np.testing.assert_array_equal(run(lambda x: lax.all_gather(x, axes, tiled=True)), np.tile(v, (6, 1)))
+    shift = [(k, (k + 1) % 6) for k in range(6)]
+    np.testing.assert_array_equal(run(lambda x: lax.ppermute(x, axes, shift)), np.roll(v, 1, 0))
+    got = run(lambda x: lax.all_to_all(x, axes, 1, 0, tiled=True), P(None, axes))
+    np.testing.assert_array_equal(got, v)
+    got = run(lambda x: lax.psum_scatter(x, axes, scatter_dimension=1, tiled=True))
+    np.testing.assert_allclose(got[:, 0], v.sum(0))
+
+
+def test_smap():
+    mesh = jax.make_mesh((4,), ("i",))
+    with jax.set_mesh(mesh):
+        total = jax.smap(lambda x: lax.psum(x, "i"), in_axes=0, out_axes=None, axis_name="i")
+        np.testing.assert_allclose(jax.jit(total)(X), X.reshape(4, 2, 6).sum(0), rtol=1e-6)
+        columns = jax.smap(lambda x, y: x * y, in_axes=(0, None), out_axes=-2, axis_name="i")
+        np.testing.assert_allclose(columns(X, 2.0), X * 2)
+    with pytest.raises(TypeError, match="in_axes"):
+        jax.smap(lambda x: x, in_axes="i", out_axes=0, axis_name="i")
 
 
 def test_loops_inside():

@@ -19,8 +19,6 @@ from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
 from pullback.core.references import Entrance, has_references_among
 from pullback.core.source import located
-from pullback.lax.collectives.sums import varying_of
-from pullback.lax.collectives.varying import check_derivatives_in
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.transforms.discharge import discharge_program
 from pullback.transforms.jvp import JVPTracer, jvp_flat
@@ -84,7 +82,6 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     def differentiate(args, kwargs):
         flat, leaves, unflatten = _dynamic_arguments("grad", fun, argnums, args, kwargs, has_aux)
-        varying = varying_of(leaves)
         for leaf in leaves:
             if holomorphic or not _is_real(typeof(leaf)):
                 _check_input_dtype("grad", leaf, holomorphic, allow_int)
@@ -93,7 +90,7 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
         if out is None or holomorphic or not _is_real_scalar(typeof(out)):
             _check_scalar(fun, out, flat.out_tree)
             _check_output_dtype("grad", out, holomorphic)
-        gradient = unflatten(_pull_back(jaxpr, consts, zeros, [_one(typeof(out))], leaves, varying))
+        gradient = unflatten(_pull_back(jaxpr, consts, zeros, [_one(typeof(out))], leaves))
         return out, gradient, aux
 
     return differentiate
@@ -173,7 +170,6 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     if has_references_among(given):
         raise TypeError("vjp: a Ref has no cotangent; let the function close over it, and differentiate in the arrays")
     leaves, tree = checked_leaves("vjp", "primals", primals)
-    varying = varying_of(leaves)
     flat = _Flat(fun, tree, {}, has_aux)
     outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
     static = Pullback(
@@ -184,7 +180,6 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
         tree,
         flat.out_tree,
         function_name(fun),
-        varying,
     )
     pullback = VJP.of(static, consts, leaves)
     out = tree_unflatten(flat.out_tree, outs)
@@ -242,7 +237,6 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
         raise NotImplementedError("reduce_axes argument to transpose is deprecated")
     leaves, tree = tree_flatten(primals)
     avals = [_aval_of_spec("linear_transpose", leaf) for leaf in leaves]
-    check_derivatives_in(leaves)
     flat = _Flat(fun, tree, {}, False)
     closed = discharge_program(trace(flat, avals))
     out_avals = closed.out_avals
@@ -329,13 +323,12 @@ def jacrev(
         flat, leaves, unflatten = _dynamic_arguments("jacrev", fun, argnums, args, kwargs, has_aux)
         for leaf in leaves:
             _check_input_dtype("jacrev", leaf, holomorphic, allow_int)
-        varying = varying_of(leaves)
         outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
         for out in outs:
             _check_jacobian_output("jacrev", out, holomorphic)
 
         def pull(*bars):
-            return _pull_back(jaxpr, consts, zeros, bars, leaves, varying)
+            return _pull_back(jaxpr, consts, zeros, bars, leaves)
 
         basis = _basis([tangent_aval(typeof(o)) for o in outs])
         rows = vmap(lambda *bars: [_or_zeros(bar, leaf) for bar, leaf in zip(pull(*bars), leaves)])(*basis)
@@ -434,10 +427,10 @@ def _linearize(flat: _Flat, leaves, has_aux):
     return outs, jaxpr, consts, zeros, tree_unflatten(flat.aux_tree, aux_leaves)
 
 
-def _pull_back(jaxpr, consts, zeros, bars, leaves, varying):
+def _pull_back(jaxpr, consts, zeros, bars, leaves):
     """Cotangents of the leaves, given those of all results."""
     live = [bar for bar, zero in zip(bars, zeros) if zero is None]
-    return _of_types(backward_pass(jaxpr, consts, None, live, varying), [tangent_aval(typeof(x)) for x in leaves])
+    return _of_types(backward_pass(jaxpr, consts, None, live), [tangent_aval(typeof(x)) for x in leaves])
 
 
 def _or_zeros(tangent, primal):

@@ -43,7 +43,6 @@ from pullback.core.references import Reference, check_apart
 from pullback.core.source import Origin, located
 from pullback.core.staging import StagingInterpreter, raise_leak
 from pullback.core.tracer import Tracer
-from pullback.lax.collectives.varying import checked_axes
 from pullback.transforms.call import jit_p
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
@@ -176,8 +175,7 @@ class _Jit:
     @api_boundary
     def miss(self, args: tuple, kwargs: dict) -> tuple[Any, _core.CacheEntry | None]:
         """The call in full: (result, what C shall remember for arguments of these types)."""
-        # Inside of shard_map derivatives ask which values vary, which the types of a jaxpr do not say.
-        if config.config.jax_disable_jit or checked_axes():
+        if config.config.jax_disable_jit:
             return self.fun(*args, **kwargs), None
         try:
             leaves, in_tree, avals, statics = self.flatten(args, kwargs)

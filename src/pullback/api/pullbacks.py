@@ -146,8 +146,7 @@ register_pytree_node(
 class Pullback:
     """The static part of what `vjp` gives."""
 
-    def __init__(self, jaxpr, zeros, out_avals, in_avals, in_tree, out_tree, name, varying=None):
-        self.varying = varying
+    def __init__(self, jaxpr, zeros, out_avals, in_avals, in_tree, out_tree, name):
         self.jaxpr, self.zeros, self.out_avals, self.in_avals = jaxpr, zeros, out_avals, in_avals
         self.in_tree, self.out_tree, self.__name__ = in_tree, out_tree, name
 
@@ -173,7 +172,7 @@ class Pullback:
         ]
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
         avals = [tangent_aval(a) for a in self.in_avals]
-        found = backward_pass(self.jaxpr, consts, None, live, self.varying)
+        found = backward_pass(self.jaxpr, consts, None, live)
         return tree_unflatten(self.in_tree, of_types(found, avals))
 
 

@@ -4,9 +4,8 @@ Devices of one machine share its memory, so the function is vectorized over the 
 that is cut along an axis becomes two, the axis and what is left, and the function is mapped over the axis, whose
 collectives are sums, gathers, ... over it. Every transformation of the whole is one of that vectorized program.
 
-Why: what transforms the whole needs no rules of its own. Reverse mode inside sums over the devices as JAX's `check_vma`
-does (lax/collectives/varying.py); in the bodies of loops and branches, where it is not known which values vary, it is
-an error.
+Why: what transforms the whole needs no rules of its own. With `check_vma` types say which values vary along the axes
+(core/types.py), as in JAX, and reverse mode inside sums over the devices where a value is the same on all.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import Tracer, extend_axis_env, hooks
+from pullback.core.types import CheckedAxis
 from pullback.lax.collectives.sharding import is_concrete, put
-from pullback.lax.collectives.varying import CheckedAxis
 from pullback.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh, use_abstract_mesh
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
@@ -48,8 +47,8 @@ def shard_map(
     it is a ValueError if a result that depends on an axis is said to be the same along it; without, one part is taken.
 
     Inside, with check_vma, the derivative in a value that is the same on all devices is the sum over them. Raises
-    ValueError for specs that do not fit the mesh or the arrays, NotImplementedError for derivatives taken in the body
-    of a loop or branch inside of `f`.
+    ValueError for specs that do not fit the mesh or the arrays, TypeError for a loop whose carry varies along an axis
+    only after a step.
     """
     if f is None:
         return functools.partial(
@@ -88,7 +87,8 @@ def _run(
             out = function(*tree_unflatten(tree, parts))
         outs, out_tree = arguments.flatten_result(out, function, "shard_map")
         outs = [y if hasattr(y, "aval") else hooks.asarray(y) for y in outs]
-        result[:] = out_tree, _specs(f"shard_map of {name}: out_specs", out_specs, out, axes)
+        said = out_specs.made() if hasattr(out_specs, "made") else out_specs
+        result[:] = out_tree, _specs(f"shard_map of {name}: out_specs", said, out, axes)
         for y, spec in zip(outs, result[1], strict=True):
             if len(spec) > y.ndim:
                 raise ValueError(f"shard_map of {name}: out_specs has {spec} for a result of shape {y.shape}")
@@ -99,7 +99,7 @@ def _run(
             return body(*inputs)
         axis = rest[0]
         dims = [0 if axis in _names(spec) else None for spec in specs]
-        data = AxisData(axis, sizes[axis])
+        data = AxisData(axis, sizes[axis], checked=check)
         with extend_axis_env(CheckedAxis(axis) if check else None, sizes[axis]):
             outs, found = run_batched(lambda *parts: over(rest[1:], parts), data, inputs, dims)
         return [_collected(y, d, axis, spec, data.size, check, name) for y, d, spec in zip(outs, found, result[1])]

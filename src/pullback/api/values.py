@@ -12,14 +12,14 @@ from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import AbstractValue, current_interpreter, high, hooks, using
 from pullback.core import typeof as aval_of
-from pullback.core.avals import AbstractRef, PlacedArray
+from pullback.core.avals import AbstractRef, placed
 from pullback.core.references import Reference
 from pullback.core.source import names_inside
 from pullback.core.staging import ConcreteFirstInterpreter
 from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import is_concrete, put
 from pullback.runtime.arrays.devices import Device, default_device
-from pullback.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.sharding import PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import on_current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
@@ -117,7 +117,7 @@ def typeof(x: Any) -> AbstractValue:
         return AbstractRef(x.ref_aval.inner_aval.strip_weak_type())
     aval = aval_of(x)
     place = x._device if type(x) is _core.Array else None
-    return PlacedArray(aval, place) if isinstance(place, NamedSharding) else aval
+    return placed(aval, place)
 
 
 def device_get(x: Any):

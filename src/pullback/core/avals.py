@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,19 +27,26 @@ class AbstractValue:
     __slots__ = ()
 
 
+_no_axes: frozenset = frozenset()
+
+
 class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array; interned.
 
     `dtype` is a `numpy.dtype` or an extended dtype (a PRNG key type); `weak_type` says that the dtype came from a
-    Python scalar and gives way in promotion.
+    Python scalar and gives way in promotion. Two more facts are there while functions are traced over meshes, and gone
+    when programs are compiled: `placing`, the NamedSharding along explicit axes, and `vma`, the axes of shard_map along
+    which a value varies (core/types.py).
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "placing", "vma", "__weakref__")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
+    placing: Any
+    vma: frozenset
 
     def __new__(cls, shape, dtype, weak_type: bool = False, sharding=None, **_: Any):
         if not (isinstance(dtype, np.dtype) or dtypes.is_extended(dtype)):
@@ -52,28 +59,25 @@ class ShapedArray(AbstractValue):
         if found is not None:
             return found
         shape = tuple(d if isinstance(d, Dimension) else int(d) for d in shape)
-        weak_type = bool(weak_type)
-        key = (shape, dtype, weak_type)
-        if len(_interned) > _sweep_at:
-            sweep_avals()
-        with _lock:
-            found = _interned.get(key)
-            if found is None:
-                found = object.__new__(cls)
-                put = object.__setattr__
-                put(found, "shape", shape)
-                put(found, "dtype", dtype)
-                put(found, "weak_type", weak_type)
-                put(found, "ndim", len(shape))
-                put(found, "size", math.prod(shape))
-                _interned[key] = found
-        return found
+        return _intern((shape, dtype, bool(weak_type)))
 
     def __setattr__(self, name, value):
         raise AttributeError(f"ShapedArray is immutable; can't set '{name}'")
 
     def __reduce__(self):
+        if self.is_typed:
+            return typed, (self.untyped, self.placing, self.vma)
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the type says anything of meshes."""
+        return self.placing is not None or bool(self.vma)
+
+    @property
+    def untyped(self) -> ShapedArray:
+        """The type without what it says of meshes."""
+        return ShapedArray(self.shape, self.dtype, self.weak_type) if self.is_typed else self
 
     def __copy__(self):
         return self
@@ -89,17 +93,27 @@ class ShapedArray(AbstractValue):
     @property
     def sharding(self) -> NamedSharding:
         """Over the mesh in force, or one without axes where there is none: no dimension is cut, as far as is known."""
+        if self.placing is not None:
+            return self.placing
         return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * self.ndim))
 
-    vma: frozenset = frozenset()
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """The axes of shard_map along which values of this type vary."""
+        return ManualAxisType(self.vma)
+
+    mat = manual_axis_type
 
     def update(self, shape=None, dtype=None, weak_type=None, **_: Any) -> ShapedArray:
-        """The aval with some fields replaced."""
-        return ShapedArray(
+        """The aval with some fields replaced; of another shape, nothing is known of how it is cut."""
+        new = ShapedArray(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
         )
+        if not self.is_typed:
+            return new
+        return typed(new, self.placing if new.shape == self.shape else None, self.vma)
 
     # Of arrays, what the types above them (core/high.py) have.
 
@@ -122,7 +136,7 @@ class ShapedArray(AbstractValue):
 
     def strip_weak_type(self) -> ShapedArray:
         """The aval with `weak_type` False."""
-        return ShapedArray(self.shape, self.dtype, False) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
 
     def to_tangent_aval(self) -> ShapedArray:
         """The aval of a tangent of such a value: itself for floats and complex, float0 for the rest."""
@@ -133,68 +147,86 @@ class ShapedArray(AbstractValue):
     def str_short(self, short_dtypes: bool = True) -> str:
         """Such as f32[2,3]."""
         name = dtypes.short_name(self.dtype) if short_dtypes else getattr(self.dtype, "name", str(self.dtype))
-        return f"{name}[{self._extents()}]"
+        return f"{name}[{self._extents()}]{self._varying()}"
 
     def _extents(self) -> str:
-        return ",".join(map(str, self.shape))
+        if self.placing is None:
+            return ",".join(map(str, self.shape))
 
-    def __str__(self):
-        name = getattr(self.dtype, "name", str(self.dtype))
-        return f"{'~' if self.weak_type else ''}{name}[{self._extents()}]"
-
-    def __repr__(self):
-        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{self._extents()}]" + (
-            ", weak_type=True)" if self.weak_type else ")"
-        )
-
-
-class PlacedArray(ShapedArray):
-    """The type of an array that lies on a mesh, with its axes of type Explicit; not interned, for users' eyes only."""
-
-    __slots__ = ("_sharding",)
-    _sharding: NamedSharding
-
-    def __new__(cls, aval: ShapedArray, sharding: NamedSharding):
-        types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
-        parts = [[n for n in names_of(part) if types[n] is AxisType.Explicit] for part in sharding.spec]
-        parts += [[]] * (aval.ndim - len(parts))
-        spec = PartitionSpec(*(tuple(p) if len(p) > 1 else p[0] if p else None for p in parts))
-        placed = object.__new__(cls)
-        for name in ShapedArray.__slots__[:-1]:
-            object.__setattr__(placed, name, getattr(aval, name))
-        mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
-        object.__setattr__(placed, "_sharding", NamedSharding(mesh, spec))
-        return placed
-
-    @property
-    def sharding(self) -> NamedSharding:
-        return self._sharding
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ShapedArray):
-            return NotImplemented
-        return _type_of(self) == _type_of(other)
-
-    def __hash__(self) -> int:
-        return hash(_type_of(self))
-
-    def __reduce__(self):
-        return PlacedArray, (ShapedArray(self.shape, self.dtype, self.weak_type), self._sharding)
-
-    def _extents(self) -> str:
         def shown(extent, part):
             names = names_of(part)
             if not names:
                 return str(extent)
             return f"{extent}@{names[0] if len(names) == 1 else '(' + ','.join(map(str, names)) + ')'}"
 
-        return ",".join(map(shown, self.shape, self._sharding.spec))
+        return ",".join(map(shown, self.shape, self.placing.spec))
+
+    def _varying(self) -> str:
+        return "{V:" + ",".join(sorted(map(str, self.vma))) + "}" if self.vma else ""
+
+    def __str__(self):
+        name = getattr(self.dtype, "name", str(self.dtype))
+        return f"{'~' if self.weak_type else ''}{name}[{self._extents()}]{self._varying()}"
+
+    def __repr__(self):
+        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{self._extents()}]{self._varying()}" + (
+            ", weak_type=True)" if self.weak_type else ")"
+        )
 
 
-def _type_of(aval: ShapedArray) -> tuple:
-    return aval.shape, aval.dtype, aval.weak_type, aval.sharding
+class ManualAxisType(NamedTuple):
+    """The axes of shard_map along which values vary."""
+
+    varying: frozenset
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
 
 
+def typed(aval: ShapedArray, placing: NamedSharding | None, vma: frozenset) -> ShapedArray:
+    """The aval, saying how values are cut along explicit axes, and along which axes of shard_map they vary."""
+    global any_typed
+    if placing is None and not vma:
+        return aval.untyped
+    any_typed = True
+    key = (aval.shape, aval.dtype, aval.weak_type, placing, frozenset(vma))
+    found = _interned.get(key)
+    return _intern(key) if found is None else found
+
+
+def placed(aval: ShapedArray, sharding: Any) -> ShapedArray:
+    """The type of an array that lies so on a mesh: along its axes of type Explicit; the aval where there are none."""
+    if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
+        return aval
+    types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    parts = [[n for n in names_of(part) if types[n] is AxisType.Explicit] for part in sharding.spec]
+    parts += [[]] * (aval.ndim - len(parts))
+    spec = PartitionSpec(*(tuple(p) if len(p) > 1 else p[0] if p else None for p in parts))
+    mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
+    return typed(aval, NamedSharding(mesh, spec), aval.vma)
+
+
+def _intern(key: tuple) -> ShapedArray:
+    """The one aval of a shape, dtype, weak type, and maybe placing and vma."""
+    if len(_interned) > _sweep_at:
+        sweep_avals()
+    with _lock:
+        found = _interned.get(key)
+        if found is None:
+            found = object.__new__(ShapedArray)
+            put = object.__setattr__
+            shape, dtype, weak_type = key[:3]
+            put(found, "shape", shape)
+            put(found, "dtype", dtype)
+            put(found, "weak_type", weak_type)
+            put(found, "ndim", len(shape))
+            put(found, "size", math.prod(shape))
+            put(found, "placing", key[3] if len(key) > 3 else None)
+            put(found, "vma", key[4] if len(key) > 3 else _no_axes)
+            _interned[key] = found
+    return found
+
+
+any_typed = False  # whether a type has said anything of meshes
 _interned: dict[tuple, ShapedArray] = {}
 _lock = Lock()
 _sweep_at = 1 << 16  # avals

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core import extended
+from pullback.core import extended, types
 from pullback.core.avals import AbstractRef, Reference, type_of_operand, typeof
 from pullback.core.dimensions import Dimension
 from pullback.core.hooks import hooks
@@ -245,13 +245,19 @@ class StagingInterpreter(RecordingInterpreter):
             and extended.handles(primitive, params)
         ):
             return extended.process(primitive, tuple(args), params)
+        on_mesh = types.in_use() and types.concerns(in_avals, primitive, params)
+        if on_mesh and (lacking := types.missing(primitive, in_avals, params)) is not None:
+            args = [types.with_axes(self.process, a, axes) if axes else a for a, axes in zip(args, lacking)]
+            in_avals = [type_of_operand(a) for a in args]
         try:
             avals = primitive.rule("abstract_eval")(*in_avals, **params)
         except (TypeError, InconclusiveDimensionOperation) as error:
             raise (_not_symbolic(primitive, in_avals, error) or error) from error.__cause__
-        if primitive.multiple_results:
-            return self.emit(primitive, args, params, list(avals))
-        return self.emit(primitive, args, params, [avals])[0]
+        avals = list(avals) if primitive.multiple_results else [avals]
+        if on_mesh:
+            avals = types.result_types(primitive, in_avals, params, avals)
+        outs = self.emit(primitive, args, params, avals)
+        return outs if primitive.multiple_results else outs[0]
 
     def process_custom_jvp(self, custom, fun, jvp, args):
         return custom.stage_jvp(self, fun, jvp, args)

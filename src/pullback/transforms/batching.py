@@ -22,17 +22,23 @@ from pullback.core import (
     typeof,
     using,
 )
+from pullback.core.atoms import Program
+from pullback.core.avals import typed
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive, raise_if_kept
+from pullback.sharding import PartitionSpec
 from pullback.util import config
 
 
 class AxisData(NamedTuple):
-    """The mapped axis: its name (None if it has none), size, and the mesh axes that it is cut along."""
+    """The mapped axis: its name (None if it has none), size, and the mesh axes that it is cut along; `checked`: types
+    of values say whether they vary along it (core/types.py).
+    """
 
     name: Any
     size: int
     spmd: Any = None
+    checked: bool = False
 
 
 class BatchTracer(Tracer):
@@ -55,8 +61,39 @@ class BatchTracer(Tracer):
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _element(aval: ShapedArray, dim: int) -> ShapedArray:
-    return ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
+def _element(aval: ShapedArray, dim: int, varies_along: Any = None) -> ShapedArray:
+    shape = aval.shape[:dim] + aval.shape[dim + 1 :]
+    if varies_along is None and not aval.is_typed:
+        return ShapedArray(shape, aval.dtype, aval.weak_type)
+    along = frozenset() if varies_along is None else frozenset((varies_along,))
+    placing = aval.placing
+    if placing is not None:
+        placing = placing.update(spec=PartitionSpec(*placing.spec[:dim], *placing.spec[dim + 1 :]))
+    return typed(ShapedArray(shape, aval.dtype, aval.weak_type), placing, aval.vma | along)
+
+
+def programs_in(params: dict[str, Any]) -> list[Any]:
+    """The programs among an equation's parameters."""
+    found = []
+    for value in params.values():
+        if isinstance(value, Program):
+            found.append(value)
+        elif type(value) is tuple and value and isinstance(value[0], Program):
+            found.extend(value)
+    return found
+
+
+def names_inside_of(program: Any) -> frozenset:
+    """The named axes of the collectives in a program."""
+    if isinstance(program, ClosedJaxpr):
+        return program.cached("collective axes", lambda: names_inside_of(program.jaxpr))
+    names: set[Any] = set()
+    for eqn in program.eqns:
+        if eqn.primitive.collective_axes is not None:
+            names.update(eqn.primitive.collective_axes(eqn.params))
+        for inner in programs_in(eqn.params):
+            names |= names_inside_of(inner)
+    return frozenset(names)
 
 
 class BatchInterpreter(Interpreter):
@@ -105,7 +142,8 @@ class BatchInterpreter(Interpreter):
             return value
         # What is staged beneath knows its line; else this is the only trace of it.
         source = None if isinstance(value, Tracer) else user_source()
-        return BatchTracer(self, value, dim, _element(typeof(value), dim), source)
+        along = self.axis.name if self.axis.checked else None
+        return BatchTracer(self, value, dim, _element(typeof(value), dim, along), source)
 
     def process(self, primitive, args, params):
         values, dims = zip(*map(self.split, args)) if args else ((), ())
@@ -114,7 +152,7 @@ class BatchInterpreter(Interpreter):
             and self.axis.name is not None
             and (self.axis.name in primitive.collective_axes(params))
         )
-        if not collective and all(d is None for d in dims):
+        if not collective and all(d is None for d in dims) and not self.acts_inside(params):
             return self.parent.process(primitive, values, params)
         with using(self.parent):
             if primitive.batch_axis is not None:
@@ -125,31 +163,45 @@ class BatchInterpreter(Interpreter):
             return [self.join(v, d) for v, d in zip(out, out_dims)]
         return self.join(out, out_dims)
 
+    def acts_inside(self, params) -> bool:
+        """Whether the programs of an equation have collectives over the axis."""
+        return self.axis.name is not None and any(self.axis.name in names_inside_of(p) for p in programs_in(params))
+
     def process_custom_jvp(self, custom, fun, jvp, args):
         values, dims = zip(*map(self.split, args)) if args else ((), ())
         if all(d is None for d in dims):
             return self.parent.process_custom_jvp(custom, fun, jvp, values)
 
-        def batched(*xs):
-            return batch_flat(fun, self.axis, xs, dims)
+        out_dims: list[int | None] = []
 
         def batched_jvp(primals, tangents):
-            return custom.batch_jvp(jvp, self.axis, primals, tangents, dims)
+            return custom.batch_jvp(jvp, self.axis, primals, tangents, dims, out_dims)
 
+        batched = self.noting(fun, dims, out_dims)
         outs = self.parent.process_custom_jvp(custom, batched, batched_jvp, values)
-        return [self.join(v, 0) for v in outs]
+        return [self.join(v, d) for v, d in zip(outs, out_dims, strict=True)]
+
+    def noting(self, fun, dims, out_dims: list[int | None]):
+        """Flat `fun` on values with the mapped axis; results have it at 0, but for checked axes, along which values
+        that are the same stay so: which have it is noted.
+        """
+
+        def batched(*xs):
+            outs, found = run_batched(fun, self.axis, xs, dims)
+            out_dims[:] = [d if self.axis.checked and d is None else 0 for d in found]
+            return [move_batch_axis(v, d, to, self.axis.size) for v, d, to in zip(outs, found, out_dims)]
+
+        return batched
 
     def process_custom_vjp(self, custom, fun, fwd, bwd, args):
         values, dims = zip(*map(self.split, args)) if args else ((), ())
         if all(d is None for d in dims):
             return self.parent.process_custom_vjp(custom, fun, fwd, bwd, values)
-
-        def batched(*xs):
-            return batch_flat(fun, self.axis, xs, dims)
-
-        batched_fwd, batched_bwd = custom.batch_fwd_bwd(fwd, bwd, self.axis, dims)
+        out_dims: list[int | None] = []
+        batched = self.noting(fun, dims, out_dims)
+        batched_fwd, batched_bwd = custom.batch_fwd_bwd(fwd, bwd, self.axis, dims, out_dims)
         outs = self.parent.process_custom_vjp(custom, batched, batched_fwd, batched_bwd, values)
-        return [self.join(v, 0) for v in outs]
+        return [self.join(v, d) for v, d in zip(outs, out_dims, strict=True)]
 
 
 def _mapped(
@@ -218,6 +270,8 @@ def batch_jaxpr(
             return [move_batch_axis(v, d, 0, axis.size) if b else v for v, d, b in zip(outs, dims, batched_out)]
 
         avals = [a.update(shape=(axis.size, *a.shape)) if b else a for a, b in zip(closed.in_avals, batched)]
+        if axis.checked:
+            avals = [typed(a, a.placing, a.vma - {axis.name}) if isinstance(a, ShapedArray) else a for a in avals]
         return trace(fun, avals, closed.jaxpr.debug_info), tuple(batched_out)
 
     return closed.cached(("batch", axis, batched, wanted), make)

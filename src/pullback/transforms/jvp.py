@@ -18,8 +18,10 @@ from pullback.core import (
     eval_jaxpr,
     trace,
     typeof,
+    types,
     using,
 )
+from pullback.core.avals import type_of_operand
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive
 from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
@@ -107,6 +109,11 @@ class JVPInterpreter(Interpreter):
         primals, tangents = zip(*map(self.split, args)) if args else ((), ())
         if all(type(t) is Zero for t in tangents) or primitive.jvp is ZERO:
             return self.parent.process(primitive, primals, params)
+        if types.in_use():
+            lacking = types.missing(primitive, [type_of_operand(p) for p in primals], params)
+            if lacking is not None:
+                given = [types.with_axes(self.process, a, axes) if axes else a for a, axes in zip(args, lacking)]
+                primals, tangents = zip(*map(self.split, given))
         return self.by_rule(primitive, primals, tangents, params)
 
     def by_rule(self, primitive, primals, tangents, params):

@@ -24,6 +24,7 @@ from pullback.core import (
     tangent_aval,
     trace,
     typeof,
+    types,
     using,
 )
 from pullback.core.source import names_inside, user_source
@@ -90,8 +91,12 @@ class PartialInterpreter(RecordingInterpreter):
 
     def default(self, primitive, args, params):
         """Record the equation: all its results are unknown."""
-        avals = primitive.rule("abstract_eval")(*[typeof(a) for a in args], **params)
-        outs = self.emit(primitive, args, params, list(avals) if primitive.multiple_results else [avals])
+        in_avals = [typeof(a) for a in args]
+        avals = primitive.rule("abstract_eval")(*in_avals, **params)
+        avals = list(avals) if primitive.multiple_results else [avals]
+        if types.in_use() and types.concerns(in_avals, primitive, params):
+            avals = types.result_types(primitive, in_avals, params, avals)
+        outs = self.emit(primitive, args, params, avals)
         return outs if primitive.multiple_results else outs[0]
 
     def process_custom_jvp(self, custom, fun, jvp, args):

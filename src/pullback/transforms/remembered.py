@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Primitive, Var, hooks, typeof
+from pullback.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Primitive, Var, hooks, typeof, types
 from pullback.core.interpreter import current_interpreter
 from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.primitive import registry
@@ -85,6 +85,7 @@ def _application(primitive: Primitive, args: Sequence[Any], params: dict[str, An
     avals = list(map(typeof, args))
     if (
         not avals
+        or (types.in_use() and any([aval.is_typed for aval in avals]))  # operations between are put in
         or primitive.partial_eval is not None
         or primitive.evaluate is not None
         or primitive.effects is not None

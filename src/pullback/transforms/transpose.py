@@ -32,15 +32,12 @@ def backward_pass(
     consts: Sequence[Any],
     args: Sequence[Any] | None,
     cotangents: Sequence[Any],
-    varying: Any = None,
 ) -> list[Any]:
     """Cotangents of the linear args (those that are UndefinedPrimal, or all for None; None for the others), given those
     of the results.
 
-    Cotangents in and out may be `Zero`. Equations without linear operands are evaluated on the way. varying: along
-    which axes of shard_map the args vary (lax/collectives/varying.py).
+    Cotangents in and out may be `Zero`. Equations without linear operands are evaluated on the way.
     """
-    following = None if varying is None else varying.follow(jaxpr, consts)
     if type(jaxpr) is Tape and current_interpreter() is eval_interpreter():
         found = _from_memory(jaxpr, consts, cotangents)
         if found is not None:
@@ -83,14 +80,10 @@ def backward_pass(
         ]
         rule = eqn.primitive.rule("transpose")
         names = eqn.source_info.name_stack.inside() if eqn.source_info is not None else ()
-        args_bar = None if following is None else following.transposed(eqn, outs_bar)
-        if args_bar is None:
-            with names_inside(("transpose",), *names):
-                args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
+        with names_inside(("transpose",), *names):
+            args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
         if args_bar is None:
             continue
-        if following is not None:
-            args_bar = [following.met(eqn, atom, bar) for atom, bar in zip(eqn.invars, args_bar)]
         for atom, bar in zip(eqn.invars, args_bar):
             accumulate(atom, bar)
 

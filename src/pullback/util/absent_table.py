@@ -409,7 +409,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "ad", "make_user_context(default_value=)",
         ),
         "unwritten": (
-            "smap(f=, /, *, in_axes=, out_axes, axis_name)",
         ),
     },
     "random": {

@@ -5,13 +5,17 @@ Like the sums (collectives/sums.py) each becomes ordinary operations on the arra
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.avals import typeof
+from pullback.core.types import checked_axes, vma_of
 from pullback.lax.collectives.sums import (
     NO_LOWERING,
     as_groups,
+    axis_index_p,
     axis_size,
     check_names,
     for_all,
@@ -21,7 +25,6 @@ from pullback.lax.collectives.sums import (
     on_leaves,
     psum_p,
 )
-from pullback.lax.collectives.varying import checked_axes
 from pullback.lax.records.families import *
 from pullback.util import pytree
 
@@ -70,13 +73,16 @@ def _single(name: str, doc: str, shape: Callable, elsewhere: Callable, here: Cal
             x = move_batch_axis(x, d, 0)
             changed = elsewhere(params)
             return p.bind(x, axis_name=axis_name, **changed), 0
-        if len(names) > 1:
-            raise NotImplementedError(f"{name} over several named axes at once is not supported, got {names}")
         x = batch_front(x, d, axis.size)
+        if len(names) > 1:
+            return _over_several(x, names, axis.name, lambda every, size: _here(every, size, params)), 0
+        return _here(x, axis.size, params), 0
+
+    def _here(x, size, params):
         if params.get("axis_index_groups") is None:
-            return here(x, axis.size, params), 0
+            return here(x, size, params)
         groups = params["axis_index_groups"]
-        return grouped(x, groups, lambda part: here(part, len(groups[0]), params)), 0
+        return grouped(x, groups, lambda part: here(part, len(groups[0]), params))
 
     def transpose(bar, x, **params):
         if is_zero(bar):
@@ -103,6 +109,28 @@ def _single(name: str, doc: str, shape: Callable, elsewhere: Callable, here: Cal
 
     p.jvp = jvp
     return p
+
+
+def _over_several(x, names, name, here):
+    """An operation over several axes, numbered with the last the fastest, of which `x` has one, `name`, in front: each
+    place of the others gathers what they have, computes all results, and takes its own.
+    """
+    others = [n for n in names if n != name]
+    for n in reversed(others):
+        x = all_gather_p.bind(
+            x, axis_name=(n,), all_gather_dimension=0, axis_size=axis_size(n), tiled=False, axis_index_groups=None
+        )
+    k, count = names.index(name), len(names)
+    order = list(range(count - 1))
+    order.insert(k, count - 1)
+    sizes = [x.shape[d] for d in order]
+    every = lax.reshape(lax.transpose(x, (*order, *range(count, x.ndim))), (math.prod(sizes), *x.shape[count:]))
+    y = here(every, math.prod(sizes))
+    y = lax.reshape(y, (*sizes, *y.shape[1:]))
+    for d in reversed(range(count)):
+        if d != k:
+            y = lax.dynamic_index_in_dim(y, axis_index_p.bind(axis_name=names[d]), d, keepdims=False)
+    return y
 
 
 def _plus_one(*keys):
@@ -290,9 +318,9 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     raise NotImplementedError("precv is not supported; use ppermute")
 
 
-def _same_cotangent(bar: Any, x: Any, **params: Any) -> list[Any]:
-    """Where variables that vary meet others, `varying.Following` sums."""
-    return [bar]
+def _sum_cotangents(bar: Any, x: Any, *, axis_name: Any) -> list[Any]:
+    """A value that is the same on all devices, and is used by each, has the sum of their cotangents."""
+    return [bar] if is_zero(bar) else psum_p.bind(bar, axes=names_of(axis_name), axis_index_groups=None)
 
 
 pvary_p = _single(
@@ -303,13 +331,13 @@ pvary_p = _single(
     lambda x, size, params: x,
     lambda params: (psum_p, params),
 )
-pvary_p.transpose = _same_cotangent
+pvary_p.transpose = _sum_cotangents
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """x, said to vary along a named axis (or several); only shard_map tells the difference, in derivatives.
 
-    Raises NameError for an unknown axis.
+    Raises NameError for an unknown axis, ValueError for a value that varies along it already.
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError(f"pcast: argument 'to' must be 'varying', 'reduced' or 'unreduced', got {to!r}")
@@ -320,6 +348,10 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     def cast(leaf: Any) -> Any:
         for name in names_of(axis_name):
+            if name in checked and name in vma_of(typeof(leaf)):
+                raise ValueError(
+                    f"Unsupported pcast from=varying, to='varying': the value varies along {name!r} already"
+                )
             leaf = pvary_p.bind(leaf, axis_name=name) if name in checked else leaf
         return leaf
 

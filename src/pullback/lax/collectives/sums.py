@@ -12,7 +12,8 @@ from typing import Any
 
 from pullback.core import axis_env
 from pullback.core import axis_size as _size_of
-from pullback.lax.collectives.varying import CheckedAxis, Varying, checked_axes
+from pullback.core.primitive import registry
+from pullback.core.types import CheckedAxis
 from pullback.lax.records.families import *
 from pullback.util import pytree
 
@@ -126,6 +127,7 @@ def _reducing(
         batch=NoRule("it is batched with its axis"),
         lower=NO_LOWERING,
         multiple_results=True,
+        traits={"combining"},
         collective_axes=lambda params: params["axes"],
     )
     return p
@@ -143,14 +145,16 @@ def _psum_jvp(primals, tangents, **params):
 
 
 def _psum_transpose(bars, *operands, **params):
-    """Each cotangent is summed over the axis."""
-    for name in params["axes"]:
-        if CheckedAxis(name) in axis_env():
-            raise NotImplementedError(
-                f"shard_map: the derivative of psum over {name!r} in the body of a loop or branch, inside of the "
-                "mapped function, is not supported with check_vma=True; differentiate outside of shard_map, or pass "
-                "check_vma=False (then the derivative of psum is psum)"
-            )
+    """Each cotangent is summed over the axis; where types say what varies along it, each device has that of the sum."""
+    if params["axis_index_groups"] is None:
+        env = axis_env()
+        checked = [name for name in params["axes"] if CheckedAxis(name) in env]
+        rest = tuple(name for name in params["axes"] if name not in checked)
+        for name in checked:
+            bars = [bar if is_zero(bar) else registry["pvary"].bind(bar, axis_name=name) for bar in bars]
+        if not rest:
+            return bars
+        params = {**params, "axes": rest}
     return _psum_nonzero(bars, operands, params)
 
 
@@ -162,12 +166,6 @@ psum_p = _reducing(
     _psum_jvp,
     _psum_transpose,
 )
-
-
-def varying_of(values: Sequence[Any]) -> Varying | None:
-    """What `backward_pass` must know of the values that a function is differentiated in; None outside of shard_map."""
-    axes = checked_axes()
-    return Varying(psum_p, axes, values) if axes else None
 
 
 _NOT_DIFFERENTIABLE = NoRule("it has none in JAX either; use all_gather and a maximum or minimum")

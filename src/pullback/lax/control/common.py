@@ -25,6 +25,7 @@ from pullback.core.avals import Reference
 from pullback.core.jaxpr import DebugInfo
 from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
+from pullback.core.types import vma_of
 from pullback.lax.control import bodies
 from pullback.util import config
 from pullback.util.errors import REGISTER
@@ -121,8 +122,10 @@ def _check(leaf, name, fun, path) -> None:
 
 
 def same_types(left: Sequence, right: Sequence) -> bool:
-    """True if shapes and dtypes agree, weak types aside."""
-    return len(left) == len(right) and all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(left, right))
+    """True if shapes, dtypes and what types say of meshes agree, weak types aside."""
+    return len(left) == len(right) and all(
+        a.shape == b.shape and a.dtype == b.dtype and vma_of(a) == vma_of(b) for a, b in zip(left, right)
+    )
 
 
 def promote_carry(init: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list[Any] | None:
@@ -184,12 +187,19 @@ def carry_mismatch(name: str, init_tree, out_tree, in_avals, out_avals, init) ->
     paths = [keystr(path) for path, _ in tree_flatten_with_path(init)[0]]
     lines = []
     for path, a, b in zip(paths, in_avals, out_avals):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            what = " and ".join(w for w, bad in (("shapes", a.shape != b.shape), ("dtypes", a.dtype != b.dtype)) if bad)
+        different = {
+            "shapes": a.shape != b.shape,
+            "dtypes": a.dtype != b.dtype,
+            "axes along which values vary": vma_of(a) != vma_of(b),
+        }
+        if any(different.values()):
+            what = " and ".join(w for w, bad in different.items() if bad)
             lines.append(
-                f"  the input carry component carry{path} has type {a.str_short()} but the corresponding output carry "
-                f"component has type {b.str_short()}, so the {what} do not match"
+                f"  the input carry component carry{path} has type {a.str_short(False)} but the corresponding output "
+                f"carry component has type {b.str_short(False)}, so the {what} do not match"
             )
+            if more := sorted(map(str, vma_of(b) - vma_of(a))):
+                lines.append(f"  (jax.lax.pcast(..., {tuple(more)}, to='varying') makes the input carry vary)")
     return TypeError(
         f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
         "but they differ:\n" + "\n".join(lines) + "\nRevise the function so that all output types match the "

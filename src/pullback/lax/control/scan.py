@@ -23,7 +23,6 @@ from pullback.core import (
     Literal,
     NoRule,
     Primitive,
-    ShapedArray,
     UndefinedPrimal,
     Zero,
     eval_jaxpr,
@@ -95,7 +94,7 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     if control.python_control_flow():
         return _scan_in_python(f, init, xs, xs_leaves, xs_tree, length, reverse)
 
-    x_avals = [ShapedArray(a.shape[1:], a.dtype, a.weak_type) for a in map(typeof, xs_leaves)]
+    x_avals = [a.update(shape=a.shape[1:]) for a in map(typeof, xs_leaves)]
     in_tree = treedef_tuple((init_tree, xs_tree))
 
     def carry_size(out_tree):

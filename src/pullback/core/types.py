@@ -1,0 +1,172 @@
+"""What types say of meshes, while functions are traced: along which axes of shard_map a value varies.
+
+    x: f32[8]{V:i}    differs between the devices along i        y: f32[8]    is the same on all
+
+An operation on both takes pvary(y): the value once for each device. So the transpose of pvary, a sum over the devices,
+is all that derivatives inside of shard_map need to know; it stands in every program, staged or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pullback.core import avals
+from pullback.core.atoms import Program
+from pullback.core.avals import AbstractRef, ShapedArray, typed
+from pullback.core.interpreter import axis_env
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
+from pullback.core.primitive import Primitive, registry
+
+LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
+Axes = frozenset
+
+
+def in_use() -> bool:
+    """Whether any type has said anything of meshes in this process; programs without meshes ask no more."""
+    return avals.any_typed
+
+
+class CheckedAxis(NamedTuple):
+    """In the environment of axes beside `name`: whether values vary along that axis matters to their derivatives."""
+
+    name: Any
+
+
+def checked_axes() -> list[Any]:
+    """The axes of shard_map, with check_vma, in force."""
+    return [key.name for key in axis_env() if isinstance(key, CheckedAxis)]
+
+
+def _programs(params: dict[str, Any]) -> Iterator[Any]:
+    for value in params.values():
+        if isinstance(value, Program):
+            yield value
+        elif type(value) is tuple and value and isinstance(value[0], Program):
+            yield from value
+
+
+def vma_of(aval: Any) -> frozenset:
+    """The axes along which values of a type vary."""
+    return (
+        aval.vma if isinstance(aval, ShapedArray) else vma_of(aval.inner_aval) if type(aval) is AbstractRef else Axes()
+    )
+
+
+def named(primitive: Primitive, params: dict[str, Any]) -> frozenset:
+    """The checked axes that a collective names."""
+    if primitive.collective_axes is None:
+        return Axes()
+    env = axis_env()
+    return Axes(name for name in primitive.collective_axes(params) if CheckedAxis(name) in env)
+
+
+def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any]) -> list[frozenset] | None:
+    """The axes along which each operand is to vary as the others do; None where none lacks any."""
+    if primitive.name == "pvary" or any(True for _ in _programs(params)):
+        return None
+    together = named(primitive, params).union(*map(vma_of, in_avals))
+    if not together:
+        return None
+    found = [together - vma_of(aval) for aval in in_avals]
+    return found if any(found) else None
+
+
+def with_axes(process: Any, x: Any, axes: frozenset) -> Any:
+    """x, that varies along more axes; `process` is that of an interpreter."""
+    for name in sorted(axes, key=str):
+        x = process(registry["pvary"], (x,), {"axis_name": name})
+    return x
+
+
+def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any], outs: list[Any]) -> list[Any]:
+    """The types of results, which vary as the operands do, or as the results of the programs inside."""
+    names = named(primitive, params)
+    together = Axes().union(*map(vma_of, in_avals))
+    if primitive.collective_axes is not None:
+        together = together - names if "combining" in primitive.traits else together | names
+    each = [together] * len(outs)
+    if primitive.name in LOOPS:
+        each = [vma_of(a) for a in params[LOOPS[primitive.name]].out_avals][: len(outs)]
+    else:
+        for program in _programs(params):
+            found = _results(program)
+            if primitive.name == "cond":
+                each = [vma_of(in_avals[0]).union(*group) for group in zip(*map(_results, _programs(params)))]
+                break
+            if len(found) == len(outs):
+                each = found
+                break
+    return [
+        typed(a, a.placing, vma) if isinstance(a, ShapedArray) and a.vma != vma else a for a, vma in zip(outs, each)
+    ]
+
+
+def _results(program: Any) -> list[frozenset]:
+    outs = program.out_avals if isinstance(program, ClosedJaxpr) else [a.aval for a in program.outvars]
+    return [vma_of(a) for a in outs]
+
+
+def concerns(in_avals: Sequence[Any], primitive: Primitive, params: dict[str, Any]) -> bool:
+    """Whether types say anything of meshes."""
+    for aval in in_avals:
+        if isinstance(aval, ShapedArray) and aval.is_typed:
+            return True
+    return bool(primitive.collective_axes is not None and named(primitive, params)) or any(
+        any(isinstance(a, ShapedArray) and a.is_typed for a in _typed_results(p)) for p in _programs(params)
+    )
+
+
+def _typed_results(program: Any) -> list[Any]:
+    return program.out_avals if isinstance(program, ClosedJaxpr) else [a.aval for a in program.outvars]
+
+
+def untyped(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program whose types say nothing of meshes, for the compiler."""
+    return closed.cached("untyped", lambda: _untyped(closed))
+
+
+def _untyped(closed: ClosedJaxpr) -> ClosedJaxpr:
+    jaxpr = _untyped_jaxpr(closed.jaxpr)
+    return closed if jaxpr is closed.jaxpr else ClosedJaxpr(jaxpr, closed.consts)
+
+
+def _untyped_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    from pullback.core.jaxpr import Literal, Var
+
+    variables = [*jaxpr.constvars, *jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]]
+    env: dict[Any, Any] = {}
+    for var in variables:
+        if isinstance(var.aval, ShapedArray) and var.aval.is_typed:
+            env[var] = Var(var.aval.untyped)
+
+    def read(atom: Any) -> Any:
+        return atom if isinstance(atom, Literal) else env.get(atom, atom)
+
+    eqns, changed = [], bool(env)
+    for eqn in jaxpr.eqns:
+        params = {k: _untyped_value(v) for k, v in eqn.params.items()}
+        if any(params[k] is not v for k, v in eqn.params.items()):
+            changed = True
+        else:
+            params = eqn.params
+        eqns.append(eqn.replace(invars=map(read, eqn.invars), outvars=map(read, eqn.outvars), params=params))
+    if not changed:
+        return jaxpr
+    return jaxpr.replace(
+        constvars=list(map(read, jaxpr.constvars)),
+        invars=list(map(read, jaxpr.invars)),
+        outvars=list(map(read, jaxpr.outvars)),
+        eqns=eqns,
+    )
+
+
+def _untyped_value(value: Any) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return untyped(value)
+    if isinstance(value, Jaxpr):
+        return _untyped_jaxpr(value)
+    if type(value) is tuple and value and isinstance(value[0], Program):
+        new = tuple(map(_untyped_value, value))
+        return new if any(a is not b for a, b in zip(new, value)) else value
+    return value

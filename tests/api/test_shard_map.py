@@ -257,7 +257,7 @@ def test_types_say_what_varies():
     def carry(x):
         return lax.scan(lambda c, r: (c + r, c), jnp.zeros(6), x)[0]
 
-    with pytest.raises(TypeError, match=r"float32\[6\] .*float32\[6\]\{V:i\}"):
+    with pytest.raises(TypeError, match=r"f32\[6\] .*f32\[6\]\{V:i\}"):
         jax.shard_map(carry, mesh=MESH, in_specs=P("i"), out_specs=P("i"))(X)
     with pytest.raises(ValueError, match="pcast from=varying"):
         jax.shard_map(lambda x: lax.pcast(x, "i", to="varying"), mesh=MESH, in_specs=P("i"), out_specs=P("i"))(X)

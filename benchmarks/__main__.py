@@ -4,6 +4,7 @@
     python -m benchmarks --only reductions --rounds 9    # a group, or programs whose name contains this
     python -m benchmarks --json new.json --picture new.png --compare old.json
     python -m benchmarks documents --peers VENV          # what public documents show of JAX, into docs/documents.md
+    python -m benchmarks libraries --peers VENV          # work of libraries written for JAX, into docs/libraries.md
     python -m benchmarks regret                          # expected against measured times, choices against others
 
 Inputs are equal; results are compared before anything is timed. A figure is the minimum over rounds of the mean time
@@ -36,6 +37,10 @@ def main(argv: list[str] | None = None) -> int:
         from benchmarks import regret
 
         return regret.main(argv[1:])
+    if argv[:1] == ["libraries"]:
+        from benchmarks.libraries import command as libraries
+
+        return libraries.main(argv[1:])
     options = parse(argv)
     if options.peers:
         add_peers(options.peers)

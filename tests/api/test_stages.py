@@ -73,7 +73,7 @@ def test_representations_as_objects():
 
 
 def test_cost_analysis():
-    cost = jax.jit(f).lower(*ARGS).cost_analysis()
+    cost = jax.jit(f).lower(*ARGS).compile().cost_analysis()
     assert {"flops", "transcendentals", "bytes accessed"} <= set(cost)
     assert cost["transcendentals"] == 12  # one sin for each element of x
     assert cost["bytes accessed"] == cost["bytes read"] + cost["bytes written"]
@@ -83,6 +83,43 @@ def test_cost_analysis():
     assert jax.jit(lambda x: x**2 + jnp.sqrt(x)).lower(X).cost_analysis()["transcendentals"] == 3
 
 
+def conv(stride, padding):
+    return lambda x, w: lax.conv_general_dilated(
+        x, w, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+@pytest.mark.parametrize(
+    "fun, shapes, flops, transcendentals",
+    [  # those of JAX
+        (lambda x, w, b: x @ w + b, [(1, 784), (784, 64), (64,)], 2 * 784 * 64 + 64, 0),
+        (lambda x: x.sum(0), [(10, 4)], 36, 0),
+        (lambda x: x.mean(0), [(10, 4)], 40, 0),
+        (jax.nn.softmax, [(10, 4)], 30 + 40 + 30 + 40 + 10 - 10, 40),
+        (lambda x: jnp.exp(x) * 2, [(10,)], 10, 10),
+        (lambda x: jnp.concatenate([x, x])[::-1], [(10,)], 0, 0),
+        (lambda x: x**3, [(10,)], 20, 0),
+        (conv(1, "SAME"), [(2, 8, 8, 3), (3, 3, 3, 4)], 23232, 0),
+        (conv(2, "SAME"), [(2, 8, 8, 3), (3, 3, 3, 4)], 5808, 0),
+        (conv(1, "VALID"), [(2, 8, 8, 3), (3, 3, 3, 4)], 15552, 0),
+        (lambda x: lax.cond(x[0] > 0, lambda x: x * 2 + 1, jnp.sin, x), [(10,)], 22, 10),
+        (jax.checkpoint(lambda x: jax.jit(jnp.tanh)(x) * x), [(10,)], 10, 10),
+    ],
+)
+def test_costs_of_what_is_written_are_sums(fun, shapes, flops, transcendentals):
+    cost = jax.jit(fun).lower(*[jnp.ones(s) for s in shapes]).cost_analysis()
+    assert (cost["flops"], cost["transcendentals"]) == (flops, transcendentals)
+    assert cost["bytes accessed"] == cost["bytes read"] + cost["bytes written"] > 0
+
+
+def test_costs_of_loops():
+    def loop(x):
+        return lax.scan(lambda c, _: (jnp.sin(c) * 2, None), x, None, length=10)[0]
+
+    cost = jax.jit(loop).lower(X).cost_analysis()
+    assert (cost["flops"], cost["transcendentals"]) == (30, 30)
+
+
 def test_cost_analysis_counts_what_equal_groups_share():
     def unrolled(x, w):
         for _ in range(20):
@@ -90,7 +127,7 @@ def test_cost_analysis_counts_what_equal_groups_share():
         return x
 
     square = jnp.ones((8, 8))
-    assert jax.jit(unrolled).lower(square, square).cost_analysis()["transcendentals"] == 20 * 64
+    assert jax.jit(unrolled).lower(square, square).compile().cost_analysis()["transcendentals"] == 20 * 64
 
 
 def test_memory_analysis():

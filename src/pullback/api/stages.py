@@ -271,11 +271,25 @@ class Lowered(_Stage):
         return program.lowered.function if dialect in (None, "loops") else program.as_text(dialect)
 
     def cost_analysis(self) -> dict[str, float]:
-        """'flops', 'transcendentals' (values of exp, sin, ...), 'bytes accessed' (the sum of 'bytes read' and 'bytes
-        written'), 'kernels' (loop nests and calls); 'collective bytes' that each device receives from others, where the
-        program is partitioned over a mesh.
+        """Counts over the program as it is written, operation by operation; nothing is compiled for them.
+
+        'flops', 'transcendentals' (values of exp, sin, ..., which are not among the flops), and 'bytes accessed', the
+        sum of 'bytes read' and 'bytes written'. What is left after fusion is in that of the compiled program.
+        'collective bytes' that each device receives from others, where the program is partitioned over a mesh.
         """
-        return self._traced._costs(self._compiled().cost_analysis())
+        from pullback.compiler.graph.costs import cost_of  # few ask: the compiler is not imported for it
+        from pullback.compiler.graph.simplify.dead_code import eliminate_dead_code
+
+        closed, _ = discharged(self._traced.jaxpr)
+        cost = cost_of(eliminate_dead_code(closed).jaxpr)
+        found = {
+            "flops": cost.flops,
+            "transcendentals": cost.transcendentals,
+            "bytes accessed": cost.bytes_read + cost.bytes_written,
+            "bytes read": cost.bytes_read,
+            "bytes written": cost.bytes_written,
+        }
+        return self._traced._costs(found)
 
     def compile(self, compiler_options: CompilerOptions | None = None, *, device_assignment=None) -> Compiled:
         """Native code, as a callable; JaxRuntimeError for unknown options, NotImplementedError for devices other than
@@ -325,7 +339,9 @@ class Compiled(_Stage):
         return self._program.as_text(dialect or "asm")
 
     def cost_analysis(self) -> dict[str, float]:
-        """As that of Lowered says."""
+        """The counts of Lowered's, but of what is left after fusion, with math functions among the flops; and
+        'kernels' (loop nests and calls).
+        """
         return self._traced._costs(self._program.cost_analysis())
 
     def memory_analysis(self):

@@ -9,6 +9,7 @@ A `Recorder` holds the equations; the staging interpreter records every primitiv
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -301,8 +302,10 @@ def trace(
     finally:
         interpreter.invalidate()
     if config.config.jax_check_tracer_leaks:
-        del arguments, outs
-        raise_if_kept(interpreter)
+        kept = weakref.ref(interpreter)
+        del arguments, outs, interpreter
+        if (still := kept()) is not None:  # most often nothing holds it, and there is no need to look at all objects
+            raise_if_kept(still)
     return ClosedJaxpr(jaxpr, consts)
 
 

@@ -6,6 +6,7 @@ vmap(f)(xs)[i] = f(xs[i])
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -231,8 +232,10 @@ def run_batched(fun: Callable[..., Sequence[Any]], axis: AxisData, values: Seque
     finally:
         interpreter.valid = False
     if config.value_of("jax_check_tracer_leaks"):
-        del outs
-        raise_if_kept(interpreter)
+        kept = weakref.ref(interpreter)
+        del outs, interpreter
+        if (still := kept()) is not None:
+            raise_if_kept(still)
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 

@@ -56,6 +56,20 @@ def test_simplified(fun, left):
     assert optimized(fun, X)[0] == left
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.complex64])
+def test_products_with_masks_are_choices(dtype):
+    """As in JAX's compiled programs: nan and infinity go where the mask is False."""
+    x = np.array([np.inf, np.nan, -2, 3], dtype)
+    mask = np.array([False, False, False, True])
+    for fun in (lambda x, m: x * m.astype(x.dtype), lambda x, m: m.astype(x.dtype) * x):
+        np.testing.assert_array_equal(pullback.jit(fun)(x, mask), np.array([0, 0, 0, 3], dtype))
+    slope = pullback.jit(pullback.grad(lambda x, m: (x * m.astype(x.dtype)).sum().real, holomorphic=False))
+    if dtype != np.complex64:
+        np.testing.assert_array_equal(slope(x, mask), mask)
+    wide = pullback.jit(lambda x, m: x * m[0].astype(x.dtype))(x, mask)
+    assert np.isnan(np.asarray(wide)[0])  # a mask that is broadcast is a factor
+
+
 def test_roots_of_squares_that_overflow_and_their_slopes():
     x = np.array([1e30, -1e30, 1e-30, -0.0, np.inf, np.nan], np.float32)
     root = pullback.jit(lambda x: lax.sqrt(lax.mul(x, x)))

@@ -1,7 +1,8 @@
 """Algebra on single equations and their neighbours, as a table of rules by primitive.
 
-Rules keep results bit for bit, but for x + 0 = x, which turns -0 + 0 into -0. They make scalars stay scalars (a product
-with a broadcast number is a product with the number), so that they live in registers, and merge movement with movement.
+Rules keep results bit for bit, but for x + 0 = x, which turns -0 + 0 into -0, and for products with masks (`_masked`).
+They make scalars stay scalars (a product with a broadcast number is a product with the number), so that they live in
+registers, and merge movement with movement.
 """
 
 from __future__ import annotations
@@ -100,6 +101,22 @@ def _mul(r: Rewriter, eqn: JaxprEqn) -> Any:
     left, right = r.definition(x, "neg"), r.definition(y, "neg")
     if left is not None and right is not None:
         return r.emit("mul", left.invars[0], right.invars[0])
+    return None
+
+
+def _masked(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """x * convert(mask) = where(mask, x, 0), for a mask of the product's shape: nan and inf are gone where it is False.
+
+    So it is in JAX's compiled programs, on which masked losses rely; evaluated one by one both give nan.
+    """
+    out = eqn.outvars[0].aval
+    if out.dtype.kind not in "fc":
+        return None
+    for x, y in (eqn.invars, reversed(eqn.invars)):
+        made = r.definition(y, "convert_element_type")
+        mask = made.invars[0] if made is not None else None
+        if mask is not None and mask.aval.dtype == np.bool_ and mask.aval.shape == out.shape:
+            return r.emit("select_n", mask, r.full(out, 0), _grown(r, eqn, x))
     return None
 
 
@@ -450,7 +467,7 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "add": (_add,),
     "add_any": (_add_any,),
     "sub": (_sub,),
-    "mul": (_mul,),
+    "mul": (_mul, _masked),
     "div": (_div,),
     "neg": (_neg,),
     "max": (_idempotent,),

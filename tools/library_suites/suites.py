@@ -1,0 +1,35 @@
+"""Which libraries' own tests are run: where they lie in the source distributions, and what is left out, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The tests of one distribution on PyPI."""
+
+    name: str  # of the distribution
+    files: tuple[str, ...]  # patterns under the unpacked source distribution
+    left_out: tuple[str, ...] = ()  # parts of paths
+
+
+# equinox, diffrax, lineax and optimistix publish no tests on PyPI: tests/libraries has uses of each.
+SUITES = (
+    Suite("optax", ("optax/**/*_test.py",)),
+    Suite("chex", ("chex/**/*_test.py",)),
+    Suite("jaxtyping", ("jaxtyping/*test*.py", "test/test_*.py")),
+    Suite("flax", ("tests/**/*_test.py",), left_out=("tests/tensorboard_test.py", "tests/io_test.py")),  # TensorFlow
+    Suite("dm-haiku", ("haiku/**/*_test.py",), left_out=("haiku/_src/integration/jax2tf_test.py",)),  # TensorFlow
+    Suite("distrax", ("distrax/**/*_test.py",)),
+    Suite("blackjax", ("tests/**/test_*.py",)),
+    Suite("numpyro", ("test/**/test_*.py",)),
+    Suite("jaxopt", ("tests/*_test.py", "jaxopt/**/*test*.py")),
+    Suite("tinygp", ("tests/**/test_*.py",)),
+    Suite("jraph", ("jraph/**/*_test.py",), left_out=("ogb_examples",)),  # downloads its data
+    Suite("orbax-checkpoint", ("orbax/**/*_test.py", "orbax/**/test_*.py"), left_out=("emergency", "compatibility")),
+    Suite("brax", ("brax/**/*_test.py",)),
+    Suite(
+        "mujoco-mjx", ("mujoco/mjx/**/*_test.py",), left_out=("mjx/warp", "integration_test")
+    ),  # need a GPU, MuJoCo's own data
+)

@@ -6,11 +6,14 @@
 # make sanitize    the tests of native code under address, undefined-behaviour and thread sanitizers
 # make ci          all of these from check to sanitize: what .ci/run runs
 # make bench       timings against JAX, PyTorch, autograd and NumPy, into bench.json and bench.png (ONLY=name: some of them)
+# make libraries   the libraries' own tests on pullback and on JAX, with a table of failures (ONLY=flax,optax MINUTES=30)
 # make build       the set-up alone; the extension is rebuilt only if its sources or the build files have changed
 # make clean       removes build outputs; make distclean the environment, too
 
 VENV ?= .venv
 PEERS ?= .venv-peers
+LIBRARIES ?= .libraries
+MINUTES ?= 60
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMPS := $(VENV)/.stamps
@@ -20,7 +23,7 @@ NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyp
 PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test check checked interpreted sanitize ci bench build clean distclean
+.PHONY: demo test check checked interpreted sanitize ci bench libraries build clean distclean
 
 demo: $(STAMPS)/examples
 	@echo "== Running examples/pln: a Poisson log-normal model, fitted by gradients through compiled code"
@@ -65,6 +68,10 @@ bench: $(STAMPS)/examples $(PEERS)/.installed
 	@echo "== Timing"
 	@$(PY) -m benchmarks --peers $(PEERS) $(if $(ONLY),--only "$(ONLY)") --json bench.json --picture bench.png
 
+libraries: $(STAMPS)/package $(LIBRARIES)/.installed
+	@echo "== Running the libraries' own tests"
+	@$(PY) -m tools.library_suites --home $(LIBRARIES) --again --minutes $(MINUTES) $(if $(ONLY),--only "$(ONLY)")
+
 build: $(STAMPS)/package
 
 $(PY):
@@ -96,6 +103,12 @@ $(PEERS)/.installed: benchmarks/requirements.txt | $(PY)
 	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
+$(LIBRARIES)/.installed: tools/library_suites/requirements.txt | $(PY)
+	@echo "== Installing JAX and the libraries written for it into $(LIBRARIES)"
+	@$(PY) -m venv $(LIBRARIES)/venv
+	@$(LIBRARIES)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 $(STAMPS)/test: $(STAMPS)/examples tests/libraries/requirements.txt
 	@echo "== Installing the test tools"
 	@$(PIP) --no-deps -r tests/libraries/requirements.txt
@@ -110,4 +123,4 @@ clean:
 	@rm -rf build dist src/pullback/_ext/*.so $(STAMPS)/package
 
 distclean: clean
-	@rm -rf $(VENV) $(PEERS)
+	@rm -rf $(VENV) $(PEERS) $(LIBRARIES)

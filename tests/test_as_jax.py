@@ -213,6 +213,16 @@ def test_private_modules_are_attributes():
         from jax._src.public_test_util import check_close
         print(jax._src.xla_bridge._backends, jax._src.lax is jax.lax, jax._src.config.config is jax.config)
         print(len(prefix_errors((1, 2), (1, 2, 3))), hasattr(jax._src, "no_such_module"))
+        from jax._src import util, test_util, dispatch
+        assert util.safe_map(int, ["1"]) == [1] and util.unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4))
+        assert util.safe_zip([1], [2]) == [(1, 2)] and util.unzip3([(1, 2, 3)]) == ((1,), (2,), (3,))
+        assert util.split_list([1, 2, 3], [1]) == [[1], [2, 3]] and test_util.device_under_test() == "cpu"
+        assert jax._src.mesh.Mesh is jax.sharding.Mesh and jax._src.linear_util.wrap_init
+        p = jax.extend.core.Primitive("twice")
+        p.def_abstract_eval(lambda x: x)
+        p.def_impl(__import__("functools").partial(dispatch.apply_primitive, p))
+        jax.interpreters.mlir.register_lowering(p, jax.interpreters.mlir.lower_fun(lambda x: 2 * x, False))
+        assert p.bind(3.0) == 6.0
         check_close({"a": jax.numpy.ones(3)}, {"a": 1 + 5e-7 * jax.numpy.ones(3)})
         check_close(1, 1)
         for x, y in ((1.0, 1.001), (1, 2), ((1,), [1]), (jax.numpy.ones(2), jax.numpy.ones(3))):

@@ -1,8 +1,8 @@
 """`python -m benchmarks libraries`: times the libraries' work on pullback and on JAX and writes docs/libraries.md.
 
-Each side is a process of its own, and only one of them works at a time; rounds alternate between them. Nothing is kept on
-disk between runs, so that first calls trace and compile. What was measured is kept in out/libraries.json, so that an
-interrupted run can be resumed and single pieces measured again.
+Each side is a process of its own, and only one of them works at a time; rounds alternate between them. Nothing is
+kept on disk between runs, so that first calls trace and compile. What was measured is kept in out/libraries.json, so
+that an interrupted run can be resumed and single pieces measured again.
 """
 
 from __future__ import annotations
@@ -180,15 +180,16 @@ def document(known: dict[str, Any], found: dict[str, str]) -> str:
     timed = {k: v for k, v in known.items() if "ratio" in v}
     lines = [
         "# Libraries",
-        "Libraries written for JAX run on pullback as they stand: `pullback.install_as_jax()` before they are imported, or "
-        "`python -m pullback run program.py`. Here is real work of each, timed on pullback and on JAX, with equal results "
-        "(for chains of samplers: equal means). This page is written by `python -m benchmarks libraries --peers VENV`.",
+        "Libraries written for JAX run on pullback as they stand: `pullback.install_as_jax()` before they are "
+        "imported, or `python -m pullback run program.py`. Here is real work of each, timed on pullback and on JAX, "
+        "with equal results (for chains of samplers: equal means). This page is written by "
+        "`python -m benchmarks libraries --peers VENV`.",
         f"Machine: {len(os.sched_getaffinity(0))} cores of {processor()}; numpy {importlib.metadata.version('numpy')}, "
         + ", ".join(f"{k} {v}" for k, v in found.items())
-        + ". Each side in a process of its own, rounds alternate; a time is the least mean of a batch of calls; the first "
-        "call traces, compiles and runs, with nothing kept on disk.",
-        f"Over {len(timed)} pieces of work pullback takes 1/{mean([v['ratio'] for v in timed.values()]):.2f} of JAX's time "
-        f"(geometric mean), and 1/{mean([v['first_ratio'] for v in timed.values()]):.2f} for the first call.",
+        + ". Each side in a process of its own, rounds alternate; a time is the least mean of a batch of calls; the "
+        "first call traces, compiles and runs, with nothing kept on disk.",
+        f"Over {len(timed)} pieces of work pullback takes 1/{mean([v['ratio'] for v in timed.values()]):.2f} of JAX's "
+        f"time (geometric mean), and 1/{mean([v['first_ratio'] for v in timed.values()]):.2f} for the first call.",
         "\n".join(
             [
                 "| library | work | pullback | JAX | times as fast | first call | JAX's | times as fast |",

@@ -307,7 +307,7 @@ def graphs() -> Callable[[], Any]:
 
     def network(graph: Any) -> Any:
         for _ in range(3):
-            update = lambda size: jraph.concatenated_args(hk.nets.MLP([32, size]))  # noqa: E731
+            update = lambda size: jraph.concatenated_args(hk.nets.MLP([32, size]))
             graph = jraph.GraphNetwork(update(16), update(16), update(8))(graph)
         return graph
 

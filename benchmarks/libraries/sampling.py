@@ -69,7 +69,7 @@ def blackjax_logistic() -> Callable[[], Any]:
 
 
 def _numpyro(model: Callable, *args: Any) -> Callable[[], Any]:
-    """The kernel's steps in one compiled loop: MCMC.run makes a new function, which JAX compiles again, at each call."""
+    """The kernel's steps in one compiled loop: MCMC.run makes a new function, which JAX compiles again each time."""
     import jax
     from numpyro.infer import NUTS
 
@@ -137,9 +137,9 @@ def checkpoints() -> Callable[[], Any]:
     return call
 
 
-@work("brax", "50 steps of the inverted pendulum of 64 environments, generalized coordinates", 5e-3)
+@work("brax", "20 steps of the inverted pendulum of 64 environments, generalized coordinates", 5e-3)
 def brax_steps() -> Callable[[], Any]:
-    return _brax("inverted_pendulum", "generalized", 50)
+    return _brax("inverted_pendulum", "generalized", 20)
 
 
 @work("brax", "10 steps of the ant of 16 environments, positional dynamics", 2e-2, "contacts multiply rounding errors")

@@ -3,8 +3,8 @@
     python -m tools.library_suites --home .libraries                # all of them
     python -m tools.library_suites --home .libraries --only optax,flax --minutes 20 --most 50
 
-The tests are those of the source distributions on PyPI, unmodified; `make libraries` makes the environment. Each file runs
-in a process of its own. JAX's outcomes are kept under the home, and so are pullback's, with the texts of failures.
+The tests are those of the source distributions on PyPI, unmodified; `make libraries` makes the environment. Each file
+runs in a process of its own. JAX's outcomes are kept under the home, and so are pullback's, with texts of failures.
 """
 
 from __future__ import annotations

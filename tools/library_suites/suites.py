@@ -1,4 +1,4 @@
-"""Which libraries' own tests are run: where they lie in the source distributions, and what is left out, with the reason."""
+"""Which libraries' own tests are run: where they lie in the source distributions, and what is left out, and why."""
 
 from __future__ import annotations
 

@@ -6,19 +6,22 @@ They are attributes of `jax._src`, as in JAX, where `import jax` has loaded them
 import importlib
 from types import ModuleType
 
-# Modules that are public ones here, or parts of them.
+# Modules that are public ones here, or parts of them. Files of this folder say in their heads who needs their names.
 ELSEWHERE = {
-    "api": "pullback.api",
-    "config": "pullback.util.config",
-    "custom_derivatives": "pullback.custom_derivatives",
-    "interpreters": "pullback.interpreters",
-    "lax": "pullback.lax",
-    "lib": "pullback.lib",
-    "nn": "pullback.nn",
-    "numpy": "pullback.numpy",
-    "random": "pullback.random",
-    "scipy": "pullback.scipy",
-    "typing": "pullback.typing",
+    "api": "pullback.api",  # flax, equinox
+    "config": "pullback.util.config",  # chex, optax
+    "custom_derivatives": "pullback.custom_derivatives",  # lineax, optimistix
+    "interpreters": "pullback.interpreters",  # equinox, flax
+    "lax": "pullback.lax",  # numpyro, distrax
+    "lib": "pullback.lib",  # orbax, jraph
+    "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt
+    "mesh": "pullback.sharding",  # flax, orbax: Mesh
+    "nn": "pullback.nn",  # haiku
+    "numpy": "pullback.numpy",  # tinygp, jaxopt
+    "random": "pullback.random",  # numpyro
+    "scipy": "pullback.scipy",  # numpyro, jaxopt
+    "source_info_util": "pullback.extend.source_info_util",  # equinox
+    "typing": "pullback.typing",  # jaxtyping
 }
 
 

@@ -135,14 +135,17 @@ def _rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: 
     return x
 
 
-def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage, each: Any = None) -> None:
-    """out[b..., m, n] = x[b..., m, k] @ y[b..., k, n], whose last two axes suit the kernel, or `each` in its place."""
+def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage, each: Any = None, held: int | None = None) -> None:
+    """out[b..., m, n] = x[b..., m, k] @ y[b..., k, n], whose last two axes suit the kernel; or those of `each` in the
+    place of `multiply`, which then holds so many bytes alone.
+    """
     b = ctx.b
     sizes = out.shape[:-2]
     count = int(np.prod(sizes))
     (m, k), n = x.shape[-2:], y.shape[-1]
     work = m * n * k
-    held = (k * (n + _shape(out.dtype, m, n)[1]) * _parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
+    if held is None:
+        held = (k * (n + _shape(out.dtype, m, n)[1]) * _parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
     alone = held <= LOCAL and _alone_pays(out.dtype, count, work)
     shared = alone and count * work >= WORTH_THREADS
     grain = max(1, min(WORTH_THREADS // 4 // work, -(-count // PIECES))) if shared else None

@@ -350,13 +350,21 @@ def dot_general(
         with ctx.loops(out.shape) as index:
             ctx.store(out, index, ctx.b.convert(ctx.load(target, index), out.dtype))
         return
-    paired = x.dtype == y.dtype == panels.PAIRED and out.dtype == "f32"
-    if not paired:
+    narrow = x.dtype == y.dtype and WIDE.get(x.dtype) == out.dtype
+    paired = narrow and x.dtype == panels.PAIRED
+    if not narrow:
         x, y = _as_type(ctx, x, out.dtype), _as_type(ctx, y, out.dtype)
     x3, y3, out3 = _matrices(ctx, out, x, y, contracting, batch)
     sizes = out3.shape[:-2]
     if math.prod(sizes) == 0:
         return
+    if narrow and not sizes and min(x3.shape[0], y3.shape[1]) <= vector_products.VECTORS:
+        turned = y3.shape[1] < x3.shape[0]
+        sides = (s.transposed((1, 0)) for s in (out3, y3, x3)) if turned else (out3, x3, y3)
+        if vector_products.multiply(ctx, *sides):  # which reads a matrix once, and needs no copy
+            return
+    if narrow and not paired:
+        x3, y3 = _as_type(ctx, x3, out.dtype), _as_type(ctx, y3, out.dtype)
     suits = (sizes or paired) and panels.suits(*(_first(s, sizes) for s in (out3, x3, y3)))
     if suits:
         (panels.batch if sizes else panels.multiply)(ctx, out3, x3, y3)
@@ -384,7 +392,7 @@ def _by_tiles(
         return False
     x3, y3, out3 = _matrices(ctx, out, x, y, contracting, batch)
     if out3.ndim > 2:
-        panels.batch(ctx, out3, x3, y3, tiles.multiply)
+        panels.batch(ctx, out3, x3, y3, tiles.multiply, tiles.held(out3, x3, y3))
     else:
         tiles.multiply(ctx, out3, x3, y3)
     return True

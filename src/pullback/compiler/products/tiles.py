@@ -53,6 +53,15 @@ def suits(m: int, k: int, n: int) -> bool:
     return min(m, n, k) >= 4 and m * n * k >= LEAST
 
 
+def held(out: Storage, x: Storage, y: Storage) -> int:
+    """Bytes that `multiply` holds for one matrix of a batch, alone: panels, a tile of results, often a copy of x."""
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    _, columns = tile_shape(m, n)
+    size = ITEMSIZE[x.dtype]
+    copy = m * (k + 4) * size if x.strides[-1] != 1 or k * size % 4 or x.strides[-2] * size % 4 else 0
+    return (k + 4) * size * -(-n // columns) * columns + copy + 4 * ROWS * min(COLUMNS, -(-n // columns) * columns)
+
+
 def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool = False) -> None:
     """out = x @ y for matrices of any strides; `alone`: inside a loop of threads, with scratch space of its own."""
     if out.strides[1] != 1 and out.strides[0] == 1:

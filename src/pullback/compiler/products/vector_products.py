@@ -13,6 +13,7 @@ kernel of products, 20 rows half. Up to four vectors so read the matrix once, al
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback.compiler.lower.storage import Storage
@@ -38,7 +39,10 @@ LEAST = 1 << 10  # elements of a below which a plain nest is as good
 
 
 def multiply(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storage) -> bool:
-    """out[m, n] = vectors[m, k] @ matrix[k, n] for few m; False, with nothing written, where others do it as well."""
+    """out[m, n] = vectors[m, k] @ matrix[k, n] for few m; False, with nothing written, where others do it as well.
+
+    Operands may be of 16 bits, where results are float32: their elements are converted as they are read.
+    """
     k, n = matrix.shape
     if out.dtype not in ("f32", "f64") or n * k < LEAST:
         return False
@@ -46,7 +50,7 @@ def multiply(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storage) 
     most = 1 if n * k < MANY else AGAIN if n * k * ITEMSIZE[out.dtype] <= FAR else AGAIN_FAR
     if m <= most and matrix.strides[0] == 1 and n >= ROWS and k >= 16:
         if m > 1 and vectors.strides[1] != 1:
-            held = ctx.temporary(out.dtype, (m, k), "vectors")
+            held = ctx.temporary(vectors.dtype, (m, k), "vectors")
             ctx.copy(held, vectors)
             vectors = held
         _by_rows(ctx, out, matrix.transposed((1, 0)), vectors)
@@ -70,8 +74,8 @@ def _by_rows(ctx: NestContext, out: Storage, matrix: Storage, vectors: Storage) 
         with b.loop(-(-m // together), "parallel", "vectors") as some:  # the rows wait in the first caches
             own = some * together if m % together == 0 else b.op("min", some * together, b.index(m - together))
             with b.carried_loop(k, [((zero,), "add")] * (ROWS * together), "reduce", "k") as r:
-                xs = [ctx.load(vectors, (own + q, r.i)) for q in range(together)]
-                values = [ctx.load(matrix, (row + i, r.i)) for i in range(ROWS)]
+                xs = [_value(ctx, vectors, (own + q, r.i), out) for q in range(together)]
+                values = [_value(ctx, matrix, (row + i, r.i), out) for i in range(ROWS)]
                 terms = [b.term(value, x) for x in xs for value in values]
                 r.update(*[b.add(var, term) for var, term in zip(r.vars, terms)])
             for place, result in enumerate(r.results):
@@ -104,9 +108,9 @@ def _by_columns(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storag
         count = b.op("min", b.index(each), b.index(steps) - i * each) if steps % each else b.index(each)
         with b.loop(count, "sequential", "step", steps_of(STEP)) as step:
             row = b.let((i * each + step) * STEP)
-            xs = [[b.let(ctx.load(vectors, (q, row + r))) for r in range(STEP)] for q in range(m)]
+            xs = [[b.let(_value(ctx, vectors, (q, row + r), out)) for r in range(STEP)] for q in range(m)]
             with b.loop(width, "vector") as v:
-                values = [b.let(ctx.load(matrix, (row + r, left + v))) for r in range(STEP)]
+                values = [b.let(_value(ctx, matrix, (row + r, left + v), out)) for r in range(STEP)]
                 sums = [_tree(ctx, [b.term(x, value) for x, value in zip(those, values)]) for those in xs]
                 for q, total in enumerate(sums):
                     ctx.store(block, (q, v), b.add(ctx.load(block, (q, v)), total))
@@ -114,8 +118,14 @@ def _by_columns(ctx: NestContext, out: Storage, vectors: Storage, matrix: Storag
             ctx.store(partial, (i, own, left + v), ctx.load(block, (own, v)))
     with ctx.loops((m, n)) as (own, v):
         terms = [ctx.load(partial, (p, own, v)) for p in range(down)]
-        terms += [b.term(ctx.load(vectors, (own, r)), ctx.load(matrix, (r, v))) for r in range(steps * STEP, k)]
+        rest = range(steps * STEP, k)
+        terms += [b.term(_value(ctx, vectors, (own, r), out), _value(ctx, matrix, (r, v), out)) for r in rest]
         ctx.store(out, (own, v), _tree(ctx, terms))
+
+
+def _value(ctx: NestContext, s: Storage, index: Sequence[Any], out: Storage) -> Any:
+    """An element in the type of the results."""
+    return ctx.b.convert(ctx.load(s, index), out.dtype)
 
 
 def _tree(ctx: NestContext, terms: list[Any]) -> Any:

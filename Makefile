@@ -110,9 +110,9 @@ $(LIBRARIES)/.installed: tools/library_suites/requirements.txt | $(PY)
 	@touch $@
 
 $(STAMPS)/test: $(STAMPS)/examples tests/libraries/requirements.txt
-	@echo "== Installing the test tools"
+	@echo "== Installing the test tools, and mpi4py and MPICH for tests of several processes"
 	@$(PIP) --no-deps -r tests/libraries/requirements.txt
-	@$(PIP) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'mpmath>=1.3' 'threadpoolctl>=3.2'
+	@$(PIP) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'mpmath>=1.3' 'threadpoolctl>=3.2' 'mpi4py>=4' 'mpich>=4.1'
 	@touch $@
 
 $(STAMPS)/check: $(STAMPS)/package

@@ -10,6 +10,7 @@
 #include "programs/blocks.h"
 #include "calls/call_cache.h"
 #include "calls/call_table.h"
+#include "collectives/collectives.h"
 #include "threads/device_program.h"
 #include "threads/device_team.h"
 #include "arrays/dlpack.h"
@@ -70,6 +71,7 @@ nb::dict symbol_addresses() {
     add("pb_part", pb_part);
     add("pb_withdraw", pb_withdraw);
     add("pb_device_index", pb_device_index);
+    add("pb_collective", pb_collective);
     add("pb_sort", pb_sort);
     add("pb_sort_pairs", pb_sort_pairs);
     add("pb_select", pb_select);
@@ -108,6 +110,10 @@ NB_MODULE(_core, m) {
     check(pb::add_loader(m.ptr()));
     check(pb::add_executable_type(m.ptr()));
     check(pb::add_device_program_type(m.ptr()));
+    check(pb::add_processes(m.ptr()));
+    static PyMethodDef communication = {"communication", pb::make_communication, METH_VARARGS,
+        "communication(processes, local, sites, fingerprint)\n--\n\nWhat a program's collective operations are."};
+    check(PyModule_AddObject(m.ptr(), "communication", PyCFunction_New(&communication, nullptr)) == 0);
     check(pb::add_call_cache_types(m.ptr()));
 
     bind_pytree(m);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arrays/allocator.h"
+#include "collectives/collectives.h"
 #include "threads/device_team.h"
 #include "arrays/donation.h"
 #include "programs/executable.h"
@@ -26,6 +27,8 @@ struct Facts {
     std::vector<bool> mapped_in, mapped_out;
     std::vector<AvalInfo*> out;        // of the whole results; counted as users
     std::vector<PyObject*> shardings;  // strong
+    PyObject* capsule = nullptr;       // strong or null: what holds `communication`
+    const Communication* communication = nullptr;
 };
 
 struct DeviceProgram {
@@ -145,7 +148,7 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     char* arena = arena_step ? memory.get(arena_step * size_t(size)) : nullptr;
     if (arena_step && !arena) return no_memory();
 
-    Team team(size);
+    Team team(size, facts.communication);
     Frame first(&p.host_calls, true);  // of device 0, which the calling thread runs
     first.team = &team;
     std::deque<Frame> others;
@@ -193,6 +196,7 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
             frame.raise(1, name);
             return nullptr;
         }
+    if (Processes::all().has_failed()) return PyErr_Format(PyExc_RuntimeError, "distributed: %s", team.reason().c_str());
     if (!team.reason().empty())
         return PyErr_Format(PyExc_RuntimeError,
                             "pmap of %s: %s. Every device must take part in the same collective operations, so no loop "
@@ -222,10 +226,10 @@ bool read_flags(PyObject* object, size_t count, const char* argument, std::vecto
 }
 
 PyObject* device_program_new(PyTypeObject* type, PyObject* args, PyObject*) {
-    PyObject *executable, *mapped_in, *out_avals, *mapped_out, *shardings;
+    PyObject *executable, *mapped_in, *out_avals, *mapped_out, *shardings, *communication = Py_None;
     int size;
-    if (!PyArg_ParseTuple(args, "OiOOOO:DeviceProgram", &executable, &size, &mapped_in, &out_avals, &mapped_out,
-                          &shardings))
+    if (!PyArg_ParseTuple(args, "OiOOOO|O:DeviceProgram", &executable, &size, &mapped_in, &out_avals, &mapped_out,
+                          &shardings, &communication))
         return nullptr;
     if (!is_executable(executable) || !reinterpret_cast<Executable*>(executable)->program->function)
         return PyErr_Format(PyExc_TypeError, "DeviceProgram: expected an Executable of machine code, got %R", executable);
@@ -238,6 +242,14 @@ PyObject* device_program_new(PyTypeObject* type, PyObject* args, PyObject*) {
     const Program& p = *d->executable->program;
     Facts* facts = d->facts = new Facts;
     facts->size = size;
+    if (communication != Py_None) {
+        facts->communication = static_cast<const Communication*>(PyCapsule_GetPointer(communication, kCommunication));
+        if (!facts->communication) return nullptr;
+        facts->capsule = Py_NewRef(communication);
+        if (facts->communication->layout.local.size() != size_t(size))
+            return PyErr_Format(PyExc_ValueError, "DeviceProgram: communication is for %zu devices, size is %d",
+                                facts->communication->layout.local.size(), size);
+    }
     if (!read_flags(mapped_in, p.in.size(), "mapped_in", facts->mapped_in) ||
         !read_flags(mapped_out, p.out.size(), "mapped_out", facts->mapped_out))
         return nullptr;
@@ -273,6 +285,7 @@ void device_program_dealloc(PyObject* self) {
     if (d->facts) {
         for (AvalInfo* info : d->facts->out) release_info(info);
         for (PyObject* sharding : d->facts->shardings) Py_DECREF(sharding);
+        Py_XDECREF(d->facts->capsule);
         delete d->facts;
     }
     Py_XDECREF(d->executable);

@@ -8,7 +8,8 @@
 
 namespace pb {
 
-// DeviceProgram(executable, size, mapped_in, out_avals, mapped_out, shardings); program(list of Arrays) -> list.
+// DeviceProgram(executable, size, mapped_in, out_avals, mapped_out, shardings, communication=None); program(list of
+// Arrays) -> list. `communication` (collectives/collectives.h) says what its collective operations are.
 // What a device raises is raised, of several the lowest device's; RuntimeError where devices wait for each other in vain.
 bool add_device_program_type(PyObject* module);
 

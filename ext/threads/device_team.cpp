@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include "collectives/collectives.h"
 #include "programs/host_call.h"
 #include "threads/thread_pool.h"
 
@@ -152,7 +153,13 @@ std::string numbers(const std::vector<int>& devices) {
 
 }  // namespace
 
-Team::Team(int size) : size_(size), spins_(size <= num_threads()), devices_(size_t(size)) {}
+Team::Team(int size, const Communication* communication)
+    : size_(size),
+      spins_(size <= num_threads()),
+      devices_(size_t(size)),
+      communication_(communication),
+      in_(size_t(size)),
+      out_(size_t(size)) {}
 
 Team::Shown& Team::current(int device) {
     Device& d = devices_[size_t(device)];
@@ -272,6 +279,16 @@ bool Team::meet(int device, int64_t site) {
     return true;
 }
 
+void Team::collective(int device, int64_t site, const void* in, void* out) {
+    in_[size_t(device)] = in;
+    out_[size_t(device)] = out;
+    if (!meet(device, 2 * site)) return;
+    if (!device && !perform(*communication_, site, in_, out_, *interrupted_)) abandon(Processes::all().reason());
+    meet(device, 2 * site + 1);  // until here the operands are read and the results written
+}
+
+int Team::number(int device) const { return communication_ ? communication_->layout.local[size_t(device)] : device; }
+
 bool Team::wait(int device, uint32_t generation) {
     auto complete = [&] { return generation_.load() != generation; };
     if (spin_until(complete, spins_)) return true;
@@ -333,6 +350,9 @@ void pb_part(int64_t site) {
 
 void pb_withdraw(int64_t, const void*) {}
 
-void pb_device_index(int32_t* out) { *out = static_cast<pb::Frame*>(pb::current_frame)->device; }
+void pb_device_index(int32_t* out) {
+    auto* frame = static_cast<pb::Frame*>(pb::current_frame);
+    *out = frame->team->number(frame->device);
+}
 
 }  // extern "C"

@@ -29,9 +29,12 @@
 
 namespace pb {
 
+struct Communication;
+
 class Team {
   public:
-    explicit Team(int size);
+    // `communication`: what the program's collective operations are (collectives/collectives.h); null: it has none.
+    explicit Team(int size, const Communication* communication = nullptr);
     ~Team();
     Team(const Team&) = delete;
 
@@ -51,6 +54,10 @@ class Team {
     void meet_to_read(int device, int64_t site);
     bool meet(int device, int64_t site);
     void take(int device, int64_t slot, void* out, size_t bytes) const;
+    // An operation in which all devices take part, those of other processes too.
+    void collective(int device, int64_t site, const void* in, void* out);
+    // The number of a device among those of all processes.
+    int number(int device) const;
 
     void abandon(const std::string& reason);
 
@@ -79,6 +86,9 @@ class Team {
     std::condition_variable changed_;
     std::string reason_;  // guarded by mutex_ until all are done
     const std::function<bool()>* interrupted_ = nullptr;
+    const Communication* communication_;
+    std::vector<const void*> in_;  // of a collective operation, by device
+    std::vector<void*> out_;
 };
 
 }  // namespace pb

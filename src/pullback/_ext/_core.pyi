@@ -269,11 +269,52 @@ class DeviceProgram:
         out_avals: Sequence[Aval],  # of the whole results
         mapped_out: Sequence[bool],  # per result: all devices' along a leading axis, or that of device 0
         shardings: Sequence[Any],  # per result: its `device`
+        communication: Any = None,  # what its collective operations are: of `communication`
         /,
     ) -> None: ...
     def __call__(self, inputs: Sequence[Array], /) -> list[Array]:
         """Raises what a device raised (of several the lowest), RuntimeError where devices wait in vain."""
     executable: Final[Executable]
+
+# ---- several processes (ext/collectives) ----------------------------------------------------------------------------
+
+def communication(
+    processes: Sequence[int],  # of each device of the mesh
+    local: Sequence[int],  # the numbers of this process's devices, one for each thread of the program
+    sites: tuple[tuple[Any, ...], ...],  # pullback.lax.collectives.native.sites_of
+    fingerprint: int,
+    /,
+) -> Any:
+    """What a program's collective operations are."""
+
+def connect_processes(
+    functions: dict[str, int],  # MPI's, by name
+    rank: int,
+    size: int,
+    data: int,  # handles of communicators
+    notes: int,
+    byte: int,  # handle of MPI_BYTE
+    any_source: int,
+    any_tag: int,
+    request_bytes: int,
+    source_at: int,  # where a status has them
+    tag_at: int,
+    tag_limit: int,
+    pids: tuple[int, ...],  # of the processes on this host; 0 for others
+    timeout: float,
+    trace: bool,
+) -> None: ...
+def exchange_bytes(messages: tuple[tuple[bool, int, int, Any], ...], what: str, /) -> None:
+    """Sends and receives (sends, process, tag, buffer); RuntimeError where it cannot be done."""
+
+def process_failure() -> str | None:
+    """Why the processes cannot go on together; None if they can."""
+
+def fail_processes(reason: str, /) -> None:
+    """Gives up, and tells the other processes."""
+
+def part_processes(seconds: float, /) -> None:
+    """Says that this process ends after a failure, and waits for the others to say so."""
 
 # ---- the call cache of jit (ext/calls/call_cache.h) -----------------------------------------------------------------
 

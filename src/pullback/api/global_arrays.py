@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.api.values import device_put
-from pullback.core import ShapedArray
+from pullback.core import ShapedArray, hooks
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.placement import place_of
 from pullback.sharding import Sharding
@@ -27,23 +27,37 @@ def _sharding(name: str, given: Any) -> Sharding:
 def _joined(name: str, shape: Any, sharding: Sharding, parts: Callable[[Any, Any], Any], dtype: Any) -> Any:
     """The array of the parts that parts(device, index) gives."""
     shape = tuple(operator.index(n) for n in shape)
-    whole: Any = None
-    for device, index in sharding.addressable_devices_indices_map(shape).items():
+    here = sharding.addressable_devices_indices_map(shape)
+    if not here:
+        raise ValueError(f"{name}: none of the devices of {sharding} belongs to this process")
+    found: dict[Any, np.ndarray] = {}
+    wanted = sharding.shard_shape(shape)
+    for device, index in here.items():
         part = np.asarray(parts(device, index))
-        if whole is None:
-            kept = dtypes.canonicalize_dtype(part.dtype)
-            if dtype is not None and dtypes.canonicalize_dtype(dtype) != kept:
-                raise ValueError(f"If `dtype` is provided to `jax.{name}`, it must match the dtype of the addressable "
-                                 f"shards. Got dtype={dtype} and shard dtype={kept}`.")  # fmt: skip
-            whole = np.empty(shape, kept)
-        wanted = whole[index].shape
+        kept = dtypes.canonicalize_dtype(part.dtype)
+        if not found and dtype is not None and dtypes.canonicalize_dtype(dtype) != kept:
+            raise ValueError(f"If `dtype` is provided to `jax.{name}`, it must match the dtype of the addressable "
+                             f"shards. Got dtype={dtype} and shard dtype={kept}`.")  # fmt: skip
         if part.shape != wanted:
             raise ValueError(
                 f"Expected shard shape {wanted} doesn't match the single device array shape {part.shape}. Shape of "
-                f"Array is {ShapedArray(shape, whole.dtype).str_short()} with sharding {sharding}"
+                f"Array is {ShapedArray(shape, kept).str_short()} with sharding {sharding}"
             )
-        whole[index] = part
+        found[device] = part
+    first = next(iter(found.values()))
+    aval = ShapedArray(shape, dtypes.canonicalize_dtype(first.dtype))
+    if not sharding.is_fully_addressable and not _cover(here, sharding.devices_indices_map(shape)):
+        return hooks.array_of_parts(aval, sharding, lambda device, _: found[device])
+    whole = np.empty(shape, aval.dtype)
+    for device, index in here.items():
+        whole[index] = found[device]
     return asarray(whole, device=place_of(sharding))
+
+
+def _cover(here: dict[Any, Any], everywhere: dict[Any, Any]) -> bool:
+    """Whether the parts of this process are all there are."""
+    keys = [{tuple((s.start, s.stop) for s in index) for index in parts.values()} for parts in (here, everywhere)]
+    return keys[0] == keys[1]
 
 
 def make_array_from_callback(
@@ -93,24 +107,68 @@ def make_array_from_single_device_arrays(
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
-    """The data of this process as an array over the devices of a sharding; with one process they are all of it.
+    """An array over the devices of a sharding, of which each process gives the part that its devices hold.
 
-    Raises ValueError for a `global_shape` other than that of the data.
+    local_data: an array, or a tree of them. global_shape: of the whole, or a tree of such shapes; a size that is None
+    is that of the data, times the number of processes that have different parts along the axis. Along an axis
+    where global_shape is the data's, each process gives all of it. Raises ValueError for data of another shape.
     """
     name = "make_array_from_process_local_data"
 
     def one(x: Any, place: Any, wanted: Any) -> Any:
-        x = np.asarray(x)
-        if wanted is not None:
-            if len(wanted) != x.ndim or any(w is not None and w != n for w, n in zip(wanted, x.shape, strict=True)):
-                raise ValueError(f"{name}: global_shape {tuple(wanted)} is not the data's, {x.shape}")
-        return device_put(x, _sharding(name, place))
+        x, place = np.asarray(x), _sharding(name, place)
+        if place.is_fully_addressable:
+            if wanted is not None:
+                if len(wanted) != x.ndim or any(w is not None and w != n for w, n in zip(wanted, x.shape, strict=True)):
+                    raise ValueError(f"{name}: global_shape {tuple(wanted)} is not the data's, {x.shape}")
+            return device_put(x, place)
+        shape, offsets = _global_shape(name, x, place, wanted)
+
+        def part(index: tuple[slice, ...]) -> np.ndarray:
+            moved = []
+            for s, n, places in zip(index, shape, offsets, strict=True):
+                start, stop, _ = s.indices(n)
+                moved.append(slice(places[start], places[start] + stop - start))
+            return x[tuple(moved)]
+
+        return make_array_from_callback(shape, place, part)
 
     leaves, tree = tree_flatten(local_data)
     places = [sharding] * len(leaves) if isinstance(sharding, Sharding) else tree.flatten_up_to(sharding)
     single = global_shape is None or all(isinstance(n, (int, np.integer, type(None))) for n in global_shape)
     shapes = [global_shape] * len(leaves) if single else tree.flatten_up_to(global_shape)
     return tree_unflatten(tree, [one(*given) for given in zip(leaves, places, shapes, strict=True)])
+
+
+def _global_shape(
+    name: str, x: np.ndarray, sharding: Sharding, wanted: Any
+) -> tuple[tuple[int, ...], list[dict[int, int]]]:
+    """(shape of the whole, for each axis: start of a part in the whole -> start in the data of this process)."""
+    if wanted is not None and len(wanted) != x.ndim:
+        raise ValueError(f"{name}: global_shape {tuple(wanted)} has another rank than the data, {x.shape}")
+    numbers, counts = sharding._places(x.ndim)
+    mine: list[list[int]] = [sorted({numbers[d][axis] for d in sharding.addressable_devices}) for axis in range(x.ndim)]
+    shape, offsets = [], []
+    for axis, (n, count, parts) in enumerate(zip(x.shape, counts, mine, strict=True)):
+        whole = None if wanted is None else wanted[axis]
+        if whole is None:
+            if n % len(parts):
+                raise ValueError(f"{name}: axis {axis} of the data, {x.shape}, is not {len(parts)} equal parts")
+            whole = n // len(parts) * count
+        step, rest = divmod(whole, count)
+        if rest:
+            raise ValueError(f"{name}: axis {axis} of global_shape {tuple(wanted)} is not {count} equal parts")
+        if n == whole:
+            offsets.append({k * step: k * step for k in parts})
+        elif n == step * len(parts):
+            offsets.append({k * step: place * step for place, k in enumerate(parts)})
+        else:
+            raise ValueError(
+                f"{name}: axis {axis} of the data has {n} elements; with global_shape {tuple(wanted)} this process has "
+                f"{step * len(parts)} of {whole}, or gives all"
+            )
+        shape.append(whole)
+    return tuple(shape), offsets
 
 
 __all__ = ["make_array_from_callback", "make_array_from_process_local_data", "make_array_from_single_device_arrays"]

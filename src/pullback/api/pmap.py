@@ -27,11 +27,12 @@ from pullback.api.vmap import check_axes_tree, vmap
 from pullback.core import DebugInfo, current_interpreter, eval_interpreter, hoist_tracers, hooks, trace, typeof
 from pullback.core.interpreter import extend_axis_env
 from pullback.core.tracer import Tracer
-from pullback.runtime.arrays.devices import Device
+from pullback.runtime.arrays.devices import Device, process_count
 from pullback.runtime.arrays.devices import devices as all_devices
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
+from pullback.sharding._mesh import is_local
 from pullback.util import config
 from pullback.util.memory import forgetful
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -122,6 +123,9 @@ class _Pmap:
         fixed = self.fixed(args)
         size = self.size(args, kwargs, fixed)
         devices = list(self.devices) if self.devices is not None else all_devices(self.backend)
+        count = len({d.process_index for d in devices})
+        if count > 1:  # each process maps over its own devices
+            devices = self.local(devices, size, count)
         if size > len(devices):
             raise ValueError(
                 f"compiling computation that requires {size} logical devices, but only {len(devices)} XLA devices are "
@@ -132,8 +136,13 @@ class _Pmap:
         leaves, tree = tree_flatten((tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
         made = None
         if self.is_concrete(leaves):
-            made = self.for_devices(leaves, tree, args, fixed, devices[:size])
+            made = self.for_devices(leaves, tree, args, fixed, devices[:size], count)
         if made is None:
+            if count > 1:
+                raise NotImplementedError(
+                    f"pmap of {self.label}: over several processes it must be called on arrays, not inside of "
+                    "jit, grad or vmap; use these inside of the function that it maps"
+                )
             return self.vectorized(*args, **kwargs), None
         run, kept, out_tree = made
         arrays = [hooks.asarray(leaf) for leaf in leaves]
@@ -172,7 +181,20 @@ class _Pmap:
 
     # On devices.
 
-    def for_devices(self, leaves, tree, args, fixed, devices):
+    def local(self, devices: list[Any], size: int, count: int) -> list[Any]:
+        """The devices of this process, of those of `count`; ValueError unless each has one for each element."""
+        numbers = [d.process_index for d in devices]
+        per_process = {numbers.count(p) for p in numbers}
+        own = [d for d in devices if is_local(d)]
+        if per_process != {size} or not own or count != process_count():
+            raise ValueError(
+                f"compiling computation that requires {size} logical devices in each process: pmap of {self.label} "
+                f"maps over an axis of size {size}, but the {count} processes have {sorted(per_process)} devices each; "
+                "over several processes each maps over all of its own devices"
+            )
+        return own
+
+    def for_devices(self, leaves, tree, args, fixed, devices, processes=1):
         """(callable on the kept arrays, their numbers, structure of the result); None for a function that closes over
         values of an enclosing transformation.
         """
@@ -194,11 +216,12 @@ class _Pmap:
             outs, out_tree[:] = _flattened(self.fun(*full, **kwargs), self.fun)
             return outs
 
-        with extend_axis_env(self.name, size):
+        with extend_axis_env(self.name, size * processes):
             closed, consts = hoist_tracers(trace(flat, parts, DebugInfo("pmap", self.label)))
         if consts:
             return None
-        program = compile_for_devices(closed, {self.name: size}, self.donated(args, fixed), self.label)
+        make = compile_for_devices if processes == 1 else hooks.program_between
+        program = make(closed, {self.name: size * processes}, self.donated(args, fixed), self.label)
         kept = program.kept
         axes = axes if kept is None else [axes[k] for k in kept]
         out_axes = [

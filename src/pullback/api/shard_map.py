@@ -77,9 +77,9 @@ def _run(
     axes = [axis for axis in mesh.axis_names if not chosen or axis in chosen]
     leaves, tree = arguments.checked_leaves("shard_map", "argument ", args)
     specs = _specs(f"shard_map of {name}: in_specs", in_specs, args, axes)
-    if is_concrete(None):
+    between = isinstance(mesh, Mesh) and mesh.is_multi_process
+    if is_concrete(None) and not between:
         leaves = [_freed(leaf, mesh, name, i) for i, leaf in enumerate(leaves)]
-    values = [_cut(leaf, spec, sizes, axes, name, i) for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True))]
     result: list[Any] = []
 
     def body(*parts: Any) -> list[Any]:
@@ -93,6 +93,15 @@ def _run(
             if len(spec) > y.ndim:
                 raise ValueError(f"shard_map of {name}: out_specs has {spec} for a result of shape {y.shape}")
         return outs
+
+    if between:
+        if len(axes) < len(mesh.axis_names):
+            raise NotImplementedError(
+                f"shard_map of {name}: axis_names on a mesh of several processes is not supported"
+            )
+        outs = hooks.map_between(body, leaves, mesh, specs, lambda: result[1], check, name)
+        return tree_unflatten(result[0], outs)
+    values = [_cut(leaf, spec, sizes, axes, name, i) for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True))]
 
     def over(rest: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         if not rest:

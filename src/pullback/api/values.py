@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import AbstractValue, current_interpreter, high, hooks, using
+from pullback.core import AbstractValue, current_interpreter, eval_interpreter, high, hooks, using
 from pullback.core import typeof as aval_of
 from pullback.core.avals import AbstractRef, placed
 from pullback.core.references import Reference
@@ -121,9 +121,14 @@ def typeof(x: Any) -> AbstractValue:
 
 
 def device_get(x: Any):
-    """The tree with every array as a NumPy array on the host; traced values and key arrays stay as they are."""
+    """The tree with every array as a NumPy array on the host; traced values and key arrays stay as they are.
+
+    RuntimeError for an array of which this process has a part only.
+    """
 
     def on_host(leaf: Any) -> Any:
+        if isinstance(leaf, Tracer) and leaf.interpreter is eval_interpreter():
+            return np.asarray(leaf)
         if not hasattr(leaf, "aval") or isinstance(leaf, Tracer) or dtypes.is_extended(leaf.aval.dtype):
             return leaf
         return np.asarray(leaf)

@@ -368,6 +368,8 @@ class EvalInterpreter(Interpreter):
             if type(arg) is _core.Array:
                 continue
             if isinstance(arg, Tracer):
+                if arg.interpreter is self:  # an array that lies on several processes
+                    return hooks.evaluate_between(primitive, args, params)
                 raise_leak(arg)
             if type(arg) in extended.array_types and extended.handles(primitive, params):
                 return extended.process(primitive, args, params)

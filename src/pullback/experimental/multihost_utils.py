@@ -1,4 +1,7 @@
-"""What several processes do together; of these there is one, so that it is soon done."""
+"""What several processes do together; where there is only one, it is soon done.
+
+Values go between processes as bytes, with the types that all must agree on.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ import numpy as np
 
 from pullback import tree_util
 from pullback.api import device_put
-from pullback.runtime.arrays.devices import process_index
+from pullback.api.global_arrays import make_array_from_process_local_data
+from pullback.core.tracer import Array
+from pullback.runtime.arrays.devices import process_count, process_index
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.util.absent import absent_names
 
@@ -23,32 +28,95 @@ class ProcessFailureError(RuntimeError):
         self.failed_devices = failed_devices
 
 
+def _value(x: Any) -> np.ndarray:
+    return np.asarray(device_put(x))
+
+
+def _is_spread(x: Any) -> bool:
+    """Whether it lies on several processes."""
+    return isinstance(x, Array) and not getattr(x, "is_fully_addressable", True)
+
+
+def _packed(x: np.ndarray) -> bytes:
+    return f"{x.dtype.name}|{','.join(map(str, x.shape))}|".encode() + np.ascontiguousarray(x).tobytes()
+
+
+def _unpacked(data: bytes) -> np.ndarray:
+    name, shape, values = data.split(b"|", 2)
+    return np.frombuffer(values, np.dtype(name.decode())).reshape([int(n) for n in shape.decode().split(",") if n])
+
+
+def _gathered(x: np.ndarray, what: str) -> list[np.ndarray]:
+    """What each process has. ValueError for different types."""
+    from pullback.distributed import connection
+
+    found = [_unpacked(data) for data in connection.gathered_bytes(_packed(x), what)]
+    if any(y.shape != x.shape or y.dtype != x.dtype for y in found):
+        raise ValueError(f"{what}: the processes have values of different types: {[(y.shape, y.dtype) for y in found]}")
+    return found
+
+
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """What the process with `is_source` has (by default the first), as NumPy arrays: here what this one has.
+    """What the process with `is_source` has (by default the first), as NumPy arrays, on all processes.
+
+    Every process gives a tree of the same structure and types. Raises ValueError if none is the source, or several are.
 
     >>> broadcast_one_to_all([1.0])
     [array(1., dtype=float32)]
     """
-    del is_source  # one process is the source in any case
-    return tree_util.tree_map(lambda x: np.asarray(device_put(x)), in_tree)
+    if process_count() == 1:
+        return tree_util.tree_map(_value, in_tree)
+    from pullback.distributed import connection
+
+    what = "broadcast_one_to_all"
+    mine = process_index() == 0 if is_source is None else bool(is_source)
+    sources = [p for p, flag in enumerate(connection.gathered_bytes(bytes([mine]), what)) if flag == b"\x01"]
+    if len(sources) != 1:
+        raise ValueError(f"{what}: exactly one process must be the source, but {sources} are")
+    leaves, tree = tree_util.tree_flatten(in_tree)
+    out = []
+    for x in leaves:
+        value = _value(x)
+        found = _unpacked(connection.broadcast_bytes(_packed(value) if mine else None, sources[0], what))
+        if found.shape != value.shape or found.dtype != value.dtype:
+            raise ValueError(
+                f"{what}: the source has {found.dtype}{found.shape}, this process {value.dtype}{value.shape}"
+            )
+        out.append(found)
+    return tree_util.tree_unflatten(tree, out)
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until all processes have come here."""
+    """Wait until all processes have come here. AssertionError if they have come with different names."""
     if not isinstance(name, str):
         raise TypeError(f"sync_global_devices: expected a str as argument 'name', got {name!r}")
+    if process_count() == 1:
+        return
+    from pullback.distributed import connection
+
+    found = [data.decode() for data in connection.gathered_bytes(name.encode(), "sync_global_devices")]
+    if set(found) != {name}:
+        raise AssertionError(f"sync_global_devices name mismatch ('{name}'). Expected: {found[0]!r}; got: {name!r}.")
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """What all processes have, as NumPy arrays: joined along the first axis if `tiled`, else along a new one.
+    """What all processes have, as NumPy arrays: joined along the first axis if `tiled`, else along a new one. Of an
+    array that lies on several processes the whole, which takes tiled=True (ValueError else).
 
     >>> process_allgather(np.arange(3, dtype=np.int32))
     array([[0, 1, 2]], dtype=int32)
     """
 
     def gather(x: Any) -> np.ndarray:
-        one = np.asarray(device_put(x))
-        return one if tiled and one.ndim else one[None]
+        if _is_spread(x):
+            if not tiled:
+                raise ValueError("Gathering global non-fully-addressable arrays only supports tiled=True")
+            if not isinstance(x.sharding, NamedSharding):
+                raise ValueError(f"process_allgather: an array with sharding {x.sharding} can't be gathered")
+            return np.asarray(device_put(x, x.sharding.update(spec=PartitionSpec())))
+        one = _value(x)
+        parts = [one] if process_count() == 1 else _gathered(one, "process_allgather")
+        return np.concatenate(parts) if tiled and one.ndim else np.stack(parts)
 
     return tree_util.tree_map(gather, in_tree)
 
@@ -58,9 +126,12 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     expected = broadcast_one_to_all(in_tree)
 
     def same(x: Any, y: Any) -> bool:
-        return bool(np.all(np.equal(np.asarray(device_put(x)), y) | (np.asarray(y) != np.asarray(y))))
+        return bool(np.all(np.equal(_value(x), y) | (np.asarray(y) != np.asarray(y))))
 
-    if not tree_util.tree_all(tree_util.tree_map(same, in_tree, expected)):
+    equal = tree_util.tree_all(tree_util.tree_map(same, in_tree, expected))
+    if process_count() > 1:  # all shall hear of it, the source too
+        equal = all(bool(x) for x in _gathered(np.asarray(equal), "assert_equal"))
+    if not equal:
         raise AssertionError(f"{fail_message} Expected: {expected}; got: {in_tree}.")
 
 
@@ -70,25 +141,50 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return False
 
 
-def _placed(name: str, inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+def _each(name: str, inputs: Any, pspecs: Any, one: Any) -> Any:
     if pspecs is None:
         raise ValueError(f"`None` is not a valid input to the pspecs argument of {name}. Please use "
                          "jax.sharding.PartitionSpec() if you wanted to replicate your input.")  # fmt: skip
     leaves, tree = tree_util.tree_flatten(inputs)
     spec = isinstance(pspecs, PartitionSpec)
     flat = [pspecs] * len(leaves) if spec else tree.flatten_up_to(pspecs)
-    placed = [device_put(x, NamedSharding(global_mesh, s)) for x, s in zip(leaves, flat, strict=True)]
-    return tree_util.tree_unflatten(tree, placed)
+    return tree_util.tree_unflatten(tree, [one(x, s) for x, s in zip(leaves, flat, strict=True)])
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """The arrays of all processes as one over `global_mesh`, each spread as its PartitionSpec says."""
-    return _placed("host_local_array_to_global_array", local_inputs, global_mesh, pspecs)
+    """Arrays over `global_mesh`, each spread as its PartitionSpec says, of which each process gives the part that is to
+    lie on its devices.
+    """
+
+    def one(x: Any, spec: PartitionSpec) -> Any:
+        if _is_spread(x):
+            return x  # it is one already
+        sharding = NamedSharding(global_mesh, spec)
+        if sharding.is_fully_addressable:
+            return device_put(x, sharding)
+        return make_array_from_process_local_data(sharding, _value(x))
+
+    return _each("host_local_array_to_global_array", local_inputs, pspecs, one)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """The part of arrays over all processes that this process has: all of it."""
-    return _placed("global_array_to_host_local_array", global_inputs, global_mesh, pspecs)
+    """Of arrays over `global_mesh` the part that lies on the devices of this process, spread over these."""
+
+    def one(x: Any, spec: PartitionSpec) -> Any:
+        sharding = NamedSharding(global_mesh, spec)
+        if sharding.is_fully_addressable:
+            return device_put(x, sharding)
+        x = device_put(x, sharding)
+        shards = x.addressable_shards
+        low = [min(s.index[d].indices(n)[0] for s in shards) for d, n in enumerate(x.shape)]
+        high = [max(s.index[d].indices(n)[1] for s in shards) for d, n in enumerate(x.shape)]
+        block = np.empty([b - a for a, b in zip(low, high, strict=True)], x.dtype)
+        for shard in shards:
+            at = [slice(*(k - a for k in i.indices(n)[:2])) for i, n, a in zip(shard.index, x.shape, low, strict=True)]
+            block[tuple(at)] = np.asarray(shard.data)
+        return device_put(block, NamedSharding(global_mesh.local_mesh, spec))
+
+    return _each("global_array_to_host_local_array", global_inputs, pspecs, one)
 
 
 @contextlib.contextmanager

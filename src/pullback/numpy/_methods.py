@@ -386,7 +386,9 @@ def _tobytes(self: Any, order: str = "C") -> bytes:
 # What tracers have of their own, with errors in place of values.
 _OF_ARRAYS_ALONE: dict[str, Any] = {
     "tobytes": _tobytes,
-    "is_fully_addressable": property(lambda self: True, doc="Whether this process holds all of the array."),
+    "is_fully_addressable": property(
+        lambda self: self.sharding.is_fully_addressable, doc="Whether this process holds all of the array."
+    ),
 }
 
 

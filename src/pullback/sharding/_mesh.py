@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+# The number of this process among those of the program; distributed.initialize sets it.
+this_process = [0]
+
+
+def is_local(device: Any) -> bool:
+    """Whether a device belongs to this process."""
+    return getattr(device, "process_index", 0) == this_process[0]
 
 
 class AxisType(enum.Enum):
@@ -168,15 +177,25 @@ class Mesh(_Axes):
 
     @property
     def local_devices(self) -> list[Any]:
-        """The devices of this process: all."""
-        return list(self.devices.flat)
+        """The devices of this process."""
+        return [d for d in self.devices.flat if is_local(d)]
 
     @property
     def local_mesh(self) -> Mesh:
-        """The part of the mesh in this process: all."""
-        return self
+        """The part of the mesh in this process. ValueError if it is no block of the mesh."""
+        if not self.is_multi_process:
+            return self
+        here = np.vectorize(is_local, otypes=[bool])(self.devices)
+        places = [np.unique(found) for found in np.nonzero(here)]
+        block = self.devices[np.ix_(*places)]
+        if not np.vectorize(is_local, otypes=[bool])(block).all():
+            raise ValueError("The local devices do not form a block of the mesh")
+        return Mesh(block, self.axis_names, self.axis_types)
 
-    is_multi_process = False
+    @functools.cached_property
+    def is_multi_process(self) -> bool:
+        """Whether it has devices of several processes."""
+        return len({getattr(d, "process_index", 0) for d in self.devices.flat}) > 1
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """The mesh with some fields replaced."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.sharding._mesh import AbstractMesh, Mesh
+from pullback.sharding._mesh import AbstractMesh, Mesh, is_local
 from pullback.sharding._specs import PartitionSpec, names_of
 
 Index = tuple[slice, ...]
@@ -59,8 +59,8 @@ class Sharding:
 
     @property
     def addressable_devices(self) -> set[Any]:
-        """The devices of this process that hold a part: all."""
-        return self.device_set
+        """The devices of this process that hold a part."""
+        return {d for d in self.device_set if is_local(d)}
 
     @property
     def _device_assignment(self) -> tuple[Any, ...]:
@@ -69,14 +69,17 @@ class Sharding:
 
     @property
     def _addressable_device_assignment(self) -> tuple[Any, ...]:
-        return self._device_assignment
+        return tuple(filter(is_local, self._device_assignment))
 
-    has_addressable_devices = True
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether a device of this process holds a part."""
+        return any(map(is_local, self.device_set))
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether this process has all parts: always."""
-        return True
+        """Whether all devices are of this process."""
+        return all(map(is_local, self.device_set))
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -88,8 +91,8 @@ class Sharding:
         raise NotImplementedError(f"{type(self).__name__} has no devices_indices_map")
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
-        """As devices_indices_map, for the devices of this process: all."""
-        return self.devices_indices_map(global_shape)
+        """As devices_indices_map, for the devices of this process."""
+        return {d: index for d, index in self.devices_indices_map(global_shape).items() if is_local(d)}
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of each device's part; IndivisibleError if the parts are not equal."""

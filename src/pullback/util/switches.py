@@ -51,6 +51,19 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    value = float(text) if text.replace(".", "", 1).isdigit() else 0.0
+    if not value > 0:
+        raise ValueError("expected a positive number of seconds")
+    return value
+
+
+def _comm(text: str) -> str:
+    if text not in ("", "trace"):
+        raise ValueError("expected trace, or nothing")
+    return text
+
+
 def _cpu(text: str) -> str:
     if text not in ("host", *LEVELS):
         raise ValueError(f"expected one of host, {', '.join(LEVELS)}")
@@ -129,6 +142,8 @@ TABLE = (
     Switch("tune", False, _boolean, "Measure forms of each program's loop nests once, and keep the answer on disk."),
     Switch("form", "", str, "Take this form of every nest that has it, whatever it costs: what the choice is worth."),
     Switch("partition", True, _boolean, "Cut programs on arrays that are cut over a mesh into one for each device."),
+    Switch("comm", "", _comm, "trace: print who waited for whom, and how long, in communication between processes."),
+    Switch("comm_timeout", 60.0, _seconds, "Seconds after which waiting for another process is an error."),
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
     Switch("cache_shared", False, _boolean, "Trust a folder of compiled programs that other users may write."),
     Switch("cache_calls", 4096, _count, "Kinds of arguments whose program one jitted function keeps, at least 1."),
@@ -152,6 +167,8 @@ class Switches:
     tune: bool
     form: str
     partition: bool
+    comm: str
+    comm_timeout: float
     cache_dir: str
     cache_shared: bool
     cache_calls: int

@@ -72,7 +72,7 @@ def test_placement():
     assert run(body) == ["ok"]
 
 
-def test_distributed_with_one_process(monkeypatch):
+def test_distributed_with_one_process():
     from pullback import distributed
 
     assert not distributed.is_initialized()
@@ -85,11 +85,8 @@ def test_distributed_with_one_process(monkeypatch):
     jax.distributed.initialize("localhost:1234", num_processes=1, process_id=0)
     jax.distributed.shutdown()
     assert not jax.distributed.is_initialized()
-    with pytest.raises(NotImplementedError, match=r"num_processes=2.*jax_num_cpu_devices"):
-        distributed.initialize("localhost:1234", num_processes=2, process_id=0)
     with pytest.raises(ValueError, match="process_id is 1"):
         distributed.initialize(num_processes=1, process_id=1)
-    monkeypatch.setenv("SLURM_NTASKS", "4")
-    with pytest.raises(NotImplementedError, match="the launcher started 4 processes"):
-        distributed.initialize()
+    with pytest.raises(ValueError, match="num_processes must be at least 1"):
+        distributed.initialize(num_processes=0)
     assert not distributed.is_initialized()

@@ -1,15 +1,18 @@
-"""Devices: one CPU, or as many simulated ones as XLA_FLAGS or jax_num_cpu_devices ask for.
+"""Devices: one CPU, or as many simulated ones as XLA_FLAGS or jax_num_cpu_devices ask for; those of other processes.
 
-Simulated devices share the machine's memory; they exist so that programs for several devices can be tried on one.
+Devices of one process share its memory. Where several processes have joined (`join`), all know the devices of all,
+numbered process by process.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pullback._ext import _core
+from pullback.sharding._mesh import this_process
 from pullback.util import config
 
 
@@ -18,12 +21,12 @@ class Device:
 
     __slots__ = ("__weakref__", "device_kind", "id", "local_hardware_id", "platform", "process_index")
 
-    def __init__(self, number: int, platform: str = "cpu") -> None:
+    def __init__(self, number: int, platform: str = "cpu", process: int = 0, place: int | None = None) -> None:
         self.id = number
         self.platform = platform
         self.device_kind = platform
-        self.process_index = 0
-        self.local_hardware_id = number
+        self.process_index = process
+        self.local_hardware_id = number if place is None else place
 
     @property
     def host_id(self) -> int:
@@ -80,17 +83,21 @@ class Client:
         """All devices."""
         return devices()
 
-    local_devices = devices
+    def local_devices(self) -> list[Device]:
+        """The devices of this process."""
+        return local_devices()
 
     def device_count(self) -> int:
         """How many there are."""
         return len(devices())
 
-    local_device_count = device_count
+    def local_device_count(self) -> int:
+        """How many this process has."""
+        return len(local_devices())
 
     def process_index(self) -> int:
         """The number of this process."""
-        return 0
+        return process_index()
 
 
 _client = Client()
@@ -129,14 +136,37 @@ def devices(backend: str | None = None) -> list[Device]:
     return list(_devices)
 
 
+def join(process: int, counts: Sequence[int]) -> None:
+    """Make this process number `process` of several, of which each has so many devices. RuntimeError for another count.
+
+    Devices that are there already stay what they are to those who hold them, but for their numbers.
+    """
+    own = devices() if len(_processes) < 2 else local_devices()
+    if len(own) != counts[process]:
+        raise RuntimeError(f"join: this process has {len(own)} devices, not {counts[process]}")
+    _devices.clear()
+    for number, count in enumerate(counts):
+        for place in range(count):
+            device = own[place] if number == process else Device(0)
+            device.id, device.process_index, device.local_hardware_id = len(_devices), number, place
+            _devices.append(device)
+    _processes[:] = range(len(counts))
+    this_process[0] = process
+
+
+_processes = [0]
+
+
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
     """The devices of this process (or of `process_index`; ValueError if there is no such process)."""
     process = host_id if process_index is None else process_index
-    if process not in (None, 0):
+    if process is None:
+        process = this_process[0]
+    if process not in _processes:
         raise ValueError(f"Unknown process_index {process}")
-    return devices(backend)
+    return [device for device in devices(backend) if device.process_index == process]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -146,7 +176,7 @@ def device_count(backend: str | None = None) -> int:
 
 def local_device_count(backend: str | None = None) -> int:
     """How many devices this process has."""
-    return len(devices(backend))
+    return len(local_devices(backend=backend))
 
 
 def process_count(backend: str | None = None) -> int:
@@ -156,7 +186,8 @@ def process_count(backend: str | None = None) -> int:
 
 def process_index(backend: str | None = None) -> int:
     """The number of this process; RuntimeError for a platform that is not there."""
-    return process_indices(backend)[0]
+    process_indices(backend)
+    return this_process[0]
 
 
 def host_count(backend: str | None = None) -> int:
@@ -191,7 +222,7 @@ def default_device() -> Device:
     """Where arrays live that are not committed: jax_default_device, or the first device."""
     chosen = config.value_of("jax_default_device")
     if chosen is None or isinstance(chosen, str):
-        return devices(chosen)[0]
+        return devices(chosen)[0] if len(_processes) == 1 else local_devices(backend=chosen)[0]
     return chosen
 
 

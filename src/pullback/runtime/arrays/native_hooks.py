@@ -15,6 +15,7 @@ from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.placement import placement_of
 from pullback.sharding import Sharding, SingleDeviceSharding
 from pullback.sharding._layout import Format, Layout
+from pullback.sharding._mesh import is_local
 
 
 def leaf(x: Any) -> tuple[Any, Any] | None:
@@ -113,7 +114,7 @@ def devices_of(self: Any) -> set[Any]:
 
 
 def shards_of(self: Any) -> list[Shard]:
-    """The parts of the array, one a device."""
+    """The parts of the array, one a device; the data of those on other processes is None."""
     places = self.sharding.devices_indices_map(self.shape)
     if len(places) == 1:
         return [Shard(next(iter(places)), (slice(None),) * self.ndim, 0, self)]
@@ -122,8 +123,14 @@ def shards_of(self: Any) -> list[Shard]:
     for device, index in places.items():
         key = tuple((s.start, s.stop) for s in index)
         number = copies[key] = copies.get(key, -1) + 1
-        shards.append(Shard(device, index, number, asarray(np.asarray(self)[index], device=device)))
+        here = is_local(device)
+        shards.append(Shard(device, index, number, asarray(np.asarray(self)[index], device=device) if here else None))
     return shards
+
+
+def local_shards_of(self: Any) -> list[Shard]:
+    """Those of the devices of this process."""
+    return [shard for shard in shards_of(self) if shard.data is not None]
 
 
 _core.set_array_attribute("__reduce_ex__", pickled)
@@ -137,7 +144,7 @@ def _format_of(x: Any) -> Format:
 
 
 _core.set_array_attribute("format", property(_format_of))
-_core.set_array_attribute("addressable_shards", property(shards_of))
+_core.set_array_attribute("addressable_shards", property(local_shards_of))
 _core.set_array_attribute("global_shards", property(shards_of))
 
 _core.set_hooks(

@@ -206,17 +206,20 @@ class Program:
         mapped_out: Sequence[bool],
         shardings: Sequence[Any],
         out_avals: Sequence[Any] | None = None,
+        communication: Any = None,
     ) -> Any:
         """What runs it on several devices at once: a callable list[Array] -> list of results.
 
         mapped_in: whether an argument (of those that the code takes) has a leading axis with an element for each
         device; mapped_out: whether a result shall have one. shardings: what each result says of where it lies.
         out_avals: the types of the results, where the devices' parts are to be seen as arrays of other shapes.
+        communication: what its collective operations are (lax/collectives/native.py), of `_core.communication`.
         """
         stacks = [_stacked(a, size) if mapped else a for a, mapped in zip(self.out_avals, mapped_out, strict=True)]
         avals = stacks if out_avals is None else list(out_avals)
         found = _core.DeviceProgram(
-            self.machine_code(), size, tuple(mapped_in), tuple(map(physical, avals)), tuple(mapped_out), shardings
+            *(self.machine_code(), size, tuple(mapped_in), tuple(map(physical, avals)), tuple(mapped_out), shardings),
+            communication,
         )
         return found if self.is_plain else _Dressed(found, avals)
 

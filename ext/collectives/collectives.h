@@ -1,0 +1,76 @@
+// Collective operations of devices that run one program, in two levels: devices of a process share memory, where one of
+// them does what is to be done between processes (processes.h).
+//
+//     pb_collective(site, in, out)      every device calls it, in the same order; `site` is the number of the operation
+//
+// A program brings a list of what its sites are (`Collective`), so the machine code names neither devices nor processes.
+// Operands and results are arrays of `count` elements, or, where an operation deals with a part for each member of a
+// group, of `members` x `count`. The devices are numbered as they lie in the mesh; groups say which of them work
+// together, in which order. With k members a group, for the member at place m:
+//
+//     all_reduce      in[count] -> out[count]         out = in of member 0 + ... + in of member k-1
+//     all_gather      in[count] -> out[k][count]      out[j] = in of member j
+//     reduce_scatter  in[k][count] -> out[count]      out = in[m] of member 0 + ...
+//     all_to_all      in[k][count] -> out[k][count]   out[j] = in[m] of member j
+//     broadcast       in[count] -> out[count]         out = in of member `root`
+//     permute         in[count] -> out[count]         out = in of the device that sends to this one, else zero
+//
+// Sums are in this order: over the members of one process, then over the processes in the order of their first member.
+// So results are the same, bit by bit, whenever devices and processes are the same.
+//
+// Between processes: operands of which all processes together have at most kWhole bytes are sent to all, who add them up;
+// of larger ones each process adds up a part and sends that. Both are as few bytes as there can be, with one and two waits.
+#pragma once
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/processes.h"
+#include "collectives/reduce.h"
+
+namespace pb {
+
+enum class Kind : int { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, permute, count };
+
+struct Collective {
+    Kind kind = Kind::all_reduce;
+    Combiner combine = nullptr;  // of reductions
+    size_t element = 1;          // bytes
+    size_t count = 0;
+    std::vector<std::vector<int>> groups;
+    std::vector<std::pair<int, int>> pairs;  // of a permute: (source, destination)
+    int root = 0;
+    std::string text;  // what messages call it
+};
+
+// Which process has each device of the mesh, and which devices this one has.
+struct Layout {
+    std::vector<int> process;  // of each device
+    std::vector<int> local;    // numbers of this process's devices, in the order of its threads
+    int place_of(int device) const {  // among the local ones; -1: elsewhere
+        for (size_t k = 0; k < local.size(); ++k)
+            if (local[k] == device) return int(k);
+        return -1;
+    }
+};
+
+struct Communication {
+    Layout layout;
+    std::vector<Collective> sites;
+    uint64_t fingerprint = 0;
+};
+
+// Does one operation for all devices of the process: in[k], out[k] are those of layout.local[k]. False if it failed; then
+// Processes::all().reason() is why.
+bool perform(const Communication& all, int64_t site, const std::vector<const void*>& in, const std::vector<void*>& out,
+             const std::function<bool()>& interrupted);
+
+// communication(devices' processes, local devices, sites, fingerprint) -> capsule, for DeviceProgram. A site is (kind,
+// combine, element, count, groups, pairs, root, text).
+PyObject* make_communication(PyObject*, PyObject* args);
+extern const char kCommunication[];
+
+}  // namespace pb
+
+extern "C" void pb_collective(int64_t site, const void* in, void* out);

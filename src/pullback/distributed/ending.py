@@ -1,0 +1,83 @@
+"""The end of a process among several: what fails on one is told to all, so that none waits for ever.
+
+A process that an exception ends says so (`sys.excepthook`); the others raise it where they wait next. It then waits a
+little for them to end, too, since launchers kill all processes when one has ended badly, and the others would not get
+to say why. MPI is not finalized after a failure: that could wait for ever.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from pullback._ext import _core
+from pullback.util.switches import switches
+
+_status: list[int] = []  # the exit status after an exception that nobody caught
+_watched: list[Callable[[], None]] = []
+
+
+def watch(rank: int, leave: Callable[[], None]) -> None:
+    """Tell the other processes of exceptions that end this one; call `leave` at its regular end."""
+    inner, inner_thread = sys.excepthook, threading.excepthook
+
+    def hook(kind: Any, value: Any, traceback: Any) -> None:
+        inner(kind, value, traceback)
+        _tell(rank, kind, value)
+        _status[:] = [130 if issubclass(kind, KeyboardInterrupt) else 1]
+
+    def thread_hook(given: Any) -> None:
+        inner_thread(given)
+        _tell(rank, given.exc_type, given.exc_value)
+
+    sys.excepthook, threading.excepthook = hook, thread_hook
+    if not _watched:
+        atexit.register(_at_exit)
+    _watched[:] = [leave]
+
+
+def _tell(rank: int, kind: Any, value: Any) -> None:
+    if _watched and _core.process_failure() is None:
+        _core.fail_processes(f"process {rank} ended with {kind.__name__}: {str(value)[:400]}")
+
+
+def forget() -> None:
+    """Nothing is to be done at the end any more."""
+    _watched.clear()
+
+
+def _at_exit() -> None:
+    if not _watched:
+        return
+    leave = _watched[0]
+    if _status or _core.process_failure() is not None:
+        end_after_failure(None, _status[0] if _status else 1)
+    leave()
+
+
+def end_after_failure(message: str | None, status: int = 1) -> NoReturn:
+    """Give the others time to say what has happened, and end."""
+    if message is not None:
+        print(message, file=sys.stderr)
+    _flush()
+    with contextlib.suppress(KeyboardInterrupt):
+        _core.part_processes(switches.comm_timeout)
+    os._exit(status)
+
+
+def end_at_once(message: str) -> NoReturn:
+    """End with a message."""
+    print(message, file=sys.stderr)
+    _flush()
+    os._exit(1)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()

@@ -1,0 +1,239 @@
+"""The program of one device, from one on whole arrays and the places of its arguments.
+
+Before: c = mul a b; d = mapped[jaxpr={...} in_specs=(P('i'),)] c, with a on P('i') and b everywhere
+After:  b' = the part of b; c = mul a b'; d = the equations of the jaxpr, with collectives between devices
+
+A value is here by its part (it has a NamedSharding), or whole on every device. What maps a function stays local; so do
+elementwise operations, and reductions, whose partial results are combined. Everything else gets its operands whole,
+gathered where they are not: right, but not shared. Collectives over the axes of a mesh become native ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback import lax
+from pullback.compiler.graph.simplify.inline import inline
+from pullback.compiler.graph.simplify.mesh_collectives import MeshAxes, entry, mesh_collectives
+from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, eval_jaxpr, trace
+from pullback.core.jaxpr import Literal
+from pullback.distributed.arrays import is_whole_here
+from pullback.distributed.mapping import mapped_p
+from pullback.lax.collectives.native import collective, numbered
+from pullback.sharding import Mesh, NamedSharding, PartitionSpec
+from pullback.sharding._specs import names_of
+
+_REDUCTIONS = {"reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min"}
+
+
+def concerns(closed: ClosedJaxpr) -> bool:
+    """Whether a program has to do with several processes by what it says itself."""
+    return closed.cached("several processes", lambda: (_first_sharding(closed) is not None,))[0]
+
+
+def _first_sharding(closed: Any) -> NamedSharding | None:
+    from pullback.core.jaxpr import subjaxprs
+
+    for eqn in getattr(closed, "jaxpr", closed).eqns:
+        if eqn.primitive is mapped_p:
+            return NamedSharding(eqn.params["mesh"], PartitionSpec())
+        if eqn.primitive.name == "sharding_constraint":
+            said = eqn.params["sharding"]
+            if isinstance(said, NamedSharding) and isinstance(said.mesh, Mesh) and said.mesh.is_multi_process:
+                return said
+        for inner in subjaxprs(eqn.params):
+            if (found := _first_sharding(inner)) is not None:
+                return found
+    return None
+
+
+class Local:
+    """The program of one device: `closed`; `places` of results (None: whole); the `mesh` that numbers devices."""
+
+    def __init__(self, closed: ClosedJaxpr, places: list[Any], mesh: Mesh) -> None:
+        self.closed, self.places, self.mesh = closed, places, mesh
+
+
+def localized(closed: ClosedJaxpr, places: Sequence[NamedSharding | None], name: str) -> Local:
+    """The program of one device, for arguments at these places (None: whole on every device).
+
+    ValueError for places on different devices.
+    """
+    said = next((p for p in places if p is not None), None) or _first_sharding(closed)
+    assert said is not None
+    mesh: Any = said.mesh
+    worker = _Localizer(mesh, name)
+    types = [
+        a if p is None else ShapedArray(p.shard_shape(a.shape), a.dtype, a.weak_type)
+        for a, p in zip(closed.in_avals, places, strict=True)
+    ]
+    flat = inline(closed)
+    found: list[Any] = []
+
+    def run(*args: Any) -> list[Any]:
+        outs = worker.run(flat, [(x, p) for x, p in zip(args, places)])
+        found[:] = [p for _, p in outs]
+        return [x for x, _ in outs]
+
+    local = trace(run, types, DebugInfo("jit", name))
+    return Local(numbered(inline(local)), found, mesh)
+
+
+Value = tuple[Any, Any]  # a traced value, and the NamedSharding that it is a part by; None: it is whole
+
+
+class _Localizer:
+    def __init__(self, mesh: Mesh, name: str) -> None:
+        self.devices = list(mesh.devices.flat)
+        self.number = {d: k for k, d in enumerate(self.devices)}
+        self.name = name
+
+    def run(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
+        env: dict[Any, Value] = dict(zip(closed.jaxpr.constvars, [(c, None) for c in closed.consts]))
+        env.update(zip(closed.jaxpr.invars, args))
+
+        def read(atom: Any) -> Value:
+            return (atom.val, None) if isinstance(atom, Literal) else env[atom]
+
+        for eqn in closed.eqns:
+            outs = self.equation(eqn, [read(a) for a in eqn.invars])
+            env.update(zip(eqn.outvars, outs))
+        return [read(a) for a in closed.jaxpr.outvars]
+
+    def equation(self, eqn: Any, operands: list[Value]) -> list[Value]:
+        primitive, params = eqn.primitive, eqn.params
+        if primitive is mapped_p:
+            return self.mapped(operands, **params)
+        if primitive.name == "sharding_constraint":
+            return [self.constrained(operands[0], params["sharding"])]
+        parts = [v for v in operands if v[1] is not None]
+        if parts:
+            if "elementwise" in primitive.traits:
+                return self.elementwise(eqn, operands)
+            if primitive.name in _REDUCTIONS and len(operands) == 1:
+                return [self.reduced(eqn, *operands[0])]
+        outs = primitive.bind(*[self.whole(v) for v in operands], **params)
+        return [(y, None) for y in outs] if primitive.multiple_results else [(outs, None)]
+
+    def elementwise(self, eqn: Any, operands: list[Value]) -> list[Value]:
+        shape = eqn.outvars[0].aval.shape
+        place = next((p for (_, p), a in zip(operands, eqn.invars) if p is not None and a.aval.shape == shape), None)
+        aligned = [
+            self.whole(v) if place is None or a.aval.shape != shape else self.part(v, place)
+            for v, a in zip(operands, eqn.invars)
+        ]
+        outs = eqn.primitive.bind(*aligned, **eqn.params)
+        return [(y, place) for y in (outs if eqn.primitive.multiple_results else [outs])]
+
+    def reduced(self, eqn: Any, x: Any, place: NamedSharding) -> Value:
+        axes = [a % x.ndim for a in eqn.params["axes"]]
+        partial = eqn.primitive.bind(x, **eqn.params)
+        spec = [*place.spec, *[None] * (x.ndim - len(place.spec))]
+        over = [n for d in axes for n in names_of(spec[d])]
+        if over:
+            groups = [[self.number[d] for d in g] for g in self.groups(place.mesh, over)]
+            partial = collective("all_reduce", partial, groups, combine=_REDUCTIONS[eqn.primitive.name])
+        rest = place.update(spec=PartitionSpec(*[p for d, p in enumerate(spec) if d not in axes]))
+        return partial, None if rest.is_fully_replicated else rest
+
+    def groups(self, mesh: Any, names: Sequence[Any]) -> list[list[Any]]:
+        flat = list(mesh.devices.flat)
+        return [[flat[i] for i in group] for group in MeshAxes(mesh.shape).groups(names)]
+
+    def constrained(self, value: Value, sharding: Any) -> Value:
+        if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
+            return value
+        sharding = self.checked(sharding)
+        ndim = (value[0].ndim,)[0]
+        parts = [
+            *[None if p is PartitionSpec.UNCONSTRAINED else p for p in sharding.spec],
+            *[None] * (ndim - len(sharding.spec)),
+        ]
+        if any(p is PartitionSpec.UNCONSTRAINED for p in sharding.spec):
+            sharding = sharding.update(spec=PartitionSpec(*parts))
+        shape = self.shape(value)
+        if is_whole_here(sharding, shape):
+            return self.whole(value), None
+        return self.part(value, sharding), sharding
+
+    def checked(self, sharding: NamedSharding) -> NamedSharding:
+        if set(sharding._devices) != set(self.devices):
+            here, there = (sorted(d.id for d in ds) for ds in (self.devices, sharding._devices))
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got arguments of {self.name} with device ids "
+                f"{here} on platform CPU and a sharding with device ids {there} on platform CPU"
+            )
+        return sharding
+
+    # values, whole and in parts
+
+    def shape(self, value: Value) -> tuple[int, ...]:
+        x, place = value
+        shape = np.shape(x) if not hasattr(x, "shape") else x.shape
+        return shape if place is None else tuple(n * c for n, c in zip(shape, _counts(place, len(shape))))
+
+    def numbers(self, place: NamedSharding, ndim: int) -> np.ndarray:
+        """[device, dimension]: the number of the device's part."""
+        table = np.zeros((len(self.devices), ndim), np.int32)
+        for device, numbers in place._numbers(ndim):
+            table[self.number[device]] = numbers
+        return table
+
+    def whole(self, value: Value) -> Any:
+        """The value on every device."""
+        x, place = value
+        if place is None:
+            return x
+        self.checked(place)
+        counts = _counts(place, x.ndim)
+        table = self.numbers(place, x.ndim)
+        flat = np.ravel_multi_index(tuple(table.T), counts) if x.ndim else np.zeros(len(self.devices), int)
+        copies: dict[int, list[int]] = {}
+        for device, part in enumerate(flat):
+            copies.setdefault(int(part), []).append(device)
+        groups = [[copies[part][k] for part in sorted(copies)] for k in range(len(copies[0]))]
+        y = lax.reshape(collective("all_gather", x, groups), (*counts, *x.shape))
+        order = [k for d in range(x.ndim) for k in (d, x.ndim + d)]
+        return lax.reshape(lax.transpose(y, order), tuple(n * c for n, c in zip(x.shape, counts)))
+
+    def part(self, value: Value, place: NamedSharding) -> Any:
+        """The part of the value that belongs to the device."""
+        if value[1] is not None and value[1].is_equivalent_to(place, value[0].ndim):
+            return value[0]
+        self.checked(place)
+        x = self.whole(value)
+        counts = _counts(place, x.ndim)
+        steps = [n // c for n, c in zip(x.shape, counts)]
+        starts = self.numbers(place, x.ndim) * np.asarray(steps, np.int32)
+        row = entry(starts) if any(c > 1 for c in counts) else None
+        for d, (count, step) in enumerate(zip(counts, steps)):
+            if count > 1:
+                assert row is not None
+                x = lax.dynamic_slice_in_dim(x, row[d], step, d)
+        return x
+
+    def mapped(
+        self, operands: list[Value], *, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Any, out_specs: Any, **_: Any
+    ) -> list[Value]:
+        if list(mesh.devices.flat) != self.devices:
+            self.checked(NamedSharding(mesh, PartitionSpec()))
+            raise NotImplementedError(
+                f"{self.name}: meshes that have the same devices in another order, in one program, are not supported"
+            )
+        parts = [self.part(v, NamedSharding(mesh, s)) for v, s in zip(operands, in_specs, strict=True)]
+        body = mesh_collectives(jaxpr, dict(mesh.shape))
+        outs = eval_jaxpr(body.jaxpr, body.consts, *parts)
+        found = []
+        for y, spec in zip(outs, out_specs, strict=True):
+            place = NamedSharding(mesh, spec)
+            shape = self.shape((y, place))
+            value = (y, None if place.is_fully_replicated else place)
+            found.append((self.whole(value), None) if value[1] is not None and is_whole_here(place, shape) else value)
+        return found
+
+
+def _counts(place: NamedSharding, ndim: int) -> list[int]:
+    return [place._count(p) for p in place.spec] + [1] * (ndim - len(place.spec))

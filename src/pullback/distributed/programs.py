@@ -1,0 +1,262 @@
+"""Running programs whose arrays lie on several processes, and the hooks that lead here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback._ext import _core
+from pullback.compiler.graph.simplify.inline import inline
+from pullback.compiler.graph.simplify.mesh_collectives import mesh_collectives
+from pullback.core import ClosedJaxpr, Jaxpr, hooks
+from pullback.core.avals import typeof
+from pullback.core.jaxpr import DebugInfo, JaxprEqn, Var
+from pullback.distributed import connection
+from pullback.distributed.arrays import GlobalArray, from_parts, is_whole_here
+from pullback.distributed.local import concerns, localized
+from pullback.distributed.mapping import mapped, mapped_p
+from pullback.lax.collectives.native import numbered, sites_of
+from pullback.runtime.arrays.arrays import is_plain
+from pullback.runtime.arrays.placement import place_of
+from pullback.runtime.programs.compiler import compile_jaxpr
+from pullback.sharding import NamedSharding, PartitionSpec
+from pullback.sharding._mesh import is_local
+from pullback.util.memory import make_room
+
+MAX_PROGRAMS = 1024
+_eager: dict[Any, ClosedJaxpr] = {}
+
+
+def fingerprint(closed: ClosedJaxpr, sites: Any) -> bytes:
+    """Equal for equal programs."""
+    return hashlib.sha256(f"{closed.jaxpr}\n{sites}".encode()).digest()
+
+
+def compare(print_: bytes, closed: ClosedJaxpr, name: str, processes: tuple[int, ...]) -> None:
+    """RuntimeError unless all processes that take part have come to the program with this fingerprint."""
+    types = ", ".join(a.str_short() for a in closed.in_avals)
+    found = connection.gathered_bytes(print_ + f"{name}({types})".encode(), "the first run of a program", processes)
+    if any(f[:32] != print_ for f in found):
+        texts = "; ".join(f"process {p}: {f[32:].decode()}" for p, f in zip(processes, found))
+        reason = (
+            "processes have come to different programs, or to one with different shapes (those of each device's part): "
+            + texts
+        )
+        _core.fail_processes(reason)
+        raise RuntimeError(f"distributed: {reason}")
+
+
+class Program:
+    """What runs one program on the devices of this process: called with its arguments, whole or in parts."""
+
+    def __init__(self, closed: ClosedJaxpr, places: Sequence[Any], donated: Sequence[int], name: str) -> None:
+        local = localized(closed, places, name)
+        for aval in (*closed.in_avals, *closed.out_avals):
+            if not is_plain(aval.dtype):
+                raise NotImplementedError(
+                    f"{name}: arrays of type {aval.str_short()} are not supported between processes; use their words "
+                    "(jax.random.key_data)"
+                )
+        self.name, self.local = name, local
+        self.out_avals, self.out_places = closed.out_avals, local.places
+        program = compile_jaxpr(local.closed, tuple(donated), name, False)
+        self.kept = program.kept
+        mesh = local.mesh
+        devices = list(mesh.devices.flat)
+        here = [k for k, d in enumerate(devices) if is_local(d)]
+        if not here:
+            raise ValueError(f"{name}: none of the devices {devices} belongs to this process")
+        self.processes = tuple(sorted({d.process_index for d in devices}))
+        sites = sites_of(local.closed, name)
+        self.print_ = fingerprint(local.closed, sites)
+        communication = _core.communication(
+            tuple(d.process_index for d in devices), tuple(here), sites, int.from_bytes(self.print_[:8], "little")
+        )
+        kept = range(len(places)) if self.kept is None else self.kept
+        everywhere = place_of(NamedSharding(mesh, PartitionSpec()))
+        self.run = program.on_devices(
+            len(here),
+            [places[k] is not None for k in kept],
+            [p is not None for p in local.places],
+            [everywhere if p is None else devices[here[0]] for p in local.places],
+            communication=communication,
+        )
+        self.compared = False
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        if not self.compared:
+            compare(self.print_, self.local.closed, self.name, self.processes)
+            self.compared = True
+        given = [x.stacked if isinstance(x, GlobalArray) else hooks.asarray(x) for x in args]
+        outs = self.run(given if self.kept is None else [given[k] for k in self.kept])
+        return [
+            y if p is None else GlobalArray(a, place_of(p), y)
+            for y, a, p in zip(outs, self.out_avals, self.out_places, strict=True)
+        ]
+
+
+def run(closed: ClosedJaxpr, args: Sequence[Any], donated: Sequence[int] = (), name: str | None = None) -> list[Any]:
+    """The results of a program of whose arguments some lie on several processes, or which itself says so."""
+    consts = [c for c in closed.consts if isinstance(c, GlobalArray)]
+    if consts:
+        from pullback.core import hoist_tracers
+
+        closed, found = hoist_tracers(closed)
+        donated = [k + len(found) for k in donated]
+        args = [*found, *args]
+    places = tuple(x.sharding if isinstance(x, GlobalArray) else None for x in args)
+    if not any(p is not None for p in places) and not concerns(closed):
+        return hooks.run(closed, args)
+    label = name or getattr(closed.jaxpr.debug_info, "func_name", None) or "program"
+    key = ("between processes", places, tuple(donated))
+    program = closed.cached(key, lambda: Program(closed, places, donated, str(label)))
+    return program(args)
+
+
+def evaluate(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """The result of one primitive on such arrays."""
+    avals = [typeof(x) for x in args]
+    key = (primitive, *avals, *params.items())
+    try:
+        closed = _eager.get(key)
+    except TypeError:  # a parameter without a hash
+        key, closed = None, None  # type: ignore[assignment]
+    if closed is None:
+        out = primitive.rule("abstract_eval")(*avals, **params)
+        outs = list(out) if primitive.multiple_results else [out]
+        invars, outvars = [Var(a) for a in avals], [Var(a) for a in outs]
+        eqn = JaxprEqn(invars, outvars, primitive, params)
+        name = params.get("name") or primitive.name
+        closed = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", name)), [])
+        if key is not None:
+            make_room(_eager, MAX_PROGRAMS)
+            _eager[key] = closed
+    found = run(closed, args, name=params.get("name") or primitive.name)
+    return found if primitive.multiple_results else found[0]
+
+
+def put(x: Any, sharding: Any) -> Any:
+    """A value that every process has, or an array of several processes, at a sharding over several processes."""
+    from pullback.lax.collectives.sharding import sharding_constraint_p
+
+    if isinstance(x, GlobalArray):
+        if not isinstance(sharding, NamedSharding):
+            raise ValueError(f"device_put: an array of several processes can be put to a NamedSharding, got {sharding}")
+        if set(x.sharding.device_set) != set(sharding.device_set):
+            raise ValueError(
+                f"device_put: an array on {sorted(d.id for d in x.sharding.device_set)} can't be moved to "
+                f"{sorted(d.id for d in sharding.device_set)}, of several processes"
+            )
+        return evaluate(sharding_constraint_p, (x,), {"sharding": sharding})
+    if hasattr(x, "_base_array"):
+        raise NotImplementedError("device_put: key arrays can't be spread over processes; use jax.random.key_data")
+    values = np.asarray(x)
+    _check_same(values)
+    if is_whole_here(sharding, values.shape):
+        return hooks.asarray(x, device=place_of(sharding))
+    aval = hooks.asarray(x).aval
+    return from_parts(aval, sharding, lambda _, index: values[index])
+
+
+def _check_same(values: np.ndarray) -> None:
+    """ValueError unless all processes have the same value."""
+    print_ = (
+        hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest() + str((values.shape, values.dtype)).encode()
+    )
+    found = connection.gathered_bytes(print_, "device_put")
+    if any(f != print_ for f in found):
+        raise ValueError(
+            "device_put: a value that is put to several processes must be the same on each of them; use "
+            "jax.make_array_from_process_local_data for parts"
+        )
+
+
+# ---- pmap
+
+
+class _Everywhere:
+    """The program of pmap: `size` devices of this process, and as many of each other one, over one axis."""
+
+    def __init__(self, closed: ClosedJaxpr, sizes: dict[Any, int], donated: Sequence[int], name: str) -> None:
+        self.name = name
+        self.closed = numbered(inline(mesh_collectives(closed, sizes)))
+        self.program = compile_jaxpr(self.closed, tuple(donated), name, False)
+        self.kept = self.program.kept
+
+    def on_devices(
+        self, size: int, mapped_in: Any, mapped_out: Any, shardings: Any, out_avals: Any = None
+    ) -> Any:
+        """What runs it, as `runtime`'s programs have it."""
+        sites = sites_of(self.closed, self.name)
+        print_ = fingerprint(self.closed, sites)
+        rank, count = connection.state.rank, connection.state.size
+        communication = _core.communication(
+            tuple(p for p in range(count) for _ in range(size)),
+            tuple(range(rank * size, (rank + 1) * size)),
+            sites,
+            int.from_bytes(print_[:8], "little"),
+        )
+        run = self.program.on_devices(size, mapped_in, mapped_out, shardings, out_avals, communication)
+        compare(print_, self.closed, self.name, tuple(range(count)))
+        return run
+
+
+# ---- hooks
+
+
+def install() -> None:
+    """Lead what concerns several processes here; all else goes where it went."""
+    from pullback.runtime import device_put as plain_put
+    from pullback.runtime.arrays.arrays import asarray as plain_asarray
+
+    plain_compile, plain_run, plain_eager = hooks.compile, hooks.run, hooks.run_eagerly
+
+    def compile(
+        closed: ClosedJaxpr, donated: Sequence[int] = (), keep_unused: bool = False, autotune: bool = False
+    ) -> Any:
+        if concerns(closed):
+            return (lambda args: run(closed, args, donated)), None
+        return plain_compile(closed, donated, keep_unused, autotune)
+
+    def between(args: Sequence[Any]) -> bool:
+        return any([isinstance(x, GlobalArray) for x in args])
+
+    def run_or(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def run_either(closed: ClosedJaxpr, args: Sequence[Any]) -> Any:
+            if between(args) or between(closed.consts) or concerns(closed):
+                return run(closed, args)
+            return plain(closed, args)
+
+        return run_either
+
+    def device_put(x: Any, place: Any = None) -> Any:
+        if isinstance(x, GlobalArray) and place is None:
+            return x
+        if isinstance(x, GlobalArray) or (isinstance(place, NamedSharding) and not place.is_fully_addressable):
+            return put(x, place)
+        return plain_put(x, place)
+
+    def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: Any = None) -> Any:
+        if isinstance(x, GlobalArray) and device is None and dtype in (None, x.dtype):
+            return x
+        return plain_asarray(x, dtype, weak_type, device)
+
+    mapped_p.evaluate = lambda *args, **params: evaluate(mapped_p, args, params)
+    hooks.fill(
+        evaluate_between=evaluate,
+        run_between=run,
+        map_between=mapped,
+        array_of_parts=from_parts,
+        program_between=_Everywhere,
+        compile=compile,
+        run=run_or(plain_run),
+        run_eagerly=run_or(plain_eager),
+        device_put=device_put,
+        asarray=asarray,
+    )
+
+
+__all__ = ["Program", "evaluate", "install", "put", "run"]

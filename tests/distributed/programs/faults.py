@@ -1,0 +1,65 @@
+"""What goes wrong on one process: the first argument says what. Every process prints the error that it meets."""
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+import pullback as jax
+from pullback import lax
+from pullback.sharding import PartitionSpec as P
+
+what = sys.argv[1]
+if what == "absent":
+    jax.distributed.initialize(initialization_timeout=2) if os.environ["PMI_RANK"] == "0" else time.sleep(30)
+jax.distributed.initialize()
+rank, count = jax.process_index(), jax.process_count()
+mesh = jax.make_mesh((count,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+def summed(n=3, scale=1.0):
+    f = jax.jit(jax.shard_map(lambda x: lax.psum(x * scale, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))
+    return lambda: np.asarray(f(np.ones((count, n), np.float32)))
+
+
+step = summed()
+assert np.array_equal(step(), np.full((1, 3), count))
+last = rank == count - 1
+started = time.perf_counter()
+try:
+    if what == "exception" and last:
+        raise ArithmeticError("the loss is nan")
+    if what == "killed" and last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "program":
+        other = summed(scale=2.0) if last else summed(scale=3.0)
+        other()
+    if what == "shape":
+        other = summed(n=5) if last else summed(n=4)
+        other()
+    if what == "old program":  # both have run, so that nothing is compared any more
+        others = summed(n=5), summed(n=4)
+        for other in others:
+            other()
+        others[last]()
+    if what == "order":
+        others = summed(n=5, scale=2.0), summed(n=5)
+        for other in others:
+            other()
+        others[last]()
+    if what == "late" and last:
+        time.sleep(5)
+    if what == "leaves" and last:
+        sys.exit(0)
+    if what == "interrupt":
+        if rank == 0:
+            print("ready", flush=True)
+        time.sleep(0.5 if not last else 30)
+    for _ in range(3):
+        step()
+except BaseException as error:
+    print(f"process {rank} after {time.perf_counter() - started:.1f} s: {type(error).__name__}: {error}", flush=True)
+    raise
+print(f"process {rank} is well", flush=True)

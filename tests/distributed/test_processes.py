@@ -1,0 +1,110 @@
+"""Programs of several processes, by mpiexec: arrays, collectives, and what happens when a process fails."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from launching import HERE, MPIEXEC, environment, launch, needs_mpi, succeed
+
+import pullback as jax
+
+pytestmark = needs_mpi
+
+TWO_DEVICES = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+
+
+@pytest.mark.parametrize("count, more", [(1, {}), (2, {}), (4, {}), (2, TWO_DEVICES)])
+def test_arrays_of_several_processes(count, more):
+    assert succeed(count, "global_arrays.py", **more).count("done") == count
+
+
+@pytest.mark.parametrize("count, more", [(2, {}), (4, {}), (2, TWO_DEVICES)])
+def test_collectives(count, more):
+    lines = succeed(count, "collectives.py", limit=120, **more)
+    assert len(lines) == count and len(set(lines)) == 1  # the same bits on all
+
+
+def errors(what: str, count: int = 2, limit: float = 40, timeout: str = "3", options=()) -> dict[int, str]:
+    """The errors that processes print, by their numbers; the program must fail, in time."""
+    done = launch(count, "faults.py", what, limit=limit, options=options, PULLBACK_COMM_TIMEOUT=timeout)
+    assert done.returncode != 0, done.stdout + done.stderr
+    assert "is well" not in done.stdout
+    return {int(m[1]): m[2] for m in re.finditer(r"^process (\d+) after [\d.]+ s: (.*)$", done.stdout, re.M)}
+
+
+def test_an_exception_on_one_process_reaches_all():
+    found = errors("exception", count=3)
+    assert found[2] == "ArithmeticError: the loss is nan"
+    assert found[0] == found[1] == "RuntimeError: distributed: process 2 ended with ArithmeticError: the loss is nan"
+
+
+def test_a_killed_process_ends_all():
+    done = launch(3, "faults.py", "killed", PULLBACK_COMM_TIMEOUT="3")
+    assert done.returncode != 0 and "is well" not in done.stdout
+    assert re.search("KILLED BY|Killed|signal 9|is gone", done.stdout + done.stderr, re.I)
+
+
+@pytest.mark.parametrize("what", ["program", "shape"])
+def test_different_programs_are_refused_before_anything_is_exchanged(what):
+    found = errors(what)
+    assert set(found) == {0, 1}
+    for text in found.values():
+        assert "processes have come to different programs" in text
+        assert what != "shape" or ("f32[2,4]" in text and "f32[2,5]" in text)
+
+
+@pytest.mark.parametrize("what", ["old program", "order"])
+def test_processes_that_part_later(what):
+    found = errors(what)
+    assert set(found) == {0, 1} and any("has come to another step" in text for text in found.values())
+
+
+def test_a_process_that_comes_too_late():
+    found = errors("late")
+    assert "process 0 has waited 3 s for process 1 (PULLBACK_COMM_TIMEOUT" in found[0]
+    assert "has waited" in found[1]
+
+
+def test_a_process_that_leaves_early():
+    found = errors("leaves")
+    assert "has come to another step" in found[0]
+
+
+def test_a_process_that_never_joins():
+    done = launch(2, "faults.py", "absent", limit=40)
+    assert done.returncode != 0 and "not all of the 2 processes have come within 2 s" in done.stderr
+
+
+def test_ctrl_c_ends_all():
+    command = [str(MPIEXEC), "-n", "2", sys.executable, str(HERE / "programs" / "faults.py"), "interrupt"]
+    running = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stdout is not None and running.stdout.readline() == "ready\n"
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate(timeout=20)
+    assert running.returncode != 0 and "is well" not in out
+
+
+def test_waits_are_traced():
+    done = launch(2, "faults.py", "late", limit=60, PULLBACK_COMM="trace", PULLBACK_COMM_TIMEOUT="30")
+    assert done.returncode == 0
+    found = re.search(
+        r"pullback comm: process 0 waited (\d+)\.\d+ ms in all_reduce .*, last for process 1", done.stderr
+    )
+    assert found and int(found[1]) > 3000
+
+
+def test_one_process_needs_no_mpi():
+    program = (
+        "import sys, pullback as jax; jax.distributed.initialize(); jax.numpy.ones(2) + 1; "
+        "assert 'mpi4py' not in sys.modules and 'pullback.distributed.connection' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], env=environment(), check=True)
+
+
+def test_counts_that_disagree():
+    with pytest.raises(ValueError, match="process_id is 2; expected 0 to 1"):
+        jax.distributed.initialize("localhost:1234", num_processes=2, process_id=2)

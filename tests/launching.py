@@ -1,0 +1,42 @@
+"""Running programs on several processes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent / "distributed"
+ROOT = HERE.parents[1]
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+
+needs_mpi = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None or not MPIEXEC.exists(),
+    reason="several processes need the extra: pip install 'pullback[mpi]' (make test installs it)",
+)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """What the processes see: one thread each, and no launcher's variables of whoever runs the tests."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("PMI_", "OMPI_", "SLURM_", "XLA_FLAGS"))}
+    return {**own, "PULLBACK_NUM_THREADS": "1", "PULLBACK_COMM_TIMEOUT": "30", "PYTHONPATH": str(ROOT), **more}
+
+
+def launch(
+    count: int, program: str | Path, *arguments: str, limit: float = 60, options: tuple[str, ...] = (), **more: str
+) -> subprocess.CompletedProcess:
+    """mpiexec -n count python program arguments, from tests/distributed/programs unless it is a path."""
+    path = program if isinstance(program, Path) else HERE / "programs" / program
+    command = [str(MPIEXEC), "-n", str(count), *options, sys.executable, str(path), *arguments]
+    return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=limit)
+
+
+def succeed(count: int, program: str | Path, *arguments: str, **more) -> list[str]:
+    """The lines that the processes print, of a program that must end well."""
+    done = launch(count, program, *arguments, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()

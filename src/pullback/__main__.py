@@ -14,10 +14,12 @@ import types
 USAGE = """usage: python -m pullback run FILE [args...]
        python -m pullback run -m MODULE [args...]
        python -m pullback run -c CODE [args...]
+       python -m pullback launch -n N [options of mpiexec] FILE | -m MODULE [args...]
        python -m pullback tune
        python -m pullback version
 
 run: a program whose imports of jax get pullback
+launch: the program on N processes, by the installed mpiexec; it calls jax.distributed.initialize()
 tune: measure this machine, for what as_text("schedule") expects; kept in the folder of compiled programs"""
 
 
@@ -60,6 +62,10 @@ def main(arguments: list[str]) -> int:
     """The command line."""
     if arguments[:1] == ["run"]:
         return run(arguments[1:])
+    if arguments[:1] == ["launch"]:
+        from pullback.distributed.launch import launch
+
+        return launch(arguments[1:])
     if arguments == ["tune"]:
         from pullback import tune
 

@@ -69,7 +69,7 @@ def initialize(
         numbers = "of one process the number is 0" if count == 1 else f"expected 0 to {count - 1}"
         raise ValueError(f"distributed.initialize: process_id is {process_id}; {numbers}")
     if count > 1:
-        from pullback.distributed import connection
+        from pullback.distributed import connection, programs
 
         connection.join(
             coordinator_address if launched == 1 else None,
@@ -79,6 +79,7 @@ def initialize(
             shutdown_timeout_seconds,
             coordinator_bind_address,
         )
+        programs.install()
     _initialized = True
 
 

@@ -90,9 +90,6 @@ def join(
     state.shutdown_timeout = shutdown_timeout
     devices.join(rank, [n for *_, n in everybody])
     _tell_jax_names(rank, size, address)
-    from pullback.distributed import programs
-
-    programs.install()
     ending.watch(rank, leave)
 
 

@@ -3,14 +3,15 @@
 Before: c = mul a b; d = mapped[jaxpr={...} in_specs=(P('i'),)] c, with a on P('i') and b everywhere
 After:  b' = the part of b; c = mul a b'; d = the equations of the jaxpr, with collectives between devices
 
-A value is here by its part (it has a NamedSharding), or whole on every device. What maps a function stays local; so do
-elementwise operations, and reductions, whose partial results are combined. Everything else gets its operands whole,
-gathered where they are not: right, but not shared. Collectives over the axes of a mesh become native ones.
+A value is here by its part (it has a NamedSharding), or whole on every device. What maps a function stays local, and
+all else as the pass that partitions programs decides (pullback.partition). Programs that speak of several meshes, or
+have effects, it does not take: there elementwise operations and reductions stay local, and everything else gets its
+operands whole. Collectives over the axes of a mesh become native ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,14 @@ from pullback import lax
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.mesh_collectives import MeshAxes, entry, mesh_collectives
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, eval_jaxpr, trace
-from pullback.core.jaxpr import Literal
+from pullback.core.jaxpr import Literal, subjaxprs
 from pullback.distributed.arrays import is_whole_here
 from pullback.distributed.mapping import mapped_p
 from pullback.lax.collectives.native import collective, numbered
+from pullback.partition import partition
+from pullback.partition.factors import whole
+from pullback.partition.propagate import cut_by
+from pullback.runtime.arrays.placement import spec_of
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._specs import names_of
 
@@ -35,8 +40,6 @@ def concerns(closed: ClosedJaxpr) -> bool:
 
 
 def _first_sharding(closed: Any) -> NamedSharding | None:
-    from pullback.core.jaxpr import subjaxprs
-
     for eqn in getattr(closed, "jaxpr", closed).eqns:
         if eqn.primitive is mapped_p:
             return NamedSharding(eqn.params["mesh"], PartitionSpec())
@@ -65,6 +68,8 @@ def localized(closed: ClosedJaxpr, places: Sequence[NamedSharding | None], name:
     said = next((p for p in places if p is not None), None) or _first_sharding(closed)
     assert said is not None
     mesh: Any = said.mesh
+    if _is_of(mesh, closed, places):
+        return _partitioned(closed, places, mesh)
     worker = _Localizer(mesh, name)
     types = [
         a if p is None else ShapedArray(p.shard_shape(a.shape), a.dtype, a.weak_type)
@@ -80,6 +85,35 @@ def localized(closed: ClosedJaxpr, places: Sequence[NamedSharding | None], name:
 
     local = trace(run, types, DebugInfo("jit", name))
     return Local(numbered(inline(local)), found, mesh)
+
+
+def _is_of(mesh: Mesh, closed: ClosedJaxpr, places: Sequence[NamedSharding | None]) -> bool:
+    """Whether all that is said of places is of one mesh, and the program can be partitioned over it."""
+    if closed.jaxpr.effects or any(p is not None and p.mesh != mesh for p in places):
+        return False
+    return all(m in (mesh, mesh.abstract_mesh) for m in _meshes(closed.jaxpr))
+
+
+def _meshes(jaxpr: Any) -> Iterator[Any]:
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is mapped_p:
+            yield eqn.params["mesh"]
+        elif eqn.primitive.name == "sharding_constraint":
+            yield getattr(eqn.params["sharding"], "mesh", None)
+        for inner in subjaxprs(eqn.params):
+            yield from _meshes(inner)
+
+
+def _partitioned(closed: ClosedJaxpr, places: Sequence[NamedSharding | None], mesh: Mesh) -> Local:
+    """By the pass that partitions programs over a mesh."""
+    sizes = dict(mesh.shape)
+    cuts = [
+        whole(len(a.shape)) if p is None else cut_by(p, a, sizes) for a, p in zip(closed.in_avals, places, strict=True)
+    ]
+    made = partition(closed, cuts, sizes)
+    found = [NamedSharding(mesh, spec_of(cut, len(cut), mesh)) for cut in made.outs]
+    local = numbered(inline(mesh_collectives(made.closed, sizes)))
+    return Local(local, [None if p.is_fully_replicated else p for p in found], mesh)
 
 
 Value = tuple[Any, Any]  # a traced value, and the NamedSharding that it is a part by; None: it is whole

@@ -186,9 +186,7 @@ class _Everywhere:
         self.program = compile_jaxpr(self.closed, tuple(donated), name, False)
         self.kept = self.program.kept
 
-    def on_devices(
-        self, size: int, mapped_in: Any, mapped_out: Any, shardings: Any, out_avals: Any = None
-    ) -> Any:
+    def on_devices(self, size: int, mapped_in: Any, mapped_out: Any, shardings: Any, out_avals: Any = None) -> Any:
         """What runs it, as `runtime`'s programs have it."""
         sites = sites_of(self.closed, self.name)
         print_ = fingerprint(self.closed, sites)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.interpreter import extend_axis_env
-from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, eval_jaxpr
 from pullback.core.staging import trace
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
 from pullback.partition.moves import combine, combine_price, move, price
@@ -21,6 +21,7 @@ from pullback.partition.propagate import (
     CONTROL,
     Known,
     constraint,
+    cut_by,
     cut_or_whole,
     factors_of,
     joined,
@@ -30,6 +31,7 @@ from pullback.partition.propagate import (
     scan_cuts,
     while_cuts,
 )
+from pullback.sharding import NamedSharding
 from pullback.util.logs import PROGRAMS, warn
 
 
@@ -137,6 +139,8 @@ class _Writer:
             return [_Value(x.moved(x.cut if cut is None else cut, self.mesh), cut or x.cut, x.aval)]
         if name == "device_put":
             return [operands[0]]
+        if name == "shard_map_between":
+            return self.mapped(eqn, operands)
         if name in CONTROL:
             return getattr(self, "_" + name)(eqn, operands, wishes)
         factors = factors_of(eqn)
@@ -157,6 +161,19 @@ class _Writer:
         inputs = [x.moved(whole(len(x.cut)), self.mesh) for x in operands]
         outs = self.bound(eqn, inputs, eqn.params)
         return [_Value(y, whole(len(v.aval.shape)), v.aval) for y, v in zip(outs, eqn.outvars, strict=True)]
+
+    def mapped(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
+        """A function of parts, which is one device's program already."""
+        p = eqn.params
+        places = [NamedSharding(p["mesh"], s) for s in p["in_specs"]]
+        cuts = [cut_or_whole(cut_by(s, x.aval, self.mesh), x.aval) for x, s in zip(operands, places, strict=True)]
+        inputs = [x.moved(cut, self.mesh) for x, cut in zip(operands, cuts, strict=True)]
+        outs = eval_jaxpr(p["jaxpr"].jaxpr, p["jaxpr"].consts, *inputs)
+        places = [NamedSharding(p["mesh"], s) for s in p["out_specs"]]
+        return [
+            _Value(y, cut_or_whole(cut_by(s, v.aval, self.mesh), v.aval), v.aval)
+            for y, s, v in zip(outs, places, eqn.outvars, strict=True)
+        ]
 
     def bound(self, eqn: Any, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """The operation on these operands."""

@@ -42,7 +42,8 @@ class Layout(NamedTuple):
 def layout_of(closed: ClosedJaxpr, places: Sequence[Any]) -> Layout | None:
     """How a program is partitioned whose arguments lie there (None: not committed); None if nothing is cut.
 
-    Programs with effects, references, or symbolic sizes, and those that speak of several meshes, are not partitioned.
+    A mesh of several processes is not for this one alone (pullback.distributed). Programs with effects, references, or
+    symbolic sizes, and those that speak of several meshes, are not partitioned.
     """
     if not switches.partition or config.config.jax_disable_jit or switches.interpret or checks.is_active():
         return None
@@ -54,7 +55,7 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any]) -> Layout | None:
         return None
     mesh: Any = named[0].mesh
     sizes = dict(mesh.shape)
-    if mesh.size == 1 or any(s.mesh.shape != mesh.shape or s.mesh != mesh for s in named):
+    if mesh.size == 1 or mesh.is_multi_process or any(s.mesh.shape != mesh.shape or s.mesh != mesh for s in named):
         return None
     if any(isinstance(s, NamedSharding) and not set(s.mesh.axis_names) <= set(sizes) for s in said):
         return None

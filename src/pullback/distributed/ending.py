@@ -20,6 +20,7 @@ from pullback.util.switches import switches
 
 _status: list[int] = []  # the exit status after an exception that nobody caught
 _watched: list[Callable[[], None]] = []
+_PATIENCE = 20.0  # seconds that a failed process waits for the others' messages, at least
 
 
 def watch(rank: int, leave: Callable[[], None]) -> None:
@@ -66,7 +67,7 @@ def end_after_failure(message: str | None, status: int = 1) -> NoReturn:
         print(message, file=sys.stderr)
     _flush()
     with contextlib.suppress(KeyboardInterrupt):
-        _core.part_processes(switches.comm_timeout)
+        _core.part_processes(max(_PATIENCE, switches.comm_timeout))
     os._exit(status)
 
 

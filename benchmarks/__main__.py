@@ -5,6 +5,7 @@
     python -m benchmarks --json new.json --picture new.png --compare old.json
     python -m benchmarks documents --peers VENV          # what public documents show of JAX, into docs/documents.md
     python -m benchmarks libraries --peers VENV          # work of libraries written for JAX, into docs/libraries.md
+    python -m benchmarks scale                           # several processes: collectives, scaling; docs/scale.md
     python -m benchmarks regret                          # expected against measured times, choices against others
 
 Inputs are equal; results are compared before anything is timed. A figure is the minimum over rounds of the mean time
@@ -41,6 +42,10 @@ def main(argv: list[str] | None = None) -> int:
         from benchmarks.libraries import command as libraries
 
         return libraries.main(argv[1:])
+    if argv[:1] == ["scale"]:
+        from benchmarks import scale
+
+        return scale.main(argv[1:])
     options = parse(argv)
     if options.peers:
         add_peers(options.peers)

@@ -15,7 +15,9 @@ from examples import _common as common
 
 def options(example: str, description: str, picture: bool = False) -> argparse.ArgumentParser:
     """The options that all of them have."""
-    return common.parser(f"distributed.{example}", description, picture)
+    made = common.parser(f"distributed.{example}", description, picture)
+    made.add_argument("--time", type=int, metavar="ROUNDS", help="time the program: the least of so many runs")
+    return made
 
 
 def start(name: str) -> Any:
@@ -50,11 +52,12 @@ def whole(jax: Any, x: Any) -> np.ndarray:
     return np.asarray(x)
 
 
-def seconds(jax: Any, call: Callable[[], Any], rounds: int) -> float:
-    """The least time of some calls, each with the wait for its result."""
+def say_seconds(jax: Any, call: Callable[[], Any], rounds: int | None) -> None:
+    """Print the least time of some calls, each with the wait for its result; nothing where none are asked for."""
     found = []
-    for _ in range(rounds):
+    for _ in range(rounds or 0):
         begin = time.perf_counter()
         jax.block_until_ready(call())
         found.append(time.perf_counter() - begin)
-    return min(found)
+    if found:
+        say(jax, f"seconds {min(found):.9f}")

@@ -73,7 +73,9 @@ def main(argv: list[str] | None = None) -> int:
     rng = np.random.default_rng(0)
     whole = [rng.normal(size=(given.length, given.heads, given.size)).astype(np.float32) for _ in range(3)]
     parts = [jax.make_array_from_callback(x.shape, place, lambda index, x=x: x[index]) for x in whole]
-    found = common.whole(jax, make(jax, mesh)(*parts))
+    run = make(jax, mesh)
+    found = common.whole(jax, run(*parts))
+    common.say_seconds(jax, lambda: run(*parts), given.time)
     wrong = float(np.abs(found - directly(*whole)).max())
     common.say(jax, f"sum {float(np.abs(found).sum(dtype=np.float64)):.5f}")
     common.say(jax, f"largest difference from NumPy {wrong:.1e}")

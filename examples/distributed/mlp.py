@@ -71,6 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     for _ in range(given.calls):
         params, losses = run(params, x, y)
         common.say(jax, f"loss {float(losses[-1]):.8f}")
+    common.say_seconds(jax, lambda: run(params, x, y), given.time)
     return 0
 
 

@@ -95,21 +95,17 @@ struct Scratch {
     }
 };
 
-// The processes of a group, by their first members; `here`: its members in this process.
-struct Members {
-    std::vector<int> processes, here;
-    int place = -1;  // of this process
-
-    Members(const Work& w, const std::vector<int>& group) {
-        for (int device : group) {
-            int p = w.owner(device);
-            if (std::find(processes.begin(), processes.end(), p) == processes.end()) processes.push_back(p);
-            if (w.is_here(device)) here.push_back(device);
-        }
-        for (size_t k = 0; k < processes.size(); ++k)
-            if (processes[k] == w.me()) place = int(k);
+Members members_of(const std::vector<int>& group, const Layout& layout, int me) {
+    Members m;
+    for (int device : group) {
+        int p = layout.process[size_t(device)];
+        if (std::find(m.processes.begin(), m.processes.end(), p) == m.processes.end()) m.processes.push_back(p);
+        if (p == me) m.here.push_back(device);
     }
-};
+    for (size_t k = 0; k < m.processes.size(); ++k)
+        if (m.processes[k] == me) m.place = int(k);
+    return m;
+}
 
 // The sum of all parts[k] (count elements each), in order, to `out`, which may be the first of them.
 void add_up(const Work& w, const std::vector<const char*>& parts, char* out, size_t count) {
@@ -166,8 +162,7 @@ bool reduce_between(const Work& w, const Members& m, const char* mine, char* out
     return w.exchange(messages);
 }
 
-bool all_reduce(const Work& w, const std::vector<int>& group) {
-    Members m(w, group);
+bool all_reduce(const Work& w, const Members& m) {
     if (m.here.empty()) return true;
     Scratch scratch;
     std::vector<const char*> parts;
@@ -188,8 +183,7 @@ bool all_reduce(const Work& w, const std::vector<int>& group) {
     return true;
 }
 
-bool all_gather(const Work& w, const std::vector<int>& group) {
-    Members m(w, group);
+bool all_gather(const Work& w, const std::vector<int>& group, const Members& m) {
     if (m.here.empty()) return true;
     char* out = w.result(m.here[0]);
     std::vector<Message> messages;
@@ -208,8 +202,7 @@ bool all_gather(const Work& w, const std::vector<int>& group) {
     return true;
 }
 
-bool reduce_scatter(const Work& w, const std::vector<int>& group) {
-    Members m(w, group);
+bool reduce_scatter(const Work& w, const std::vector<int>& group, const Members& m) {
     if (m.here.empty()) return true;
     Scratch scratch;
     std::vector<Message> messages;
@@ -259,8 +252,7 @@ bool all_to_all(const Work& w, const std::vector<int>& group) {
 }
 
 // Along a binary tree of the processes, whose root is that of the source.
-bool broadcast(const Work& w, const std::vector<int>& group) {
-    Members m(w, group);
+bool broadcast(const Work& w, const std::vector<int>& group, const Members& m) {
     if (m.here.empty()) return true;
     const int source = group[size_t(w.op.root)];
     const int n = int(m.processes.size());
@@ -307,14 +299,16 @@ bool perform(const Communication& all, int64_t site, const std::vector<const voi
     const Collective& op = all.sites[size_t(site)];
     Work w{all, op, site, in, out, interrupted};
     if (op.kind == Kind::permute) return permute(w);
-    for (const std::vector<int>& group : op.groups) {
+    for (size_t g = 0; g < op.groups.size(); ++g) {
+        const std::vector<int>& group = op.groups[g];
+        const Members& m = op.members[g];
         bool ok = false;
         switch (op.kind) {
-            case Kind::all_reduce: ok = all_reduce(w, group); break;
-            case Kind::all_gather: ok = all_gather(w, group); break;
-            case Kind::reduce_scatter: ok = reduce_scatter(w, group); break;
+            case Kind::all_reduce: ok = all_reduce(w, m); break;
+            case Kind::all_gather: ok = all_gather(w, group, m); break;
+            case Kind::reduce_scatter: ok = reduce_scatter(w, group, m); break;
             case Kind::all_to_all: ok = all_to_all(w, group); break;
-            case Kind::broadcast: ok = broadcast(w, group); break;
+            case Kind::broadcast: ok = broadcast(w, group, m); break;
             default: break;
         }
         if (!ok) return false;
@@ -391,6 +385,9 @@ PyObject* make_communication(PyObject*, PyObject* args) {
     if (!read_numbers(local, all->layout.local, devices)) return nullptr;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sites); ++i)
         if (!read_site(PyTuple_GET_ITEM(sites, i), devices, all->sites.emplace_back())) return nullptr;
+    for (Collective& op : all->sites)
+        for (const std::vector<int>& group : op.groups)
+            op.members.push_back(members_of(group, all->layout, Processes::all().rank));
     return PyCapsule_New(all.release(), kCommunication, [](PyObject* capsule) {
         delete static_cast<Communication*>(PyCapsule_GetPointer(capsule, kCommunication));
     });

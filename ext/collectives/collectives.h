@@ -33,12 +33,19 @@ namespace pb {
 
 enum class Kind : int { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, permute, count };
 
+// The processes of a group, by their first members; `here`: its members in this process.
+struct Members {
+    std::vector<int> processes, here;
+    int place = -1;  // of this process
+};
+
 struct Collective {
     Kind kind = Kind::all_reduce;
     Combiner combine = nullptr;  // of reductions
     size_t element = 1;          // bytes
     size_t count = 0;
     std::vector<std::vector<int>> groups;
+    std::vector<Members> members;            // of each group
     std::vector<std::pair<int, int>> pairs;  // of a permute: (source, destination)
     int root = 0;
     std::string text;  // what messages call it

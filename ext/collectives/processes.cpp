@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "gil.h"
 #include "programs/host_call.h"
@@ -85,7 +86,10 @@ uint32_t tag_of(uint64_t program, int64_t site, int step, uint32_t limit) {
 }
 
 Processes::Pending* Processes::begin(const std::vector<Message>& messages) {
-    auto* pending = new Pending;
+    Pending* pending = std::exchange(spare_, nullptr);
+    if (!pending) pending = new Pending;
+    pending->requests.clear();
+    pending->tags.clear();
     auto post = [&](const Message& m, bool sends) {
         for (size_t at = 0; at == 0 || at < m.bytes; at += kMost) {
             Request& r = pending->requests.emplace_back();
@@ -154,11 +158,14 @@ bool Processes::finish(Pending* given, const std::function<bool()>& interrupted,
         }
         if (ok && waited > 0.05) std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
-    double waited = seconds_since(start);
-    if (trace && waited > 1e-4)
+    double waited = trace ? seconds_since(start) : 0;
+    if (waited > 1e-4)
         fprintf(stderr, "pullback comm: process %d waited %.3f ms in %s, last for process %d\n", rank, waited * 1e3,
                 what.c_str(), last);
-    if (ok) return true;
+    if (ok) {
+        delete std::exchange(spare_, pending.release());
+        return true;
+    }
     for (Request& r : pending->requests)
         if (!r.done && !r.sends) mpi.Cancel(r.handle);
     pending.release();  // MPI may still look at the requests

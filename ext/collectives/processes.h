@@ -57,6 +57,7 @@ class Processes {
     uint32_t tag_limit = 32767;
 
   private:
+    Pending* spare_ = nullptr;  // of the last exchange
     friend bool add_processes(PyObject*);
     friend PyObject* connect_processes(PyObject*, PyObject*, PyObject*);
     bool look_around(Pending& pending, double waited, const std::string& what);

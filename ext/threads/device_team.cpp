@@ -282,9 +282,10 @@ bool Team::meet(int device, int64_t site) {
 void Team::collective(int device, int64_t site, const void* in, void* out) {
     in_[size_t(device)] = in;
     out_[size_t(device)] = out;
-    if (!meet(device, 2 * site)) return;
+    if (size_ > 1 && !meet(device, 2 * site)) return;
+    if (size_ == 1 && is_abandoned()) return;
     if (!device && !perform(*communication_, site, in_, out_, *interrupted_)) abandon(Processes::all().reason());
-    meet(device, 2 * site + 1);  // until here the operands are read and the results written
+    if (size_ > 1) meet(device, 2 * site + 1);  // until here the operands are read and the results written
 }
 
 int Team::number(int device) const { return communication_ ? communication_->layout.local[size_t(device)] : device; }

@@ -28,7 +28,7 @@ def test_collectives(count, more):
     assert len(lines) == count and len(set(lines)) == 1  # the same bits on all
 
 
-def errors(what: str, count: int = 2, limit: float = 40, timeout: str = "3", options=()) -> dict[int, str]:
+def errors(what: str, count: int = 2, limit: float = 40, timeout: str = "6", options=()) -> dict[int, str]:
     """The errors that processes print, by their numbers; the program must fail, in time."""
     done = launch(count, "faults.py", what, limit=limit, options=options, PULLBACK_COMM_TIMEOUT=timeout)
     assert done.returncode != 0, done.stdout + done.stderr
@@ -43,7 +43,7 @@ def test_an_exception_on_one_process_reaches_all():
 
 
 def test_a_killed_process_ends_all():
-    done = launch(3, "faults.py", "killed", PULLBACK_COMM_TIMEOUT="3")
+    done = launch(3, "faults.py", "killed", PULLBACK_COMM_TIMEOUT="6")
     assert done.returncode != 0 and "is well" not in done.stdout
     assert re.search("KILLED BY|Killed|signal 9|is gone", done.stdout + done.stderr, re.I)
 
@@ -65,7 +65,7 @@ def test_processes_that_part_later(what):
 
 def test_a_process_that_comes_too_late():
     found = errors("late")
-    assert "process 0 has waited 3 s for process 1 (PULLBACK_COMM_TIMEOUT" in found[0]
+    assert "process 0 has waited 6 s for process 1 (PULLBACK_COMM_TIMEOUT" in found[0]
     assert "has waited" in found[1]
 
 

@@ -2,12 +2,13 @@
 
     shard_map(f, in_specs, out_specs)(xs)  =>  mapped[jaxpr={f on parts} mesh in_specs out_specs] xs
 
-While the body is traced, an interpreter for each axis knows which values differ along it (`LocalTracer`): derivatives
-inside ask (lax/collectives/varying.py), and results that differ may not be said to be the same.
+While the body is traced its types say which values vary along the axes (core/types.py), which derivatives inside go by;
+results that vary may not be said to be the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,65 +18,21 @@ from pullback.core import (
     DebugInfo,
     Primitive,
     ShapedArray,
-    current_interpreter,
     extend_axis_env,
     hoist_tracers,
     trace,
     typeof,
-    using,
 )
+from pullback.core.avals import typed
 from pullback.core.primitive import NoRule
-from pullback.lax.collectives.varying import CheckedAxis
+from pullback.core.types import CheckedAxis, untyped, vma_of
 from pullback.sharding import Mesh, PartitionSpec
 from pullback.sharding._specs import names_of
-from pullback.transforms.batching import AxisData, BatchInterpreter, BatchTracer
 
 _NOT_YET = NoRule(
     "transformations of shard_map over several processes are not supported; differentiate or map inside of the "
     "function that it maps"
 )
-_SAME_AFTER = ("psum", "pmax", "pmin")  # collectives whose results are the same on all devices
-
-
-class LocalInterpreter(BatchInterpreter):
-    """Runs primitives on one device's values, and notes which of them differ along the axis."""
-
-    transformation = "shard_map"
-
-    def join(self, value: Any, dim: int | None) -> Any:
-        return value if dim is None else LocalTracer(self, value, 0, typeof(value), None)
-
-    def process(self, primitive: Any, args: Any, params: dict[str, Any]) -> Any:
-        values, dims = zip(*map(self.split, args)) if args else ((), ())
-        out = self.parent.process(primitive, values, params)
-        axes = () if primitive.collective_axes is None else tuple(primitive.collective_axes(params))
-        if self.axis.name in axes:
-            groups = params.get("axis_index_groups")
-            differs = primitive.name not in _SAME_AFTER or groups is not None
-        else:
-            differs = any(d is not None for d in dims)
-        dim = 0 if differs else None
-        return [self.join(v, dim) for v in out] if primitive.multiple_results else self.join(out, dim)
-
-    def _custom(self, process: Callable, functions: Sequence[Any], args: Any) -> Any:
-        values, dims = zip(*map(self.split, args)) if args else ((), ())
-        outs = process(*functions, values)
-        return [self.join(v, 0) if any(d is not None for d in dims) else v for v in outs]
-
-    def process_custom_jvp(self, custom: Any, fun: Any, jvp: Any, args: Any) -> Any:
-        return self._custom(self.parent.process_custom_jvp, (custom, fun, jvp), args)
-
-    def process_custom_vjp(self, custom: Any, fun: Any, fwd: Any, bwd: Any, args: Any) -> Any:
-        return self._custom(self.parent.process_custom_vjp, (custom, fun, fwd, bwd), args)
-
-
-class LocalTracer(BatchTracer):
-    """A value that differs along an axis of the mesh."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"ShardMapTracer({self.aval})"
 
 
 def _counts(spec: PartitionSpec, ndim: int, sizes: dict[Any, int]) -> list[int]:
@@ -132,36 +89,26 @@ def mapped(
                     f"by {c}, the size of mesh axes {names_of(spec[d])}"
                 )
 
-    def over(axes: Sequence[Any], parts: Sequence[Any]) -> list[Any]:
-        if not axes:
-            return function(*parts)
-        axis = axes[0]
-        interpreter = LocalInterpreter(current_interpreter(), AxisData(axis, sizes[axis]))
-        differ = [any(axis in names_of(part) for part in spec) for spec in in_specs]
-        given = [interpreter.join(x, 0 if d else None) for x, d in zip(parts, differ)]
-        with (
-            extend_axis_env(axis, sizes[axis]),
-            extend_axis_env(CheckedAxis(axis) if check else None, sizes[axis]),
-            using(interpreter),
-        ):
-            found = [interpreter.split(y) for y in over(axes[1:], given)]
-        interpreter.valid = False
-        for (_, dim), spec in zip(found, out_specs(), strict=True):
-            if check and dim is not None and not any(axis in names_of(part) for part in spec):
-                raise ValueError(
-                    f"shard_map of {name}: out_specs says by {spec} that a result is the same along mesh axis {axis!r},"
-                    f" but it depends on the device. Name {axis!r} in the spec, or combine the parts (lax.psum, ...); "
-                    "if they are known to be the same, pass check_vma=False"
-                )
-        return [y for y, _ in found]
-
-    types = [part_type(typeof(x), spec, mesh) for x, spec in zip(values, in_specs, strict=True)]
-    closed, consts = hoist_tracers(
-        trace(lambda *parts: over(list(mesh.axis_names), parts), types, DebugInfo("shard_map", name))
-    )
+    types = []
+    for x, spec in zip(values, in_specs, strict=True):
+        aval = part_type(typeof(x), spec, mesh)
+        types.append(typed(aval, None, frozenset(n for part in spec for n in names_of(part))) if check else aval)
+    with contextlib.ExitStack() as stack:
+        for axis, size in sizes.items():
+            stack.enter_context(extend_axis_env(axis, size))
+            if check:
+                stack.enter_context(extend_axis_env(CheckedAxis(axis), size))
+        closed, consts = hoist_tracers(trace(function, types, DebugInfo("shard_map", name)))
+    for aval, spec in zip(closed.out_avals, out_specs(), strict=True):
+        for axis in sorted(vma_of(aval) - {n for part in spec for n in names_of(part)}, key=str):
+            raise ValueError(
+                f"shard_map of {name}: out_specs says by {spec} that a result is the same along mesh axis {axis!r}, "
+                f"but it depends on the device. Name {axis!r} in the spec, or combine the parts (lax.psum, ...); if "
+                "they are known to be the same, pass check_vma=False"
+            )
     specs = (*[PartitionSpec()] * len(consts), *in_specs)
     return mapped_p.bind(
-        *consts, *values, jaxpr=closed, mesh=mesh, in_specs=specs, out_specs=tuple(out_specs()), name=name
+        *consts, *values, jaxpr=untyped(closed), mesh=mesh, in_specs=specs, out_specs=tuple(out_specs()), name=name
     )
 
 

@@ -37,7 +37,7 @@ def same(got, want):
 TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"]
 TYPES += ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 shift = [(k, (k + 1) % n) for k in range(n)]
-for name in TYPES:
+for name in TYPES if n < 4 else ("bool", "int32", "bfloat16", "float32", "complex64"):
     dtype = np.dtype(getattr(ml_dtypes, name, None) or name)
     for shape in ((n, 3), (n, 4099), *([(n, 0)] if name in ("float32", "int8") else [])):
         if shape[1] == 4099 and name not in ("bool", "int32", "float16", "bfloat16", "float32", "complex64"):

@@ -50,7 +50,7 @@ try:
             other()
         others[last]()
     if what == "late" and last:
-        time.sleep(4.5)
+        time.sleep(8)
     if what == "leaves" and last:
         sys.exit(0)
     if what == "interrupt":

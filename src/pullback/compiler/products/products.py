@@ -392,7 +392,7 @@ def _by_tiles(
         return False
     x3, y3, out3 = _matrices(ctx, out, x, y, contracting, batch)
     if out3.ndim > 2:
-        panels.batch(ctx, out3, x3, y3, tiles.multiply, tiles.held(out3, x3, y3))
+        panels.batch(ctx, out3, x3, y3, tiles.multiply, tiles.held(x3, y3))
     else:
         tiles.multiply(ctx, out3, x3, y3)
     return True

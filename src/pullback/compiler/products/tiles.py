@@ -53,7 +53,7 @@ def suits(m: int, k: int, n: int) -> bool:
     return min(m, n, k) >= 4 and m * n * k >= LEAST
 
 
-def held(out: Storage, x: Storage, y: Storage) -> int:
+def held(x: Storage, y: Storage) -> int:
     """Bytes that `multiply` holds for one matrix of a batch, alone: panels, a tile of results, often a copy of x."""
     (m, k), n = x.shape[-2:], y.shape[-1]
     _, columns = tile_shape(m, n)

@@ -66,6 +66,8 @@ def test_products_with_masks_are_choices(dtype):
     slope = pullback.jit(pullback.grad(lambda x, m: (x * m.astype(x.dtype)).sum().real, holomorphic=False))
     if dtype != np.complex64:
         np.testing.assert_array_equal(slope(x, mask), mask)
+    infinite = pullback.jit(lambda m: np.array(np.inf, dtype) * m.astype(dtype))(mask)
+    assert not np.asarray(infinite)[:3].any()
     wide = pullback.jit(lambda x, m: x * m[0].astype(x.dtype))(x, mask)
     assert np.isnan(np.asarray(wide)[0])  # a mask that is broadcast is a factor
 

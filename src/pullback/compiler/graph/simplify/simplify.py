@@ -115,7 +115,10 @@ def _masked(r: Rewriter, eqn: JaxprEqn) -> Any:
     for x, y in (eqn.invars, reversed(eqn.invars)):
         made = r.definition(y, "convert_element_type")
         mask = made.invars[0] if made is not None else None
-        if mask is not None and mask.aval.dtype == np.bool_ and mask.aval.shape == out.shape:
+        if mask is None or mask.aval.dtype != np.bool_ or mask.aval.shape != out.shape:
+            continue
+        number = r.scalar(x)
+        if number is None or not np.isfinite(number):  # a number times a mask is read as a matrix of structure
             return r.emit("select_n", mask, r.full(out, 0), _grown(r, eqn, x))
     return None
 

@@ -12,6 +12,7 @@ from pullback.compiler.graph.simplify.simplify import simplification_rules
 from pullback.compiler.graph.structure.axes import axis_rules
 from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.gathers import GATHER_RULES
+from pullback.compiler.graph.structure.networks import NETWORK_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
 from pullback.compiler.graph.structure.parts import PART_RULES
@@ -57,6 +58,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             POWER_RULES,
             UPDATE_RULES,
             ORDER_RULES,
+            NETWORK_RULES,
             FOLD_RULES,
             GATHER_RULES,
             SCATTER_RULES,

@@ -225,6 +225,11 @@ def _of_kernel(kernel: Kernel) -> float:
     return cost(kernel.body)
 
 
+def updating(loop: Loop, vector: _Lanes | None) -> float:
+    """Cost of what one iteration of a loop makes of the values that it carries, by one lane of a vector."""
+    return _expressions(_updates(loop), vector)
+
+
 def _updates(loop: Loop) -> list[Expr]:
     return [update for group in loop.carried for update in group.updates]
 

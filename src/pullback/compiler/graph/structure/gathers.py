@@ -38,7 +38,7 @@ def _gather(r: Rewriter, eqn: JaxprEqn) -> Any:
     sizes = tuple(1 if a in (*indexed, *n.operand_batching_dims) else size for a, size in enumerate(shape))
     if not set(n.collapsed_slice_dims) <= {*indexed, *fixed} or tuple(eqn.params["slice_sizes"]) != sizes:
         return None
-    if indices.aval.size // max(len(indexed), 1) < FEWEST:
+    if eqn.outvars[0].aval.size < FEWEST:
         return None
     # Which axis of the result lies along each axis of the operand.
     batch = [a for a in range(len(out)) if a not in n.offset_dims]
@@ -195,6 +195,8 @@ def _times(places: np.ndarray) -> int:
 
 def runs_of(places: np.ndarray) -> list[tuple[int, int, int]] | None:
     """(first, step, length) of stretches of equal steps; None if there are more than RUNS."""
+    if len(places) <= RUNS and np.diff(places, 2).any():
+        return [(int(k), 1, 1) for k in places]
     runs: list[tuple[int, int, int]] = []
     start = 0
     while start < len(places):

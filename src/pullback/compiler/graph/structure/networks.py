@@ -1,15 +1,15 @@
 """Short rows are sorted by exchanges of neighbours: elementwise work, which fuses and runs a row in each lane.
 
-    b = sort [x y z]                   =>      x, y = exchange x y; y, z = exchange y z; x, y = exchange x y; b = [x y z]
+    b = sort [x y z]                   =>      x, y = exchange x y; y, z = exchange y z; x, y = exchange x y; [x y z]
     b = order_statistics x             =>      the elements at its places, by the exchanges that they need
     k, v = sort keys values            =>      what follows the keys is exchanged with them
 
 An exchange puts the second of two elements first where it is less, or where only the first is no number. So equal
 elements keep their order, zeros their signs, and NaN comes last: results are those of sorting by a call, bit for bit.
 
-Rows of n elements take n (n - 1) / 2 exchanges, those that no result needs left out. Measured (Sapphire Rapids): medians
-of 5 neighbours of 20,000 took 650 us by calls that sort a row each, now 11; medians of 3 x 3
-pixels of 256 x 256 2100, now 90; sorts of 20,000 rows of 5 200, now 12.
+Rows of n elements take n (n - 1) / 2 exchanges, those that no result needs left out. Measured (Sapphire Rapids):
+medians of 5 neighbours of 20,000 took 650 us by calls that sort a row each, now 11; of the 3 x 3 pixels around each of
+256 x 256 2100, now 90; sorts of 20,000 rows of 5 200, now 12.
 """
 
 from __future__ import annotations

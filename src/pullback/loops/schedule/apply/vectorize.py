@@ -9,7 +9,8 @@ a formula: the cost of the nest for each candidate, where contiguous accesses ar
         y[i*1000 + j] = x[i*1000 + j]                   y[i*1000 + j] = x[i*1000 + j]
 
 Of loops that lanes could take at equal cost the innermost is taken. Measured: with lanes over the outermost,
-log-sum-exps along rows took 3.7 ms instead of 1.4.
+log-sum-exps along rows took 3.7 ms instead of 1.4. What a reduction reads in its updates is priced as lanes read it:
+64 means of 100 rows of a table, found by places that may be out of bounds, took 66 us by gathers, now 17.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pullback.loops.ir.affine import depends
 from pullback.loops.ir.ir import If, Loop, Stmt, While
 from pullback.loops.ir.vectors import vectorizable
 from pullback.loops.ir.visit import statements
-from pullback.loops.schedule.cost import START, TREE, Vector, cost
+from pullback.loops.schedule.cost import START, TREE, Vector, cost, updating
 from pullback.loops.schedule.space import around, extent_of
 
 
@@ -96,7 +97,7 @@ def _loop(loop: Loop) -> tuple[Loop, float]:
             if extent < 2 or not vectorizable(candidate):
                 continue
             vector = Vector(candidate)
-            own = trips * cost(chain[-1].body, vector) + (updates / vector.lanes if loop.carried else 0)
+            own = trips * (cost(chain[-1].body, vector) + (updating(loop, vector) if loop.carried else 0))
             own += (trips / extent) * (START + (TREE if loop.carried else 0))
             if own < best_price:
                 best, best_price = k, own

@@ -43,7 +43,10 @@ def test_a_few_programs_reach_every_pass():
     large = pullback.make_jaxpr(jnp.add)(*[pullback.ShapeDtypeStruct((5_000_000,), jnp.float32)] * 2)
     # Nor arrays that are written in place.
     placed = pullback.make_jaxpr(lambda x: pullback.freeze(pullback.new_ref(x * 2.0)) + 1.0)(np.ones(3, "f4"))
-    for program in (many, rows, places, parts, batch, large, placed):
+    # Nor loops of which each element has steps of its own.
+    steps = lambda x: pullback.lax.while_loop(lambda x: x > 1, lambda x: x * 0.5, x)
+    halved = pullback.make_jaxpr(pullback.vmap(steps))(np.ones(800, "f4"))
+    for program in (many, rows, places, parts, batch, large, placed, halved):
         reached |= passes.changing(program)
     assert passes.names() - reached == set()
 

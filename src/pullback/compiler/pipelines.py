@@ -33,6 +33,7 @@ from pullback.core.check import check_jaxpr
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.loops.ir import Function
 from pullback.loops.ir.kernels import map_kernels
+from pullback.loops.passes.blocks import blocks
 from pullback.loops.passes.counters import counters
 from pullback.loops.passes.delinearize import delinearize
 from pullback.loops.passes.expand_math import expand_math
@@ -97,6 +98,7 @@ PROGRAM_PASSES: tuple[Pass, ...] = (
         "the index of a loop is its step, which has bounds, and no memory that elements share",
         counters,
     ),
+    Pass("blocks", "threads share blocks of elements that each go on until they are done", blocks),
     Pass("interchange", "elements that never meet go through the steps of a loop in registers", interchange),
 )
 

@@ -10,6 +10,7 @@ from pullback.compiler.graph.simplify.fold import folding_rules
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, repeated_number
 from pullback.compiler.graph.simplify.simplify import simplification_rules
 from pullback.compiler.graph.structure.axes import axis_rules
+from pullback.compiler.graph.structure.blocks import BLOCK_RULES
 from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.networks import NETWORK_RULES
@@ -60,6 +61,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             ORDER_RULES,
             NETWORK_RULES,
             FOLD_RULES,
+            BLOCK_RULES,
             GATHER_RULES,
             SCATTER_RULES,
             PIECE_RULES,

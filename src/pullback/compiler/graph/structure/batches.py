@@ -6,9 +6,9 @@
     ys = scan { i2 = add i 1; y = f i } 0     ys = vmap(f) iota
 
 Lanes and threads then go along the iterations, and values between equations fuse as they do elsewhere. A body whose
-branches or numbers of steps differ between iterations stays a loop, as does one with effects or calls into Python:
-vectors take all branches, and as many steps as the longest takes. So does a body with much to store, which fills lanes
-by itself; of smaller ones so many are taken at a time as the last cache has room for.
+branches differ between iterations stays a loop, as does one with effects or calls into Python: vectors take all
+branches. Numbers of steps may differ where a loop in the body is one over elements (`blocks.py`). So does a body with
+much to store, which fills lanes by itself; of smaller ones so many are taken at a time as the last cache has room for.
 
 A sum along the iterations is made pairwise, so its last bits may differ from those of the loop.
 
@@ -30,6 +30,7 @@ from pullback.compiler.graph.simplify.dead_code import eliminate_dead_code
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.inner import has_inner
 from pullback.compiler.graph.simplify.rewrite import Rewriter
+from pullback.compiler.graph.structure.blocks import loops_over_elements
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction
 from pullback.loops.ir import Builder
@@ -76,6 +77,8 @@ def _is_stacked(eqn: JaxprEqn) -> bool:
     """Whether an equation is as well done for a stack of operands."""
     if eqn.effects or not eqn.primitive.traits.isdisjoint(("barrier", "mixed")):
         return False
+    if eqn.primitive.name == "while":
+        return loops_over_elements(eqn)
     if isinstance(eqn.primitive.lower, (Elementwise, Pointwise, Reduction)):
         return True
     return not eqn.primitive.traits.isdisjoint(("stacked", "reduction", "matrices"))

@@ -3,7 +3,7 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import parts, picks, places, rows, statistics, steps, training, turns
+from . import elements, parts, picks, places, rows, statistics, steps, training, turns
 
 PROGRAMS = [
     *rows.PROGRAMS,
@@ -14,4 +14,5 @@ PROGRAMS = [
     *turns.PROGRAMS,
     *parts.PROGRAMS,
     *picks.PROGRAMS,
+    *elements.PROGRAMS,
 ]

@@ -12,6 +12,7 @@ from pullback._ext import _core
 from pullback.compiler.products.kernels import SIZES
 from pullback.compiler.products.symbols import kernel_of
 from pullback.compiler.products.tile_kernels import SLAB, WORDS, tile_kernel, tile_kernel_name, tile_shape
+from pullback.compiler.products.tiles import suits
 from pullback.loops.emit import compile_function
 from pullback.loops.emit.cpu.target import current_target, host_target
 from pullback.loops.ir.check import check as check_function
@@ -117,7 +118,8 @@ def test_names_and_shapes():
 @pytest.mark.parametrize("turned", ["nn", "nt", "tn"])
 @pytest.mark.parametrize(
     "shape",
-    [(37, 33, 50), (130, 2048, 96), (7, 129, 5), (4, 600, 4), (300, 65, 520), (6, 20, 31, 40), (2, 5, 130, 90, 128),
+    [(37, 33, 50), (130, 2048, 96), (7, 800, 5), (4, 1200, 4), (40, 15, 40), (300, 65, 520),
+     (6, 20, 31, 40), (2, 5, 130, 90, 128),
      (0, 5, 6), (5, 0, 40), (3, 0, 20, 20)],
 )  # fmt: skip
 def test_products(tiles, shape, turned, kinds):
@@ -133,7 +135,7 @@ def test_products(tiles, shape, turned, kinds):
         lambda x, y: lax.dot_general(x, y, (contracted, (axes, axes)), preferred_element_type=narrow)
     )
     program = product.lower(x, y).compile()
-    assert ("_tiles" in program.as_text("loops")) == (m * k * n >= 2048 and np.prod(batch) > 0)
+    assert ("_tiles" in program.as_text("loops")) == (suits(m, k, n) and np.prod(batch) > 0)
     before, results = _core.num_threads(), []
     try:
         for threads in (1, 3):

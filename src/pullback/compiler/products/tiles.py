@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
 NARROW = ("bf16", "i8", "u8")
-LEAST = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
+LEAST = 32 * 32 * 16  # multiply-adds below which a loop nest, or the kernel of pairs, is as good
+SHORTEST = 16  # contracted elements, half of a row of a tile: the same of fewer
 WORTH_THREADS = 1 << 20  # multiply-adds: as many take some 5 us
 LOCAL = 1 << 18  # bytes of packed y that a thread keeps on its stack
 ROWS, COLUMNS = 64, 256  # of a tile of results that are converted: 64 KB
@@ -50,7 +51,7 @@ def kind_of(x: Storage, y: Storage, dtype: str) -> str | None:
 
 def suits(m: int, k: int, n: int) -> bool:
     """Whether a kernel is the best choice for m x n results of k products each."""
-    return min(m, n, k) >= 4 and m * n * k >= LEAST
+    return min(m, n) >= 4 and k >= SHORTEST and m * n * k >= LEAST
 
 
 def held(x: Storage, y: Storage) -> int:

@@ -98,7 +98,7 @@ def addresses(names: set[str]) -> dict[str, int]:
     """The addresses of those names that the runtime or a library has."""
     runtime = _core.symbol_addresses()
     result = {}
-    for name in names:
+    for name in sorted(names):  # kernels are compiled in one order
         known = _thread_control() if name in THREAD_CONTROL else runtime
         address = known.get(name) or kernel_address(name) or fortran_address(name)
         if address:

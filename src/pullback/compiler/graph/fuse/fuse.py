@@ -82,8 +82,9 @@ class _Fuser:
         self.producer: dict[Var, int] = {}
         self.users: dict[Var, int] = {}
         self.costs: dict[Var, float] = {}
-        self.sources: dict[Var, frozenset[Var]] = {}
-        self.leaves: dict[Var, frozenset[Leaf]] = {}
+        # In an order that does not change from process to process, as only the first MAX_LEAVES are kept.
+        self.sources: dict[Var, tuple[Var, ...]] = {}
+        self.leaves: dict[Var, tuple[Leaf, ...]] = {}
         self.contiguous: dict[Var, bool] = {}
         self.apart: dict[tuple[Index, Shape, Index, Shape], frozenset[Any]] = {}
         self.changing = changing
@@ -156,13 +157,13 @@ class _Fuser:
                 continue
             (out,) = eqn.outvars
             big = [v for v in operands if v.aval.size > 1]
-            sources = frozenset[Var]().union(*[self.sources[v] for v in big]) if len(big) != 1 else self.sources[big[0]]
+            sources = tuple(dict.fromkeys(s for v in big for s in self.sources[v]))[:MAX_LEAVES]
             near = dict.fromkeys(v for v in big if FAR_SMALLER * v.aval.size > out.aval.size)
             computed = isinstance(kind, Elementwise) or not kind.is_view
             cost = sum([self.costs[v] for v in near]) + (kind.cost if computed else 0)
             self.costs[out] = min(cost, DEAR)
             self.leaves[out] = self._leaves(eqn, big)
-            self.sources[out] = sources if len(sources) <= MAX_LEAVES else frozenset(list(sources)[:MAX_LEAVES])
+            self.sources[out] = sources
             view = _memory_view(eqn)
             if view is not None and not isinstance(eqn.invars[0], Literal):
                 self.contiguous[out] = view and self.contiguous[eqn.invars[0]]
@@ -171,15 +172,15 @@ class _Fuser:
 
     def _is_source(self, var: Var) -> None:
         self.costs[var] = 0
-        self.sources[var] = frozenset((var,))
-        self.leaves[var] = frozenset(((var, ()),))
+        self.sources[var] = (var,)
+        self.leaves[var] = ((var, ()),)
         self.contiguous[var] = True
 
-    def _leaves(self, eqn: JaxprEqn, operands: Sequence[Var]) -> frozenset[Leaf]:
-        leaves = frozenset[Leaf]().union(*[self.leaves[v] for v in operands])
+    def _leaves(self, eqn: JaxprEqn, operands: Sequence[Var]) -> tuple[Leaf, ...]:
+        leaves = dict.fromkeys(leaf for v in operands for leaf in self.leaves[v])
         if eqn.primitive.name == "transpose":
-            leaves = frozenset((var, _turned(ways, eqn.params["permutation"])) for var, ways in leaves)
-        return leaves if len(leaves) <= MAX_LEAVES else frozenset(list(leaves)[:MAX_LEAVES])
+            leaves = dict.fromkeys((var, _turned(ways, eqn.params["permutation"])) for var, ways in leaves)
+        return tuple(leaves)[:MAX_LEAVES]
 
     # Equations, last to first.
 
@@ -364,13 +365,13 @@ class _Fuser:
         height = self._height(out)
         group = None if alone else self._consumer(out, wants, height)
         if group is None and not alone:
-            group = self._sibling(out.aval.shape, (out,), None, self.leaves[out])
+            group = self._sibling(out.aval.shape, (out,), None, frozenset(self.leaves[out]))
         if group is None:
             group = self._new_group(out.aval.shape, height + 1, number, alone=alone)
         self.stored.add(out)
         self.makers[out] = group
         group.stores.append(out)
-        group.leaves |= self.leaves[out]
+        group.leaves.update(self.leaves[out])
         group.last = max(group.last, number)
         wants.pop(group, None)
         self._settle(out)

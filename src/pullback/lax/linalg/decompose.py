@@ -244,6 +244,9 @@ def qr(
     )
 
 
+_LAPACK_TYPES = frozenset({"float32", "float64", "complex64", "complex128"})
+
+
 @weak_like_operands
 def _geqrf_shape(a):
     check_matrix("geqrf", a)
@@ -258,6 +261,27 @@ def _geqrf_one(a):
     return packed, taus
 
 
+def _geqrf_emit(ctx):
+    aval = ctx.in_avals[0]
+    *batch, m, n = aval.shape
+    k = min(m, n)
+    if k == 0 or aval.dtype.name not in _LAPACK_TYPES:
+        ctx.host_call(
+            lambda a: per_matrix(_geqrf_one, a), [ctx.operand(0)], [ctx.result(i) for i in range(len(ctx.out_avals))]
+        )
+        return
+    length = 64 * n
+    memory = [scratch(aval.dtype, n, m), scratch(aval.dtype, length), scratch(np.int32, 1)]
+
+    def one(matrix, columns, work, info):
+        ctx.copy(columns, matrix(ctx.operand(0)).transposed((1, 0)))
+        taus = matrix(ctx.result(1), 1)
+        ctx.call_fortran(letter(aval.dtype) + "geqrf", m, n, columns, m, taus, work, length, info)
+        ctx.copy(matrix(ctx.result(0)), columns.transposed((1, 0)))
+
+    for_each(ctx, batch, 2 * m * n * k, memory, one)
+
+
 geqrf_p = Primitive(
     "geqrf",
     doc="R on and above the diagonal, the reflectors that make Q below it, and their factors.",
@@ -265,7 +289,7 @@ geqrf_p = Primitive(
     multiple_results=True,
     reference=lambda a: per_matrix(_geqrf_one, a),
     traits={"matrices"},
-    lower=HostCall(),
+    lower=Nest(_geqrf_emit),
     transpose=NOT_LINEAR,
     jvp=NoRule("differentiate qr instead"),
     samples=Samples(
@@ -353,7 +377,40 @@ def _ormqr_one(a, taus, c, left, transpose):
     trans = "N" if not transpose else "C" if complex_ else "T"
     if not (taus.size and c.size):  # the identity, or nothing to multiply
         return np.array(c)
-    return lapack("unmqr" if complex_ else "ormqr", a.dtype)("L" if left else "R", trans, a, taus, c, max(c.size, 1))[0]
+    routine, side = lapack("unmqr" if complex_ else "ormqr", a.dtype), "L" if left else "R"
+    return routine(side, trans, a[:, : taus.size], taus, c, max(c.size, 1))[0]
+
+
+def _ormqr_emit(ctx):
+    a, taus, c = ctx.in_avals
+    left, transpose = ctx.params.get("left", True), ctx.params.get("transpose", False)
+    *batch, rows, columns = c.shape
+    k = taus.shape[-1]
+    if not (k and math.prod(c.shape)) or c.dtype.name not in _LAPACK_TYPES:
+        ctx.host_call(
+            lambda x, t, y: per_matrix(lambda *one: _ormqr_one(*one, left, transpose), x, t, y, core=(2, 1, 2))[0],
+            [ctx.operand(i) for i in range(3)],
+            [ctx.result(0)],
+        )
+        return
+    complex_ = is_complex(c.dtype)
+    routine = letter(c.dtype) + ("unmqr" if complex_ else "ormqr")
+    turned = "N" if not transpose else "C" if complex_ else "T"
+    m, n = a.shape[-2:]
+    length = 64 * max(rows, columns)
+    memory = [
+        scratch(c.dtype, n, m), scratch(c.dtype, columns, rows), scratch(c.dtype, length), scratch(np.int32, 1),
+    ]  # fmt: skip
+
+    def one(matrix, reflectors, product, work, info):
+        ctx.copy(reflectors, matrix(ctx.operand(0)).transposed((1, 0)))
+        ctx.copy(product, matrix(ctx.operand(2)).transposed((1, 0)))
+        factors = matrix(ctx.operand(1), 1)
+        sizes = (rows, columns, k, reflectors, m, factors, product, rows)
+        ctx.call_fortran(routine, "L" if left else "R", turned, *sizes, work, length, info)
+        ctx.copy(matrix(ctx.result(0)), product.transposed((1, 0)))
+
+    for_each(ctx, batch, 4 * rows * columns * k, memory, one)
 
 
 ormqr_p = Primitive(
@@ -364,20 +421,30 @@ ormqr_p = Primitive(
         lambda x, t, y: _ormqr_one(x, t, y, left, transpose), a, taus, c, core=(2, 1, 2)
     )[0],
     traits={"matrices"},
-    lower=HostCall(),
+    lower=Nest(_ormqr_emit),
     transpose=NOT_LINEAR,
     jvp=NoRule("differentiate qr instead"),
     samples=Samples(
         ulp=64,
-        cases=lambda rng: [
-            Case(
-                (rng.normal(size=(3, 3)), rng.uniform(0, 1, 3), rng.normal(size=(3, 2))),
-                {"left": True, "transpose": t},
-                derivatives=False,
-                tolerance=1e-10,
-            )
-            for t in (False, True)
-        ],
+        cases=lambda rng: (
+            [
+                Case(
+                    (rng.normal(size=(3, 3)), rng.uniform(0, 1, 3), rng.normal(size=(3, 2))),
+                    {"left": True, "transpose": t},
+                    derivatives=False,
+                    tolerance=1e-10,
+                )
+                for t in (False, True)
+            ]
+            + [
+                Case(
+                    (rng.normal(size=(2, 3, 4)), rng.uniform(0, 1, (2, 3)), rng.normal(size=(2, 2, 3))),
+                    {"left": False, "transpose": True},
+                    derivatives=False,
+                    tolerance=1e-10,
+                )
+            ]
+        ),
     ),
 )
 ormqr_p.batch = batch_leading(ormqr_p)

@@ -388,7 +388,9 @@ def _ormqr_emit(ctx):
     k = taus.shape[-1]
     if not (k and math.prod(c.shape)) or c.dtype.name not in _LAPACK_TYPES:
         ctx.host_call(
-            lambda x, t, y: per_matrix(lambda *one: _ormqr_one(*one, left, transpose), x, t, y, core=(2, 1, 2))[0],
+            lambda x, t, y: per_matrix(lambda p, q, r: _ormqr_one(p, q, r, left, transpose), x, t, y, core=(2, 1, 2))[
+                0
+            ],
             [ctx.operand(i) for i in range(3)],
             [ctx.result(0)],
         )

@@ -60,6 +60,8 @@ try:
     for _ in range(3):
         step()
 except BaseException as error:
-    print(f"process {rank} after {time.perf_counter() - started:.1f} s: {type(error).__name__}: {error}", flush=True)
+    text = f"process {rank} after {time.perf_counter() - started:.1f} s: {type(error).__name__}: {error}\n"
+    sys.stdout.write(text)  # in one piece: the others write, too
+    sys.stdout.flush()
     raise
 print(f"process {rank} is well", flush=True)

@@ -1,5 +1,7 @@
 """Devices, meshes, arrays over several processes, and what processes do together."""
 
+import sys
+
 import numpy as np
 
 import pullback as jax
@@ -134,4 +136,4 @@ if count > 1:
 
 jax.distributed.shutdown()
 assert not jax.distributed.is_initialized()
-print("done")
+sys.stdout.write("done\n")  # in one piece: the others write, too

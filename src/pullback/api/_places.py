@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, hooks
-from pullback.core.jaxpr import Var
 from pullback.lax import sharding_constraint_p
 from pullback.runtime.arrays.devices import Device, devices
-from pullback.runtime.arrays.placement import Placing, place_of, placement_of, says_where
+from pullback.runtime.arrays.placement import Placing, check_devices, devices_of, place_of, placement_of, says_where
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, on_current_mesh
 from pullback.sharding._layout import Format, Layout
@@ -114,6 +113,7 @@ def _meant(given: Any, argument: str, x: Any, what: Callable[[], str]) -> Any:
                 "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
                 f"{argument} and then the mesh context manager is not required."
             ),
+            entered=True,
         )
     shape = getattr(x, "shape", ())
     try:
@@ -173,7 +173,10 @@ def layout_at(closed: ClosedJaxpr, places: Sequence[Any]) -> Any:
     layout = layout_of(closed, places)
     if layout is not None:
         carried = tuple(None if p is None else place_of(p) for p in places)
-        placement_of(Placing(closed.jaxpr), carried, closed.jaxpr.debug_info.func_name, closed.out_avals)
+        name = closed.jaxpr.debug_info.func_name
+        check_devices(Placing(closed.jaxpr), carried, name)
+        if any(p is not None and devices_of(p) != frozenset(layout.mesh.devices.flat) for p in carried):
+            placement_of(Placing(closed.jaxpr), carried, name, closed.out_avals)  # says what disagrees
     return layout
 
 
@@ -243,7 +246,10 @@ def output_shardings(closed: ClosedJaxpr, places: Sequence[Any], name: str, defa
     return [p if isinstance(p, Sharding) else SingleDeviceSharding(default if p is None else p) for p in found]
 
 
-def said_of_results(closed: ClosedJaxpr) -> list[Any]:
-    """The shardings of results for which the program has a constraint; None for others."""
-    made = {e.outvars[0]: e.params["sharding"] for e in closed.eqns if e.primitive is sharding_constraint_p}
-    return [made.get(v) if isinstance(v, Var) else None for v in closed.jaxpr.outvars]
+def _placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Any]:
+    from pullback.partition.explicit import placings  # where meshes are used, not at start-up
+
+    return placings(primitive, in_avals, params, outs)
+
+
+hooks.fill(placings=_placings)

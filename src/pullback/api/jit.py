@@ -38,11 +38,12 @@ from pullback.core import (
     hooks,
     trace,
 )
-from pullback.core.avals import type_of_operand
+from pullback.core.avals import placed, type_of_operand
 from pullback.core.references import Reference, check_apart
 from pullback.core.source import Origin, located
 from pullback.core.staging import StagingInterpreter, raise_leak
 from pullback.core.tracer import Tracer
+from pullback.runtime.arrays.devices import Device
 from pullback.transforms.call import jit_p
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
@@ -302,7 +303,8 @@ class _Jit:
                         self.fun, args, dynamic_kwargs, [w for w in fixed if isinstance(w, int)]
                     )
                     aval = arguments.check_leaf(leaf, self.name, paths[i])
-            avals.append(aval)
+            place = getattr(leaf, "_device", None)
+            avals.append(aval if place is None or type(place) is Device else placed(aval, place))
         return leaves, in_tree, tuple(avals), tuple(statics)
 
     def hashable(self, value, where: str):

@@ -10,7 +10,8 @@ from typing import Any
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, high, trace, typeof
-from pullback.core.avals import Reference
+from pullback.core.avals import Reference, placed
+from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.source import Origin
 from pullback.sharding import PartitionSpec, Sharding
 from pullback.sharding._layout import Format
@@ -68,7 +69,9 @@ class ShapeDtypeStruct:
     @property
     def aval(self):
         """The aval that it stands for."""
-        return ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype, True), self.weak_type)
+        return placed(
+            ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype, True), self.weak_type), self.sharding
+        )
 
     def update(self, **kw) -> ShapeDtypeStruct:
         """The struct with some fields replaced."""
@@ -107,8 +110,27 @@ def eval_shape(fun: Callable, *args, **kwargs):
     arguments.check_callable("eval_shape", fun)
     closed, out_tree = trace_with_tree(fun, args, kwargs)
     return tree_unflatten(
-        out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]
+        out_tree,
+        [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=said or getattr(a, "placing", None))
+            for a, said in zip(closed.out_avals, said_of_results(closed.jaxpr), strict=True)
+        ],
     )
+
+
+def said_of_results(jaxpr: Jaxpr) -> list[Any]:
+    """The shardings of results for which a program, or a jitted function whose results they are, has a constraint."""
+    makers = {v: (eqn, k) for eqn in jaxpr.eqns for k, v in enumerate(eqn.outvars)}
+    found: list[Any] = []
+    for atom in jaxpr.outvars:
+        eqn, k = (None, 0) if isinstance(atom, Literal) else makers.get(atom, (None, 0))
+        if eqn is None:
+            found.append(None)
+        elif eqn.primitive.name == "jit":
+            found.append(said_of_results(eqn.params["jaxpr"].jaxpr)[k])
+        else:
+            found.append(eqn.params["sharding"] if eqn.primitive.name == "sharding_constraint" else None)
+    return found
 
 
 def make_jaxpr(
@@ -155,13 +177,19 @@ def trace_with_tree(fun, args, kwargs, static_nums=()) -> tuple[ClosedJaxpr, Any
             avals.append(leaf.ref_aval)
         elif not hasattr(leaf, "aval") and hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
             avals.append(
-                ShapedArray(
-                    tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype, True), getattr(leaf, "weak_type", False)
+                placed(
+                    ShapedArray(
+                        tuple(leaf.shape),
+                        dtypes.canonicalize_dtype(leaf.dtype, True),
+                        getattr(leaf, "weak_type", False),
+                    ),
+                    getattr(leaf, "sharding", None),
                 )
             )
         else:
             try:
-                avals.append(typeof(leaf))
+                aval = typeof(leaf)
+                avals.append(placed(aval, getattr(leaf, "_device", None)))
             except TypeError:
                 avals.append(arguments.check_leaf(leaf, name, arguments.leaf_paths(fun, args, kwargs, list(fixed))[i]))
     out_tree: list[Any] = []

@@ -19,7 +19,7 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import Tracer, extend_axis_env, hooks
-from pullback.core.types import CheckedAxis
+from pullback.core.types import CheckedAxis, asked
 from pullback.lax.collectives.sharding import is_concrete, put
 from pullback.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh, use_abstract_mesh
@@ -101,7 +101,8 @@ def _run(
             )
         outs = hooks.map_between(body, leaves, mesh, specs, lambda: result[1], check, name)
         return tree_unflatten(result[0], outs)
-    values = [_cut(leaf, spec, sizes, axes, name, i) for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True))]
+    with asked(mesh):
+        values = [_cut(x, spec, sizes, axes, name, i) for i, (x, spec) in enumerate(zip(leaves, specs, strict=True))]
 
     def over(rest: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         if not rest:
@@ -114,7 +115,8 @@ def _run(
         return [_collected(y, d, axis, spec, data.size, check, name) for y, d, spec in zip(outs, found, result[1])]
 
     outs = over(axes, values)
-    joined = [_join(y, spec, axes) for y, spec in zip(outs, result[1], strict=True)]
+    with asked(mesh):
+        joined = [_join(y, spec, axes) for y, spec in zip(outs, result[1], strict=True)]
     if isinstance(mesh, Mesh):
         joined = [put(y, NamedSharding(mesh, spec)) for y, spec in zip(joined, result[1], strict=True)]
     return tree_unflatten(result[0], joined)
@@ -129,9 +131,7 @@ def _found(name: str, args: tuple, mesh: Any) -> Any:
         )
 
     def spec(x: Any) -> PartitionSpec:
-        if isinstance(x, Tracer):
-            raise NotImplementedError(f"shard_map of {name}: argument 'in_specs' must be given for traced arguments")
-        place = getattr(x, "sharding", None)
+        place = x.aval.placing if isinstance(x, Tracer) else getattr(x, "sharding", None)
         return place.spec if isinstance(place, NamedSharding) else PartitionSpec()
 
     return tree_map(spec, args)

@@ -18,9 +18,8 @@ from pullback.api._places import (
     output_shardings,
     partitioned_results,
     partitioned_text,
-    said_of_results,
 )
-from pullback.api.shapes import ShapeDtypeStruct
+from pullback.api.shapes import ShapeDtypeStruct, said_of_results
 from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
 from pullback.core.avals import AbstractRef, Reference, type_of_operand
 from pullback.runtime.arrays.devices import default_device
@@ -132,8 +131,8 @@ class Traced:
         return tree_unflatten(
             self.out_tree,
             [
-                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=sharding)
-                for a, sharding in zip(self.jaxpr.out_avals, said_of_results(self.jaxpr))
+                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=sharding or a.placing)
+                for a, sharding in zip(self.jaxpr.out_avals, said_of_results(self.jaxpr.jaxpr))
             ],
         )
 

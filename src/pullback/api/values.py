@@ -117,7 +117,7 @@ def typeof(x: Any) -> AbstractValue:
         return AbstractRef(x.ref_aval.inner_aval.strip_weak_type())
     aval = aval_of(x)
     place = x._device if type(x) is _core.Array else None
-    return placed(aval, place)
+    return placed(aval, place, whole=True)
 
 
 def device_get(x: Any):

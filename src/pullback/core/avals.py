@@ -184,17 +184,20 @@ class ManualAxisType(NamedTuple):
 
 def typed(aval: ShapedArray, placing: NamedSharding | None, vma: frozenset) -> ShapedArray:
     """The aval, saying how values are cut along explicit axes, and along which axes of shard_map they vary."""
-    global any_typed
+    global any_typed, any_placed
     if placing is None and not vma:
         return aval.untyped
     any_typed = True
+    any_placed = any_placed or placing is not None
     key = (aval.shape, aval.dtype, aval.weak_type, placing, frozenset(vma))
     found = _interned.get(key)
     return _intern(key) if found is None else found
 
 
-def placed(aval: ShapedArray, sharding: Any) -> ShapedArray:
-    """The type of an array that lies so on a mesh: along its axes of type Explicit; the aval where there are none."""
+def placed(aval: ShapedArray, sharding: Any, whole: bool = False) -> ShapedArray:
+    """The type of an array that lies so on a mesh: along its axes of type Explicit; the aval where none cuts it, unless
+    users are to see (`whole`) over which mesh it lies.
+    """
     if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
         return aval
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
@@ -202,6 +205,8 @@ def placed(aval: ShapedArray, sharding: Any) -> ShapedArray:
     parts += [[]] * (aval.ndim - len(parts))
     spec = PartitionSpec(*(tuple(p) if len(p) > 1 else p[0] if p else None for p in parts))
     mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
+    if not whole and not any(spec):
+        return aval
     return typed(aval, NamedSharding(mesh, spec), aval.vma)
 
 
@@ -227,6 +232,7 @@ def _intern(key: tuple) -> ShapedArray:
 
 
 any_typed = False  # whether a type has said anything of meshes
+any_placed = False  # whether one has said how arrays are cut along explicit axes
 _interned: dict[tuple, ShapedArray] = {}
 _lock = Lock()
 _sweep_at = 1 << 16  # avals

@@ -25,6 +25,7 @@ from pullback.core.dimensions import Dimension
 from pullback.core.kinds import Kind, Kinds, is_arraylike
 from pullback.core.tracer import Array as AnyArray
 from pullback.core.tracer import Tracer
+from pullback.core.types import asked
 from pullback.util.errors import (
     ArgumentError,
     DimensionsError,
@@ -214,6 +215,9 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             try:
+                if "out_sharding" in kwargs and kwargs["out_sharding"] is not None:
+                    with asked(kwargs["out_sharding"]):
+                        return fun(*args, **kwargs)
                 return fun(*args, **kwargs)
             except _MISTAKES as error:
                 return mend(error, args, kwargs)

@@ -87,7 +87,7 @@ class Recorder:
         """The variable of a value from outside."""
         found = self.consts.get(id(value))
         if found is None:
-            aval = type_of_operand(value)
+            aval = types.type_on_mesh(value) if types.in_use() else type_of_operand(value)
             whole = type(value) is _core.Array or hasattr(value, "aval") or type(aval) is AbstractRef
             whole = whole or aval.dtype == dtypes.float0
             held = value if whole else hooks.asarray(value)
@@ -236,7 +236,8 @@ class StagingInterpreter(RecordingInterpreter):
     stages_references = True
 
     def process(self, primitive, args, params):
-        in_avals = [a.aval if type(a) is StagedTracer else type_of_operand(a) for a in args]
+        type_of = types.type_on_mesh if types.in_use() else type_of_operand
+        in_avals = [a.aval if type(a) is StagedTracer else type_of(a) for a in args]
         if primitive.discharge is None and any([type(a) is AbstractRef for a in in_avals]):
             raise TypeError(f"{primitive}: a Ref is no array; read it, ref[...], and write what the function gives")
         if (
@@ -246,10 +247,12 @@ class StagingInterpreter(RecordingInterpreter):
             and extended.handles(primitive, params)
         ):
             return extended.process(primitive, tuple(args), params)
-        on_mesh = types.in_use() and types.concerns(in_avals, primitive, params)
+        on_mesh = (types.in_use() or primitive.name == "sharding_constraint") and types.concerns(
+            in_avals, primitive, params
+        )
         if on_mesh and (lacking := types.missing(primitive, in_avals, params)) is not None:
             args = [types.with_axes(self.process, a, axes) if axes else a for a, axes in zip(args, lacking)]
-            in_avals = [type_of_operand(a) for a in args]
+            in_avals = [type_of(a) for a in args]
         try:
             avals = primitive.rule("abstract_eval")(*in_avals, **params)
         except (TypeError, InconclusiveDimensionOperation) as error:

@@ -1,19 +1,24 @@
-"""What types say of meshes, while functions are traced: along which axes of shard_map a value varies.
+"""What types say of meshes, while functions are traced: along which axes of shard_map a value varies, and along which
+explicit axes its dimensions are cut.
 
     x: f32[8]{V:i}    differs between the devices along i        y: f32[8]    is the same on all
+    z: f32[8@x,4]     its first dimension is cut along x (partition/explicit.py)
 
-An operation on both takes pvary(y): the value once for each device. So the transpose of pvary, a sum over the devices,
-is all that derivatives inside of shard_map need to know; it stands in every program, staged or not.
+An operation on x and y takes pvary(y): the value once for each device. So the transpose of pvary, a sum over the
+devices, is all that derivatives inside of shard_map need to know; it stands in every program, staged or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from pullback._ext import _core
 from pullback.core import avals
 from pullback.core.atoms import Program
-from pullback.core.avals import AbstractRef, ShapedArray, typed
+from pullback.core.avals import AbstractRef, ShapedArray, placed, type_of_operand, typed
+from pullback.core.hooks import hooks
 from pullback.core.interpreter import axis_env
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.primitive import Primitive, registry
@@ -38,7 +43,7 @@ def checked_axes() -> list[Any]:
     return [key.name for key in axis_env() if isinstance(key, CheckedAxis)]
 
 
-def _programs(params: dict[str, Any]) -> Iterator[Any]:
+def programs(params: dict[str, Any]) -> Iterator[Any]:
     for value in params.values():
         if isinstance(value, Program):
             yield value
@@ -53,6 +58,29 @@ def vma_of(aval: Any) -> frozenset:
     )
 
 
+def type_on_mesh(x: Any) -> Any:
+    """The type of a value; that of an array that lies on a mesh says how its explicit axes cut it."""
+    aval = type_of_operand(x)
+    if not avals.any_placed:
+        return aval
+    return placed(aval, x._device) if type(x) is _core.Array and x._device is not None else aval
+
+
+def cut_as(x: Any, aval: Any) -> Any:
+    """x, cut along explicit axes as values of a type are: a cotangent lies where its value does."""
+    placing = getattr(aval, "placing", None)
+    have = type_on_mesh(x)
+    if placing is None or getattr(have, "placing", None) is not None or have.shape != aval.shape:
+        return x
+    return registry["sharding_constraint"].bind(x, sharding=placing)
+
+
+def place_of_type(aval: Any) -> Any:
+    """How values of a type are cut along explicit axes: a spec, or None."""
+    placing = getattr(aval, "placing", None)
+    return None if placing is None else placing.spec
+
+
 def named(primitive: Primitive, params: dict[str, Any]) -> frozenset:
     """The checked axes that a collective names."""
     if primitive.collective_axes is None:
@@ -63,7 +91,7 @@ def named(primitive: Primitive, params: dict[str, Any]) -> frozenset:
 
 def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any]) -> list[frozenset] | None:
     """The axes along which each operand is to vary as the others do; None where none lacks any."""
-    if primitive.name == "pvary" or any(True for _ in _programs(params)):
+    if primitive.name == "pvary" or any(True for _ in programs(params)):
         return None
     together = named(primitive, params).union(*map(vma_of, in_avals))
     if not together:
@@ -89,17 +117,42 @@ def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str
     if primitive.name in LOOPS:
         each = [vma_of(a) for a in params[LOOPS[primitive.name]].out_avals][: len(outs)]
     else:
-        for program in _programs(params):
+        for program in programs(params):
             found = _results(program)
             if primitive.name == "cond":
-                each = [vma_of(in_avals[0]).union(*group) for group in zip(*map(_results, _programs(params)))]
+                each = [vma_of(in_avals[0]).union(*group) for group in zip(*map(_results, programs(params)))]
                 break
             if len(found) == len(outs):
                 each = found
                 break
+    places: Sequence[Any] = [None] * len(outs)
+    if avals.any_placed or primitive.name == "sharding_constraint":
+        places = hooks.placings(primitive, in_avals, params, outs)
     return [
-        typed(a, a.placing, vma) if isinstance(a, ShapedArray) and a.vma != vma else a for a, vma in zip(outs, each)
+        typed(a, place, vma) if isinstance(a, ShapedArray) and (a.vma != vma or a.placing is not place) else a
+        for a, vma, place in zip(outs, each, places, strict=True)
     ]
+
+
+_asked: ContextVar[bool] = ContextVar("pullback_out_sharding", default=False)
+
+
+class asked:
+    """Context manager: the user says how the result is cut (None: does not), so that it may be ambiguous inside."""
+
+    def __init__(self, out_sharding: Any) -> None:
+        self.out_sharding = out_sharding
+
+    def __enter__(self) -> None:
+        self.token = _asked.set(self.out_sharding is not None or _asked.get())
+
+    def __exit__(self, *exc: Any) -> None:
+        _asked.reset(self.token)
+
+
+def is_asked() -> bool:
+    """Whether the user says how the result is cut."""
+    return _asked.get()
 
 
 def _results(program: Any) -> list[frozenset]:
@@ -109,11 +162,13 @@ def _results(program: Any) -> list[frozenset]:
 
 def concerns(in_avals: Sequence[Any], primitive: Primitive, params: dict[str, Any]) -> bool:
     """Whether types say anything of meshes."""
+    if primitive.name == "sharding_constraint":
+        return True
     for aval in in_avals:
         if isinstance(aval, ShapedArray) and aval.is_typed:
             return True
     return bool(primitive.collective_axes is not None and named(primitive, params)) or any(
-        any(isinstance(a, ShapedArray) and a.is_typed for a in _typed_results(p)) for p in _programs(params)
+        any(isinstance(a, ShapedArray) and a.is_typed for a in _typed_results(p)) for p in programs(params)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pullback.core.types import asked
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._index_update import index_apply, index_update
 from pullback.numpy._indexing import index_get
@@ -40,9 +41,8 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        return out_placed(
-            ".at",
-            index_update(
+        with asked(out_sharding):
+            found = index_update(
                 self.array,
                 self.index,
                 values,
@@ -51,9 +51,8 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
                 indices_are_sorted=indices_are_sorted,
                 unique_indices=unique_indices,
                 wrap_negative_indices=wrap_negative_indices,
-            ),
-            out_sharding,
-        )
+            )
+        return out_placed(".at", found, out_sharding)
 
     update.__name__ = op
     update.__qualname__ = f"IndexUpdateRef.{op}"
@@ -92,9 +91,8 @@ class IndexUpdateRef:
         The fill value is by default NaN for inexact, the smallest for signed, the largest for unsigned types, True for
         bool.
         """
-        return out_placed(
-            ".get",
-            index_get(
+        with asked(out_sharding):
+            found = index_get(
                 self.array,
                 self.index,
                 mode=mode,
@@ -102,9 +100,8 @@ class IndexUpdateRef:
                 indices_are_sorted=indices_are_sorted,
                 unique_indices=unique_indices,
                 wrap_negative_indices=wrap_negative_indices,
-            ),
-            out_sharding,
-        )
+            )
+        return out_placed(".get", found, out_sharding)
 
     set = _method("set", "x with x[index] replaced by the values.")
     add = _method("add", "x with the values added at the index, as often as an element is named.")

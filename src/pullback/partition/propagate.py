@@ -53,6 +53,10 @@ def constraint(eqn: Any, operand: Cut | None, mesh: Sizes) -> Cut | None:
 def propagate(jaxpr: Jaxpr, ins: Sequence[Cut | None], mesh: Sizes, outs: Sequence[Cut | None] | None = None) -> Known:
     """The cuts of the variables of a flat program of which something is known."""
     known: Known = {v: cut for v, cut in zip(jaxpr.invars, ins, strict=True) if cut is not None}
+    for var in (*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]):
+        placing = getattr(var.aval, "placing", None)
+        if placing is not None and (cut := cut_by(placing, var.aval, mesh)) is not None:
+            known[var] = cut  # types decide
     fixed = set(known)
     pass_ = _Pass(known, fixed, {a for a in jaxpr.outvars if not isinstance(a, Literal)}, mesh)
     for _ in range(ROUNDS):

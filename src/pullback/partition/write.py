@@ -15,6 +15,7 @@ from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.interpreter import extend_axis_env
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, eval_jaxpr
 from pullback.core.staging import trace
+from pullback.core.types import asked, untyped
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
 from pullback.partition.moves import combine, combine_price, move, price
 from pullback.partition.propagate import (
@@ -106,7 +107,8 @@ def _traced(
         return [y.moved(cut, mesh) for y, cut in zip(outs, wanted, strict=True)]
 
     local = [local_aval(aval, cut, mesh) for aval, cut in zip(avals, cuts, strict=True)]
-    return trace(part, local, DebugInfo("partition", closed.jaxpr.debug_info.func_name))
+    with asked(mesh):  # types of parts say nothing of the mesh
+        return untyped(trace(part, local, DebugInfo("partition", closed.jaxpr.debug_info.func_name)))
 
 
 class _Writer:

@@ -128,6 +128,11 @@ class AbstractMesh(_Axes):
             self.axis_types if axis_types is None else axis_types,
         )
 
+    def update_axis_types(self, name_to_type: Any) -> AbstractMesh:
+        """The mesh with other types of the axes that are named."""
+        types = [name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types, strict=True)]
+        return self.update(axis_types=tuple(types))
+
     def _key(self) -> Any:
         return self.axis_sizes, self.axis_names, self.axis_types
 

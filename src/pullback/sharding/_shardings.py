@@ -168,6 +168,10 @@ class NamedSharding(Sharding):
             raise TypeError(f"NamedSharding: argument 'spec' must be a PartitionSpec, got {spec!r}")
         self.mesh, self.spec = mesh, spec
         self.memory_kind = _memory_kind(memory_kind) if memory_kind or isinstance(mesh, Mesh) else None
+        if spec.unreduced or spec.reduced:
+            raise NotImplementedError(
+                f"NamedSharding: {spec}; arrays whose values are still to be summed over mesh axes are not supported"
+            )
         used = [name for part in spec for name in names_of(part)]
         for name in used:
             if name not in mesh.axis_names:
@@ -256,6 +260,11 @@ class NamedSharding(Sharding):
             )
             for device, numbers in self._numbers(len(global_shape))
         }
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        self.check(global_shape, "shard_shape arguments")
+        counts = [self._count(p) for p in self.spec] + [1] * (len(global_shape) - len(self.spec))
+        return tuple(extent // count for extent, count in zip(global_shape, counts, strict=True))
 
     def _places(self, ndim: int) -> Any:
         return dict(self._numbers(ndim)), tuple([self._count(p) for p in self.spec] + [1] * (ndim - len(self.spec)))

@@ -21,30 +21,40 @@ class PartitionSpec:
     """For each dimension of an array the mesh axis, or axes, it is cut along; None where it is not, UNCONSTRAINED where
     that is left open.
 
-    Raises NotImplementedError for axes over which values are `unreduced` or `reduced`: arrays are whole here.
+    unreduced, reduced: sets of axes over which values are still to be summed, or have been; a spec may say so, but no
+    array lies so here. Raises TypeError for what are no sets, ValueError for axes that are among several of the three.
     """
 
-    __slots__ = ("partitions",)
+    __slots__ = ("partitions", "reduced", "unreduced")
     UNCONSTRAINED = UNCONSTRAINED
     partitions: tuple[Any, ...]
+    unreduced: frozenset
+    reduced: frozenset
 
     def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> None:
+        put = object.__setattr__
+        put(self, "partitions", tuple(map(_entry, partitions)))
+        put(self, "unreduced", _no_names)
+        put(self, "reduced", _no_names)
         if unreduced or reduced:
-            raise NotImplementedError(
-                f"PartitionSpec: unreduced={unreduced!r}, reduced={reduced!r}; values that are still to be summed over "
-                "mesh axes are not supported"
-            )
-        object.__setattr__(self, "partitions", tuple(map(_entry, partitions)))
+            put(self, "unreduced", _checked("unreduced", unreduced, self.partitions))
+            put(self, "reduced", _checked("reduced", reduced, self.partitions))
+            if self.unreduced & self.reduced:
+                raise ValueError(
+                    "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
+                    f"unreduced: {self.unreduced} and reduced: {self.reduced}"
+                )
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"PartitionSpec is immutable; can't set '{name}'")
 
-    unreduced = property(lambda self: frozenset())
-    reduced = property(lambda self: frozenset())
-
-    def update(self, partitions: Any = None) -> PartitionSpec:
-        """The spec with other partitions."""
-        return self if partitions is None else PartitionSpec(*partitions)
+    def update(self, partitions: Any = None, unreduced: Any = None, reduced: Any = None) -> PartitionSpec:
+        """The spec with some fields replaced."""
+        return PartitionSpec(
+            *(self.partitions if partitions is None else partitions),
+            unreduced=self.unreduced if unreduced is None else unreduced,
+            reduced=self.reduced if reduced is None else reduced,
+        )
 
     def index(self, value: Any) -> int:
         """The first dimension that is cut along `value`; ValueError if there is none."""
@@ -66,19 +76,52 @@ class PartitionSpec:
     def __add__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, (PartitionSpec, tuple)):
             return NotImplemented
-        return PartitionSpec(*self, *other)
+        more = (other.unreduced, other.reduced) if isinstance(other, PartitionSpec) else (frozenset(), frozenset())
+        return PartitionSpec(*self, *other, unreduced=self.unreduced | more[0], reduced=self.reduced | more[1])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PartitionSpec) and self.partitions == other.partitions
+        return (
+            isinstance(other, PartitionSpec)
+            and self.partitions == other.partitions
+            and self.unreduced == other.unreduced
+            and self.reduced == other.reduced
+        )
 
     def __hash__(self) -> int:
         return hash(self.partitions)
 
     def __repr__(self) -> str:
-        return f"P{self.partitions!r}"
+        if not self.unreduced and not self.reduced:
+            return f"P{self.partitions!r}"
+        parts = [*map(repr, self.partitions)]
+        for name in ("unreduced", "reduced"):
+            if names := getattr(self, name):
+                parts.append(f"{name}={{{', '.join(sorted(map(repr, names)))}}}")
+        return f"P({', '.join(parts)})"
 
     def __reduce__(self) -> Any:
-        return PartitionSpec, self.partitions
+        return _made, (self.partitions, self.unreduced, self.reduced)
+
+
+_no_names: frozenset = frozenset()
+
+
+def _made(partitions: tuple[Any, ...], unreduced: frozenset, reduced: frozenset) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+def _checked(argument: str, names: Any, partitions: tuple[Any, ...]) -> frozenset:
+    """The axes of `unreduced` or `reduced`; an error for what they cannot be."""
+    if not isinstance(names, (set, frozenset)):
+        raise TypeError(f"{argument} argument of PartitionSpec should of type `frozenset` or `set`. Got type {names}")
+    if None in names:
+        raise ValueError(f"{argument} cannot contain None. All elements in {argument} should refer to the mesh axes.")
+    if any(name in names for part in partitions for name in names_of(part)):
+        raise ValueError(
+            f"partitions cannot overlap with {argument} axes passed to PartitionSpec. Got partitions: {partitions} and "
+            f"{argument} axes: {frozenset(names)}"
+        )
+    return frozenset(names)
 
 
 def _entry(part: Any) -> Any:

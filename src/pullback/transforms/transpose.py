@@ -20,6 +20,7 @@ from pullback.core import (
     eval_interpreter,
     hooks,
     trace,
+    types,
 )
 from pullback.core.source import names_inside
 from pullback.transforms.partial_eval import partial_eval_jaxpr
@@ -63,6 +64,8 @@ def backward_pass(
     bars: dict[Var, Any] = {}
 
     def accumulate(atom, bar):
+        if types.in_use() and type(atom) is not Literal and bar is not None and type(bar) is not Zero:
+            bar = types.cut_as(bar, atom.aval)
         if type(atom) is not Literal and bar is not None and type(bar) is not Zero and atom in linear:
             bars[atom] = add_cotangents(bars.get(atom), bar)
 

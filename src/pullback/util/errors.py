@@ -161,6 +161,10 @@ class InconclusiveDimensionOperation(Exception):
     """
 
 
+class ShardingTypeError(Exception):
+    """How a result is cut along explicit mesh axes is ambiguous, or its operands disagree."""
+
+
 class KeyReuseError(JAXTypeError):
     """A random key was consumed twice."""
 

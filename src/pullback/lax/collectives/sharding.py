@@ -142,14 +142,31 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             )
         sharding = _sharding_leaf(sharding, name, "shardings")
         value = as_array(leaf, name)
-        sharding.check(value.shape, f"{name} arguments")
+        if is_concrete(value) or len(getattr(sharding, "spec", ())) > value.ndim:
+            sharding.check(value.shape, f"{name} arguments")
         if is_concrete(value):
             sharding = _with_devices(value, sharding)
             _check_movable(value, sharding)
             out.append(hooks.device_put(value, sharding))
         else:
+            _check_type(value, sharding)
             out.append(sharding_constraint_p.bind(value, sharding=sharding))
     return tree_unflatten(tree, out)
+
+
+def _check_type(x: Any, sharding: Sharding) -> None:
+    """AssertionError for a traced value whose type says that it lies otherwise along explicit axes."""
+    placing = x.aval.placing
+    if placing is None or not isinstance(sharding, NamedSharding) or not sharding.mesh.are_all_axes_explicit:
+        return
+    have = [names_of(p) for p in placing.spec]
+    said = [names_of(p) for p in sharding.spec]
+    if have != said + [()] * (len(have) - len(said)):
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
+            f"sharding: {placing.spec} did not match the sharding provided: {sharding.spec}. Please use "
+            "`jax.sharding.reshard` to shard your input to the sharding you want."
+        )
 
 
 def _with_devices(x: Any, sharding: Sharding) -> Sharding:
@@ -234,6 +251,7 @@ def out_placed(name: str, out: Any, out_sharding: Any) -> Any:
         return out
     named = named_out_sharding(name, out_sharding)
     named.check(out.shape, f"{name} results")
+    named = named.update(spec=PartitionSpec(*named.spec, *[None] * (out.ndim - len(named.spec))))
     if not hasattr(named.mesh, "devices"):
         mesh = current_mesh()
         if mesh is None or not hasattr(mesh, "devices"):

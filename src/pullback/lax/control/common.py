@@ -25,7 +25,7 @@ from pullback.core.avals import Reference
 from pullback.core.jaxpr import DebugInfo
 from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
-from pullback.core.types import vma_of
+from pullback.core.types import place_of_type, type_on_mesh, vma_of
 from pullback.lax.control import bodies
 from pullback.util import config
 from pullback.util.errors import REGISTER
@@ -124,7 +124,8 @@ def _check(leaf, name, fun, path) -> None:
 def same_types(left: Sequence, right: Sequence) -> bool:
     """True if shapes, dtypes and what types say of meshes agree, weak types aside."""
     return len(left) == len(right) and all(
-        a.shape == b.shape and a.dtype == b.dtype and vma_of(a) == vma_of(b) for a, b in zip(left, right)
+        a.shape == b.shape and a.dtype == b.dtype and vma_of(a) == vma_of(b) and place_of_type(a) == place_of_type(b)
+        for a, b in zip(left, right)
     )
 
 
@@ -146,7 +147,7 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
     Where only weak types change, what was traced is used again, so that the function runs once.
     """
     n = len(init)
-    found = trace_body(fun, in_tree, [*map(typeof, init), *rest], name)
+    found = trace_body(fun, in_tree, [*map(type_on_mesh, init), *rest], name)
     for _attempt in range(n + 1):
         jaxpr, consts, out_tree = found
         promoted = promote_carry(init, jaxpr.out_avals[:n]) if place(out_tree) == n else None
@@ -154,7 +155,7 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
             break
         same = all([typeof(a).dtype == typeof(b).dtype for a, b in zip(init, promoted)])
         init = promoted
-        avals = (*map(typeof, init), *rest)
+        avals = (*map(type_on_mesh, init), *rest)
         if same:
             key = ("settled", len(consts), n, avals)
             settled = jaxpr.cached(key, lambda: _with_strong_carry(jaxpr, len(consts), n, avals))  # noqa: B023
@@ -191,6 +192,7 @@ def carry_mismatch(name: str, init_tree, out_tree, in_avals, out_avals, init) ->
             "shapes": a.shape != b.shape,
             "dtypes": a.dtype != b.dtype,
             "axes along which values vary": vma_of(a) != vma_of(b),
+            "shardings": place_of_type(a) != place_of_type(b),
         }
         if any(different.values()):
             what = " and ".join(w for w, bad in different.items() if bad)

@@ -28,6 +28,7 @@ from pullback.core import (
 from pullback.core.avals import type_of_operand
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
+from pullback.core.types import type_on_mesh
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.discharge import discharged, note, values_of
@@ -132,7 +133,7 @@ def _choose(name, index, branches, operands, labels):
 
         return _choose(name, index, tuple(map(closing, branches)), tuple(arrays), labels)
     leaves = control.as_arrays(name, "operands", given)
-    avals = [typeof(v) for v in leaves]
+    avals = [type_on_mesh(v) for v in leaves]
     order = range(len(branches)) if name == "switch" else (1, 0)  # true_fun is traced first
     found: dict[int, Any] = {}  # by function: the same one is traced once
     for k in order:
@@ -154,7 +155,7 @@ def _choose(name, index, branches, operands, labels):
             bad = [
                 f"output{path} is {a.str_short()} in {labels[0]} and {b.str_short()} in {label}"
                 for path, a, b in zip(paths, outs[0], these)
-                if a.shape != b.shape or a.dtype != b.dtype
+                if not control.same_types([a], [b])
             ]
             raise TypeError(f"{name} branches must have equal output types but they differ: {'; '.join(bad)}")
     # Every branch takes the values that any of them closes over.

@@ -9,11 +9,28 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback._ext import _core
 from pullback.sharding._mesh import this_process
+from pullback.sharding._shardings import MEMORY_KINDS
 from pullback.util import config
+
+
+class Memory(NamedTuple):
+    """A kind of memory that a device addresses."""
+
+    kind: str
+    device: Any
+
+    @property
+    def platform(self) -> str:
+        """The device's."""
+        return self.device.platform
+
+    def addressable_by_devices(self) -> list[Any]:
+        """The devices that can read it: one."""
+        return [self.device]
 
 
 class Device:
@@ -46,9 +63,22 @@ class Device:
         """Not tracked; raises NotImplementedError."""
         raise NotImplementedError("Device.live_buffers: live arrays are not tracked")
 
-    def addressable_memories(self) -> list[Any]:
-        """Kinds of memory: none to choose from."""
-        return []
+    def addressable_memories(self) -> list[Memory]:
+        """Kinds of memory that shardings may name; all are the machine's."""
+        return [Memory(kind, self) for kind in MEMORY_KINDS]
+
+    def default_memory(self) -> Memory:
+        """The kind of memory in which arrays lie if nothing is said."""
+        return Memory(MEMORY_KINDS[0], self)
+
+    def memory(self, kind: str) -> Memory:
+        """The memory of a kind; ValueError for one that is not there."""
+        if kind not in MEMORY_KINDS:
+            raise ValueError(
+                f"Could not find memory addressable by device {self.platform}. Got memory kind: {kind}; device "
+                f"{self} can address {', '.join(MEMORY_KINDS)}"
+            )
+        return Memory(kind, self)
 
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"

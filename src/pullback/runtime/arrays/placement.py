@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
+from pullback.core import eval_jaxpr, trace, types
+from pullback.core.avals import ShapedArray, placed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.spread import RULES, elementwise, spread_by
-from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh
 from pullback.util.memory import make_room
 
@@ -94,17 +96,45 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
     """
     mesh = current_mesh()
     mesh = mesh if isinstance(mesh, Mesh) and not mesh.empty else None
-    key = places, mesh
+    key = places, mesh, types.is_asked()
     if placing is not None and key in placing.found:
         return placing.found[key]
     devices = _common_devices(placing, places, mesh, name)
     if placing is None:
         found: tuple[Any, ...] = tuple(_without_rules(places, mesh, len(a.shape)) for a in out_avals)
     else:
-        found = _Rules(mesh, devices).results(placing, places, name)
+        found = _by_types(placing, places) or _Rules(mesh, devices).results(placing, places, name)
         make_room(placing.found, 64)
         placing.found[key] = found
     return found
+
+
+def check_devices(placing: Placing, places: tuple[Any, ...], name: str) -> None:
+    """ValueError for arguments on incompatible devices."""
+    mesh = current_mesh()
+    _common_devices(placing, places, mesh if isinstance(mesh, Mesh) and not mesh.empty else None, name)
+
+
+def _by_types(placing: Placing, places: Sequence[Any]) -> tuple[Any, ...] | None:
+    """The places of results on a mesh with explicit axes, where types say them; None for other meshes, and programs
+    that say themselves where values lie. ShardingTypeError where they are ambiguous.
+    """
+    meshes = [p.mesh for p in places if isinstance(p, NamedSharding) and AxisType.Explicit in p.mesh.axis_types]
+    if not meshes or _says_where(placing.jaxpr):
+        return None
+    from pullback.compiler.graph.simplify.inline import inline  # with meshes, not at start-up
+
+    jaxpr = placing.jaxpr
+    variables = [*jaxpr.constvars, *jaxpr.invars]
+    flat = inline(ClosedJaxpr(jaxpr.replace(constvars=[], invars=variables), []))
+    lies = dict(zip(placing.arguments, places, strict=True))
+    avals = [placed(v.aval, lies.get(v)) if isinstance(v.aval, ShapedArray) else v.aval for v in variables]
+    typed = trace(lambda *xs: eval_jaxpr(flat.jaxpr, flat.consts, *xs), avals)
+    found = []
+    for aval in typed.out_avals:
+        spec = aval.placing.spec if getattr(aval, "placing", None) is not None else PartitionSpec(*[None] * aval.ndim)
+        found.append(place_of(NamedSharding(meshes[0], spec)))
+    return tuple(found)
 
 
 def place_results(placing: Placing, args: tuple, results: Sequence[Any], name: str) -> list[Any]:

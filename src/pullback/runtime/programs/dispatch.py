@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback._ext import _core
-from pullback.core import extended, types
+from pullback.core import extended
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.arrays import asarray
@@ -47,5 +47,4 @@ def program(
     closed: ClosedJaxpr, donated: Sequence[int] = (), keep_unused: bool = False, autotune: bool = False
 ) -> Program:
     """The program of a traced function; arguments that it ignores are dropped unless `keep_unused`."""
-    closed = types.untyped(closed) if types.in_use() else closed
     return compile_jaxpr(closed, donated, keep_unused=keep_unused, autotune=autotune)

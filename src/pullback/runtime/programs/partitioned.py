@@ -57,6 +57,8 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any]) -> Layout | None:
     sizes = dict(mesh.shape)
     if mesh.size == 1 or mesh.is_multi_process or any(s.mesh.shape != mesh.shape or s.mesh != mesh for s in named):
         return None
+    if any(not isinstance(s, NamedSharding) for s in said):
+        return None
     if any(isinstance(s, NamedSharding) and not set(s.mesh.axis_names) <= set(sizes) for s in said):
         return None
     if closed.jaxpr.effects or not all(map(_is_plain, (*closed.in_avals, *closed.out_avals))):

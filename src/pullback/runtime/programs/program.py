@@ -27,6 +27,7 @@ from pullback._ext import _core
 from pullback.compiler import pipelines
 from pullback.compiler.lower import HostFunction, Lowered, lower_program
 from pullback.compiler.lower.arena import plan_arena
+from pullback.core import types
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.specialize import refuse_symbolic
 from pullback.lax.elementwise.narrow import is_narrow
@@ -95,7 +96,8 @@ class Program:
         self, closed: ClosedJaxpr, donated: tuple[int, ...] = (), name: str | None = None, keep_unused: bool = True
     ) -> None:
         self.name = name or closed.jaxpr.debug_info.func_name or "program"
-        self.closed = closed
+        self.typed = closed  # the types of whose variables may say how they lie on a mesh
+        self.closed = closed = types.untyped(closed) if types.in_use() else closed
         self.out_avals = tuple(closed.out_avals)
         self.is_plain = all([is_plain(a.dtype) for a in (*closed.in_avals, *closed.out_avals)])
         self._keep_unused = keep_unused
@@ -195,7 +197,7 @@ class Program:
             apart=native.facts.has_long_calls,
             libraries=native.calls_libraries,
             name=self.name,
-            placing=Placing(self.closed.jaxpr, self.kept),
+            placing=Placing(self.typed.jaxpr, self.kept),
             places=says_where(self.closed),
         )
 

@@ -1,0 +1,5 @@
+"""Stands for jax._src.partition_spec."""
+
+from pullback.sharding import PartitionSpec
+
+__all__ = ["PartitionSpec"]

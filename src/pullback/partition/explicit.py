@@ -1,0 +1,253 @@
+"""Types of results along explicit axes: how each operation's results are cut follows from its operands, or is an error.
+
+The rules are those of partitioning (rules/): what operands say of a factor, results have. Where they disagree, or a
+result would need values of other devices, JAX wants to be told, by `out_sharding` or `reshard`: a ShardingTypeError.
+Under `asked` (core/types.py), as in functions that were given `out_sharding`, such results are said to be whole.
+"""
+
+from __future__ import annotations
+
+import itertools
+import types as _types
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core import types
+from pullback.core.avals import ShapedArray
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.types import LOOPS
+from pullback.partition.factors import Axes, Cut, Sizes, extent, fitting, whole
+from pullback.partition.propagate import factors_of
+from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from pullback.sharding._current import current_mesh
+from pullback.sharding._specs import names_of
+from pullback.util.errors import ShardingTypeError
+
+# Dimensions may change their size and stay cut, if the parts are equal.
+_RESIZED = {
+    *("slice", "dynamic_slice", "dynamic_update_slice", "pad", "concatenate", "rev", "split", "fft"),
+    *("reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"),
+}
+_CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
+
+
+def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Any]:
+    """A NamedSharding over explicit axes, or None, for each result; ShardingTypeError where it is ambiguous."""
+    name = primitive.name
+    if name == "sharding_constraint":
+        return [_said(params["sharding"], in_avals[0])]
+    if name == "device_put" and isinstance(params["device"], NamedSharding):
+        return [_said(params["device"], in_avals[0])]
+    inner = _results_inside(primitive, params)
+    if inner is not None and len(inner) >= len(outs):
+        return [_of_stack(a, out) for a, out in zip(inner, outs)]
+    mesh = _mesh(name, in_avals)
+    if mesh is None:
+        return [None] * len(outs)
+    try:
+        cuts = _cuts(name, in_avals, params, outs, mesh, primitive)
+    except ShardingTypeError:
+        if types.is_asked():
+            return [None] * len(outs)
+        raise
+    return [None if not any(cut) else NamedSharding(mesh, spec_in_full(cut)) for cut in cuts]
+
+
+def spec_in_full(cut: Cut) -> PartitionSpec:
+    """The spec of a cut, with an entry for each dimension."""
+    return PartitionSpec(*[None if not a else a[0] if len(a) == 1 else a for a in cut])
+
+
+def _results_inside(primitive: Any, params: dict[str, Any]) -> list[Any] | None:
+    """The types of the results of the program that an equation runs, if it runs one."""
+    if primitive.name in LOOPS:
+        return params[LOOPS[primitive.name]].out_avals
+    programs = list(types.programs(params))
+    if not programs or primitive.name in ("reduce", "reduce_window", "sort") or "scatter" in primitive.traits:
+        return None
+    found = programs[0]
+    return found.out_avals if isinstance(found, ClosedJaxpr) else [a.aval for a in found.outvars]
+
+
+def _of_stack(inner: Any, out: Any) -> Any:
+    placing = getattr(inner, "placing", None)
+    if placing is None or not isinstance(out, ShapedArray):
+        return None
+    if out.ndim == inner.ndim + 1:  # results of a scan for each step
+        return placing.update(spec=PartitionSpec(None, *placing.spec))
+    return placing if out.shape == inner.shape else None
+
+
+def _said(sharding: Any, aval: Any) -> Any:
+    """What a constraint says; the operand's where it says nothing of explicit axes."""
+    if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
+        return aval.placing
+    mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
+    explicit = _explicit(mesh)
+    cut = fitting([tuple(a for a in names_of(p) if a in explicit) for p in sharding.spec], aval.shape, dict(mesh.shape))
+    return NamedSharding(mesh, spec_in_full(cut)) if any(cut) else None
+
+
+def _explicit(mesh: Any) -> set[Any]:
+    """The axes that are explicit in the mesh, and not said to be otherwise by the one in force."""
+    now = current_mesh()
+    axes = set(mesh.explicit_axes)
+    return axes if now is None or now.shape_tuple != mesh.shape_tuple else axes & set(now.explicit_axes)
+
+
+def _mesh(name: str, in_avals: Sequence[Any]) -> Any:
+    meshes = {a.placing.mesh for a in in_avals if getattr(a, "placing", None) is not None}
+    if len({m.shape_tuple for m in meshes}) > 1:
+        raise ShardingTypeError(f"{name}: operands lie on different meshes: {', '.join(map(str, meshes))}")
+    return next(iter(meshes), None)
+
+
+def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any, primitive: Any) -> list[Cut]:
+    sizes, explicit = dict(mesh.shape), _explicit(mesh)
+    cuts = [_cut_of(a, explicit) for a in in_avals]
+    if not any(axes for cut in cuts for axes in cut):
+        return [whole(len(a.shape)) for a in outs]
+    if name in ("argmax", "argmin"):
+        gone = {a % len(cuts[0]) for a in params["axes"]}
+        return [tuple(axes for d, axes in enumerate(cuts[0]) if d not in gone)] * len(outs)
+    if name in _RESIZED:
+        return _resized(name, in_avals, cuts, outs, sizes)
+    eqn = _types.SimpleNamespace(
+        primitive=primitive,
+        params=params,
+        invars=[_types.SimpleNamespace(aval=a) for a in in_avals],
+        outvars=[_types.SimpleNamespace(aval=a) for a in outs],
+    )
+    factors = factors_of(eqn)
+    shown = ", ".join(a.str_short() for a in in_avals)
+    if factors is None:
+        raise ShardingTypeError(
+            _reshape_text(in_avals, outs)
+            if name == "reshape"
+            else f"{name} of {shown} has no rule for operands that are cut along explicit axes; use "
+            "jax.sharding.reshard on them, or jax.sharding.auto_axes around it"
+        )
+    axes: dict[int, Axes] = {}
+    for aval, cut, dims in zip(in_avals, cuts, factors.operands, strict=True):
+        said = factors.of_cut(cut, dims, sizes)
+        if factors.cut_of(said, dims) != cut:
+            raise ShardingTypeError(_not_cut(name, aval, params, in_avals, outs))
+        for factor, found in said.items():
+            if axes.setdefault(factor, found) != found:
+                raise ShardingTypeError(_conflict(name, in_avals, cuts, params))
+    if name == "dot_general":
+        _check_contraction(in_avals, cuts, params)
+    if name == "reshape":
+        allowed = all(
+            not axes.get(f) or axes.get(s) for dims in factors.results[0] for s, f in itertools.pairwise(dims)
+        )
+    else:
+        allowed = factors.fits(axes, sizes)
+    if not allowed:
+        raise ShardingTypeError(_reshape_text(in_avals, outs))
+    results = [factors.cut_of(axes, dims) for dims in factors.results]
+    for cut, out in zip(results, outs, strict=True):
+        used = [a for axes_ in cut for a in axes_]
+        if len(set(used)) < len(used):
+            illegal = ",".join(f"{n}@{'+'.join(map(str, a))}" if a else str(n) for n, a in zip(out.shape, cut))
+            raise ShardingTypeError(
+                f"{name} operation with inputs: {shown} produces an illegally sharded result: "
+                f"{out.untyped.str_short().split('[')[0]}[{illegal}]"
+            )
+    return results
+
+
+def _cut_of(aval: Any, explicit: set[Any]) -> Cut:
+    if getattr(aval, "placing", None) is None:
+        return whole(len(aval.shape))
+    return tuple(tuple(a for a in names_of(part) if a in explicit) for part in aval.placing.spec)
+
+
+def _specs(cuts: Sequence[Cut]) -> str:
+    return ", ".join(f"{tuple(spec_in_full(cut))}" for cut in cuts)
+
+
+def _conflict(name: str, in_avals: Any, cuts: Sequence[Cut], params: dict[str, Any]) -> str:
+    if name == "dot_general":
+        (lhs_sum, rhs_sum), _ = params["dimension_numbers"]
+        left, right = (
+            tuple(spec_in_full(cut)[d] for d in dims) for cut, dims in zip(cuts, (lhs_sum, rhs_sum), strict=True)
+        )
+        return f"dot_general requires contracting dimensions to have consistent sharding, got {left} and {right}."
+    if name == "select_n":
+        return f"select cases must have the same shardings, got [{', '.join(a.str_short() for a in in_avals[1:])}]."
+    said = [cut for cut, a in zip(cuts, in_avals, strict=True) if len(a.shape)]
+    return f"{name} got incompatible shardings for broadcasting: {_specs(said)}."
+
+
+def _check_contraction(in_avals: Any, cuts: Sequence[Cut], params: dict[str, Any]) -> None:
+    (lhs_sum, rhs_sum), _ = params["dimension_numbers"]
+    left, right = ([cut[d] for d in dims] for cut, dims in zip(cuts, (lhs_sum, rhs_sum), strict=True))
+    if any(a and b for a, b in zip(left, right, strict=True)):
+        raise ShardingTypeError(
+            "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please specify "
+            "the output sharding via the `out_sharding` parameter. Got "
+            f"lhs_contracting_spec={tuple(spec_in_full(tuple(left)))} and "
+            f"rhs_contracting_spec={tuple(spec_in_full(tuple(right)))} for {in_avals[0].str_short()} and "
+            f"{in_avals[1].str_short()}"
+        )
+
+
+def _not_cut(name: str, aval: Any, params: dict[str, Any], in_avals: Any, outs: Any) -> str:
+    if name == "reshape":
+        return _reshape_text(in_avals, outs)
+    if name in _CUMULATIVE:
+        return (
+            "Input should be unsharded over the axis being reduced. Got input "
+            f"type={aval.str_short(False)} and axis={params['axis']}"
+        )
+    if name == "sort":
+        return (
+            "Arguments to sort must be unsharded over the sorting dimension. Got arg "
+            f"sharding={aval.placing} and dimension={params['dimension']}"
+        )
+    if name == "gather":
+        return (
+            "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding "
+            "could not be resolved unambiguously (or would require collectives on inputs). Got "
+            f"operand={in_avals[0]!r}, indices={in_avals[1]!r}"
+        )
+    if name.startswith("scatter"):
+        return (
+            "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update as "
+            "out sharding could not be resolved unambiguously (or would require collectives on inputs). Got "
+            f"operand={in_avals[0]!r}"
+        )
+    return f"{name} needs dimensions whole that are cut in its operand {aval.str_short()}; use jax.sharding.reshard"
+
+
+def _reshape_text(in_avals: Any, outs: Any) -> str:
+    return (
+        "This reshape is not supported. Please specify the sharding of the output via the `out_sharding` argument of "
+        f"jax.lax.reshape. Got operand type: {in_avals[0].str_short(False)}, new sizes: {tuple(outs[0].shape)}"
+    )
+
+
+def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Sizes) -> list[Cut]:
+    """The operands' cut, whose parts must be equal in the results, too."""
+    arrays = [(a, c) for a, c in zip(in_avals, cuts, strict=True) if len(a.shape) == len(in_avals[0].shape)]
+    if name.startswith(("pad", "reduce_window", "dynamic")):
+        arrays = arrays[:1]
+    cut = next((c for _, c in arrays if any(c)), whole(len(in_avals[0].shape)))
+    if any(any(c) and c != cut for _, c in arrays):
+        raise ShardingTypeError(
+            f"{name}: all operands must have the same shardings, got {_specs([c for _, c in arrays])}"
+        )
+    doing = "slicing" if name == "slice" else name
+    for out in outs:
+        for n, axes in zip(out.shape, cut):
+            if n % extent(axes, sizes):
+                raise ShardingTypeError(
+                    f"{doing} on sharded dims where out dim ({n}) is not divisible by mesh axes "
+                    f"({extent(axes, sizes)}) with spec ({','.join(map(str, axes))}) is not implemented. Got input "
+                    f"type={in_avals[0].str_short()} and output shape={tuple(out.shape)}"
+                )
+    return [cut] * len(outs)
+
+
+__all__ = ["placings", "spec_in_full"]

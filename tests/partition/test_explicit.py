@@ -1,0 +1,130 @@
+"""Types over meshes with explicit axes: what operations make of them is what JAX 0.10.2 says."""
+
+import re
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.sharding import AxisType, NamedSharding, reshard
+from pullback.sharding import PartitionSpec as P
+from pullback.util.errors import ShardingTypeError
+
+MESH = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+A = np.arange(64, dtype=np.float32).reshape(8, 8)
+T = np.arange(256, dtype=np.float32).reshape(4, 8, 8)
+
+
+def rows(x):
+    return lax.scan(lambda c, r: (c + r, c * r), x[:, 0], x.T)
+
+
+RESULTS = {
+    "elementwise": (lambda x, y: jnp.sin(x) * y + 1, (P("x"), P(None, "y")), "float32[8@x,8@y]"),
+    "broadcast": (lambda x, v: x + v[0], (P("x", "y"), P(None, "y")), "float32[8@x,8@y]"),
+    "transpose": (lambda x: x.T, (P("x", "y"),), "float32[8@y,8@x]"),
+    "reduce": (lambda x: (x.sum(0), x.sum(), x.max(1), jnp.argmax(x, 0)), (P("x", "y"),),
+               "float32[8@y] float32[] float32[8@x] int32[8@y]"),
+    "dot": (lambda x, y: x @ y, (P("x"), P(None, "y")), "float32[8@x,8@y]"),
+    "dot of one side": (lambda x, y: x @ y, (P(None, "x"), P()), "float32[8,8]"),
+    "split": (lambda x: x.reshape(4, 2, 8), (P("x"),), "float32[4@x,2,8]"),
+    "merge": (lambda x: x.reshape(64), (P("x", "y"),), "float32[64@(x,y)]"),
+    "slices": (lambda x: (x[2:6], x[:, 1:3], x[:, 0]), (P("x"),), "float32[4@x,8] float32[8@x,2] float32[8@x]"),
+    "joining": (lambda x: (jnp.concatenate([x, x]), jnp.stack([x, x])), (P("x"),), "float32[16@x,8] float32[2,8@x,8]"),
+    "ordering": (lambda x: (jnp.sort(x, 1), jnp.cumsum(x, 1)), (P("x"),), "float32[8@x,8] float32[8@x,8]"),
+    "gather": (lambda x: (x[:, np.array([1, 2])], x[np.array([1, 2])]), (P("x", "y"),), None),
+    "softmax": (lambda x: jax.nn.softmax(x), (P("x", "y"),), "float32[8@x,8@y]"),
+    "scan": (rows, (P("x"),), "float32[8@x] float32[8,8@x]"),
+    "gradient": (lambda x: jax.grad(lambda x: (jnp.sin(x) @ jnp.ones((8, 8))).sum())(x), (P("x"),), "float32[8@x,8]"),
+    "random": (lambda x: jax.random.normal(jax.random.key(0), (8, 8)) + x, (P("x", "y"),), "float32[8@x,8@y]"),
+    "mapped": (lambda x: jax.vmap(lambda r: r * 2)(x), (P("x", "y"),), "float32[8@x,8@y]"),
+    "reshard": (lambda x: reshard(x, P("y")), (P("x"),), "float32[8@y,8]"),
+    "told": (lambda x, y: jnp.dot(x, y, out_sharding=P("y")), (P(None, "x"), P("x")), "float32[8@y,8]"),
+    "einsum told": (lambda x, y: jnp.einsum("ij,jk->ik", x, y, out_sharding=P(None, "y")), (P(None, "x"), P("x")),
+                    "float32[8,8@y]"),
+    "gather told": (lambda x: x.at[np.array([0, 1])].get(out_sharding=P(None, "y")), (P("x"),), "float32[2,8@y]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n, (_, _, want) in RESULTS.items() if want])
+def test_types_of_results(name):
+    f, specs, want = RESULTS[name]
+    said = []
+
+    def noted(*args):
+        out = f(*args)
+        said.append(" ".join(str(jax.typeof(v)) for v in jax.tree.leaves(out)))
+        return out
+
+    with jax.set_mesh(MESH):
+        given = [jax.device_put(A, spec) for spec in specs]
+        out = jax.jit(noted)(*given)
+        assert said == [want]
+        assert " ".join(str(jax.typeof(v)) for v in jax.tree.leaves(out)) == want  # arrays lie as their types say
+    for got, whole in zip(jax.tree.leaves(out), jax.tree.leaves(jax.jit(f)(*[A] * len(specs)) if "told" not in name
+                                                                and name != "reshard" else out)):  # fmt: skip
+        np.testing.assert_allclose(got, whole, rtol=2e-5, atol=1e-4)
+
+
+AMBIGUOUS = (
+    (
+        lambda x, y: x + y,
+        (P("x"), P("y")),
+        "add got incompatible shardings for broadcasting: ('x', None), ('y', None).",
+    ),
+    (lambda x, y: x + y, (P("x"), P(None, "x")), "produces an illegally sharded result: f32[8@x,8@x]"),
+    (lambda x, y: x @ y, (P(None, "x"), P("x")), "Contracting dimensions are sharded and it is ambiguous"),
+    (lambda x, y: x @ y, (P(None, "x"), P("y")), "contracting dimensions to have consistent sharding, got ('x',) and"),
+    (lambda x: x.reshape(64), (P(None, "x"),), "This reshape is not supported"),
+    (lambda x: jnp.sort(x, 0), (P("x"),), "must be unsharded over the sorting dimension"),
+    (lambda x: jnp.cumsum(x, 0), (P("x"),), "Input should be unsharded over the axis being reduced"),
+    (lambda x: x[np.array([1, 2])], (P("x"),), "Use `.at[...].get(out_sharding=)`"),
+    (lambda x: x[:3], (P("x"),), "slicing on sharded dims where out dim (3) is not divisible by mesh axes (2)"),
+)
+
+
+@pytest.mark.parametrize("number", range(len(AMBIGUOUS)))
+def test_what_is_ambiguous(number):
+    f, specs, text = AMBIGUOUS[number]
+    with jax.set_mesh(MESH):
+        given = [jax.device_put(A, spec) for spec in specs]
+        for run in (jax.jit(f), f):
+            with pytest.raises(ShardingTypeError, match=re.escape(text)):
+                run(*given)
+
+
+def test_carries_and_branches_keep_their_types():
+    with jax.set_mesh(MESH):
+        x = jax.device_put(A, P("x"))
+        with pytest.raises(TypeError, match="shardings"):
+            jax.jit(lambda x: lax.scan(lambda c, _: (reshard(c, P("y")), None), x, None, length=2))(x)
+        with pytest.raises(TypeError, match="equal output types"):
+            jax.jit(lambda x: lax.cond(True, lambda x: x, lambda x: reshard(x, P("y")), x))(x)
+        with pytest.raises(AssertionError, match="acts as an assert"):
+            jax.jit(lambda x: lax.with_sharding_constraint(x, P("y")))(x)
+
+
+def test_programs_as_text_and_shapes():
+    with jax.set_mesh(MESH):
+        x = jax.device_put(A, P("x", "y"))
+        assert str(jax.make_jaxpr(lambda x: x * 2)(x)) == (
+            "{ lambda ; a:f32[8@x,8@y]. let b:f32[8@x,8@y] = mul a 2.0:f32[] in (b,) }"
+        )
+        struct = jax.ShapeDtypeStruct((8, 8), np.float32, sharding=NamedSharding(MESH, P("x", "y")))
+        assert jax.eval_shape(lambda x: x.T, struct).sharding.spec == P("y", "x")
+        assert jax.shard_map(lambda x: 2 * x, out_specs=P("x", "y"))(x).tolist() == (2 * A).tolist()
+
+
+def test_auto_axes_inside():
+    with jax.set_mesh(MESH):
+        x = jax.device_put(A, P(None, "x"))
+
+        @jax.sharding.auto_axes
+        def flat(x):
+            return x.reshape(64)
+
+        for run in (flat, lambda x, out_sharding: jax.jit(lambda x: flat(x, out_sharding=out_sharding))(x)):
+            got = run(x, out_sharding=P("x"))
+            assert got.sharding.spec == P("x") and got.tolist() == A.ravel().tolist()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pullback._ext import _core
 from pullback.core import avals
 from pullback.core.atoms import Program
-from pullback.core.avals import AbstractRef, ShapedArray, placed, type_of_operand, typed
+from pullback.core.avals import AbstractRef, ShapedArray, placed, type_of_operand, typed, typeof
 from pullback.core.hooks import hooks
 from pullback.core.interpreter import axis_env
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -64,6 +64,11 @@ def type_on_mesh(x: Any) -> Any:
     if not avals.any_placed:
         return aval
     return placed(aval, x._device) if type(x) is _core.Array and x._device is not None else aval
+
+
+def type_of_operands() -> Any:
+    """What gives the types of values: `type_on_mesh` where any array is cut along explicit axes."""
+    return type_on_mesh if avals.any_placed else typeof
 
 
 def cut_as(x: Any, aval: Any) -> Any:

@@ -28,7 +28,7 @@ from pullback.core import (
 from pullback.core.avals import type_of_operand
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
-from pullback.core.types import type_on_mesh
+from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.discharge import discharged, note, values_of
@@ -133,7 +133,7 @@ def _choose(name, index, branches, operands, labels):
 
         return _choose(name, index, tuple(map(closing, branches)), tuple(arrays), labels)
     leaves = control.as_arrays(name, "operands", given)
-    avals = [type_on_mesh(v) for v in leaves]
+    avals = [*map(type_of_operands(), leaves)]
     order = range(len(branches)) if name == "switch" else (1, 0)  # true_fun is traced first
     found: dict[int, Any] = {}  # by function: the same one is traced once
     for k in order:

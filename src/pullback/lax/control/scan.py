@@ -33,7 +33,7 @@ from pullback.core import (
 from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
-from pullback.core.types import type_on_mesh
+from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.discharge import discharged, note, values_of
@@ -95,7 +95,7 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     if control.python_control_flow():
         return _scan_in_python(f, init, xs, xs_leaves, xs_tree, length, reverse)
 
-    x_avals = [a.update(shape=a.shape[1:]) for a in map(type_on_mesh, xs_leaves)]
+    x_avals = [a.update(shape=a.shape[1:]) for a in map(type_of_operands(), xs_leaves)]
     in_tree = treedef_tuple((init_tree, xs_tree))
 
     def carry_size(out_tree):
@@ -109,7 +109,7 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     checked = jaxpr.derived.get("scan")
     if checked is None:
         out_children = out_tree.children()
-        carry_avals = [type_on_mesh(v) for v in init_leaves]
+        carry_avals = [*map(type_of_operands(), init_leaves)]
         n_carry = out_children[0].num_leaves
         if out_children[0] != init_tree or not control.same_types(carry_avals, jaxpr.out_avals[:n_carry]):
             raise control.carry_mismatch(

@@ -26,7 +26,7 @@ from pullback.core import (
 from pullback.core.dimensions import Dimension
 from pullback.core.lowering import Nest
 from pullback.core.references import has_references_among
-from pullback.core.types import type_on_mesh
+from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import scan
 from pullback.transforms.batching import batch_jaxpr
@@ -62,7 +62,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
         body_fun, in_tree, init, (), "while_loop", lambda out_tree: len(init) if out_tree == tree else -1
     )
     body, body_consts, out_tree = found
-    avals = [type_on_mesh(v) for v in init]
+    avals = [*map(type_of_operands(), init)]
     if out_tree != tree or not control.same_types(avals, body.out_avals):
         raise control.carry_mismatch("while_loop body", tree, out_tree, avals, body.out_avals, init_val)
     cond, cond_consts, cond_tree = control.trace_body(cond_fun, in_tree, avals, "while_loop")

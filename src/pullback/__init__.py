@@ -105,8 +105,7 @@ with _collector_rests(all_stays=True):
         transfer_guard_host_to_device,
     )
     from pullback.util.dtypes import float0
-
-__version__ = "0.1.0"
+    from pullback.version import __version__
 
 # Modules that are imported when they are first used, so that `import pullback` stays quick.
 _LAZY = (

@@ -16,11 +16,13 @@ USAGE = """usage: python -m pullback run FILE [args...]
        python -m pullback run -c CODE [args...]
        python -m pullback launch -n N [options of mpiexec] FILE | -m MODULE [args...]
        python -m pullback tune
+       python -m pullback doctor
        python -m pullback version
 
 run: a program whose imports of jax get pullback
 launch: the program on N processes, by the installed mpiexec; it calls jax.distributed.initialize()
-tune: measure this machine, for what as_text("schedule") expects; kept in the folder of compiled programs"""
+tune: measure this machine, for what as_text("schedule") expects; kept in the folder of compiled programs
+doctor: what is installed, a short self-test, what is wrong and how to mend it"""
 
 
 def run(arguments: list[str]) -> int:
@@ -70,6 +72,10 @@ def main(arguments: list[str]) -> int:
         from pullback import tune
 
         return tune.main()
+    if arguments == ["doctor"]:
+        from pullback import doctor
+
+        return doctor.main()
     if arguments == ["version"]:
         from pullback import version
 

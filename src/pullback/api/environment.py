@@ -5,25 +5,95 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy
 
 from pullback import version
+from pullback.api.threads import get_num_threads
 from pullback.runtime.arrays.devices import devices, local_device_count, process_count
 
 
+def environment() -> dict[str, str]:
+    """Versions, the CPU, libraries and the folder of compiled programs, as texts by name."""
+    import llvmlite.binding as llvm
+    import ml_dtypes
+
+    from pullback.loops.emit import host_target
+    from pullback.loops.emit.cache import default_folder
+    from pullback.loops.schedule.machine import host
+
+    target, machine = host_target(), host()
+    count, size = _folder(default_folder())
+    return {
+        "pullback": f"{version.__version__} (the API of jax {version.jax_version})",
+        "python": sys.version.replace("\n", " "),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "ml_dtypes": ml_dtypes.__version__,
+        "llvm": ".".join(map(str, llvm.llvm_version_info)) + f" (llvmlite {_version_of('llvmlite')})",
+        "cpu": f"{target.cpu}, vectors of {target.vector_bytes * 8} bits ({', '.join(_features(target.features))})",
+        "caches": " ".join(_size(cache.bytes) for cache in (machine.first, machine.second, machine.last)),
+        "threads": f"{get_num_threads()} of {os.cpu_count()} cores",
+        "blas": _blas(),
+        "compiled programs": f"{default_folder()}: {count} files, {_size(size)}",
+        "platform": platform.platform(),
+    }
+
+
+FEATURES = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512fp16", "avx512bf16", "amx-tile")
+
+
+def _features(text: str) -> list[str]:
+    have = {each[1:] for each in text.split(",") if each.startswith("+")}
+    return [name for name in FEATURES if name in have] or ["no vectors beyond SSE2"]
+
+
+def _blas() -> str:
+    """The BLAS that SciPy brings, whose functions programs call."""
+    found: Any = scipy.show_config(mode="dicts")
+    blas = found.get("Build Dependencies", {}).get("blas", {}) if isinstance(found, dict) else {}
+    return f"{blas.get('name', 'not known')} {blas.get('version', '')}".strip() + " (SciPy's)"
+
+
+def _folder(folder: Path) -> tuple[int, int]:
+    try:
+        sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
+    except OSError:
+        return 0, 0
+    return len(sizes), sum(sizes)
+
+
+def _version_of(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as found
+
+    try:
+        return found(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _size(count: float) -> str:
+    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} bytes"
+
+
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print versions, devices and the options set in the environment, or return them as text."""
+    """Print versions, the CPU, devices and the options set in the environment, or return them as text.
+
+    >>> "numpy: " in print_environment_info(return_string=True)
+    True
+    """
     found = devices()
-    lines = [
-        f"pullback: {version.__version__} (the API of jax {version.jax_version})",
-        f"numpy:  {np.__version__}",
-        f"scipy:  {scipy.__version__}",
-        f"python: {sys.version}",
+    lines = [f"{name}: {value}" for name, value in environment().items()]
+    lines += [
         f"device info: {found[0].device_kind}-{len(found)}, {local_device_count()} local devices",
         f"process_count: {process_count()}",
-        f"platform: {platform.uname()}",
     ]
     lines += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(("JAX_", "PULLBACK_"))]
     text = "\n".join(lines)
@@ -33,4 +103,4 @@ def print_environment_info(return_string: bool = False) -> str | None:
     return None
 
 
-__all__ = ["print_environment_info"]
+__all__ = ["environment", "print_environment_info"]

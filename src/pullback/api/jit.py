@@ -12,7 +12,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
@@ -54,8 +54,34 @@ from pullback.util.static import check_flags
 from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary
 
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 
-def jit(
+
+class Jitted(Protocol, Generic[P, R]):
+    """What `jit` gives, for those who read types: called as the function is, with its result."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run it."""
+
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> Traced:
+        """The function traced for arguments of these types."""
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
+        """The same, lowered."""
+
+    def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """The types of the result."""
+
+    def clear_cache(self) -> None:
+        """Forget what was compiled."""
+
+
+@overload
+def jit(fun: Callable[P, R], /, **options: Any) -> Jitted[P, R]: ...
+@overload
+def jit(fun: None = None, /, **options: Any) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+def jit(  # type: ignore[misc]
     fun: Callable | None = None,
     /,
     *,

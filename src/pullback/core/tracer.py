@@ -6,7 +6,8 @@ layer through `core.hooks`). What needs numbers raises an error that says which 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -246,6 +247,58 @@ class Array(metaclass=_ArrayMeta):
 
     def __new__(cls, *args, **kwargs):
         raise TypeError("jax.Array can't be made directly; use jnp.array or jnp.zeros")
+
+    if TYPE_CHECKING:  # what arrays have, for those who read types; `numpy/_methods.py` installs it
+        aval: Any
+        shape: tuple[int, ...]
+        dtype: np.dtype
+        ndim: int
+        size: int
+        nbytes: int
+        itemsize: int
+        weak_type: bool
+        T: Array
+        mT: Array
+        real: Array
+        imag: Array
+        at: Any
+        sharding: Any
+        device: Any
+
+        def _binary(self, other: Any, /) -> Array: ...
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = (
+            __rfloordiv__
+        ) = __mod__ = __rmod__ = __pow__ = __rpow__ = _binary
+        __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = (
+            __rlshift__
+        ) = __rshift__ = __rrshift__ = _binary
+        __lt__ = __le__ = __gt__ = __ge__ = _binary
+
+        def __eq__(self, other: Any, /) -> Array: ...  # type: ignore[override]
+        def __ne__(self, other: Any, /) -> Array: ...  # type: ignore[override]
+        def __neg__(self) -> Array: ...
+        def __pos__(self) -> Array: ...
+        def __abs__(self) -> Array: ...
+        def __invert__(self) -> Array: ...
+        def __getitem__(self, index: Any, /) -> Array: ...
+        def __iter__(self) -> Iterator[Array]: ...
+        def __len__(self) -> int: ...
+        def __bool__(self) -> bool: ...
+        def __int__(self) -> int: ...
+        def __float__(self) -> float: ...
+        def __complex__(self) -> complex: ...
+        def __index__(self) -> int: ...
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
+        def item(self, *args: int) -> Any: ...
+        def tolist(self) -> Any: ...
+        def block_until_ready(self) -> Array: ...
+        def _method(self, *args: Any, **kwargs: Any) -> Array: ...
+
+        all = any = argmax = argmin = argpartition = argsort = astype = choose = clip = compress = _method
+        conj = conjugate = copy = cumprod = cumsum = diagonal = dot = flatten = max = mean = _method
+        min = nonzero = prod = ptp = ravel = repeat = reshape = round = searchsorted = sort = _method
+        squeeze = std = sum = swapaxes = take = trace = transpose = var = view = _method
 
 
 _array_types: tuple = (_core.Array, Tracer)

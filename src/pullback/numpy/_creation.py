@@ -102,7 +102,7 @@ def array(
         if copy and result is object:
             result = lax.copy_p.bind(object)
     elif isinstance(object, AnyArray):
-        if target is not None and target != (kind := object.dtype):  # type: ignore[attr-defined]
+        if target is not None and target != (kind := object.dtype):  # type: ignore[attr-defined,assignment]
             raise ValueError(f"array: a value of {kind} can't be converted to {target}")
         result = object
     elif isinstance(object, (np.ndarray, np.generic)):

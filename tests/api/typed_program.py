@@ -1,0 +1,45 @@
+"""A small program with types, which mypy and pyright read (test_types.py); it runs, too."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import pullback as jax
+import pullback.numpy as jnp
+
+
+def loss(w: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    return ((jnp.tanh(x @ w) - y) ** 2).mean()
+
+
+@jax.jit
+def step(w: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    return w - 0.1 * jax.grad(loss)(w, x, y)
+
+
+@jax.jit(static_argnums=1)
+def repeated(x: jax.Array, times: int) -> tuple[jax.Array, int]:
+    return jnp.concatenate([x] * times), times
+
+
+def main() -> float:
+    x: jax.Array = jax.random.normal(jax.random.key(0), (20, 3))
+    w: jax.Array = jnp.zeros(3)
+    y = jnp.sin(x[:, 0])
+    for _ in range(10):
+        w = step(w, x, y)
+    assert_type(step(w, x, y), jax.Array)
+    assert_type(repeated(w, 2), tuple[jax.Array, int])
+    assert_type(w + 1, jax.Array)
+    assert_type(2 * w, jax.Array)
+    assert_type(x.T @ x, jax.Array)
+    assert_type(w[0], jax.Array)
+    assert_type(w.shape, tuple[int, ...])
+    assert_type(w.sum(), jax.Array)
+    assert_type(w < 1, jax.Array)
+    assert_type(float(w[0]), float)
+    return float(loss(w, x, y))
+
+
+if __name__ == "__main__":
+    print(main())

@@ -62,6 +62,13 @@ def _comm(text: str) -> str:
     if text not in ("", "trace"):
         raise ValueError("expected trace, or nothing")
     return text
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise ValueError("expected a number of seconds, 0 for never")
+    return found
 
 
 def _cpu(text: str) -> str:
@@ -147,6 +154,7 @@ TABLE = (
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
     Switch("cache_shared", False, _boolean, "Trust a folder of compiled programs that other users may write."),
     Switch("cache_calls", 4096, _count, "Kinds of arguments whose program one jitted function keeps, at least 1."),
+    Switch("slow_compile", 2.0, _seconds, "Say on a terminal what took so many seconds to compile; 0: never."),
     Switch("cache_programs", 1024, _count, "Compiled programs kept after their functions are gone."),
 )
 
@@ -173,6 +181,7 @@ class Switches:
     cache_shared: bool
     cache_calls: int
     cache_programs: int
+    slow_compile: float
 
     def __init__(self, environment: dict[str, str] | None = None) -> None:
         environment = dict(os.environ) if environment is None else environment

@@ -61,7 +61,7 @@ from pullback.util import config
 from pullback.util.collector import collector_rests
 from pullback.util.errors import InconclusiveDimensionOperation
 from pullback.util.locks import Lock
-from pullback.util.logs import PROGRAMS, STAGES, logs_compilations, warn
+from pullback.util.logs import PROGRAMS, STAGES, logs_compilations, say_slow, warn
 from pullback.util.memory import Recent
 from pullback.util.switches import switches
 
@@ -458,6 +458,7 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
                 refuse_symbolic(closed, name)
                 raise
         found = native
+        say_slow(name, sum(seconds.values()))
         if lasts:
             native.named_by = closed if print_ is None else None
             _natives[key] = native

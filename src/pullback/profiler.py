@@ -180,16 +180,19 @@ def stop_server() -> None:
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """NotImplementedError: memory is the process's own, which tools for processes measure."""
-    raise NotImplementedError(
-        "device_memory_profile: arrays lie in the process's memory; use jit(f).lower(...).compile().memory_analysis() "
-        "for a program, or a profiler for processes such as memray"
-    )
+    """What arrays hold memory, and who holds them, compressed in the format of pprof; ValueError unless `backend` is
+    None or 'cpu'. Arrays are looked for in variables and containers, which takes some tens of milliseconds.
+    """
+    if backend not in (None, "cpu"):
+        raise ValueError(f"device_memory_profile: argument 'backend' must be None or 'cpu', got {backend!r}")
+    from pullback.runtime.arrays.devices import devices
+    from pullback.runtime.arrays.held import profile
+
+    stats = devices()[0].memory_stats() or {}
+    return profile(stats.get("bytes_in_use"))
 
 
-def save_device_memory_profile(filename: str, backend: str | None = None) -> None:
-    """NotImplementedError, as `device_memory_profile`."""
-    raise NotImplementedError(
-        f"save_device_memory_profile({filename!r}, {backend!r}): arrays lie in the process's memory; use "
-        "jit(f).lower(...).compile().memory_analysis() for a program, or a profiler for processes such as memray"
-    )
+def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | None = None) -> None:
+    """Write `device_memory_profile` to a file: `pprof -web memory.prof` shows it. Errors as there, and OSError."""
+    found = device_memory_profile(backend)
+    Path(filename).write_bytes(found)

@@ -66,8 +66,82 @@ def test_what_is_not_there_says_so(tmp_path):
         profiler.start_server(9999)
     with pytest.raises(ValueError, match="No active profiler server"):
         profiler.stop_server()
-    with pytest.raises(NotImplementedError, match="memory_analysis"):
-        profiler.save_device_memory_profile("memory.prof")
+    with pytest.raises(ValueError, match="'backend' must be None or 'cpu', got 'gpu'"):
+        profiler.save_device_memory_profile(tmp_path / "memory.prof", "gpu")
+
+
+def fields(data):
+    """(number, value) of each field of a message of protocol buffers: whole numbers, and bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            assert key & 7 == 2
+            size = varint()
+            yield key >> 3, data[at : at + size]
+            at += size
+
+
+held_by_this_module = jnp.ones((123, 7))
+
+
+def test_memory_profile(tmp_path):
+    mine = {"weights": [jnp.zeros((40_000,))]}
+    local = jnp.ones((11, 3))
+    path = tmp_path / "memory.prof"
+    profiler.save_device_memory_profile(path)
+    message = list(fields(gzip.decompress(path.read_bytes())))
+    strings = [value.decode() for number, value in message if number == 6]
+    assert strings[0] == ""
+    names = {}
+    for number, value in message:
+        if number == 5:  # a function
+            entry = dict(fields(value))
+            names[entry[1]] = strings[entry[2]]
+    lines = {}
+    for number, value in message:
+        if number == 4:  # a location
+            entry = dict(fields(value))
+            lines[entry[1]] = names[dict(fields(entry[4]))[1]]
+    kinds = [[strings[v] for _, v in fields(value)] for number, value in message if number == 1]
+    assert kinds == [["allocations", "count"], ["space", "bytes"]]
+    found = {}
+    for number, value in message:
+        if number == 2:
+            entry = dict(fields(value))
+            stack = [lines[v] for v in _varints(entry[1])]
+            found[tuple(stack)] = _varints(entry[2])
+    by_shape = {stack[0]: (stack[1], values) for stack, values in found.items()}
+    assert by_shape["f32[11,3]"][0].startswith("local in test_memory_profile")
+    assert by_shape["f32[11,3]"][1] == [1, local.nbytes]
+    assert by_shape["f32[40000]"] == ("in a list", [1, mine["weights"][0].nbytes])
+    assert by_shape["f32[123,7]"][1] == [1, held_by_this_module.nbytes]
+    assert by_shape["f32[123,7]"][0].endswith(".held_by_this_module")
+
+
+def _varints(packed):
+    values, value, shift = [], 0, 0
+    for byte in packed:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            values.append(value)
+            value = shift = 0
+    return values
 
 
 def test_listeners():

@@ -62,6 +62,9 @@ def _comm(text: str) -> str:
     if text not in ("", "trace"):
         raise ValueError("expected trace, or nothing")
     return text
+
+
+def _limit(text: str) -> float:
     try:
         found = float(text)
     except ValueError:
@@ -154,7 +157,7 @@ TABLE = (
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
     Switch("cache_shared", False, _boolean, "Trust a folder of compiled programs that other users may write."),
     Switch("cache_calls", 4096, _count, "Kinds of arguments whose program one jitted function keeps, at least 1."),
-    Switch("slow_compile", 2.0, _seconds, "Say on a terminal what took so many seconds to compile; 0: never."),
+    Switch("slow_compile", 2.0, _limit, "Say on a terminal what took so many seconds to compile; 0: never."),
     Switch("cache_programs", 1024, _count, "Compiled programs kept after their functions are gone."),
 )
 

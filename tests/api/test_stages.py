@@ -7,6 +7,9 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax, stages
 
+# The donated argument of the examples is larger than the results.
+pytestmark = pytest.mark.filterwarnings("ignore:Some donated buffers")
+
 X = np.arange(3, dtype=np.float32)
 W = np.ones((4, 5), np.float32)
 

@@ -16,6 +16,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
+from pullback.api import donation
 from pullback.api._places import (
     Wanted,
     check_arguments,
@@ -422,6 +423,7 @@ class _Jit:
                 if isinstance(const, Tracer):
                     raise_leak(const)
             autotune = autotunes(self.compiler_options)
+            donated = donation.usable(closed, donated, self.keep_unused)
             if layout is not None:
                 run, kept = compile_partitioned(closed, layout, self.name, donated)
             else:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from pullback._ext import _core
+from pullback.api import donation
 from pullback.api._places import (
     collective_bytes,
     compile_partitioned,
@@ -122,6 +123,7 @@ class Traced:
         self.arg_names = tuple(arg_names)
         self.static_args = frozenset(fixed)  # positions and names of arguments that the program does not have
         self._donated, self._keep_unused = donated, keep_unused
+        self._taken: tuple[int, ...] | None = None
         self._places = list(places) or [(None, None)] * in_tree.num_leaves  # (the argument's, what in_shardings says)
         self._options = compiler_options
 
@@ -151,6 +153,12 @@ class Traced:
         """Numbers of the leaves that are donated."""
         return self._donated
 
+    def taken(self) -> tuple[int, ...]:
+        """Numbers of the leaves that a call deletes; a warning the first time if others were to be."""
+        if self._taken is None:
+            self._taken = donation.usable(self.jaxpr, self._donated, self._keep_unused)
+        return self._taken
+
     @property
     def out_avals(self):
         """The types of the result, as a tree of avals."""
@@ -164,6 +172,7 @@ class Traced:
         """The program after the graph passes and lowering to loops; NotImplementedError unless it is for CPUs."""
         if lowering_platforms is not None and "cpu" not in lowering_platforms:
             raise NotImplementedError(f"lower: lowering_platforms is {tuple(lowering_platforms)}; there is only 'cpu'")
+        self.taken()  # warns
         return Lowered(self)
 
     @functools.cached_property
@@ -242,7 +251,7 @@ class Lowered(_Stage):
     def _made(self, autotune: bool) -> Any:
         traced = self._traced
         closed, _ = discharged(traced.jaxpr)
-        return hooks.program(closed, donated=traced._donated, keep_unused=traced._keep_unused, autotune=autotune)
+        return hooks.program(closed, donated=traced.taken(), keep_unused=traced._keep_unused, autotune=autotune)
 
     def __reduce__(self):
         return Lowered, (self._traced.without_rules(),)
@@ -429,7 +438,7 @@ class Compiled(_Stage):
         if self._entry is None:
             traced, kept = self._traced, self._program.kept
             if traced._layout is not None:
-                run, kept = compile_partitioned(traced.jaxpr, traced._layout, traced.fun_name, traced._donated)
+                run, kept = compile_partitioned(traced.jaxpr, traced._layout, traced.fun_name, traced.taken())
             else:
                 run = held_to(self._program.executable, [a or b for a, b in traced._places], kept)
             self._entry = _core.CacheEntry(run, self.out_tree, kept)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class _Mode(threading.local):
@@ -24,6 +28,14 @@ def warn(text: str, category: type[Warning] = UserWarning, stacklevel: int = 1) 
     warnings.warn(text, category, stacklevel + 1)
 
 
+def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
+    """As warnings.warn, at the line of the user's that led here."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, level + 1)
+
+
 @contextmanager
 def strict() -> Iterator[None]:
     """What would warn raises, in this thread only: the filters of `warnings` are those of the whole process."""
@@ -36,4 +48,4 @@ def strict() -> Iterator[None]:
         _mode.strict = before
 
 
-__all__ = ["strict", "warn"]
+__all__ = ["strict", "warn", "warn_user"]

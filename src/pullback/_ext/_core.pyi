@@ -203,9 +203,6 @@ def register_foreign(name: str, handlers: tuple[int, int, int, int], original: b
 def register_foreign_type(name: str, type_id: int, type_info: int) -> None:
     """A type of states by the addresses of its id, which may be written, and of its information (0 for none)."""
 
-def is_foreign_known(name: str) -> bool | None:
-    """Whether what has this name has the typed interface; None if nothing has it."""
-
 class ForeignFunction:
     """One place of a program that calls a registered function; JaxRuntimeError if there is none of that name.
 

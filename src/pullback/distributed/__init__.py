@@ -52,11 +52,10 @@ def initialize(
     """Join the other processes of the program; with one process there are none, and nothing needs an address.
 
     Without `num_processes` the launcher's environment variables (Slurm, MPI) say how many there are, else it is one.
-    Several processes meet through MPI (`pip install 'pullback[mpi]'`, or a cluster's own): started by mpiexec or srun
-    they need no address; started by hand, each with its `process_id`, they meet at `coordinator_address`, where process
-    0 listens (MPICH only). Raises RuntimeError at a second call, and where processes do not come within
-    `initialization_timeout` seconds; ValueError for a process_id that does not exist or counts that disagree;
-    ImportError where there is no mpi4py.
+    Several processes meet through MPI (`pip install 'pullback[mpi]'`, or a cluster's own): mpiexec, srun or `python -m
+    pullback launch` starts them, and they need no address. Raises RuntimeError at a second call, and where processes do
+    not come within `initialization_timeout` seconds; ValueError for a process_id that does not exist or counts that
+    disagree; NotImplementedError for several processes that no launcher started; ImportError where there is no mpi4py.
     """
     global _initialized
     if _initialized:

@@ -58,8 +58,7 @@ def join(
     if size != count or number not in (None, rank):
         raise ValueError(
             f"distributed.initialize: num_processes={count} and process_id={number} were given, but MPI says that this "
-            f"is process {rank} of {size}"
-            + ("; start the program by mpiexec, or give coordinator_address" if size == 1 else "")
+            f"is process {rank} of {size}" + ("; start the program by mpiexec" if size == 1 else "")
         )
     data, notes = world.Dup(), world.Dup()
     for comm in (data, notes):

@@ -1,5 +1,5 @@
 """What holds in all tests: jaxprs and loop nests are checked before and after every pipeline; there are four devices;
-Ctrl-C is heard.
+tracebacks are whole; Ctrl-C is heard.
 """
 
 import gc
@@ -7,6 +7,7 @@ import os
 import signal
 
 os.environ.setdefault("PULLBACK_CHECK", "1")
+os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")  # a test that fails shows where
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
 # A shell starts jobs in the background with the signal ignored; tests of interruption would then wait for ever.

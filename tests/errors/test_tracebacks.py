@@ -1,6 +1,7 @@
 """What is left of the tracebacks of errors that pass through the API."""
 
 import functools
+import os
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,27 @@ import pullback.numpy as jnp
 from pullback import lax
 
 HERE = __file__
+
+
+class mode:
+    """A mode of filtering for a time."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __enter__(self):
+        self.before = jax.config.jax_traceback_filtering
+        jax.config.update("jax_traceback_filtering", self.value)
+
+    def __exit__(self, *_):
+        jax.config.update("jax_traceback_filtering", self.before)
+
+
+@pytest.fixture(autouse=True)
+def as_by_default():
+    """The other tests see whole tracebacks."""
+    with mode("auto"):
+        yield
 
 
 class Mine(Exception):
@@ -110,20 +132,6 @@ def test_a_cause_is_shown_without_our_frames():
         error = error.__cause__
 
 
-class mode:
-    """A mode of filtering for a time."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def __enter__(self):
-        self.before = jax.config.jax_traceback_filtering
-        jax.config.update("jax_traceback_filtering", self.value)
-
-    def __exit__(self, *_):
-        jax.config.update("jax_traceback_filtering", self.before)
-
-
 def test_all_frames():
     with mode("off"):
         shown, error = frames(lambda: jax.jit(fails)(X))
@@ -158,6 +166,8 @@ def test_what_is_printed():
 
         jax.jit(jax.grad(lambda x: f(x).sum()))(jnp.ones(3))
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    environment = {k: v for k, v in os.environ.items() if k != "JAX_TRACEBACK_FILTERING"}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert run.stderr.count("File ") == 3 and "site-packages" not in run.stderr and "pullback/" not in run.stderr
     assert "JAX_TRACEBACK_FILTERING=off" in run.stderr

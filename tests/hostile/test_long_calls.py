@@ -100,7 +100,7 @@ def test_the_abandoned_call_gives_its_memory_back():
 
 def test_donated_arguments_are_gone_if_the_call_ends_while_the_handler_runs():
     out = in_process("""
-    program = jax.jit(lambda x, y: (jnp.linalg.svd(x)[1], y.sum()), donate_argnums=1)
+    program = jax.jit(lambda x, y: (jnp.linalg.svd(x)[1], y + 1), donate_argnums=1)
     x = jnp.asarray(R.random((900, 900), np.float32))
     program(x, jnp.ones(1000))
     began = time.time()

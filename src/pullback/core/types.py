@@ -48,7 +48,7 @@ def programs(params: dict[str, Any]) -> Iterator[Any]:
         if isinstance(value, Program):
             yield value
         elif type(value) is tuple and value and isinstance(value[0], Program):
-            yield from value
+            yield from (v for v in value if isinstance(v, Program))  # users' primitives hold anything
 
 
 def vma_of(aval: Any) -> frozenset:

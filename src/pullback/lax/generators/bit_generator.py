@@ -11,7 +11,6 @@ alone is used and advanced, as in JAX.
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from pullback.lax.movement.joining import concatenate
 from pullback.lax.movement.shape import slice_in_dim
 from pullback.lax.records.operands import as_array
 from pullback.util import dtypes
+from pullback.util.locks import Lock
 
 __all__ = ["rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p"]
 
@@ -133,7 +133,7 @@ def rng_bit_generator(
 
 
 RNG = Effect("Rng")  # two equal equations give different numbers
-_lock = threading.Lock()
+_lock = Lock()
 _generator: np.random.Generator | None = None
 
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from pullback.core.atoms import Atom, Literal, Program, Var, subjaxprs
 from pullback.core.atoms import DropVar as DropVar
 from pullback.core.avals import ShapedArray
-from pullback.core.print import eqn_text, jaxpr_text
+from pullback.core.print import eqn_text, jaxpr_text, lines_with_places
 from pullback.core.source import SourceInfo, names_inside
+from pullback.util.notebooks import program_html
 
 
 class JaxprEqn:
@@ -112,6 +113,9 @@ class Jaxpr(Program):
     def __repr__(self):
         return jaxpr_text(self)
 
+    def _repr_html_(self) -> str:
+        return program_html(lines_with_places(self))
+
     def pretty_print(self, *, source_info: bool = False, name_stack: bool = False, **_kw) -> str:
         """The text of the jaxpr, with each equation's line or scope after it."""
         return jaxpr_text(self, source_info=source_info, name_stack=name_stack)
@@ -184,6 +188,9 @@ class ClosedJaxpr(Program):
         return repr(self.jaxpr)
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return program_html(lines_with_places(self))
 
     def pretty_print(self, **options) -> str:
         """As `Jaxpr.pretty_print`."""

@@ -325,6 +325,29 @@ def jaxpr_text(jaxpr: Any, *, source_info: bool = False, name_stack: bool = Fals
     return _render(_Printer(source_info, name_stack).program(jaxpr))
 
 
+class _Marking(_Printer):
+    """Puts a mark and the place in the user's code behind each equation."""
+
+    def remarks(self, eqn):
+        return () if eqn.source_info is None else (_Note(_MARK + str(eqn.source_info)),)
+
+
+_MARK = "\uf8ff"  # of the private use area: in no name
+
+
+def lines_with_places(jaxpr: Any) -> list[tuple[str, str]]:
+    """(line, place in the user's code, or nothing) for each line of a jaxpr's text."""
+    found: list[tuple[str, str]] = []
+    for line in _render(_Marking().program(jaxpr)).split("\n"):
+        text, _, where = line.partition(_MARK)
+        text, where = text.removesuffix("# ").rstrip(), where.strip()
+        if text or not found:
+            found.append((text, where))
+        elif where not in found[-1][1].split("\n"):  # a line of several equations
+            found[-1] = found[-1][0], found[-1][1] + "\n" + where
+    return found
+
+
 def eqn_text(eqn: Any) -> str:
     """One equation as text."""
     return _render(_Printer().eqn(eqn)).rstrip()

@@ -16,6 +16,9 @@ from pullback.runtime.arrays.placement import placement_of
 from pullback.sharding import Sharding, SingleDeviceSharding
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._mesh import is_local
+from pullback.util.notebooks import array_html
+
+_core.Array._repr_html_ = array_html  # type: ignore[attr-defined]
 
 
 def leaf(x: Any) -> tuple[Any, Any] | None:

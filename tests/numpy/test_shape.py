@@ -243,3 +243,10 @@ def test_gradient_and_vmap():
 def test_scalars_have_no_zeros_to_trim():
     for x in (np.float32(0), np.float32(2)):
         np.testing.assert_array_equal(jnp.trim_zeros(x), x)
+
+
+def test_empty_vectors_of_ix_are_indices():
+    rows, columns = jnp.ix_(jnp.array([]), jnp.zeros(0, "int8"))
+    assert rows.shape == (0, 1) and columns.shape == (1, 0)
+    assert rows.dtype == columns.dtype == jnp.zeros(0, int).dtype
+    assert jnp.ones((2, 3))[rows, columns].shape == (0, 0)

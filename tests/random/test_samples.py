@@ -98,3 +98,8 @@ def test_counts_in_narrow_types_are_those_of_float32(dtype, counts):
     drawn = random.multinomial(random.key(1), 3001.0, jnp.array([0.21, 0.3, 0.15, 0.34]), dtype=dtype)
     assert drawn.dtype == jnp.dtype(dtype)
     np.testing.assert_array_equal(np.asarray(drawn).astype(np.float64), counts)
+
+
+def test_rademacher_of_bool_is_true():
+    got = random.rademacher(random.key(0), (3, 2), "bool")
+    assert got.dtype == bool and got.shape == (3, 2) and np.all(got)

@@ -154,3 +154,9 @@ def test_beta_of_a_large_and_a_negative_argument_does_not_cancel(dtype):
             np.testing.assert_allclose(
                 way(special.betaln)(negative, large), np.log(np.abs(want)), rtol=8 * np.finfo(dtype).eps
             )
+
+
+def test_polygamma_of_python_numbers_is_weakly_typed():
+    for n, x, weak in [(0, 1, True), (1, 1.5, True), (jnp.arange(2), 1, False), (1, jnp.float32(2), False)]:
+        assert special.polygamma(n, x).aval.weak_type is weak, (n, x)
+    assert special.polygamma(jnp.arange(2), jnp.ones(2, "float16")).dtype == "float16"

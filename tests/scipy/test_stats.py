@@ -146,3 +146,20 @@ def test_of_nan_there_is_nan_and_of_python_numbers_weakly_typed_results(name):
     if name == "truncnorm":
         for tail in (family.sf, family.cdf, family.logsf, family.logcdf):
             assert np.isnan(tail(np.nan, -1.0, 1.0))
+
+
+@pytest.mark.parametrize("policy", ["propagate", "omit"])
+def test_standard_error_of_all_elements_keeps_the_rank(policy):
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    got = stats.sem(x, axis=None, keepdims=True, nan_policy=policy)
+    assert got.shape == (1, 1)
+    np.testing.assert_allclose(got, scipy.stats.sem(x, axis=None, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(stats.sem(x, axis=None, nan_policy=policy), scipy.stats.sem(x, axis=None), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32"])
+def test_mode_of_no_elements_is_nan_with_a_count_of_floats(dtype):
+    got = stats.mode(jnp.zeros((0, 3), dtype))
+    for x in got:
+        assert x.shape == (3,) and x.dtype == jnp.zeros(0).dtype and not x.aval.weak_type
+    assert np.isnan(got.mode).all() and not np.any(got.count)

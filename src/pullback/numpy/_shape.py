@@ -470,5 +470,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             if isinstance(x, Tracer):
                 raise NotImplementedError("Boolean arguments to ix_ are not implemented for traced arrays")
             x = as_array(np.flatnonzero(np.asarray(x)).astype(np.int32))
+        elif x.size == 0:
+            # An empty list becomes an array of floats, which could index nothing.
+            x = lax.full((0,), 0, dtypes.canonicalize_dtype(np.int64))
         out.append(lax.broadcast_in_dim(x, tuple(x.size if j == k else 1 for j in range(len(converted))), (k,)))
     return tuple(out)

@@ -369,7 +369,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
     """a with its diagonal replaced; `inplace=False` must be given, and `wrap` is not implemented."""
-    _refuse_inplace("fill_diagonal", inplace)
+    if inplace:
+        raise NotImplementedError("fill_diagonal: JAX arrays are immutable, must use inplace=False")
     if wrap:
         raise NotImplementedError("wrap=True not implemented, must pass wrap=False")
     a, val = arrays("fill_diagonal", a, val)

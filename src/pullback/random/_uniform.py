@@ -237,7 +237,10 @@ def _bernoulli(words: Any, p: Any, *, impl: PRNGImpl, shape: tuple[int, ...], mo
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """-1 or 1 with equal probability, of an integer or float `dtype` (default: the default integer)."""
+    """-1 or 1 with equal probability, of an integer or float `dtype` (default: the default integer).
+
+    Of dtype bool, where -1 and 1 are both True, all elements are True.
+    """
     impl, words, _ = open_key("rademacher", key)
     dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, "rademacher")
     return out_placed(
@@ -247,6 +250,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 
 def rademacher_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """-1 or 1 with equal probability, of a dtype."""
+    if dtype == np.bool_:
+        return lax.full(shape, True)
     p = lax.full((), 0.5, dtypes.canonicalize_dtype(np.float64))
     flips = lax.convert_element_type(bernoulli_of(impl, words, p, shape, "low"), dtype)
     return lax.sub(lax.mul(lax.full(shape, 2, dtype), flips), lax.full(shape, 1, dtype))

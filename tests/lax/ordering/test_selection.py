@@ -410,3 +410,13 @@ def test_partitions_of_short_rows_are_sorts(name, threads):
     np.testing.assert_array_equal(np.sort(wide_of(chosen), -1), wide_of(ordered[:, :30]))
     np.testing.assert_array_equal(np.sort(wide_of(parted), -1), wide_of(ordered[:, :31]))
     assert primitives_of(f, x).isdisjoint(("partition", "argpartition"))
+
+
+def test_approximate_selections_give_lists():
+    x = np.array([3.0, 1.0, 2.0], np.float32)
+    for select, values, places in ((lax.approx_max_k, [3, 2], [0, 2]), (lax.approx_min_k, [1, 2], [1, 2])):
+        for call in (select, pb.jit(select, static_argnums=1)):
+            got = call(x, 2)
+            assert type(got) is list
+            np.testing.assert_array_equal(got[0], values)
+            np.testing.assert_array_equal(got[1], places)

@@ -212,7 +212,7 @@ def _approx(operand, k, reduction_dimension, recall_target, override, aggregate,
         reduction_input_size_override=override,
         aggregate_to_topk=bool(aggregate),
     )
-    return values, places
+    return [values, places]
 
 
 def approx_max_k(
@@ -222,8 +222,8 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
-    """The k largest elements and their indices; on a CPU exactly those."""
+) -> list[Array]:
+    """A list of the k largest elements and their indices; on a CPU exactly those."""
     return _approx(
         operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, True
     )
@@ -236,8 +236,8 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
-    """The k smallest elements and their indices; on a CPU exactly those."""
+) -> list[Array]:
+    """A list of the k smallest elements and their indices; on a CPU exactly those."""
     return _approx(
         operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, False
     )

@@ -102,8 +102,7 @@ def polygamma(n: Any, x: Any) -> Any:
     """The derivative of order n + 1 of log Gamma(x). ValueError unless n is of integers."""
     if not dtypes.issubdtype(dtypes.dtype_of(n), np.integer):
         raise ValueError(f"polygamma: argument 'n' must be of integers, got {dtypes.dtype_of(n)}")
-    x = inexact(x)
-    return lax.polygamma(jnp.asarray(n).astype(x.dtype), x)
+    return lax.polygamma(*inexact(n, x))
 
 
 def zeta(x: Any, q: Any = None) -> Any:

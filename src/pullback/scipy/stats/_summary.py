@@ -55,7 +55,9 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
     moved = jnp.moveaxis(x, axis, 0)
     columns = moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
     if columns.shape[0] == 0:
-        values, counts = jnp.full(columns.shape[1:], np.nan), jnp.zeros(columns.shape[1:], int)
+        # There is nothing to count: nan, and a count of 0 in floats, whatever the type of `a`.
+        dtype = dtypes.canonicalize_dtype(np.float64)
+        values, counts = jnp.full(columns.shape[1:], np.nan, dtype), jnp.zeros(columns.shape[1:], dtype)
     else:
         values, counts = vmap(_mode_of, in_axes=1)(columns)
     values, counts = values.reshape(moved.shape[1:]), counts.reshape(moved.shape[1:])
@@ -139,10 +141,9 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
     check_flags("sem", keepdims=keepdims)
     _policy("sem", nan_policy)
     x = jnp.asarray(a)
-    if axis is None:
-        x, axis = x.ravel(), 0
     x = x.astype(dtypes.to_inexact_dtype(x.dtype))
     if nan_policy == "omit":
         count = jnp.sum(~jnp.isnan(x), axis=axis, keepdims=keepdims)
         return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count.astype(x.dtype))
-    return jnp.std(x, axis=axis, ddof=ddof, keepdims=keepdims) / np.sqrt(x.shape[axis]).astype(x.dtype)
+    deviation = jnp.std(x, axis=axis, ddof=ddof, keepdims=keepdims)
+    return deviation / np.sqrt(x.size if axis is None else x.shape[axis]).astype(x.dtype)

@@ -91,10 +91,10 @@ def test_ctrl_c_ends_all():
 def test_waits_are_traced():
     done = launch(2, "faults.py", "late", limit=60, PULLBACK_COMM="trace", PULLBACK_COMM_TIMEOUT="30")
     assert done.returncode == 0
-    found = re.search(
+    waits = re.findall(
         r"pullback comm: process 0 waited (\d+)\.\d+ ms in all_reduce .*, last for process 1", done.stderr
     )
-    assert found and int(found[1]) > 3000
+    assert max(map(int, waits), default=0) > 3000  # there may be short ones before
 
 
 def test_one_process_needs_no_mpi():

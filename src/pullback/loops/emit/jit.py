@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from pullback._ext import _core
 from pullback.loops.ir.ir import Buffer, Function
 from pullback.loops.ir.print import canonical
 from pullback.loops.ir.types import ITEMSIZE
+from pullback.util.clock import Clock
 from pullback.util.locks import Lock, held_at_fork
 
 from .cache import Entry, ObjectCache, cache_key
@@ -256,7 +256,7 @@ def compile_function(
     """
     target = target or host_target()
     seconds: dict[str, float] = {}
-    clock = _Clock(seconds)
+    clock = Clock(seconds)
     entry = None
     if cache is not None and key is None:
         offsets = (
@@ -306,7 +306,7 @@ def link(
     """Loads code into the process; `constants` are the values of large constants by the position of their buffers,
     `module` gives the LLVM text when somebody asks for it.
     """
-    clock = _Clock(seconds)
+    clock = Clock(seconds)
     address, table, tracker = load_object(entry.code, entry.slots)
     keep = [tracker]
     for k, name in enumerate(entry.slots):
@@ -322,18 +322,6 @@ def link(
     clock("load")
     size = len(entry.code)
     return CompiledFunction(address, entry.arena_bytes, entry.slots, seconds, cached, table, keep, size, module)
-
-
-class _Clock:
-    """Writes down how long each stage took."""
-
-    def __init__(self, seconds: dict[str, float]) -> None:
-        self._seconds, self._last = seconds, time.perf_counter()
-
-    def __call__(self, stage: str) -> None:
-        now = time.perf_counter()
-        self._seconds[stage] = now - self._last
-        self._last = now
 
 
 def _address_of(name: str, symbols: Mapping[str, int] | None) -> int:

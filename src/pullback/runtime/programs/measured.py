@@ -43,7 +43,9 @@ from pullback.runtime.arrays.arrays import physical
 from pullback.runtime.arrays.placement import Placing
 from pullback.runtime.programs.host_call import native_callback
 from pullback.runtime.programs.libraries import addresses, called_symbols, is_library
+from pullback.runtime.programs.program import symbol_of
 from pullback.runtime.programs.schedule_report import _form, _shape
+from pullback.util.clock import Clock
 from pullback.util.switches import switches
 
 CLOCK = "clock_gettime"
@@ -109,12 +111,12 @@ class _Prepared:
 def measure(closed: ClosedJaxpr, name: str, inputs: Sequence[Any], runner_ups: bool = True) -> Measured:
     """Compile a program, run it on arrays of its types, and say what its kernels took."""
     stages: dict[str, float] = {}
-    clock = _Stopwatch(stages)
+    clock = Clock(stages)
     with pipelines.timing() as passes:
         flat = pipelines.optimize_jaxpr(closed, name)
         clock("graph passes")
         lowering = NotedLowering()
-        lowered = lower_program(flat, _symbol(name), lowering=lowering)
+        lowered = lower_program(flat, symbol_of(name), lowering=lowering)
         clock("fusion and lowering")
         prepared = _prepared(lowered.function)
         clock("loop passes")
@@ -412,20 +414,6 @@ def _live(prepared: _Prepared, kernels: Sequence[Kernel]) -> None:
 
 def _bytes(avals: Sequence[Any]) -> int:
     return sum(a.size * a.dtype.itemsize for a in map(physical, avals))
-
-
-def _symbol(name: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "program"
-
-
-class _Stopwatch:
-    def __init__(self, seconds: dict[str, float]) -> None:
-        self.seconds, self._last = seconds, time.perf_counter()
-
-    def __call__(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = now - self._last
-        self._last = now
 
 
 def _values_before(prepared: _Prepared, kernels: Sequence[Kernel]) -> dict[int, list[Stmt]]:

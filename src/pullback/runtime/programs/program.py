@@ -14,7 +14,6 @@ user's.
 from __future__ import annotations
 
 import functools
-import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -58,6 +57,7 @@ from pullback.runtime.programs.schedule_report import schedule_text
 from pullback.runtime.programs.stored import Facts, key_of, pack, unpack
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util import config
+from pullback.util.clock import Clock
 from pullback.util.collector import collector_rests
 from pullback.util.errors import InconclusiveDimensionOperation
 from pullback.util.locks import Lock
@@ -162,7 +162,7 @@ class Program:
         key = key_of(print_, self._keep_unused, x64, self._donated, host_target())
         entry = object_cache().get(key)
         if entry is None:  # it has left the cache
-            _make_native(self.closed, self._keep_unused, self._donated, self.name, key, _Clock({}))
+            _make_native(self.closed, self._keep_unused, self._donated, self.name, key, Clock({}))
             entry = object_cache().get(key)
         return None if entry is None else (key, tuple(entry))
 
@@ -382,7 +382,7 @@ def _lowered(flat: ClosedJaxpr, name: str, donated: Sequence[int]) -> tuple[Lowe
     barred: set[tuple[int, int]] = set()
     for attempt in range(len(flat.jaxpr.outvars) + ATTEMPTS):
         aliases = {} if switches.interpret else _possible_aliases(flat, donated, barred)
-        lowered = lower_program(flat, _symbol(name), forwarded, aliases)
+        lowered = lower_program(flat, symbol_of(name), forwarded, aliases)
         # What cannot be computed in place would only be copied once more: another argument may suit it better.
         late = lowered.copied & aliases.keys()
         if not late:
@@ -435,7 +435,7 @@ def _variant() -> tuple[Any, ...]:
 def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str) -> _Native:
     """Code for a traced program: what this process has, what is on disk, or new."""
     seconds: dict[str, float] = {}
-    clock = _Clock(seconds)
+    clock = Clock(seconds)
     print_ = fingerprint(closed)
     # A program without a name that lasts is found by the identity of its parts, which its jaxpr keeps alive.
     known = jaxpr_key(closed) if print_ is None else print_
@@ -473,7 +473,7 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
 
 
 def _from_disk(
-    key: str, closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, clock: _Clock
+    key: str, closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, clock: Clock
 ) -> _Native | None:
     entry = object_cache().get(key)
     clock("lookup")
@@ -507,7 +507,7 @@ def _compiling() -> Iterator[None]:
 
 @_compiling()
 def _make_native(
-    closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, key: str | None, clock: _Clock
+    closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, key: str | None, clock: Clock
 ) -> _Native:
     flat, kept = optimized(closed, keep_unused, name)
     clock("graph")
@@ -556,16 +556,6 @@ def _ready(native: _Native, name: str, module: Callable[[], ModuleText]) -> _Nat
     return native
 
 
-class _Clock:
-    def __init__(self, seconds: dict[str, float]) -> None:
-        self.seconds, self._last = seconds, time.perf_counter()
-
-    def __call__(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = now - self._last
-        self._last = now
-
-
 def _forwards(flat: ClosedJaxpr) -> list[int]:
     """For each result the number of the argument that it plainly is, or -1."""
     position = {v: k for k, v in enumerate(flat.jaxpr.invars)}
@@ -576,7 +566,8 @@ def _interpreted_host(host: HostFunction) -> Callable[..., None]:
     return lambda *arrays: host.run_flat(arrays)
 
 
-def _symbol(name: str) -> str:
+def symbol_of(name: str) -> str:
+    """A program's name, as native code may have it."""
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "program"
 
 

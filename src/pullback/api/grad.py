@@ -374,10 +374,17 @@ def _is_real_scalar(aval) -> bool:
     return aval.shape == () and _is_real(aval)
 
 
-@functools.lru_cache(maxsize=64)
 def _one(aval):
-    """The cotangent of a scalar result."""
-    return hooks.ones(aval)
+    """The cotangent of a scalar result.
+
+    An array is not kept from one trace to the next: the next would take it for an argument, and another program.
+    """
+    return hooks.asarray(_scalar_one(aval.dtype), weak_type=aval.weak_type)
+
+
+@functools.lru_cache(maxsize=64)
+def _scalar_one(dtype):
+    return np.ones((), dtype)
 
 
 class _Flat:

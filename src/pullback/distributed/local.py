@@ -18,7 +18,8 @@ import numpy as np
 
 from pullback import lax
 from pullback.compiler.graph.simplify.inline import inline
-from pullback.compiler.graph.simplify.mesh_collectives import MeshAxes, entry, mesh_collectives
+from pullback.compiler.graph.simplify.mesh_collectives import entry, mesh_collectives
+from pullback.compiler.graph.simplify.on_mesh import MeshAxes
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, eval_jaxpr, trace
 from pullback.core.jaxpr import Literal, subjaxprs
 from pullback.distributed.arrays import is_whole_here

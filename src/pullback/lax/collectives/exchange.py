@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.lowering import Nest
+from pullback.lax.collectives.device_records import device_primitive
 from pullback.lax.collectives.moves import all_gather_p, all_to_all_p, ppermute_p, reduce_scatter_p
 from pullback.lax.collectives.sums import axis_index_p, check_groups, pmax_p, pmin_p, psum_p
 from pullback.lax.records.families import *
 
 __all__ = ["DEVICE_RULES", "device_index_p", "exchange_p"]
-
-_INSIDE = NoRule("it is made when a program for devices is compiled, after all transformations")
 
 
 def _exchange_avals(*avals, size, site):
@@ -51,17 +49,12 @@ def _exchange_emit(ctx):
         ctx.call("pb_withdraw", ctx.b.index(k), address)
 
 
-exchange_p = Primitive(
+exchange_p = device_primitive(
     "exchange",
-    doc="What each device has of the operands, along a new leading axis; `site` is the number of the exchange.",
-    abstract_eval=_exchange_avals,
-    reference=NoRule("it takes several devices"),
-    jvp=_INSIDE,
-    transpose=_INSIDE,
-    batch=_INSIDE,
-    lower=Nest(_exchange_emit),
+    "What each device has of the operands, along a new leading axis; `site` is the number of the exchange.",
+    _exchange_avals,
+    _exchange_emit,
     multiple_results=True,
-    register=False,
 )
 
 
@@ -69,16 +62,11 @@ def _index_emit(ctx):
     ctx.call("pb_device_index", ctx.address(ctx.result()))
 
 
-device_index_p = Primitive(
+device_index_p = device_primitive(
     "device_index",
-    doc="The number of the device that runs the program.",
-    abstract_eval=lambda: ShapedArray((), np.int32),
-    reference=NoRule("it takes several devices"),
-    jvp=_INSIDE,
-    transpose=_INSIDE,
-    batch=_INSIDE,
-    lower=Nest(_index_emit),
-    register=False,
+    "The number of the device that runs the program.",
+    lambda: ShapedArray((), np.int32),
+    _index_emit,
 )
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
-from pullback.core.lowering import Nest
+from pullback.lax.collectives.device_records import device_primitive
 from pullback.lax.records.families import *
 from pullback.util import dtypes
 
@@ -33,8 +33,6 @@ _ELEMENTS = (
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("bfloat16", "float32", "float64", "complex64", "complex128"),
 )
-
-_INSIDE = NoRule("it is made when a program for devices is compiled, after all transformations")
 
 
 def _emit(ctx):
@@ -60,28 +58,16 @@ def _rows(aval, *, groups, **params):
     return _same(aval)
 
 
-def _record(name: str, doc: str, shape: Any) -> Primitive:
-    return Primitive(
-        name,
-        doc=doc,
-        abstract_eval=shape,
-        reference=NoRule("it takes several devices"),
-        jvp=_INSIDE,
-        transpose=_INSIDE,
-        batch=_INSIDE,
-        lower=Nest(_emit),
-        register=False,
-    )
-
-
 # The order is that of ext/collectives/collectives.h.
 NATIVE = {
-    "all_reduce": _record("device_all_reduce", "The operands of a group, combined.", _same),
-    "all_gather": _record("device_all_gather", "The operands of a group.", _gathered),
-    "reduce_scatter": _record("device_reduce_scatter", "Each member's row of the combined operands.", _row),
-    "all_to_all": _record("device_all_to_all", "What each member has for this one.", _rows),
-    "broadcast": _record("device_broadcast", "The operand of one member.", _same),
-    "permute": _record("device_permute", "The operand of another device.", _same),
+    "all_reduce": device_primitive("device_all_reduce", "The operands of a group, combined.", _same, _emit),
+    "all_gather": device_primitive("device_all_gather", "The operands of a group.", _gathered, _emit),
+    "reduce_scatter": device_primitive(
+        "device_reduce_scatter", "Each member's row of the combined operands.", _row, _emit
+    ),
+    "all_to_all": device_primitive("device_all_to_all", "What each member has for this one.", _rows, _emit),
+    "broadcast": device_primitive("device_broadcast", "The operand of one member.", _same, _emit),
+    "permute": device_primitive("device_permute", "The operand of another device.", _same, _emit),
 }
 _KINDS = list(NATIVE)
 _PARTS = ("reduce_scatter", "all_to_all")  # operands with a row for each member

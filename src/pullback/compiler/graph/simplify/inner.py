@@ -22,17 +22,23 @@ def map_inner(eqn: JaxprEqn, name: str, rewrite: Pass) -> JaxprEqn:
     """The equation with `rewrite`, the pass called `name`, applied to every closed jaxpr in its parameters."""
     if not has_inner(eqn):
         return eqn
+    params = map_closed(eqn.params, lambda closed: closed.cached(("pass", name), lambda: rewrite(closed)))
+    return eqn if params is eqn.params else eqn.replace(params=params)
+
+
+def map_closed(params: dict[str, Any], rewrite: Pass) -> dict[str, Any]:
+    """Parameters with `rewrite` applied to every closed jaxpr among them; the same ones if none changed."""
     changed: dict[str, Any] = {}
-    for key, value in eqn.params.items():
+    for key, value in params.items():
         if isinstance(value, ClosedJaxpr):
-            new = _cached(value, name, rewrite)
+            new = rewrite(value)
             if new is not value:
                 changed[key] = new
         elif isinstance(value, tuple) and value and all(isinstance(v, ClosedJaxpr) for v in value):
-            new_items = tuple(_cached(v, name, rewrite) for v in value)
+            new_items = tuple(map(rewrite, value))
             if any(a is not b for a, b in zip(new_items, value)):
                 changed[key] = new_items
-    return eqn.replace(params=eqn.params | changed) if changed else eqn
+    return params | changed if changed else params
 
 
 def dtypes_in(jaxpr: Jaxpr) -> set[Any]:
@@ -43,7 +49,3 @@ def dtypes_in(jaxpr: Jaxpr) -> set[Any]:
         if has_inner(eqn):
             found.update(*map(dtypes_in, jaxprs_in_params(eqn.params)))
     return found
-
-
-def _cached(closed: ClosedJaxpr, name: str, rewrite: Pass) -> ClosedJaxpr:
-    return closed.cached(("pass", name), lambda: rewrite(closed))

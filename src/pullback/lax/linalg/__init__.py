@@ -2,19 +2,6 @@
 
 from pullback.core.explain import explain_all as _explain_all
 from pullback.lax import _parameters
-from pullback.lax.linalg.decompose import (
-    SvdAlgorithm,
-    geqrf,
-    geqrf_p,
-    householder_product,
-    householder_product_p,
-    ormqr,
-    ormqr_p,
-    qr,
-    qr_p,
-    svd,
-    svd_p,
-)
 from pullback.lax.linalg.factor import (
     cholesky,
     cholesky_p,
@@ -24,24 +11,23 @@ from pullback.lax.linalg.factor import (
     lu_p,
     lu_pivots_to_permutation,
     lu_pivots_to_permutation_p,
-)
-from pullback.lax.linalg.solve import triangular_solve, triangular_solve_p
-from pullback.lax.linalg.spectral import (
-    EighImplementation,
-    EigImplementation,
-    eig,
-    eig_p,
-    eigh,
-    eigh_p,
-    hessenberg,
-    hessenberg_p,
-    qdwh,
-    schur,
-    schur_p,
     symmetric_product,
-    tridiagonal,
-    tridiagonal_p,
 )
+from pullback.lax.linalg.general_eig import EigImplementation, eig, eig_p
+from pullback.lax.linalg.hermitian_eig import EighImplementation, eigh, eigh_p
+from pullback.lax.linalg.orthogonal import (
+    geqrf,
+    geqrf_p,
+    householder_product,
+    householder_product_p,
+    ormqr,
+    ormqr_p,
+    qr,
+    qr_p,
+)
+from pullback.lax.linalg.schur_forms import hessenberg, hessenberg_p, schur, schur_p, tridiagonal, tridiagonal_p
+from pullback.lax.linalg.singular_values import SvdAlgorithm, qdwh, svd, svd_p
+from pullback.lax.linalg.solve import triangular_solve, triangular_solve_p
 from pullback.lax.linalg.tridiagonal_systems import tridiagonal_solve, tridiagonal_solve_p
 from pullback.util.absent import absent_names
 

@@ -10,6 +10,8 @@ import math
 from typing import Any
 
 from pullback.core.dimensions import min_dim
+from pullback.core.explain import check
+from pullback.core.kinds import NUMBER
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.linalg import blocked_cholesky, blocked_lu, small_matrices
@@ -34,6 +36,7 @@ from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import fill_unless, for_each, scratch, zero_outside
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.static import check_truth
 
 Array = Any
 
@@ -417,3 +420,30 @@ cholesky_update_p.batch = batch_leading(cholesky_update_p)
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
     """The upper triangular R' with R'^T R' = R^T R + w w^T, for upper triangular R: f[n, n] and w: f[n]."""
     return cholesky_update_p.bind(*as_arrays("cholesky_update", r_matrix, w_vector))
+
+
+def symmetric_product(
+    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Array:
+    """alpha A A^T + beta C, with C: f[..., n, n] symmetric and A: f[..., n, k]. Raises ValueError for shapes that don't
+    fit.
+    """
+    check_truth("symmetric_product", symmetrize_output=symmetrize_output)
+    check("symmetric_product", NUMBER, alpha=alpha, beta=beta)
+    a, c = as_arrays("symmetric_product", a_matrix, c_matrix)
+    for argument, x in (("a_matrix", a), ("c_matrix", c)):
+        if dtypes.kind_of(x.dtype) != "f" or x.dtype != a.dtype:
+            raise TypeError(
+                f"symmetric_product: arguments 'a_matrix' and 'c_matrix' must be of one floating-point type, got "
+                f"{x.dtype} for '{argument}'"
+            )
+    check_matrix("symmetric_product", a.aval)
+    if c.shape != (*a.shape[:-1], a.shape[-2]):
+        raise ValueError(
+            f"symmetric_product: expected C of shape {(*a.shape[:-1], a.shape[-2])} for A of shape {a.shape}, got "
+            f"{c.shape}"
+        )
+    n = a.ndim
+    batch = tuple(range(n - 2))
+    out = scaled(lax.dot_general(a, a, (((n - 1,), (n - 1,)), (batch, batch))), alpha)
+    return lax.add(out, scaled(c, beta)) if beta else out

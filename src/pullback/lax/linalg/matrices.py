@@ -178,3 +178,21 @@ def batch_leading(p: Primitive) -> Callable:
         return (outs, [0] * len(outs)) if p.multiple_results else (outs, 0)
 
     return batch
+
+
+def all_finite(a: np.ndarray) -> bool:
+    """Whether no element is infinite or NaN."""
+    return bool(np.isfinite(a).all())
+
+
+def in_one_call(a: np.ndarray) -> bool:
+    """Whether NumPy decomposes a stack as compiled code does, and faster than calls from Python do matrix by matrix.
+
+    Single precision it computes in double, which turns vectors around.
+    """
+    return a.size > 0 and np.finfo(a.dtype).nmant == 52 and max(a.shape[-2:]) <= 32 and all_finite(a)
+
+
+def column_range(x, lo, hi):
+    """Columns lo to hi of a matrix."""
+    return lax.slice_in_dim(x, lo, hi, axis=x.ndim - 1)

@@ -79,8 +79,8 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("dead_code", "rules ask how often a value is read", eliminate_dead_code),
     Pass("algebra", "what motion and merged equations uncovered", apply_algebra),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
+    Pass("write_out", "products over few elements or with a vector fuse with what is around them", write_out_products),
     Pass("joins", "an element of many arrays, one after the other, is no choice among them all", write_joins),
-    Pass("write_out", "products over few elements fuse with what follows", write_out_products),
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
 )
 

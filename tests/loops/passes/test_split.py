@@ -17,3 +17,17 @@ def test_parts_have_scratch_space_of_their_own():
     text = pullback.jit(spread).lower(x).as_text("nests")
     assert text.count("local row") == 2 and "threads" in text.split("parallel", 1)[1]
     np.testing.assert_allclose(pullback.jit(spread)(x), spread(jnp.asarray(x)), rtol=1e-5, atol=1e-6)
+
+
+def test_the_middle_of_many_shifted_arrays_is_cut_out():
+    x = np.random.default_rng(0).standard_normal(20_000).astype("f4")
+
+    def shifted(x):
+        return sum((k + 1) * jnp.roll(x, k) for k in range(24))
+
+    program = pullback.jit(shifted)
+    text = program.lower(x).as_text("nests")
+    middle = [part for part in text.split("vector ") if "select" not in part and part.count("x0[") == 24]
+    assert middle, text  # 24 loads without a choice; all 24 rims by themselves would be too much code
+    want = sum((k + 1) * np.roll(x.astype("f8"), k) for k in range(24))
+    np.testing.assert_allclose(program(x), want, rtol=1e-5, atol=1e-4)

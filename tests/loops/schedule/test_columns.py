@@ -134,3 +134,21 @@ def test_infinite_sums():
     x[5, 8], x[900, 8] = np.inf, -np.inf
     (got,) = run(through_passes(column_reduction(rows, width)), [x.ravel()], [np.zeros(width, "f4")], 2)
     assert got[5] == np.inf and np.isnan(got[6]) and got[7] == np.inf and np.isnan(got[8]) and got[9] == 2 * 1027
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    "weighted, plain",
+    [
+        (lambda w, x: (w[:, None] * x).sum(0), lambda w, x: w @ x),
+        (lambda w, x: w @ (x * x), lambda w, x: w @ x**2),
+        (lambda w, x: pullback.vmap(lambda c: (w * c).max(), 1)(x), lambda w, x: (w[:, None] * x).max(0)),
+    ],
+)
+def test_rows_that_are_weighted_are_walked_too(weighted, plain, dtype):
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((500, 200)).astype(dtype), rng.standard_normal(500).astype(dtype)
+    program = pullback.jit(weighted)
+    text = program.lower(w, x).as_text("nests")
+    assert "partial" in text, text  # row by row, in pieces that are combined
+    np.testing.assert_allclose(program(w, x), plain(w.astype("f8"), x.astype("f8")), rtol=1e-4, atol=1e-4)

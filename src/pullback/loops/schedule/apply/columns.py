@@ -102,12 +102,13 @@ def _goes_down(column: Loop, lets: Sequence[Stmt], reduce: Loop) -> bool:
     across, down = Axis(column), axis_of(reduce)
     walked = False
     for _, index in accesses_of(reduce):
-        step = down.step(index)
+        step, side = down.step(index), across.step(index)
         if step == 0:
             continue
-        if across.step(index) not in (0, 1, -1) or (step is not None and 0 < abs(step) < FAR):
+        # What is the same in all columns, a weight of each row, is one element a row.
+        if side not in (0, 1, -1) or (side != 0 and step is not None and abs(step) < FAR):
             return False
-        walked = walked or across.step(index) != 0
+        walked = walked or side != 0
     return walked
 
 

@@ -271,3 +271,22 @@ def test_device_programs_check_their_arguments():
     executable = jax.jit(lambda x: x + 1).lower(X).compile()
     with pytest.raises(TypeError, match="expected an Executable"):
         _core.DeviceProgram(executable, 2, (), (), (), ())
+
+
+def test_where_results_of_transformations_lie():
+    """A pmap inside of jit, grad or vmap leaves its results on its devices."""
+    square = jax.pmap(lambda x: lax.psum(x, "i") * x, axis_name="i", devices=jax.devices()[:4])
+    x = jnp.arange(4.0)
+    for result in (jax.jit(square)(x), jax.grad(lambda x: square(x).sum())(x), jax.jvp(square, (x,), (x,))[1]):
+        assert result.sharding.spec == jax.P("i") and len(result.devices()) == 4
+    assert jax.vmap(square)(jnp.ones((2, 4))).sharding.spec == jax.P(None, "i")
+    np.testing.assert_allclose(jax.grad(lambda x: square(x).sum())(x), 2 * x.sum() * jnp.ones(4))
+
+
+def test_what_a_call_may_not_be():
+    with pytest.raises(ValueError, match="Non-hashable static"):
+        jax.pmap(lambda x, n: x, static_broadcasted_argnums=1)(jnp.ones(2), [3])
+    with pytest.raises(ValueError, match="out_axes 1 is out of bounds"):
+        jax.pmap(lambda x: x, out_axes=1)(jnp.ones(2))
+    with pytest.raises(ValueError, match="requires at least one argument with a mapped axis"):
+        jax.pmap(lambda x: x, in_axes=None)(jnp.ones(2))

@@ -369,7 +369,7 @@ def test_meshes_are_set_outside_of_transformations():
         ({"in_specs": P(None, "i"), "out_specs": P()}, ValueError, "not evenly divisible by 4"),
         ({"in_specs": P("i"), "out_specs": P()}, ValueError, "depends on the device"),
         ({"in_specs": P("j"), "out_specs": P()}, ValueError, "not among the axes"),
-        ({"in_specs": P("i", "i"), "out_specs": P()}, ValueError, "twice"),
+        ({"in_specs": P("i", "i"), "out_specs": P()}, jax.sharding.DuplicateSpecError, "twice"),
         ({"in_specs": P(None, None, "i"), "out_specs": P()}, ValueError, "only 2 dimensions"),
         ({"in_specs": P("i"), "out_specs": P(None, None, "i")}, ValueError, "result of shape"),
         ({"in_specs": (P("i"), P()), "out_specs": P()}, ValueError, "prefix|different lengths"),
@@ -383,3 +383,27 @@ def test_errors(specs, error, match):
     if error is ValueError and "depends" in match:
         loose = jax.shard_map(lambda x: x, mesh=MESH, check_vma=False, **specs)
         np.testing.assert_array_equal(loose(X), X[:2])
+
+
+def test_where_derivatives_lie():
+    """Cotangents lie as the arguments do, in and out of jit, and under vmap."""
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    f = jax.shard_map(
+        lambda x, w: lax.psum((x @ w).sum(), ("x", "y")), mesh=mesh, in_specs=(P("x", "y"), P("y")), out_specs=P()
+    )
+    x, w = jnp.arange(32.0).reshape(8, 4), jnp.ones((4, 3))
+    for grad in (jax.grad(f, (0, 1)), jax.jit(jax.grad(f, (0, 1)))):
+        for value, expected, spec in zip(grad(x, w), jax.grad(lambda x, w: (x @ w).sum(), (0, 1))(x, w), ("x", "y")):
+            np.testing.assert_allclose(value, expected)
+            assert value.sharding.spec[0] == spec
+    seen = []
+
+    def body(x):
+        seen.append(jax.sharding.get_abstract_mesh())
+        return 2 * x
+
+    doubled = jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    assert jax.vmap(jax.jit(doubled))(jnp.ones((3, 8))).sharding == NamedSharding(mesh, P(None, "x"))
+    assert seen[0].manual_axes == ("x",) and seen[0].auto_axes == ("y",)
+    with pytest.raises(TypeError, match=r"requires a `jax.sharding.Mesh`"):
+        jax.shard_map(lambda x: x, mesh=3, in_specs=P(), out_specs=P())(x)

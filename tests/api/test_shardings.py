@@ -534,3 +534,11 @@ def test_formats_say_rows_and_places():
     assert compiled.input_formats == ((x.format,), {"y": x.format})
     assert compiled.output_formats == {"sum": layout.Format(layout.Layout((0,)), x.sharding)}
     np.testing.assert_array_equal(jax.device_put(np.ones((2, 3)), x.format), x)
+
+
+def test_meshes_without_devices_say_so():
+    mesh = jax.sharding.AbstractMesh((4,), ("i",))
+    for name in ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process"):
+        with pytest.raises(ValueError, match=f"AbstractMesh does not implement {name}"):
+            getattr(mesh, name)
+    assert ("a",) + jax.P("b") == jax.P("a", "b") == jax.P("a") + ("b",)

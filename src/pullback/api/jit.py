@@ -45,6 +45,7 @@ from pullback.core.source import Origin, located
 from pullback.core.staging import StagingInterpreter, raise_leak
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.devices import Device
+from pullback.sharding import Mesh
 from pullback.transforms.call import jit_p
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
@@ -522,7 +523,7 @@ def _tell_context() -> None:
     _core.set_trace_context_token(process_wide)
     _core.set_thread_context_token(own)
     mesh = config.mesh_in_force.value
-    _core.set_has_mesh(mesh is not None and hasattr(mesh, "devices") and not mesh.empty)
+    _core.set_has_mesh(isinstance(mesh, Mesh) and not mesh.empty)
 
 
 config.add_listener(_tell_context)

@@ -25,8 +25,9 @@ from pullback.api import _arguments as arguments
 from pullback.api.jit import jit
 from pullback.api.vmap import check_axes_tree, vmap
 from pullback.core import DebugInfo, current_interpreter, eval_interpreter, hoist_tracers, hooks, trace, typeof
-from pullback.core.interpreter import extend_axis_env
+from pullback.core.interpreter import axis_env, extend_axis_env
 from pullback.core.tracer import Tracer
+from pullback.lax.collectives.sharding import put
 from pullback.runtime.arrays.devices import Device, process_count
 from pullback.runtime.arrays.devices import devices as all_devices
 from pullback.runtime.eager import checks
@@ -163,6 +164,13 @@ class _Pmap:
                     f"{len(args)} positional argument{'s' if len(args) != 1 else ''}. All static broadcasted arguments "
                     "must be passed positionally."
                 )
+            try:
+                hash(args[n])
+            except TypeError as error:
+                raise ValueError(
+                    "Non-hashable static arguments are not supported, as this can lead to unexpected cache-misses. "
+                    f"Static argument (index {n}) of type {type(args[n])} for function {self.label} is non-hashable."
+                ) from error
         return {n % len(args): args[n] for n in self.static_nums if -len(args) <= n < len(args)}
 
     def is_concrete(self, leaves: list[Any]) -> bool:
@@ -224,6 +232,12 @@ class _Pmap:
         program = make(closed, {self.name: size * processes}, self.donated(args, fixed), self.label)
         kept = program.kept
         axes = axes if kept is None else [axes[k] for k in kept]
+        for a, aval in zip(flatten_axes("pmap out_axes", out_tree[0], self.out_axes), closed.out_avals):
+            if a is not None and not -aval.ndim - 1 <= a <= aval.ndim:
+                raise ValueError(
+                    f"pmap of {self.label}: out_axes {a} is out of bounds for a result {aval.str_short()}, whose "
+                    f"mapped axis can be {-aval.ndim - 1} to {aval.ndim}"
+                )
         out_axes = [
             a if a is None else a % (aval.ndim + 1)
             for a, aval in zip(flatten_axes("pmap out_axes", out_tree[0], self.out_axes), closed.out_avals)
@@ -253,7 +267,15 @@ class _Pmap:
 
         dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
         in_axes = (self.axes_of_arguments(fixed), 0)
-        return vmap(body, in_axes, self.out_axes, axis_name=self.name, axis_size=self.axis_size)(dynamic, kwargs)
+        mapped = vmap(body, in_axes, self.out_axes, axis_name=self.name, axis_size=self.axis_size)
+        devices = list(self.devices) if self.devices is not None else all_devices(self.backend)
+        size = self.size(args, kwargs, fixed)
+        # Inside of another map the axis has no devices of its own; where there are too few, the call itself says so.
+        if axis_env() or size > len(devices) or process_count() > 1:
+            return mapped(dynamic, kwargs)
+        mesh = Mesh(np.array(devices[:size], dtype=object), (self.name,))
+        dynamic, kwargs = _placed((dynamic, kwargs), in_axes, mesh)
+        return _placed(mapped(dynamic, kwargs), self.out_axes, mesh)
 
     # Arguments.
 
@@ -270,7 +292,10 @@ class _Pmap:
                 sizes.update(_sizes(arg, axis))
         sizes.update(_sizes(kwargs, 0))
         if not sizes:
-            raise ValueError(f"pmap of {self.label}: at least one argument must be mapped, or axis_size given")
+            raise ValueError(
+                f"pmap requires at least one argument with a mapped axis: pmap of {self.label} has none, and no "
+                "axis_size"
+            )
         if len(sizes) > 1:
             raise ValueError(f"pmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}")
         return sizes.pop()
@@ -283,6 +308,24 @@ def _flattened(out: Any, fun: Callable) -> tuple[list[Any], list[Any]]:
 
 def _spec(axis: int | None, name: Any) -> tuple[Any, ...]:
     return () if axis is None else (*[None] * axis, name)
+
+
+def _placed(tree: Any, axes: Any, mesh: Mesh) -> Any:
+    """A tree of arrays whose mapped axes lie one element on each device."""
+
+    def place(axis: int | None, part: Any) -> Any:
+        if axis is None:
+            return part
+
+        def leaf(x: Any) -> Any:
+            x = x if hasattr(x, "aval") else hooks.asarray(x)
+            return put(x, NamedSharding(mesh, PartitionSpec(*_spec(axis % x.ndim, mesh.axis_names[0]))))
+
+        return tree_map(leaf, part)
+
+    if axes is None or isinstance(axes, int):
+        return place(axes, tree)
+    return tree_map(place, axes, tree, is_leaf=lambda axis: axis is None)
 
 
 def _run_moved(run: Any, axes: list[Any], out_axes: list[Any], shardings: list[Any], arrays: list[Any]) -> list[Any]:

@@ -21,7 +21,7 @@ from pullback.api import _arguments as arguments
 from pullback.core import Tracer, extend_axis_env, hooks
 from pullback.core.types import CheckedAxis, asked
 from pullback.lax.collectives.sharding import is_concrete, put
-from pullback.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh, use_abstract_mesh
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import broadcast_prefix, tree_map, tree_unflatten
@@ -71,6 +71,11 @@ def shard_map(
 def _run(
     function: Callable, name: str, args: tuple, mesh: Any, in_specs: Any, out_specs: Any, chosen: frozenset, check: bool
 ) -> Any:
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError(
+            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its argument "
+            f"'mesh', but got {mesh!r} of type {type(mesh)}"
+        )
     sizes = dict(mesh.shape)
     if not chosen <= set(sizes):
         raise ValueError(f"shard_map of {name}: axis_names {set(chosen)} are not all among the axes of {mesh}")
@@ -80,10 +85,16 @@ def _run(
     between = isinstance(mesh, Mesh) and mesh.is_multi_process
     if is_concrete(None) and not between:
         leaves = [_freed(leaf, mesh, name, i) for i, leaf in enumerate(leaves)]
+    elif isinstance(mesh, Mesh) and not between:  # what is traced lies as the specs say, and so do its cotangents
+        leaves = [
+            put(x, NamedSharding(mesh, spec)) if len(spec) <= x.ndim else x
+            for x, spec in zip(leaves, specs, strict=True)
+        ]
     result: list[Any] = []
+    manual = mesh.abstract_mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
 
     def body(*parts: Any) -> list[Any]:
-        with use_abstract_mesh(mesh.abstract_mesh if isinstance(mesh, Mesh) else mesh):
+        with use_abstract_mesh(manual):
             out = function(*tree_unflatten(tree, parts))
         outs, out_tree = arguments.flatten_result(out, function, "shard_map")
         outs = [y if hasattr(y, "aval") else hooks.asarray(y) for y in outs]
@@ -150,7 +161,7 @@ def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[Partit
         if unknown := [n for n in named if n not in axes]:
             raise ValueError(f"{what}: {spec} names {unknown[0]!r}, which is not among the axes {tuple(axes)}")
         if len(set(named)) != len(named):
-            raise ValueError(f"{what}: {spec} names an axis twice")
+            raise DuplicateSpecError(f"{what}: {spec} names an axis twice")
         out.append(spec)
     return out
 

@@ -99,6 +99,13 @@ class _Axes:
     __repr__ = __str__
 
 
+def _not_abstract(name: str) -> property:
+    def get(self: AbstractMesh) -> Any:
+        raise ValueError(f"AbstractMesh does not implement {name}")
+
+    return property(get, doc="Raises ValueError: there are no devices.")
+
+
 class AbstractMesh(_Axes):
     """A mesh without devices: sizes and names of axes.
 
@@ -114,6 +121,12 @@ class AbstractMesh(_Axes):
         if len(self.axis_names) != len(self.axis_sizes):
             raise ValueError(f"AbstractMesh: {len(self.axis_sizes)} sizes but {len(self.axis_names)} names of axes")
         self.axis_types = _axis_types("AbstractMesh", self.axis_names, axis_types)
+
+    devices = _not_abstract("devices")
+    device_ids = _not_abstract("device_ids")
+    local_devices = _not_abstract("local_devices")
+    local_mesh = _not_abstract("local_mesh")
+    is_multi_process = _not_abstract("is_multi_process")
 
     @property
     def abstract_mesh(self) -> AbstractMesh:

@@ -79,6 +79,11 @@ class PartitionSpec:
         more = (other.unreduced, other.reduced) if isinstance(other, PartitionSpec) else (frozenset(), frozenset())
         return PartitionSpec(*self, *other, unreduced=self.unreduced | more[0], reduced=self.reduced | more[1])
 
+    def __radd__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return PartitionSpec(*other, *self, unreduced=self.unreduced, reduced=self.reduced)
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, PartitionSpec)

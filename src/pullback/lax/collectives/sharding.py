@@ -252,9 +252,9 @@ def out_placed(name: str, out: Any, out_sharding: Any) -> Any:
     named = named_out_sharding(name, out_sharding)
     named.check(out.shape, f"{name} results")
     named = named.update(spec=PartitionSpec(*named.spec, *[None] * (out.ndim - len(named.spec))))
-    if not hasattr(named.mesh, "devices"):
+    if not isinstance(named.mesh, Mesh):
         mesh = current_mesh()
-        if mesh is None or not hasattr(mesh, "devices"):
+        if not isinstance(mesh, Mesh):
             return out
         named = named.update(mesh=mesh)
     return put(out, named)

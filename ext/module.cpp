@@ -18,6 +18,7 @@
 #include "programs/foreign.h"
 #include "threads/fork_gate.h"
 #include "programs/host_call.h"
+#include "programs/progress.h"
 #include "arrays/indexing.h"
 #include "programs/loader.h"
 #include "post_order.h"
@@ -62,6 +63,7 @@ nb::dict symbol_addresses() {
     auto add = [&](const char* name, auto* function) { d[name] = reinterpret_cast<uintptr_t>(function); };
     add("pb_parallel_for", pb_parallel_for);
     add("pb_interrupt_pending", pb_interrupt_pending);
+    add("pb_step", pb_step);
     add("pb_host_call", pb_host_call);
     add("pb_host_call_index", pb_host_call_index);
     add("pb_show", pb_show);
@@ -105,6 +107,7 @@ NB_MODULE(_core, m) {
     check(pb::add_static_form(m.ptr()));
     check(pb::add_transformed(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
+    check(pb::add_progress(m.ptr()));
     check(pb::add_foreign(m.ptr()));
     check(pb::add_fork_gate(m.ptr()));
     check(pb::add_loader(m.ptr()));

@@ -146,7 +146,9 @@ struct RunApart final : Task {
           outputs(executable->program->out.size()),
           frame(&executable->program->host_calls),
           run(executable, *executable->program, arguments, outputs.data()),
-          call(executable->program->libraries) {}
+          call(executable->program->libraries) {
+        frame.name = executable->name;
+    }
     ~RunApart() override {
         if (abandoned) abandoned_runs.fetch_sub(1);
     }
@@ -179,6 +181,7 @@ bool execute(Executable* executable, const Program& p, const Arguments& argument
     if (!run.prepare()) return false;
     if (p.plan) return without_gil(p, [&] { return run.compute_plan(); }) && run.succeed();
     Frame frame(&p.host_calls, p.interruptible);
+    frame.name = executable->name;
     int code = without_gil(p, [&] { return run.compute(); });
     return run.finish(code, frame);
 }

@@ -16,6 +16,7 @@
 #include "threads/device_team.h"
 #include "gil.h"
 #include "programs/foreign.h"
+#include "programs/progress.h"
 #include "ref.h"
 #include "threads/thread_pool.h"
 
@@ -177,6 +178,7 @@ Frame::Frame(const std::vector<HostRecord*>* calls, Team* devices, int number)
     : host_calls(calls), outer(this), team(devices), device(number) {}
 
 Frame::~Frame() {
+    leave_progress(this);
     if (outer != this) {
         if (interruptible) unwatch_sigint();
         current_frame = outer;

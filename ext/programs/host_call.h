@@ -25,6 +25,7 @@ struct Frame {
     PyObject* exception = nullptr;  // strong or null; the first that was raised; guarded by the GIL
     void* outer = nullptr;          // the frame that was current before
     Team* team = nullptr;           // the devices that run the program, if it runs on several at once
+    PyObject* name = nullptr;       // borrowed or null: the program's, for those who watch it
     int device = 0;                 // the number of the one that this frame's thread runs
 
     // Makes this frame current until it ends. GIL held. While an interruptible frame of the main thread is current,

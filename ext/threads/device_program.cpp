@@ -151,6 +151,7 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     Team team(size, facts.communication);
     Frame first(&p.host_calls, true);  // of device 0, which the calling thread runs
     first.team = &team;
+    first.name = executable->name;
     std::deque<Frame> others;
     for (int d = 1; d < size; ++d) others.emplace_back(&p.host_calls, &team, d);
     std::vector<int> codes(size_t(size), 0);

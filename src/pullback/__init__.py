@@ -161,6 +161,7 @@ _ELSEWHERE = {
     "freeze": ("pullback.ref", "freeze"),
     "make_mesh": ("pullback.api.mesh", "make_mesh"),
     "new_ref": ("pullback.ref", "new_ref"),
+    "progress": ("pullback.api.progress_bar", "progress"),
     "report": ("pullback.reports", "report"),
     "reshard": ("pullback.sharding", "reshard"),
     "set_mesh": ("pullback.sharding", "set_mesh"),

@@ -184,6 +184,7 @@ def symbol_addresses() -> dict[str, int]:
     """C functions for generated code:
     void pb_parallel_for(void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx, int64_t n, int64_t grain)
     int  pb_interrupt_pending(void)                         nonzero: return 2 from the program soon
+    int  pb_step(int64_t step, int64_t steps, int64_t loop) the same, of a loop that is counted (progress.h)
     int  pb_host_call(void *record, void **buffers)         nonzero: return that from the program at once
     int  pb_host_call_index(int64_t index, void **buffers)  callable number `index` of the running Executable
     """
@@ -194,6 +195,13 @@ def register_host_call(function: Callable[[tuple[int, ...]], Any], count: int) -
     """A record for pb_host_call; `function` gets a tuple of the `count` addresses. Kept until released."""
 
 def release_host_call(record: int) -> None: ...
+def watch_progress(wanted: bool, /) -> None:
+    """Whether the loops of programs say how far they are."""
+
+def read_progress() -> tuple[int, int, int, int, bool, str | None]:
+    """(number of the run of a loop, number of the loop in its program, steps done, all steps or 0, whether its program
+    still runs, the program's name while it does).
+    """
 
 # ---- foreign functions (ext/programs/foreign.h) ----------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pullback.export._blas import Blas
 from pullback.export._cpu import Cpu
 from pullback.export._header import STATUS, declared
 from pullback.export._program import Program, is_fortran
-from pullback.loops.emit import INTERRUPT
+from pullback.loops.emit import INTERRUPT, STEP
 from pullback.loops.emit.module import PARALLEL_FOR
 
 _CALL = """
@@ -91,6 +91,7 @@ static int cpu_suffices(void) {{
 # What a single-threaded library without Python has in place of the runtime's functions.
 _OWN = """
 static int never(void) { return 0; }
+static int never_counted(int64_t step, int64_t steps, int64_t loop) { (void)step; (void)steps; (void)loop; return 0; }
 static int one(void) { return 1; }
 static void ignore(int count) { (void)count; }
 static void serial_for(void (*body)(void *, int64_t, int64_t), void *context, int64_t count, int64_t grain) {
@@ -101,6 +102,7 @@ static void serial_for(void (*body)(void *, int64_t, int64_t), void *context, in
 _REPLACED = {
     PARALLEL_FOR: "(void *)serial_for",
     INTERRUPT: "(void *)never",
+    STEP: "(void *)never_counted",
     "blas_get_num_threads": "(void *)one",
     "blas_set_num_threads": "(void *)ignore",
 }

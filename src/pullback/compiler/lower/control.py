@@ -8,6 +8,7 @@ from typing import Any
 from pullback.compiler.lower.contexts import NestContext
 from pullback.compiler.lower.moves import swap_in
 from pullback.compiler.lower.storage import Storage
+from pullback.loops.ir.ir import STEPS
 
 
 def carry_loop(
@@ -26,7 +27,7 @@ def carry_loop(
     swap_in(b, list(zip(carry, init)))
     if length == 0:
         return
-    with b.loop(length, "sequential", "step") as step:
+    with b.loop(length, "sequential", "step", ((STEPS, length),)) as step:
         i = b.sub(b.index(length - 1), step) if reverse else step
         ctx.subprogram(closed, [*consts, *carry, *(x.at(i) for x in xs)], [*carry, *(y.at(i) for y in ys)])
 

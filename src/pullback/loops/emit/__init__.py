@@ -2,12 +2,13 @@
 
 from .cache import ObjectCache
 from .cpu.target import Target, current_target, host_target, target_scope
-from .interrupt import INTERRUPT, has_long_calls
+from .interrupt import INTERRUPT, STEP, has_long_calls
 from .jit import CompiledFunction, HostCallback, add_symbols, assembly, compile_function, emit_object, link
 from .module import Linkage, ModuleText, build_module
 
 __all__ = [
     "INTERRUPT",
+    "STEP",
     "CompiledFunction",
     "HostCallback",
     "Linkage",

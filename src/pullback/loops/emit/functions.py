@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pullback.loops.ir.ir import (
@@ -64,6 +65,23 @@ def interleaved(vector: VectorIndex, body: Sequence[Stmt], k: int) -> list[Store
 def loads_of(store: Store) -> set[Buffer]:
     """The buffers that a store's index and value read."""
     return {x.buffer for x in subexpressions((store.index, store.value)) if isinstance(x, Load)}
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A loop that is counted for the user: its number in the program, and what its iterations are."""
+
+    loop: int
+    total: int  # 0: not known
+    each: int = 1
+    first: int = 0
+
+    def at(self, code: Code, i: str) -> str:
+        """How many steps are done before iteration `i`."""
+        if i[0] != "%":
+            return str(min(int(i) * self.each + self.first, self.total or 1 << 62))
+        scaled = code.here(f"mul nuw nsw i64 {i}, {self.each}") if self.each != 1 else i
+        return code.here(f"add nuw nsw i64 {scaled}, {self.first}") if self.first else scaled
 
 
 class Surroundings(Protocol):
@@ -247,8 +265,13 @@ class FunctionEmitter:
         while 2 * size <= every:
             size *= 2
 
+        steps = self.begin_count(loop)
+
         def round_(i: str, values: list[Value]) -> list[Value]:
-            self.ask_interrupt(self.code.here(f"icmp ne i64 {i}, {start}"))
+            if steps is None:
+                self.ask_interrupt(self.code.here(f"icmp ne i64 {i}, {start}"))
+            else:
+                self.ask_interrupt(steps=(steps.at(self.code, i), steps))
             if size == step:
                 return body(i, values)
             stop = self.later(i, size)
@@ -259,6 +282,9 @@ class FunctionEmitter:
         self._in_rounds.add(id(loop))
         results = self._counted(start, end, size, inits, writes, round_, some)
         self._in_rounds.remove(id(loop))
+        self.end_count()
+        if steps is not None:
+            self.ask_interrupt(steps=(steps.at(self.code, end), steps))
         return results
 
     def later(self, i: str, size: int) -> str:
@@ -382,6 +408,7 @@ class FunctionEmitter:
     def _while(self, stmt: While) -> None:
         code, ev = self.code, self.eval
         number = code.fresh("").strip("%.")
+        steps = self.begin_count(stmt)
         before = code.block
         code.open_loop(stored((stmt,)), skippable=True)
         code.line(f"  br label %while.{number}")
@@ -398,14 +425,28 @@ class FunctionEmitter:
         following = code.here(f"add i64 {count}, 1")
         every = asks_every(stmt)
         part = code.here(f"and i64 {count}, {every - 1}")
-        self.ask_interrupt(code.here(f"icmp eq i64 {part}, {every - 1}"))
+        due = code.here(f"icmp eq i64 {part}, {every - 1}")
+        self.ask_interrupt(due, None if steps is None else (following, steps))
         phis.append(f"  {count} = phi i64 [ 0, %{before} ], [ {following}, %{code.block} ]")
         code.line(f"  br label %while.{number}")
         code.close()
         code.label(f"end.{number}")
+        self.end_count()
+        if steps is not None and every > 1:  # else the last step has said so
+            self.ask_interrupt(code.here(f"icmp uge i64 {count}, {every}"), (count, steps))
 
-    def ask_interrupt(self, due: str = "") -> None:
-        """Ends the function if the user wants that; asks where `due`. Functions that `asks` do."""
+    def ask_interrupt(self, due: str = "", steps: tuple[str, Steps] | None = None) -> None:
+        """Ends the function if the user wants that; asks where `due`. Functions that `asks` do.
+
+        steps: how many steps of a loop that is counted are done.
+        """
+
+    def begin_count(self, loop: Loop | While) -> Steps | None:
+        """How the steps of a loop, which asks, are counted for the user; None: not. `end_count` when it is written."""
+        return None
+
+    def end_count(self) -> None:
+        """The loop that has begun last has been written."""
 
     # Calls.
 

@@ -6,6 +6,10 @@ Its kernels and the bodies of its threads return early, and it asks after them, 
 Calls of sorts and of LAPACK cannot ask: a program in which one may take long runs on a thread of its own
 (ext/programs/apart.h).
 
+The outermost loops of the user's in a program (attr STEPS, and While) say with the question how many of their steps are
+done, which is what progress bars show (ext/programs/progress.h). So there is one code of a program, whether somebody
+watches or not, and no loop asks more often.
+
 Rounds are of about 2^18 operations, and `FunctionEmitter.counted` is the one place that writes iterations. Measured:
 sums over windows of two long rows took 2 s to hear Ctrl-C, now 0.05; loops on the thread pool stop by themselves
 (ext/programs/host_call.cpp), and the program asks after each: a nest of 3.6e9 elements ended after 32 s, now 0.1, a
@@ -20,6 +24,7 @@ from pullback.loops.ir.ir import Address, Call, Const, Function, HostCall, If, L
 from pullback.loops.ir.visit import statements
 
 INTERRUPT = "pb_interrupt_pending"
+STEP = "pb_step"  # the same question of a loop that is counted, which says how far it is
 INTERRUPTED = 2  # what the program returns then
 
 # In scalar operations, about 0.3 ns each: loops that are surely shorter do not ask, and the others ask this often. A

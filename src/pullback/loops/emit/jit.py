@@ -19,18 +19,19 @@ from pullback.util.locks import Lock, held_at_fork
 
 from .cache import Entry, ObjectCache, cache_key
 from .cpu.target import Target, host_target
-from .interrupt import INTERRUPT
+from .interrupt import INTERRUPT, STEP
 from .module import ENTRY, HOST_SLOT, PARALLEL_FOR, SLOTS, ModuleText, build_module
 
 HostCallback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
 
 # What stands in where there is no runtime to ask.
 _never = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
+_never_counted = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(lambda *args: 0)
 _Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _serial_for = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
     lambda body, ctx, count, grain: _Body(body)(ctx, 0, count)
 )
-_stand_ins = {PARALLEL_FOR: _serial_for, INTERRUPT: _never}
+_stand_ins = {PARALLEL_FOR: _serial_for, INTERRUPT: _never, STEP: _never_counted}
 _symbols: dict[str, int] = {}
 _lock = held_at_fork(Lock())
 # Modules and code are given up under this lock of llvmlite's, and LLVM must not be copied in the middle of that either.

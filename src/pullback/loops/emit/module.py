@@ -22,6 +22,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pullback.loops.ir.ir import (
+    STEPS,
+    STEPS_EACH,
+    STEPS_FROM,
     Buffer,
     Call,
     Const,
@@ -44,8 +47,8 @@ from pullback.loops.ir.visit import accesses, blocks, free_vars, loaded, stored
 
 from .access import VectorIndex
 from .cpu.target import Target
-from .functions import FunctionEmitter
-from .interrupt import INTERRUPT, INTERRUPTED
+from .functions import FunctionEmitter, Steps
+from .interrupt import INTERRUPT, INTERRUPTED, STEP
 from .repeated import Repeated
 from .types import memory_type, register_type, result_type
 from .values import Value, broadcast
@@ -370,15 +373,19 @@ class Module:
         code.line(f"  ret i32 {status}")
         code.label(f"go.{number}")
 
-    def ask_interrupt(self, emitter: FunctionEmitter, due: str, last: str) -> None:
+    def ask_interrupt(
+        self, emitter: FunctionEmitter, due: str, last: str, steps: tuple[str, Steps] | None = None
+    ) -> None:
         """Returns from the function by `last` if the runtime says so; asks if `due`, or always."""
         code = emitter.code
         number = code.fresh("").strip("%.")
-        function = self._slot_value(emitter, INTERRUPT)
+        function, given = self._slot_value(emitter, INTERRUPT if steps is None else STEP), ""
+        if steps is not None:
+            given = f"i64 {steps[0]}, i64 {steps[1].total}, i64 {steps[1].loop}"
         if due:
             code.line(f"  br i1 {due}, label %ask.{number}, label %go.{number}, !prof !1")
             code.label(f"ask.{number}")
-        pending = code.here(f"call i32 {function}() cold nounwind")
+        pending = code.here(f"call i32 {function}({given}) cold nounwind")
         stop = code.here(f"icmp ne i32 {pending}, 0")
         code.line(f"  br i1 {stop}, label %stop.{number}, label %go.{number}, !prof !1")
         code.line(f"stop.{number}:")
@@ -455,7 +462,7 @@ class KernelEmitter(VectorFunctionEmitter):
         super().__init__(module)
         self.asks = not module.subroutine
 
-    def ask_interrupt(self, due: str = "") -> None:
+    def ask_interrupt(self, due: str = "", steps: tuple[str, Steps] | None = None) -> None:
         if self.asks:
             self.has_asked = True
             self.module.ask_interrupt(self, due, "  ret void")
@@ -481,6 +488,8 @@ class ProgramEmitter(VectorFunctionEmitter):
         # By identity of a statement: arguments that it alone uses, and their numbers. Their addresses are read in
         # front of it: those of 1,000 arguments, all read at the start, went to the stack and back.
         self.late: dict[int, list[tuple[Buffer, int]]] = {}
+        self._loops = 0  # that are counted for the user
+        self._depth = 0  # of loops that ask
 
     def argument(self, buffer: Buffer, number: int) -> str:
         """The address of an input or output."""
@@ -492,8 +501,20 @@ class ProgramEmitter(VectorFunctionEmitter):
             self.eval.pointers[buffer] = self.argument(buffer, number)
         super().stmt(stmt)
 
-    def ask_interrupt(self, due: str = "") -> None:
-        self.module.ask_interrupt(self, due, f"  ret i32 {INTERRUPTED}")
+    def ask_interrupt(self, due: str = "", steps: tuple[str, Steps] | None = None) -> None:
+        self.module.ask_interrupt(self, due, f"  ret i32 {INTERRUPTED}", steps)
+
+    def begin_count(self, loop: Loop | While) -> Steps | None:
+        """The outermost loop of the user's: those inside it are parts of its steps."""
+        self._depth += 1
+        known = dict(loop.attrs) if isinstance(loop, Loop) else {STEPS: 0}
+        if self._depth > 1 or STEPS not in known:
+            return None
+        self._loops += 1
+        return Steps(self._loops, known[STEPS], known.get(STEPS_EACH, 1), known.get(STEPS_FROM, 0))
+
+    def end_count(self) -> None:
+        self._depth -= 1
 
     def copy_out(self, buffer: Buffer, address: str) -> None:
         """Writes an output that was kept in registers to its place."""

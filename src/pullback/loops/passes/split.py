@@ -21,11 +21,15 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pullback.loops.ir.affine import interval, terms
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
+    STEPS,
+    STEPS_EACH,
+    STEPS_FROM,
     Buffer,
     Call,
     Carried,
@@ -133,7 +137,8 @@ class _Split:
                 results = group.results if last else tuple(map(self.new.var, group.results))
                 groups.append(Carried(fresh, inits, updates, results, group.combine))
             carry = [tuple(map(Read, group.results)) for group in groups]
-            result.append(Loop(var, const("i64", stop - start), loop.role, body, tuple(groups), loop.attrs))
+            attrs = _counted_from(loop, start)
+            result.append(Loop(var, const("i64", stop - start), loop.role, body, tuple(groups), attrs))
         return result
 
     def _own(self, loop: Loop) -> list[Buffer]:
@@ -312,3 +317,12 @@ def _factor(term: Expr, var: Var) -> int | None:
         inner = term.args[0]
         return term.args[1].value if isinstance(inner, Read) and inner.var is var else None
     return None
+
+
+def _counted_from(loop: Loop, start: int) -> tuple[tuple[str, Any], ...]:
+    """The attrs of the part of a loop that begins at `start`."""
+    known = dict(loop.attrs)
+    if not start or STEPS not in known:
+        return loop.attrs
+    known[STEPS_FROM] = known.get(STEPS_FROM, 0) + start * known.get(STEPS_EACH, 1)
+    return tuple(known.items())

@@ -38,6 +38,8 @@ from pullback.loops.ir.affine import terms
 from pullback.loops.ir.fold import const, is_math, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
+    STEPS,
+    STEPS_EACH,
     Buffer,
     Carried,
     Const,
@@ -197,7 +199,8 @@ class _Interchange:
         rest = self.around(loop, lanes, None, const("i64", n - left), left, kept, True) if left and inside else []
         if inside is None or rest is None:
             return None
-        return [Loop(block, const("i64", count), "sequential", tuple(inside)), *rest]
+        counted = ((STEPS, n), (STEPS_EACH, size)) if STEPS in dict(loop.attrs) else ()
+        return [Loop(block, const("i64", count), "sequential", tuple(inside), (), counted), *rest]
 
     def around(
         self, loop: Loop, lanes: _Lanes, block: Var | None, first: Expr, count: int, kept: set[Buffer], nested: bool
@@ -209,7 +212,8 @@ class _Interchange:
         lane, step = self.new.var(Var("lane", "i64")), self.new.var(loop.var)
         own = Substitute({loop.var: make("add", (first, Read(step)))}, self.new.var)
         state = _State(self.new, lane, lanes, straight_code(own.block(_one_lane(loop.body, lanes, lane))))
-        steps = Loop(step, const("i64", count), "sequential", (), (), loop.attrs)
+        attrs = tuple(attr for attr in loop.attrs if attr[0] != STEPS)  # the blocks are counted
+        steps = Loop(step, const("i64", count), "sequential", (), (), attrs)
         return state.loop(steps, kept, nested) if state.fits((step, block)) else None
 
 

@@ -32,6 +32,7 @@ from pullback.core.specialize import refuse_symbolic
 from pullback.lax.elementwise.narrow import is_narrow
 from pullback.loops.emit import (
     INTERRUPT,
+    STEP,
     ModuleText,
     assembly,
     build_module,
@@ -182,6 +183,7 @@ class Program:
     def machine_code(self) -> Any:
         """The `_core.Executable`."""
         native = self.native
+        asks = INTERRUPT in native.compiled.slots or STEP in native.compiled.slots
         return _core.Executable(
             native.compiled.address,
             self.in_avals,
@@ -192,8 +194,8 @@ class Program:
             forward=native.facts.forwards,
             alias=native.facts.aliases,
             donate=self.donated,
-            release_gil=native.facts.is_long or INTERRUPT in native.compiled.slots,
-            interruptible=INTERRUPT in native.compiled.slots,
+            release_gil=native.facts.is_long or asks,
+            interruptible=asks,
             apart=native.facts.has_long_calls,
             libraries=native.calls_libraries,
             name=self.name,
@@ -536,7 +538,7 @@ def _make_native(
     compiled = compile_function(
         function,
         optimize=optimize,
-        symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT}),
+        symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT, STEP}),
         cache=None if any(_variant()) else object_cache(),  # which knows a function as it was before its passes
         key=None if packed is None else key,
         facts=packed or b"",

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 from pullback.loops.ir.ir import (
     SQUARE,
+    STEPS,
+    STEPS_EACH,
+    STEPS_FROM,
     Address,
     Buffer,
     Call,
@@ -101,6 +104,7 @@ class FunctionEmitter:
     """Writes the statements of one LLVM function."""
 
     asks = False  # whether a loop may end the function early
+    counts = False  # whether loops say how far they are
 
     def __init__(self, module: Surroundings) -> None:
         self.module = module
@@ -108,6 +112,8 @@ class FunctionEmitter:
         self.code = Code(target.converts_halves, target.looks_up, target.dots_pairs, target.multiplies_tiles)
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes, module.repeated)
         self._writes: dict[int, Set[Buffer]] = {}
+        self._loops = 0  # that are counted for the user
+        self._depth = 0  # of loops that ask
         self._in_rounds: set[int] = set()  # loops around, by identity, that ask already
 
     def block(self, body: Sequence[Stmt]) -> None:
@@ -442,11 +448,20 @@ class FunctionEmitter:
         """
 
     def begin_count(self, loop: Loop | While) -> Steps | None:
-        """How the steps of a loop, which asks, are counted for the user; None: not. `end_count` when it is written."""
-        return None
+        """How the steps of a loop, which asks, are counted for the user; None: not. `end_count` when it is written.
+
+        The outermost loop of the user's is: those inside it are parts of its steps.
+        """
+        self._depth += 1
+        known = dict(loop.attrs) if isinstance(loop, Loop) else {STEPS: 0}
+        if not self.counts or self._depth > 1 or STEPS not in known:
+            return None
+        self._loops += 1
+        return Steps(self._loops, known[STEPS], known.get(STEPS_EACH, 1), known.get(STEPS_FROM, 0))
 
     def end_count(self) -> None:
         """The loop that has begun last has been written."""
+        self._depth -= 1
 
     # Calls.
 

@@ -22,9 +22,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pullback.loops.ir.ir import (
-    STEPS,
-    STEPS_EACH,
-    STEPS_FROM,
     Buffer,
     Call,
     Const,
@@ -465,7 +462,7 @@ class KernelEmitter(VectorFunctionEmitter):
     def ask_interrupt(self, due: str = "", steps: tuple[str, Steps] | None = None) -> None:
         if self.asks:
             self.has_asked = True
-            self.module.ask_interrupt(self, due, "  ret void")
+            self.module.ask_interrupt(self, due, "  ret void", steps)
 
 
 class ThreadBodyEmitter(KernelEmitter):
@@ -481,15 +478,13 @@ class ProgramEmitter(VectorFunctionEmitter):
     """Emits the program function, which says that it has ended early."""
 
     module: Module
-    asks = True
+    asks = counts = True
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         # By identity of a statement: arguments that it alone uses, and their numbers. Their addresses are read in
         # front of it: those of 1,000 arguments, all read at the start, went to the stack and back.
         self.late: dict[int, list[tuple[Buffer, int]]] = {}
-        self._loops = 0  # that are counted for the user
-        self._depth = 0  # of loops that ask
 
     def argument(self, buffer: Buffer, number: int) -> str:
         """The address of an input or output."""
@@ -503,18 +498,6 @@ class ProgramEmitter(VectorFunctionEmitter):
 
     def ask_interrupt(self, due: str = "", steps: tuple[str, Steps] | None = None) -> None:
         self.module.ask_interrupt(self, due, f"  ret i32 {INTERRUPTED}", steps)
-
-    def begin_count(self, loop: Loop | While) -> Steps | None:
-        """The outermost loop of the user's: those inside it are parts of its steps."""
-        self._depth += 1
-        known = dict(loop.attrs) if isinstance(loop, Loop) else {STEPS: 0}
-        if self._depth > 1 or STEPS not in known:
-            return None
-        self._loops += 1
-        return Steps(self._loops, known[STEPS], known.get(STEPS_EACH, 1), known.get(STEPS_FROM, 0))
-
-    def end_count(self) -> None:
-        self._depth -= 1
 
     def copy_out(self, buffer: Buffer, address: str) -> None:
         """Writes an output that was kept in registers to its place."""

@@ -97,9 +97,8 @@ def test_what_loops_say(name):
 def test_eager_loops_and_devices():
     found, _ = told(lambda: lax.fori_loop(0, N, lambda i, c: step(c), X))
     assert found == [(1, N, N)]
-    mesh = pb.make_mesh((1,), ("i",))
-    f = pb.jit(pb.shard_map(lambda x: scan(step, x), mesh=mesh, in_specs=pb.P("i"), out_specs=pb.P("i")))
-    assert told(f, X)[0][-1] == (1, N, N)
+    f = pb.pmap(lambda x: scan(step, x))
+    assert told(f, X[None])[0][-1] == (1, N, N)
 
 
 def test_short_loops_and_loops_that_nobody_watches_say_nothing():

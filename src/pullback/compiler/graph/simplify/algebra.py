@@ -24,6 +24,7 @@ from pullback.compiler.graph.structure.repeats import REPEAT_RULES
 from pullback.compiler.graph.structure.reversals import REVERSAL_RULES
 from pullback.compiler.graph.structure.running import RUNNING_RULES
 from pullback.compiler.graph.structure.scatters import SCATTER_RULES
+from pullback.compiler.graph.structure.spectra import SPECTRUM_RULES
 from pullback.compiler.graph.structure.stacks import STACK_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
 from pullback.compiler.graph.structure.types import TYPE_RULES
@@ -70,6 +71,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             REPEAT_RULES,
             STACK_RULES,
             PHASE_RULES,
+            SPECTRUM_RULES,
             axis_rules(),
         )
         for name in registry:

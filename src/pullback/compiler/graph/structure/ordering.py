@@ -7,6 +7,8 @@
     _, b = sort x, iota; c = b[:10]    =>      _, c = top_k[k=10] keys, which are the larger, the smaller x is
     _, b = sort x, iota; c = b[-10:]   =>      the same of x reversed, whose last ones come first
     c = sort(x)[::-1][:10]             =>      the elements at such places; so is what is sorted in the order of x
+    y, b = sort x, iota; c = x[b]      =>      c = y: what is sorted, taken in its order, also along an axis
+    y, _ = sort x, z                   =>      y = sort x
 
 Only where nothing else reads what was sorted. Elements and places are those of before, bit for bit: equal elements come
 as they lie, NaN comes last, and zeros keep their signs.
@@ -128,6 +130,55 @@ def _ends(r: Rewriter, eqn: JaxprEqn) -> Any:
     )
 
 
+def _in_order(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """What was sorted itself, taken at the places that its order gives: it is there already."""
+    x, indices = eqn.invars
+    places = _plain(r, indices)
+    made = None if places is None else r.definition(places, "sort")
+    if made is None or not any(x is each for each in made.invars) or eqn.outvars[0].aval.shape != x.aval.shape:
+        return None
+    axis, ndim = made.params["dimension"], x.aval.ndim
+    others = tuple(d for d in range(ndim) if d != axis)
+    n = eqn.params["dimension_numbers"]
+    wanted = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    if n != wanted or tuple(eqn.params["slice_sizes"]) != (1,) * ndim:
+        return None
+    counted = made.invars[[v is places for v in made.outvars].index(True)]
+    if counts_along(r, counted) != axis:
+        return None
+    return made.outvars[[each is x for each in made.invars].index(True)]
+
+
+def _plain(r: Rewriter, places: Any) -> Any:
+    """Places without what is done in case that they count from the end, or are too large, which no order's do."""
+    while (made := r.definition(places, "select_n", "reshape", "convert_element_type")) is not None:
+        if made.primitive.name == "select_n":
+            below = r.definition(made.invars[0], "lt")
+            if below is None or len(made.invars) != 3 or below.invars[0] is not made.invars[1]:
+                return None
+            if not r.is_scalar(below.invars[1], 0):
+                return None
+            places = made.invars[1]
+        elif (
+            made.invars[0].aval.dtype.kind not in "iu"
+            or made.invars[0].aval.dtype.itemsize > places.aval.dtype.itemsize
+        ):
+            return None
+        else:
+            places = made.invars[0]
+    return places
+
+
+def _followed(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A sort without the operands that follow its keys in vain."""
+    keys = eqn.params["num_keys"]
+    wanted = [k for k, v in enumerate(eqn.outvars) if k < keys or r.uses[v]]
+    if len(wanted) == len(eqn.outvars) or not any(r.uses[v] for v in eqn.outvars):  # none: made by another rule
+        return None
+    found = dict(zip(wanted, r.emit("sort", *(eqn.invars[k] for k in wanted), **eqn.params)))
+    return [found.get(k, eqn.invars[k]) for k in range(len(eqn.outvars))]
+
+
 def _is_read_at_ends(r: Rewriter, made: JaxprEqn) -> bool:
     """Whether nothing reads what was sorted but for few of its first and last elements, also behind reversals."""
     axis = made.params["dimension"]
@@ -195,6 +246,8 @@ def _as(r: Rewriter, x: Any, dtype: Any) -> Any:
 
 ORDER_RULES: dict[str, tuple[Rule, ...]] = {
     "slice": (_selected, _ends),
+    "gather": (_in_order,),
+    "sort": (_followed,),
     "partition": (_sorted,),
     "argpartition": (_sorted,),
 }

@@ -1,0 +1,58 @@
+"""An array taken in the order of its sort is the sorted array."""
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as jnp
+
+RNG = np.random.default_rng(0)
+
+
+def values(shape, dtype):
+    x = (RNG.standard_normal(shape) * 3).astype(dtype)
+    if dtype == "f4" and x.size > 7:
+        x.flat[::5], x.flat[1::7], x.flat[2::7], x.flat[3] = np.nan, 0.0, -0.0, np.inf
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "i1", "c8"])
+@pytest.mark.parametrize("shape, axis", [((50,), 0), ((7, 40), 1), ((40, 7), 0), ((3, 20, 4), 1), ((300,), 0)])
+def test_nothing_is_gathered(shape, axis, dtype):
+    x = values(shape, dtype)
+    program = pullback.jit(lambda x: jnp.take_along_axis(x, jnp.argsort(x, axis), axis))
+    text = program.lower(x).as_text("jaxpr")
+    assert "gather" not in text and "iota" not in text, text
+    want = np.take_along_axis(x, np.argsort(x, axis, kind="stable"), axis)
+    np.testing.assert_array_equal(program(x), want)
+    if dtype == "f4":
+        there = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(program(x))[there], np.signbit(want)[there])
+
+
+@pytest.mark.parametrize("shape, axis", [((1,), 0), ((0,), 0), ((3, 1), 1), ((3, 0), 1), ((0, 3), 1)])
+def test_hardly_any_elements(shape, axis):
+    x = values(shape, "f4")
+    found = pullback.jit(lambda x: jnp.take_along_axis(x, jnp.argsort(x, axis), axis))(x)
+    np.testing.assert_array_equal(found, np.sort(x, axis))
+
+
+def test_by_an_index_and_mapped():
+    x = values((30, 20), "f4")
+    for f in (lambda x: x[jnp.argsort(x)], lambda x: jnp.take(x, jnp.argsort(x))):
+        assert "gather" not in pullback.jit(f).lower(x[0]).as_text("jaxpr")
+        np.testing.assert_array_equal(pullback.jit(f)(x[0]), np.sort(x[0]))
+        np.testing.assert_array_equal(pullback.jit(pullback.vmap(f))(x), np.sort(x))
+
+
+def test_other_orders_are_gathered():
+    x, y = values((40,), "i4"), values((40,), "i4")
+
+    def f(x, y):
+        order = jnp.argsort(x)
+        return y[order], x[order], x[order[::-1]], x[order + 1], order
+
+    order = np.argsort(x, kind="stable")
+    want = y[order], x[order], x[order[::-1]], x[np.minimum(order + 1, 39)], order
+    for found, each in zip(pullback.jit(f)(x, y), want):
+        np.testing.assert_array_equal(found, each)

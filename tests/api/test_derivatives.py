@@ -206,3 +206,56 @@ def test_argnums_may_be_anything_that_gives_integers():
         assert all(len(d(product, argnums)(2.0, 3.0)) == 2 for d in (jax.jacfwd, jax.jacrev))
     with pytest.raises(TypeError, match=r"argnums must be an integer or a sequence of integers, got 1\.5"):
         jax.grad(product, 1.5)
+
+
+def _rule(bwd):
+    """x -> 2 x with such a backward function."""
+    double = jax.custom_vjp(lambda x: x * 2)
+    double.defvjp(lambda x: (x * 2, None), lambda _, bar: (bwd(bar),))
+    return double
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float32", "complex64"])
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_custom_vjp_of_every_type(dtype, wrap):
+    double = _rule(lambda bar: bar)
+
+    def loss(x):
+        return double(x).astype("complex64").real.sum()
+
+    found = wrap(jax.grad(loss))(jnp.ones(2, dtype))
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(found, np.complex64), 1)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_a_backward_function_may_give_another_type(wrap):
+    seen = []
+    outer = jax.custom_vjp(lambda x: x.astype("float32"))
+    outer.defvjp(lambda x: (outer(x), None), lambda _, bar: (bar / 3,))
+    inner = _rule(lambda bar: (seen.append(bar.dtype), bar)[1])
+    found = wrap(jax.grad(lambda x: outer(inner(x)).sum()))(jnp.ones(2, "bfloat16"))
+    assert seen == [np.float32]
+    np.testing.assert_array_equal(found, np.float32(1) / 3)
+    found = wrap(jax.grad(lambda x: outer(x * 2).sum()))(jnp.ones(2, "bfloat16"))
+    assert found.dtype == "bfloat16"
+
+
+def _through_a_branch(f):
+    return lambda x: lax.cond(x > 0, f, lambda x: x, x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, _through_a_branch, jax.checkpoint])
+def test_backward_functions_are_asked_where_cotangents_vanish(wrap):
+    """A bwd may hand on statistics as its argument's gradient, whatever the cotangent."""
+    nothing, seven = _rule(lambda bar: None), _rule(lambda bar: bar + 7)
+
+    def grad(f):
+        return jax.grad(wrap(f))(3.0)
+
+    assert grad(lambda x: nothing(seven(x))) == 7
+    np.testing.assert_allclose(grad(lambda x: nothing(seven(jnp.sin(x)))), 7 * np.cos(3.0), rtol=1e-6)
+    assert grad(lambda x: nothing(jnp.sin(seven(x)))) == 7
+    assert grad(lambda x: nothing(x)) == 0
+    assert grad(lambda x: (seven(x), x)[1]) == 1
+    assert grad(lambda x: lax.stop_gradient(seven(x)) + x) == 1

@@ -15,6 +15,7 @@ what a user reads who needs the rule, and what the coverage table prints. Rule s
     traits                                                      what passes ask by name: "commutative", "movement", ...;
         "inside" says that a Pointwise rule reads operands at places inside of them only, whatever its selects choose;
         "stacked" that a stack of operands takes no longer than one after the other, where `lower` does not tell;
+        "transposes zeros" that the transpose rule is asked even where all cotangents vanish;
         "mixed" that under vmap, as in JAX, an element of a batch is not what it is by itself
 
 Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, custom rules) fill:

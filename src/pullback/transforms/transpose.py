@@ -12,6 +12,7 @@ from pullback._ext import _core
 from pullback.core import (
     ClosedJaxpr,
     Jaxpr,
+    JaxprEqn,
     Literal,
     UndefinedPrimal,
     Var,
@@ -20,6 +21,7 @@ from pullback.core import (
     eval_interpreter,
     hooks,
     trace,
+    typeof,
     types,
 )
 from pullback.core.source import names_inside
@@ -72,11 +74,14 @@ def backward_pass(
     for atom, bar in zip(jaxpr.outvars, cotangents):
         accumulate(atom, symbolic(bar))
 
+    of_zeros = _transposed_of_zeros(jaxpr, backwards)
     for eqn in reversed(backwards):
         outs_bar = [bars.pop(v, None) for v in eqn.outvars]
-        if all(bar is None for bar in outs_bar):
+        if all(bar is None for bar in outs_bar) and id(eqn) not in of_zeros:
             continue
         outs_bar = [Zero(v.aval.to_tangent_aval()) if bar is None else bar for v, bar in zip(eqn.outvars, outs_bar)]
+        if of_zeros and id(eqn) not in of_zeros:
+            outs_bar = [_converted(bar, v.aval.to_tangent_aval()) for v, bar in zip(eqn.outvars, outs_bar)]
         operands = [
             a.operand if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a]
             for a in eqn.invars
@@ -91,6 +96,31 @@ def backward_pass(
             accumulate(atom, bar)
 
     return [bars.get(v, Zero(v.aval.to_tangent_aval())) if v in linear else None for v in jaxpr.invars]
+
+
+def _transposed_of_zeros(jaxpr: Jaxpr, backwards: Sequence[JaxprEqn]) -> set[int]:
+    """The ids of those of the linear equations whose rule is asked though all their cotangents vanish.
+
+    A user's backward function may give more than a multiple of its cotangent: running statistics that are handed on as
+    the gradient of an argument. It is asked wherever a result of the program depends on what it belongs to.
+    """
+    found: set[int] = set()
+    if not any(["transposes zeros" in eqn.primitive.traits for eqn in backwards]):
+        return found
+    wanted = {a for a in jaxpr.outvars if type(a) is not Literal}
+    for eqn in reversed(backwards):
+        if not wanted.isdisjoint(eqn.outvars):
+            wanted.update([a for a in eqn.invars if type(a) is not Literal])
+            if "transposes zeros" in eqn.primitive.traits:
+                found.add(id(eqn))
+    return found
+
+
+def _converted(bar: Any, aval: Any) -> Any:
+    """A cotangent in the dtype that a rule expects: a user's backward function may have given another."""
+    if type(bar) is Zero or aval.dtype == typeof(bar).dtype:
+        return bar
+    return hooks.convert(bar, aval.dtype, False)
 
 
 def _from_memory(tape: Tape, consts: Sequence[Any], cotangents: Sequence[Any]) -> list[Any] | None:
@@ -159,9 +189,11 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequen
             else:
                 outs = backward_pass(closed.jaxpr, closed.consts, args, bars)
             outs = [bar for bar, lin in zip(outs, linear) if lin]
+            outs = [_converted(bar, a.to_tangent_aval()) for bar, a in zip(outs, wanted)]
             nonzero_out[:] = [type(bar) is not Zero for bar in outs]
             return [bar for bar in outs if type(bar) is not Zero]
 
+        wanted = [a for a, lin in zip(closed.in_avals, linear) if lin]
         avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
         avals += [a.to_tangent_aval() for a, nz in zip(closed.out_avals, nonzero) if nz]
         return trace(fun, avals, closed.jaxpr.debug_info), tuple(nonzero_out)

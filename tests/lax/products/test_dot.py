@@ -43,3 +43,28 @@ def test_types_that_are_refused(given, asked):
     x = jnp.ones((2, 2), given)
     with pytest.raises(TypeError, match="preferred_element_type"):
         lax.dot(x, x, preferred_element_type=asked)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "want"),
+    [
+        ("float8_e4m3fn", "float8_e5m2", "float8_e5m2"),
+        ("float8_e4m3fn", "float32", "float32"),
+        ("bfloat16", "float8_e5m2", "bfloat16"),
+        ("bfloat16", "float16", "bfloat16"),
+        ("int8", "uint8", "int8"),
+        ("uint16", "int8", "uint16"),
+        ("int4", "uint4", "int4"),
+        ("int32", "float16", "float16"),
+        ("float8_e4m3fn", "complex64", "complex64"),
+    ],
+)
+def test_a_product_has_the_type_of_one_operand(left, right, want):
+    x, y = jnp.array([[1, 2], [0, 1]]).astype(left), jnp.array([[1], [2]]).astype(right)
+    for a, b, exact in ((x, y, [5, 2]), (y.T, x.T, [5, 2])):
+        found = lax.dot(a, b)
+        assert found.dtype == want
+        np.testing.assert_array_equal(found.astype("complex64").ravel(), exact)
+        compiled = pullback.jit(lax.dot)(a, b)
+        assert compiled.dtype == want
+        np.testing.assert_array_equal(compiled.astype("complex64").ravel(), exact)

@@ -139,6 +139,22 @@ def _number_bytes(dtype: np.dtype) -> int:
     return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
 
 
+def _product_dtype(a: np.dtype, b: np.dtype) -> np.dtype:
+    """The element type of a product without a preferred one: that of both which reaches farther, then has more digits.
+
+    It is one of them, as in JAX, where `jnp`'s promotion finds a third or none: float8_e4m3fn and float8_e5m2.
+    """
+    return a if a == b else max(a, b, key=_reach)
+
+
+def _reach(dtype: np.dtype) -> tuple[int, int, int, bool]:
+    kind = dtypes.kind_of(dtype)
+    if kind in "fc":
+        limits = dtypes.finfo(dtype)
+        return "biufc".index(kind), int(limits.maxexp), int(limits.nmant), True
+    return 0, 0 if kind == "b" else dtypes.iinfo(dtype).bits, 0, kind == "i"
+
+
 def _dot_shape(x, y, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
     (cx, cy), (bx, by) = dimension_numbers
     for side, aval, batch, contract in (("lhs", x, bx, cx), ("rhs", y, by, cy)):
@@ -177,11 +193,11 @@ def _dot_shape(x, y, *, dimension_numbers, precision=None, preferred_element_typ
     if not isinstance(x.dtype, np.dtype) or not isinstance(y.dtype, np.dtype):
         raise TypeError(f"dot_general does not accept dtypes {x.dtype}, {y.dtype}")
     if preferred_element_type is None:
-        dtype = x.dtype if x.dtype == y.dtype else dtypes.result_type(x, y)
+        dtype = _product_dtype(x.dtype, y.dtype)
         weak = x.weak_type and y.weak_type
     else:
         dtype, weak = preferred_element_type, False
-        computed = dtypes.result_type(x.dtype, y.dtype)
+        computed = _product_dtype(x.dtype, y.dtype)
         kinds = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
         if kinds[dtypes.kind_of(dtype)] < kinds[dtypes.kind_of(computed)] and not (dtypes.kind_of(computed) == "b"):
             raise TypeError(
@@ -225,12 +241,10 @@ def _roles(x_shape, y_shape, dimension_numbers) -> _Roles:
 
 def _dot_reference(x, y, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
     (cx, cy), (bx, by) = dimension_numbers
-    dtype = (
-        np.dtype(preferred_element_type)
-        if preferred_element_type is not None
-        else (x.dtype if x.dtype == y.dtype else dtypes.result_type(x.dtype, y.dtype))
-    )
+    dtype = np.dtype(preferred_element_type) if preferred_element_type is not None else _product_dtype(x.dtype, y.dtype)
     wide = np.dtype(np.float32) if dtypes.kind_of(dtype) == "f" and dtype.itemsize < 4 else dtype
+    if dtypes.kind_of(dtype) in "iu" and dtype.kind == "V":  # of 2 and 4 bits, between which NumPy does not convert
+        wide = np.dtype(np.int32)
     x, y = x.astype(wide, copy=False), y.astype(wide, copy=False)
     if not bx and x.ndim <= 2 and y.ndim <= 2 and len(cx) == 1:  # the plain products, without a detour
         x, y = x.T if x.ndim == 2 and cx[0] == 0 else x, y.T if y.ndim == 2 and cy[0] == 1 else y
@@ -393,7 +407,7 @@ def dot_general(
         computed = max(kinds[:2], key="buifc".index)
         if (computed == "f" and kinds[2] in "iub") or (computed == "c" and kinds[2] in "iuf"):
             # A type that cannot hold the products: their sums are converted to it, of complex ones the real parts.
-            whole = dtypes.result_type(lhs.dtype, rhs.dtype)
+            whole = _product_dtype(lhs.dtype, rhs.dtype)
             if computed == "f" or preferred_element_type.itemsize >= _number_bytes(whole):
                 out = dot_general(lhs, rhs, dimension_numbers, precision, out_sharding=out_sharding)
                 return convert(real(out) if computed == "c" else out, preferred_element_type)

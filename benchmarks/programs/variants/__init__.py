@@ -3,7 +3,7 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import elements, parts, picks, places, rows, statistics, steps, training, turns
+from . import elements, made, parts, picks, places, rows, statistics, steps, training, turns
 
 PROGRAMS = [
     *rows.PROGRAMS,
@@ -15,4 +15,5 @@ PROGRAMS = [
     *parts.PROGRAMS,
     *picks.PROGRAMS,
     *elements.PROGRAMS,
+    *made.PROGRAMS,
 ]

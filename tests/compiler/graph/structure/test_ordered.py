@@ -56,3 +56,20 @@ def test_other_orders_are_gathered():
     want = y[order], x[order], x[order[::-1]], x[np.minimum(order + 1, 39)], order
     for found, each in zip(pullback.jit(f)(x, y), want):
         np.testing.assert_array_equal(found, each)
+
+
+@pytest.mark.parametrize("shape, axis", [((20, 60), 1), ((60, 20), 0), ((5000,), 0), ((40, 5), 1), ((4, 30, 6), 1)])
+def test_quantiles_one_after_the_other_are_selected_together(shape, axis):
+    x = RNG.standard_normal(shape).astype("f4")
+
+    def apart(x):
+        return jnp.quantile(x, 0.1, axis), jnp.median(x, axis), jnp.quantile(x, 0.9, axis), jnp.quantile(x, 0.1, axis)
+
+    program = pullback.jit(apart)
+    assert program.lower(x).as_text("jaxpr").count("= order_statistics") <= 1
+    want = np.quantile(x.astype("f8"), [0.1, 0.5, 0.9, 0.1], axis)
+    for found, each in zip(program(x), want):
+        np.testing.assert_allclose(found, each, rtol=1e-5, atol=1e-6)
+    x.flat[7] = np.nan
+    for found, each in zip(program(x), np.quantile(x, [0.1, 0.5, 0.9, 0.1], axis)):
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(each))

@@ -3,6 +3,7 @@
     b = sort x; c = b[500:502]         =>      c = order_statistics[places=(500, 501)] x
     b = partition[kth=500] x; c = b[500:501]
     b = sort x; c, d = b[49:50], b[949:950]: the elements of both by one order_statistics
+    order_statistics[places=(1, 2)] x and [places=(5,)] x: quantiles one after the other, all by one
     b = partition x, of short rows     =>      b = sort x, which is a partition, too; likewise argpartition
     _, b = sort x, iota; c = b[:10]    =>      _, c = top_k[k=10] keys, which are the larger, the smaller x is
     _, b = sort x, iota; c = b[-10:]   =>      the same of x reversed, whose last ones come first
@@ -64,6 +65,32 @@ def _selected(r: Rewriter, eqn: JaxprEqn) -> Any:
     if found.aval.shape == eqn.outvars[0].aval.shape:
         return found
     return r.emit("slice", found, start_indices=tuple(low), limit_indices=tuple(high), strides=None)
+
+
+def _together(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """The elements at some places of what others are selected from as well: all by one."""
+    x, axis, places = eqn.invars[0], eqn.params["axis"], eqn.params["places"]
+    if isinstance(x, Literal):
+        return None
+    same = [
+        each.params["places"]
+        for each in r.readers.get(x, ())
+        if each.primitive is eqn.primitive and each.params["axis"] == axis and each.invars[0] is x
+    ]
+    every = tuple(sorted({place for those in same for place in those}))
+    if len(same) < 2 or places not in same or places == every:
+        return None
+    made = r.notes.setdefault("selected together", {})
+    if (x, axis) not in made:
+        made[x, axis] = r.emit(eqn.primitive, x, places=every, axis=axis)
+    parts = []
+    for place in places:
+        low, high = [0] * x.aval.ndim, list(made[x, axis].aval.shape)
+        low[axis] = every.index(place)
+        high[axis] = low[axis] + 1
+        part = r.emit("slice", made[x, axis], start_indices=tuple(low), limit_indices=tuple(high), strides=None)
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else r.emit("concatenate", *parts, dimension=axis)
 
 
 def _places_read(r: Rewriter, sorted_: Any, axis: int) -> tuple[int, ...]:
@@ -247,6 +274,7 @@ def _as(r: Rewriter, x: Any, dtype: Any) -> Any:
 ORDER_RULES: dict[str, tuple[Rule, ...]] = {
     "slice": (_selected, _ends),
     "gather": (_in_order,),
+    "order_statistics": (_together,),
     "sort": (_followed,),
     "partition": (_sorted,),
     "argpartition": (_sorted,),

@@ -124,3 +124,18 @@ def test_equal_programs_share_code_in_a_process(folder):
     jax.clear_caches()
     a, b = (jax.jit(lambda x: jnp.exp(x) * 3).lower(X).compile()._program for _ in range(2))
     assert a.native is b.native
+
+
+def test_kernels_are_found_by_name(folder, monkeypatch):
+    from pullback.runtime.programs import kernels
+
+    def product(x):
+        return x @ x.T
+
+    x = np.linspace(-1, 1, 64 * 256, dtype=np.float32).reshape(64, 256)
+    kernels._compiled.cache_clear()
+    first = jax.jit(product)(x)
+    kernels._compiled.cache_clear()
+    monkeypatch.setattr(kernels, "kernel_of", lambda name: pytest.fail(f"{name} was built again"))
+    jax.clear_caches()
+    assert np.array_equal(first, jax.jit(lambda x: product(x))(x))

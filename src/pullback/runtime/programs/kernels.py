@@ -6,7 +6,8 @@ import functools
 from pathlib import Path
 
 from pullback.compiler.products.symbols import NAME, kernel_of
-from pullback.loops.emit import CompiledFunction, ObjectCache, Target, compile_function, host_target
+from pullback.loops.emit import CompiledFunction, ObjectCache, Target, compile_function, host_target, link
+from pullback.loops.emit.cache import cache_key
 from pullback.util.config import compilation_cache_dir
 from pullback.util.switches import switches
 
@@ -24,8 +25,14 @@ def cache_in(folder: str | None) -> ObjectCache:
 
 @functools.cache
 def _compiled(name: str, target: Target) -> CompiledFunction:
+    # A kernel is all that its name says: one that is on disk is loaded before its loops are built.
+    key = cache_key(name, "kernel", target)
+    cache = object_cache()
+    entry = cache.get(key)
+    if entry is not None:
+        return link(entry, {}, None, None, {})
     verify = bool(switches.check)
-    return compile_function(kernel_of(name), None, target, subroutine=True, cache=object_cache(), verify=verify)
+    return compile_function(kernel_of(name), None, target, subroutine=True, cache=cache, key=key, verify=verify)
 
 
 def kernel_address(name: str) -> int | None:

@@ -211,6 +211,7 @@ def test_private_modules_are_attributes():
         import jax, jax._src.config, jax._src.lax
         from jax._src.tree_util import prefix_errors
         from jax._src.public_test_util import check_close
+        assert not jax._src.xla_bridge.backends_are_initialized()
         print(jax._src.xla_bridge._backends, jax._src.lax is jax.lax, jax._src.config.config is jax.config)
         print(len(prefix_errors((1, 2), (1, 2, 3))), hasattr(jax._src, "no_such_module"))
         from jax._src import util, test_util, dispatch

@@ -128,3 +128,12 @@ def test_auto_axes_inside():
         for run in (flat, lambda x, out_sharding: jax.jit(lambda x: flat(x, out_sharding=out_sharding))(x)):
             got = run(x, out_sharding=P("x"))
             assert got.sharding.spec == P("x") and got.tolist() == A.ravel().tolist()
+
+
+def test_one_layout_for_a_tree_of_arrays():
+    with jax.set_mesh(MESH):
+        for layout in (P("x", None), NamedSharding(MESH, P("x", None))):
+            found = reshard([jnp.arange(8.0), jnp.ones((2, 2))], layout)
+            assert [str(jax.typeof(x)) for x in found] == ["float32[8@x]", "float32[2@x,2]"]
+        with pytest.raises(ValueError, match="rank"):
+            reshard(jnp.arange(8.0), P(None, "x"))

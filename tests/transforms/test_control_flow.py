@@ -295,3 +295,14 @@ def test_bodies_run_once_where_only_weak_types_change():
     assert float(f(2.0)) == 2.0 and len(runs) == 1
     with pytest.raises(TypeError, match="carry"):
         jax.lax.scan(lambda c, _: (c[:1], c), jnp.zeros(2), None, length=2)
+
+
+@pytest.mark.parametrize("length", [2.0, np.float32(2), np.int8(2)])
+def test_a_length_may_be_a_whole_float(length):
+    assert lax.scan(lambda c, _: (c + 1, c), 0.0, None, length=length)[1].shape == (2,)
+
+
+@pytest.mark.parametrize("length", [2.5, float("nan"), float("inf"), "2"])
+def test_a_length_with_a_fraction_is_refused(length):
+    with pytest.raises(TypeError, match="length"):
+        lax.scan(lambda c, _: (c + 1, c), 0.0, None, length=length)

@@ -6,10 +6,15 @@ from pullback.extend.backend import backends, get_backend
 from pullback.runtime.arrays.devices import default_backend, devices, started
 
 
+def backends_are_initialized() -> bool:
+    """Whether anything has asked for devices: flax's guide to meshes sets their number only before."""
+    return started()
+
+
 def __getattr__(name: str) -> Any:
     if name == "_backends":  # those in use: none before anything has asked for devices
         return backends() if started() else {}
     raise AttributeError(f"pullback stands in for jax, and has no 'jax._src.xla_bridge.{name}'")
 
 
-__all__ = ["backends", "default_backend", "devices", "get_backend"]
+__all__ = ["backends", "backends_are_initialized", "default_backend", "devices", "get_backend"]

@@ -281,9 +281,19 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     wanted = flatten_axes("reshard out_shardings", tree, out_shardings)
     if None in wanted:
         raise ValueError("reshard: out_shardings must be NamedShardings or PartitionSpecs, got None")
+    arrays = [as_array(x, "reshard") for x in leaves]
     return tree_unflatten(
-        tree, [out_placed("reshard", as_array(x, "reshard"), s) for x, s in zip(leaves, wanted, strict=True)]
+        tree, [out_placed("reshard", x, _of_rank(s, x.ndim)) for x, s in zip(arrays, wanted, strict=True)]
     )
+
+
+def _of_rank(sharding: Any, ndim: int) -> Any:
+    """Without the last axes that are not cut: one layout serves a tree of arrays, some of which have fewer axes."""
+    spec = getattr(sharding, "spec", sharding)
+    if not isinstance(spec, PartitionSpec) or any(spec[ndim:]):
+        return sharding
+    short = PartitionSpec(*spec[:ndim])
+    return short if sharding is spec else sharding.update(spec=short)
 
 
 operations.reshard = reshard

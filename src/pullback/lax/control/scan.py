@@ -154,6 +154,8 @@ def _length(xs_leaves, length) -> int:
             raise ValueError("scan got value with no leading axis to scan over: a scalar in argument 'xs'")
         sizes.add(shape[0])
     if length is not None:
+        if isinstance(length, (float, np.floating)) and float(length).is_integer():
+            length = int(length)  # a quotient of counts: numbers with a fraction are refused
         length = size_of(length)
         if any(size != length for size in sizes):
             raise ValueError(

@@ -6,7 +6,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.sharding import AbstractMesh, NamedSharding
+from pullback.sharding import AbstractMesh, AxisType, NamedSharding
 from pullback.sharding import PartitionSpec as P
 
 MESH = AbstractMesh((4,), ("i",))
@@ -407,3 +407,19 @@ def test_where_derivatives_lie():
     assert seen[0].manual_axes == ("x",) and seen[0].auto_axes == ("y",)
     with pytest.raises(TypeError, match=r"requires a `jax.sharding.Mesh`"):
         jax.shard_map(lambda x: x, mesh=3, in_specs=P(), out_specs=P())(x)
+
+
+@pytest.mark.parametrize("loop", ["scan", "while", "fori", "cond"])
+@pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit], ids=str)
+def test_loops_carry_parts(loop, axis_type):
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(axis_type,))
+    body = {
+        "scan": lambda x: lax.scan(lambda c, _: (jnp.cos(c), None), x, None, length=3)[0],
+        "while": lambda x: lax.while_loop(lambda s: s[1] < 3, lambda s: (jnp.cos(s[0]), s[1] + 1), (x, 0))[0],
+        "fori": lambda x: lax.fori_loop(0, 3, lambda _, c: jnp.cos(c), x),
+        "cond": lambda x: lax.cond(x.sum() > 0, lambda x: jnp.cos(jnp.cos(jnp.cos(x))), jnp.sin, x),
+    }[loop]
+    mapped = jax.shard_map(body, mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P("i"))
+    x = jnp.arange(1.0, 5.0)
+    for f in (mapped, jax.jit(mapped)):
+        assert np.allclose(f(x), np.cos(np.cos(np.cos(np.arange(1.0, 5.0)))))

@@ -112,7 +112,7 @@ def _run(
             )
         outs = hooks.map_between(body, leaves, mesh, specs, lambda: result[1], check, name)
         return tree_unflatten(result[0], outs)
-    with asked(mesh):
+    with asked(mesh), use_abstract_mesh(manual):  # the types of parts say nothing of axes that are manual
         values = [_cut(x, spec, sizes, axes, name, i) for i, (x, spec) in enumerate(zip(leaves, specs, strict=True))]
 
     def over(rest: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:

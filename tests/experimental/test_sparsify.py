@@ -105,8 +105,8 @@ def test_errors():
             sparse.sparsify(f)(m)
     with pytest.raises(NotImplementedError, match="todense"):
         sparse.sparsify(lambda x: x + 1)(m)
-    with pytest.raises(NotImplementedError, match="use_tracer"):
-        sparse.sparsify(jnp.sin, use_tracer=True)
+    same = sparse.sparsify(lambda x, y: x @ y, use_tracer=True)(sparse.BCOO.fromdense(jnp.eye(2)), jnp.ones(2))
+    assert same.tolist() == [1, 1]
     with pytest.raises(TypeError):
         sparse.sparsify(3)
 

@@ -572,6 +572,11 @@ def _is_float(aval: Any) -> bool:
     return dtypes.issubdtype(aval.dtype, np.inexact)
 
 
+def _as_computed(x: Any) -> Any:
+    """A number as an array: an index that is a number is no computed one, and is not checked."""
+    return jnp.asarray(x) if isinstance(x, (int, float, complex, np.number)) and not isinstance(x, bool) else x
+
+
 def _literal(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
@@ -580,11 +585,13 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
     """The function (error, f(*args)) of f's arguments, in which the checks of the categories `errors` are values.
 
     `user_checks` are calls of `check`; `nan_checks` and `div_checks` watch each operation, `index_checks` each access
-    by computed indices. Arguments reach f as they are; NotImplementedError for checks in functions of solvers.
+    by computed indices, and numbers among the arguments are computed ones, as under jit. NotImplementedError for checks
+    in functions of solvers.
     """
 
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        args, kwargs = tree_util.tree_map(_as_computed, (args, kwargs))
         out_trees: list[Any] = []
 
         def flat() -> list[Any]:

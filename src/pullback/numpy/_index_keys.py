@@ -132,8 +132,10 @@ def _item(x: Any, position: int) -> Any:
     if isinstance(x, (list, tuple)):
         x = np.asarray(x, dtype=np.int32) if not x else _from_list(x)
     elif not isinstance(x, (Array, Tracer, np.ndarray)):
-        if isinstance(x, (float, complex)):
+        if isinstance(x, (float, complex, np.inexact)):
             raise _wrong_type(np.asarray(x).dtype, position, x)
+        if dtypes.issubdtype(getattr(x, "dtype", None), dtypes.prng_key):
+            raise _wrong_type(x.dtype, position, x)
         if hasattr(x, "__jax_array__"):
             x = x.__jax_array__()
         elif hasattr(x, "__index__"):

@@ -333,7 +333,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
     checked = []
     for k, (x, n, how) in enumerate(zip(parts, lengths, modes)):
         if not dtypes.issubdtype(x.dtype, np.integer):
-            raise TypeError("only int indices permitted")
+            raise ValueError(f"ravel_multi_index: positions along axis {k} are of dtype {x.dtype}, not an integer type")
         if how == "raise":
             known = np.asarray(
                 concrete_or_error(

@@ -510,9 +510,9 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
 
 
 def key_data(keys: Any) -> Any:
-    """The words of a key array, u32[..., n]; raw keys are returned as they are."""
+    """The words of a key array, u32[..., n]; raw keys are returned as they are, of NumPy as arrays."""
     _, words, _ = open_key("key_data", keys, single=False)
-    return words
+    return jnp.asarray(words) if isinstance(words, np.ndarray) else words
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:

@@ -69,7 +69,9 @@ def _multivariate_normal(
     words: Any, mean: Any, cov: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, method: str
 ) -> Any:
     """mean + F z, where F F^T = cov"""
-    mean, cov = (lax.convert_element_type(jnp.asarray(x), dtype) for x in (mean, cov))
+    # `dtype` is that of the samples of one variable: the result promotes with mean and cov
+    whole = dtypes.to_floating_dtype(dtypes.result_type(mean, cov))
+    mean, cov = (lax.convert_element_type(jnp.asarray(x), whole) for x in (mean, cov))
     if method == "svd":
         u, s, _ = jnp.linalg.svd(cov)
         factor = u * jnp.sqrt(s[..., None, :])

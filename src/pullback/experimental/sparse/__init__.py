@@ -1,6 +1,6 @@
 """Sparse arrays in coordinate format and by rows, with batch and dense dimensions."""
 
-from pullback.experimental.sparse import _base, _products, _structure
+from pullback.experimental.sparse import _base, _products, _structure, linalg
 from pullback.experimental.sparse._base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._bcsr import (
@@ -66,7 +66,7 @@ __all__ = [
     "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_eliminate_zeros", "bcsr_extract",
     "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense", "coo_fromdense", "coo_matmat", "coo_matvec",
     "coo_todense", "csr_fromdense", "csr_matmat", "csr_matvec", "csr_todense", "empty", "eye", "grad", "jacfwd",
-    "jacobian", "jacrev", "random_bcoo", "sparsify", "todense", "value_and_grad",
+    "jacobian", "jacrev", "linalg", "random_bcoo", "sparsify", "todense", "value_and_grad",
 ]  # fmt: skip
 
 vars(_base.operations).update(

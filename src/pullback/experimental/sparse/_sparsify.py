@@ -22,6 +22,7 @@ from pullback.experimental.sparse import _structure as structure
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._sampled import bcoo_dynamic_slice
+from pullback.util.static import check_flags
 
 
 def _is_sparse(x: Any) -> bool:
@@ -32,10 +33,10 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """`f`, written for dense arrays, as a function of sparse ones too; what is sparse of its results is BCOO.
 
     Raises NotImplementedError at operations that have no sparse form, such as those that do not keep zeros.
+    `use_tracer`, which in JAX says how the function is read, changes nothing: it is traced to a jaxpr in both cases.
     """
     arguments.check_callable("sparsify", f)
-    if use_tracer:
-        raise NotImplementedError("sparsify: use_tracer=True is not supported; functions are traced to a jaxpr")
+    check_flags("sparsify", use_tracer=use_tracer)
 
     @functools.wraps(f, updated=())
     def sparsified(*args: Any, **kwargs: Any) -> Any:

@@ -423,15 +423,14 @@ def all_to_all(
     n = axis_size(axis_name) if groups is None else len(groups[0])
 
     def one(leaf):
-        return all_to_all_p.bind(
-            leaf,
-            axis_name=names_of(axis_name),
-            split_axis=canonical_axis(split_axis, leaf.ndim, "all_to_all"),
-            concat_axis=canonical_axis(concat_axis, leaf.ndim, "all_to_all"),
-            tiled=bool(tiled),
-            axis_size=n,
-            axis_index_groups=groups,
-        )
+        places = {
+            "split_axis": canonical_axis(split_axis, leaf.ndim, "all_to_all"),
+            "concat_axis": canonical_axis(concat_axis, leaf.ndim, "all_to_all"),
+            "tiled": bool(tiled),
+            "axis_size": n,
+        }
+        _exchange_shape(leaf, **places)  # under vmap nothing else asks for the shape, and checks sizes
+        return all_to_all_p.bind(leaf, axis_name=names_of(axis_name), axis_index_groups=groups, **places)
 
     return on_leaves(one, x, "all_to_all")
 

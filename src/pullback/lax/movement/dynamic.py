@@ -311,6 +311,8 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
     for s, n, wraps in zip(start_indices, operand.shape, allowed):
         if isinstance(s, (int, np.integer)) and not isinstance(s, bool):
             s = int(s)
+            if s < 0 and not wraps:
+                raise ValueError(f"{name}: index {s} is negative, and allow_negative_indices=False")
             starts.append(np.int32(max(min(s + n if s < 0 and wraps else s, 2**31 - 1), -(2**31))))
             continue
         s = as_array(s, name)

@@ -10,6 +10,7 @@ The design, from below:
   that waits: a process that is gone, failed, elsewhere in the program, or late.
 - lax/collectives/native.py: these operations as primitives of the program that one device runs.
 - connection.py joins the processes: mpi4py is imported here and nowhere else, and only where there are several.
+  rendezvous.py is the launcher of those that no launcher has started: they meet at an address.
   ending.py sees to it that all processes end when one fails.
 - arrays.py: an array of which this process has a part only. What a process has whole is an ordinary array, whatever
   its sharding says, so only such arrays are new. They are tracers of the interpreter that evaluates: operators, `jit`
@@ -53,9 +54,11 @@ def initialize(
 
     Without `num_processes` the launcher's environment variables (Slurm, MPI) say how many there are, else it is one.
     Several processes meet through MPI (`pip install 'pullback[mpi]'`, or a cluster's own): mpiexec, srun or `python -m
-    pullback launch` starts them, and they need no address. Raises RuntimeError at a second call, and where processes do
-    not come within `initialization_timeout` seconds; ValueError for a process_id that does not exist or counts that
-    disagree; NotImplementedError for several processes that no launcher started; ImportError where there is no mpi4py.
+    pullback launch` starts them, and they need no address. Processes that are started by hand (with MPICH) need
+    coordinator_address ("host:port", where process 0 listens), num_processes and process_id; coordinator_bind_address
+    says where process 0 listens if that is another interface or port. Raises RuntimeError at a second call, where
+    processes do not come within `initialization_timeout` seconds, and where two have one process_id; ValueError for a
+    process_id or an address that is none, and counts that disagree; ImportError where there is no mpi4py.
     """
     global _initialized
     if _initialized:
@@ -68,6 +71,12 @@ def initialize(
         numbers = "of one process the number is 0" if count == 1 else f"expected 0 to {count - 1}"
         raise ValueError(f"distributed.initialize: process_id is {process_id}; {numbers}")
     if count > 1:
+        if launched == 1 and coordinator_address is None:
+            raise ValueError(
+                f"distributed.initialize: num_processes={count}, but no launcher has started this process, and "
+                "coordinator_address was not given; start the program by mpiexec, or python -m pullback launch, or "
+                "give coordinator_address and process_id"
+            )
         from pullback.distributed import connection, programs
 
         connection.join(

@@ -14,7 +14,7 @@ import zlib
 from typing import Any
 
 from pullback._ext import _core
-from pullback.distributed import ending
+from pullback.distributed import ending, rendezvous
 from pullback.runtime.arrays import devices
 from pullback.util.switches import switches
 
@@ -44,14 +44,12 @@ def join(
     bind_address: str | None = None,
 ) -> None:
     """Meet `count` processes. Raises as distributed.initialize."""
-    if address is not None:
-        raise NotImplementedError(
-            f"distributed.initialize: coordinator_address={address!r} (bound to {bind_address!r}): processes that are "
-            "started by hand are not supported yet; start them by mpiexec, or python -m pullback launch"
-        )
     mpi = _imported()
     library = ctypes.CDLL(mpi.__file__)
-    if not mpi.Is_initialized():
+    started = mpi.Is_initialized()
+    if address is not None:
+        number = _by_hand(mpi, address, count, number, start_timeout, bind_address)
+    if not started:
         _start(library, count, start_timeout)
     world = mpi.COMM_WORLD
     rank, size = world.Get_rank(), world.Get_size()
@@ -90,6 +88,27 @@ def join(
     devices.join(rank, [n for *_, n in everybody])
     _tell_jax_names(rank, size, address)
     ending.watch(rank, leave)
+
+
+def _by_hand(mpi: Any, address: str, count: int, number: int | None, timeout: float, bind_address: str | None) -> int:
+    """Meet processes that no launcher has started; the number of this one. Raises as distributed.initialize."""
+    if number is None:
+        raise ValueError(
+            f"distributed.initialize: coordinator_address={address!r} and num_processes={count} were given, but not "
+            "process_id, which no launcher has set"
+        )
+    if mpi.Is_initialized():
+        raise RuntimeError(
+            "distributed.initialize: MPI is already started (by mpi4py?), with this process alone; call initialize "
+            "first"
+        )
+    if (name := mpi.get_vendor()[0]) != "MPICH":
+        raise NotImplementedError(
+            f"distributed.initialize: processes that are started by hand need MPICH (pip install mpich), but mpi4py "
+            f"has found {name}; start them by mpiexec, or python -m pullback launch"
+        )
+    rendezvous.meet(address, count, number, timeout, bind_address)
+    return number
 
 
 def _imported() -> Any:
@@ -214,4 +233,6 @@ def leave() -> None:
         barrier("the end of the program (distributed.shutdown)")
     except RuntimeError as error:
         ending.end_after_failure(str(error))
-    mpi.Finalize()
+    # By its own function, with the GIL released: the thread that answers MPI may be of this process.
+    ctypes.CDLL(mpi.__file__).MPI_Finalize()
+    rendezvous.part(state.shutdown_timeout)

@@ -29,6 +29,11 @@ def is_active() -> bool:
     return _state["nan"] or _state["inf"]
 
 
+def kinds() -> tuple[bool, bool]:
+    """Whether NaNs are looked for, and infinities."""
+    return _state["nan"], _state["inf"]
+
+
 def problem(value: Any) -> str | None:
     """'nan' or 'inf' if an array has such elements that are asked for, else None."""
     array = np.asarray(value)
@@ -47,14 +52,22 @@ def check(values: Sequence[Any], where: str) -> None:
 
 
 def checked(
-    executable: Callable[[list[Any]], list[Any]], flat: ClosedJaxpr, name: str
+    executable: Callable[[list[Any]], list[Any]], flat: ClosedJaxpr, name: str, notes: Any = None
 ) -> Callable[[list[Any]], list[Any]]:
-    """The program, which on a bad result runs again equation by equation to find the first bad one."""
+    """The program, which on a bad result says what it has noted (runtime/programs/watched.py).
+
+    Without notes it runs again equation by equation to find the first bad one.
+    """
 
     def run(inputs: list[Any]) -> list[Any]:
+        if notes is not None:
+            notes.clear()
         outs = executable(inputs)
         if is_active() and any(type(x) is _core.Array and problem(x) for x in outs):
-            _blame(flat, inputs)
+            if notes is not None and (found := notes.text()) is not None:
+                raise FloatingPointError(found)
+            if notes is None:
+                _blame(flat, inputs)
             check(outs, f"jit({name})")
         return outs
 
@@ -72,7 +85,7 @@ def _blame(closed: ClosedJaxpr, inputs: Sequence[Any]) -> None:
         else:
             outs = eqn.primitive.bind(*operands, **eqn.params)
         outs = outs if eqn.primitive.multiple_results else [outs]
-        check(outs, _place(eqn))
+        check(outs, place(eqn))
         env.update(zip(eqn.outvars, outs))
 
 
@@ -86,5 +99,6 @@ def _without_checks() -> Iterator[None]:
         _state.update(before)
 
 
-def _place(eqn: JaxprEqn) -> str:
+def place(eqn: JaxprEqn) -> str:
+    """The primitive and the user's line."""
     return eqn.primitive.name + (f" at {eqn.source_info}" if eqn.source_info is not None else "")

@@ -101,6 +101,7 @@ class Program:
         self.closed = closed = types.untyped(closed) if types.in_use() else closed
         self.out_avals = tuple(closed.out_avals)
         self.is_plain = all([is_plain(a.dtype) for a in (*closed.in_avals, *closed.out_avals)])
+        self.notes: Any = None  # of what makes NaNs, where they are looked for
         self._keep_unused = keep_unused
         self._donated = donated
         self._form = switches.form
@@ -174,7 +175,7 @@ class Program:
         if found is None:
             found = self._interpreted if self.native.compiled is None else self.machine_code()
             if checks.is_active():
-                found = checks.checked(found, self.flat, self.name)
+                found = checks.checked(found, self.flat, self.name, self.notes)
             if not self.is_plain:
                 found = _Dressed(found, self.out_avals)
             self.__dict__["_executable"] = found
@@ -587,7 +588,7 @@ def compile_jaxpr(
     if (autotune or switches.tune) and not (switches.form or switches.interpret or checked):
         with switches.set(form=_tuned(closed, donated, name, keep_unused), tune=False):
             return compile_jaxpr(closed, donated, name, keep_unused)
-    how = ("program", donated, keep_unused, switches.cpu, *_variant(), checked)
+    how = ("program", donated, keep_unused, switches.cpu, *_variant(), checked and checks.kinds())
     return closed.derived.get(how) or closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
 
 
@@ -621,6 +622,13 @@ def _program(
     closed: ClosedJaxpr, name: str | None, donated: tuple[int, ...], keep_unused: bool, how: tuple[Any, ...]
 ) -> Program:
     """A program for an equal jaxpr, which an eager loop traces anew each time, or a new one."""
+    if checks.is_active() and not switches.interpret:
+        from pullback.runtime.programs.watched import Notes, watched  # for a few programs
+
+        notes = Notes()
+        program = Program(watched(closed, notes, checks.kinds()), donated, name, keep_unused)
+        program.notes = notes
+        return program
     # Large constants and the user's objects are not to be kept alive.
     if any(np.size(c) > 16 for c in _constants(closed)) or holds_functions(closed):
         return Program(closed, donated, name, keep_unused)

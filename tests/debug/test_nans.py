@@ -1,0 +1,82 @@
+"""jax_debug_nans and jax_debug_infs inside of compiled loops: the primitive, the line, the steps and the operands."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.util.switches import switches
+
+pytestmark = pytest.mark.skipif(bool(switches.interpret), reason="interpreted programs run again, by equations")
+
+X = np.float32(1)
+PROGRAMS = {
+    "scan": (
+        lambda x: lax.scan(lambda c, i: (jnp.sqrt(3 - i) + 0 * c, c), x, jnp.arange(9.0))[0],
+        r"sqrt at .*test_nans.py:\d+.*, step 4 of the loop\n  operand 0: float32\[\] = -1",
+    ),
+    "backward": (
+        lambda x: lax.scan(lambda c, i: (jnp.sqrt(3 - i) + 0 * c, c), x, jnp.arange(9.0), reverse=True)[0],
+        r"sqrt at .*, step 0 of the loop\n  operand 0: float32\[\] = -5",
+    ),
+    "while": (
+        lambda x: lax.while_loop(lambda s: s[0] < 9, lambda s: (s[0] + 1, jnp.sqrt(5 - s[0]) + 0 * s[1]), (0.0, x)),
+        r"sqrt at .*, step 6 of the loop\n  operand 0: float32\[\] = -1",
+    ),
+    "nested, vmapped": (
+        jax.vmap(
+            lambda x: lax.fori_loop(
+                0, 4, lambda i, c: lax.fori_loop(0, 3, lambda j, d: jnp.log(7.5 - (3 * i + j) + 0 * d), c), x
+            )
+        ),
+        r"log at .*, step 2, step 2 \(of the loops from the outermost\)\n  operand 0: float32\[3\] = .*at \[0\]: -0.5",
+    ),
+    "derivative": (
+        jax.vmap(jax.grad(lambda x: lax.scan(lambda c, i: (jnp.sqrt(c * i) + c, c), x, jnp.arange(3.0))[0])),
+        r"mul at .*, step 2 of the loop\n  operand 0: float32\[3\] = \[inf",
+    ),
+    "branch in a loop": (
+        lambda x: lax.fori_loop(0, 5, lambda i, c: lax.cond(i > 2, lambda c: jnp.log(c - 9), jnp.sin, c), x),
+        r"log at .*, step 3 of the loop",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_named(name):
+    f, text = PROGRAMS[name]
+    x = np.ones(3, np.float32) if "vmap" in name or name == "derivative" else X
+    with jax.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+        jax.jit(f)(x)
+    assert re.search(r"invalid value \(nan\) encountered in " + text, str(caught.value)), caught.value
+
+
+def test_programs_run_once():
+    seen = []
+
+    @jax.jit
+    def f(x):
+        jax.debug.callback(seen.append, x)
+        return lax.fori_loop(0, 3, lambda i, c: jnp.log(c), x)
+
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match="step 2 of the loop"):
+        f(X)
+    assert len(seen) == 1
+    with jax.debug_nans(True):
+        assert np.isfinite(f(np.float32(1e30)))
+
+
+def test_infinities_and_what_is_left_out():
+    f = jax.jit(lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.exp(c), x))
+    with jax.debug_infs(True), pytest.raises(FloatingPointError, match=r"\(inf\) encountered in exp at .*, step 3 of"):
+        f(X)
+    with jax.debug_nans(True):
+        assert f(X) == np.inf
+        assert jax.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0))(-X) == 0
+        z = jax.jit(lambda z: lax.fori_loop(0, 3, lambda i, z: z * z, z))(np.complex64(1j))
+        assert z == 1

@@ -401,9 +401,6 @@ def dot_general(
         dimension_numbers = (((max(lhs.ndim - 1, 0),), (0,)), ((), ()))
     (cx, cy), (bx, by) = dimension_numbers
     numbers = ((_ints(cx), _ints(cy)), (_ints(bx), _ints(by)))
-    lhs, rhs, mixed = _of_mixed(lhs, rhs)
-    if mixed is not None and preferred_element_type is None:
-        return convert(dot_general(lhs, rhs, dimension_numbers, precision, out_sharding=out_sharding), mixed)
     if preferred_element_type is not None:
         preferred_element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "dot_general"))
         kinds = [dtypes.kind_of(dtype) for dtype in (lhs.dtype, rhs.dtype, preferred_element_type)]
@@ -425,32 +422,6 @@ def dot_general(
         ),
         out_sharding,
     )
-
-
-def _of_mixed(lhs: Array, rhs: Array) -> tuple[Array, Array, np.dtype | None]:
-    """Operands whose types do not promote to one of the two, as operands that do, and the type of the product.
-
-    That is the wider of both; at one width that of the larger numbers: bfloat16 of bfloat16 and float16.
-    """
-    x, y = lhs.dtype, rhs.dtype
-    if x == y or not (isinstance(x, np.dtype) and isinstance(y, np.dtype)):
-        return lhs, rhs, None
-    kinds = dtypes.kind_of(x), dtypes.kind_of(y)
-    if kinds in (("u", "i"), ("i", "u")):
-        whole = max(x, y, key=lambda t: (dtypes.iinfo(t).bits, dtypes.kind_of(t) == "i"))
-        return convert(lhs, whole), convert(rhs, whole), None  # wraps, as the sum of the products does
-    if kinds == ("f", "f"):
-        whole = max(x, y, key=lambda t: (dtypes.finfo(t).bits, float(dtypes.finfo(t).max)))
-        if x.itemsize == y.itemsize == 2:
-            wide = np.dtype(np.float32)
-            return convert(lhs, wide), convert(rhs, wide), whole
-        if 1 in (x.itemsize, y.itemsize):
-            common = whole if whole.itemsize > 1 else np.dtype(dtypes.bfloat16)  # which holds all values of both
-            return convert(lhs, common), convert(rhs, common), None if common is whole else whole
-    if "c" in kinds and "f" in kinds and 1 in (x.itemsize, y.itemsize):
-        whole = x if kinds[0] == "c" else y
-        return convert(lhs, whole), convert(rhs, whole), None
-    return lhs, rhs, None
 
 
 def _ints(axes):

@@ -135,7 +135,11 @@ class _Narrowing:
         outvars = [
             Var(ShapedArray(v.aval.shape, wide_of(v.aval.dtype))) if is_narrow(v.aval.dtype) else v for v in eqn.outvars
         ]
-        self.eqns.append(eqn.replace(invars=invars, outvars=outvars, params=_replaced(eqn.params, wide_of)))
+        params = _replaced(eqn.params, wide_of)
+        if name == "dot_general" and params["preferred_element_type"] is None:
+            # The type of a product of two types: i4 with u8 gives u8, and i8 with u8 would give i8.
+            params["preferred_element_type"] = outvars[0].aval.dtype
+        self.eqns.append(eqn.replace(invars=invars, outvars=outvars, params=params))
         for var, wide in zip(eqn.outvars, outvars):
             if wide is var:
                 continue

@@ -22,11 +22,13 @@ import warnings
 from typing import Any, TextIO
 
 from pullback._ext import _core
+from pullback.util.locks import Lock
 
 DELAY = 0.5  # seconds; what takes less is over before anybody could read it
 BETWEEN = {"line": 0.1, "tqdm": 0.1, "log": 10.0}  # seconds between two looks, or two lines of a log
 
-_one = threading.Lock()  # held while something is shown: a program has one bar, however many functions ask for one
+_lock = Lock()
+_shown: _Watcher | None = None  # a program has one bar, however many functions ask for one
 
 
 class progress(contextlib.ContextDecorator):
@@ -75,24 +77,25 @@ class progress(contextlib.ContextDecorator):
         self._watchers: list[_Watcher | None] = []
 
     def __enter__(self) -> progress:
+        global _shown
         watcher = None
-        if _one.acquire(blocking=False):
-            try:
+        with _lock:
+            if _shown is None:
                 watcher = _Watcher(self._description, self._total, self._style, self._every, self._file or sys.stderr)
                 watcher.start()
-            except BaseException:
-                _one.release()
-                raise
+                _shown = watcher
         self._watchers.append(watcher)
         return self
 
     def __exit__(self, *exc: object) -> None:
+        global _shown
         watcher = self._watchers.pop()
         if watcher is not None:
             try:
                 watcher.stop()
             finally:
-                _one.release()
+                with _lock:
+                    _shown = None
 
     def __repr__(self) -> str:
         return f"progress({self._description!r})"

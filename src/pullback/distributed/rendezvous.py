@@ -16,6 +16,8 @@ import threading
 import time
 from collections.abc import Sequence
 
+from pullback.util.locks import Lock
+
 _HELLO = "pullback"
 _waiting: list[threading.Thread] = []  # at process 0, those that answer
 _open: list[int] = []
@@ -167,7 +169,7 @@ class _Server:
 
     def __init__(self, connections: dict[int, socket.socket], hosts: Sequence[str]) -> None:
         self.connections = connections
-        self.lock = threading.Lock()
+        self.lock = Lock()
         self.store = {"PMI_process_mapping": mapping(hosts)}
         self.come: set[int] = set()
         # MPICH names shared memory by it: of each start its own.

@@ -23,9 +23,9 @@ def free_address(host="127.0.0.1"):
         return f"{host}:{server.getsockname()[1]}"
 
 
-def start(address, count, number, *program):
+def start(address, count, number, *program, patience=10):
     command = [sys.executable, str(PROGRAMS / "by_hand.py"), address, str(count), str(number), *program]
-    more = environment(PULLBACK_COMM_TIMEOUT="10")
+    more = environment(PULLBACK_COMM_TIMEOUT=str(patience))
     return subprocess.Popen(command, env=more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -69,7 +69,7 @@ def test_a_killed_process_ends_all(tmp_path):
         "while True:\n    together.sync_global_devices('again')\n    time.sleep(0.01)\n"
     )
     address = free_address()
-    processes = [start(address, 2, k, str(program)) for k in range(2)]
+    processes = [start(address, 2, k, str(program), patience=2) for k in range(2)]
     assert processes[1].stdout.readline() == "here\n"
     processes[1].send_signal(signal.SIGKILL)
     found = outputs(processes[:1], 40)

@@ -60,18 +60,13 @@ def _gather(bound: tuple[str, int], count: int, end: float, timeout: float) -> s
     mine, other_end = socket.socketpair()
     found: dict[int, socket.socket] = {0: other_end}
     hosts = {0: socket.gethostname()}
-    with listener:
-        while len(found) < count:
-            listener.settimeout(max(0.01, end - time.monotonic()))
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError:
-                missing = sorted(set(range(count)) - set(found))
-                raise RuntimeError(
-                    f"distributed.initialize: processes {missing} of {count} have not come to process 0, port "
-                    f"{bound[1]}, within {timeout:g} s (initialization_timeout)"
-                ) from None
-            _greet(connection, count, found, hosts, end)
+    try:
+        with listener:
+            _take_in(listener, count, found, hosts, bound[1], end, timeout)
+    except BaseException:
+        for connection in (mine, *found.values()):
+            connection.close()
+        raise
     for connection in found.values():
         connection.settimeout(None)
     for number, connection in found.items():
@@ -82,6 +77,23 @@ def _gather(bound: tuple[str, int], count: int, end: float, timeout: float) -> s
     for thread in _waiting:
         thread.start()
     return mine
+
+
+def _take_in(
+    listener: socket.socket, count: int, found: dict, hosts: dict, port: int, end: float, timeout: float
+) -> None:
+    """Wait for all others."""
+    while len(found) < count:
+        listener.settimeout(max(0.01, end - time.monotonic()))
+        try:
+            connection, _ = listener.accept()
+        except TimeoutError:
+            missing = sorted(set(range(count)) - set(found))
+            raise RuntimeError(
+                f"distributed.initialize: processes {missing} of {count} have not come to process 0, port {port}, "
+                f"within {timeout:g} s (initialization_timeout)"
+            ) from None
+        _greet(connection, count, found, hosts, end)
 
 
 def _listener(bound: tuple[str, int]) -> socket.socket:
@@ -109,6 +121,7 @@ def _greet(connection: socket.socket, count: int, found: dict, hosts: dict, end:
             for other in (connection, *found.values()):
                 with contextlib.suppress(OSError):
                     other.sendall(f"error {problem}\n".encode())
+            connection.close()
             raise RuntimeError(f"distributed.initialize: {problem}")
         found[number], hosts[number] = connection, host
     except (OSError, ValueError):
@@ -136,6 +149,7 @@ def _connect(host: str, port: int, count: int, number: int, end: float, timeout:
     except OSError:
         answer = ""
     if answer != "start":
+        connection.close()
         why = answer.removeprefix("error ") or f"process 0 has ended, or others have not come within {timeout:g} s"
         raise RuntimeError(f"distributed.initialize: process {number} at {host}:{port}: {why}")
     connection.settimeout(None)

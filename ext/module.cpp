@@ -28,6 +28,7 @@
 #include "standalone_archive.h"
 #include "calls/static_value.h"
 #include "threads/thread_pool.h"
+#include "fourier/fourier.h"
 #include "pytree/pytree.h"
 #include "calls/trace_state.h"
 #include "calls/transformed.h"
@@ -79,6 +80,8 @@ nb::dict symbol_addresses() {
     add("pb_select", pb_select);
     add("pb_partition", pb_partition);
     add("pb_top_k", pb_top_k);
+    add("pb_fourier_f32", pb_fourier_f32);
+    add("pb_fourier_f64", pb_fourier_f64);
     return d;
 }
 

@@ -141,16 +141,16 @@ def _fft_nest(ctx):
         first = result if len(axes) == 1 else ctx.temporary(result.dtype, result.shape, "spectrum")
         real_axis(ctx, source, first)
         if len(axes) > 1:
-            complex_passes(ctx, first, result, axes[1:], -1, 1.0)
+            complex_passes(ctx, first, result, axes[1:], -1, 1)
     elif fft_type == FftType.IRFFT:
         if len(axes) > 1:
             last = ctx.temporary(source.dtype, source.shape, "spectrum")
-            complex_passes(ctx, source, last, axes[:0:-1], 1, 1.0)
+            complex_passes(ctx, source, last, axes[:0:-1], 1, 1)
             source = last
-        real_axis_back(ctx, source, result, 1 / math.prod(lengths))
+        real_axis_back(ctx, source, result, math.prod(lengths))
     else:
         forward = fft_type == FftType.FFT
-        complex_passes(ctx, source, result, axes, -1 if forward else 1, 1.0 if forward else 1 / math.prod(lengths))
+        complex_passes(ctx, source, result, axes, -1 if forward else 1, 1 if forward else math.prod(lengths))
 
 
 def _fft_cases(rng):

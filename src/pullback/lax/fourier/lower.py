@@ -1,32 +1,41 @@
-"""The lowering of discrete Fourier transforms: an axis at a time, by the loops of `_fft_loops` where they apply."""
+"""The lowering of discrete Fourier transforms: an axis at a time, by the passes of ext/fourier, which threads share.
+
+Transforms of a few numbers are straight code of the program. Lengths above LARGEST_LOCAL are transforms of n1 and of n2,
+n1 n2 = n: with j = j1 n2 + j2 and k = k1 + n1 k2 the sum over j2 of w^(j2 k1) w2^(j2 k2) times the sum over j1 of
+w1^(j1 k1) x[j]. What is between lies as [j2, k1], so that both read and the second writes neighbours together.
+
+Measured: as loop nests of the program passes took 20 to 200 ms to compile for each length, which is 1.5 to 10 times what
+JAX takes; as calls 4.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from pullback.lax.fourier.codelets import LARGEST_CODELET, Codelets, Number
-from pullback.lax.fourier.loops import (
-    LARGEST_LOCAL,
-    SHORT,
-    Transform,
-    block_starts,
-    block_width,
-    half_circle,
-    long_transform,
-    split_length,
-    work_length,
-)
+from pullback.lax.fourier.codelets import Codelets
+from pullback.lax.fourier.plans import LARGEST_LOCAL, Plan, block_width, plan_of, split_length, work_length
 from pullback.loops.ir import Expr
 from pullback.loops.ir.types import COMPLEX_OF, REAL_OF
+from pullback.loops.schedule.machine import NOMINAL
 
 # From here on the library's order of walking through memory is no worse.
 LARGEST = 1 << 22
+# A transform up to this length is straight code.
+LARGEST_CODELET = 8
+# Rows of short transforms share their passes by as many as fill the widest vectors.
+TOGETHER = 16
+# What numbers of one transform take for each level of a transform of two.
+LEVEL_NS = 0.15
+
+# Kinds of ext/fourier/fourier.h.
+ROWS, COLUMNS, REAL_ROWS, ROWS_TO_REAL, TURNED_COLUMNS, UNTANGLE, TANGLE = range(7)
 
 
 def generates(lengths: tuple[int, ...], real: bool) -> bool:
-    """Whether the loops do transforms of these lengths over the last axes of an array."""
+    """Whether the passes do transforms of these lengths over the last axes of an array."""
     for k, n in enumerate(reversed(lengths)):
         if k == 0 and real and n % 2 == 0:
             n //= 2
@@ -37,212 +46,229 @@ def generates(lengths: tuple[int, ...], real: bool) -> bool:
     return True
 
 
-# An element of a row: (number of the row, element) -> value.
-Load = Callable[[Expr, Expr], Number]
-Put = Callable[[Expr, Expr, Number], None]
-
-
-def _loads(ctx: Any, storage: Any, n: int) -> Load:
-    """Elements of rows of n complex numbers."""
-    b = ctx.b
-
-    def load(o: Expr, k: Expr) -> Number:
-        z = b.let(b.load(storage.buffer, b.add(b.add(b.mul(o, b.index(n)), k), b.index(storage.offset))))
-        return b.op("real", z), b.op("imag", z)
-
-    return load
-
-
-def _puts(ctx: Any, storage: Any, n: int) -> Put:
-    b = ctx.b
-
-    def put(o: Expr, k: Expr, z: Number) -> None:
-        re, im = z
-        whole = b.op("complex", re, b.const(re.dtype, 0.0) if im is None else im)
-        b.store(storage.buffer, b.add(b.add(b.mul(o, b.index(n)), k), b.index(storage.offset)), whole)
-
-    return put
-
-
-def complex_passes(ctx: Any, source: Any, result: Any, axes: list[int], sign: int, scale: float) -> None:
-    """Transforms along `axes`, one after the other, of a complex array that is not overwritten."""
+def complex_passes(ctx: Any, source: Any, result: Any, axes: list[int], sign: int, divisor: int) -> None:
+    """Transforms along `axes`, one after the other, of a complex array that is not overwritten, over `divisor`."""
     for k, axis in enumerate(axes):
         last = k == len(axes) - 1
         target = result if last else ctx.temporary(source.dtype, source.shape, "spectrum")
-        complex_axis(ctx, source, target, axis, sign, scale if last else 1.0)
+        complex_axis(ctx, source, target, axis, sign, divisor if last else 1)
         source = target
 
 
-def complex_axis(ctx: Any, source: Any, target: Any, axis: int, sign: int, scale: float) -> None:
-    """target = the transform of source along one axis, times `scale`; both row-major, of one shape."""
-    b, shape = ctx.b, source.shape
+def complex_axis(ctx: Any, source: Any, target: Any, axis: int, sign: int, divisor: int) -> None:
+    """target = the transform of source along one axis, over `divisor`; both row-major, of one shape."""
+    shape = source.shape
     n, outer, inner = shape[axis], math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     dtype = REAL_OF[source.dtype]
-    load, put = _loads(ctx, source, n * inner), _puts(ctx, target, n * inner)
-
-    def flat(row: Expr, q: Expr) -> Expr:
-        return b.add(b.mul(row, b.index(inner)), q)
-
+    work = _Calls(ctx, dtype, sign, divisor)
     if n <= LARGEST_CODELET:
-        codelets = Codelets(b, dtype, sign)
-        with ctx.loops((outer, inner)) as (o, q):
-            values = [codelets.pinned(load(o, flat(b.index(k), q))) for k in range(n)]
-            for k, z in enumerate(codelets.dft(values)):
-                put(o, flat(b.index(k), q), codelets.scaled(z, scale))
+        _straight(ctx, source, target, n, inner, sign, divisor)
     elif inner == 1:
-        _rows(ctx, outer, n, dtype, sign, load, put, scale)
+        work.complex_rows(source, target, outer, n)
     else:
+        plan = plan_of(n, dtype)
         width = block_width(n, inner, dtype)
-        transform = Transform(ctx, n, dtype, sign, width)
-        with b.loop(outer) as o, b.loop(-(-inner // width)) as block:
-            start = block_starts(b, block, inner, width)
-            transform.run(
-                lambda row, q: load(o, flat(row, b.add(start, q))),
-                lambda row, q, z: put(o, flat(row, b.add(start, q)), z),
-                scale=scale,
-            )
+        with work.blocks(outer, inner, width, n) as (o, start, _):
+            at = ctx.b.add(ctx.b.mul(o, ctx.b.index(n * inner)), start)
+            work.call(COLUMNS, ctx.b.index(width), inner, plan, (source, at), (target, at))
 
 
-def _rows(ctx: Any, rows: int, n: int, dtype: str, sign: int, load: Load, put: Put, scale: float) -> None:
-    """The transforms of rows that lie one after the other."""
-    if work_length(n) > LARGEST_LOCAL:
-        long_transform(ctx, rows, n, dtype, sign, load, put, scale)
-        return
-    if rows == 1 and n != work_length(n) <= SHORT:
-        zero = ctx.b.index(0)
-        transform = Transform(ctx, n, dtype, sign, alone=True)
-        transform.run(lambda k, _: load(zero, k), lambda k, _, z: put(zero, k, z), scale=scale)
-        return
-    with ctx.b.loop(rows) as o:
-        Transform(ctx, n, dtype, sign).run(lambda k, _: load(o, k), lambda k, _, z: put(o, k, z), scale=scale)
+def _straight(ctx: Any, source: Any, target: Any, n: int, inner: int, sign: int, divisor: int) -> None:
+    b, codelets = ctx.b, Codelets(ctx.b, REAL_OF[source.dtype], sign)
+    with ctx.loops((math.prod(source.shape) // (n * inner), inner)) as (o, q):
+        first = b.add(b.mul(o, b.index(n * inner)), q)
+        places = [b.add(first, b.index(k * inner)) for k in range(n)]
+        values = []
+        for place in places:
+            z = b.let(b.load(source.buffer, b.add(place, b.index(source.offset))))
+            values.append(codelets.pinned((b.op("real", z), b.op("imag", z))))
+        for place, z in zip(places, codelets.dft(values)):
+            whole = b.op("complex", *codelets.both(codelets.scaled(z, 1 / divisor)))
+            b.store(target.buffer, b.add(place, b.index(target.offset)), whole)
 
 
 def real_axis(ctx: Any, source: Any, target: Any) -> None:
     """target[..., n // 2 + 1] = the first half of the transform of the real source[..., n] along the last axis."""
     b, n, rows = ctx.b, source.shape[-1], math.prod(source.shape[:-1])
     dtype, half = source.dtype, n // 2
-    put = _puts(ctx, target, half + 1)
-
-    def real(o: Expr, k: Expr) -> Expr:
-        return b.let(b.load(source.buffer, b.add(b.add(b.mul(o, b.index(n)), k), b.index(source.offset))))
-
-    def pairs(o: Expr, k: Expr) -> Number:
-        at = b.mul(k, b.index(2))
-        return real(o, at), real(o, b.add(at, b.index(1)))
-
+    work = _Calls(ctx, dtype, -1, 1)
     if n <= LARGEST_CODELET:
+        codelets = Codelets(b, dtype, -1)
         with ctx.loops((rows,)) as (o,):
-            values = Codelets(b, dtype, -1).dft([(real(o, b.index(k)), None) for k in range(n)])
+            given = [ctx.load(source.reshaped((rows, n)), (o, k)) for k in range(n)]
+            values = codelets.dft([(b.let(x), None) for x in given])
             for k in range(half + 1):
-                put(o, b.index(k), values[k])
+                ctx.store(target.reshaped((rows, half + 1)), (o, k), b.op("complex", *codelets.both(values[k])))
         return
-    length, load = (half, pairs) if n % 2 == 0 else (n, lambda o, k: (real(o, k), None))
-    finish = _untangle if n % 2 == 0 else _first_half
-    transform = Transform(ctx, length, dtype, -1)
-    if work_length(length) > LARGEST_LOCAL:
-        whole = ctx.temporary(COMPLEX_OF[dtype], (rows, length), "whole")
-        long_transform(ctx, rows, length, dtype, -1, load, _puts(ctx, whole, length), 1.0)
-        again = _loads(ctx, whole, length)
-        with b.loop(rows) as o:
-            finish(transform, lambda k: again(o, k), n, lambda k, z: put(o, k, z))
+    length = half if n % 2 == 0 else n
+    if work_length(length) <= LARGEST_LOCAL:
+        plan = plan_of(length, dtype, n if n % 2 == 0 else 0)
+        with work.chunks(rows, n) as (o, count):
+            places = b.mul(o, b.index(n)), b.mul(o, b.index(half + 1))
+            work.call(REAL_ROWS, count, n, plan, (source, places[0]), (target, places[1]))
         return
-    with b.loop(rows) as o:
-        planes = transform.result(lambda k, _: load(o, k))
-        finish(transform, lambda k: planes.load(b, k), n, lambda k, z: put(o, k, z))
+    whole = ctx.temporary(COMPLEX_OF[dtype], (rows, length), "whole")
+    if n % 2 == 0:
+        work.complex_rows(source, whole, rows, half)  # neighbours are the parts of a number
+        work.by_circle(UNTANGLE, whole, target, rows, n, (half, half + 1))
+        return
+    given = ctx.temporary(COMPLEX_OF[dtype], (rows, n), "given")
+    with ctx.loops((rows, n)) as (o, k):
+        zero = b.const(dtype, 0.0)
+        ctx.store(given, (o, k), b.op("complex", ctx.load(source.reshaped((rows, n)), (o, k)), zero))
+    work.complex_rows(given, whole, rows, n)
+    with ctx.loops((rows, half + 1)) as (o, k):
+        ctx.store(target.reshaped((rows, half + 1)), (o, k), ctx.load(whole, (o, k)))
 
 
-def _first_half(transform: Transform, z: Callable[[Expr], Number], n: int, put: Callable[[Expr, Number], None]) -> None:
-    b = transform.b
-    with b.loop(n // 2 + 1, "vector") as k:
-        put(k, z(k))
-
-
-def _untangle(transform: Transform, z: Callable[[Expr], Number], n: int, put: Callable[[Expr, Number], None]) -> None:
-    """From Z = E + i O, with E and O the transforms of even and odd elements: X[k] = E[k] + w^k O[k]."""
-    b, c, half = transform.b, transform.codelets, n // 2
-    re, im = c.both(z(b.index(0)))
-    put(b.index(0), (b.add(re, im), None))
-    put(b.index(half), (b.sub(re, im), None))
-    table = transform.table(half_circle(n, -1, transform.dtype))
-    with b.loop(half - 1, "vector") as i:
-        k = b.add(i, b.index(1))
-        (ar, ai), (br, bi) = c.both(z(k)), c.both(z(b.sub(b.index(half), k)))
-        even = c.pinned(c.scaled((b.add(ar, br), b.sub(ai, bi)), 0.5))
-        odd = c.pinned(c.scaled((b.add(ai, bi), b.sub(br, ar)), 0.5))  # (Z[k] - conj Z[half - k]) / 2i
-        put(k, c.add(even, c.times(odd, *table.load(b, k))))
-
-
-def real_axis_back(ctx: Any, source: Any, target: Any, scale: float) -> None:
-    """target[..., n] = the real inverse transform of the half spectrum source[..., n // 2 + 1], times `scale`.
+def real_axis_back(ctx: Any, source: Any, target: Any, divisor: int) -> None:
+    """target[..., n] = the real inverse transform of the half spectrum source[..., n // 2 + 1], over `divisor`.
 
     The imaginary parts of elements 0 and, for an even n, n / 2 are taken as zero.
     """
     b, n, rows = ctx.b, target.shape[-1], math.prod(target.shape[:-1])
     dtype, half, paired = target.dtype, n // 2, n % 2 == 0
-    given = _loads(ctx, source, half + 1)
-    c = Codelets(b, dtype, 1)
-
-    def put(o: Expr, k: Expr, value: Expr) -> None:
-        b.store(target.buffer, b.add(b.add(b.mul(o, b.index(n)), k), b.index(target.offset)), value)
-
+    work = _Calls(ctx, dtype, 1, divisor)
+    spectrum, result = source.reshaped((rows, half + 1)), target.reshaped((rows, n))
     if n <= LARGEST_CODELET:
+        codelets = Codelets(b, dtype, 1)
         with ctx.loops((rows,)) as (o,):
-            values = [given(o, b.index(k)) for k in range(half + 1)]
+            given = [b.let(ctx.load(spectrum, (o, k))) for k in range(half + 1)]
+            values = [codelets.pinned((b.op("real", z), b.op("imag", z))) for z in given]
             values[0] = values[0][0], None
             if paired:
                 values[half] = values[half][0], None
-            values += [c.pinned((re, None if im is None else b.neg(im))) for re, im in values[n - half - 1 : 0 : -1]]
-            for k, z in enumerate(c.dft(values)):
-                put(o, b.index(k), c.scaled(z, scale)[0])
+            back = values[n - half - 1 : 0 : -1]
+            values += [codelets.pinned((re, None if im is None else b.neg(im))) for re, im in back]
+            for k, z in enumerate(codelets.dft(values)):
+                ctx.store(result, (o, k), codelets.scaled(z, 1 / divisor)[0])
         return
     length = half if paired else n
-
-    def store(o: Expr, k: Expr, z: Number) -> None:
-        if not paired:
-            put(o, k, z[0])
-            return
-        at = b.mul(k, b.index(2))
-        for step, part in enumerate(c.both(z)):
-            put(o, b.add(at, b.index(step)), part)
-
-    transform = Transform(ctx, length, dtype, 1)
-    prepare = _tangle if paired else _mirror
-    if work_length(length) > LARGEST_LOCAL:
-        whole = ctx.temporary(COMPLEX_OF[dtype], (rows, length), "whole")
-        ahead = _puts(ctx, whole, length)
-        with b.loop(rows) as o:
-            prepare(transform, lambda k: given(o, k), n, lambda k, z: ahead(o, k, z))
-        long_transform(ctx, rows, length, dtype, 1, _loads(ctx, whole, length), store, scale)
+    if work_length(length) <= LARGEST_LOCAL:
+        plan = plan_of(length, dtype, n if paired else 0)
+        with work.chunks(rows, n) as (o, count):
+            places = b.mul(o, b.index(half + 1)), b.mul(o, b.index(n))
+            work.call(ROWS_TO_REAL, count, n, plan, (source, places[0]), (target, places[1]))
         return
-    with b.loop(rows) as o:
-        planes = transform.planes(1)
-        prepare(transform, lambda k: given(o, k), n, lambda k, z: planes.store(b, k, z))
-        transform.run(transform.from_planes(1), lambda k, _, z: store(o, k, z), 0, scale)
+    whole = ctx.temporary(COMPLEX_OF[dtype], (rows, length), "whole")
+    if paired:
+        work.by_circle(TANGLE, source, whole, rows, n, (half + 1, half))
+        work.complex_rows(whole, target, rows, half)
+        return
+    with ctx.loops((rows, n)) as (o, k):  # the whole spectrum from its half
+        beyond = b.op("gt", k, b.index(half))
+        z = b.let(ctx.load(spectrum, (o, b.select(beyond, b.sub(b.index(n), k), k))))
+        im = b.let(b.op("imag", z))
+        im = b.select(beyond, b.neg(im), b.select(b.op("eq", k, b.index(0)), b.const(dtype, 0.0), im))
+        ctx.store(whole, (o, k), b.op("complex", b.op("real", z), im))
+    back = ctx.temporary(COMPLEX_OF[dtype], (rows, n), "back")
+    work.complex_rows(whole, back, rows, n)
+    with ctx.loops((rows, n)) as (o, k):
+        ctx.store(result, (o, k), b.op("real", ctx.load(back, (o, k))))
 
 
-def _tangle(transform: Transform, x: Callable[[Expr], Number], n: int, put: Callable[[Expr, Number], None]) -> None:
-    """2 Z = 2 (E + i O) from X[k] = E[k] + w^k O[k], where E and O are those of real elements."""
-    b, c, half = transform.b, transform.codelets, n // 2
-    first, last = x(b.index(0))[0], x(b.index(half))[0]
-    put(b.index(0), (b.add(first, last), b.sub(first, last)))
-    table = transform.table(half_circle(n, 1, transform.dtype))
-    with b.loop(half - 1, "vector") as i:
-        k = b.add(i, b.index(1))
-        (ar, ai), (br, bi) = c.both(x(k)), c.both(x(b.sub(b.index(half), k)))
-        even = c.pinned((b.add(ar, br), b.sub(ai, bi)))
-        odd = c.pinned(c.times(c.pinned((b.sub(ar, br), b.add(ai, bi))), *table.load(b, k)))
-        put(k, c.add(even, c.times_i(odd, 1)))
+class _Calls:
+    """Calls of the passes for one type, direction and divisor of the results."""
+
+    def __init__(self, ctx: Any, dtype: str, sign: int, divisor: int) -> None:
+        self.ctx, self.b, self.dtype, self.divisor = ctx, ctx.b, dtype, divisor
+        self.backward = int(sign > 0)
+
+    def call(
+        self,
+        kind: int,
+        count: Expr,
+        inner: int,
+        plan: Plan,
+        x: tuple[Any, Expr],
+        out: tuple[Any, Expr],
+        block: Expr | None = None,
+        divisor: int | None = None,
+    ) -> None:
+        """What ext/fourier/fourier.h says; x and out are memory and the number of an element in it."""
+        b, ctx = self.b, self.ctx
+        numbers = [
+            b.index(kind), count, b.index(inner), b.index(self.backward),
+            b.index(self.divisor if divisor is None else divisor), b.index(0) if block is None else block,
+        ]  # fmt: skip
+        tables = [ctx.address(ctx.constant(part, "plan")) for part in plan]
+        places = [b.address(memory.buffer, b.add(at, b.index(memory.offset))) for memory, at in (x, out)]
+        ctx.call(f"pb_fourier_{self.dtype}", *numbers, *tables, *places)
+
+    def complex_rows(self, source: Any, target: Any, rows: int, n: int) -> None:
+        """The transforms of rows of n complex numbers that lie one after the other."""
+        if work_length(n) > LARGEST_LOCAL:
+            self._long(source, target, rows, n)
+            return
+        plan = plan_of(n, self.dtype)
+        with self.chunks(rows, n) as (o, count):
+            at = self.b.mul(o, self.b.index(n))
+            self.call(ROWS, count, n, plan, self._complex(source, at), self._complex(target, at))
+
+    def _complex(self, memory: Any, at: Expr) -> tuple[Any, Expr]:
+        """Element `at` of complex numbers, whose parts may be elements of a real array."""
+        return (memory, at) if memory.dtype in REAL_OF else (memory, self.b.mul(at, self.b.index(2)))
+
+    @contextmanager
+    def chunks(self, rows: int, n: int) -> Iterator[tuple[Expr, Expr]]:
+        """(the first row, how many rows) of pieces of work that are worth a task each."""
+        each = max(1, round(NOMINAL.task_ns / _nanoseconds(n)))
+        if each > 1:
+            each = -(-each // TOGETHER) * TOGETHER
+        b, pieces = self.b, -(-rows // each)
+        if pieces <= 1:
+            yield b.index(0), b.index(rows)
+            return
+        with b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
+            first = b.let(b.mul(piece, b.index(each)))
+            yield first, b.min(b.index(each), b.sub(b.index(rows), first))
+
+    @contextmanager
+    def blocks(self, outer: int, inner: int, width: int, n: int) -> Iterator[tuple[Expr, Expr, Expr]]:
+        """(number of the array, first column, number of the block) of blocks of neighbouring columns."""
+        b, across = self.b, -(-inner // width)
+        time = _nanoseconds(n) * width
+        shared = outer * across > 1 and outer * across * time > 2 * NOMINAL.task_ns
+        grain = max(1, round(NOMINAL.task_ns / time))
+        with b.loop(outer * across, "threads" if shared else "sequential", "block",
+                    (("grain", grain),) if shared else ()) as flat:  # fmt: skip
+            o = b.floordiv(flat, b.index(across)) if outer > 1 else b.index(0)
+            block = b.floormod(flat, b.index(across)) if outer > 1 else flat
+            start = b.mul(block, b.index(width))
+            yield o, start if inner % width == 0 else b.let(b.min(start, b.index(inner - width))), block
+
+    def by_circle(self, kind: int, source: Any, target: Any, rows: int, n: int, sizes: tuple[int, int]) -> None:
+        """What is before or after the transform of half the length of long rows of n real numbers."""
+        b, (given, made) = self.b, sizes
+        plan, half = plan_of(2, self.dtype, n), n // 2
+        size = 1 << 13
+        with self.blocks(rows, half, min(size, half), 2) as (o, start, _):
+            x, out = b.mul(o, b.index(given)), b.mul(o, b.index(made))
+            self.call(kind, b.index(min(size, half)), n, plan, (source, x), (target, out), start)
+
+    def _long(self, source: Any, target: Any, rows: int, n: int) -> None:
+        b, dtype = self.b, self.dtype
+        pair = split_length(n)
+        assert pair is not None
+        n1, n2 = pair
+        between = self.ctx.temporary(COMPLEX_OF[dtype], (rows, n2, n1), "between")
+        width = block_width(n1, n2, dtype)
+        plan = plan_of(n1, dtype, 0, (n, width))
+        with self.blocks(rows, n2, width, n1) as (o, start, block):
+            row = b.mul(o, b.index(n2))
+            x, out = b.add(b.mul(o, b.index(n)), start), b.mul(b.add(row, start), b.index(n1))
+            self.call(TURNED_COLUMNS, b.index(width), n2, plan, self._complex(source, x), (between, out), block, 1)
+        width = block_width(n2, n1, dtype)
+        plan = plan_of(n2, dtype)
+        with self.blocks(rows, n1, width, n2) as (o, start, _):
+            at = b.add(b.mul(o, b.index(n)), start)
+            self.call(COLUMNS, b.index(width), n1, plan, (between, at), self._complex(target, at))
 
 
-def _mirror(transform: Transform, x: Callable[[Expr], Number], n: int, put: Callable[[Expr, Number], None]) -> None:
-    """The whole spectrum, of an odd length, from its half."""
-    b, c = transform.b, transform.codelets
-    put(b.index(0), (x(b.index(0))[0], None))
-    with b.loop(n // 2, "vector") as i:
-        k = b.add(i, b.index(1))
-        re, im = c.both(x(k))
-        put(k, (re, im))
-        put(b.sub(b.index(n), k), (re, b.neg(im)))
+def _nanoseconds(n: int) -> float:
+    """What a transform of n numbers is expected to take."""
+    work = work_length(n)
+    return LEVEL_NS * (2.5 if work != n else 1) * work * math.log2(work) + 5
 
 
 __all__ = ["complex_passes", "generates", "real_axis", "real_axis_back"]

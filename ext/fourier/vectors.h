@@ -1,0 +1,129 @@
+// Vectors of L numbers, as the compiler's own vector types; part of passes.h.
+#if defined(__has_builtin)
+#define PB_HAS_SHUFFLEVECTOR __has_builtin(__builtin_shufflevector)
+#else
+#define PB_HAS_SHUFFLEVECTOR 0
+#endif
+#if PB_HAS_SHUFFLEVECTOR
+#define PB_SHUFFLE2(T, L, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define PB_SHUFFLE2(T, L, a, b, ...) __builtin_shuffle(a, b, IntsOf<T, L>{__VA_ARGS__})
+#endif
+#define PB_INLINED __attribute__((always_inline))
+#define PB_INLINE PB_INLINED inline
+
+template <class T, int L>
+struct Lanes {
+    typedef T Type __attribute__((vector_size(sizeof(T) * L)));
+};
+template <class T>
+struct Lanes<T, 1> {
+    using Type = T;
+};
+template <class T, int L>
+using V = typename Lanes<T, L>::Type;
+
+template <size_t Size>
+struct Int;
+template <>
+struct Int<4> {
+    using Type = int32_t;
+};
+template <>
+struct Int<8> {
+    using Type = int64_t;
+};
+template <class T, int L>
+using IntsOf = V<typename Int<sizeof(T)>::Type, L>;
+
+template <class T, int L>
+PB_INLINE V<T, L> load(const T* p) {
+    V<T, L> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+
+template <class T, int L>
+PB_INLINE void store(T* p, V<T, L> v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
+
+// a0 b0 a1 b1 ..., of groups of S elements, the first half (High = 0) or the second.
+template <class T, int L, int High, int S, int... I>
+PB_INLINE V<T, L> zip(V<T, L> a, V<T, L> b, std::integer_sequence<int, I...>) {
+    return PB_SHUFFLE2(T, L, a, b, (High * L / 2 + I / (2 * S) * S + I % S + (I / S % 2) * L)...);
+}
+template <class T, int L, int High, int S = 1>
+PB_INLINE V<T, L> zip(V<T, L> a, V<T, L> b) {
+    return zip<T, L, High, S>(a, b, std::make_integer_sequence<int, L>());
+}
+
+// Every second element of a and b, from number Odd on.
+template <class T, int L, int Odd, int... I>
+PB_INLINE V<T, L> second(V<T, L> a, V<T, L> b, std::integer_sequence<int, I...>) {
+    return PB_SHUFFLE2(T, L, a, b, (2 * I + Odd)...);
+}
+template <class T, int L, int Odd>
+PB_INLINE V<T, L> second(V<T, L> a, V<T, L> b) {
+    return second<T, L, Odd>(a, b, std::make_integer_sequence<int, L>());
+}
+
+template <class T, int L, int... I>
+PB_INLINE V<T, L> reversed(V<T, L> a, std::integer_sequence<int, I...>) {
+    return PB_SHUFFLE2(T, L, a, a, (L - 1 - I)...);
+}
+template <class T, int L>
+PB_INLINE V<T, L> reversed(V<T, L> a) {
+    if constexpr (L == 1) return a;
+    else return reversed<T, L>(a, std::make_integer_sequence<int, L>());
+}
+
+// Each of the L / S numbers at p S times. All L numbers there are read: a table has as many behind its end.
+template <class T, int L, int S, int... I>
+PB_INLINE V<T, L> spread(const T* p, std::integer_sequence<int, I...>) {
+    const V<T, L> a = load<T, L>(p);
+    return PB_SHUFFLE2(T, L, a, a, (I / S)...);
+}
+template <class T, int L, int S>
+PB_INLINE V<T, L> spread(const T* p) {
+    return spread<T, L, S>(p, std::make_integer_sequence<int, L>());
+}
+
+// Groups of S neighbouring elements of v go to out, out + step, ....
+template <class T, int L, int S, int G, int... I>
+PB_INLINE void store_group(T* out, V<T, L> v, std::integer_sequence<int, I...>) {
+#if PB_HAS_SHUFFLEVECTOR
+    store<T, S>(out, __builtin_shufflevector(v, v, (G * S + I)...));
+#else
+    __builtin_memcpy(out, reinterpret_cast<const char*>(&v) + G * S * sizeof(T), S * sizeof(T));
+#endif
+}
+template <class T, int L, int S, int... G>
+PB_INLINE void store_groups(T* out, int64_t step, V<T, L> v, std::integer_sequence<int, G...>) {
+    (store_group<T, L, S, G>(out + G * step, v, std::make_integer_sequence<int, S>()), ...);
+}
+template <class T, int L, int S>
+PB_INLINE void store_groups(T* out, int64_t step, V<T, L> v) {
+    store_groups<T, L, S>(out, step, v, std::make_integer_sequence<int, L / S>());
+}
+
+// The vectors v[0], ..., v[R - 1] with their groups of S elements side by side: the first of each, then the second.
+template <class T, int L, int S, int R>
+PB_INLINE void store_side_by_side(T* out, const V<T, L>* v) {
+    if constexpr (R == 1 || L == S) {
+        for (int j = 0; j < R; ++j) store<T, L>(out + j * L, v[j]);
+    } else if constexpr (R % 2 == 0) {
+        V<T, L> low[R / 2], high[R / 2];
+        for (int i = 0; i < R / 2; ++i) {
+            low[i] = zip<T, L, 0, S>(v[i], v[i + R / 2]);
+            high[i] = zip<T, L, 1, S>(v[i], v[i + R / 2]);
+        }
+        store_side_by_side<T, L, S, R / 2>(out, low);
+        store_side_by_side<T, L, S, R / 2>(out + L * R / 2, high);
+    } else if constexpr (S == 1) {
+        for (int l = 0; l < L; ++l)
+            for (int j = 0; j < R; ++j) out[l * R + j] = v[j][l];
+    } else {
+        for (int j = 0; j < R; ++j) store_groups<T, L, S>(out + j * S, R * S, v[j]);
+    }
+}

@@ -21,7 +21,9 @@ Transform<T> widest() {
 template <class T>
 void transform(int64_t kind, int64_t count, int64_t inner, int64_t backward, int64_t divisor, int64_t block,
                const int64_t* plan, const T* table, const void* x, void* out) {
-    static const Transform<T> run = widest<T>();
+    static Transform<T> found = nullptr;  // no guard of the C++ library, which exported programs do without
+    Transform<T> run = __atomic_load_n(&found, __ATOMIC_RELAXED);
+    if (!run) __atomic_store_n(&found, run = widest<T>(), __ATOMIC_RELAXED);
     run({Kind(kind), count, inner, backward, T(1.0 / double(divisor)), block, plan, table, x, out});
 }
 

@@ -1,4 +1,4 @@
 // Passes with vectors of 16 bytes.
 #define PB_BYTES 16
 #define PB_NAMESPACE lanes16
-#include "fourier/passes.h"
+#include "fourier/tasks.h"

@@ -2,5 +2,5 @@
 #define PB_BYTES 32
 #define PB_NAMESPACE lanes32
 #if defined(__x86_64__)
-#include "fourier/passes.h"
+#include "fourier/tasks.h"
 #endif

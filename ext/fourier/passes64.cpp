@@ -2,5 +2,5 @@
 #define PB_BYTES 64
 #define PB_NAMESPACE lanes64
 #if defined(__x86_64__)
-#include "fourier/passes.h"
+#include "fourier/tasks.h"
 #endif

@@ -89,6 +89,20 @@ PB_INLINE V<T, L> spread(const T* p) {
     return spread<T, L, S>(p, std::make_integer_sequence<int, L>());
 }
 
+// The vectors v[0], ..., v[L / S - 1] as rows of groups of S elements, transposed: L / S vectors again.
+template <class T, int L, int S>
+PB_INLINE void transpose(V<T, L>* v) {
+    constexpr int G = L / S;
+    for (int done = 1; done < G; done *= 2) {
+        V<T, L> next[G];
+        for (int i = 0; i < G / 2; ++i) {
+            next[2 * i] = zip<T, L, 0, S>(v[i], v[i + G / 2]);
+            next[2 * i + 1] = zip<T, L, 1, S>(v[i], v[i + G / 2]);
+        }
+        for (int i = 0; i < G; ++i) v[i] = next[i];
+    }
+}
+
 // Groups of S neighbouring elements of v go to out, out + step, ....
 template <class T, int L, int S, int G, int... I>
 PB_INLINE void store_group(T* out, V<T, L> v, std::integer_sequence<int, I...>) {
@@ -107,11 +121,43 @@ PB_INLINE void store_groups(T* out, int64_t step, V<T, L> v) {
     store_groups<T, L, S>(out, step, v, std::make_integer_sequence<int, L / S>());
 }
 
-// The vectors v[0], ..., v[R - 1] with their groups of S elements side by side: the first of each, then the second.
+// Vectors of L numbers, of which there are P, a power of two, with their elements in the order of out[l P + j] = v[j][l].
+template <class T, int L, int P>
+PB_INLINE void interleave(V<T, L>* v) {
+    for (int done = 1; done < P; done *= 2) {
+        V<T, L> next[P];
+        for (int i = 0; i < P / 2; ++i) {
+            next[2 * i] = zip<T, L, 0>(v[i], v[i + P / 2]);
+            next[2 * i + 1] = zip<T, L, 1>(v[i], v[i + P / 2]);
+        }
+        for (int i = 0; i < P; ++i) v[i] = next[i];
+    }
+}
+
+constexpr int power_above(int n) { return n <= 2 ? n : 2 * power_above((n + 1) / 2); }
+
+// The vectors v[0], ..., v[R - 1] with their groups of S elements side by side: the first of each, then the second. Up to
+// L elements behind the last may be overwritten.
 template <class T, int L, int S, int R>
 PB_INLINE void store_side_by_side(T* out, const V<T, L>* v) {
-    if constexpr (R == 1 || L == S) {
+    constexpr int P = power_above(R), G = L / S;
+    if constexpr (L == S) {
         for (int j = 0; j < R; ++j) store<T, L>(out + j * L, v[j]);
+    } else if constexpr (R % G == 0) {
+        for (int j = 0; j < R; j += G) {
+            V<T, L> part[G];
+            for (int i = 0; i < G; ++i) part[i] = v[j + i];
+            transpose<T, L, S>(part);
+            for (int i = 0; i < G; ++i) store<T, L>(out + (i * R + j) * S, part[i]);
+        }
+    } else if constexpr (S == 1 && P <= L) {
+        V<T, L> part[P];
+        for (int i = 0; i < P; ++i) part[i] = v[i < R ? i : R - 1];
+        interleave<T, L, P>(part);
+        for (int i = 0; i < P; ++i) {
+            if constexpr (P == R) store<T, L>(out + i * L, part[i]);
+            else store_groups<T, L, P>(out + i * (L / P) * R, R, part[i]);  // each over the end of the one before
+        }
     } else if constexpr (R % 2 == 0) {
         V<T, L> low[R / 2], high[R / 2];
         for (int i = 0; i < R / 2; ++i) {

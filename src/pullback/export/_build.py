@@ -41,10 +41,11 @@ def build(name: str, programs: Sequence[Program], folder: Path, cpu: Cpu, blas: 
     _link.check_platform()
     routines = sorted(set().union(*(program.fortran for program in programs)))
     runtime = any(program.needs_runtime for program in programs)
+    sorts = any(program.sorts for program in programs)
     with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
         work = Path(temporary)
         found = find_blas(blas, routines, lambda choice: _links(choice, routines, work))
-        links = _needs(found, runtime)
+        links = _needs(found, sorts)
         constants = _write_constants(programs, work)
         files = {
             f"{name}.h": header(name, programs, cpu, links),
@@ -62,7 +63,7 @@ def build(name: str, programs: Sequence[Program], folder: Path, cpu: Cpu, blas: 
             (work / "runtime.a").write_bytes(_core.standalone_archive())
             extra.insert(0, "runtime.a")
         library = f"lib{name}.so"
-        _link.run(_link.shared(objects, library, library, runtime, extra), work)
+        _link.run(_link.shared(objects, library, library, sorts, extra), work)
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
             _replace(folder / file, text.encode())
@@ -84,9 +85,9 @@ def _links(blas: Blas, routines: Sequence[str], work: Path) -> bool:
     )
 
 
-def _needs(blas: Blas, runtime: bool) -> list[str]:
+def _needs(blas: Blas, sorts: bool) -> list[str]:
     needs = ["the C library"]
-    if runtime:
+    if sorts:
         needs.append("the C++ library (sorts)")
     if blas.description:
         needs.append(f"BLAS and LAPACK ({blas.description})")

@@ -56,8 +56,13 @@ class Program:
 
     @property
     def needs_runtime(self) -> bool:
-        """Whether it calls functions of the extension (sorts, selection)."""
+        """Whether it calls functions of the extension (sorts, selection, Fourier transforms)."""
         return any(name in _core.symbol_addresses() for name in self.slots if name not in OWN)
+
+    @property
+    def sorts(self) -> bool:
+        """Whether some of these need the C++ library: all but Fourier transforms do."""
+        return any(name in _core.symbol_addresses() for name in self.slots if not name.startswith(("pb_fourier", *OWN)))
 
 
 # What a library defines for itself: one thread, nobody who interrupts, and the threads of BLAS left as they are.

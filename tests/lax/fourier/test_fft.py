@@ -1,17 +1,14 @@
-"""The loops of Fourier transforms: every kind of length, type and direction; accuracy beside the library's; threads."""
+"""The passes of Fourier transforms: every kind of length, type, direction; accuracy beside the library's; threads."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.fft
-from lowering_checks import check
 
 import pullback
 import pullback.numpy as jnp
-from pullback.compiler.pipelines import optimize_loops
-from pullback.lax.fourier import codelets, loops
-from pullback.loops.ir import Loop
+from pullback.lax.fourier import codelets, plans
 
 # One codelet; several passes; primes that are convolutions; powers of each prime.
 LENGTHS = [1, 2, 3, 5, 8, 11, 13, 15, 16, 17, 18, 27, 31, 32, 34, 49, 60, 81, 101, 121, 128, 210, 1000]
@@ -87,19 +84,34 @@ def test_no_less_accurate_than_the_library():
         assert ours < 1.1 * theirs, n
 
 
-def test_lanes_run_along_the_passes():
-    """Each pass is a vector loop, none of them inside another one, although their planes are different buffers."""
-    result = check(jnp.fft.fft, spectrum((20, 256)), rtol=1e-3, atol=1e-3)
+def test_short_programs():
+    """A transform is one call: what it takes to compile does not grow with its passes."""
+    for n in (97, 256, 1000):
+        text = pullback.jit(jnp.fft.fft).lower(spectrum((20, n))).compile().as_text("nests")
+        assert text.count("pb_fourier_f32") == 1 and "vector" not in text
 
-    def vectors(stmts, inside=False):
-        for stmt in stmts:
-            if isinstance(stmt, Loop):
-                assert not (inside and stmt.role == "vector")
-                yield from vectors(stmt.body, inside or stmt.role == "vector")
-                if stmt.role == "vector":
-                    yield stmt
 
-    assert len(list(vectors(optimize_loops(result.lowered.function).body))) == len(codelets.radices(256))
+@pytest.mark.parametrize("n", [9, 15, 24, 31, 64, 96])
+@pytest.mark.parametrize("rows", [2, 15, 16, 17, 40])
+def test_rows_in_lanes_of_their_own(n, rows):
+    """As many rows as a vector has lanes, fewer, and some left over; even and odd lengths; real numbers and back."""
+    x = spectrum((rows, n))
+    half = x[:, : n // 2 + 1]
+    assert error(pullback.jit(jnp.fft.fft)(x), exact("fft", x)) < BOUND[np.complex64]
+    assert error(pullback.jit(jnp.fft.ifft)(x), exact("ifft", x)) < BOUND[np.complex64]
+    assert error(pullback.jit(jnp.fft.rfft)(x.real), exact("rfft", x.real)) < BOUND[np.complex64]
+    assert error(pullback.jit(lambda h: jnp.fft.irfft(h, n))(half), exact("irfft", half, n=n)) < BOUND[np.complex64]
+
+
+def test_threads_change_nothing():
+    for shape, axis in (((300, 96), 1), ((60, 1024), 1), ((500, 45), 0), ((1 << 16,), 0)):
+        x = spectrum(shape)
+        transform = pullback.jit(lambda x, axis=axis: (jnp.fft.fft(x, axis=axis), jnp.fft.rfft(x.real, axis=axis)))
+        results = []
+        for threads in (1, 2, 3):
+            with pullback.set_num_threads(threads):
+                results.append([np.asarray(part).tobytes() for part in transform(x)])
+        assert results[0] == results[1] == results[2]
 
 
 def test_roots_are_rounded_once():
@@ -112,10 +124,10 @@ def test_roots_are_rounded_once():
 
 def test_plans():
     for n in range(1, 3000):
-        if loops.has_small_primes(n):
-            assert np.prod(codelets.radices(n)) == n
+        if plans.has_small_primes(n):
+            assert np.prod(plans.radices(n)) == n
         good = codelets.good_length(n)
-        assert good >= n and loops.has_small_primes(good)
+        assert good >= n and plans.has_small_primes(good)
 
 
 def test_special_values_reach_the_result():
@@ -132,15 +144,6 @@ def test_the_longest_columns_that_have_common_passes(n):
         with pullback.enable_x64(dtype == "c16"):
             got = pullback.jit(lambda x: jnp.fft.fft(x, axis=0))(x.astype(dtype))
         np.testing.assert_allclose(got, np.fft.fft(x, axis=0), atol=1e-3 if dtype == "c8" else 1e-10)
-
-
-def test_a_convolution_goes_forward_and_back_by_the_same_passes():
-    """Each pass of a short transform of prime length is compiled once, and run with parts in each other's place."""
-    text = pullback.jit(jnp.fft.fft).lower(spectrum(97)).compile().as_text("nests")
-    runs = [line.split("(") for line in text.split("\n") if line.strip().startswith("run ")]
-    passes = len(codelets.radices(loops.work_length(97)))
-    assert len(runs) == 2 * passes
-    assert [name for name, _ in runs[:passes]] == [name for name, _ in runs[passes:]]
 
 
 @pytest.mark.parametrize("n", [97, 257, 509])

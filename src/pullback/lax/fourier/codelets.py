@@ -22,8 +22,6 @@ Number = tuple[Expr, Expr | None]
 
 # A prime above this is transformed as a convolution: straight code grows with its square.
 LARGEST_PRIME = 13
-# A transform up to this length is one piece of straight code, if its primes allow that.
-LARGEST_CODELET = 16
 
 
 def root(n: int, k: int) -> tuple[float, float]:
@@ -61,21 +59,6 @@ def factors(n: int) -> list[int]:
             n //= d
         d += 1
     return found + [n] * (n > 1)
-
-
-def radices(n: int) -> tuple[int, ...]:
-    """The lengths of the codelets that make up a transform of n, whose primes are small: powers of two first."""
-    primes = factors(n)
-    if n <= LARGEST_CODELET:
-        return (n,)
-    twos = primes.count(2)
-    odd = sorted((p for p in primes if p != 2), reverse=True)
-    powers = [8] * (twos % 2) + [4] * ((twos - 3 * (twos % 2)) // 2)
-    if twos == 1:
-        powers = []
-        odd[-1] *= 2
-        odd.sort(reverse=True)
-    return (*powers, *odd)
 
 
 def good_length(n: int) -> int:
@@ -204,5 +187,4 @@ class Codelets:
         return out
 
 
-__all__ = ["LARGEST_CODELET", "LARGEST_PRIME", "Codelets", "Number", "factors", "good_length", "radices",
-           "roots"]  # fmt: skip
+__all__ = ["LARGEST_PRIME", "Codelets", "Number", "factors", "good_length", "roots"]

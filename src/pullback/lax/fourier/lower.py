@@ -1,11 +1,11 @@
 """The lowering of discrete Fourier transforms: an axis at a time, by the passes of ext/fourier, which threads share.
 
-Transforms of a few numbers are straight code of the program. Lengths above LARGEST_LOCAL are transforms of n1 and of n2,
-n1 n2 = n: with j = j1 n2 + j2 and k = k1 + n1 k2 the sum over j2 of w^(j2 k1) w2^(j2 k2) times the sum over j1 of
+Transforms of a few numbers are straight code of the program. Lengths above LARGEST_LOCAL are transforms of n1 and of
+n2, n1 n2 = n: with j = j1 n2 + j2 and k = k1 + n1 k2 the sum over j2 of w^(j2 k1) w2^(j2 k2) times the sum over j1 of
 w1^(j1 k1) x[j]. What is between lies as [j2, k1], so that both read and the second writes neighbours together.
 
-Measured: as loop nests of the program passes took 20 to 200 ms to compile for each length, which is 1.5 to 10 times what
-JAX takes; as calls 4.
+Measured: as loop nests of the program passes took 12 to 100 ms to compile for each length, where JAX takes 15; as calls
+they take 5 to 12.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pullback.lax.fourier.codelets import Codelets
 from pullback.lax.fourier.plans import LARGEST_LOCAL, Plan, block_width, plan_of, split_length, work_length
 from pullback.loops.ir import Expr
 from pullback.loops.ir.types import COMPLEX_OF, REAL_OF
-from pullback.loops.schedule.machine import NOMINAL
 
 # From here on the library's order of walking through memory is no worse.
 LARGEST = 1 << 22
 # A transform up to this length is straight code.
 LARGEST_CODELET = 8
-# Rows of short transforms share their passes by as many as fill the widest vectors.
-TOGETHER = 16
+# Rows of transforms below a length go through passes together, as many as fill the widest vectors
+# (ext/fourier/tasks.h).
+TOGETHER, TOGETHER_BELOW = 16, 128
 # What numbers of one transform take for each level of a transform of two.
 LEVEL_NS = 0.15
 
@@ -212,9 +212,9 @@ class _Calls:
     @contextmanager
     def chunks(self, rows: int, n: int) -> Iterator[tuple[Expr, Expr]]:
         """(the first row, how many rows) of pieces of work that are worth a task each."""
-        each = max(1, round(NOMINAL.task_ns / _nanoseconds(n)))
-        if each > 1:
-            each = -(-each // TOGETHER) * TOGETHER
+        each = -(-rows // _pieces(rows * _nanoseconds(n), rows))
+        if work_length(n) < TOGETHER_BELOW:
+            each = min(-(-each // TOGETHER) * TOGETHER, rows)
         b, pieces = self.b, -(-rows // each)
         if pieces <= 1:
             yield b.index(0), b.index(rows)
@@ -227,11 +227,10 @@ class _Calls:
     def blocks(self, outer: int, inner: int, width: int, n: int) -> Iterator[tuple[Expr, Expr, Expr]]:
         """(number of the array, first column, number of the block) of blocks of neighbouring columns."""
         b, across = self.b, -(-inner // width)
-        time = _nanoseconds(n) * width
-        shared = outer * across > 1 and outer * across * time > 2 * NOMINAL.task_ns
-        grain = max(1, round(NOMINAL.task_ns / time))
-        with b.loop(outer * across, "threads" if shared else "sequential", "block",
-                    (("grain", grain),) if shared else ()) as flat:  # fmt: skip
+        total = outer * across
+        pieces = _pieces(total * _nanoseconds(n) * width, total)
+        attrs = (("grain", -(-total // pieces)),) if pieces > 1 else ()
+        with b.loop(total, "threads" if attrs else "sequential", "block", attrs) as flat:
             o = b.floordiv(flat, b.index(across)) if outer > 1 else b.index(0)
             block = b.floormod(flat, b.index(across)) if outer > 1 else flat
             start = b.mul(block, b.index(width))
@@ -263,6 +262,14 @@ class _Calls:
         with self.blocks(rows, n1, width, n2) as (o, start, _):
             at = b.add(b.mul(o, b.index(n)), start)
             self.call(COLUMNS, b.index(width), n1, plan, (between, at), self._complex(target, at))
+
+
+def _pieces(time: float, most: int) -> int:
+    """How many pieces of work there are that threads share."""
+    from pullback.loops.schedule.apply.parallelize import even_pieces  # these load the compiler: not at import
+    from pullback.loops.schedule.machine import NOMINAL
+
+    return even_pieces(time, most) if time > NOMINAL.task_ns else 1
 
 
 def _nanoseconds(n: int) -> float:

@@ -1,10 +1,10 @@
 """Plans and tables of discrete Fourier transforms: what the passes of ext/fourier take as arguments.
 
-A plan is a vector of integers: the length n; that of the passes (its own, or that of the convolution which a length with
-a large prime becomes); how many passes; where in the table the angles of the chirp, its spectrum, the half circle, and
-those between the two parts of a long transform begin, or -1; then of each pass its radix r,
-how many times r times the radices before it go into the length, and where its angles begin. The
-table has real parts followed by imaginary parts. All angles are those of the forward transform.
+A plan is a vector of integers: the length n; that of the passes (its own, or that of the convolution which a length
+with a large prime becomes); how many passes; where in the table the angles of the chirp, its spectrum, the half circle,
+and those between the two parts of a long transform begin, or -1; then of each pass its radix r, how many times r times
+the radices before it go into the length, and where its angles begin. The table has real parts followed by imaginary
+parts. All angles are those of the forward transform.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ def work_length(n: int) -> int:
 
 
 def radices(n: int) -> tuple[int, ...]:
-    """The radices of the passes of a transform of n, whose primes are small: powers of two first, a single two last."""
+    """The radices of the passes of a transform of n, whose primes are small: powers of two first, a single two last.
+
+    Fours before eights: a first pass puts its results side by side, which takes a shuffle for each two of them.
+    """
     primes = factors(n)
     twos, threes = primes.count(2), primes.count(3)
     odd = [p for p in primes if p > 3] + [9] * (threes // 2) + [3] * (threes % 2)
     if twos == 1:
         return (*sorted(odd, reverse=True), 2)
     fours = -twos % 3
-    return (*[8] * ((twos - 2 * fours) // 3), *[4] * fours, *sorted(odd, reverse=True))
+    return (*[4] * fours, *[8] * ((twos - 2 * fours) // 3), *sorted(odd, reverse=True))
 
 
 class _Table:
@@ -76,8 +79,8 @@ def _forward(n: int, turns: np.ndarray) -> np.ndarray:
 def plan_of(n: int, dtype: str, circle: int = 0, between: tuple[int, int] | None = None) -> Plan:
     """The plan of transforms of n numbers.
 
-    `circle`: the length of the real transform that it is half of. `between`: (the length of the long transform that it is
-    the first part of, how many neighbours share their passes).
+    `circle`: the length of the real transform that it is half of. `between`: (the length of the long transform that it
+    is the first part of, how many neighbours share their passes).
     """
     table = _Table(dtype)
     work = work_length(n)
@@ -114,8 +117,12 @@ def _chirp(n: int, work: int) -> tuple[np.ndarray, np.ndarray]:
 
 def block_width(n: int, inner: int, dtype: str) -> int:
     """How many of `inner` neighbouring transforms of length n share their passes."""
-    room = LARGEST_BLOCK if dtype == "f32" else LARGEST_BLOCK // 2
-    return min(inner, max(min(64, room // work_length(n)), 8 if dtype == "f32" else 4))
+    lanes, room = (16, LARGEST_BLOCK) if dtype == "f32" else (8, LARGEST_BLOCK // 2)
+    width = max(min(64, room // work_length(n)), min(lanes, 8 * room // work_length(n)))  # planes lie on the stack
+    if inner <= width:
+        return inner
+    blocks = -(-inner // width)
+    return -(-inner // (blocks + blocks % 2))  # two threads get as many each
 
 
 def split_length(n: int) -> tuple[int, int] | None:

@@ -38,8 +38,7 @@ class VectorIndex:
         return stride(index, self.var, self.varying, self.definitions, self.memo)
 
 
-# A local buffer lives on the stack of a thread; beyond this a temporary is the right thing. (Planes of eight Fourier
-# transforms of 8192 take 257 KB.)
+# A local buffer lives on the stack of a thread; beyond this a temporary is the right thing.
 MAX_LOCAL_BYTES = 5 << 16
 
 

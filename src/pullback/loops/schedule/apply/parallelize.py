@@ -72,7 +72,7 @@ class _Parallelize:
         outer = chain[widest]
         if outer.role == "parallel" and extent_of(outer) >= 2 and (extent_of(outer) >= CORES or len(chain) > 1):
             rest = chain[:widest] + chain[widest + 1 :]
-            grain = -(-extent_of(outer) // _pieces(time, extent_of(outer)))
+            grain = -(-extent_of(outer) // even_pieces(time, extent_of(outer)))
             threads = Loop(outer.var, outer.extent, "threads", (), (), (("grain", grain),))
             return [around([threads, *rest], chain[-1].body)]
         if chain[-1].role == "vector" and len(chain) == 1:
@@ -88,7 +88,7 @@ class _Parallelize:
             return loop
         n = loop.extent.value
         unit = 64 if any(isinstance(stmt, Loop) for stmt in loop.body) else 1024
-        size = -(-n // (_pieces(time, n) * unit)) * unit
+        size = -(-n // (even_pieces(time, n) * unit)) * unit
         if size * 2 > n:
             return loop
         count = -(-n // size)
@@ -135,7 +135,7 @@ class _Parallelize:
         for each in chain:
             outer *= extent_of(each)
         n = reduce.extent.value
-        count = max(2, min(256, _pieces(time / 2, n), n // 64))
+        count = max(2, min(256, even_pieces(time / 2, n), n // 64))
         size = n // count
         if size < 64:
             return None
@@ -193,7 +193,7 @@ class _Parallelize:
         return renamed
 
 
-def _pieces(time: float, most: int) -> int:
+def even_pieces(time: float, most: int) -> int:
     """The number of pieces, each worth a task, into which work of `time` ns is cut: one that 2, 4 and 8 threads share
     evenly. In 5 pieces an inverse of 10,000 3 x 3 matrices took 1.35 times as long on two threads as in 4.
     """

@@ -1,0 +1,161 @@
+// Short transforms of rows, as many at a time as a vector has lanes: each row has a lane of its own, so that no length is
+// too short for vectors. Part of tasks.h.
+
+// to[k, r] = x[r, k] for the first n complex numbers of kMost<T> rows that are `step` numbers apart; imaginary parts times
+// `sign`.
+template <class T>
+PB_INLINE void load_rows(const T* x, int64_t step, int64_t n, const Side<T>& to, T sign) {
+    constexpr int L = kMost<T>, P = L / 2;
+    if (n < P) {
+        for (int64_t k = 0; k < n; ++k)
+            for (int r = 0; r < L; ++r)
+                to.re[k * L + r] = x[2 * (r * step + k)], to.im[k * L + r] = x[2 * (r * step + k) + 1] * sign;
+        return;
+    }
+    each<P>(n, [&](int64_t k) PB_INLINED {
+        V<T, L> low[P], high[P];
+        for (int r = 0; r < P; ++r) {
+            low[r] = load<T, L>(x + 2 * (r * step + k)), high[r] = load<T, L>(x + 2 * ((P + r) * step + k));
+        }
+        transpose<T, L, 2>(low), transpose<T, L, 2>(high);
+        for (int i = 0; i < P; ++i) {
+            store<T, L>(to.re + (k + i) * L, second<T, L, 0>(low[i], high[i]));
+            store<T, L>(to.im + (k + i) * L, second<T, L, 1>(low[i], high[i]) * sign);
+        }
+    });
+}
+
+// out[r, k] = from[k, r], with real and imaginary parts times factors.
+template <class T>
+PB_INLINE void store_rows(const Side<T>& from, int64_t n, T* out, int64_t step, T re_scale, T im_scale) {
+    constexpr int L = kMost<T>, P = L / 2;
+    if (n < P) {
+        for (int r = 0; r < L; ++r)
+            for (int64_t k = 0; k < n; ++k) {
+                out[2 * (r * step + k)] = from.re[k * L + r] * re_scale;
+                out[2 * (r * step + k) + 1] = from.im[k * L + r] * im_scale;
+            }
+        return;
+    }
+    each<P>(n, [&](int64_t k) PB_INLINED {
+        V<T, L> low[P], high[P];
+        for (int i = 0; i < P; ++i) {
+            const V<T, L> re = load<T, L>(from.re + (k + i) * L) * re_scale, im = load<T, L>(from.im + (k + i) * L) * im_scale;
+            low[i] = zip<T, L, 0>(re, im), high[i] = zip<T, L, 1>(re, im);
+        }
+        transpose<T, L, 2>(low), transpose<T, L, 2>(high);
+        for (int r = 0; r < P; ++r) {
+            store<T, L>(out + 2 * (r * step + k), low[r]), store<T, L>(out + 2 * ((P + r) * step + k), high[r]);
+        }
+    });
+}
+
+// to[k, r] = x[r, k] of real numbers; with Back, x[r, k] = scale to[k, r].
+template <class T, bool Back>
+PB_INLINE void real_rows_of(std::conditional_t<Back, T, const T>* x, int64_t n,
+                            std::conditional_t<Back, const T, T>* to, T scale) {
+    constexpr int L = kMost<T>;
+    if (n < L) {
+        for (int r = 0; r < L; ++r)
+            for (int64_t k = 0; k < n; ++k) {
+                if constexpr (Back) x[r * n + k] = to[k * L + r] * scale;
+                else to[k * L + r] = x[r * n + k];
+            }
+        return;
+    }
+    each<L>(n, [&](int64_t k) PB_INLINED {
+        V<T, L> v[L];
+        for (int i = 0; i < L; ++i) {
+            if constexpr (Back) v[i] = load<T, L>(to + (k + i) * L) * scale;
+            else v[i] = load<T, L>(x + i * n + k);
+        }
+        transpose<T, L, 1>(v);
+        for (int i = 0; i < L; ++i) {
+            if constexpr (Back) store<T, L>(x + i * n + k, v[i]);
+            else store<T, L>(to + (k + i) * L, v[i]);
+        }
+    });
+}
+
+template <class T>
+PB_INLINE Z<V<T, kMost<T>>> lanes_at(const Side<T>& z, int64_t k) {
+    return read<T, kMost<T>, true>(z, k * kMost<T>, 1);
+}
+template <class T>
+PB_INLINE void put_lanes(const Side<T>& z, int64_t k, Z<V<T, kMost<T>>> value) {
+    write<T, kMost<T>, true>(z, k * kMost<T>, value, 1, 1);
+}
+
+// In place: from Z = E + i O, the transforms of even and odd elements, X[k] = E[k] + w^k O[k] for k <= half. What k and
+// half - k have in common is done once: E, O and w^half = -1 make X[half - k] = conj(E[k] - w^k O[k]).
+template <class T>
+void untangle_lanes(const Side<T>& z, int64_t half, const T* wr, const T* wi) {
+    using Lane = V<T, kMost<T>>;
+    const Z<Lane> first = lanes_at(z, 0);
+    put_lanes(z, 0, {first.re + first.im, Lane{}}), put_lanes(z, half, {first.re - first.im, Lane{}});
+    constexpr T h = T(0.5);
+    for (int64_t k = 1; k <= half / 2; ++k) {
+        const Z<Lane> a = lanes_at(z, k), b = lanes_at(z, half - k);
+        const Z<Lane> even{(a.re + b.re) * h, (a.im - b.im) * h}, odd{(a.im + b.im) * h, (b.re - a.re) * h};
+        const Z<Lane> turned = times(odd, wr[k], wi[k]), low = even - turned;
+        put_lanes(z, half - k, {low.re, -low.im}), put_lanes(z, k, even + turned);
+    }
+}
+
+// In place: conj 2 Z = conj 2 (E + i O), from X[k] = E[k] + w^k O[k] with E and O of real elements.
+template <class T>
+void tangle_lanes(const Side<T>& z, int64_t half, const T* wr, const T* wi) {
+    using Lane = V<T, kMost<T>>;
+    const Lane first = lanes_at(z, 0).re, last = lanes_at(z, half).re;
+    put_lanes(z, 0, {first + last, last - first});
+    for (int64_t k = 1; k <= half / 2; ++k) {
+        const Z<Lane> a = lanes_at(z, k), b = lanes_at(z, half - k);
+        const Z<Lane> even{a.re + b.re, a.im - b.im};
+        const Z<Lane> odd = times(Z<Lane>{a.re - b.re, a.im + b.im}, wr[k], -wi[k]);  // back, angles have the other sign
+        put_lanes(z, half - k, {even.re + odd.im, even.im - odd.re});
+        put_lanes(z, k, {even.re - odd.im, -(even.im + odd.re)});
+    }
+}
+
+// Transforms of rows of one kind; the last ones may be done twice.
+template <class T>
+void batches(const Task<T>& task, Transform<T>& transform) {
+    constexpr int64_t L = kMost<T>;
+    const int64_t n = task.kind == kRows ? task.plan[kLength] : task.inner, half = n / 2;
+    const T sign = task.backward ? T(-1) : T(1), im_scale = task.backward ? -task.scale : task.scale;
+    const T *wr = task.table + task.plan[kCircle], *wi = wr + half + 1;
+    const T* x = static_cast<const T*>(task.x);
+    T* out = static_cast<T*>(task.out);
+    const Side<T>& in = transform.planes(1);
+    each<L>(task.count, [&](int64_t row) {
+        if (task.kind == kRows) {
+            load_rows(x + 2 * row * n, n, n, in, sign);
+            store_rows(transform.result(in, 1, 1), n, out + 2 * row * n, n, task.scale, im_scale);
+        } else if (task.kind == kRealRows) {
+            if (n % 2 == 0) {
+                load_rows(x + row * n, half, half, in, T(1));
+            } else {
+                real_rows_of<T, false>(x + row * n, n, in.re, 1);
+                std::memset(in.im, 0, size_t(n * L) * sizeof(T));
+            }
+            const Side<T> done = transform.result(in, 1, 1);
+            if (n % 2 == 0) untangle_lanes(done, half, wr, wi);
+            store_rows(done, half + 1, out + 2 * row * (half + 1), half + 1, T(1), T(1));
+        } else {
+            load_rows(x + 2 * row * (half + 1), half + 1, half + 1, in, T(1));
+            if (n % 2 == 0) {
+                tangle_lanes(in, half, wr, wi);
+                store_rows(transform.result(in, 1, 1), half, out + row * n, half, task.scale, -task.scale);
+                return;
+            }
+            // The whole spectrum's conjugate, from its half; element 0 is real.
+            const size_t bytes = size_t(L) * sizeof(T);
+            std::memset(in.im, 0, bytes);
+            for (int64_t k = 1; k <= half; ++k) {
+                const Z<V<T, int(L)>> z = lanes_at(in, k);
+                put_lanes(in, n - k, z), put_lanes(in, k, {z.re, -z.im});
+            }
+            real_rows_of<T, true>(out + row * n, n, transform.result(in, 1, 1).re, task.scale);
+        }
+    });
+}

@@ -56,9 +56,9 @@ def test_complex_products_are_several_real_ones():
     assert product > total > taken("f32", lambda b, x, y: b.op("add", x, y))[0]
 
 
-def test_pieces_of_a_nest_are_shared_evenly():
-    from pullback.loops.schedule.apply.parallelize import _pieces
+def testeven_pieces_of_a_nest_are_shared_evenly():
+    from pullback.loops.schedule.apply.parallelize import even_pieces
 
-    counts = {_pieces(task * NOMINAL.task_ns, 1000) for task in range(3, 200)}
+    counts = {even_pieces(task * NOMINAL.task_ns, 1000) for task in range(3, 200)}
     assert all(count % 8 == 0 or count in (2, 4) for count in counts)
-    assert _pieces(50 * NOMINAL.task_ns, 5) == 5
+    assert even_pieces(50 * NOMINAL.task_ns, 5) == 5

@@ -148,3 +148,16 @@ def test_the_gradient_of_an_extremum_that_is_nan_is_nan(function):
         slopes = way(lambda x: function(x, 1)[0])(x)
         assert np.all(np.isnan(slopes[0])) and not np.any(slopes[1])
     assert np.allclose(pb.grad(lambda x: jnp.max(x, 1)[1])(x)[1], 1 / 3)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e5m2fnuz", "float4_e2m1fn"])
+def test_extrema_of_types_without_infinity(name):
+    """Where nothing is chosen from, the result is the least or largest number: infinity would be NaN."""
+    x, limits = jnp.array([1, 2, 3, 1.5]).astype(name), jnp.finfo(name)
+    for run in (lambda f, *a: f(*a), lambda f, *a: pb.jit(f)(*a)):
+        for start in (-jnp.inf, -np.inf):
+            windows = run(lambda x, start=start: lax.reduce_window(x, start, lax.max, (2,), (1,), "VALID"), x)
+            assert np.array_equal(windows.astype("float32"), [2, 3, 3])
+        assert float(run(lambda x: lax.reduce(x, jnp.inf, lax.min, (0,)), x)) == 1
+        assert float(run(lambda x: lax.reduce_max(x, (0,)), x[:0])) == float(limits.min)
+        assert float(run(lambda x: lax.reduce_min(x, (0,)), x[:0])) == float(limits.max)

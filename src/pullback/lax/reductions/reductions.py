@@ -4,6 +4,7 @@ function.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -54,12 +55,12 @@ def _narrow_safe(function):
 
 
 def lowest(dtype: Any) -> Any:
-    """The neutral element of max: -inf, the smallest integer, or False."""
+    """The neutral element of max: -inf, the least number where there is none, or False."""
     return _limit(dtype, -1)
 
 
 def highest(dtype: Any) -> Any:
-    """The neutral element of min: inf, the largest integer, or True."""
+    """The neutral element of min: inf, the largest number where there is none, or True."""
     return _limit(dtype, 1)
 
 
@@ -70,7 +71,16 @@ def _limit(dtype, sign):
     if kind in "iu":
         limits = dtypes.iinfo(dtype)
         return np.asarray(limits.max if sign > 0 else limits.min, dtype)[()]
+    if kind == "f" and not has_infinity(dtype):
+        limits = dtypes.finfo(dtype)
+        return np.asarray(limits.max if sign > 0 else limits.min, dtype)[()]
     return np.asarray(complex(sign * np.inf, sign * np.inf) if kind == "c" else sign * np.inf, dtype)[()]
+
+
+@functools.cache
+def has_infinity(dtype: Any) -> bool:
+    """Whether a floating-point type has infinities, as most of 8 bits and all of 4 have not."""
+    return bool(np.isinf(np.asarray(np.inf, np.float32).astype(dtype).astype(np.float32)))
 
 
 def spread(y: Any, axes: Sequence[int], shape: tuple[int, ...]) -> Any:

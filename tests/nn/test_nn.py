@@ -89,3 +89,10 @@ def test_what_a_mask_leaves_out_of_logsumexp_has_no_derivative_however_large():
         np.testing.assert_allclose(slope, [[0.26894143, 0, 0], [0.7310586, 0, 0]], rtol=1e-6)
         empty = way(jax.jacrev(lambda x: nn.logsumexp(x, axis=0, where=np.zeros_like(mask))))(x)
         assert not np.any(empty)
+
+
+@pytest.mark.parametrize("axes", [[0], (0,), {0}, range(1), {0: "rows"}], ids=repr)
+def test_axes_of_initializers_are_any_collection(axes):
+    key = jax.random.key(0)
+    found = jax.nn.initializers.lecun_uniform(in_axis=axes, out_axis=1)(key, (3, 4))
+    assert np.array_equal(found, jax.nn.initializers.lecun_uniform(in_axis=0, out_axis=1)(key, (3, 4)))

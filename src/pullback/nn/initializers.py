@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Protocol
 
 import numpy as np
@@ -153,11 +153,12 @@ def _by_variance(
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype)
-        check(name, INTEGERS, in_axis=in_axis, out_axis=out_axis, batch_axis=batch_axis)
+        axes = [tuple(a) if isinstance(a, Set | Mapping) else a for a in (in_axis, out_axis, batch_axis)]
+        check(name, INTEGERS, **dict(zip(("in_axis", "out_axis", "batch_axis"), axes)))
         check(name, NESTED, scale=scale)
         if not isinstance(mode, str):
             raise ArgumentError(f"{name}: argument 'mode' must be a string, got {mode!r}")
-        fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
+        fan_in, fan_out = _fans(shape, *axes)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
                 "fan_geo_avg": _root(fan_in * fan_out)}  # fmt: skip
         if mode not in fans:

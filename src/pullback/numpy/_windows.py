@@ -121,7 +121,7 @@ def _read(x: Any, window: Slice, axis: int) -> Any:
     start = _start(window, length)
     if window.stride == 1:
         starts: list[Any] = [0] * x.ndim
-        starts[axis] = start
+        starts[axis] = max(start, 0) if isinstance(start, int) else start  # as computed ones that are not there
         sizes = tuple(size if k == axis else n for k, n in enumerate(x.shape))
         return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
     steps = np.arange(size, dtype=np.int32) * np.int32(window.stride)
@@ -143,5 +143,6 @@ def _write(x: Any, part: Any, windows: dict[int, Slice]) -> Any:
         inside = inside & (starts[axis] >= 0) & (starts[axis] <= x.shape[axis] - _size(window))
     if inside is False or not part.size:
         return x
+    starts = [max(start, 0) if isinstance(start, int) else start for start in starts]
     new = lax.dynamic_update_slice(x, part, starts, allow_negative_indices=False)
     return new if inside is True else lax.select(inside, new, x)

@@ -112,7 +112,10 @@ def test_dynamic_slices_under_vmap_with_starts_of_their_own(wrap):
 def test_negative_starts_count_from_the_end_unless_told():
     x = np.arange(4.0, dtype=np.float32)
     assert np.asarray(lax.dynamic_slice(x, (-1,), (1,))).tolist() == [3]
-    assert np.asarray(lax.dynamic_slice(x, (np.int32(-1),), (1,), allow_negative_indices=False)).tolist() == [0]
+    assert np.asarray(lax.dynamic_slice(x, (jnp.int32(-1),), (1,), allow_negative_indices=False)).tolist() == [0]
+    for known in (-1, np.int32(-1)):
+        with pytest.raises(ValueError, match="index -1 is negative"):
+            lax.dynamic_slice(x, (known,), (1,), allow_negative_indices=False)
     assert np.asarray(lax.dynamic_slice(x, (lax.full((), -1, np.int32),), (1,))).tolist() == [3]
 
 

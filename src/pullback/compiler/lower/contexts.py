@@ -27,7 +27,7 @@ class Lowering(Protocol):
 
     def constant(self, array: np.ndarray, name: str) -> Buffer: ...
     def scalar_constant(self, value: np.ndarray) -> Buffer: ...
-    def host_call(self, function: Any, operands: Sequence[Storage], results: Sequence[Storage], name: str) -> None: ...
+    def by_reference(self, eqn: JaxprEqn, operands: Sequence[Storage], results: Sequence[Storage]) -> None: ...
     def subprogram(self, closed: ClosedJaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> Any: ...
 
 
@@ -163,9 +163,10 @@ class NestContext:
         """Call a C function of the runtime or a library."""
         return self.b.call(symbol, *args, result=result)
 
-    def host_call(self, function: Any, operands: Sequence[Storage], results: Sequence[Storage]) -> None:
-        """Run `function(*arrays) -> array or list` in Python, with the GIL held."""
-        self.lowering.host_call(function, operands, results, self.eqn.primitive.name)
+    def by_reference(self) -> None:
+        """Run the record's reference in Python, with the GIL held: for what no loops or library calls are written."""
+        operands = [self.operand(k) for k in range(len(self.in_avals))]
+        self.lowering.by_reference(self.eqn, operands, [self.result(k) for k in range(len(self.out_avals))])
 
     # Programs inside.
 

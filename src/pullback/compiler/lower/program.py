@@ -28,7 +28,7 @@ from pullback.compiler.lower.repeats import Repeats
 from pullback.compiler.lower.rule_context import RuleContext
 from pullback.compiler.lower.storage import Storage, contiguous
 from pullback.compiler.lower.values import Region
-from pullback.core.jaxpr import ClosedJaxpr, Literal, Var
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import HostCall as HostCallKind
 from pullback.core.lowering import Nest, operations_of
 from pullback.core.primitive import NoRule
@@ -273,17 +273,15 @@ class Lowering:
                 raise NotImplementedError(
                     f"Compilation rule of primitive '{eqn.primitive.name}' is not there: {reason}"
                 )
-            self.host_call(_Reference(eqn.primitive, eqn.params), operands, results, eqn.primitive.name)
+            self.by_reference(eqn, operands, results)
         else:
             raise TypeError(
                 f"lower: primitive '{eqn.primitive.name}' has lowering kind {kind!r}, which must be inlined first"
             )
         region.ready.update(eqn.outvars)
 
-    def host_call(
-        self, function: Callable[..., Any], operands: Sequence[Storage], results: Sequence[Storage], name: str
-    ) -> None:
-        """A call into Python over whole buffers; parts of buffers are copied."""
+    def by_reference(self, eqn: JaxprEqn, operands: Sequence[Storage], results: Sequence[Storage]) -> None:
+        """A call of a primitive's reference, in Python, over whole buffers; parts of buffers are copied."""
         from pullback.loops.ir import NP_DTYPE
 
         def whole(storage: Storage, read: bool) -> Buffer:
@@ -298,7 +296,8 @@ class Lowering:
         outs = [whole(s, False) for s in results]
         describe = lambda storages: tuple((s.shape, NP_DTYPE[s.dtype]) for s in storages)
         self.b.host_call(len(self.host_calls), [*ins, *outs])
-        self.host_calls.append(HostFunction(function, name, describe(operands), describe(results)))
+        reference = _Reference(eqn.primitive, eqn.params)
+        self.host_calls.append(HostFunction(reference, eqn.primitive.name, describe(operands), describe(results)))
         for storage, buffer in zip(results, outs):
             if buffer is not storage.buffer:
                 copy(self.b, storage, contiguous(buffer, storage.shape))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -133,7 +132,7 @@ def _fft_nest(ctx):
         return
     real = fft_type in (FftType.RFFT, FftType.IRFFT)
     if not generates(lengths, real):
-        ctx.host_call(functools.partial(_fft_reference, **ctx.params), [source], [result])
+        ctx.by_reference()
         return
     ndim = len(result.shape)
     axes = list(range(ndim - 1, ndim - 1 - len(lengths), -1))  # the last first

@@ -17,19 +17,17 @@ from pullback.lax.elementwise.bits import convert
 from pullback.lax.linalg import blocked_cholesky, blocked_lu, small_matrices
 from pullback.lax.linalg.matrices import (
     adjoint,
-    batch_leading,
     check_matrix,
     identity,
     lapack,
     letter,
+    of_matrices,
     on_diagonal,
-    per_matrix,
     product,
     rows,
     scaled,
     to_dtype,
     triangle,
-    weak_like_operands,
 )
 from pullback.lax.linalg.small_matrices import Held, Registers, in_lanes, one_by_one
 from pullback.lax.linalg.solve import triangular_solve
@@ -44,7 +42,6 @@ Array = Any
 # ------------------------------------------------------------------------------------------------------------ cholesky
 
 
-@weak_like_operands
 def _cholesky_shape(aval):
     check_matrix("cholesky", aval, square=True)
     return aval
@@ -54,7 +51,7 @@ def _cholesky_one(a):
     if a.shape[0] == 0:
         return a
     factor, info = lapack("potrf", a.dtype)(a, lower=1, clean=1)
-    return np.tril(np.full_like(a, np.nan)) if info else factor
+    return np.tril(np.full_like(a, np.nan)) if info else factor.astype(a.dtype, copy=False)
 
 
 def _cholesky_jvp(primals, tangents):
@@ -114,14 +111,12 @@ def _positive(rng, shape, dtype=np.float64):
     return (x @ np.swapaxes(x, -1, -2) + 3 * np.eye(shape[-1])).astype(dtype)
 
 
-cholesky_p = Primitive(
+cholesky_p = of_matrices(
     "cholesky",
     doc="The lower triangular L with L L^H = A; A's lower triangle is read.",
-    abstract_eval=_cholesky_shape,
-    reference=lambda a: per_matrix(_cholesky_one, a)[0].astype(a.dtype, copy=False),
+    shape=_cholesky_shape,
+    one=_cholesky_one,
     jvp=_cholesky_jvp,
-    transpose=NOT_LINEAR,
-    traits={"matrices"},
     lower=Nest(_cholesky_emit),
     samples=Samples(
         ulp=64,
@@ -131,7 +126,6 @@ cholesky_p = Primitive(
         ],
     ),
 )
-cholesky_p.batch = batch_leading(cholesky_p)
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
@@ -157,7 +151,6 @@ def symmetrized(x: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------------ lu
 
 
-@weak_like_operands
 def _lu_shape(aval):
     check_matrix("lu", aval)
     *batch, m, n = aval.shape
@@ -168,9 +161,9 @@ def _lu_shape(aval):
     ]
 
 
-def permutation_of(pivots: np.ndarray, m: int) -> np.ndarray:
+def permutation_of(pivots: np.ndarray, permutation_size: int) -> np.ndarray:
     """The permutation that a sequence of row swaps makes."""
-    out = np.arange(m, dtype=np.int32)
+    out = np.arange(permutation_size, dtype=np.int32)
     for i, k in enumerate(pivots):
         out[[i, k]] = out[[k, i]]
     return out
@@ -278,15 +271,13 @@ def _lu_emit(ctx):
     for_each(ctx, batch, m * n * k * 2 / 3, memory, one)
 
 
-lu_p = Primitive(
+lu_p = of_matrices(
     "lu",
     doc="P A = L U: L and U in one matrix, row swaps, and the permutation.",
-    abstract_eval=_lu_shape,
+    shape=_lu_shape,
     multiple_results=True,
-    reference=lambda a: per_matrix(_lu_one, a),
+    one=_lu_one,
     jvp=_lu_jvp,
-    transpose=NOT_LINEAR,
-    traits={"matrices"},
     lower=Nest(_lu_emit),
     samples=Samples(
         ulp=64,
@@ -295,7 +286,6 @@ lu_p = Primitive(
         ],
     ),
 )
-lu_p.batch = batch_leading(lu_p)
 
 
 def lu(x: Any) -> tuple[Array, Array, Array]:
@@ -306,7 +296,6 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
     return tuple(lu_p.bind(as_array(x, "lu")))  # type: ignore[return-value]
 
 
-@weak_like_operands
 def _permutation_shape(aval, *, permutation_size):
     if aval.dtype != np.int32:
         raise ValueError(f"Argument to lu_pivots_to_permutation must have dtype int32, got {aval.dtype}")
@@ -339,17 +328,15 @@ def _permutation_emit(ctx):
         for_each(ctx, aval.shape[:-1], 2 * size, [], one)
 
 
-lu_pivots_to_permutation_p = Primitive(
+lu_pivots_to_permutation_p = of_matrices(
     "lu_pivots_to_permutation",
     doc="The permutation that row swaps make.",
-    abstract_eval=_permutation_shape,
+    shape=_permutation_shape,
     jvp=ZERO,
-    transpose=NOT_LINEAR,
-    reference=lambda pivots, permutation_size: per_matrix(
-        lambda x: permutation_of(x, permutation_size), pivots, core=(1,)
-    )[0],
+    one=permutation_of,
+    core=(1,),
     lower=Nest(_permutation_emit),
-    traits={"stacked"},
+    traits=("stacked",),
     samples=Samples(
         cases=lambda rng: [
             Case((np.array([[1, 2, 2], [0, 1, 2]], np.int32),), {"permutation_size": 4}),
@@ -357,7 +344,6 @@ lu_pivots_to_permutation_p = Primitive(
         ]
     ),
 )
-lu_pivots_to_permutation_p.batch = batch_leading(lu_pivots_to_permutation_p)
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
@@ -372,7 +358,6 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 # ----------------------------------------------------------------------------------------------------- cholesky_update
 
 
-@weak_like_operands
 def _update_shape(r, w):
     check_matrix("cholesky_update", r, square=True)
     check_dtypes("cholesky_update", r, w, tip=False)
@@ -399,12 +384,12 @@ def _update_one(r, w):
     return r
 
 
-cholesky_update_p = Primitive(
+cholesky_update_p = of_matrices(
     "cholesky_update",
     doc="R' with R'^T R' = R^T R + w w^T.",
-    abstract_eval=_update_shape,
-    transpose=NOT_LINEAR,
-    reference=lambda r, w: per_matrix(_update_one, r, w, core=(2, 1))[0],
+    shape=_update_shape,
+    one=_update_one,
+    core=(2, 1),
     lower=HostCall(),
     jvp=NoRule("differentiate cholesky of the sum instead"),
     samples=Samples(
@@ -414,7 +399,6 @@ cholesky_update_p = Primitive(
         ],
     ),
 )
-cholesky_update_p.batch = batch_leading(cholesky_update_p)
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:

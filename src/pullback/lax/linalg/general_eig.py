@@ -13,19 +13,18 @@ from pullback.core.lowering import Nest
 from pullback.lax.linalg.factor import lu_p
 from pullback.lax.linalg.matrices import (
     all_finite,
-    batch_leading,
     check_matrix,
     columns,
     diagonal,
     in_one_call,
     is_complex,
     letter,
+    of_matrices,
     per_matrix,
     product,
     real_of,
     rows,
     to_dtype,
-    weak_like_operands,
 )
 from pullback.lax.linalg.singular_values import reciprocal_differences
 from pullback.lax.linalg.solve import triangular_solve
@@ -50,7 +49,6 @@ def _complex_of(dtype):
     return np.dtype({"float32": "complex64", "float64": "complex128"}.get(dtype.name, dtype.name))
 
 
-@weak_like_operands
 def _eig_shape(
     aval,
     *,
@@ -199,19 +197,16 @@ def _eig_cases(rng):
     ]
 
 
-eig_p = Primitive(
+eig_p = of_matrices(
     "eig",
     doc="Eigenvalues, left and right eigenvectors of square matrices.",
-    abstract_eval=_eig_shape,
+    shape=_eig_shape,
     multiple_results=True,
     reference=_eig_reference,
     jvp=_eig_jvp,
-    transpose=NOT_LINEAR,
-    traits={"matrices"},
     lower=Nest(_eig_emit),
     samples=Samples(ulp=256, cases=_eig_cases),
 )
-eig_p.batch = batch_leading(eig_p)
 
 
 def eig(

@@ -15,18 +15,17 @@ from pullback.lax.linalg.factor import symmetrized
 from pullback.lax.linalg.matrices import (
     adjoint,
     all_finite,
-    batch_leading,
     check_matrix,
     diagonal,
     in_one_call,
     is_complex,
     lapack,
     letter,
+    of_matrices,
     per_matrix,
     product,
     real_of,
     to_dtype,
-    weak_like_operands,
 )
 from pullback.lax.linalg.singular_values import reciprocal_differences, spread_spectrum
 from pullback.lax.linalg.small_matrices import suits
@@ -45,7 +44,6 @@ class EighImplementation(enum.Enum):
     QDWH = "qdwh"
 
 
-@weak_like_operands
 def _eigh_shape(aval, *, lower=True, sort_eigenvalues=True, subset_by_index=None, algorithm=None):
     check_matrix("eigh", aval, square=True)
     *batch, n, _ = aval.shape
@@ -114,11 +112,7 @@ def _eigh_emit(ctx):
     aval, params = ctx.in_avals[0], ctx.params
     *batch, n, _ = aval.shape
     if n == 0 or params["subset_by_index"] is not None:
-        ctx.host_call(
-            lambda a: _eigh_reference(a, params["lower"], True, params["subset_by_index"]),
-            [ctx.operand(0)],
-            [ctx.result(0), ctx.result(1)],
-        )
+        ctx.by_reference()
         return
     vectors = ctx.is_read(0)
     if _is_stack_of_small(ctx.in_avals, params):
@@ -167,15 +161,13 @@ def hermitian_case(rng, shape, dtype=np.float64):
     return (q * np.arange(1, shape[-1] + 1)) @ np.conj(np.swapaxes(q, -1, -2))
 
 
-eigh_p = Primitive(
+eigh_p = of_matrices(
     "eigh",
     doc="Eigenvectors and ascending eigenvalues of Hermitian matrices.",
-    abstract_eval=_eigh_shape,
+    shape=_eigh_shape,
     multiple_results=True,
     reference=_eigh_reference,
     jvp=_eigh_jvp,
-    transpose=NOT_LINEAR,
-    traits={"matrices"},
     lower=Nest(
         _eigh_emit, decides=lambda avals, params: _is_stack_of_small(avals, params) or _is_divided(avals, params)
     ),
@@ -192,7 +184,6 @@ eigh_p = Primitive(
         ],
     ),
 )
-eigh_p.batch = batch_leading(eigh_p)
 
 
 def eigh(

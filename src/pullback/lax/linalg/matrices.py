@@ -166,20 +166,6 @@ def lapack(name: str, dtype: Any) -> Callable:
     return getattr(lapack, letter(dtype) + name)
 
 
-# ------------------------------------------------------------------------------------------------------------ batching
-
-
-def batch_leading(p: Primitive) -> Callable:
-    """The batching rule of primitives that take stacks: batch axes go first."""
-
-    def batch(args, dims, **params):
-        size = batch_size(args, dims)
-        outs = p.bind(*[batch_front(x, d, size) for x, d in zip(args, dims)], **params)
-        return (outs, [0] * len(outs)) if p.multiple_results else (outs, 0)
-
-    return batch
-
-
 def all_finite(a: np.ndarray) -> bool:
     """Whether no element is infinite or NaN."""
     return bool(np.isfinite(a).all())
@@ -196,3 +182,45 @@ def in_one_call(a: np.ndarray) -> bool:
 def column_range(x, lo, hi):
     """Columns lo to hi of a matrix."""
     return lax.slice_in_dim(x, lo, hi, axis=x.ndim - 1)
+
+
+# ------------------------------------------------------------------------------------------------------------- records
+
+
+def of_matrices(
+    name: str,
+    *,
+    shape: Callable,
+    one: Callable[..., Any] | None = None,
+    core: Sequence[int] = (),
+    reference: Callable | None = None,
+    transpose: Any = NOT_LINEAR,
+    traits: Sequence[str] = ("matrices",),
+    **record: Any,
+) -> Primitive:
+    """The record of a function of stacks of matrices: batch axes go first, and it is linear in nothing.
+
+    `shape(*avals, **params)` gives the results' avals, in a list if there are several. `one(*matrices, **params)` is
+    what is done to one matrix, with the `core` dimensions of each operand; or `reference` is given for whole stacks.
+    """
+
+    def of_stacks(*stacks: np.ndarray, **params: Any) -> Any:
+        assert one is not None
+        outs = per_matrix(functools.partial(one, **params), *stacks, core=core)
+        return outs if p.multiple_results else outs[0]
+
+    def batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        size = batch_size(args, dims)
+        outs = p.bind(*[batch_front(x, d, size) for x, d in zip(args, dims)], **params)
+        return (outs, [0] * len(outs)) if p.multiple_results else (outs, 0)
+
+    p = Primitive(
+        name,
+        abstract_eval=weak_like_operands(shape),
+        reference=reference or of_stacks,
+        transpose=transpose,
+        batch=batch,
+        traits=set(traits),
+        **record,
+    )
+    return p

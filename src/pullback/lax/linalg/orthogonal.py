@@ -13,19 +13,17 @@ from pullback.core.lowering import HostCall, Nest
 from pullback.lax.linalg import blocked_qr, small_matrices
 from pullback.lax.linalg.matrices import (
     adjoint,
-    batch_leading,
     check_matrix,
     column_range,
     columns,
     is_complex,
     lapack,
     letter,
+    of_matrices,
     on_diagonal,
-    per_matrix,
     product,
     to_dtype,
     triangle,
-    weak_like_operands,
 )
 from pullback.lax.linalg.small_matrices import Held, in_lanes
 from pullback.lax.linalg.solve import triangular_solve
@@ -37,7 +35,6 @@ from pullback.util.static import check_flags
 Array = Any
 
 
-@weak_like_operands
 def _qr_shape(aval, *, pivoting=False, full_matrices=True, use_magma=None):
     check_matrix("qr", aval)
     *batch, m, n = aval.shape
@@ -46,7 +43,7 @@ def _qr_shape(aval, *, pivoting=False, full_matrices=True, use_magma=None):
     return [*outs, ShapedArray((*batch, n), np.int32)] if pivoting else outs
 
 
-def _qr_one(a, pivoting, full_matrices):
+def _qr_one(a, pivoting=False, full_matrices=True, use_magma=None):
     import scipy.linalg
 
     m, n = a.shape
@@ -101,11 +98,7 @@ def _qr_emit(ctx):
     k = min(m, n)
     columns_of_q = ctx.out_avals[0].shape[-1]
     if params["pivoting"] or k == 0:
-        ctx.host_call(
-            lambda a: per_matrix(lambda x: _qr_one(x, params["pivoting"], params["full_matrices"]), a),
-            [ctx.operand(0)],
-            [ctx.result(i) for i in range(len(ctx.out_avals))],
-        )
+        ctx.by_reference()
         return
     source, q, r, kind = ctx.operand(0), ctx.result(0), ctx.result(1), letter(aval.dtype)
     size = max(n, columns_of_q)
@@ -177,21 +170,16 @@ def _qr_cases(rng):
     ]
 
 
-qr_p = Primitive(
+qr_p = of_matrices(
     "qr",
     doc="A = Q R: Q with orthonormal columns, R upper triangular.",
-    abstract_eval=_qr_shape,
+    shape=_qr_shape,
     multiple_results=True,
-    reference=lambda a, pivoting=False, full_matrices=True, use_magma=None: per_matrix(
-        lambda x: _qr_one(x, pivoting, full_matrices), a
-    ),
+    one=_qr_one,
     jvp=_qr_jvp,
-    transpose=NOT_LINEAR,
-    traits={"matrices"},
     lower=Nest(_qr_emit),
     samples=Samples(ulp=256, cases=_qr_cases),
 )
-qr_p.batch = batch_leading(qr_p)
 
 
 def qr(
@@ -210,7 +198,6 @@ def qr(
 _LAPACK_TYPES = frozenset({"float32", "float64", "complex64", "complex128"})
 
 
-@weak_like_operands
 def _geqrf_shape(a):
     check_matrix("geqrf", a)
     *batch, m, n = a.shape
@@ -229,9 +216,7 @@ def _geqrf_emit(ctx):
     *batch, m, n = aval.shape
     k = min(m, n)
     if k == 0 or aval.dtype.name not in _LAPACK_TYPES:
-        ctx.host_call(
-            lambda a: per_matrix(_geqrf_one, a), [ctx.operand(0)], [ctx.result(i) for i in range(len(ctx.out_avals))]
-        )
+        ctx.by_reference()
         return
     length = 64 * n
     memory = [scratch(aval.dtype, n, m), scratch(aval.dtype, length), scratch(np.int32, 1)]
@@ -245,15 +230,13 @@ def _geqrf_emit(ctx):
     for_each(ctx, batch, 2 * m * n * k, memory, one)
 
 
-geqrf_p = Primitive(
+geqrf_p = of_matrices(
     "geqrf",
     doc="R on and above the diagonal, the reflectors that make Q below it, and their factors.",
-    abstract_eval=_geqrf_shape,
+    shape=_geqrf_shape,
     multiple_results=True,
-    reference=lambda a: per_matrix(_geqrf_one, a),
-    traits={"matrices"},
+    one=_geqrf_one,
     lower=Nest(_geqrf_emit),
-    transpose=NOT_LINEAR,
     jvp=NoRule("differentiate qr instead"),
     samples=Samples(
         ulp=256,
@@ -262,7 +245,6 @@ geqrf_p = Primitive(
         ],
     ),
 )
-geqrf_p.batch = batch_leading(geqrf_p)
 
 
 def geqrf(a: Any) -> tuple[Array, Array]:
@@ -274,7 +256,6 @@ def geqrf(a: Any) -> tuple[Array, Array]:
 # ---------------------------------------------------------------------------------------------- products of reflectors
 
 
-@weak_like_operands
 def _householder_shape(a, taus):
     check_matrix("householder_product", a)
     check_dtypes("householder_product", a, taus, tip=False)
@@ -300,14 +281,13 @@ def _householder_one(a, taus):
     return lapack("ungqr" if is_complex(a.dtype) else "orgqr", a.dtype)(a, taus)[0]
 
 
-householder_product_p = Primitive(
+householder_product_p = of_matrices(
     "householder_product",
     doc="The product of the reflectors that LAPACK's geqrf stores.",
-    abstract_eval=_householder_shape,
-    reference=lambda a, taus: per_matrix(_householder_one, a, taus, core=(2, 1))[0],
-    traits={"matrices"},
+    shape=_householder_shape,
+    one=_householder_one,
+    core=(2, 1),
     lower=HostCall(),
-    transpose=NOT_LINEAR,
     jvp=NoRule("differentiate qr instead"),
     samples=Samples(
         ulp=64,
@@ -316,7 +296,6 @@ householder_product_p = Primitive(
         ],
     ),
 )
-householder_product_p.batch = batch_leading(householder_product_p)
 
 
 def householder_product(a: Any, taus: Any) -> Array:
@@ -326,7 +305,6 @@ def householder_product(a: Any, taus: Any) -> Array:
     return householder_product_p.bind(*as_arrays("householder_product", a, taus))
 
 
-@weak_like_operands
 def _ormqr_shape(a, taus, c, *, left=True, transpose=False):
     check_matrix("ormqr", a)
     check_dtypes("ormqr", a, taus, c, tip=False)
@@ -335,7 +313,7 @@ def _ormqr_shape(a, taus, c, *, left=True, transpose=False):
     return ShapedArray(c.shape, c.dtype)
 
 
-def _ormqr_one(a, taus, c, left, transpose):
+def _ormqr_one(a, taus, c, left=True, transpose=False):
     complex_ = is_complex(a.dtype)
     trans = "N" if not transpose else "C" if complex_ else "T"
     if not (taus.size and c.size):  # the identity, or nothing to multiply
@@ -350,13 +328,7 @@ def _ormqr_emit(ctx):
     *batch, rows, columns = c.shape
     k = taus.shape[-1]
     if not (k and math.prod(c.shape)) or c.dtype.name not in _LAPACK_TYPES:
-        ctx.host_call(
-            lambda x, t, y: per_matrix(lambda p, q, r: _ormqr_one(p, q, r, left, transpose), x, t, y, core=(2, 1, 2))[
-                0
-            ],
-            [ctx.operand(i) for i in range(3)],
-            [ctx.result(0)],
-        )
+        ctx.by_reference()
         return
     complex_ = is_complex(c.dtype)
     routine = letter(c.dtype) + ("unmqr" if complex_ else "ormqr")
@@ -378,16 +350,13 @@ def _ormqr_emit(ctx):
     for_each(ctx, batch, 4 * rows * columns * k, memory, one)
 
 
-ormqr_p = Primitive(
+ormqr_p = of_matrices(
     "ormqr",
     doc="A matrix times the product of reflectors that LAPACK's geqrf stores.",
-    abstract_eval=_ormqr_shape,
-    reference=lambda a, taus, c, left=True, transpose=False: per_matrix(
-        lambda x, t, y: _ormqr_one(x, t, y, left, transpose), a, taus, c, core=(2, 1, 2)
-    )[0],
-    traits={"matrices"},
+    shape=_ormqr_shape,
+    one=_ormqr_one,
+    core=(2, 1, 2),
     lower=Nest(_ormqr_emit),
-    transpose=NOT_LINEAR,
     jvp=NoRule("differentiate qr instead"),
     samples=Samples(
         ulp=64,
@@ -412,7 +381,6 @@ ormqr_p = Primitive(
         ),
     ),
 )
-ormqr_p.batch = batch_leading(ormqr_p)
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Array:

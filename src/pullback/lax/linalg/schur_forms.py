@@ -9,13 +9,11 @@ from pullback.core.lowering import HostCall
 from pullback.lax.linalg.hermitian_eig import hermitian_case
 from pullback.lax.linalg.matrices import (
     all_finite,
-    batch_leading,
     check_matrix,
     is_complex,
     lapack,
-    per_matrix,
+    of_matrices,
     real_of,
-    weak_like_operands,
 )
 from pullback.lax.records.families import *
 from pullback.util.static import check_flags
@@ -23,43 +21,31 @@ from pullback.util.static import check_flags
 Array = Any
 
 
-@weak_like_operands
 def _schur_shape(aval, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
     check_matrix("schur", aval, square=True)
     return [ShapedArray(aval.shape, aval.dtype)] * (2 if compute_schur_vectors else 1)
 
 
-def _schur_reference(a, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
+def _schur_one(a, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
     import scipy.linalg
 
-    def one(x):
-        if x.shape[0] == 0:
-            out = [x, x]
-        elif not all_finite(x):
-            out = [np.full_like(x, np.nan)] * 2
-        else:
-            out = list(
-                scipy.linalg.schur(
-                    x,
-                    output="complex" if is_complex(x.dtype) else "real",
-                    sort=select_callable if sort_eig_vals else None,
-                    check_finite=False,
-                )[:2]
-            )
-        return out if compute_schur_vectors else out[:1]
-
-    return per_matrix(one, a)
+    if a.shape[0] == 0:
+        out = [a, a]
+    elif not all_finite(a):
+        out = [np.full_like(a, np.nan)] * 2
+    else:
+        form, first = "complex" if is_complex(a.dtype) else "real", select_callable if sort_eig_vals else None
+        out = list(scipy.linalg.schur(a, output=form, sort=first, check_finite=False)[:2])
+    return out if compute_schur_vectors else out[:1]
 
 
-schur_p = Primitive(
+schur_p = of_matrices(
     "schur",
     doc="A = Z T Z^H: T upper (quasi) triangular, Z unitary.",
-    abstract_eval=_schur_shape,
+    shape=_schur_shape,
     multiple_results=True,
-    reference=_schur_reference,
+    one=_schur_one,
     jvp=NoRule("no derivative of the Schur decomposition is published that is not ambiguous"),
-    transpose=NOT_LINEAR,
-    traits={"matrices"},
     lower=HostCall(),
     samples=Samples(
         ulp=256,
@@ -74,7 +60,6 @@ schur_p = Primitive(
         ],
     ),
 )
-schur_p.batch = batch_leading(schur_p)
 
 
 def schur(
@@ -102,7 +87,6 @@ def schur(
     )
 
 
-@weak_like_operands
 def _hessenberg_shape(aval):
     check_matrix("hessenberg", aval, square=True)
     if aval.shape[-1] == 0:
@@ -117,14 +101,12 @@ def _hessenberg_one(a):
     return out, taus
 
 
-hessenberg_p = Primitive(
+hessenberg_p = of_matrices(
     "hessenberg",
     doc="A = Q H Q^H: H upper Hessenberg, Q as reflectors below it.",
-    abstract_eval=_hessenberg_shape,
+    shape=_hessenberg_shape,
     multiple_results=True,
-    reference=lambda a: per_matrix(_hessenberg_one, a),
-    transpose=NOT_LINEAR,
-    traits={"matrices"},
+    one=_hessenberg_one,
     lower=HostCall(),
     jvp=NoRule("it depends on how LAPACK chooses reflectors"),
     samples=Samples(
@@ -134,7 +116,6 @@ hessenberg_p = Primitive(
         ],
     ),
 )
-hessenberg_p.batch = batch_leading(hessenberg_p)
 
 
 def hessenberg(a: Any) -> tuple[Array, Array]:
@@ -145,7 +126,6 @@ def hessenberg(a: Any) -> tuple[Array, Array]:
     return out, taus
 
 
-@weak_like_operands
 def _tridiagonal_shape(aval, *, lower=True):
     check_matrix("tridiagonal", aval, square=True)
     *batch, n, _ = aval.shape
@@ -160,7 +140,7 @@ def _tridiagonal_shape(aval, *, lower=True):
     ]
 
 
-def _tridiagonal_one(a, lower):
+def _tridiagonal_one(a, lower=True):
     n, real = a.shape[0], real_of(a.dtype)
     if n == 1:
         return a, np.real(np.diagonal(a)).astype(real), np.zeros(0, real), np.zeros(0, a.dtype)
@@ -168,14 +148,12 @@ def _tridiagonal_one(a, lower):
     return out, d, e, taus
 
 
-tridiagonal_p = Primitive(
+tridiagonal_p = of_matrices(
     "tridiagonal",
     doc="A = Q T Q^H: T real tridiagonal, Q as reflectors.",
-    abstract_eval=_tridiagonal_shape,
+    shape=_tridiagonal_shape,
     multiple_results=True,
-    reference=lambda a, lower=True: per_matrix(lambda x: _tridiagonal_one(x, lower), a),
-    transpose=NOT_LINEAR,
-    traits={"matrices"},
+    one=_tridiagonal_one,
     lower=HostCall(),
     jvp=NoRule("it depends on how LAPACK chooses reflectors"),
     samples=Samples(
@@ -186,7 +164,6 @@ tridiagonal_p = Primitive(
         ],
     ),
 )
-tridiagonal_p.batch = batch_leading(tridiagonal_p)
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:

@@ -17,7 +17,6 @@ from pullback.lax.linalg.jacobi import MOST_SVD, svd_in_lanes
 from pullback.lax.linalg.matrices import (
     adjoint,
     all_finite,
-    batch_leading,
     check_matrix,
     column_range,
     columns,
@@ -26,13 +25,13 @@ from pullback.lax.linalg.matrices import (
     is_complex,
     lapack,
     letter,
+    of_matrices,
     on_diagonal,
     per_matrix,
     product,
     real_of,
     rows,
     to_dtype,
-    weak_like_operands,
 )
 from pullback.lax.linalg.stacks import fill_unless, for_each, scratch
 from pullback.lax.records.families import *
@@ -54,7 +53,6 @@ class SvdAlgorithm(enum.Enum):
     DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
-@weak_like_operands
 def _svd_shape(aval, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
     check_matrix("svd", aval)
     *batch, m, n = aval.shape
@@ -193,12 +191,7 @@ def _svd_emit(ctx):
     *batch, m, n = aval.shape
     low, high = min(m, n), max(m, n)
     if low == 0 or params["subset_by_index"] is not None:
-        names = ("full_matrices", "compute_uv", "subset_by_index")
-        ctx.host_call(
-            lambda a: _svd_reference(a, **{k: params[k] for k in names}),
-            [ctx.operand(0)],
-            [ctx.result(i) for i in range(len(ctx.out_avals))],
-        )
+        ctx.by_reference()
         return
     vectors = params["compute_uv"] and (ctx.is_read(1) or ctx.is_read(2))
     if _is_stack_of_small(ctx.in_avals, params | {"compute_uv": vectors}):
@@ -263,19 +256,16 @@ def _svd_cases(rng):
     ]
 
 
-svd_p = Primitive(
+svd_p = of_matrices(
     "svd",
     doc="Singular values, left and right singular vectors.",
-    abstract_eval=_svd_shape,
+    shape=_svd_shape,
     multiple_results=True,
     reference=_svd_reference,
     jvp=_svd_jvp,
-    transpose=NOT_LINEAR,
-    traits={"matrices"},
     lower=Nest(_svd_emit, decides=lambda avals, params: params["compute_uv"] and _is_stack_of_small(avals, params)),
     samples=Samples(ulp=256, cases=_svd_cases),
 )
-svd_p.batch = batch_leading(svd_p)
 
 
 def svd(

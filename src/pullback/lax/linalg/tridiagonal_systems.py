@@ -13,14 +13,13 @@ from typing import Any
 from pullback.core import trace
 from pullback.core.lowering import InlineFunction
 from pullback.lax.control.scan import scan
-from pullback.lax.linalg.matrices import batch_leading, check_matrix, lapack, per_matrix, rows, weak_like_operands
+from pullback.lax.linalg.matrices import check_matrix, lapack, of_matrices, rows
 from pullback.lax.records.families import *
 from pullback.util.static import check_flags
 
 Array = Any
 
 
-@weak_like_operands
 def _shape(dl, d, du, b, *, perturb_singular=False):
     check_dtypes("tridiagonal_solve", dl, d, du, b, tip=False)
     if dl.shape != d.shape or d.shape != du.shape or d.ndim < 1:
@@ -203,14 +202,14 @@ def _moved(pivots, least):
     return lax.select(lax.lt(_size(pivots), least), moved, pivots)
 
 
-tridiagonal_solve_p = Primitive(
+tridiagonal_solve_p = of_matrices(
     "tridiagonal_solve",
     doc="X with A X = B for tridiagonal A.",
-    abstract_eval=_shape,
+    shape=_shape,
     jvp=_jvp,
-    reference=lambda dl, d, du, b, perturb_singular=False: per_matrix(
-        functools.partial(_one, perturb_singular=perturb_singular), dl, d, du, b, core=(1, 1, 1, 2)
-    )[0].astype(b.dtype, copy=False),
+    one=_one,
+    core=(1, 1, 1, 2),
+    traits=(),
     transpose=_transpose,
     lower=InlineFunction(trace=_trace),
     samples=Samples(
@@ -225,7 +224,6 @@ tridiagonal_solve_p = Primitive(
         ],
     ),
 )
-tridiagonal_solve_p.batch = batch_leading(tridiagonal_solve_p)
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Array:

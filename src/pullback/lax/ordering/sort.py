@@ -96,8 +96,7 @@ def _sort_emit(ctx):
     if not operands[0].size:
         return
     if any(x.dtype not in KINDS for x in operands[:num_keys]):
-        params = {name: ctx.params[name] for name in ("dimension", "is_stable", "num_keys")}
-        ctx.host_call(lambda *arrays: _sort_reference(*arrays, **params), operands, results)
+        ctx.by_reference()
         return
     sources = [as_rows(ctx, x, dimension) for x in operands]
     with result_rows(ctx, results, dimension) as targets:

@@ -13,6 +13,7 @@ import pullback.scipy.fft
 import pullback.scipy.signal
 import pullback.scipy.stats
 from pullback import lax
+from pullback.experimental import checkify
 
 V, I = jnp.arange(3.0), jnp.arange(3)
 NOTHING = np.zeros(3, jax.float0)
@@ -185,3 +186,34 @@ def test_struct_like():
         assert (like.shape, like.dtype, like.weak_type) == (x.shape, x.dtype, x.weak_type)
     with pytest.raises(TypeError):
         jax.ShapeDtypeStruct.like("a")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.ones(2)[np.float32(0)], TypeError, "integer or boolean type"),
+        (lambda: jnp.ones(2)[jax.random.key(0)], TypeError, "integer or boolean type"),
+        (lambda: jnp.ravel_multi_index((jnp.array([1.0]), 1), (2, 3), mode="clip"), ValueError, "integer type"),
+        (lambda: lax.dynamic_slice(jnp.ones(6), (-1,), (2,), allow_negative_indices=False), ValueError, "negative"),
+        (
+            lambda: jax.vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.ones((3, 4))),
+            ValueError,
+            "size of the mapped axis",
+        ),
+    ],
+)
+def test_what_is_no_index_or_does_not_fit(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_key_data_of_numpy_arrays_and_the_dtype_of_multivariate_normal():
+    assert isinstance(jax.random.key_data(np.arange(2, dtype=np.uint32)), jax.Array)
+    drawn = jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2), jnp.eye(2), dtype=jnp.float16)
+    assert drawn.dtype == jnp.float32
+
+
+def test_index_checks_of_numbers():
+    for f in (lambda x, i: x[i], lambda x, i: x.at[i].set(1)):
+        error, _ = checkify.checkify(f, errors=checkify.index_checks)(jnp.ones(3), 5)
+        assert "index 5 is out of bounds" in error.get()

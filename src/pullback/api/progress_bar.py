@@ -8,8 +8,8 @@ Three faces, since each place reads something else: tqdm's bar in notebooks and 
 that is what users know and what other bars get along with; a line that is written again in other terminals; lines in
 logs.
 
-Measured, watched against not, in five pairs of runs of 0.8 to 1.3 s: a while_loop of 1.5 ns a step 1.003 in the median,
-a scan of 64 sines 1.004.
+Measured, watched against not, in turns, three loops from 1.5 ns a step up: 1.007, 1.000 and 0.990 by the least times,
+0.996, 1.001 and 0.993 by the medians.
 """
 
 from __future__ import annotations

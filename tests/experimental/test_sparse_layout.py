@@ -56,3 +56,44 @@ def test_dynamic_slices_in_sparsified_functions():
     mat = sparse.BCOO.fromdense(M[0])
     found = sparse.sparsify(lambda m, i: lax.dynamic_slice(m, (i, 1), (2, 3)))(mat, jnp.int32(1))
     np.testing.assert_array_equal(found.todense(), M[0][1:3, 1:4])
+
+
+def _agrees(sparse_array, wanted, nse=None):
+    np.testing.assert_array_equal(sparse_array.todense(), wanted)
+    assert nse is None or sparse_array.nse <= nse
+
+
+@pytest.mark.parametrize(("n_batch", "n_dense"), LAYOUTS)
+def test_parts_and_shapes_in_every_layout(n_batch, n_dense):
+    x = (np.arange(24).reshape(2, 3, 4) * 7 % 3).astype(np.float32)
+    m = sparse.BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense)
+    for index in (0, -1, 7, np.s_[1:], np.s_[:, ::-2], np.s_[..., None], np.s_[None, :, 1], np.s_[0, 1, 2]):
+        _agrees(m[index], np.asarray(jnp.asarray(x)[index]))
+    one, two = np.array([1, 0, 5]), np.array([[0], [-1]])
+    for index in (one, (slice(None), one), (one, one), (two, 1), (0, two), (one, slice(None), one), (None, one, 0)):
+        _agrees(m[index], np.asarray(jnp.asarray(x)[index]))
+    _agrees(m[np.array([True, False])], x[[True, False]])
+    _agrees(m[1], x[1], max(np.prod(x.shape[n_batch or 1 : 3 - n_dense], dtype=int), 1))
+    for shape, dims in (((5, 2, 3, 4), (1, 2, 3)), ((2, 5, 3, 4), (0, 2, 3)), ((2, 3, 4, 5), (0, 1, 2))):
+        wanted = np.asarray(jax.lax.broadcast_in_dim(x, shape, dims))
+        _agrees(sparse.bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=dims), wanted)
+    for shape in ((1, 2, 3, 4), (2, 3, 4, 1), (2, 3, 1, 4)):
+        if not n_dense or not n_batch or n_batch + n_dense < 3:
+            _agrees(m.reshape(shape), x.reshape(shape))
+    for dimension in range(3 - n_dense):
+        _agrees(sparse.bcoo_concatenate([m, m[:, :, :]], dimension=dimension), np.concatenate([x, x], dimension))
+    _agrees(m * m, x * x)
+    if not n_dense:
+        _agrees(m * sparse.BCOO.fromdense(x[:1]), x * x[:1])
+
+
+def test_matrices_in_every_format():
+    for name in ("bcoo", "bcsr", "coo", "csr", "csc"):
+        np.testing.assert_array_equal(sparse.eye(3, 4, 1, sparse_format=name).todense(), np.eye(3, 4, 1))
+        assert sparse.empty((2, 3), dtype=int, sparse_format=name).todense().shape == (2, 3)
+    with pytest.raises(ValueError, match="not recognized"):
+        sparse.eye(3, sparse_format="dok")
+    with pytest.raises(NotImplementedError, match="COO"):
+        sparse.eye(3, sparse_format="coo") + 1
+    with pytest.raises(jax.errors.ConcretizationTypeError):
+        jax.vmap(sparse.BCOO.fromdense)(jnp.ones((2, 3)))

@@ -194,3 +194,18 @@ def test_integers_beside_others_are_not_wrapped_for_a_float_result():
     for found in (jnp.tensordot(x, y, 1, **of), jnp.inner(x, y.T, **of), jnp.vdot(x[0], y[:, 0], **of)):
         assert found.dtype == np.float32 and (np.asarray(found) == 3.0 * 2**31).all()
     assert pullback.jit(lambda x, y: jnp.matmul(x, y, **of))(x, y)[0, 0] == 3.0 * 2**31
+
+
+def test_the_type_of_products_stands_in_the_program():
+    x, y = jnp.ones((2, 3)), jnp.ones((3, 2))
+    for f in (jnp.matmul, jnp.dot, lambda a, b: jnp.einsum("ij,jk", a, b), lambda a, b: jnp.tensordot(a, b, 1)):
+        (eqn,) = pullback.make_jaxpr(f)(x, y).eqns
+        assert eqn.params["preferred_element_type"] == np.float32
+    # Where the type is given, operands stay what they are.
+    a, b = jnp.full((2, 3), 0.5, jnp.float8_e4m3fn), jnp.full((3, 2), 3.0, jnp.bfloat16)
+    for f in (jnp.matmul, lambda a, b, **kw: jnp.einsum("ij,jk", a, b, **kw)):
+        out = f(a, b, preferred_element_type=np.float32)
+        assert out.dtype == np.float32
+        np.testing.assert_array_equal(out, np.full((2, 2), 4.5))
+    scalar = jnp.dot(jnp.float8_e5m2(2), jnp.ones(3, jnp.float8_e5m2), preferred_element_type=np.float32)
+    assert scalar.dtype == np.float32

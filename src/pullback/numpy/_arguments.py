@@ -164,11 +164,8 @@ def promote_dtypes(*args: Any) -> list[Any]:
 
 
 def promoted_for(element_type: Any, *operands: Any) -> Any:
-    """Operands of products of a type: in their common one, unless that is asked for integers as other numbers."""
-    given = [as_array(x) for x in operands]
-    if element_type is not None and element_type.kind not in "iub" and any(x.dtype.kind in "iu" for x in given):
-        return given
-    return promote_dtypes(*operands)
+    """Operands of products: in their common type, or as they are where the type of the products is given."""
+    return promote_dtypes(*operands) if element_type is None else [as_array(x) for x in operands]
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:

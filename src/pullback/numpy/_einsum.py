@@ -210,7 +210,10 @@ def einsum(
         if step.numbers is None:
             result = taken[0]
         else:
-            result = _dot_general(*taken, step.numbers, precision=precision, preferred_element_type=element_type)
+            wanted = taken[0].dtype if element_type is None else element_type
+            result = _dot_general(*taken, step.numbers, precision=precision, preferred_element_type=wanted)
+            if element_type is None and taken[0].weak_type and taken[1].weak_type:
+                result = convert(result, wanted, True)
         if step.permutation is not None:
             result = lax.transpose(result, step.permutation)
         values = [x for k, x in enumerate(values) if k not in step.positions]

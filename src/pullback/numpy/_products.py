@@ -16,6 +16,7 @@ from pullback.numpy._arguments import (
     canonical_axis,
     check_arraylike,
     convert,
+    promote_dtypes,
     promoted_for,
     refuse_out,
 )
@@ -24,7 +25,7 @@ from pullback.util import dtypes
 
 
 def _promoted(name: str, a: Any, b: Any, element_type: Any = None) -> tuple[Any, Any]:
-    """Both operands in their common type, or as they are where the result's own type holds more of an integer."""
+    """Both operands in their common type, or as they are where the type of the result is given."""
     check_arraylike(name, a, b)
     return promoted_for(element_type, a, b)
 
@@ -34,7 +35,10 @@ def _element_type(name: str, dtype: Any) -> Any:
 
 
 def _dot_general(a: Any, b: Any, numbers: Any, precision: Any, element_type: Any) -> Any:
-    return lax.dot_general(a, b, numbers, precision=precision, preferred_element_type=element_type)
+    # The type is said even where none is asked for, as programs read it in the equation.
+    wanted = a.dtype if element_type is None else element_type
+    out = lax.dot_general(a, b, numbers, precision=precision, preferred_element_type=wanted)
+    return convert(out, wanted, True) if element_type is None and a.weak_type and b.weak_type else out
 
 
 def _contract(name: str, a: Any, b: Any, k: int, m: int, precision: Any = None, element_type: Any = None) -> Any:
@@ -57,7 +61,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     element_type = _element_type("dot", preferred_element_type)
     a, b = _promoted("dot", a, b, element_type)
     if a.ndim == 0 or b.ndim == 0:
-        result = multiply_(a, b)
+        result = multiply_(*promote_dtypes(a, b))
         return out_placed(
             "jnp.dot", result if element_type is None else lax.convert_element_type(result, element_type), out_sharding
         )

@@ -1,6 +1,6 @@
 """Sparse arrays in coordinate format and by rows, with batch and dense dimensions."""
 
-from pullback.experimental.sparse import _base, _products, _structure, linalg
+from pullback.experimental.sparse import _base, _indexing, _matrices, _products, linalg
 from pullback.experimental.sparse._base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._bcsr import (
@@ -14,6 +14,7 @@ from pullback.experimental.sparse._bcsr import (
     bcsr_todense,
 )
 from pullback.experimental.sparse._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
+from pullback.experimental.sparse._indexing import bcoo_rev, bcoo_slice
 from pullback.experimental.sparse._layout import bcoo_conv_general_dilated, bcoo_update_layout
 from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo
 from pullback.experimental.sparse._matrices import (
@@ -37,15 +38,11 @@ from pullback.experimental.sparse._sampled import (
     bcoo_eliminate_zeros,
     bcsr_eliminate_zeros,
 )
+from pullback.experimental.sparse._shapes import bcoo_broadcast_in_dim, bcoo_concatenate, bcoo_reshape
 from pullback.experimental.sparse._sparsify import sparsify
 from pullback.experimental.sparse._structure import (
-    bcoo_broadcast_in_dim,
-    bcoo_concatenate,
     bcoo_extract,
     bcoo_reduce_sum,
-    bcoo_reshape,
-    bcoo_rev,
-    bcoo_slice,
     bcoo_sort_indices,
     bcoo_squeeze,
     bcoo_sum_duplicates,
@@ -80,8 +77,10 @@ vars(_base.operations).update(
     bcoo_transpose=bcoo_transpose,
     bcoo_update_layout=bcoo_update_layout,
     divide=_products.divide,
-    get=_structure.get,
+    get=_indexing.get,
+    empty=empty,
     matmul=_products.matmul,
+    matrix=_matrices.matrix,
     multiply=_products.multiply,
 )
 

@@ -82,6 +82,13 @@ class BCOO(JAXSparse):
         indices = np.stack([mat.row, mat.col], axis=1).astype(index_dtype or np.int32)
         return cls((mat.data, indices), shape=mat.shape)
 
+    @classmethod
+    def _empty(
+        cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32", n_dense: int = 0, n_batch: int = 0,
+        nse: int = 0,
+    ) -> BCOO:  # fmt: skip
+        return operations.empty(shape, dtype, index_dtype, nse=nse, n_batch=n_batch, n_dense=n_dense)
+
     # Structure.
 
     def to_bcoo(self) -> BCOO:

@@ -15,6 +15,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.api import vmap
+from pullback.experimental.sparse import _shapes as shapes
 from pullback.experimental.sparse import _structure as structure
 from pullback.experimental.sparse._base import JAXSparse, operations, refuse_sharding
 from pullback.experimental.sparse._bcoo import BCOO
@@ -80,9 +81,9 @@ class BCSR(JAXSparse):
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """The array by rows, its entries sorted. Raises ValueError unless two dimensions are sparse."""
+        """The array by rows, its entries sorted. Raises NotImplementedError unless two dimensions are sparse."""
         if arr.n_sparse != 2:
-            raise ValueError(f"BCSR.from_bcoo: {arr!r} has {arr.n_sparse} sparse dimensions, not two")
+            raise NotImplementedError(f"BCSR.from_bcoo: {arr!r} has {arr.n_sparse} sparse dimensions, not two")
         rows = arr.shape[arr.n_batch]
         sizes = jnp.array(structure.sparse_shape(arr), arr.indices.dtype)
 
@@ -144,6 +145,10 @@ def bcsr_fromdense(
 
     As `bcoo_fromdense`; raises ValueError also unless two dimensions are sparse.
     """
+    if jnp.ndim(mat) - n_batch - n_dense != 2:
+        raise ValueError(
+            f"bcsr_fromdense: must have 2 sparse dimensions; got shape {jnp.shape(mat)}, {n_batch=}, {n_dense=}"
+        )
     entries = operations.bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
     return BCSR.from_bcoo(entries)
 
@@ -193,11 +198,9 @@ def bcsr_broadcast_in_dim(
     """The matrix with dimensions of size 1 repeated; see `bcoo_broadcast_in_dim`."""
     refuse_sharding("bcsr_broadcast_in_dim", "sharding", sharding)
     entries = mat.to_bcoo()
-    return BCSR.from_bcoo(
-        structure.bcoo_broadcast_in_dim(entries, shape=shape, broadcast_dimensions=broadcast_dimensions)
-    )
+    return BCSR.from_bcoo(shapes.bcoo_broadcast_in_dim(entries, shape=shape, broadcast_dimensions=broadcast_dimensions))
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """Arrays one after the other along a sparse dimension. ValueError if shapes do not fit."""
-    return BCSR.from_bcoo(structure.bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension))
+    return BCSR.from_bcoo(shapes.bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension))

@@ -12,6 +12,8 @@ import pullback.numpy as jnp
 from pullback import random
 from pullback.api import vmap
 from pullback.core import Tracer
+from pullback.errors import ConcretizationTypeError
+from pullback.experimental.sparse._base import operations
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._bcsr import BCSR
 
@@ -33,9 +35,10 @@ def bcoo_fromdense(
         places = places.any(axis=tuple(range(mat.ndim - n_dense, mat.ndim)))
     if nse is None:
         if isinstance(places, Tracer):
-            raise TypeError(
+            raise ConcretizationTypeError(
+                places,
                 "bcoo_fromdense: argument 'nse', the number of entries, must be given inside jit and other "
-                "transformations, where it cannot be counted"
+                "transformations, where it cannot be counted",
             )
         counts = np.asarray(places).reshape(*mat.shape[:n_batch], -1).sum(-1)
         nse = int(counts.max(initial=0))
@@ -66,10 +69,10 @@ def empty(
     n_batch: int = 0,
     n_dense: int = 0,
 ) -> Any:
-    """The sparse array of zeros. Raises NotImplementedError for formats other than bcoo and bcsr."""
-    _check_format("empty", sparse_format)
-    if sparse_format == "bcsr":
-        return BCSR.from_bcoo(empty(shape, dtype, index_dtype, nse=nse, n_batch=n_batch, n_dense=n_dense))
+    """The sparse array of zeros, in a format of bcoo, bcsr, coo, csr and csc; ValueError for others."""
+    _check_format(sparse_format)
+    if sparse_format != "bcoo":
+        return _in_format(sparse_format, empty(shape, dtype, index_dtype, nse=nse, n_batch=n_batch, n_dense=n_dense))
     shape = tuple(shape)
     n_sparse = len(shape) - n_batch - n_dense
     if min(n_batch, n_dense, n_sparse, nse) < 0:
@@ -88,13 +91,13 @@ def eye(
     index_dtype: Any = "int32",
     sparse_format: str = "bcoo",
 ) -> Any:
-    """The N x M matrix with ones on its k-th diagonal.
+    """The N x M matrix with ones on its k-th diagonal, in a format of bcoo, bcsr, coo, csr and csc.
 
-    Raises NotImplementedError for formats other than bcoo and bcsr.
+    Raises ValueError for other formats.
     """
-    _check_format("eye", sparse_format)
-    if sparse_format == "bcsr":
-        return BCSR.from_bcoo(eye(N, M, k, dtype, index_dtype))
+    _check_format(sparse_format)
+    if sparse_format != "bcoo":
+        return _in_format(sparse_format, eye(N, M, k, dtype, index_dtype))
     columns = N if M is None else M
     row, column = max(-k, 0), max(k, 0)
     n = max(min(N - row, columns - column), 0)
@@ -107,9 +110,14 @@ def eye(
     )
 
 
-def _check_format(name: str, sparse_format: str) -> None:
-    if sparse_format not in ("bcoo", "bcsr"):
-        raise NotImplementedError(f"{name}: sparse_format {sparse_format!r} is not supported, only 'bcoo' and 'bcsr'")
+def _in_format(sparse_format: str, mat: BCOO) -> Any:
+    return BCSR.from_bcoo(mat) if sparse_format == "bcsr" else operations.matrix(sparse_format, mat)
+
+
+def _check_format(sparse_format: str) -> None:
+    formats = ["bcsr", "bcoo", "coo", "csr", "csc"]
+    if sparse_format not in formats:
+        raise ValueError(f"{sparse_format=} not recognized; must be one of {formats}")
 
 
 def random_bcoo(

@@ -12,7 +12,7 @@ import pullback.numpy as jnp
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._bcsr import BCSR
-from pullback.experimental.sparse._make import bcoo_fromdense
+from pullback.experimental.sparse._make import bcoo_fromdense, eye
 from pullback.experimental.sparse._products import bcoo_dot_general
 from pullback.tree_util import register_pytree_node_class
 from pullback.util.dtypes import promote_types
@@ -50,6 +50,25 @@ class _Matrix(JAXSparse):
         """Sums of the entries, along an axis or of all."""
         return self.to_bcoo().sum(*args, **kwargs)
 
+    @classmethod
+    def of_bcoo(cls, mat: BCOO) -> Any:
+        """The matrix of one in coordinate format. Raises ValueError for other arrays than matrices."""
+        raise NotImplementedError(f"{cls.__name__}.of_bcoo")
+
+    @classmethod
+    def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32") -> Any:
+        return cls.of_bcoo(BCOO._empty(shape, dtype=dtype, index_dtype=index_dtype))
+
+    @classmethod
+    def _eye(cls, N: int, M: int, k: int, *, dtype: Any = None, index_dtype: Any = "int32") -> Any:
+        return cls.of_bcoo(eye(N, M, k, dtype, index_dtype))
+
+    def _not_there(self, other: Any = None) -> Any:
+        raise NotImplementedError(f"arithmetic with and parts of {type(self).__name__} matrices, but for @: use BCOO")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = __abs__ = _not_there
+    __getitem__ = __iter__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _not_there
+
     def _turned(self, axes: Sequence[int] | None) -> None:
         if axes is not None and tuple(axes) != (1, 0):
             raise NotImplementedError(f"{type(self).__name__}.transpose: argument 'axes' must be None or (1, 0)")
@@ -84,6 +103,15 @@ class COO(_Matrix):
         """The matrix of an array."""
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
+    @classmethod
+    def of_bcoo(cls, mat: BCOO) -> COO:
+        """The matrix of one in coordinate format. Raises ValueError for other arrays than matrices."""
+        _check_matrix("COO", mat)
+        return cls((mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape, rows_sorted=mat.indices_sorted)
+
+    def _sort_indices(self) -> COO:
+        return COO.of_bcoo(self.to_bcoo().sort_indices())
+
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
         return BCOO((self.data, jnp.stack([self.row, self.col], axis=-1)), shape=self.shape)
@@ -110,6 +138,13 @@ class CSR(_Matrix):
         """The matrix of an array."""
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
+    @classmethod
+    def of_bcoo(cls, mat: BCOO) -> CSR:
+        """The matrix of one in coordinate format. Raises ValueError for other arrays than matrices."""
+        _check_matrix("CSR", mat)
+        rows = BCSR.from_bcoo(mat)
+        return cls((rows.data, rows.indices, rows.indptr), shape=mat.shape)
+
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
         return BCSR((self.data, self.indices, self.indptr), shape=self.shape).to_bcoo()
@@ -135,6 +170,12 @@ class CSC(_Matrix):
         """The matrix of an array."""
         return csr_fromdense(jnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).T
 
+    @classmethod
+    def of_bcoo(cls, mat: BCOO) -> CSC:
+        """The matrix of one in coordinate format. Raises ValueError for other arrays than matrices."""
+        _check_matrix("CSC", mat)
+        return CSR.of_bcoo(mat.T).T
+
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
         return self.transpose().to_bcoo().T
@@ -143,6 +184,17 @@ class CSC(_Matrix):
         """The transposed matrix, by rows."""
         self._turned(axes)
         return CSR((self.data, self.indices, self.indptr), shape=self.shape[::-1])
+
+
+def _check_matrix(name: str, mat: BCOO) -> None:
+    if (mat.ndim, mat.n_batch, mat.n_dense) != (2, 0, 0):
+        raise ValueError(f"{name}: expected a matrix without batch and dense dimensions, got {mat!r}")
+
+
+def matrix(sparse_format: str, mat: BCOO) -> Any:
+    """A matrix in the format "coo", "csr" or "csc"."""
+    kinds: dict[str, Any] = {"coo": COO, "csr": CSR, "csc": CSC}
+    return kinds[sparse_format].of_bcoo(mat)
 
 
 def product(mat: Any, other: Any, transpose: bool = False) -> Any:

@@ -13,6 +13,8 @@ from pullback.api import vmap
 from pullback.experimental.sparse import _structure as structure
 from pullback.experimental.sparse._base import JAXSparse, refuse_sharding
 from pullback.experimental.sparse._bcoo import BCOO
+from pullback.experimental.sparse._layout import bcoo_update_layout
+from pullback.experimental.sparse._shapes import bcoo_broadcast_in_dim
 from pullback.util import dtypes
 
 
@@ -117,14 +119,14 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc: Sequence[int], rc: Sequence[int]) -
         ],
         axis=-1,
     )
-    indices = jnp.where(meet[..., None], indices, jnp.array(shape, indices.dtype)).reshape(-1, len(shape))
+    indices = jnp.where(meet[..., None], indices, jnp.array(shape, indices.dtype)).reshape(meet.size, len(shape))
     out = BCOO((data, indices), shape=shape)
     return out.sum_duplicates(nse=out.size, remove_zeros=False) if out.size < out.nse else out
 
 
 def _products_where(meet: Any, a: Any, b: Any) -> Any:
     products = a[:, None] * b
-    return jnp.where(meet, products, structure.zero(products)).reshape(-1)
+    return jnp.where(meet, products, structure.zero(products)).reshape(meet.size)
 
 
 def matmul(lhs: Any, rhs: Any) -> Any:
@@ -172,19 +174,39 @@ def _values_of(name: str, sp_mat: BCOO, v: Any) -> Any:
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """The product element by element, one entry for each pair of entries.
+    """The product element by element, one entry for each pair of entries; sizes of 1 and missing dimensions broadcast.
 
-    Raises ValueError if shapes differ, NotImplementedError for batch and dense dimensions.
+    Of two numbers of batch dimensions the smaller is that of the result. Raises ValueError if shapes do not broadcast,
+    NotImplementedError if the numbers of dense dimensions differ.
     """
-    if lhs.shape != rhs.shape:
-        raise ValueError(f"bcoo_multiply_sparse: shapes {lhs.shape} and {rhs.shape} differ")
-    if lhs.n_batch or rhs.n_batch or lhs.n_dense or rhs.n_dense:
-        raise NotImplementedError("bcoo_multiply_sparse of arrays with batch or dense dimensions is not supported")
-    meet = (lhs.indices[:, None] == rhs.indices[None]).all(-1) & structure.inside(lhs.indices, lhs.shape)[:, None]
-    data = _products_where(meet, lhs.data, rhs.data)
-    outside = jnp.array(lhs.shape, lhs.indices.dtype)
-    indices = jnp.where(meet[..., None], lhs.indices[:, None], outside).reshape(-1, lhs.ndim)
-    return BCOO((data, indices), shape=lhs.shape, unique_indices=lhs.unique_indices and rhs.unique_indices)
+    shape = np.broadcast_shapes(lhs.shape, rhs.shape)
+    lhs, rhs = (_broadcast(x, shape) for x in (lhs, rhs))
+    if lhs.n_dense != rhs.n_dense:
+        raise NotImplementedError(
+            f"bcoo_multiply_sparse: arrays with differing numbers of dense dimensions: {lhs!r}, {rhs!r}"
+        )
+    n_batch = min(lhs.n_batch, rhs.n_batch)
+    lhs, rhs = (bcoo_update_layout(x, n_batch=n_batch, on_inefficient=None) for x in (lhs, rhs))
+    sizes = structure.sparse_shape(lhs)
+
+    def one(a: Any, i: Any, b: Any, j: Any) -> tuple[Any, Any]:
+        meet = (i[:, None] == j[None]).all(-1) & structure.inside(i, sizes)[:, None]
+        products = a[:, None] * b
+        data = structure.values_where(meet, products).reshape(meet.size, *products.shape[2:])
+        places = jnp.where(meet[..., None], i[:, None], jnp.array(sizes, i.dtype))
+        return data, places.reshape(meet.size, len(sizes))
+
+    for _ in range(n_batch):
+        one = vmap(one)
+    found = one(*structure.full(lhs), *structure.full(rhs))
+    return BCOO(found, shape=shape, unique_indices=lhs.unique_indices and rhs.unique_indices)
+
+
+def _broadcast(mat: BCOO, shape: Sequence[int]) -> BCOO:
+    more = len(shape) - mat.ndim
+    if mat.shape == tuple(shape):
+        return mat
+    return bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=range(more, len(shape)))
 
 
 def multiply(mat: BCOO, other: Any) -> BCOO:

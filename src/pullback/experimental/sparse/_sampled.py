@@ -39,11 +39,12 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """mat[start : start + size, ...] as BCOO, with as many entries as before; starts are moved so that it fits."""
+    """mat[start : start + size, ...] as BCOO, of no more entries than before; starts are moved so that it fits."""
     starts, sizes = [jnp.asarray(s) for s in start_indices], tuple(map(int, slice_sizes))
     fits = len(starts) == len(sizes) == mat.ndim
     if not fits or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape, strict=True)):
-        raise TypeError(f"bcoo_dynamic_slice: start_indices and slice_sizes {sizes} do not fit shape {mat.shape}")
+        kind = TypeError if len(starts) == len(sizes) == mat.ndim else ValueError
+        raise kind(f"bcoo_dynamic_slice: start_indices and slice_sizes {sizes} do not fit shape {mat.shape}")
     room = [m - n for n, m in zip(sizes, mat.shape, strict=True)]
     starts = [lax.clamp(0, s, most).astype(mat.indices.dtype) for s, most in zip(starts, room, strict=True)]
     b, last = mat.n_batch, mat.n_batch + mat.n_sparse
@@ -57,7 +58,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
         within = (moved >= 0).all(-1) & structure.inside(moved, sizes[b:last])
         indices = jnp.where(within[..., None], moved, jnp.array(sizes[b:last], indices.dtype))
         data = jnp.where(within.reshape(within.shape + (1,) * mat.n_dense), data, jnp.zeros((), data.dtype))
-    return BCOO((data, indices), shape=sizes, unique_indices=False)
+    return structure.fewer(BCOO((data, indices), shape=sizes, unique_indices=False))
 
 
 def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:

@@ -17,7 +17,9 @@ import pullback.numpy as jnp
 from pullback import api, lax, tree_util
 from pullback.api import _arguments as arguments
 from pullback.core import JaxprEqn, Literal
+from pullback.experimental.sparse import _indexing as indexing
 from pullback.experimental.sparse import _products as products
+from pullback.experimental.sparse import _shapes as shapes
 from pullback.experimental.sparse import _structure as structure
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
@@ -86,15 +88,28 @@ _KEEP_ZERO = _LINEAR | {
 }  # fmt: skip
 
 
+def _same_places(x: Any, y: Any) -> bool:
+    """Whether x and y are sparse arrays whose entries lie at the same places, as they do where one is made of the
+    other.
+    """
+    return isinstance(x, BCOO) and isinstance(y, BCOO) and x.indices is y.indices and x.shape == y.shape
+
+
 def _add(x: Any, y: Any) -> Any:
+    if _same_places(x, y):
+        return x.with_data(x.data + y.data)
     return products.add(x, y) if isinstance(x, BCOO) else products.add(y, x)
 
 
 def _sub(x: Any, y: Any) -> Any:
+    if _same_places(x, y):
+        return x.with_data(x.data - y.data)
     return products.add(x, -y) if isinstance(x, BCOO) else products.add(-y, x)
 
 
 def _mul(x: Any, y: Any) -> BCOO:
+    if _same_places(x, y) and x.unique_indices:
+        return x.with_data(x.data * y.data)
     return products.multiply(x, y) if isinstance(x, BCOO) else products.multiply(y, x)
 
 
@@ -118,17 +133,17 @@ def _reduce_sum(mat: BCOO, *, axes: Any, **options: Any) -> Any:
 
 
 def _reshape(mat: BCOO, *, new_sizes: Any, dimensions: Any, **options: Any) -> BCOO:
-    return structure.bcoo_reshape(mat, new_sizes=new_sizes, dimensions=dimensions)
+    return shapes.bcoo_reshape(mat, new_sizes=new_sizes, dimensions=dimensions)
 
 
 def _broadcast_in_dim(mat: BCOO, *, shape: Any, broadcast_dimensions: Any, **options: Any) -> BCOO:
-    return structure.bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=broadcast_dimensions)
+    return shapes.bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=broadcast_dimensions)
 
 
 def _concatenate(*operands: Any, dimension: int) -> BCOO:
     if not all(isinstance(x, BCOO) for x in operands):
         raise NotImplementedError("sparsify: concatenate of sparse and dense arrays")
-    return structure.bcoo_concatenate(operands, dimension=dimension)
+    return shapes.bcoo_concatenate(operands, dimension=dimension)
 
 
 # Bodies see sparse arrays as trees. What is known of the indices is part of the tree, and forgotten, so that it is the
@@ -201,9 +216,9 @@ _RULES: dict[str, Callable[..., Any]] = {
     "reduce_sum": _reduce_sum,
     "remat2": _inline("jaxpr"),
     "reshape": _reshape,
-    "rev": lambda mat, dimensions: structure.bcoo_rev(mat, dimensions),
+    "rev": lambda mat, dimensions: indexing.bcoo_rev(mat, dimensions),
     "scan": _scan,
-    "slice": lambda mat, **bounds: structure.bcoo_slice(mat, **bounds),
+    "slice": lambda mat, **bounds: indexing.bcoo_slice(mat, **bounds),
     "squeeze": lambda mat, dimensions: structure.bcoo_squeeze(mat, dimensions=dimensions),
     "sub": _sub,
     "transpose": lambda mat, permutation: structure.bcoo_transpose(mat, permutation=permutation),

@@ -59,7 +59,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
                 f"exactly once, got {text}."
             )
         if len(text) != len(set(text)):
-            raise ValueError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {text}.")
+            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {text}.")
     if not set(lhs) - set("NC") == set(rhs) - set("OI") == set(out) - set("NC"):
         raise ValueError(
             f"convolution dimension_numbers elements must each have the same set of spatial characters, got "

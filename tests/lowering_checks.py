@@ -10,7 +10,7 @@ import numpy as np
 
 import pullback
 from pullback import lax
-from pullback.compiler.lower import Lowered
+from pullback.compiler.lower.program import Lowered
 from pullback.core import trace, typeof
 from pullback.loops.ir import Loop, Store
 from pullback.loops.ir.visit import statements

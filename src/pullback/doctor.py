@@ -94,8 +94,7 @@ def _threads() -> None:
 
 
 def _disk() -> None:
-    from pullback.loops.emit.cache import default_folder
-    from pullback.loops.emit.folder import usable
+    from pullback.loops.emit.folder import default_folder, usable
 
     folder = default_folder()
     if not usable(folder, make=True):
@@ -147,7 +146,7 @@ def _quota() -> float | None:
 def advice() -> list[Finding]:
     """What makes programs slower than they need be, and what to do."""
     from pullback.api.threads import get_num_threads
-    from pullback.loops.emit import host_target
+    from pullback.loops.emit.cpu.target import host_target
     from pullback.util.switches import switches
 
     found, threads = [], get_num_threads()

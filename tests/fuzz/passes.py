@@ -12,7 +12,7 @@ import pullback
 from fuzz.library import using
 from fuzz.program import FuzzProgram
 from pullback.compiler import pipelines
-from pullback.compiler.lower import lower_program
+from pullback.compiler.lower.program import lower_program
 from pullback.core.jaxpr import ClosedJaxpr
 
 LISTS = tuple(name for name in vars(pipelines) if name.endswith("_PASSES"))

@@ -10,8 +10,8 @@ import pytest
 import pullback
 from pullback.core.primitive import registry
 from pullback.lax import GatherDimensionNumbers
-from pullback.loops.emit import ObjectCache, folder
-from pullback.loops.emit.cache import Entry, version_of
+from pullback.loops.emit import folder
+from pullback.loops.emit.cache import Entry, ObjectCache, version_of
 from pullback.runtime.programs.plain import decode, encode
 from pullback.util.switches import switches
 
@@ -164,7 +164,7 @@ def test_any_file_of_the_package_changes_the_key(tmp_path):
 def test_facts_are_plain_data():
     from functools import partial
 
-    from pullback.compiler.lower import HostFunction
+    from pullback.compiler.lower.host_function import HostFunction
     from pullback.util.pytree import tree_flatten
 
     values = (

@@ -197,7 +197,7 @@ def test_machine_code_is_given_back():
         def resident():
             with open("/proc/self/statm") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        from pullback.loops.emit import jit as emitter
+        from pullback.loops.emit import load as emitter
         codes = []
         load = emitter.load_object
         def remember(code, slots):

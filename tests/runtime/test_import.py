@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import os
 import subprocess
 import sys
 
@@ -14,15 +15,24 @@ for _ in range(3):
 heavy = ("llvmlite", "scipy", "opt_einsum", "pullback.loops.emit", "pullback.compiler.lower",
     "pullback.loops.passes", "pullback.loops.schedule")
 print([m for m in sys.modules if m.startswith(heavy)])
-pb.jit(lambda x: x + 1)(x)
-print("llvmlite" in sys.modules)
+w = jnp.ones((40, 40))
+print(pb.jit(pb.grad(lambda w: jnp.tanh(w @ w).sum()))(w).shape)
+compiler = ("llvmlite", "pullback.compiler.pipelines", "pullback.compiler.graph.fuse", "pullback.loops.schedule")
+print([m for m in compiler if m in sys.modules])
 print([m for m in ("scipy", "fractions", "logging") if m in sys.modules])
 """
 
 
-def test_what_is_loaded():
-    out = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=120)
-    assert out.stdout.split("\n")[:3] == ["[]", "True", "[]"], out.stdout
+def test_what_is_loaded(tmp_path):
+    """The compiler when something is compiled; for a program on disk, whatever it calls, not even then."""
+    env = os.environ | {"PULLBACK_CACHE_DIR": str(tmp_path)}
+    for loaded in (True, False):
+        out = subprocess.run(
+            [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=120, env=env
+        )
+        eager, shape, compiler, others = out.stdout.splitlines()
+        assert (eager, shape, others) == ("[]", "(40, 40)", "[]")
+        assert len(ast.literal_eval(compiler)) == 4 * loaded, out.stdout
 
 
 WORK = """

@@ -21,8 +21,8 @@ def environment() -> dict[str, str]:
     import llvmlite.binding as llvm
     import ml_dtypes
 
-    from pullback.loops.emit import host_target
-    from pullback.loops.emit.cache import default_folder
+    from pullback.loops.emit.cpu.target import host_target
+    from pullback.loops.emit.folder import default_folder
     from pullback.loops.schedule.machine import host
 
     target, machine = host_target(), host()

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pullback.compiler.graph.closed_forms.closed_forms import close_forms
@@ -174,25 +173,6 @@ def text_of(program: Any) -> str:
     from pullback.loops.ir.print import to_text
 
     return to_text(program, most=16)
-
-
-def dump(stage: str, name: str, text: Callable[[], str]) -> None:
-    """Write a stage of a program out if PULLBACK_DUMP asks for it."""
-    wanted = switches.dump
-    if stage not in wanted.stages or wanted.function not in name:
-        return
-    if wanted.folder is None:
-        print(f"==== {stage} of {name}\n{text()}", file=sys.stderr)
-        return
-    folder = Path(wanted.folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
-    path = folder / f"{safe}.{stage}.txt"
-    number = 1
-    while path.exists():
-        number += 1
-        path = folder / f"{safe}.{number}.{stage}.txt"
-    path.write_text(text())
 
 
 def _check_function(function: Function, made_by: str) -> None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
-from pullback.loops.emit import Target, host_target
-from pullback.loops.emit.cpu.target import target_of_features
+from pullback.loops.emit.cpu.target import Target, host_target, target_of_features
 from pullback.util.cpu_levels import LEVELS
 from pullback.util.switches import switches
 

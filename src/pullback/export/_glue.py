@@ -8,8 +8,7 @@ from pullback.export._blas import Blas
 from pullback.export._cpu import Cpu
 from pullback.export._header import STATUS, declared
 from pullback.export._program import Program, is_fortran
-from pullback.loops.emit import INTERRUPT, STEP
-from pullback.loops.emit.module import PARALLEL_FOR
+from pullback.loops.emit.symbols import INTERRUPT, PARALLEL_FOR, STEP
 
 _CALL = """
 struct buffer { size_t bytes, alignment; };

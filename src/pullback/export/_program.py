@@ -12,16 +12,19 @@ from pullback._ext import _core
 from pullback.api.jit import jit
 from pullback.api.stages import Traced
 from pullback.compiler import pipelines
-from pullback.compiler.lower import HostFunction, Lowered, lower_program
 from pullback.compiler.lower.arena import plan_arena
+from pullback.compiler.lower.host_function import HostFunction
+from pullback.compiler.lower.program import Lowered, lower_program
 from pullback.compiler.products.symbols import NAME as KERNEL
 from pullback.compiler.products.symbols import kernel_of
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from pullback.core.specialize import refuse_symbolic
 from pullback.export._signature import Parameter, identifiers, parameter
-from pullback.loops.emit import Linkage, Target, build_module, emit_object, target_scope
+from pullback.loops.emit.cpu.target import Target, target_scope
+from pullback.loops.emit.jit import emit_object
+from pullback.loops.emit.module import Linkage, build_module
 from pullback.runtime.programs.libraries import fortran_address
-from pullback.runtime.programs.program import optimized
+from pullback.runtime.programs.making import optimized
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 

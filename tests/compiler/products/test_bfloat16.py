@@ -12,8 +12,8 @@ import pullback
 from pullback._ext import _core
 from pullback.compiler.products.kernels import CHAIN, SIZES, kernel_name, panel_kernel
 from pullback.compiler.products.symbols import kernel_of
-from pullback.loops.emit import compile_function
 from pullback.loops.emit.cpu.target import current_target
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir.check import check as check_function
 from pullback.loops.ir.interpret import interpret
 from pullback.util.switches import switches

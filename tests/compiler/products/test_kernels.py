@@ -22,7 +22,7 @@ from pullback.compiler.products.kernels import (
     product_shape,
 )
 from pullback.compiler.products.symbols import kernel_of
-from pullback.loops.emit import compile_function
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir.check import check as check_function
 from pullback.loops.ir.interpret import interpret
 from pullback.loops.schedule.machine import LAPTOP, Cache, using

@@ -13,8 +13,8 @@ from pullback.compiler.products.kernels import SIZES
 from pullback.compiler.products.symbols import kernel_of
 from pullback.compiler.products.tile_kernels import SLAB, WORDS, tile_kernel, tile_kernel_name, tile_shape
 from pullback.compiler.products.tiles import suits
-from pullback.loops.emit import compile_function
 from pullback.loops.emit.cpu.target import current_target, host_target
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir.check import check as check_function
 from pullback.loops.ir.interpret import interpret
 from pullback.loops.ir.tiles import DOTS, Tiles, dot_floats, shapes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pullback.compiler.lower.arena import plan_arena
-from pullback.loops.emit import compile_function
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import NP_DTYPE, Function
 from pullback.loops.ir.check import check
 from pullback.loops.ir.interpret import interpret

@@ -7,8 +7,8 @@ import pytest
 
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.emit import ObjectCache, compile_function
-from pullback.loops.emit.cache import Entry
+from pullback.loops.emit.cache import Entry, ObjectCache
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import Builder
 
 

@@ -7,7 +7,8 @@ import functools
 import numpy as np
 import pytest
 
-from pullback.loops.emit import compile_function, host_target
+from pullback.loops.emit.cpu.target import host_target
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir.build import Builder
 
 from .kit import both, sample

@@ -5,7 +5,7 @@ import pytest
 
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.emit import compile_function
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import NP_DTYPE, Builder
 
 N = 4096

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pullback.loops.emit import compile_function, host_target
+from pullback.loops.emit.cpu.target import host_target
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import NP_DTYPE, Builder
 
 from .kit import both

@@ -16,8 +16,8 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback.compiler.products.kernels import product_shape
 from pullback.export._cpu import cpu_for
-from pullback.loops.emit import host_target
 from pullback.loops.emit.cpu import target as targets
+from pullback.loops.emit.cpu.target import host_target
 from pullback.util.cpu_levels import LEVELS
 from pullback.util.switches import switches
 
@@ -110,7 +110,7 @@ def test_a_level_that_the_machine_has_not_is_an_error(monkeypatch):
     monkeypatch.setattr(targets.llvm, "get_process_triple", lambda: "x86_64-unknown-linux-gnu")
     has = dict.fromkeys(LEVELS["x86-64-v4"], True) | {"avx512dq": False, "avx512vl": False}
     monkeypatch.setattr(targets.llvm, "get_host_cpu_features", lambda: has)
-    targets._target_of.cache_clear()
+    targets.target_of.cache_clear()
     try:
         with switches.set(cpu="x86-64-v3"):
             assert host_target().vector_bytes == 32
@@ -121,11 +121,11 @@ def test_a_level_that_the_machine_has_not_is_an_error(monkeypatch):
             with pytest.raises(ValueError, match=message):
                 jax.jit(lambda x: jnp.sin(x) * 3.25)(np.ones(7))
         monkeypatch.setattr(targets.llvm, "get_process_triple", lambda: "aarch64-unknown-linux-gnu")
-        targets._target_of.cache_clear()
+        targets.target_of.cache_clear()
         with switches.set(cpu="x86-64-v3"), pytest.raises(ValueError, match=r"this machine is aarch64.*'host'"):
             host_target()
     finally:
-        targets._target_of.cache_clear()
+        targets.target_of.cache_clear()
 
 
 @on_x86

@@ -5,9 +5,10 @@ import ctypes
 import numpy as np
 import pytest
 
-from pullback.loops.emit import HostCallback, compile_function
 from pullback.loops.emit.cpu.target import host_target
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.emit.lanes import depth, lane_count
+from pullback.loops.emit.load import HostCallback
 from pullback.loops.ir import Builder, Combine
 from pullback.loops.ir.interpret import interpret
 from pullback.loops.ir.types import DTYPES

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cpu_levels import cpus
 
-from pullback.loops.emit import host_target
+from pullback.loops.emit.cpu.target import host_target
 from pullback.loops.ir import OPS, Builder
 from pullback.loops.ir.ops import result_dtype
 from pullback.loops.ir.types import BITS, DTYPES, NP_DTYPE, REAL_OF, is_int

@@ -7,7 +7,8 @@ import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
-from pullback.loops.emit import code, compile_function, functions, parts
+from pullback.loops.emit import code, functions, parts
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir.build import Builder
 from pullback.runtime.programs.compiler import compile_jaxpr
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pullback.loops.emit import compile_function
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import Builder
 
 ROWS = 5

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.emit import compile_function, host_target
+from pullback.loops.emit.cpu.target import host_target
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import Builder
 
 from .kit import both, same, sample

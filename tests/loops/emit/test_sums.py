@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pullback.compiler.lower.arena import plan_arena
-from pullback.loops.emit import compile_function, host_target
+from pullback.loops.emit.cpu.target import host_target
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import NP_DTYPE, Builder
 
 SAMPLES = 96

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.emit import Target, build_module, emit_object, host_target, target_scope
-from pullback.loops.emit.jit import _machine
+from pullback.loops.emit.cpu.target import Target, host_target, target_scope
+from pullback.loops.emit.jit import _machine, emit_object
+from pullback.loops.emit.module import build_module
 from pullback.loops.ir import Builder
 
 from .kit import both, compiled, same, sample

@@ -11,7 +11,8 @@ import numpy as np
 
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.emit import compile_function, current_target
+from pullback.loops.emit.cpu.target import current_target
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import Builder
 from pullback.loops.ir.ir import Buffer, Const, Expr, Function, Op, Read, Var
 from pullback.loops.ir.numpy_ops import evaluate as evaluate_op

@@ -9,7 +9,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.emit import compile_function
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import Builder, Op
 from pullback.loops.ir.interpret import interpret
 from pullback.loops.ir.print import to_text

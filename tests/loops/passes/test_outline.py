@@ -6,7 +6,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.emit import compile_function
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import Builder, Loop, Run
 from pullback.loops.ir.check import check
 from pullback.loops.ir.interpret import interpret

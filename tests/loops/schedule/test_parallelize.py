@@ -9,7 +9,7 @@ import pytest
 
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import LOOP_PASSES, PROGRAM_PASSES
-from pullback.loops.emit import compile_function
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import Builder, Loop
 from pullback.loops.ir.check import check
 from pullback.loops.ir.visit import statements

@@ -6,7 +6,7 @@ from tests.loops.emit.kit import sample
 
 import pullback
 import pullback.numpy as jnp
-from pullback.loops.emit import compile_function
+from pullback.loops.emit.jit import compile_function
 from pullback.loops.ir import NP_DTYPE, Builder, Loop
 from pullback.loops.ir.ir import STREAMED
 from pullback.loops.ir.visit import statements, with_nests

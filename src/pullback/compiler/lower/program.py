@@ -8,9 +8,8 @@ lowered.report          per loop nest: what it computes, bytes moved
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,6 +20,7 @@ import numpy as np
 from pullback.compiler.graph.fuse.access import Interner, ir_dtype
 from pullback.compiler.graph.fuse.fuse import fuse
 from pullback.compiler.graph.fuse.groups import Group, Row
+from pullback.compiler.lower.host_function import HostFunction, Reference
 from pullback.compiler.lower.moves import copy, swap_in
 from pullback.compiler.lower.nests import emit_row, without_elements
 from pullback.compiler.lower.placing import place
@@ -35,53 +35,6 @@ from pullback.core.primitive import NoRule
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder, Function
 
 RECURSION = 20_000  # frames; a chain of operations in a nest is followed by recursion
-
-
-@dataclass(frozen=True, slots=True)
-class HostFunction:
-    """A Python function that a program calls, with the shapes and types of the arrays it gets and fills."""
-
-    function: Callable[..., Any]
-    name: str
-    operands: tuple[tuple[tuple[int, ...], np.dtype], ...]
-    results: tuple[tuple[tuple[int, ...], np.dtype], ...]
-
-    @property
-    def is_users(self) -> bool:
-        """Whether it runs a function of the user's, which may go by the thread that it is called on."""
-        return self.name.endswith("callback") or self._maker is not None
-
-    @property
-    def _maker(self) -> Any:
-        kind = self.function.primitive.lower if isinstance(self.function, _Reference) else None
-        return kind.native if isinstance(kind, HostCallKind) else None
-
-    def native(self) -> Any:
-        """The foreign function that is called in place of the Python one, or None."""
-        maker = self._maker
-        return None if maker is None else maker(self.function.params, self.operands, self.results)  # type: ignore[attr-defined]
-
-    def run_flat(self, arrays: Sequence[np.ndarray]) -> None:
-        """`run` on flat arrays, which may be longer than need be."""
-        described = self.operands + self.results
-        self.run([a[: math.prod(shape)].reshape(shape) for a, (shape, _) in zip(arrays, described)])
-
-    def run(self, arrays: Sequence[np.ndarray]) -> None:
-        """Call it on arrays, operands then results, and write the results."""
-        n = len(self.operands)
-        outs = self.function(*arrays[:n])
-        outs = outs if isinstance(outs, (list, tuple)) else [outs]
-        if len(outs) != len(self.results):
-            raise RuntimeError(
-                f"{self.name}: the Python function gave {len(outs)} result(s), expected {len(self.results)}"
-            )
-        for destination, value in zip(arrays[n:], outs):
-            value = np.asarray(value)
-            if value.shape != destination.shape:
-                raise RuntimeError(
-                    f"{self.name}: the Python function gave shape {value.shape}, expected {destination.shape}"
-                )
-            destination[...] = value
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +249,7 @@ class Lowering:
         outs = [whole(s, False) for s in results]
         describe = lambda storages: tuple((s.shape, NP_DTYPE[s.dtype]) for s in storages)
         self.b.host_call(len(self.host_calls), [*ins, *outs])
-        reference = _Reference(eqn.primitive, eqn.params)
+        reference = Reference(eqn.primitive, eqn.params)
         self.host_calls.append(HostFunction(reference, eqn.primitive.name, describe(operands), describe(results)))
         for storage, buffer in zip(results, outs):
             if buffer is not storage.buffer:
@@ -347,17 +300,6 @@ class Lowering:
 
 def _bytes(variables: set[Var]) -> int:
     return sum(v.aval.size * ITEMSIZE[ir_dtype(v.aval.dtype)] for v in variables)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """A primitive's reference with its parameters."""
-
-    primitive: Any
-    params: dict[str, Any]
-
-    def __call__(self, *arrays: np.ndarray) -> Any:
-        return self.primitive.reference(*arrays, **self.params)
 
 
 def view(storage: Storage, eqn: Any) -> Storage:

@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd
 
+from pullback.compiler.products.symbols import NAME
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE, Builder, Expr, Function
 
-NAME = "pb_panels_"
 STEPS = 4  # contracted elements that a near kernel takes at a time: addresses of rows wait on the stack for so many
 SHAPES = ((4, 6), (3, 8), (2, 10))  # (registers of columns, rows) of blocks with AVX-512
 CHAIN = 128  # floats summed in one chain: errors are then no larger than those of NumPy's products
@@ -300,7 +300,6 @@ def gram_kernel(dtype: str, rows: int, columns: int, sizes: tuple[int, int] = (A
 
 __all__ = [
     "GRAM_SIZES",
-    "NAME",
     "SIZES",
     "block_rows",
     "block_shape",

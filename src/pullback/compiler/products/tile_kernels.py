@@ -17,7 +17,8 @@ from __future__ import annotations
 from pullback.loops.ir import ITEMSIZE, Address, Builder, Expr, Function
 from pullback.loops.ir.tiles import BYTES_AT, DOTS, ROW_BYTES, ROWS, ROWS_AT, shapes
 
-from .kernels import ANY, NAME, SIZES
+from .kernels import ANY, SIZES
+from .symbols import NAME
 
 STEP = ROW_BYTES // 4  # words of a row of a tile
 SLAB = 16 * STEP  # contracted words of 32 columns of y that stay in the first cache: 32 KB

@@ -20,13 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import llvmlite
-import llvmlite.binding as llvm
-
 from pullback.util.switches import switches
 
-from .cpu.target import Target
-from .folder import read, usable
+from .folder import default_folder, read, usable
 
 _MAGIC = b"pullback-object-3\n"
 DEFAULT_LIMIT = 1 << 28
@@ -67,21 +63,11 @@ def _sources(folder: str) -> Iterator[tuple[str, int, int]]:
                 yield from _sources(entry.path)
 
 
-def cache_key(text: str, offsets: str, target: Target) -> str:
-    """The name under which code is stored: a hash of all that determines it."""
-    whole = "\0".join((
-        text, offsets, target.triple, target.cpu, target.features, str(target.vector_bytes),
-        target.tune, code_version(), llvmlite.__version__, str(llvm.llvm_version_info),
-    ))  # fmt: skip
-    return hashlib.sha256(whole.encode()).hexdigest()
-
-
-def default_folder() -> Path:
-    """PULLBACK_CACHE_DIR, or pullback in the user's cache folder."""
-    chosen = os.environ.get("PULLBACK_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pullback"
+def cache_key(text: str, how: str, target: str) -> str:
+    """The name under which code is stored: a hash of all that determines it. `target`: what says which CPU and code
+    generator it is for.
+    """
+    return hashlib.sha256("\0".join((text, how, target, code_version())).encode()).hexdigest()
 
 
 def _digest(key: str, body: bytes) -> bytes:

@@ -17,6 +17,14 @@ from pullback.util.switches import switches
 _said: set[str] = set()
 
 
+def default_folder() -> Path:
+    """PULLBACK_CACHE_DIR, or pullback in the user's cache folder."""
+    chosen = os.environ.get("PULLBACK_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pullback"
+
+
 def _fault(status: os.stat_result) -> str | None:
     if switches.cache_shared or not hasattr(os, "geteuid"):
         return None

@@ -23,8 +23,6 @@ from collections.abc import Sequence
 from pullback.loops.ir.ir import Address, Call, Const, Function, HostCall, If, Loop, Run, Stmt, While
 from pullback.loops.ir.visit import statements
 
-INTERRUPT = "pb_interrupt_pending"
-STEP = "pb_step"  # the same question of a loop that is counted, which says how far it is
 INTERRUPTED = 2  # what the program returns then
 
 # In scalar operations, about 0.3 ns each: loops that are surely shorter do not ask, and the others ask this often. A

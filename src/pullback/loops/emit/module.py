@@ -45,16 +45,12 @@ from pullback.loops.ir.visit import accesses, blocks, free_vars, loaded, stored
 from .access import VectorIndex
 from .cpu.target import Target
 from .functions import FunctionEmitter, Steps
-from .interrupt import INTERRUPT, INTERRUPTED, STEP
+from .interrupt import INTERRUPTED
 from .repeated import Repeated
+from .symbols import ENTRY, HOST_SLOT, INTERRUPT, PARALLEL_FOR, SLOTS, STEP
 from .types import memory_type, register_type, result_type
 from .values import Value, broadcast
 from .vector_loops import VectorFunctionEmitter
-
-ENTRY = "pb_main"
-SLOTS = "pb_slots"
-HOST_SLOT = "host_call"
-PARALLEL_FOR = "pb_parallel_for"
 
 # A function that only calls others is not worth LLVM's effort: the quick instruction selection, and no optimizations.
 _QUICK = "noinline optnone"

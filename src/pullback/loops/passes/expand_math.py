@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from pullback.loops.emit import current_target
+from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir.affine import Interval, interval
 from pullback.loops.ir.build import Builder
 from pullback.loops.ir.fold import is_math

@@ -19,8 +19,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from pullback.loops.emit.cache import default_folder
-from pullback.loops.emit.folder import read, usable
+from pullback.loops.emit.folder import default_folder, read, usable
 
 
 @dataclass(frozen=True)

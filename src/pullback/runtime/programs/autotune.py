@@ -24,8 +24,7 @@ import numpy as np
 
 from pullback.compiler import pipelines
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
-from pullback.loops.emit.cache import default_folder
-from pullback.loops.emit.folder import read, usable
+from pullback.loops.emit.folder import default_folder, read, usable
 from pullback.loops.schedule.choose import form_text
 from pullback.loops.schedule.machine import facts_of, of_system
 from pullback.runtime.programs.schedule_report import choices

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pullback.core.jaxpr import ClosedJaxpr
@@ -32,6 +33,14 @@ def compile_jaxpr(
         from pullback.runtime.programs.program import compile_jaxpr as found
 
     return found(closed, donated, name, keep_unused, autotune)
+
+
+def making() -> ModuleType:
+    """runtime/programs/making.py: passes, lowering, emission and LLVM."""
+    with _importing:
+        from pullback.runtime.programs import making as found
+
+    return found
 
 
 def compile_for_devices(

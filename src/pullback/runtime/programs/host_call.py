@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.lower import HostFunction
+from pullback.compiler.lower.host_function import HostFunction
 
 
 def native_callback(host: HostFunction) -> tuple[Callable[[tuple[int, ...]], None], int]:

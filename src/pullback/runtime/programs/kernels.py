@@ -6,8 +6,9 @@ import functools
 from pathlib import Path
 
 from pullback.compiler.products.symbols import NAME, kernel_of
-from pullback.loops.emit import CompiledFunction, ObjectCache, Target, compile_function, host_target, link
-from pullback.loops.emit.cache import cache_key
+from pullback.loops.emit.cache import ObjectCache, cache_key
+from pullback.loops.emit.cpu.identity import identity_of
+from pullback.loops.emit.load import CompiledFunction, link
 from pullback.util.config import compilation_cache_dir
 from pullback.util.switches import switches
 
@@ -24,17 +25,19 @@ def cache_in(folder: str | None) -> ObjectCache:
 
 
 @functools.cache
-def _compiled(name: str, target: Target) -> CompiledFunction:
+def _compiled(name: str, level: str) -> CompiledFunction:
     # A kernel is all that its name says: one that is on disk is loaded before its loops are built.
-    key = cache_key(name, "kernel", target)
+    key = cache_key(name, "kernel", identity_of(level))
     cache = object_cache()
     entry = cache.get(key)
     if entry is not None:
         return link(entry, {}, None, None, {})
+    from pullback.loops.emit.jit import compile_function  # with LLVM: only where something is compiled
+
     verify = bool(switches.check)
-    return compile_function(kernel_of(name), None, target, subroutine=True, cache=cache, key=key, verify=verify)
+    return compile_function(kernel_of(name), None, subroutine=True, cache=cache, key=key, verify=verify)
 
 
 def kernel_address(name: str) -> int | None:
     """The address of a kernel of compiler/products/kernels.py, compiled when first asked for; None for other names."""
-    return _compiled(name, host_target()).address if name.startswith(NAME) else None
+    return _compiled(name, switches.cpu).address if name.startswith(NAME) else None

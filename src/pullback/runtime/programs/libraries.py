@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback._ext import _core
-from pullback.loops.emit.module import HOST_SLOT
+from pullback.loops.emit.symbols import HOST_SLOT
 from pullback.loops.ir import Call, Function, HostCall, Loop
 from pullback.loops.ir.visit import statements
 from pullback.runtime.programs.kernels import kernel_address

@@ -23,14 +23,16 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.compiler import pipelines
-from pullback.compiler.lower import Lowered, lower_program
 from pullback.compiler.lower.arena import live_ranges, plan_arena
+from pullback.compiler.lower.program import Lowered, lower_program
 from pullback.compiler.lower.sources import NotedLowering, Unit, buffers_in, names_in
 from pullback.core import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.source import SourceInfo
-from pullback.loops.emit import assembly, build_module, compile_function, host_target
-from pullback.loops.emit.module import PARALLEL_FOR
+from pullback.loops.emit.cpu.target import host_target
+from pullback.loops.emit.jit import assembly, compile_function
+from pullback.loops.emit.module import build_module
+from pullback.loops.emit.symbols import PARALLEL_FOR
 from pullback.loops.ir import ITEMSIZE, Buffer, Function, Loop
 from pullback.loops.ir.ir import Address, Call, Const, Expr, HostCall, If, Let, Load, Run, Stmt, Store, While
 from pullback.loops.ir.kernels import map_kernels
@@ -43,7 +45,7 @@ from pullback.runtime.arrays.arrays import physical
 from pullback.runtime.arrays.placement import Placing
 from pullback.runtime.programs.host_call import native_callback
 from pullback.runtime.programs.libraries import addresses, called_symbols, is_library
-from pullback.runtime.programs.program import symbol_of
+from pullback.runtime.programs.making import symbol_of
 from pullback.runtime.programs.schedule_report import _form, _shape
 from pullback.util.clock import Clock
 from pullback.util.switches import switches

@@ -15,61 +15,43 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback._ext import _core
-from pullback.compiler import pipelines
-from pullback.compiler.lower import HostFunction, Lowered, lower_program
-from pullback.compiler.lower.arena import plan_arena
+from pullback.compiler.lower.host_function import HostFunction
 from pullback.core import types
-from pullback.core.jaxpr import ClosedJaxpr, Literal
+from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.specialize import refuse_symbolic
 from pullback.lax.elementwise.narrow import is_narrow
-from pullback.loops.emit import (
-    INTERRUPT,
-    STEP,
-    ModuleText,
-    assembly,
-    build_module,
-    compile_function,
-    has_long_calls,
-    host_target,
-    link,
-)
-from pullback.loops.emit.module import HOST_SLOT, PARALLEL_FOR
-from pullback.loops.ir import Buffer, Function
-from pullback.loops.ir.visit import forget_facts
-from pullback.loops.passes.count import transcendentals
+from pullback.loops.emit.cpu.identity import identity_of
+from pullback.loops.emit.load import link
+from pullback.loops.emit.symbols import HOST_SLOT, INTERRUPT, STEP
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import Placing, place_results, says_where
 from pullback.runtime.eager import checks
-from pullback.runtime.programs.autotune import tuned_form
 from pullback.runtime.programs.canonical import holds_functions, jaxpr_key
+from pullback.runtime.programs.compiler import making
 from pullback.runtime.programs.fingerprint import fingerprint
 from pullback.runtime.programs.host_call import native_callback
 from pullback.runtime.programs.kernels import cache_in, object_cache
-from pullback.runtime.programs.libraries import PythonCalls, addresses, called_symbols, is_library
-from pullback.runtime.programs.schedule_report import schedule_text
-from pullback.runtime.programs.stored import Facts, key_of, pack, unpack
-from pullback.transforms.partial_eval import used_inputs
+from pullback.runtime.programs.libraries import PythonCalls, addresses, called_symbols
+from pullback.runtime.programs.native import Native, among, ready, variant
+from pullback.runtime.programs.stored import key_of, unpack
 from pullback.util import config
 from pullback.util.clock import Clock
-from pullback.util.collector import collector_rests
 from pullback.util.errors import InconclusiveDimensionOperation
 from pullback.util.locks import Lock
 from pullback.util.logs import PROGRAMS, STAGES, logs_compilations, say_slow, warn
 from pullback.util.memory import Recent
 from pullback.util.switches import switches
 
-RELEASE_BYTES = 1 << 16  # programs that move more than this let other Python threads run meanwhile
-RELEASE_OPERATIONS = 1 << 17
-ALIAS_BYTES = 1 << 10  # donated arguments smaller than this are not worth taking over
-ATTEMPTS = 2  # at finding the argument in whose place a result can be computed
+if TYPE_CHECKING:
+    from pullback.compiler.lower.program import Lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +87,11 @@ class Program:
         self._keep_unused = keep_unused
         self._donated = donated
         self._form = switches.form
-        self._finished: _Native | None = None
+        self._finished: Native | None = None
         self._lock = Lock()
 
     @property
-    def native(self) -> _Native:
+    def native(self) -> Native:
         """Machine code and what belongs to it; made when first needed."""
         found = self._finished
         if found is None:
@@ -143,28 +125,28 @@ class Program:
     @property
     def donated(self) -> tuple[int, ...]:
         """Numbers of the donated ones among them."""
-        return _among(self._donated, self.kept)
+        return among(self._donated, self.kept)
 
     @functools.cached_property
     def flat(self) -> ClosedJaxpr:
         """The jaxpr after the graph passes; made again when somebody wants to see it."""
-        return optimized(self.closed, self._keep_unused, self.name)[0]
+        return making().optimized(self.closed, self._keep_unused, self.name)[0]
 
     @functools.cached_property
     def lowered(self) -> Lowered:
         """The loop nests as they come from lowering, with the report of what each moves; made again likewise."""
-        return _lowered(self.flat, self.name, self.donated)[0]
+        return making().lower(self.flat, self.name, self.donated)[0]
 
     def stored(self) -> tuple[str, Any] | None:
         """(name on disk, code and facts), for another process; None for a program without a lasting name."""
         print_ = fingerprint(self.closed)
-        if print_ is None or any(_variant()):
+        if print_ is None or any(variant()):
             return None
         x64 = bool(config.config.jax_enable_x64)
-        key = key_of(print_, self._keep_unused, x64, self._donated, host_target())
+        key = key_of(print_, self._keep_unused, x64, self._donated, identity_of(switches.cpu))
         entry = object_cache().get(key)
         if entry is None:  # it has left the cache
-            _make_native(self.closed, self._keep_unused, self._donated, self.name, key, Clock({}))
+            making().make(self.closed, self._keep_unused, self._donated, self.name, key, Clock({}))
             entry = object_cache().get(key)
         return None if entry is None else (key, tuple(entry))
 
@@ -267,20 +249,14 @@ class Program:
     def _text(self, stage: str) -> str:
         if stage == "jaxpr":
             return str(self.flat)
-        if stage == "fused":
-            return self.lowered.report_text()
-        if stage == "loops":
-            return pipelines.text_of(self.lowered.function)
-        if stage == "nests":
-            return pipelines.text_of(pipelines.optimize_loops(pipelines.order_loops(self.lowered.function)))
-        if stage == "schedule":
-            return schedule_text(pipelines.order_loops(self.lowered.function))
+        if stage in ("fused", "loops", "nests", "schedule"):
+            return making().text_of(stage, self.lowered)
         if stage in ("llvm", "asm"):
             native = self.native
             if native.compiled is None:
                 return f"; {self.name} is interpreted (PULLBACK_INTERPRET): there is no machine code\n"
-            module = _module(self.closed, self._keep_unused, self._donated, self.name)
-            return module.text if stage == "llvm" else assembly(module)
+            module = making().module_of(self.closed, self._keep_unused, self._donated, self.name)
+            return module.text if stage == "llvm" else making().assembly(module)
         raise ValueError(
             f"as_text: unknown stage {stage!r}; expected 'jaxpr', 'fused', 'loops', 'nests', 'schedule', 'llvm' or "
             "'asm'"
@@ -293,7 +269,7 @@ class Program:
         written = sum(fact.bytes_written * fact.repeats for fact in report)
         return {
             "flops": float(sum(fact.operations * fact.repeats for fact in report)),
-            "transcendentals": float(transcendentals(self.lowered.function)),
+            "transcendentals": float(making().transcendentals(self.lowered.function)),
             "bytes accessed": float(read + written),
             "bytes read": float(read),
             "bytes written": float(written),
@@ -328,114 +304,16 @@ class _Dressed:
         return [x if kind is None else dressed(x, kind) for x, kind in zip(outs, self._kinds)]
 
 
-def _among(numbers: tuple[int, ...], kept: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Numbers of arguments, counted among the kept ones."""
-    return numbers if kept is None else tuple(kept.index(k) for k in numbers if k in kept)
-
-
 def _stacked(aval: Any, size: int) -> Any:
     return aval.update(shape=(size, *aval.shape))
 
 
-def _kept_inputs(flat: ClosedJaxpr) -> tuple[int, ...] | None:
-    """Numbers of the arguments that the program mentions; None if it mentions all."""
-    used = used_inputs(flat.jaxpr)
-    return None if all(used) else tuple(k for k, u in enumerate(used) if u)
-
-
-@dataclass(slots=True, weakref_slot=True)
-class _Native:
-    facts: Facts
-    arena_bytes: int
-    compiled: Any
-    seconds: dict[str, float]
-    named_by: ClosedJaxpr | None = None  # whose parts are in the key under which the code is found
-
-    @property
-    def calls_libraries(self) -> bool:
-        """Whether BLAS or LAPACK run, by themselves or inside of NumPy's functions."""
-        return any(is_library(name) for name in self.compiled.slots) or any(
-            not host.is_users for host in self.facts.host_calls
-        )
-
-
 MAX_CODE = 1 << 26  # bytes of code that are kept for functions that are gone
-_natives: weakref.WeakValueDictionary[Any, _Native] = weakref.WeakValueDictionary()  # those in use
-_recent: Recent[_Native] = Recent(switches.cache_programs, MAX_CODE)
+_natives: weakref.WeakValueDictionary[Any, Native] = weakref.WeakValueDictionary()  # those in use
+_recent: Recent[Native] = Recent(switches.cache_programs, MAX_CODE)
 
 
-def optimized(closed: ClosedJaxpr, keep_unused: bool, name: str) -> tuple[ClosedJaxpr, tuple[int, ...] | None]:
-    """(the jaxpr after the graph passes, numbers of the arguments that it takes; None: all)."""
-    flat = pipelines.optimize_jaxpr(closed, name)
-    kept = None if keep_unused else _kept_inputs(flat)
-    if kept is not None:
-        flat = flat.replace(jaxpr=flat.jaxpr.replace(invars=[flat.jaxpr.invars[k] for k in kept]))
-    return flat, kept
-
-
-def _lowered(flat: ClosedJaxpr, name: str, donated: Sequence[int]) -> tuple[Lowered, dict[int, int]]:
-    """(the loop nests, which results take the place of which donated arguments).
-
-    A donated argument and a result of its type are one buffer to the lowering, as a loop's carry is, and the array
-    gives its memory away if nobody else holds it (else it is copied first). A pair that would have to be computed
-    elsewhere and copied is not made: a reversal takes as long as without donation (JAX: three times as long). Setting
-    one of 4 million elements took 1,138 us, now 0.5 (JAX 7.6); the memory of a training step's state is there once.
-    """
-    forwarded = {k for k, source in enumerate(_forwards(flat)) if source >= 0}
-    barred: set[tuple[int, int]] = set()
-    for attempt in range(len(flat.jaxpr.outvars) + ATTEMPTS):
-        aliases = {} if switches.interpret else _possible_aliases(flat, donated, barred)
-        lowered = lower_program(flat, symbol_of(name), forwarded, aliases)
-        # What cannot be computed in place would only be copied once more: another argument may suit it better.
-        late = lowered.copied & aliases.keys()
-        if not late:
-            return lowered, aliases
-        others = range(len(flat.jaxpr.invars)) if attempt >= ATTEMPTS else ()
-        barred |= {(k, source) for k in late for source in (aliases[k], *others)}
-    raise AssertionError(f"{name}: a result without an alias is copied into its argument's place")
-
-
-def _possible_aliases(flat: ClosedJaxpr, donated: Sequence[int], barred: Set[tuple[int, int]]) -> dict[int, int]:
-    """For results the donated argument of the same type that nobody else gets, in order; those that depend on it
-    first, since an argument that is still needed cannot give its place to something else.
-    """
-    jaxpr, forwards = flat.jaxpr, _forwards(flat)
-    left = [k for k in donated if k not in forwards]
-    if not left:
-        return {}
-    depends = {jaxpr.invars[k]: 1 << k for k in left}
-    for eqn in jaxpr.eqns:
-        sources = 0
-        for atom in eqn.invars:
-            if not isinstance(atom, Literal):
-                sources |= depends.get(atom, 0)
-        for var in eqn.outvars:
-            depends[var] = sources
-    aliases: dict[int, int] = {}
-    for needed in (True, False):
-        for k, atom in enumerate(jaxpr.outvars):
-            aval = atom.aval
-            if k in aliases or isinstance(atom, Literal) or forwards[k] >= 0:
-                continue
-            if aval.size * aval.dtype.itemsize < ALIAS_BYTES:
-                continue
-            for source in left:
-                given = jaxpr.invars[source].aval
-                if needed and not depends.get(atom, 0) >> source & 1:
-                    continue
-                if given.shape == aval.shape and given.dtype == aval.dtype and (k, source) not in barred:
-                    aliases[k] = source
-                    left.remove(source)
-                    break
-    return aliases
-
-
-def _variant() -> tuple[Any, ...]:
-    """What makes other code of a program, for looking at it: such code is not kept on disk."""
-    return bool(switches.interpret), switches.skip, switches.form
-
-
-def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str) -> _Native:
+def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str) -> Native:
     """Code for a traced program: what this process has, what is on disk, or new."""
     seconds: dict[str, float] = {}
     clock = Clock(seconds)
@@ -443,20 +321,20 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
     # A program without a name that lasts is found by the identity of its parts, which its jaxpr keeps alive.
     known = jaxpr_key(closed) if print_ is None else print_
     x64 = bool(config.config.jax_enable_x64)
-    target = host_target()
-    key = (known, keep_unused, x64, donated, target, *_variant())
+    target = identity_of(switches.cpu)
+    key = (known, keep_unused, x64, donated, target, *variant())
     # A key that may hold the user's objects is in no table: these could hold the program in turn, and never go.
     lasts = print_ is not None or not holds_functions(closed)
     found = (_recent.get(key) or _natives.get(key)) if lasts else None
     if found is None:
         clock("fingerprint")
         on_disk = None
-        if print_ is not None and not any(_variant()):
+        if print_ is not None and not any(variant()):
             on_disk = key_of(print_, keep_unused, x64, donated, target)
         native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, donated, name, clock)
         if native is None:
             try:
-                native = _make_native(closed, keep_unused, donated, name, on_disk, clock)
+                native = making().make(closed, keep_unused, donated, name, on_disk, clock)
             except (TypeError, InconclusiveDimensionOperation):
                 refuse_symbolic(closed, name)
                 raise
@@ -477,7 +355,7 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
 
 def _from_disk(
     key: str, closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, clock: Clock
-) -> _Native | None:
+) -> Native | None:
     entry = object_cache().get(key)
     clock("lookup")
     unpacked = None if entry is None else unpack(entry.facts, closed.consts)
@@ -486,92 +364,12 @@ def _from_disk(
     facts, constants = unpacked
     symbols = addresses({name for name in entry.slots if ":" not in name and name != HOST_SLOT})
     compiled = link(entry, constants, symbols, None, clock.seconds)
-    native = _Native(facts, compiled.arena_bytes, compiled, clock.seconds)
-    return _ready(native, name, lambda: _module(closed, keep_unused, donated, name))
-
-
-def _module(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str) -> ModuleText:
-    """The LLVM text, made anew for somebody who wants to see it."""
-    flat, kept = optimized(closed, keep_unused, name)
-    function = pipelines.order_loops(_lowered(flat, name, _among(donated, kept))[0].function)
-    final = pipelines.optimize_loops(function)
-    return build_module(final, plan_arena(function, final)[0], host_target())
-
-
-@contextmanager
-def _compiling() -> Iterator[None]:
-    """The cyclic garbage collector rests, and what is known of a program's statements is let go of at the end."""
-    with collector_rests():
-        try:
-            yield
-        finally:
-            forget_facts()
-
-
-@_compiling()
-def _make_native(
-    closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, key: str | None, clock: Clock
-) -> _Native:
-    flat, kept = optimized(closed, keep_unused, name)
-    clock("graph")
-    pipelines.dump("jaxpr", name, lambda: str(flat))
-    lowered, aliases = _lowered(flat, name, _among(donated, kept))
-    long = (
-        lowered.bytes_moved > RELEASE_BYTES
-        or bool(lowered.host_calls)
-        or any(fact.operations * fact.repeats > RELEASE_OPERATIONS for fact in lowered.report)
-    )
-    apart = not any(host.is_users for host in lowered.host_calls) and has_long_calls(lowered.function)
-    taken = tuple(aliases.get(k, -1) for k in range(len(flat.jaxpr.outvars)))
-    facts = Facts(kept, tuple(_forwards(flat)), long, tuple(lowered.host_calls), taken, apart)
-    function = pipelines.order_loops(lowered.function)
-    clock("lower")
-    pipelines.dump("fused", name, lowered.report_text)
-    pipelines.dump("loops", name, lambda: pipelines.text_of(lowered.function))
-    if switches.interpret:
-        return _Native(facts, 0, None, clock.seconds)
-
-    def optimize(function: Function) -> tuple[Function, dict[Buffer, int], int]:
-        final = pipelines.optimize_loops(function)
-        return final, *plan_arena(function, final)
-
-    packed = None if key is None else pack(facts, function, closed.consts)
-    compiled = compile_function(
-        function,
-        optimize=optimize,
-        symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT, STEP}),
-        cache=None if any(_variant()) else object_cache(),  # which knows a function as it was before its passes
-        key=None if packed is None else key,
-        facts=packed or b"",
-        verify=bool(switches.check),
-    )
-    clock.seconds.update(compiled.seconds)
-    emitted, compiled.module = compiled.module, None  # it holds the loop nests
-    assert emitted is not None
-    return _ready(_Native(facts, compiled.arena_bytes, compiled, clock.seconds), name, emitted)
-
-
-def _ready(native: _Native, name: str, module: Callable[[], ModuleText]) -> _Native:
-    if native.facts.host_calls:
-        native.compiled.set_host_call(_core.symbol_addresses()["pb_host_call_index"])
-    pipelines.dump("llvm", name, lambda: module().text)
-    pipelines.dump("asm", name, lambda: assembly(module()))
-    return native
-
-
-def _forwards(flat: ClosedJaxpr) -> list[int]:
-    """For each result the number of the argument that it plainly is, or -1."""
-    position = {v: k for k, v in enumerate(flat.jaxpr.invars)}
-    return [-1 if isinstance(a, Literal) else position.get(a, -1) for a in flat.jaxpr.outvars]
+    native = Native(facts, compiled.arena_bytes, compiled, clock.seconds)
+    return ready(native, name, lambda: making().module_of(closed, keep_unused, donated, name))
 
 
 def _interpreted_host(host: HostFunction) -> Callable[..., None]:
     return lambda *arrays: host.run_flat(arrays)
-
-
-def symbol_of(name: str) -> str:
-    """A program's name, as native code may have it."""
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "program"
 
 
 def compile_jaxpr(
@@ -588,7 +386,7 @@ def compile_jaxpr(
     if (autotune or switches.tune) and not (switches.form or switches.interpret or checked):
         with switches.set(form=_tuned(closed, donated, name, keep_unused), tune=False):
             return compile_jaxpr(closed, donated, name, keep_unused)
-    how = ("program", donated, keep_unused, switches.cpu, *_variant(), checked and checks.kinds())
+    how = ("program", donated, keep_unused, switches.cpu, *variant(), checked and checks.kinds())
     return closed.derived.get(how) or closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
 
 
@@ -597,8 +395,10 @@ def _tuned(closed: ClosedJaxpr, donated: tuple[int, ...], name: str | None, keep
     x64 = bool(config.config.jax_enable_x64)
 
     def measured() -> str:
+        from pullback.runtime.programs.autotune import tuned_form  # with the compiler
+
         print_ = fingerprint(closed)
-        key = None if print_ is None else key_of(print_, keep_unused, x64, donated, host_target())
+        key = None if print_ is None else key_of(print_, keep_unused, x64, donated, identity_of(switches.cpu))
         with switches.set(tune=False):
             return tuned_form(closed, lambda: compile_jaxpr(closed, (), name), key)
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.compiler.lower import HostFunction
-from pullback.loops.emit import Target
+from pullback.compiler.lower.host_function import HostFunction
 from pullback.loops.emit.cache import cache_key
 from pullback.loops.ir import ITEMSIZE, Function
 from pullback.loops.ir.print import EMBEDDED_BYTES
@@ -33,7 +32,7 @@ class Facts:
     has_long_calls: bool  # of libraries, which cannot be interrupted
 
 
-def key_of(print_: bytes, keep_unused: bool, x64: bool, donated: tuple[int, ...], target: Target) -> str:
+def key_of(print_: bytes, keep_unused: bool, x64: bool, donated: tuple[int, ...], target: str) -> str:
     """The name of a program on disk."""
     return cache_key(f"{print_.hex()} {keep_unused} {x64} {donated}", versions(), target)
 

@@ -75,11 +75,12 @@ def host_target() -> Target:
 
     Raises ValueError where this CPU is less than that level.
     """
-    return _target_of(switches.cpu)
+    return target_of(switches.cpu)
 
 
 @functools.cache
-def _target_of(name: str) -> Target:
+def target_of(name: str) -> Target:
+    """The CPU of a level's name, or 'host'. Raises ValueError where this one is less than that."""
     features = dict(llvm.get_host_cpu_features())
     triple = llvm.get_process_triple()
     if features.get("amx-tile") and not tiles_are_ours():

@@ -1,0 +1,51 @@
+"""Which CPU and code generator code on disk is for, asked without LLVM: to load it takes 25 ms and 90 MB."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import platform
+from pathlib import Path
+
+from pullback.util.tile_permission import tiles_are_ours
+
+# The lines of /proc/cpuinfo that say what a core can do, on x86-64 and on AArch64; others change with time and core.
+_LINES = frozenset({
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+    "Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part",
+})  # fmt: skip
+_READ = 1 << 13  # bytes: more than the lines of one core
+
+
+@functools.cache
+def identity_of(level: str) -> str:
+    """What code for a level of CPUs ('host': this one) depends on, beside the program: equal texts share code."""
+    return "\n".join((platform.system(), platform.machine(), level, _cpu(level), _code_generator()))
+
+
+def _cpu(level: str) -> str:
+    """The lines of the first core, or all that LLVM says where the system has no such file."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            core = file.read(_READ).split("\n\n")[0].split("\n")
+    except OSError:
+        core = []
+    lines = [line for line in core if line.split("\t")[0].split(":")[0].strip() in _LINES]
+    if any(line.startswith(("flags", "Features")) for line in lines):
+        return "\n".join((*lines, f"tiles {tiles_are_ours()}"))
+    from .target import target_of
+
+    return repr(target_of(level))
+
+
+def _code_generator() -> str:
+    """Size and time of the files of llvmlite that change with it and with its LLVM."""
+    found = importlib.util.find_spec("llvmlite")
+    assert found is not None and found.origin is not None
+    folder = Path(found.origin).parent
+    stats = [(path.name, os.stat(path)) for path in sorted((*folder.glob("*.py"), *folder.glob("binding/*llvmlite*")))]
+    return " ".join(f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats)
+
+
+__all__ = ["identity_of"]

@@ -1,0 +1,10 @@
+"""The symbols of a compiled program: what it gives, and what of the runtime it asks for by name."""
+
+from __future__ import annotations
+
+ENTRY = "pb_main"
+SLOTS = "pb_slots"  # the table of addresses that loading fills
+HOST_SLOT = "host_call"
+PARALLEL_FOR = "pb_parallel_for"
+INTERRUPT = "pb_interrupt_pending"
+STEP = "pb_step"  # the same question of a loop that is counted, which says how far it is

@@ -15,7 +15,6 @@ from pullback.compiler import pipelines
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.lower.host_function import HostFunction
 from pullback.compiler.lower.program import Lowered, lower_program
-from pullback.compiler.products.symbols import NAME as KERNEL
 from pullback.compiler.products.symbols import kernel_of
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from pullback.core.specialize import refuse_symbolic
@@ -23,6 +22,7 @@ from pullback.export._signature import Parameter, identifiers, parameter
 from pullback.loops.emit.cpu.target import Target, target_scope
 from pullback.loops.emit.jit import emit_object
 from pullback.loops.emit.module import Linkage, build_module
+from pullback.loops.emit.symbols import KERNEL
 from pullback.runtime.programs.libraries import fortran_address
 from pullback.runtime.programs.making import optimized
 from pullback.transforms.partial_eval import used_inputs

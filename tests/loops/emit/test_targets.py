@@ -7,7 +7,8 @@ import pytest
 
 from pullback.compiler.pipelines import optimize_loops
 from pullback.loops.emit.cpu.target import Target, host_target, target_scope
-from pullback.loops.emit.jit import _machine, emit_object
+from pullback.loops.emit.jit import emit_object
+from pullback.loops.emit.machines import machine_of
 from pullback.loops.emit.module import build_module
 from pullback.loops.ir import Builder
 
@@ -82,5 +83,5 @@ def test_512_bit_registers_are_used_where_there_are_some():
     with b.loop(1000, "vector") as i:
         b.store(y, i, b.load(x, i) * 2.0)
     target = OTHERS[0]
-    asm = _machine(target).emit_assembly(llvm.parse_assembly(build_module(b.function("f"), {}, target).text))
+    asm = machine_of(target).emit_assembly(llvm.parse_assembly(build_module(b.function("f"), {}, target).text))
     assert "zmm" in asm

@@ -127,6 +127,7 @@ def test_equal_programs_share_code_in_a_process(folder):
 
 
 def test_kernels_are_found_by_name(folder, monkeypatch):
+    from pullback.compiler.products import symbols
     from pullback.runtime.programs import kernels
 
     def product(x):
@@ -136,6 +137,6 @@ def test_kernels_are_found_by_name(folder, monkeypatch):
     kernels._compiled.cache_clear()
     first = jax.jit(product)(x)
     kernels._compiled.cache_clear()
-    monkeypatch.setattr(kernels, "kernel_of", lambda name: pytest.fail(f"{name} was built again"))
+    monkeypatch.setattr(symbols, "kernel_of", lambda name: pytest.fail(f"{name} was built again"))
     jax.clear_caches()
     assert np.array_equal(first, jax.jit(lambda x: product(x))(x))

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd
 
-from pullback.compiler.products.symbols import NAME
 from pullback.loops.emit.cpu.target import current_target
+from pullback.loops.emit.symbols import KERNEL
 from pullback.loops.ir import ITEMSIZE, Builder, Expr, Function
 
 STEPS = 4  # contracted elements that a near kernel takes at a time: addresses of rows wait on the stack for so many
@@ -134,7 +134,7 @@ def kernel_name(
     chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN // 2 if pairs else CHAIN
     kind = "_added" if added else "_long" if inner > chained else ""
     kind += ("_indexed" if indexed else "") + ("_pairs" if pairs else "") + ("_near" if near else "")
-    return f"{NAME}{dtype}_{rows}x{columns}{kind}"
+    return f"{KERNEL}{dtype}_{rows}x{columns}{kind}"
 
 
 def panel_kernel(
@@ -258,7 +258,7 @@ GRAM_SIZES = ("count", "inner", "chain", "x_inner")  # as SIZES: the first argum
 
 def gram_kernel_name(dtype: str, rows: int, columns: int) -> str:
     """The symbol of the kernel for products of a matrix with its own transpose."""
-    return f"{NAME}{dtype}_{rows}x{columns}_gram"
+    return f"{KERNEL}{dtype}_{rows}x{columns}_gram"
 
 
 def gram_kernel(dtype: str, rows: int, columns: int, sizes: tuple[int, int] = (ANY, ANY)) -> Function:

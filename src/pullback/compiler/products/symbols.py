@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from pullback.compiler.products.kernels import gram_kernel, panel_kernel
+from pullback.compiler.products.tile_kernels import tile_kernel
+from pullback.loops.emit.symbols import KERNEL
 from pullback.loops.ir import Function
-
-NAME = "pb_panels_"
 
 
 def kernel_of(name: str) -> Function:
     """The kernel that a symbol stands for."""
-    # Programs that find their kernels on disk know them by name alone.
-    from pullback.compiler.products.kernels import gram_kernel, panel_kernel
-    from pullback.compiler.products.tile_kernels import tile_kernel
-
-    dtype, shape, *kind = name.removeprefix(NAME).split("_")
+    dtype, shape, *kind = name.removeprefix(KERNEL).split("_")
     rows, columns = map(int, shape.split("x"))
     if "tiles" in kind:
         return tile_kernel(dtype, rows, columns, "added" in kind, indexed="indexed" in kind)
@@ -31,4 +28,4 @@ def kernel_of(name: str) -> Function:
     )
 
 
-__all__ = ["NAME", "kernel_of"]
+__all__ = ["kernel_of"]

@@ -14,11 +14,11 @@ Panels are as long as the first cache holds (SLAB): rows of x come from the seco
 
 from __future__ import annotations
 
+from pullback.loops.emit.symbols import KERNEL
 from pullback.loops.ir import ITEMSIZE, Address, Builder, Expr, Function
 from pullback.loops.ir.tiles import BYTES_AT, DOTS, ROW_BYTES, ROWS, ROWS_AT, shapes
 
 from .kernels import ANY, SIZES
-from .symbols import NAME
 
 STEP = ROW_BYTES // 4  # words of a row of a tile
 SLAB = 16 * STEP  # contracted words of 32 columns of y that stay in the first cache: 32 KB
@@ -34,7 +34,7 @@ def tile_shape(m: int, n: int) -> tuple[int, int]:
 
 def tile_kernel_name(kind: str, rows: int, columns: int, added: bool = False, indexed: bool = False) -> str:
     """The symbol of a kernel; `kind` is of DOTS."""
-    return f"{NAME}{kind}_{rows}x{columns}_tiles{'_added' * added}{'_indexed' * indexed}"
+    return f"{KERNEL}{kind}_{rows}x{columns}_tiles{'_added' * added}{'_indexed' * indexed}"
 
 
 def tile_kernel(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -12,68 +11,13 @@ from pullback.loops.ir.ir import Buffer, Function
 from pullback.loops.ir.print import canonical
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.util.clock import Clock
-from pullback.util.locks import Lock, held_at_fork
 
 from .cache import Entry, ObjectCache, cache_key
 from .cpu.target import Target, host_target
 from .load import CompiledFunction, link
+from .machines import LOCK, machine_of
 from .module import ModuleText, build_module
 from .symbols import ENTRY
-
-_lock = held_at_fork(Lock())
-# Modules and code are given up under this lock of llvmlite's, and LLVM must not be copied in the middle of that either.
-held_at_fork(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None) or Lock())
-
-
-_machines: dict[Target, llvm.TargetMachine] = {}
-_jits: list[llvm.LLJIT] = []
-_count = 0
-
-
-# Passes that leave our code as it is, or nearly (over 99 modules the first nine changed no byte, the others the code of
-# 2 to 15 modules, none longer): together a twentieth of code generation.
-_NOTHING_TO_DO = (
-    "-disable-mergeicmps", "-disable-partial-libcall-inlining", "-disable-select-optimize", "-disable-tail-duplicate",
-    "-disable-early-taildup", "-disable-early-ifcvt", "-disable-atexit-based-global-dtor-lowering",
-    "-disable-x86-domain-reassignment", "-pre-RA-sched=source",
-    "-disable-postra-machine-licm", "-disable-machine-dce", "-x86-cmov-converter=0", "-disable-constant-hoisting",
-    "-combiner-store-merging=false",
-)  # fmt: skip
-
-
-def _machine(target: Target) -> llvm.TargetMachine:
-    """LLVM's code generator for a target; made once."""
-    machine = _machines.get(target)
-    if machine is None:
-        if not _machines:
-            llvm.initialize_all_targets()
-            llvm.initialize_all_asmprinters()
-            # Scheduling is lost on processors that reorder by themselves, and takes a tenth of the time.
-            llvm.set_option("pullback", "-disable-post-ra")
-            llvm.set_option("pullback", "-enable-misched=false")
-            # Our addresses are written with the parts that change least first: loop strength reduction finds nothing
-            # to gain, and takes a sixth of the time. (Over 29 programs on one thread, run time without it is 0.99 of
-            # what it was.)
-            llvm.set_option("pullback", "-disable-lsr")
-            for option in _NOTHING_TO_DO:
-                llvm.set_option("pullback", option)
-        machine = llvm.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default"
-        )
-        machine.set_asm_verbosity(False)
-        _machines[target] = machine
-    return machine
-
-
-def _jit() -> llvm.LLJIT:
-    if not _jits:
-        _machine(host_target())
-        target = host_target()
-        machine = llvm.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=target.features, opt=2, jit=True
-        )
-        _jits.append(llvm.create_lljit_compiler(machine))
-    return _jits[0]
 
 
 def emit_object(
@@ -90,8 +34,8 @@ def emit_object(
     to registers: common subexpressions and invariants are the emitter's work, and on our code instcombine took a
     seventh of the time without making it faster.
     """
-    with _lock:
-        machine = _machine(target)
+    with LOCK:
+        machine = machine_of(target)
         try:
             module = llvm.parse_assembly(text)
             if verify:
@@ -108,8 +52,8 @@ def emit_object(
 
 def assembly(emitted: ModuleText) -> str:
     """The assembly text of a module for this machine."""
-    machine = _machine(host_target())
-    with _lock:
+    machine = machine_of(host_target())
+    with LOCK:
         module = llvm.parse_assembly(emitted.text)
         if emitted.promote:  # as `emit_object` does
             _promote_stack(module, machine)
@@ -131,18 +75,6 @@ def _excerpt(text: str, error: str) -> str:
     number = int(parts[1].split(":")[0]) if len(parts) > 1 and parts[1].split(":")[0].isdigit() else 1
     first = max(0, number - 6)
     return "\n".join(f"{first + k + 1:5} {line}" for k, line in enumerate(lines[first : first + 12]))
-
-
-def link_by_llvm(code: bytes, names: tuple[str, ...]) -> tuple[list[int], Any]:
-    """What `load_object` does, by LLVM's linker, on machines for which we have none."""
-    global _count
-    with _lock:
-        _count += 1
-        library = llvm.JITLibraryBuilder().add_object_img(code)
-        for name in names:
-            library = library.export_symbol(name)
-        tracker = library.add_current_process().link(_jit(), f"pb{_count}")
-        return [tracker[name] for name in names], tracker
 
 
 Optimize = Callable[[Function], tuple[Function, Mapping[Buffer, int], int]]
@@ -212,4 +144,4 @@ def compile_function(
     return link(entry, constants, symbols, emitted, seconds, cached)
 
 
-__all__ = ["assembly", "compile_function", "emit_object", "link_by_llvm"]
+__all__ = ["assembly", "compile_function", "emit_object"]

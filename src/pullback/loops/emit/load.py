@@ -89,7 +89,7 @@ def load_object(code: bytes, slots: tuple[str, ...]) -> tuple[int, Any, Any]:
     if _core.load_object is not None:
         addresses, owner = _core.load_object(code, names)
     else:
-        from .jit import link_by_llvm
+        from .machines import link_by_llvm
 
         addresses, owner = link_by_llvm(code, names)
     table = (ctypes.c_void_p * len(slots)).from_address(addresses[1]) if slots else None

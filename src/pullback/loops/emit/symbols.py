@@ -8,3 +8,4 @@ HOST_SLOT = "host_call"
 PARALLEL_FOR = "pb_parallel_for"
 INTERRUPT = "pb_interrupt_pending"
 STEP = "pb_step"  # the same question of a loop that is counted, which says how far it is
+KERNEL = "pb_panels_"  # what the names of kernels of products begin with (compiler/products/symbols.py)

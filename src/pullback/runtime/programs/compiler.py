@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pullback.core.jaxpr import ClosedJaxpr
-from pullback.util.locks import Lock, held_at_fork
+from pullback.runtime.programs.imports import importing
 
 if TYPE_CHECKING:
     from pullback.runtime.programs.program import Program
-
-_importing = held_at_fork(Lock())  # the child would wait for ever for what another thread imports at the fork
 
 
 def compile_jaxpr(
@@ -29,25 +26,17 @@ def compile_jaxpr(
     autotune: bool = False,
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
-    with _importing:
+    with importing:
         from pullback.runtime.programs.program import compile_jaxpr as found
 
     return found(closed, donated, name, keep_unused, autotune)
-
-
-def making() -> ModuleType:
-    """runtime/programs/making.py: passes, lowering, emission and LLVM."""
-    with _importing:
-        from pullback.runtime.programs import making as found
-
-    return found
 
 
 def compile_for_devices(
     closed: ClosedJaxpr, mesh: Mapping[Any, int], donated: Sequence[int] = (), name: str | None = None
 ) -> Program:
     """The program that each device of a mesh (axis -> size) runs, with exchanges for collectives over its axes."""
-    with _importing:
+    with importing:
         from pullback.compiler.graph.simplify.collectives import exchange_collectives
 
     return compile_jaxpr(exchange_collectives(closed, mesh), donated, name, False)
@@ -57,7 +46,7 @@ def admit(stored: tuple[str, Any] | None) -> None:
     """Have the code that `Program.stored` gave, maybe in another process, be found in this one."""
     if stored is None:
         return
-    with _importing:
+    with importing:
         from pullback.loops.emit.cache import Entry
         from pullback.runtime.programs.kernels import object_cache
     key, entry = stored

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from pullback.compiler.products.symbols import NAME, kernel_of
 from pullback.loops.emit.cache import ObjectCache, cache_key
 from pullback.loops.emit.cpu.identity import identity_of
 from pullback.loops.emit.load import CompiledFunction, link
+from pullback.loops.emit.symbols import KERNEL
 from pullback.util.config import compilation_cache_dir
 from pullback.util.switches import switches
 
@@ -32,7 +32,8 @@ def _compiled(name: str, level: str) -> CompiledFunction:
     entry = cache.get(key)
     if entry is not None:
         return link(entry, {}, None, None, {})
-    from pullback.loops.emit.jit import compile_function  # with LLVM: only where something is compiled
+    from pullback.compiler.products.symbols import kernel_of  # with the compiler: only where something is compiled
+    from pullback.loops.emit.jit import compile_function
 
     verify = bool(switches.check)
     return compile_function(kernel_of(name), None, subroutine=True, cache=cache, key=key, verify=verify)
@@ -40,4 +41,4 @@ def _compiled(name: str, level: str) -> CompiledFunction:
 
 def kernel_address(name: str) -> int | None:
     """The address of a kernel of compiler/products/kernels.py, compiled when first asked for; None for other names."""
-    return _compiled(name, switches.cpu).address if name.startswith(NAME) else None
+    return _compiled(name, switches.cpu).address if name.startswith(KERNEL) else None

@@ -170,7 +170,9 @@ def make(
     clock.seconds.update(compiled.seconds)
     emitted, compiled.module = compiled.module, None  # it holds the loop nests
     assert emitted is not None
-    return ready(Native(facts, compiled.arena_bytes, compiled, clock.seconds), name, emitted)
+    dump("llvm", name, lambda: emitted().text)
+    dump("asm", name, lambda: assembly(emitted()))
+    return ready(Native(facts, compiled.arena_bytes, compiled, clock.seconds))
 
 
 def forwards_of(flat: ClosedJaxpr) -> list[int]:

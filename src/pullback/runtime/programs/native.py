@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pullback._ext import _core
 from pullback.core.jaxpr import ClosedJaxpr
-from pullback.runtime.programs.compiler import making
 from pullback.runtime.programs.libraries import is_library
 from pullback.runtime.programs.stored import Facts
-from pullback.util.dumps import dump
 from pullback.util.switches import switches
 
 if TYPE_CHECKING:
-    from pullback.loops.emit.module import ModuleText
+    pass
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -36,12 +33,10 @@ class Native:
         )
 
 
-def ready(native: Native, name: str, module: Callable[[], ModuleText]) -> Native:
-    """The program, which may be called from now on; `module` gives its LLVM text."""
+def ready(native: Native) -> Native:
+    """The program, which may be called from now on."""
     if native.facts.host_calls:
         native.compiled.set_host_call(_core.symbol_addresses()["pb_host_call_index"])
-    dump("llvm", name, lambda: module().text)
-    dump("asm", name, lambda: making().assembly(module()))
     return native
 
 

@@ -35,9 +35,9 @@ from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import Placing, place_results, says_where
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.canonical import holds_functions, jaxpr_key
-from pullback.runtime.programs.compiler import making
 from pullback.runtime.programs.fingerprint import fingerprint
 from pullback.runtime.programs.host_call import native_callback
+from pullback.runtime.programs.imports import making
 from pullback.runtime.programs.kernels import cache_in, object_cache
 from pullback.runtime.programs.libraries import PythonCalls, addresses, called_symbols
 from pullback.runtime.programs.native import Native, among, ready, variant
@@ -331,7 +331,8 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
         on_disk = None
         if print_ is not None and not any(variant()):
             on_disk = key_of(print_, keep_unused, x64, donated, target)
-        native = None if on_disk is None else _from_disk(on_disk, closed, keep_unused, donated, name, clock)
+        # Who wants to see the stages of programs has them made.
+        native = _from_disk(on_disk, closed.consts, clock) if on_disk and not switches.dump.stages else None
         if native is None:
             try:
                 native = making().make(closed, keep_unused, donated, name, on_disk, clock)
@@ -353,19 +354,16 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
     return found
 
 
-def _from_disk(
-    key: str, closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, clock: Clock
-) -> Native | None:
+def _from_disk(key: str, consts: Sequence[Any], clock: Clock) -> Native | None:
     entry = object_cache().get(key)
     clock("lookup")
-    unpacked = None if entry is None else unpack(entry.facts, closed.consts)
+    unpacked = None if entry is None else unpack(entry.facts, consts)
     if entry is None or unpacked is None:
         return None
     facts, constants = unpacked
     symbols = addresses({name for name in entry.slots if ":" not in name and name != HOST_SLOT})
     compiled = link(entry, constants, symbols, None, clock.seconds)
-    native = Native(facts, compiled.arena_bytes, compiled, clock.seconds)
-    return ready(native, name, lambda: making().module_of(closed, keep_unused, donated, name))
+    return ready(Native(facts, compiled.arena_bytes, compiled, clock.seconds))
 
 
 def _interpreted_host(host: HostFunction) -> Callable[..., None]:

@@ -6,8 +6,16 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from pullback.runtime.programs.imports import importing
+
 CODE = """
 import sys
+
+import pytest
+
+from pullback.runtime.programs.imports import importing
 import pullback as pb, pullback.numpy as jnp
 x = jnp.ones(3)
 for _ in range(3):
@@ -102,3 +110,15 @@ def test_late_names_for_type_checkers():
     assert all(
         callable(getattr(jnp, name)) for name in read if name not in (*jnp._LATE_MODULES, *jnp._LATE["_grids"].split())
     )
+
+
+class _Interrupted:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_a_class_is_imported():
+    with pytest.raises(KeyboardInterrupt), importing():
+        type("made", (), {"field": _Interrupted()})
+    with pytest.raises(RuntimeError, match="another"), importing():  # the lock is free again
+        raise RuntimeError("another")

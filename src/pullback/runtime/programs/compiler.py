@@ -26,7 +26,7 @@ def compile_jaxpr(
     autotune: bool = False,
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
-    with importing:
+    with importing():
         from pullback.runtime.programs.program import compile_jaxpr as found
 
     return found(closed, donated, name, keep_unused, autotune)
@@ -36,7 +36,7 @@ def compile_for_devices(
     closed: ClosedJaxpr, mesh: Mapping[Any, int], donated: Sequence[int] = (), name: str | None = None
 ) -> Program:
     """The program that each device of a mesh (axis -> size) runs, with exchanges for collectives over its axes."""
-    with importing:
+    with importing():
         from pullback.compiler.graph.simplify.collectives import exchange_collectives
 
     return compile_jaxpr(exchange_collectives(closed, mesh), donated, name, False)
@@ -46,7 +46,7 @@ def admit(stored: tuple[str, Any] | None) -> None:
     """Have the code that `Program.stored` gave, maybe in another process, be found in this one."""
     if stored is None:
         return
-    with importing:
+    with importing():
         from pullback.loops.emit.cache import Entry
         from pullback.runtime.programs.kernels import object_cache
     key, entry = stored

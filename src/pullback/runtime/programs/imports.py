@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 from pullback.util.locks import Lock, held_at_fork
 
-importing = held_at_fork(Lock())  # the child would wait for ever for what another thread imports at the fork
+_lock = held_at_fork(Lock())  # the child would wait for ever for what another thread imports at the fork
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Around late imports: by one thread at a time, and Ctrl-C stays a KeyboardInterrupt.
+
+    Python 3.11 makes a RuntimeError of one that comes where a dataclass is made (until 3.12: gh-77757).
+    """
+    with _lock:
+        try:
+            yield
+        except RuntimeError as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise error.__cause__ from None
+            raise
 
 
 def making() -> ModuleType:
     """runtime/programs/making.py: passes, lowering, emission and LLVM."""
-    with importing:
+    with importing():
         from pullback.runtime.programs import making as found
 
     return found

@@ -12,10 +12,6 @@ from pullback.runtime.programs.imports import importing
 
 CODE = """
 import sys
-
-import pytest
-
-from pullback.runtime.programs.imports import importing
 import pullback as pb, pullback.numpy as jnp
 x = jnp.ones(3)
 for _ in range(3):

@@ -65,7 +65,7 @@ def test_conversion():
     x = jnp.array([0.0, 1.7, -2.5])
     assert x.astype(int).tolist() == [0, 1, -2] and x.astype(bool).tolist() == [False, True, True]
     assert x.astype(None).dtype == np.float32 and jnp.astype(x, "int8").dtype == np.int8
-    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+    with pytest.warns(DeprecationWarning, match="Casting from complex"):
         assert (x * 1j).astype("float32").tolist() == [0, 0, 0]
     with pytest.raises(TypeError, match="only supports number, bool, and string dtypes"):
         x.astype("S1")

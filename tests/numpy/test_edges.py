@@ -139,3 +139,27 @@ def test_masks_of_sets_that_are_traced_are_named():
                 way(lambda y, name=name: getattr(jnp, name)(a, y, assume_unique=True))(b)
     with pytest.raises(pullback.errors.NonConcreteBooleanIndexError):
         pullback.vmap(lambda y: jnp.setdiff1d(a, y))(b)
+
+
+def test_variances_of_narrow_types_in_a_wider_one():
+    for of in ("int4", "uint2", "float8_e4m3fn", "float8_e5m2", "int8", "float32"):
+        x = jnp.array([1, 2, 0, 1]).astype(of)
+        for dtype in (jnp.float32, jnp.bfloat16, jnp.float8_e5m2):
+            for f in (jnp.var, jnp.nanvar):
+                assert f(x, dtype=dtype).dtype == dtype
+                assert float(f(x, dtype=dtype)) == 0.5
+
+
+def test_numbers_and_narrow_floats_as_jax_has_them():
+    assert jnp.cumsum(3, axis=0).tolist() == jnp.cumprod(3, axis=-1).tolist() == [3]
+    assert jnp.nancumsum(jnp.nan, axis=0).tolist() == [0.0]
+    with pytest.raises(ValueError, match="out of bounds"):
+        jnp.cumsum(3, axis=1)
+    assert round(jnp.array([1, 2], jnp.int8)).dtype == jnp.int32
+    assert round(jnp.array([1, 2], jnp.int8), 0).dtype == jnp.int8
+    with pytest.raises(NotImplementedError, match="signbit"):
+        jnp.spacing(jnp.ones(2, jnp.float8_e4m3fn))
+    assert jnp.i0(jnp.ones(2, jnp.float8_e4m3fn)).tolist() == [1.25, 1.25]
+    assert jnp.fft.rfft(jnp.ones(4, jnp.float8_e5m2)).dtype == jnp.complex64
+    with pytest.warns(DeprecationWarning, match="Casting from complex"):
+        assert jnp.array([1 + 2j]).astype(float).tolist() == [1.0]

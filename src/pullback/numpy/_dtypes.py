@@ -225,7 +225,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
             from pullback.numpy._arguments import const
 
             return place(lax.ne(x, const(x, 0)), device)
-        warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=2)
+        text = (
+            "Casting from complex to real dtypes will soon raise a ValueError. Please take `x.real` or `x.imag` first."
+        )
+        warn(text, DeprecationWarning, stacklevel=2)
         x = lax.real(x)
     return place(lax.convert_element_type(x, target), device)
 

@@ -46,7 +46,7 @@ def _refuse_complex(name: str, *xs: Any, error: type[Exception] = TypeError) -> 
 
 def signbit(x: Any, /) -> Any:
     """Whether the sign bit is set, elementwise: for negative numbers, -0.0 and NaN with it; ValueError for complex
-    numbers.
+    numbers, NotImplementedError for floats of 8 and fewer bits.
     """
     (x,) = arrays("signbit", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -55,7 +55,8 @@ def signbit(x: Any, /) -> Any:
         return convert(lax.lt(x, const(x, 0)), np.bool_)
     if x.dtype == np.bool_:
         return lax.full(x.shape, False, np.bool_)
-    x = convert(x, np.dtype(np.float32) if x.dtype.itemsize == 1 else x.dtype)
+    if x.dtype.itemsize == 1:
+        raise NotImplementedError(f"jax.numpy.signbit only supports 16, 32, and 64-bit types, got {x.dtype}.")
     bits = _SIGNED[_layout(x.dtype)[0]]
     return lax.lt(lax.bitcast_convert_type(x, bits), lax.full(x.shape, 0, bits))
 
@@ -190,6 +191,8 @@ def i0(x: Any) -> Any:
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.dtype}")
     (x,) = promote_inexact("i0", x)
+    if x.dtype.itemsize == 1:  # what is computed with e^8 does not fit
+        return convert(_i0(convert(x, np.dtype(np.float32))), x.dtype)
     return _i0(x)
 
 

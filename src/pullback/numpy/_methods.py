@@ -257,7 +257,7 @@ def _round(self: Any, decimals: int = 0, out: None = None) -> Any:
 def _python_round(self: Any, ndigits: int | None = None) -> Any:
     """Python's round(): integers where no number of digits is given."""
     rounded = _ufuncs.round(self, ndigits or 0)
-    return rounded.astype(int) if ndigits is None and self.dtype.kind in "fV" else rounded
+    return rounded.astype(int) if ndigits is None else rounded
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:

@@ -390,6 +390,12 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims
     return lax.select(positive, result, lax.full_like(result, math.nan))
 
 
+def _is_narrow(dtype: np.dtype) -> bool:
+    if dtype == np.bool_:
+        return False
+    return dtype.itemsize == 1 and (dtypes.kind_of(dtype) == "f" or dtypes.iinfo(dtype).bits < 8)
+
+
 def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dtype, np.dtype]:
     """(dtype to compute in, dtype of the result) of a variance; ValueError if complex numbers are asked for as real."""
     if requested is not None:
@@ -401,7 +407,10 @@ def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dty
                 f"{name} does not support real dtype parameters when computing the variance of an array of complex "
                 f"values. The semantics of numpy seem unclear in this case: got dtype={requested} for {dtype}"
             )
-        work = np.dtype(dtypes.to_inexact_dtype(dtypes.result_type(dtype, requested)))
+        # Types of 8 and fewer bits have no common type with others: the wider one holds both.
+        kinds = sorted((dtype, requested), key=lambda d: (d.itemsize, dtypes.issubdtype(d, np.inexact)))
+        apart = dtype != requested and (_is_narrow(dtype) or _is_narrow(requested))
+        work = np.dtype(dtypes.to_inexact_dtype(kinds[-1] if apart else dtypes.result_type(dtype, requested)))
         return _work_dtype(work), requested
     work = np.dtype(dtypes.to_inexact_dtype(dtype))
     return _work_dtype(work), to_real_dtype(work)

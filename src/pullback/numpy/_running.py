@@ -24,8 +24,10 @@ def _cumulate(
     name: str, lax_fn: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any, widen: bool = False
 ) -> Any:
     refuse_out(name, out)
+    number = isinstance(a, (bool, int, float, complex))  # counts as an array of one
     (a,) = arrays(name, a)
-    if axis is None:
+    if axis is None or number:
+        canonical_axis(name, 0 if axis is None else axis, 1)
         a, axis = lax.reshape(a, (a.size,)), 0
     elif not is_integer(axis):
         raise TypeError(f"{name}: argument 'axis' must be None or an integer, got {axis!r}")
@@ -57,12 +59,19 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """As `cumsum`, with NaN counted as 0."""
-    return _cumulate("nancumsum", lax.cumsum, _without_nan("nancumsum", a, lambda dtype: 0)[0], axis, dtype, out)
+    return _cumulate("nancumsum", lax.cumsum, _counted(a, "nancumsum", 0), axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """As `cumprod`, with NaN counted as 1."""
-    return _cumulate("nancumprod", lax.cumprod, _without_nan("nancumprod", a, lambda dtype: 1)[0], axis, dtype, out)
+    return _cumulate("nancumprod", lax.cumprod, _counted(a, "nancumprod", 1), axis, dtype, out)
+
+
+def _counted(a: Any, name: str, value: int) -> Any:
+    """a with the value in the place of NaN."""
+    if isinstance(a, (bool, int, float, complex)):
+        return a if a == a else type(a)(value)  # noqa: PLR0124
+    return _without_nan(name, a, lambda dtype: value)[0]
 
 
 def _cumulative(

@@ -63,7 +63,7 @@ def _transform(
     inverse = kind in (lax.FftType.IFFT, lax.FftType.IRFFT)
     if real_in and dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError(f"only real valued inputs supported for {name.removeprefix('fft.')}")
-    if a.dtype in (np.dtype(np.float16), np.dtype(dtypes.bfloat16)):
+    if a.dtype.itemsize < 4:
         a = convert(a, np.dtype(np.float32))
     if not real_in:
         a = convert(a, dtypes.to_complex_dtype(a.dtype))

@@ -245,6 +245,13 @@ def test_derivatives_at_special_points():
     np.testing.assert_allclose(grad(grad(jnp.sinc))(0.0), -(np.pi**2) / 3, rtol=1e-5)
     assert np.isnan(grad(jnp.logaddexp)(-np.inf, -np.inf))  # as in JAX
     np.testing.assert_allclose(grad(jnp.logaddexp)(1.0, 1.0), 0.5)
+    for pair, shares in {
+        (np.inf, np.inf): (1, 1),
+        (np.inf, 5.0): (1, 0),
+        (-np.inf, 2.0): (0, 1),
+        (-90.0, 0.0): (np.exp(-90), 1),
+    }.items():
+        np.testing.assert_allclose(grad(jnp.logaddexp, (0, 1))(*pair), shares, 1e-6)
     np.testing.assert_allclose(grad(lambda x: jnp.maximum(x, 0.0))(0.0), 0.5)
     assert grad(lambda x: x**2)(0.0) == 0.0
     np.testing.assert_allclose(grad(lambda x: jnp.frexp(x)[0])(8.0), 1 / 16)

@@ -404,7 +404,22 @@ def _logaddexp_jvp(primals: Any, tangents: Any) -> Any:
     t1, t2 = tangents
     x1, x2, t1, t2 = spread(x1, x2, t1, t2)
     total = _logaddexp(x1, x2)
-    return total, lax.add(lax.mul(t1, _share(x1, total)), lax.mul(t2, _share(x2, total)))
+    first, second = (_real_shares if not has_kind(x1, np.complexfloating) else _shares)(x1, x2, total)
+    return total, lax.add(lax.mul(t1, first), lax.mul(t2, second))
+
+
+def _shares(x1: Any, x2: Any, total: Any) -> tuple[Any, Any]:
+    return _share(x1, total), _share(x2, total)
+
+
+def _real_shares(x1: Any, x2: Any, total: Any) -> tuple[Any, Any]:
+    """exp(x - total) of both, which is the logistic function of what one is more than the other: the total need not be
+    known, nor is it rounded. +inf counts as 1.
+    """
+    infinity = const(x1, math.inf)
+    one = lax.full_like(total, 1)
+    first = where(lax.eq(x1, infinity), one, lax.logistic(lax.sub(x1, x2)))
+    return first, where(lax.eq(x2, infinity), one, lax.logistic(lax.sub(x2, x1)))
 
 
 def spread(*args: Any) -> list[Any]:

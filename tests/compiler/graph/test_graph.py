@@ -42,6 +42,8 @@ X = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
         (lambda x: [lax.add(lax.sin(x), lax.sin(x))], ["sin", "add"]),
         (lambda x: [lax.sqrt(lax.mul(x, x))], ["abs"]),
         (lambda x: [lax.pow(lax.square(lax.abs(x)), F(0.5))], ["abs"]),
+        (lambda x: [lax.add(lax.abs(lax.neg(x)), lax.abs(x))], ["abs", "add"]),
+        (lambda x: [lax.ne(lax.neg(x), lax.neg(x))], ["ne"]),
         (
             lambda x: [lax.sqrt(lax.reduce_sum_p.bind(lax.integer_pow(x[:, :1], 2), axes=(1,)))],
             ["slice", "abs", "reshape"],

@@ -66,16 +66,23 @@ def real_erfcx(x: Any) -> Any:
     return _erfcx(inexact(x))
 
 
+_REST_OF_ROOT = -4.833646656726457e-17  # sqrt 1/2, less its nearest double
+
+
 @custom_jvp
 def _ndtr(x: Any) -> Any:
     """erfc(z) / 2, z = -x / sqrt 2, to first order in what the rounding of z loses, which far below 0 counts 2 z^2."""
     root = math.sqrt(0.5)
     high = x.dtype.type(root)
+    low = root - float(high) + _REST_OF_ROOT
     z = -x * high
-    tail = (z > 1) & (z < 30)
+    tail = (z > 0.5) & (z < 30)
     x, near = jnp.where(tail, x, -2), jnp.where(tail, z, 2 * high)
-    lost = lax.fma_p.bind(-x, jnp.full_like(x, high), -near) - x * (root - float(high))
-    return 0.5 * lax.erfc(z) - jnp.where(tail, jnp.exp(-near * near) * lost / math.sqrt(math.pi), 0)
+    lost = lax.fma_p.bind(-x, jnp.full_like(x, high), -near) - x * low
+    # erfc falls by about z + sqrt(z^2 + 1.9) of itself: within 4e-4 from 3 on, 0.024 at 1 (the bounds with 4 / pi and 2
+    # for 1.9 are those of Abramowitz and Stegun, 7.1.13).
+    half = 0.5 * lax.erfc(z)
+    return half - jnp.where(tail, half * (lost * (near + jnp.sqrt(near * near + 1.9))), 0)
 
 
 @_ndtr.defjvp

@@ -146,6 +146,17 @@ def _neg(r: Rewriter, eqn: JaxprEqn) -> Any:
     return None
 
 
+def _not_a_number(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Whether a number is that of which it is the negative or the absolute value: all are NaN or none."""
+    x, y = eqn.invars
+    if x is not y or isinstance(x, Literal) or dtypes.kind_of(x.aval.dtype) != "f":
+        return None
+    made = r.definition(x, "neg", "abs")  # of a complex one it would be of another type
+    if made is None or made.invars[0].aval.dtype != x.aval.dtype:
+        return None
+    return r.emit(eqn.primitive.name, made.invars[0], made.invars[0])
+
+
 def _idempotent(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, y = eqn.invars
     return x if x is y else None
@@ -167,6 +178,9 @@ def _square(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 
 def _abs(r: Rewriter, eqn: JaxprEqn) -> Any:
+    negated = r.definition(eqn.invars[0], "neg")
+    if negated is not None:
+        return r.emit("abs", negated.invars[0])
     inner = r.definition(eqn.invars[0], "abs")
     return None if inner is None or dtypes.kind_of(inner.invars[0].aval.dtype) == "c" else eqn.invars[0]
 
@@ -473,6 +487,8 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "mul": (_mul, _masked),
     "div": (_div,),
     "neg": (_neg,),
+    "eq": (_not_a_number,),
+    "ne": (_not_a_number,),
     "max": (_idempotent,),
     "min": (_idempotent,),
     "and": (_idempotent,),

@@ -26,6 +26,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax, random, tree_util
 from pullback.core import (
+    Array,
     ClosedJaxpr,
     Literal,
     NoRule,
@@ -542,10 +543,7 @@ class _Place:
 
 
 def starts_of(eqn: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-    """(numbers of the operands that are start indices, the axes they are of, window sizes along these); None for none.
-
-    Modes that say what is to happen out of bounds by clipping are not checked.
-    """
+    """(numbers of the operands that are start indices, the axes they are of, window sizes along these), or None."""
     name, params = eqn.primitive.name, eqn.params
     shape = eqn.invars[0].aval.shape if eqn.invars else ()
     every = tuple(range(len(shape)))
@@ -554,8 +552,6 @@ def starts_of(eqn: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ..
     if name == "dynamic_update_slice":
         return tuple(k + 2 for k in every), every, eqn.invars[1].aval.shape
     if name != "gather" and not name.startswith("scatter"):
-        return None
-    if lax.GatherScatterMode.from_any(params["mode"]) == lax.GatherScatterMode.CLIP:
         return None
     numbers = params["dimension_numbers"]
     if name == "gather":
@@ -593,17 +589,24 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         args, kwargs = tree_util.tree_map(_as_computed, (args, kwargs))
         out_trees: list[Any] = []
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, (Array, Tracer, np.ndarray))]
+        given = [jnp.asarray(leaves[k]) for k in places]
 
-        def flat() -> list[Any]:
-            outs, out_tree = tree_util.tree_flatten(f(*args, **kwargs))
+        def flat(*arrays: Any) -> list[Any]:
+            whole = list(leaves)
+            for k, array in zip(places, arrays, strict=True):
+                whole[k] = array
+            values, names = tree_util.tree_unflatten(tree, whole)
+            outs, out_tree = tree_util.tree_flatten(f(*values, **names))
             out_trees[:] = [out_tree]
             return outs
 
-        closed = discharge_program(trace(flat, []))
+        closed = discharge_program(trace(flat, [typeof(x) for x in given]))
         work = _Functionalizer(frozenset(errors))
         work.collect(closed.jaxpr)
         blank = [tuple(jnp.zeros(a.shape, a.dtype) for a in site.avals) for site in work.sites]
-        state, outs = work.run(closed.jaxpr, closed.consts, _State(jnp.zeros((), np.int32), blank), [])
+        state, outs = work.run(closed.jaxpr, closed.consts, _State(jnp.zeros((), np.int32), blank), given)
         error = Error(state.code, tuple(state.payload), tuple(site.message for site in work.sites))
         return error, tree_util.tree_unflatten(out_trees[0], outs)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Array as AnyArray
+from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import check, with_held_arrays
 from pullback.core.kinds import FUNCTION
@@ -141,8 +142,8 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
     for e in entries:
         if isinstance(e, At):
             if not is_inside(e.index, x.shape[e.axis], wrap):
-                if is_symbolic(x.shape[e.axis]):
-                    return None
+                if is_symbolic(x.shape[e.axis]) or (isinstance(x, Tracer) and x.shape[e.axis]):
+                    return None  # as a scatter, which checkify sees
                 if how is Mode.FILL_OR_DROP:
                     broadcast_to(y, _result_shape(x, entries))
                     return x

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core import Tracer
 from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, convert, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, HasWindows, New, Slice, parse
@@ -160,7 +161,7 @@ def rewriting_take(x: Any, index: Any) -> Any:
     if x.ndim:
         kind = type(index)
         n = x.shape[0]
-        if kind is int and n:
+        if kind is int and n and (is_inside(index, n, True) or not isinstance(x, Tracer)):
             return lax.index_in_dim(x, nearest_inside(index, n, True), 0, keepdims=False)
         if (
             (kind is np.ndarray or (kind is Array and index._device is None))
@@ -218,6 +219,9 @@ def index_get(
         entries = parse(x.shape, index)
     # By default an index out of bounds reads the nearest element, which gets no cotangent for it: as a promise.
     how = mode_of(mode, Mode.PROMISE_IN_BOUNDS)
+    if isinstance(x, Tracer) and how is not Mode.CLIP:
+        # An index that is known to be out of bounds stays one in the program, where checkify sees it.
+        entries = [_as_in_program(e, x.shape, wrap) for e in entries]
     at = [e for e in entries if isinstance(e, At)]
     refuse_empty_axes(x.shape, entries)
     for e in at:
@@ -236,9 +240,6 @@ def index_get(
             for e in traced:
                 starts[e.axis], _ = normalize(e.index, x.shape[e.axis], wrap)
                 starts[e.axis] = as_array(starts[e.axis])
-                if how is Mode.CLIP:
-                    last = lax.full_like(starts[e.axis], max(x.shape[e.axis] - 1, 0))
-                    starts[e.axis] = lax.clamp(lax.full_like(last, 0), starts[e.axis], last)
                 sizes[e.axis] = 1
             wide = any(s.dtype != _INT32 for s in starts)
             if wide:
@@ -248,6 +249,12 @@ def index_get(
     # Static slices first, as views; all that is left are whole axes, new axes and indices.
     view = _view(x, [e for e in entries if isinstance(e, Slice)], wrap)
     return _gather(view, entries, how, fill_value, indices_are_sorted, unique_indices, wrap)
+
+
+def _as_in_program(entry: Entry, shape: tuple[Any, ...], wrap: bool) -> Entry:
+    if not isinstance(entry, At) or type(entry.index) is not int or is_inside(entry.index, shape[entry.axis], wrap):
+        return entry
+    return dataclasses.replace(entry, index=np.asarray(min(max(entry.index, -(2**62)), 2**62)))
 
 
 @dataclasses.dataclass(slots=True)

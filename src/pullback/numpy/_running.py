@@ -70,7 +70,7 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
 def _counted(a: Any, name: str, value: int) -> Any:
     """a with the value in the place of NaN."""
     if isinstance(a, (bool, int, float, complex)):
-        return a if a == a else type(a)(value)  # noqa: PLR0124
+        return a if a == a else type(a)(value)
     return _without_nan(name, a, lambda dtype: value)[0]
 
 

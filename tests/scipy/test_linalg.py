@@ -227,3 +227,24 @@ def test_eigh_tridiagonal_under_transformations():
     assert ours.eigh_tridiagonal(d[0, :0], e[0, :0], eigvals_only=True).shape == (0,)
     with pytest.raises(NotImplementedError, match="select='v'"):
         ours.eigh_tridiagonal(d[0], e[0], select="v", select_range=(0, 1))
+
+
+def test_right_sides_of_batched_systems():
+    a = jnp.stack([k * jnp.array([[4.0, 1.0], [1.0, 3.0]]) for k in (1, 2, 4)])
+    ways = {
+        "solve": ours.solve,
+        "cho": lambda a, b: ours.cho_solve(ours.cho_factor(a), b),
+        "lu": lambda a, b: ours.lu_solve(ours.lu_factor(a), b),
+        "triangle": lambda a, b: ours.solve_triangular(jnp.triu(a), b),
+    }
+    for name, solve in ways.items():
+        matrix = np.triu(a) if name == "triangle" else np.asarray(a)
+        for shape in ((2,), (2, 4), (1, 2, 4), (3, 2, 1), (5, 1, 2, 3)):
+            b = np.arange(float(np.prod(shape))).reshape(shape).astype(np.float32)
+            wanted = np.linalg.solve(matrix, b[:, None])[..., 0] if len(shape) == 1 else np.linalg.solve(matrix, b)
+            np.testing.assert_allclose(solve(a, b), wanted, rtol=1e-5, atol=1e-6)
+        if name != "solve":
+            with pytest.warns(FutureWarning, match="batched vectors"):
+                assert solve(a, jnp.ones((3, 2))).shape == (3, 2)
+    assert jnp.linalg.cond(jnp.zeros((0, 2, 2))).shape == (0,)
+    assert ours.hessenberg(jnp.zeros((0, 0))).shape == (0, 0)

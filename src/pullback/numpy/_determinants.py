@@ -182,7 +182,7 @@ def _slogdet_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 def _slogdet_qr(a: Any) -> tuple[Any, Any]:
     """R's diagonal; the sign of det(Q) is that of its LU decomposition, whose pivots are far from 0."""
     if np.dtype(a.dtype).kind == "c":
-        raise TypeError("slogdet method='qr' not implemented for complex numbers.")
+        raise NotImplementedError("slogdet method='qr' not implemented for complex numbers.")
     q, r = lax.linalg.qr(a, full_matrices=False)
     entries, q = _diagonal(r, 0, -2, -1), convert(q, q.dtype)
     q_sign, _ = _slogdet(q)

@@ -307,7 +307,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     rows, columns = a.shape[:ind], a.shape[ind:]
     if math.prod(rows) != math.prod(columns):
         raise ValueError(f"product of dimensions before and after index {ind} must be equal, got a.shape={a.shape}")
-    return lax.reshape(inv(lax.reshape(a, (math.prod(rows), -1 if not a.size else math.prod(columns)))), columns + rows)
+    return lax.reshape(inv(lax.reshape(a, (math.prod(rows), math.prod(columns)))), columns + rows)
 
 
 def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
@@ -545,7 +545,7 @@ def cond(x: Any, p: Any = None) -> Any:
     (x,) = _inexact("cond", x)
     if x.ndim < 2:
         raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got x.shape={x.shape}")
-    if x.size == 0:
+    if 0 in x.shape[-2:]:
         raise ValueError(f"jnp.linalg.cond: input array must not be empty; got x.shape={x.shape}")
     if p in (None, 2, -2):
         s = svd(x, full_matrices=False, compute_uv=False)

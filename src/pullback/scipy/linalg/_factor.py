@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -60,12 +61,28 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     return cholesky(a, lower), lower
 
 
+def _with_right_side(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """(a[..., n, n], b[..., n, k] of the same batch, whether b was of vectors): one vector or matrix is that of all.
+
+    What has one dimension less than `a` is vectors if its last one is as long as they are, which JAX gives up.
+    """
+    batched = b.ndim > 1 and b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1]
+    if batched:
+        text = "batched vectors as right side are deprecated, and will be taken for a matrix: use b[..., None]"
+        warnings.warn(f"{name}: {text}", FutureWarning, stacklevel=4)
+    vector = batched or b.ndim == 1
+    b = b[..., None] if vector else b
+    if a.shape[:-2] == b.shape[:-2]:
+        return a, b, vector
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return jnp.broadcast_to(a, (*batch, *a.shape[-2:])), jnp.broadcast_to(b, (*batch, *b.shape[-2:])), vector
+
+
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """x with a x = b, from cho_factor(a)."""
     c, lower = c_and_lower
     c, b = square("cho_solve", c, b)
-    vector = b.ndim == c.ndim - 1
-    b = b[..., None] if vector else b
+    c, b, vector = _with_right_side("cho_solve", c, b)
     first = lax_linalg.triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
     x = lax_linalg.triangular_solve(c, first, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
     return x[..., 0] if vector else x
@@ -113,6 +130,8 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
     check_flags("hessenberg", calc_q=calc_q, overwrite_a=overwrite_a, check_finite=check_finite)
     a = square("hessenberg", a)
     n = a.shape[-1]
+    if not n:
+        return (a, a) if calc_q else a
     packed, taus = lax_linalg.hessenberg(a)
     h = jnp.triu(packed, -1)
     if not calc_q:
@@ -154,8 +173,9 @@ def lu_solve(
     if trans not in (0, 1, 2):
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
     packed, b = square("lu_solve", packed, b)
-    vector = b.ndim == packed.ndim - 1
-    b = b[..., None] if vector else b
+    pivots = jnp.broadcast_to(pivots, (*np.broadcast_shapes(pivots.shape[:-1], packed.shape[:-2]), pivots.shape[-1]))
+    packed, b, vector = _with_right_side("lu_solve", packed, b)
+    pivots = jnp.broadcast_to(pivots, (*packed.shape[:-2], pivots.shape[-1]))
     if b.ndim < 2 or b.shape[-2] != packed.shape[-1]:
         raise ValueError(
             f"lu_solve: argument 'b' must have {packed.shape[-1]} rows, as the matrix has, got shape "
@@ -249,10 +269,7 @@ def solve_triangular(
     if trans not in kinds:
         raise ValueError(f"Invalid 'trans' value {trans}")
     a, b = square("solve_triangular", a, b)
-    vector = b.ndim == 1 or b.ndim == a.ndim - 1
-    b = b[..., None] if vector else b
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
+    a, b, vector = _with_right_side("solve_triangular", a, b)
     x = lax_linalg.triangular_solve(
         a, b, left_side=True, lower=lower, transpose_a=kinds[trans] > 0, conjugate_a=kinds[trans] == 2,
         unit_diagonal=unit_diagonal,
@@ -280,7 +297,7 @@ def solve(
     a, b = square("solve", a, b)
     if assume_a == "pos":
         return cho_solve(cho_factor(a, lower), b)
-    return jnp.linalg.solve(a, b) if b.ndim >= a.ndim else jnp.linalg.solve(a, b[..., None])[..., 0]
+    return jnp.linalg.solve(a, b)
 
 
 def svd(

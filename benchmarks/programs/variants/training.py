@@ -194,6 +194,39 @@ def _dense() -> list[Any]:
     return [by_functions, einsum, mapped, transposed]
 
 
+def _cross_entropies() -> list[Any]:
+    """The binary cross entropy of logits z for labels y, with its gradient."""
+
+    def log_sigmoids(jax, z, y):
+        return -(y * jax.nn.log_sigmoid(z) + (1 - y) * jax.nn.log_sigmoid(-z)).mean()
+
+    def softplus(jax, z, y):
+        return (jax.nn.softplus(z) - y * z).mean()
+
+    def logaddexp(jax, z, y):
+        return (jax.numpy.logaddexp(z, 0) - y * z).mean()
+
+    def by_cases(jax, z, y):
+        return -jax.numpy.where(y > 0, jax.nn.log_sigmoid(z), jax.nn.log_sigmoid(-z)).mean()
+
+    def largest_first(jax, z, y):
+        jnp = jax.numpy
+        return (jnp.maximum(z, 0) - z * y + jnp.log1p(jnp.exp(-jnp.abs(z)))).mean()
+
+    def with_gradient(loss):
+        def both(jax, z, y):
+            return jax.value_and_grad(lambda z: loss(jax, z, y))(z)
+
+        both.__name__ = loss.__name__
+        return both
+
+    return [with_gradient(f) for f in (log_sigmoids, softplus, logaddexp, by_cases, largest_first)]
+
+
+def _logits(rng):
+    return rng.standard_normal(200_000).astype("f4"), (rng.random(200_000) < 0.5).astype("f4")
+
+
 def _adam(rng):
     p, m, g = (rng.standard_normal((3000, 200)).astype("f4") for _ in range(3))
     return p, m, onp.abs(m), g
@@ -207,5 +240,6 @@ PROGRAMS = [
     *family("attention, 4 x 256 x 8 x 32", normal(*[(4, 256, 8, 32)] * 3), *_attentions()),
     *family("Adam with column norms, 3000 x 200", _adam, *_updates()),
     *family("momentum with clipping", _trees, *_clipped()),
+    *family("binary cross entropy of 200000 with gradient", _logits, *_cross_entropies()),
     *family("dense layer, 512 x 256", normal((512, 256), (256, 256), (256,)), *_dense()),
 ]

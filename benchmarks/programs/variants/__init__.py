@@ -3,7 +3,7 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import elements, made, parts, picks, places, rows, statistics, steps, training, turns
+from . import elements, made, pairs, parts, picks, places, rows, statistics, steps, training, turns
 
 PROGRAMS = [
     *rows.PROGRAMS,
@@ -16,4 +16,5 @@ PROGRAMS = [
     *picks.PROGRAMS,
     *elements.PROGRAMS,
     *made.PROGRAMS,
+    *pairs.PROGRAMS,
 ]

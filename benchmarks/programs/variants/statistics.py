@@ -111,7 +111,7 @@ def _counts() -> list[Any]:
         np = jax.numpy
         inside = (x >= -3) & (x <= 3)
         place = np.clip(np.floor((x + 3) * (64 / 6)).astype("int32"), 0, 63)
-        return np.bincount(place, inside, length=64)
+        return np.bincount(place, inside.astype("int32"), length=64)
 
     def scatter(jax, x):
         np = jax.numpy

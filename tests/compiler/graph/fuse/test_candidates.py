@@ -82,3 +82,20 @@ def test_costs_that_double_with_each_step_stay_numbers():
         return x
 
     assert check(chain, normal(7)).nests == 1
+
+
+def test_what_is_made_of_a_smaller_array_is_not_stored_for_its_sake():
+    """The gradient of an energy of pairs adds distances weighted by [n, n] up by rows and by columns."""
+
+    def energy(p):
+        d = p[:, None] - p[None]
+        return jnp.sum(1 / jnp.sqrt((d**2).sum(-1) + F(0.01)))
+
+    def force(p):
+        d = p[:, None] - p[None]
+        return -2 * (((d**2).sum(-1) + F(0.01)) ** -1.5)[..., None] * d
+
+    p = normal(300, 3)
+    text = pb.jit(pb.grad(energy)).lower(normal(1500, 3)).as_text("nests")
+    assert [line for line in text.splitlines() if "temporary" in line and "6750000" in line] == []
+    np.testing.assert_allclose(pb.jit(pb.grad(energy))(p), force(p).sum(1), rtol=2e-4, atol=2e-2)

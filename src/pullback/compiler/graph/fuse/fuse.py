@@ -50,6 +50,7 @@ FREE_COST = 2  # additions that are cheaper to repeat than to store and load aga
 REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
 DEAR = 1 << 20  # additions beyond which costs are not told apart: they double with each use of a value by the next
 MOST_REPEATED = 64  # operations by which a value that is repeated makes a program longer
+SMALLER = 2  # times: what such a value is made of may be stored, and it be repeated
 FAR_SMALLER = 4  # times: what is repeated along other axes is in the first cache, or computed before inner loops
 MAX_STORES = 24  # streams that one loop nest writes
 MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
@@ -84,6 +85,8 @@ class _Fuser:
         self.costs: dict[Var, float] = {}
         # In an order that does not change from process to process, as only the first MAX_LEAVES are kept.
         self.sources: dict[Var, tuple[Var, ...]] = {}
+        # The same if smaller values on the way are stored: (cost, sources), where that makes it less.
+        self.shallow: dict[Var, tuple[float, tuple[Var, ...]]] = {}
         self.leaves: dict[Var, tuple[Leaf, ...]] = {}
         self.contiguous: dict[Var, bool] = {}
         self.apart: dict[tuple[Index, Shape, Index, Shape], frozenset[Any]] = {}
@@ -162,6 +165,7 @@ class _Fuser:
             computed = isinstance(kind, Elementwise) or not kind.is_view
             cost = sum([self.costs[v] for v in near]) + (kind.cost if computed else 0)
             self.costs[out] = min(cost, DEAR)
+            self._note_shallow(out, big, kind.cost if computed else 0)
             self.leaves[out] = self._leaves(eqn, big)
             self.sources[out] = sources
             view = _memory_view(eqn)
@@ -169,6 +173,18 @@ class _Fuser:
                 self.contiguous[out] = view and self.contiguous[eqn.invars[0]]
             else:
                 self.contiguous[out] = True
+
+    def _note_shallow(self, out: Var, operands: Sequence[Var], own: float) -> None:
+        cost, sources = own, dict[Var, None]()
+        for v in operands:
+            if SMALLER * v.aval.size <= out.aval.size:
+                sources[v] = None
+                continue
+            more, made_of = self.shallow.get(v) or (self.costs[v], self.sources[v])
+            cost += more
+            sources |= dict.fromkeys(made_of)
+        if cost < self.costs[out]:
+            self.shallow[out] = cost, tuple(sources)[:MAX_LEAVES]
 
     def _is_source(self, var: Var) -> None:
         self.costs[var] = 0
@@ -306,9 +322,15 @@ class _Fuser:
         """Whether a value is computed wherever it is wanted, as memory is the dearer."""
         if "producers" in switches.skip:
             return False
-        if self.costs[out] * (sum(map(len, wants.values())) - 1) > MOST_REPEATED:
+        return self._is_cheap(out, wants, self.costs[out], self.sources[out]) or (
+            out in self.shallow and self._is_cheap(out, wants, *self.shallow[out])
+        )
+
+    def _is_cheap(self, out: Var, wants: dict[Group, dict[Index, bool]], cost: float, made_of: tuple[Var, ...]) -> bool:
+        """The same if it takes operations of that cost on those values."""
+        if cost * (sum(map(len, wants.values())) - 1) > MOST_REPEATED:
             return False
-        sources = [v for v in self.sources[out] if FAR_SMALLER * v.aval.size > out.aval.size]
+        sources = [v for v in made_of if FAR_SMALLER * v.aval.size > out.aval.size]
         uses = []
         for group, indices in wants.items():
             again = [v.aval for v in sources if v not in group.reads and group not in self.wants.get(v, ())]
@@ -319,7 +341,7 @@ class _Fuser:
         if any(group.reductions for group in wants):
             depth = min(_common_loops(group, index, out.aval.shape) for group, each in wants.items() for index in each)
             rows = math.prod(out.aval.shape[:depth])
-        return is_repeated(out.aval, self.costs[out], [v.aval for v in sources], uses, rows)
+        return is_repeated(out.aval, cost, [v.aval for v in sources], uses, rows)
 
     def _is_taken_out(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether `out` is a few elements of an array that a call may overwrite before some group wants them; or one

@@ -7,8 +7,10 @@ Measured: `import pullback` takes 0.10 s of CPU beside NumPy's 0.11 (before 0.21
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pullback.core.jaxpr import ClosedJaxpr
@@ -26,10 +28,15 @@ def compile_jaxpr(
     autotune: bool = False,
 ) -> Program:
     """The program of a jaxpr, from the cache of this process or made now."""
-    with importing():
-        from pullback.runtime.programs.program import compile_jaxpr as found
+    return _program().compile_jaxpr(closed, donated, name, keep_unused, autotune)
 
-    return found(closed, donated, name, keep_unused, autotune)
+
+@functools.cache
+def _program() -> ModuleType:
+    with importing():
+        from pullback.runtime.programs import program
+
+    return program
 
 
 def compile_for_devices(

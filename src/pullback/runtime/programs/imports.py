@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -26,6 +27,7 @@ def importing() -> Iterator[None]:
             raise
 
 
+@functools.cache
 def making() -> ModuleType:
     """runtime/programs/making.py: passes, lowering, emission and LLVM."""
     with importing():

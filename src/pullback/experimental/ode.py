@@ -70,7 +70,8 @@ def odeint(
         if not dtypes.issubdtype(leaf.dtype, np.inexact):
             raise TypeError(f"odeint: argument 'y0' has a leaf of type {leaf.dtype}; expected floating point numbers")
     t = jnp.asarray(t)
-    t = t.astype(dtypes.to_inexact_dtype(t.dtype))
+    if not dtypes.issubdtype(t.dtype, np.floating):
+        raise TypeError(f"t must be an array of floats, but got {t}.")
     if t.ndim != 1 or not t.shape[0]:
         raise ValueError(f"odeint: argument 't' has shape {t.shape}; expected one dimension with at least one time")
     converted, consts = closure_convert(func, y0, t[0], *args)

@@ -164,6 +164,8 @@ def scale_and_translate(
             f"scale_and_translate: argument 'spatial_dims' is {tuple(spatial_dims)}; expected different axes of an "
             f"image with {image.ndim}"
         )
+    (image,) = _inexact(image)
+    dtype = image.dtype
     image, scale, translation = _inexact(image, jnp.asarray(scale), jnp.asarray(translation))
     for name, value in (("scale", scale), ("translation", translation)):
         if value.shape != (len(axes),):
@@ -175,7 +177,7 @@ def scale_and_translate(
     if fixed:
         raise ValueError(f"scale_and_translate: axes {fixed} change their sizes but are not in 'spatial_dims'")
     parts = [[x[k] for k in range(len(axes))] for x in (scale, translation)]
-    return _resample(image, shape, axes, parts[0], parts[1], method, antialias, precision)
+    return _resample(image, shape, axes, parts[0], parts[1], method, antialias, precision).astype(dtype)
 
 
 def _inexact(*arrays: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.core import Tracer
 from pullback.core.explain import check, explain_methods
 from pullback.core.kinds import ARRAY, ARRAYS, FLAG, NESTED, TEXT, table
 from pullback.util import dtypes
@@ -19,9 +20,9 @@ __all__ = ["RegularGridInterpolator"]
 class RegularGridInterpolator:
     """A function of d variables between its values on a grid, linear ('linear') or of the nearest point ('nearest').
 
-    points: d strictly increasing (or decreasing) arrays f[n_k]; values: f[n_0, ..., n_{d-1}, ...]. The call takes
-    coordinates xi: f[..., d], and gives f[..., (rest of the values' axes)]: `fill_value` outside of the grid, or the
-    linear continuation if that is None; ValueError there with `bounds_error`, which needs concrete values.
+    points: d strictly increasing (or decreasing, if they are known) arrays f[n_k]; values: f[n_0, ..., n_{d-1}, ...].
+    The call takes coordinates xi: f[..., d], and gives f[..., (rest of the values' axes)]: `fill_value` outside of the
+    grid, or the linear continuation if that is None; ValueError there with `bounds_error`, which needs concrete values.
     """
 
     def __init__(
@@ -47,7 +48,8 @@ class RegularGridInterpolator:
                 raise ValueError("fill_value must be either 'None' or of a type compatible with values")
         grid, flipped = [], []
         for k, p in enumerate(points):
-            steps = np.diff(np.asarray(p))
+            # The order of points that a trace makes is not known: they are taken to ascend.
+            steps = np.ones(1) if isinstance(p, Tracer) else np.diff(np.asarray(p))
             if np.all(steps < 0) and len(steps):
                 flipped.append(k)
                 p = jnp.flip(jnp.asarray(p))

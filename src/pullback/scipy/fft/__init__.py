@@ -45,6 +45,7 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return jnp.add(*(unit * idct(part, type, n, axis, norm) for unit, part in ((1, x.real), (1j, x.imag))))
     x = jnp.moveaxis(x, axis, -1)
+    x = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     x = x / _orthogonal(n, x.dtype) / 2 if norm == "ortho" else x / 2
     other = jnp.concatenate([jnp.zeros_like(x[..., :1]), jnp.flip(x[..., 1:], -1)], -1)
     turns = _turns(n, x.dtype, 1)

@@ -56,8 +56,9 @@ def gmres(
     maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
-) -> tuple[Any, None]:
-    """(x, None): generalized minimal residuals, for any A, restarted after `restart` steps.
+) -> tuple[Any, Any]:
+    """(x, info): generalized minimal residuals, for any A, restarted after `restart` steps; info is -1 if x has NaN,
+    else 0.
 
     `maxiter` counts restarts; `solve_method` is 'batched' or 'incremental', which have one implementation here; else
     arguments and errors as of `cg`.
@@ -72,7 +73,9 @@ def gmres(
     def method(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any) -> Any:
         return _gmres(A, b, x, M, limit, steps, min(restart, b.size))
 
-    return _solve("gmres", method, A, b, x0, tol, atol, maxiter, M, False), None
+    x = _solve("gmres", method, A, b, x0, tol, atol, maxiter, M, False)
+    failed = [jnp.isnan(leaf).any() for leaf in tree_flatten(x)[0]]
+    return x, jnp.where(jnp.stack(failed).any() if failed else False, -1, 0)
 
 
 def _operator(name: str, A: Any) -> Operator:

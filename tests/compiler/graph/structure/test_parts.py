@@ -208,26 +208,6 @@ def test_a_matrix_that_is_computed_for_one_vector_is_not_stored():
         np.testing.assert_allclose(pb.jit(f)(x, w), want, rtol=1e-5, atol=1e-5)
 
 
-def test_products_of_three_begin_where_that_is_less():
-    a, b, v, w = normal((60, 30), (30, 50), (50,), (60,))
-    for f in (
-        lambda a, b, v, w: a @ b @ v,
-        lambda a, b, v, w: w @ (a @ b),
-        lambda a, b, v, w: (b.T @ a.T) @ w,
-        lambda a, b, v, w: jnp.stack([v, v + 1]) @ (a @ b).T,
-        lambda a, b, v, w: (a @ b).T @ jnp.stack([w, 2 * w], 1),
-        lambda a, b, v, w: jnp.einsum("ij,lj->li", (b.T @ a.T).T, jnp.stack([v, v + 1, v])),
-    ):
-        sizes = [e.outvars[0].aval.size for e in eqns(f, a, b, v, w) if e.primitive.name == "dot_general"]
-        assert max(sizes, default=0) <= 180, sizes
-        want = np.asarray(f(*(jnp.asarray(x) for x in (a, b, v, w))))
-        np.testing.assert_allclose(pb.jit(f)(a, b, v, w), want, rtol=2e-4, atol=2e-4)
-    kept = lambda a, b, v: (lambda p: (p @ v, p))(a @ b)  # the product is wanted, too
-    assert max(e.outvars[0].aval.size for e in eqns(kept, a, b, v)) == 3000
-    large = lambda a, b: (a @ b) @ jnp.tanh(a.T @ a @ b).T
-    np.testing.assert_allclose(pb.jit(large)(a, b), large(jnp.asarray(a), jnp.asarray(b)), rtol=1e-3, atol=1e-2)
-
-
 def test_products_with_a_turned_identity():
     (x,) = normal((4, 20))
     f = lambda x: (x @ jnp.fliplr(jnp.eye(20)), jnp.flipud(jnp.eye(20)) @ x.T, x @ jnp.eye(20)[::-1, ::-1])

@@ -6,7 +6,7 @@
     dot(x, broadcast(v))                 =>    dot(x, v), repeated; sum(x) * v where what is summed over is repeated
     dot(ravel(x), ravel(y.T))            =>    sum(x * y.T), over two axes
     dot(tril(ones), x)                   =>    cumsum(x)
-    dot(dot(x, y), v)                    =>    dot(x, dot(y, v)), where that is less to multiply
+    sum(dot(x, y), 1)                    =>    dot(x, sum(y, 1)), as chains.py has it
 
 As in `terms.py`, what is zero by structure stays zero: a NaN or an infinity in a row that is not added is not met.
 
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.compiler.graph.structure.chains import total_of_product
 from pullback.compiler.graph.structure.facts import counts_from
 from pullback.core.jaxpr import JaxprEqn
 
@@ -187,61 +188,6 @@ def _unflattened(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 # ------------------------------------------------------------------------------------------------ products of products
 
-LESS = 2  # times as many multiplications that another order has to save
-WORTH = 1 << 15  # multiplications of which no order matters
-
-
-def _in_other_order(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """A product of three matrices, or two and a vector, begun where that is less to multiply."""
-    out = eqn.outvars[0].aval
-    if out.dtype.kind not in "fc" or out.dtype.itemsize < 4:
-        return None
-    for side in (0, 1):
-        product, v = eqn.invars[side], eqn.invars[1 - side]
-        dot = r.definition(product, "dot_general")
-        if dot is None or r.uses[product] != 1 or not _is_plain(dot) or not _is_plain(eqn) or v.aval.ndim > 2:
-            continue
-        if any(x.aval.ndim != 2 or x.aval.dtype != out.dtype for x in dot.invars) or v.aval.dtype != out.dtype:
-            continue
-        # Axes have names: x is "ik", y "kj", in some order; v has what it is contracted with, and "l".
-        (((in_x,), (in_y,)), _), (contract, _) = dot.params["dimension_numbers"], eqn.params["dimension_numbers"]
-        names_x, names_y = ("ki", "ik")[in_x], ("kj", "jk")[in_y]
-        gone = "ij"[contract[side][0]]
-        names_v = "".join(gone if a == contract[1 - side][0] else "l" for a in range(v.aval.ndim))
-        size = dict(
-            zip(names_x + names_y + names_v, (*dot.invars[0].aval.shape, *dot.invars[1].aval.shape, *v.aval.shape))
-        )
-        left = "i" if gone == "j" else "j"
-        columns = size.get("l", 1)
-        now = size["i"] * size["j"] * (size["k"] + columns)
-        then = columns * size["k"] * (size[gone] + size[left])
-        if now < WORTH or then * LESS > now:
-            continue
-        near, far = (
-            ((dot.invars[1], names_y), (dot.invars[0], names_x))
-            if gone == "j"
-            else ((dot.invars[0], names_x), (dot.invars[1], names_y))
-        )
-        first, names = _product(r, near, (v, names_v), gone, dot.params)
-        result, names = _product(r, far, (first, names), "k", eqn.params)
-        wanted = "l" * ("l" in size)
-        wanted = wanted + left if side else left + wanted
-        return result if names == wanted else r.emit("transpose", result, permutation=tuple(map(names.index, wanted)))
-    return None
-
-
-def _is_plain(dot: JaxprEqn) -> bool:
-    """Whether a product has one contracted axis, no batch, and the type of its operands."""
-    (contract, batch), kind = dot.params["dimension_numbers"], dot.params["preferred_element_type"]
-    return len(contract[0]) == 1 and not batch[0] and (kind is None or kind == dot.invars[0].aval.dtype)
-
-
-def _product(r: Rewriter, x: tuple[Any, str], y: tuple[Any, str], gone: str, params: Any) -> tuple[Any, str]:
-    """(the product of two arrays with named axes over one of them, its names)."""
-    numbers = (((x[1].index(gone),), (y[1].index(gone),)), ((), ()))
-    names = x[1].replace(gone, "") + y[1].replace(gone, "")
-    return r.emit("dot_general", x[0], y[0], **params | {"dimension_numbers": numbers}), names
-
 
 # --------------------------------------------------------------------------------------------------- triangles of ones
 
@@ -321,5 +267,6 @@ def _side(r: Rewriter, mask: Any) -> tuple[int, int] | None:
 
 PART_RULES: dict[str, tuple[Rule, ...]] = {
     "slice": (_part, _diagonal),
-    "dot_general": (_running, _repeated, _unflattened, _in_other_order),
+    "dot_general": (_running, _repeated, _unflattened),
+    "reduce_sum": (total_of_product,),
 }

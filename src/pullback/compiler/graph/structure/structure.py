@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
+from pullback.compiler.graph.structure.chains import in_other_order
 from pullback.compiler.graph.structure.facts import identity
 from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, total
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
@@ -42,7 +43,7 @@ def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with the products written out that are no matter of matrices; after the rules that look for
     products.
     """
-    return Rewriter(closed, {"dot_general": (_few, _elementwise)}, "write_out").run(write_out_products)
+    return Rewriter(closed, {"dot_general": (in_other_order, _few, _elementwise)}, "write_out").run(write_out_products)
 
 
 def _inner_at(ctx: Any, index: Any) -> Any:

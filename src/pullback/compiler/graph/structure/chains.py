@@ -87,7 +87,7 @@ def _is_plain(dot: JaxprEqn) -> bool:
 
 def _unscaled(r: Rewriter, atom: Any) -> tuple[JaxprEqn | None, list[tuple[str, Any]]]:
     """(the product of which an array is a multiple, by what it is multiplied or divided after that)."""
-    factors = []
+    factors: list[tuple[str, Any]] = []
     while r.uses[atom] == 1 and (made := r.definition(atom, "mul", "div", "dot_general")) is not None:
         name = made.primitive.name
         if name == "dot_general":

@@ -1,5 +1,7 @@
 """Types over meshes with explicit axes: what operations make of them is what JAX 0.10.2 says."""
 
+import copy
+import pickle
 import re
 
 import numpy as np
@@ -137,3 +139,32 @@ def test_one_layout_for_a_tree_of_arrays():
             assert [str(jax.typeof(x)) for x in found] == ["float32[8@x]", "float32[2@x,2]"]
         with pytest.raises(ValueError, match="rank"):
             reshard(jnp.arange(8.0), P(None, "x"))
+
+
+def test_equal_meshes_are_one_object():
+    again = jax.sharding.Mesh(MESH.devices, MESH.axis_names, MESH.axis_types)
+    assert again is MESH and copy.deepcopy(MESH) is MESH and pickle.loads(pickle.dumps(MESH)) is MESH
+    assert MESH.update(axis_types=(jax.sharding.AxisType.Auto,) * len(MESH.axis_names)) is not MESH
+
+
+def test_parts_of_an_array_have_one_dtype():
+    layout, devices = NamedSharding(MESH, P()), list(MESH.devices.flat)
+    parts = [jax.device_put(np.zeros(2, np.float32), d) for d in devices[1:]]
+    with pytest.raises(ValueError, match="one dtype, got float32 beside int32"):
+        odd = jax.device_put(np.zeros(2, np.int32), devices[0])
+        jax.make_array_from_single_device_arrays((2,), layout, [odd, *parts])
+
+
+def test_parts_of_keys_are_keys():
+    n = MESH.devices.size
+    keys = jax.device_put(jax.random.split(jax.random.key(0), n), NamedSharding(MESH, P(MESH.axis_names)))
+    for shards in (keys.addressable_shards, keys.global_shards):
+        assert [s.data.shape for s in shards] == [(1,)] * n and {s.data.dtype for s in shards} == {keys.dtype}
+        found = np.concatenate([jax.random.key_data(s.data) for s in shards])
+        assert (found == np.asarray(jax.random.key_data(keys))).all()
+
+
+def test_arrays_that_are_filled_on_a_device_have_a_strong_type():
+    place = jax.devices()[0]
+    assert not jnp.full((2,), 1, device=place).weak_type and jnp.full((2,), 1).weak_type
+    assert not jax.lax.full((2,), 1.0, sharding=jax.sharding.SingleDeviceSharding(place)).weak_type

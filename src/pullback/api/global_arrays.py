@@ -83,7 +83,8 @@ def make_array_from_single_device_arrays(
 ) -> Any:
     """An array of this shape over the devices of a sharding, whose part on each device is one of `arrays`.
 
-    Raises ValueError if a device has no array or several, or for a part of another shape; TypeError for no sequence.
+    Raises ValueError if a device has no array or several, for a part of another shape, or for arrays of several
+    dtypes; TypeError for no sequence.
     """
     name = "make_array_from_single_device_arrays"
     sharding = _sharding(name, sharding)
@@ -103,6 +104,10 @@ def make_array_from_single_device_arrays(
             f"Addressable devices and per-device arrays devices do not match. Arrays lie on {list(by_device)}, the "
             f"sharding's devices are {sorted(sharding.addressable_devices, key=lambda d: d.id)}"
         )
+    kinds = [array.dtype for array in arrays]
+    for kind in kinds:
+        if kind != kinds[0]:
+            raise ValueError(f"{name}: the arrays must have one dtype, got {kind} beside {kinds[0]}")
     return _joined(name, shape, sharding, lambda device, _: by_device[device], dtype)
 
 

@@ -288,6 +288,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     if dtypes.is_extended(target) or dtypes.is_extended(getattr(fill_value, "dtype", None)):
         return place(full_extended("full", shape, fill_value, target), device, out_sharding, "full")
     if np.ndim(fill_value) == 0:
+        if target is None and device is not None:
+            target = as_array(fill_value).dtype  # with a place said, the type is strong, as in JAX
         return place(_fill(shape, fill_value, target), device, out_sharding, "full")
     return place(broadcast_to(asarray(fill_value, dtype=target), shape), device, out_sharding, "full")
 

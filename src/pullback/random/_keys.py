@@ -204,6 +204,19 @@ class PRNGKeyArray:
         """The keys on the device of that number."""
         return PRNGKeyArray(self._impl, self._base_array.addressable_data(index))
 
+    @property
+    def addressable_shards(self) -> list[Any]:
+        """The parts on devices of this process; the index is that of the words, whose last axis is whole."""
+        return [self._shard(shard) for shard in self._base_array.addressable_shards]
+
+    @property
+    def global_shards(self) -> list[Any]:
+        """All parts; the data of those on other processes is None."""
+        return [self._shard(shard) for shard in self._base_array.global_shards]
+
+    def _shard(self, shard: Any) -> Any:
+        return shard if shard.data is None else shard._replace(data=PRNGKeyArray(self._impl, shard.data))
+
     def is_deleted(self) -> bool:
         return self._base_array.is_deleted()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import functools
+import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -156,15 +158,25 @@ class AbstractMesh(_Axes):
         return hash(self._key())
 
 
+# The meshes that are in use: (class, what they are equal by) -> mesh.
+_meshes: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
+_making = threading.Lock()
+
+
 class Mesh(_Axes):
     """An array of devices with a name for each dimension; as a context manager, the mesh that specs given to
     `with_sharding_constraint` inside speak of.
 
     Raises ValueError if the number of names is not that of the dimensions, or a name or device repeats; TypeError for
-    what are no devices.
+    what are no devices. Equal meshes are one object, as in JAX: programs may compare them by `is`.
     """
 
-    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
+    devices: np.ndarray
+    _hash: int
+    _entered: threading.local
+
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        self = super().__new__(cls)
         self.devices = np.array(devices, dtype=object)
         self.axis_names = _axis_names("Mesh", axis_names)
         if self.devices.ndim != len(self.axis_names):
@@ -182,6 +194,9 @@ class Mesh(_Axes):
         self.axis_sizes = tuple(self.devices.shape)
         self.axis_types = _axis_types("Mesh", self.axis_names, axis_types)
         self._hash = hash(self._key())
+        self._entered = threading.local()  # one mesh may be entered by several threads at once
+        with _making:
+            return _meshes.setdefault((cls, self._key()), self)
 
     @property
     def device_ids(self) -> np.ndarray:
@@ -226,16 +241,20 @@ class Mesh(_Axes):
     def __enter__(self) -> Mesh:
         from pullback.util import config
 
-        self._entered = [*getattr(self, "_entered", ()), config.entered_mesh(self)]
-        self._entered[-1].__enter__()
+        entered = config.entered_mesh(self)
+        entered.__enter__()
+        self._entered.stack = [*getattr(self._entered, "stack", ()), entered]
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        self._entered.pop().__exit__(*exc)
+        self._entered.stack.pop().__exit__(*exc)
 
     def __repr__(self) -> str:
         types = f", axis_types={self.axis_types}" if self.axis_names else ""
         return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
+
+    def __deepcopy__(self, memo: Any) -> Mesh:
+        return self  # devices are not copied
 
     def __reduce__(self) -> Any:
         return Mesh, (self.devices, self.axis_names, self.axis_types)

@@ -161,6 +161,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     fill_value = as_array(fill_value, "full", 1)
     if fill_value.shape:
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")
+    if dtype is None and sharding is not None:
+        dtype = fill_value.dtype  # with a place said, the type is strong, as in JAX
     if dtype is not None:
         dtype = dtypes.check_user_dtype_supported(dtype, "full")
         fill_value = convert(fill_value, dtype) if isinstance(dtype, np.dtype) else fill_value

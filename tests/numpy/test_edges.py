@@ -157,9 +157,18 @@ def test_numbers_and_narrow_floats_as_jax_has_them():
         jnp.cumsum(3, axis=1)
     assert round(jnp.array([1, 2], jnp.int8)).dtype == jnp.int32
     assert round(jnp.array([1, 2], jnp.int8), 0).dtype == jnp.int8
-    with pytest.raises(NotImplementedError, match="signbit"):
-        jnp.spacing(jnp.ones(2, jnp.float8_e4m3fn))
     assert jnp.i0(jnp.ones(2, jnp.float8_e4m3fn)).tolist() == [1.25, 1.25]
     assert jnp.fft.rfft(jnp.ones(4, jnp.float8_e5m2)).dtype == jnp.complex64
     with pytest.warns(DeprecationWarning, match="Casting from complex"):
         assert jnp.array([1 + 2j]).astype(float).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"])
+def test_signs_and_spacing_of_narrow_floats(name):
+    """Where a type has no infinity, the largest number has no neighbour away from 0."""
+    dtype = np.dtype(name)
+    x = np.arange(16 if name == "float4_e2m1fn" else 256, dtype=np.uint8).view(dtype)
+    numbers = x.astype(np.float32)
+    np.testing.assert_array_equal(jnp.signbit(x)[~np.isnan(numbers)], np.signbit(numbers)[~np.isnan(numbers)])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(jnp.spacing(x).astype(np.float32), np.spacing(x).astype(np.float32))

@@ -46,7 +46,7 @@ def _refuse_complex(name: str, *xs: Any, error: type[Exception] = TypeError) -> 
 
 def signbit(x: Any, /) -> Any:
     """Whether the sign bit is set, elementwise: for negative numbers, -0.0 and NaN with it; ValueError for complex
-    numbers, NotImplementedError for floats of 8 and fewer bits.
+    numbers.
     """
     (x,) = arrays("signbit", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -55,8 +55,7 @@ def signbit(x: Any, /) -> Any:
         return convert(lax.lt(x, const(x, 0)), np.bool_)
     if x.dtype == np.bool_:
         return lax.full(x.shape, False, np.bool_)
-    if x.dtype.itemsize == 1:
-        raise NotImplementedError(f"jax.numpy.signbit only supports 16, 32, and 64-bit types, got {x.dtype}.")
+    x = convert(x, np.dtype(np.float32) if x.dtype.itemsize == 1 else x.dtype)
     bits = _SIGNED[_layout(x.dtype)[0]]
     return lax.lt(lax.bitcast_convert_type(x, bits), lax.full(x.shape, 0, bits))
 
@@ -76,13 +75,18 @@ def nextafter(x: Any, y: Any, /) -> Any:
 
 
 def spacing(x: Any, /) -> Any:
-    """Distance from x to its neighbour away from 0, with the sign of x; NaN for infinities and NaN."""
+    """Distance from x to its neighbour away from 0, with the sign of x; NaN where there is none."""
     (x,) = arrays("spacing", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
     x = convert(x, dtypes.to_inexact_dtype(x.dtype))
-    away = lax.select(signbit(x), lax.full_like(x, -np.inf), lax.full_like(x, np.inf))
-    return _where(isfinite(x), lax.sub(lax.nextafter(x, away), x), lax.full_like(x, np.nan))
+    end = np.asarray(np.inf).astype(x.dtype)
+    if np.isnan(end):  # some narrow types have no infinity
+        end = np.asarray(dtypes.finfo(x.dtype).max, x.dtype)
+    end = lax.full_like(x, end)
+    away = lax.select(signbit(x), lax.neg(end), end)
+    inside = lax.bitwise_and(isfinite(x), lax.ne(x, away))
+    return _where(inside, lax.sub(lax.nextafter(x, away), x), lax.full_like(x, np.nan))
 
 
 def frexp(x: Any, /) -> tuple[Any, Any]:

@@ -414,12 +414,11 @@ def _shares(x1: Any, x2: Any, total: Any) -> tuple[Any, Any]:
 
 def _real_shares(x1: Any, x2: Any, total: Any) -> tuple[Any, Any]:
     """exp(x - total) of both, which is the logistic function of what one is more than the other: the total need not be
-    known, nor is it rounded. +inf counts as 1.
+    known, nor is it rounded. Both are 1 for two of +inf, which have no difference.
     """
-    infinity = const(x1, math.inf)
+    both = lax.eq(lax.min(x1, x2), const(x1, math.inf))
     one = lax.full_like(total, 1)
-    first = where(lax.eq(x1, infinity), one, lax.logistic(lax.sub(x1, x2)))
-    return first, where(lax.eq(x2, infinity), one, lax.logistic(lax.sub(x2, x1)))
+    return where(both, one, lax.logistic(lax.sub(x1, x2))), where(both, one, lax.logistic(lax.sub(x2, x1)))
 
 
 def spread(*args: Any) -> list[Any]:

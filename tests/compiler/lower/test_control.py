@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from lowering_checks import check, lax, normal, pullback, spread, total
 
+from pullback.compiler.lower import control
 from pullback.compiler.pipelines import optimize_loops
 from pullback.loops.ir import Loop
 from pullback.loops.ir.visit import statements
@@ -205,3 +206,31 @@ def test_one_element_of_a_carry_is_taken_out_before_the_carry_is_overwritten():
 
     r = check(lambda c, i: lax.scan(body, c, i), normal(40), np.arange(5, dtype=I))
     assert len(_full_passes(r, 40)) == 1
+
+
+@pytest.mark.parametrize("length", [20, 21])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_large_carries_go_from_one_place_to_another_by_turns(length, reverse, monkeypatch):
+    """Each of two steps reads where the other has written; of an odd number one is made before."""
+    monkeypatch.setattr(control, "COMPILED_NS", 0)
+
+    def body(c, x):
+        u, v, n = c
+        w = lax.add(lax.sub(lax.rev(u, (0,)), lax.mul(v, F(0.5))), x)
+        return (w, lax.add(v, lax.mul(lax.rev(w, (1,)), F(0.1))), lax.add(n, I(1))), total(u)
+
+    def fun(u, v, xs):
+        return [
+            *lax.scan(body, (u, v, I(0)), xs, reverse=reverse)[0],
+            lax.scan(body, (u, v, I(0)), xs, reverse=reverse)[1],
+        ]
+
+    r = check(fun, normal(200, 90), normal(200, 90, seed=1), normal(length, seed=2))
+    loops = [s for s in statements(r.lowered.function.body) if isinstance(s, Loop) and s.var.name == "pair"]
+    assert loops and all(loop.extent.value == length // 2 for loop in loops)
+
+
+def test_carries_that_are_worth_no_second_step():
+    step = lambda _, c: lax.rev(lax.sin(c), (0,))
+    r = check(lambda c: [lax.fori_loop(0, 20, step, c)], normal(30, 30))
+    assert "pair" not in {s.var.name for s in statements(r.lowered.function.body) if isinstance(s, Loop)}

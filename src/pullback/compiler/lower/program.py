@@ -171,6 +171,16 @@ class Lowering:
         self._finish(region, placement.copies)
         return [storage for _, storage in placement.copies]
 
+    def copied(self, closed: ClosedJaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> list[Storage]:
+        """The outputs that `subprogram` would compute elsewhere and copy; nothing is written for that."""
+        jaxpr, b = closed.jaxpr, Builder()
+        changing = {v for v, s in zip(jaxpr.invars, inputs) if any(s.same_memory(out) for out in outputs)}
+        fusion = fuse(jaxpr, b, Interner(), changing)
+        arguments = dict(zip(jaxpr.invars, inputs))
+        for var, value in zip(jaxpr.constvars, closed.consts):
+            arguments[var] = contiguous(self.constant(np.asarray(value), "c"), np.shape(value))
+        return [storage for atom, storage in place(jaxpr, fusion, b, arguments, outputs).copies]
+
     def _pin_scalars(self, region: Region, arguments: Sequence[Var], jaxpr) -> None:
         """Load arguments of one element at once, so that their memory may be written whenever that suits."""
         for var in arguments:

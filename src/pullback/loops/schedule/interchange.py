@@ -199,7 +199,8 @@ class _Interchange:
         rest = self.around(loop, lanes, None, const("i64", n - left), left, kept, True) if left and inside else []
         if inside is None or rest is None:
             return None
-        counted = ((STEPS, n), (STEPS_EACH, size)) if STEPS in dict(loop.attrs) else ()
+        known = dict(loop.attrs)
+        counted = ((STEPS, known[STEPS]), (STEPS_EACH, size * known.get(STEPS_EACH, 1))) if STEPS in known else ()
         return [Loop(block, const("i64", count), "sequential", tuple(inside), (), counted), *rest]
 
     def around(

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.util.locks import Lock
+
 # The number of this process among those of the program; distributed.initialize sets it.
 this_process = [0]
 
@@ -160,7 +162,7 @@ class AbstractMesh(_Axes):
 
 # The meshes that are in use: (class, what they are equal by) -> mesh.
 _meshes: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
-_making = threading.Lock()
+_making = Lock()
 
 
 class Mesh(_Axes):

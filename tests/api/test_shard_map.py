@@ -161,7 +161,7 @@ def test_derivatives_inside_in_what_is_the_same(outer, inside, whole):
 
 
 def test_derivatives_inside_along_two_axes():
-    mesh = jax.make_mesh((2, 2), ("a", "b"))
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
 
     def inside(w, x):
         return jax.grad(lambda w: lax.pmean(lax.psum(x @ w, "b") ** 2, "a").sum())(w)
@@ -177,6 +177,33 @@ def test_specs_that_the_types_of_arguments_say():
         mapped = jax.shard_map(lambda x, y: x * lax.axis_index("i") + y, out_specs=P("i"))
         np.testing.assert_allclose(mapped(x, 1.0), X * np.repeat(np.arange(4), 2)[:, None] + 1)
         np.testing.assert_allclose(jax.jit(mapped)(x, 1.0), mapped(x, 1.0))
+
+
+def test_specs_that_contradict_the_types_of_arguments():
+    """On explicit axes an array lies as its type says; to cut it otherwise is the user's word, by `reshard`."""
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(AxisType.Explicit,) * 2)
+    x = jax.device_put(X[:, :4], NamedSharding(mesh, P("a")))
+
+    def over(spec, **kwargs):
+        return jax.shard_map(lambda x: 2 * x, mesh=mesh, in_specs=spec, out_specs=spec, **kwargs)
+
+    for f in (over, lambda spec: jax.jit(over(spec)), lambda spec: jax.jit(lambda x: over(spec)(x + 0))):
+        for fits in (P("a"), P("a", None), P(("a",))):
+            np.testing.assert_array_equal(f(fits)(x), 2 * np.asarray(x))
+        for wrong in (P(), P("b"), P("a", "b"), P(None, "a"), P(("a", "b"))):
+            with pytest.raises(ValueError, match=r"array 0, an f32\[8(@a)?,4\] that lies as P\('a'"):
+                f(wrong)(x)
+        with pytest.raises(ValueError, match="array 0, an f32"):
+            f(P("a"))(X)
+    np.testing.assert_array_equal(jax.vmap(over(P("a")), 1, 1)(x), 2 * np.asarray(x))
+    np.testing.assert_array_equal(jax.vmap(over(P()))(x), 2 * np.asarray(x))
+    np.testing.assert_array_equal(jax.jvp(over(P("a")), (x,), (x,))[1], 2 * np.asarray(x))
+    np.testing.assert_array_equal(jax.grad(lambda x: over(P("a"))(x).sum())(x), np.full((8, 4), 2))
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda x: over(P("a"))(x).sum()))(x), np.full((8, 4), 2))
+    for wrong in (jax.vmap(over(P("b"))), lambda x: jax.jvp(over(P("b")), (x,), (x,)), jax.vmap(over(P("b")), 1)):
+        with pytest.raises(ValueError, match="array 0, an f32"):
+            wrong(x)
+    np.testing.assert_array_equal(over(P("b"), axis_names={"b"})(x), 2 * np.asarray(x))  # `a` stays explicit
 
 
 def _in_a_scan(w, x):
@@ -291,7 +318,7 @@ def test_collectives_over_two_axes():
 
 
 def test_smap():
-    mesh = jax.make_mesh((4,), ("i",))
+    mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
     with jax.set_mesh(mesh):
         total = jax.smap(lambda x: lax.psum(x, "i"), in_axes=0, out_axes=None, axis_name="i")
         np.testing.assert_allclose(jax.jit(total)(X), X.reshape(4, 2, 6).sum(0), rtol=1e-6)
@@ -313,7 +340,7 @@ def test_loops_inside():
 
 
 def test_mesh_in_force():
-    mesh = jax.make_mesh((1,), ("i",))
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(AxisType.Auto,))
     double = jax.shard_map(lambda x: 2 * x, in_specs=P("i"), out_specs=P("i"))
     with pytest.raises(ValueError, match="set_mesh"):
         double(X)
@@ -420,6 +447,6 @@ def test_loops_carry_parts(loop, axis_type):
         "cond": lambda x: lax.cond(x.sum() > 0, lambda x: jnp.cos(jnp.cos(jnp.cos(x))), jnp.sin, x),
     }[loop]
     mapped = jax.shard_map(body, mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P("i"))
-    x = jnp.arange(1.0, 5.0)
+    x = jax.device_put(jnp.arange(1.0, 5.0), NamedSharding(mesh, P("i")))
     for f in (mapped, jax.jit(mapped)):
         assert np.allclose(f(x), np.cos(np.cos(np.cos(np.arange(1.0, 5.0)))))

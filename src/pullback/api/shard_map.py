@@ -19,11 +19,13 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import Tracer, extend_axis_env, hooks
+from pullback.core.staging import StagedTracer
 from pullback.core.types import CheckedAxis, asked
 from pullback.lax.collectives.sharding import is_concrete, put
 from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh, use_abstract_mesh
-from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
+from pullback.transforms.batching import AxisData, BatchTracer, move_batch_axis, run_batched
+from pullback.transforms.jvp import JVPTracer
 from pullback.util.pytree import broadcast_prefix, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
@@ -82,6 +84,7 @@ def _run(
     axes = [axis for axis in mesh.axis_names if not chosen or axis in chosen]
     leaves, tree = arguments.checked_leaves("shard_map", "argument ", args)
     specs = _specs(f"shard_map of {name}: in_specs", in_specs, args, axes)
+    _check_types(leaves, specs, mesh, axes, name)
     between = isinstance(mesh, Mesh) and mesh.is_multi_process
     if is_concrete(None) and not between:
         leaves = [_freed(leaf, mesh, name, i) for i, leaf in enumerate(leaves)]
@@ -133,6 +136,44 @@ def _run(
     return tree_unflatten(result[0], joined)
 
 
+def _spec_of(x: Any) -> PartitionSpec:
+    """The spec that an argument's type has, or the place where it lies.
+
+    Types are known to jit alone; what other transformations trace outside of it lies where their array lay.
+    """
+    if isinstance(x, Tracer) and x.aval.placing is not None:
+        return x.aval.placing.spec
+    if isinstance(x, BatchTracer):
+        parts = list(_parts(_spec_of(x.value), x.value.ndim))
+        return PartitionSpec(*[axes for d, axes in enumerate(parts) if d != x.dim])
+    if isinstance(x, JVPTracer):
+        return _spec_of(x.primal)
+    place = None if isinstance(x, StagedTracer) else getattr(x, "sharding", None)
+    return place.spec if isinstance(place, NamedSharding) else PartitionSpec()
+
+
+def _check_types(
+    leaves: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any, axes: Sequence[Any], name: str
+) -> None:
+    """ValueError for a spec that contradicts its argument's type, where all axes are explicit and become manual.
+
+    An array that lies on no mesh has the type of one that is whole.
+    """
+    if len(axes) < len(mesh.axis_names) or any(kind is not AxisType.Explicit for kind in mesh.axis_types):
+        return
+    now = current_mesh()
+    if now is not None and any(kind is not AxisType.Explicit for kind in now.axis_types):
+        return  # inside of another, where types say nothing of axes that are manual
+    for number, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
+        found = _spec_of(x)
+        if len(spec) <= x.ndim and _parts(spec, x.ndim) != _parts(found, x.ndim):
+            raise ValueError(
+                f"shard_map of {name}: in_specs has {spec} for array {number}, an {x.aval.str_short()} that lies as "
+                f"{found} along explicit axes. Leave in_specs out, so that types decide, or give the array the layout "
+                "that is meant, by jax.sharding.reshard"
+            )
+
+
 def _found(name: str, args: tuple, mesh: Any) -> Any:
     """The specs of arguments whose types have them. ValueError for a mesh whose axes are not explicit."""
     if any(kind is not AxisType.Explicit for kind in mesh.axis_types):
@@ -141,11 +182,7 @@ def _found(name: str, args: tuple, mesh: Any) -> Any:
             f"they are {mesh.axis_types}"
         )
 
-    def spec(x: Any) -> PartitionSpec:
-        place = x.aval.placing if isinstance(x, Tracer) else getattr(x, "sharding", None)
-        return place.spec if isinstance(place, NamedSharding) else PartitionSpec()
-
-    return tree_map(spec, args)
+    return tree_map(_spec_of, args)
 
 
 def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[PartitionSpec]:

@@ -256,7 +256,7 @@ class _Rules:
             return place_of(NamedSharding(self.mesh, spec_of(kept, len(aval.shape), self.mesh)))
         if self.fixed:
             return self.device
-        return value
+        return None if isinstance(value, tuple) else value  # a constraint over a mesh without devices commits nothing
 
     def jaxpr(self, jaxpr: Jaxpr, values: dict[Any, Any]) -> list[Any]:
         """The values of the results, from those of the arguments."""
